@@ -15,30 +15,29 @@ type PortID uint32
 // A CallID names a question of the engine to its host. It is never 0.
 type CallID uint32
 
-// A Host is what the engine asks of its host. Its methods are called from within the engine's own, one after the
-// other, and may call the engine again: what that brings about is queued behind what is under way, never nested.
-// They must not block. Byte slices are the engine's again when the call returns.
+// A Host answers the engine's questions. The engine calls its methods one after the other. They may call the engine
+// again: the results of that are queued behind the current work, never nested. They must not block. Byte slices belong
+// to the engine again when the call returns.
 type Host interface {
 	// Send hands over one message for a port.
 	Send(to PortID, m Message)
-	// Read asks what a resource reads as. The host answers with Complete, now or later, unless End comes first.
+	// Read asks for the contents of a resource. The host answers with Complete, now or later, unless End comes first.
 	Read(call CallID, r Request)
-	// End says that the engine needs nothing more of a call: the host aborts what still runs for it and drops what it
-	// holds for it. It comes once for every question that has a call, after the answers that use its contents have been
-	// sent.
+	// End means that the engine needs nothing more of a call: the host aborts its work on it and drops its data. It
+	// comes once for every question that has a call, after the answers that use its contents have been sent.
 	End(call CallID)
-	// Watched says that the first watcher of a URI came, or that the last one left. A host may use it to produce
-	// changes only while somebody listens.
+	// Watched reports that the first watcher of a URI came, or that the last one left. So a host can produce changes
+	// only while an agent watches.
 	Watched(uri string, on bool)
 }
 
-// A Message is one JSON-RPC message on its way out, as JSON text in up to three pieces that follow each other.
-// Only an answer to resources/read or tools/call that carries contents has more than Head.
+// A Message is one outgoing JSON-RPC message, as JSON text in up to three pieces that follow each other. Only an answer
+// to resources/read or tools/call that carries contents has more than Head.
 type Message struct {
 	Head []byte
 	// Call, if it is not 0, is the read or tool call whose contents belong between Head and Tail.
 	Call CallID
-	// Contents is what Complete was given for Call: nil if the host holds the contents itself.
+	// Contents are those given to Complete for Call: nil if the host holds the contents itself.
 	Contents []byte
 	Tail     []byte
 }
@@ -48,28 +47,28 @@ func (m Message) AppendTo(dst []byte) []byte {
 	return append(append(append(dst, m.Head...), m.Contents...), m.Tail...)
 }
 
-// A SubscriptionHost is a Host that wants to be asked before an agent subscribes, or keeps a store of its own
-// (platformatic/mcp#96). Its methods come once for each subscription: a port may hold several of one URI, a legacy one
-// and one of each of its listens. Notify tells a single port of a change.
+// A SubscriptionHost is a Host that consents to each subscription, or keeps a store of its own (platformatic/mcp#96).
+// Its methods come once for each subscription: a port may have several of one URI, a legacy one and one of each of its
+// listens. Notify tells a single port of a change.
 type SubscriptionHost interface {
 	Host
 	// Subscribe asks whether a port may subscribe. The host answers with Complete, now or later, unless End comes
 	// first: the zero Result is consent, a Failure refuses. A legacy agent that is refused gets an error, a listen an
 	// acknowledgement without the URI.
 	Subscribe(call CallID, port PortID, uri string)
-	// Unsubscribe says that a subscription has ended. With a call the agent asked for it and waits for Complete;
-	// a call of 0 wants no answer: the port has closed, or its listen has ended.
+	// Unsubscribe reports that a subscription has ended. With a call the agent asked for it and waits for Complete. A
+	// call of 0 needs no answer: the port has closed, or its listen has ended.
 	Unsubscribe(call CallID, port PortID, uri string)
 }
 
 // A WatchHost is a Host that watches resources itself, beside its agents.
 type WatchHost interface {
 	Host
-	// Changed says that a URI which is watched by Watch reads differently now.
+	// Changed reports that a URI watched by Watch reads differently now.
 	Changed(uri string)
 }
 
-// A Request is a read that the engine asks of its host.
+// A Request is the engine's request for a read.
 type Request struct {
 	// Key is the URI or template that the resource was registered under.
 	Key string
@@ -80,79 +79,80 @@ type Request struct {
 	Params string
 }
 
-// A Result answers a question of the engine. For a Read or a CallTool the zero value is a failure, for a Subscribe or
-// Unsubscribe it is consent.
+// A Result answers a question of the engine. The zero value is a failure of a Read or a CallTool, and consent to a
+// Subscribe or Unsubscribe.
 type Result struct {
 	// Contents is the JSON text of MCP's contents, an array of one or more, or of a tool's result, an object that is
-	// not empty; anything else is InvalidContents. It must not change any more. A host that keeps it out of the engine
-	// leaves it nil and says Size: it then puts the contents (of a tool's result the members, without the braces) into
-	// the messages itself.
+	// not empty; any other text is InvalidContents. It must not change any more. A host that keeps the contents out of
+	// the engine leaves it nil and sets Size. The host then puts the contents (of a tool's result the members, without
+	// the braces) into the messages itself.
 	Contents []byte
-	// Sound says that the caller has checked Contents to be such JSON text.
+	// Sound means that the caller has checked that Contents are such JSON text.
 	Sound bool
-	// Size is the length of the contents' JSON text. It is taken from Contents where that is set.
+	// Size is the length of the contents' JSON text. If Contents are set, it is theirs.
 	Size int
-	// Failure says what went wrong, if the read failed.
+	// Failure is the reason of a failed read.
 	Failure Failure
-	// Detail is a sentence on Failure. Agents see it only with Options.ExposeErrors.
+	// Detail is a sentence about Failure. Agents see it only with Options.ExposeErrors.
 	Detail string
 }
 
 // A Failure is a way for a read to fail. Its text is the data.reason that agents see.
 type Failure string
 
-// What a host may say of a failed read; the engine's own reasons are in errors.go.
+// A host's reasons for a failed read; the engine's own are in errors.go.
 const (
 	ReadFailed      Failure = "read_failed"      // it threw, or could not be done
-	InvalidContents Failure = "invalid_contents" // it returned something else than contents
-	NotFound        Failure = "not_found"        // of a host that forwards reads, or has unlisted tools: there is none
+	InvalidContents Failure = "invalid_contents" // it did not return contents
+	NotFound        Failure = "not_found"        // only of a host with Options.Relay, Several or UnlistedTools: it does not exist
 )
 
-// Options say how an engine behaves. The zero value is a working default, but for Rule, which admits nothing.
+// Options configure an engine. The zero value works, except for Rule, which admits nothing.
 type Options struct {
-	// Name and Version are what agents are told as serverInfo. Default "pagewire" and "0".
+	// Name and Version are shown to agents as serverInfo. Default "pagewire" and "0".
 	Name, Version string
 	// Instructions are shown to agents at the start of a session. Default none.
 	Instructions string
-	// Rule says which URIs may be registered and read.
+	// Rule sets which URIs may be registered and read.
 	Rule Rule
 	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
 	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
 	NoSubscriptions bool
-	// Relay says that the host stands before a server and does not know all that is there: it is asked for reads of
-	// URIs that no resource answers for, too. Only what is registered can be subscribed to.
+	// Relay means that the host stands before a server and does not know all its resources. So the host is also asked
+	// for reads of URIs without a resource. Only registered resources can be subscribed to.
 	Relay bool
-	// Several says that several engines serve the same agents. A modern one may come to another with each request, and
-	// may have been told of a change there before this engine is. So its reads share none that has begun, and the host
-	// is asked for reads of URIs that no resource answers for, too.
+	// Several means that several engines serve the same agents. A modern agent may use another engine with each
+	// request, and may learn of a change there before this engine does. So its reads never share one that has begun,
+	// and the host is also asked for reads of URIs without a resource.
 	Several bool
 	// SubscriptionLimitCode is the error code for a subscription above Limits.Subscriptions. Default InternalError.
 	SubscriptionLimitCode int
-	// Tools carries the tools of the host, which must be a ToolHost.
+	// Tools offers the tools of the host, which must be a ToolHost.
 	Tools bool
-	// UnlistedTools says that the host has tools besides those that it lists: it is asked for calls of any name, and
-	// fails with NotFound where there is no such tool.
+	// UnlistedTools means that the host has tools that it does not list. It is asked for calls of any name, and fails
+	// with NotFound for a tool that does not exist.
 	UnlistedTools bool
-	// ExposeErrors lets agents see why a read failed. Off, because a page's messages may hold secrets.
+	// ExposeErrors shows agents the host's Detail of a failed read. It is off because a page's messages may hold
+	// secrets.
 	ExposeErrors bool
 	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative means none, for a
 	// host whose resources are coalesced already.
 	UpdateInterval Time
-	// UpdateBurst is how many changes of one URI in quick succession are announced at once, each; a stream of changes
-	// is announced once per UpdateInterval. Default 3, as many as one act of a person mostly makes. An interval that a
-	// resource names is strict.
+	// UpdateBurst is how many changes of one URI in quick succession are announced at once, each. A longer stream is
+	// announced once per UpdateInterval. Default 3: one act of a person mostly makes no more. A resource's own interval
+	// is strict.
 	UpdateBurst int
 	// ListInterval is the least time between two list_changed. Default 16 ms; negative means none.
 	ListInterval Time
-	// ReadTimeout is how long a read may take, and the consent to a subscription. Default 30,000 ms.
+	// ReadTimeout is how long a read, or the consent to a subscription, may take. Default 30,000 ms.
 	ReadTimeout Time
 	// ToolTimeout is how long a tool may take. Default 600,000 ms: some ask a person.
 	ToolTimeout Time
-	// PageSize and PageBytes bound one page of a listing: how many resources, or tools, and how large they are as JSON
-	// text. A page holds one at least, and more than these where the list would have too many pages else. Default 200,
-	// and 1 MiB.
+	// PageSize and PageBytes bound one page of a listing: the number of resources, or tools, and their size as JSON
+	// text. A page holds at least one, and more than these if the list would otherwise have too many pages. Default
+	// 200, and 1 MiB.
 	PageSize, PageBytes int
-	// Limits bound what ports and hosts may make the engine hold.
+	// Limits bound the memory that ports and hosts can take.
 	Limits Limits
 }
 
@@ -166,10 +166,10 @@ type Limits struct {
 	Ports         int // open at once. Default 1,024
 	Subscriptions int // of one port, its listens' URIs included. Default 1,024
 	Listens       int // of one port. Default 64
-	Calls         int // of one port: reads and tool calls that wait, and consents. Default 64
+	Calls         int // of one port: reads, tool calls and consents under way. Default 64
 	Tools         int // of the host. Default 1,000
 	ResultBytes   int // of the contents of one read, as JSON text. Default 16 MiB
-	UpdateRate    int // updates per second on one port, all URIs together; so many may also come at once. Default 1,000
+	UpdateRate    int // updates per second on one port, all URIs together, and as many at once. Default 1,000
 }
 
 // maxDepth bounds the nesting of any JSON text: the scanner recurses.
@@ -226,7 +226,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Stats count what an engine holds and what it has done.
+// Stats count an engine's state and its work.
 type Stats struct {
 	// held now
 	Resources     int `json:"resources"`
@@ -234,8 +234,8 @@ type Stats struct {
 	Subscriptions int `json:"subscriptions"`
 	Listens       int `json:"listens"`
 	Calls         int `json:"calls"`
-	Watched       int `json:"watched"` // URIs that somebody subscribes to, or the host watches
-	// since New: Touch calls, those of URIs that nothing answers for, updates sent
+	Watched       int `json:"watched"` // URIs with a subscription, or that the host watches
+	// since New: Touch calls, those of URIs without a resource, updates sent
 	Touches        int `json:"touches"`
 	UnknownTouches int `json:"unknownTouches"`
 	Updates        int `json:"updates"`

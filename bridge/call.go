@@ -16,7 +16,7 @@ type call struct {
 	waits    []*wait
 	deadline Time
 
-	ages        *ages // where it is listed
+	ages        *ages // its list
 	older, next *call
 }
 
@@ -30,7 +30,7 @@ const (
 )
 
 // fits reports whether a result can be an answer: an array for a read, an object for a tool, and not an empty one. It
-// trims what is around it. A page may have written it, so that it must be JSON before it goes into a message.
+// trims white space around it. The contents may be a page's, so they must be valid JSON before they go into a message.
 func (k callKind) fits(r *Result) bool {
 	if r.Contents == nil || r.Sound {
 		return r.Size > 2
@@ -44,8 +44,7 @@ func (k callKind) fits(r *Result) bool {
 	return err == nil && v.Kind() == kind && !v.Empty()
 }
 
-// A wait is one request that is answered by a call. Those of a listen that waits for consent are several under one id,
-// one for each URI.
+// A wait is one request that a call answers. A listen that waits for consent has several with one id, one for each URI.
 type wait struct {
 	port     *port
 	call     *call
@@ -55,8 +54,8 @@ type wait struct {
 	progress wire.Value // the progressToken of a tool call, or absent
 }
 
-// ages are the calls under way by age. All of one list have the same time to live, so the first is the next to expire.
-// An ended call leaves at once: behind one that waits for a person, ten minutes of others would be kept.
+// ages are the calls under way by age. All calls of one list have the same timeout, so the first expires next. An ended
+// call leaves at once: otherwise a call that waits for a person would keep ten minutes of later ones in the list.
 type ages struct{ first, last *call }
 
 func (a *ages) add(c *call) {
@@ -83,7 +82,7 @@ func (a *ages) remove(c *call) {
 	}
 }
 
-// ask makes a call that dies after timeout and queues the question.
+// ask makes a call that ends after timeout, and queues its question.
 func (e *Engine) ask(kind callKind, list *ages, timeout Time, question op) *call {
 	c := e.newCall(kind, list, timeout)
 	question.call = c.id
@@ -91,7 +90,7 @@ func (e *Engine) ask(kind callKind, list *ages, timeout Time, question op) *call
 	return c
 }
 
-// newCall makes a call that dies after timeout.
+// newCall makes a call that ends after timeout.
 func (e *Engine) newCall(kind callKind, list *ages, timeout Time) *call {
 	if e.lastCall++; e.lastCall == 0 {
 		e.lastCall++
@@ -110,9 +109,9 @@ func (e *Engine) await(r *request, c *call) *wait {
 	return w
 }
 
-// wait returns the first of the port's waits with that id, or nil.
+// wait returns the first of the port's waits with an id, or nil.
 func (p *port) wait(id wire.Value) *wait {
-	for _, w := range p.waits { // few: Limits.Calls, and what waits for consent
+	for _, w := range p.waits { // few: Limits.Calls, and those for consent
 		if w.id.Equal(id) {
 			return w
 		}
@@ -120,7 +119,7 @@ func (p *port) wait(id wire.Value) *wait {
 	return nil
 }
 
-// full reports whether a port may not wait for more.
+// full reports whether a port has as many waits as it may.
 func (e *Engine) full(p *port) *wire.Error {
 	if len(p.waits) < e.opt.Limits.Calls {
 		return nil
@@ -171,7 +170,7 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 	}
 }
 
-// expose is the message of a failure: the host's own only with Options.ExposeErrors.
+// expose is the message of a failure: the host's Detail only with Options.ExposeErrors.
 func (e *Engine) expose(message string, r Result) string {
 	if e.opt.ExposeErrors && r.Detail != "" {
 		return r.Detail
@@ -212,7 +211,7 @@ func (e *Engine) endCall(c *call) {
 	}
 }
 
-// expire ends the calls that took too long.
+// expire ends the calls that have timed out.
 func (e *Engine) expire(list *ages, timeout Time) {
 	for c := list.first; c != nil && c.deadline <= e.now; c = list.first {
 		message := "The page took too long"

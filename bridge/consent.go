@@ -6,13 +6,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// An opening is a listen whose URIs wait for the consent of a SubscriptionHost. It is acknowledged when the last
-// answer is there, with those that were not refused.
+// An opening is a listen whose URIs wait for the consent of a SubscriptionHost. After the last answer it is
+// acknowledged with the URIs that were not refused.
 type opening struct {
 	listen  *listen
 	uris    []string // those that were not refused
-	granted []string // of these, those that the host has consented to
-	left    int      // answers that are still to come
+	granted []string // the part of uris that the host has consented to
+	left    int      // answers that are missing
 }
 
 // askForListen asks for each URI of a listen that its port sees.
@@ -39,7 +39,7 @@ func (e *Engine) askToSubscribe(r *request, o *opening, uri string) {
 	e.await(r, c).opening = o
 }
 
-// consent is the host's answer to a Subscribe or an Unsubscribe.
+// consent handles the host's answer to a Subscribe or an Unsubscribe.
 func (e *Engine) consent(c *call, r Result) {
 	w := c.waits[0] // such a call has exactly one
 	if r.Failure != "" {
@@ -65,8 +65,8 @@ func (e *Engine) confirm(w *wait) {
 	e.send(w.port, e.end(&q, e.result(&q)))
 }
 
-// cancelPending ends the legacy subscriptions to a URI that still wait for consent: the agent unsubscribes, and its last
-// word counts.
+// cancelPending ends the legacy subscriptions to a URI that wait for consent: the agent unsubscribes, and its last word
+// counts.
 func (e *Engine) cancelPending(p *port, uri string) {
 	for i := 0; i < len(p.waits); {
 		w := p.waits[i]
@@ -79,8 +79,8 @@ func (e *Engine) cancelPending(p *port, uri string) {
 	}
 }
 
-// refuseConsent ends a Subscribe or an Unsubscribe that was refused: a legacy agent gets err, a listen goes on without
-// the URI.
+// refuseConsent handles a refused Subscribe or Unsubscribe: a legacy agent gets err, a listen continues without the
+// URI.
 func (e *Engine) refuseConsent(c *call, err *wire.Error) {
 	o := c.waits[0].opening
 	if o == nil {
@@ -113,15 +113,15 @@ func (e *Engine) abandon(o *opening) {
 	}
 }
 
-// revoke tells the host that a subscription to which it has consented does not exist, or has ended.
+// revoke tells the host that a subscription with its consent has ended, or has not begun.
 func (e *Engine) revoke(p *port, uri string) {
 	e.queue.ops = append(e.queue.ops, op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
 }
 
 // Notify sends one port an update of a URI under each of its subscriptions to it, without coalescing. Like any update
-// it waits for a port that is not writable, or has used up its rate.
+// it waits while the port is not writable or has used up its rate.
 //
-// Pagewire itself does not call it: it is for a SubscriptionHost with a subscription store of its own. Touch notifies
+// Pagewire itself does not call it. It is for a SubscriptionHost with a subscription store of its own. Touch notifies
 // all subscribers.
 func (e *Engine) Notify(now Time, id PortID, uri string) {
 	e.enter(now)

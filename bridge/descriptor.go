@@ -5,17 +5,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Resource is what a host offers.
+// A Resource is one that a host offers.
 type Resource = resource.Resource
 
-// A Rule says which URIs a host admits.
+// A Rule sets which URIs a host admits.
 type Rule = resource.Rule
 
-// GatewayPath begins the paths that are a gateway's at every origin: no page has a URI there.
+// GatewayPath begins the paths that belong to a gateway at every origin: no page has a URI there.
 const GatewayPath = resource.GatewayPath
 
-// DecodeResource reads a Resource from the JSON text of its members, which are named as in the IDL. It keeps nothing
-// of text. The error is a *resource.Error, or a *wire.Error where text is not JSON.
+// DecodeResource decodes a Resource from the JSON text of its members, which are named as in the IDL. It keeps no part
+// of text. The error is a *resource.Error, or a *wire.Error if text is not JSON.
 func DecodeResource(text []byte) (Resource, error) {
 	r := Resource{Size: -1}
 	v, err := wire.Parse(text, 64)
@@ -68,8 +68,8 @@ func DecodeResource(text []byte) (Resource, error) {
 	return r, nil
 }
 
-// Icons and annotations go to agents as they are written. What MCP says of their members is checked, since a client
-// that knows better refuses the list of all pages for the one that says "audience":5. Others may be anything.
+// Icons and annotations go to agents as they are written. Members that MCP defines are checked: a strict client refuses
+// the list of all pages for one "audience":5. Other members may have any value.
 
 func isIcon(v wire.Value) bool {
 	_, ok := v.Get("src").Text()
@@ -107,7 +107,7 @@ func isText(v wire.Value) bool {
 	return ok
 }
 
-// isArrayOf reports whether v is an array whose elements all are something.
+// isArrayOf reports whether v is an array and is holds for all elements.
 func isArrayOf(v wire.Value, is func(wire.Value) bool) bool {
 	ok := v.Kind() == wire.Array
 	v.Elements(func(element wire.Value) bool {
@@ -117,7 +117,7 @@ func isArrayOf(v wire.Value, is func(wire.Value) bool) bool {
 	return ok
 }
 
-// membersAre reports whether v is an object whose members all are as they should.
+// membersAre reports whether v is an object and are holds for all members.
 func membersAre(v wire.Value, are func(key, m wire.Value) bool) bool {
 	ok := v.Kind() == wire.Object
 	v.Members(func(key, m wire.Value) bool {
@@ -138,10 +138,10 @@ func count(v wire.Value, most int) (n int, ok bool) {
 	return int(i), true
 }
 
-// decodeSchema reads a uriSchema, or says why it cannot be one: it may have properties of type string, number,
-// integer, boolean, or array of one of these, with enum, minimum, maximum, minLength, maxLength, minItems and maxItems,
-// and required and additionalProperties (a boolean). Other keywords that constrain are refused, so that a schema is
-// never enforced less strictly than it reads.
+// decodeSchema decodes a uriSchema, or returns its fault. It may have properties of type string, number, integer,
+// boolean, or array of one of these, with enum, minimum, maximum, minLength, maxLength, minItems and maxItems, and
+// required and additionalProperties (a boolean). Other keywords that constrain are refused, so that a schema is never
+// enforced less strictly than it reads.
 func decodeSchema(v wire.Value) (s *resource.Schema, bad string) {
 	s = &resource.Schema{}
 	if v.Kind() != wire.Object {
@@ -254,7 +254,7 @@ func decodeProperty(v wire.Value) (p resource.Property, bad string) {
 	return p, bad
 }
 
-// decodeType reads the keyword "type" into a property, or says why it cannot be.
+// decodeType decodes the keyword "type" into a property, or returns its fault.
 func decodeType(p *resource.Property, v wire.Value) (bad string) {
 	switch t, _ := v.Text(); t {
 	case "array":
@@ -282,7 +282,7 @@ func annotation(keyword string) bool {
 	return false
 }
 
-// bound is a number as it is written: it is compared as text.
+// bound returns a number's text: bounds are compared as text.
 func bound(v wire.Value) (string, bool) { return string(v), v.Kind() == wire.Number }
 
 // describe appends a resource as resources/list shows it, or, under the key "uriTemplate", resources/templates/list.

@@ -14,16 +14,16 @@ type Engine struct {
 
 	registry *resource.Registry
 	ports    map[PortID]*port
-	order    []*port // all ports; port.index is the place of each
-	// restricted is how many ports do not see all.
+	order    []*port // all ports, each at its port.index
+	// restricted counts the ports with Restrict.
 	restricted int
 
-	watches map[string]*watch // by URI, while there are subscriptions to it or the host watches it
-	// watches that a template or a resource with parameters answers for; under nil those that nothing answers for
+	watches map[string]*watch // by URI, with a subscription or watched by the host
+	// watches of URIs under a template or a resource with parameters; under nil those without a resource
 	wide map[*resource.Entry][]*watch
 
 	calls    map[CallID]*call
-	joinable map[string]*call // URI -> the read that a further reader of it may share
+	joinable map[string]*call // by URI, the read that further readers of it may share
 	fresh    map[string]*freshReads
 	lastCall CallID
 
@@ -34,15 +34,15 @@ type Engine struct {
 	updates   coalesce.Queue[*watch]
 	lists     coalesce.Queue[listKind]
 	list      [listKinds]coalesce.Item[listKind]
-	revision  [listKinds]int // how often the list has changed
-	throttled []*port        // ports with updates that wait for their rate
+	revision  [listKinds]int // counts the changes of each list
+	throttled []*port        // ports whose updates wait for their rate
 
 	queue queue
 	stats Stats
 
-	capabilities, serverInfo, modernMeta wire.Text // JSON that every session gets, written once
+	capabilities, serverInfo, modernMeta wire.Text // the same JSON for every session
 
-	hostWatches map[string]bool // what the host watches: nothing in a page
+	hostWatches map[string]bool // URIs that the host watches; none in a page
 }
 
 // New returns an engine for a host.
@@ -83,8 +83,8 @@ func New(o Options, host Host) *Engine {
 	return e
 }
 
-// enter begins every method that knows the time: it does what has fallen due, so that a timer that comes late (a
-// hidden tab's come once a second) delays nothing that a call could have done.
+// enter begins every method that gets the time. It does the work that has fallen due, so a late timer (a hidden tab's
+// fire once a second) delays nothing that a call could have done.
 func (e *Engine) enter(now Time) {
 	e.now = max(e.now, now)
 	if at, ok := e.Deadline(); ok && at <= e.now {
@@ -92,7 +92,7 @@ func (e *Engine) enter(now Time) {
 	}
 }
 
-// Tick does what has fallen due. Call it when Deadline says; a call that comes early or late does no harm.
+// Tick does the work that has fallen due. Call it at Deadline; an early or late call does no harm.
 func (e *Engine) Tick(now Time) {
 	e.enter(now)
 	e.drain()
@@ -123,7 +123,7 @@ func (e *Engine) due() {
 	e.expire(&e.toolCalls, e.opt.ToolTimeout)
 }
 
-// Deadline tells when Tick is next needed. ok is false while it is not.
+// Deadline is when Tick is next needed. ok is false if it is not.
 func (e *Engine) Deadline() (at Time, ok bool) {
 	soonest := func(t Time, found bool) {
 		if found && (!ok || t < at) {
@@ -150,5 +150,5 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// errPort is what the methods on ports return for a port that is not open.
+// errPort is the error of methods on a port that is not open.
 const errPort = failure("bridge: no such port")

@@ -2,7 +2,7 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// A request is one that is being handled.
+// A request is an agent's request that is being handled.
 type request struct {
 	port   *port
 	id     wire.Value
@@ -10,7 +10,7 @@ type request struct {
 	modern bool
 }
 
-// method is a row of the table: what answers a method, and in which eras it exists.
+// method is a row of the table of methods: its handler, and the eras in which it exists.
 type method struct {
 	handle         func(*Engine, *request) *wire.Error
 	legacy, modern bool
@@ -44,8 +44,8 @@ func (e *Engine) lookup(name string) method {
 	return method{}
 }
 
-// message handles one message: it finds out what it is and in which era it speaks, and answers whatever is a
-// request, exactly once, now or when its host has answered.
+// message handles one message. It finds its kind and its era, and answers a request exactly once, now or when the host
+// has answered.
 func (e *Engine) message(p *port, text []byte) {
 	m, err := wire.Decode(text, e.opt.Limits.Depth)
 	switch {
@@ -58,7 +58,7 @@ func (e *Engine) message(p *port, text []byte) {
 		if m.Method == wire.Cancelled {
 			e.cancelled(p, m.Params)
 		}
-		return // responses answer nothing that we asked, other notifications ask for nothing
+		return // we send no requests, and need no other notifications
 	}
 	r := request{port: p, id: m.ID, params: m.Params}
 	if len(m.ID) > e.opt.Limits.IDBytes { // before it is kept, and repeated with every update
@@ -79,8 +79,8 @@ func (e *Engine) message(p *port, text []byte) {
 	}
 }
 
-// era decides which era a request speaks: the modern one exactly if it claims a version in its _meta. Each message
-// decides for itself, so both eras may share a port.
+// era decides the era of a request: modern exactly if its _meta claims a version. Each message decides for itself, so
+// both eras may share a port.
 func (e *Engine) era(r *request, name string) (method, *wire.Error) {
 	h := e.lookup(name)
 	unknown := &wire.Error{Code: wire.MethodNotFound, Message: "Method not found"}
@@ -118,10 +118,10 @@ func (e *Engine) era(r *request, name string) (method, *wire.Error) {
 	return h, nil
 }
 
-// outstanding reports whether a request with that id is still to be answered.
+// outstanding reports whether a request with an id has no answer yet.
 func (p *port) outstanding(id wire.Value) bool { return p.wait(id) != nil || p.listening(id) != nil }
 
-// result begins the answer to r: what the method adds goes behind it, and end completes it.
+// result begins the answer to r. The method appends its members, and end completes it.
 func (e *Engine) result(r *request) wire.Text {
 	text := e.begin().Result(r.id).Raw(`{`)
 	if r.modern {
@@ -130,10 +130,10 @@ func (e *Engine) result(r *request) wire.Text {
 	return text
 }
 
-// cacheable is what a modern result about live state says of caching: that it must not be.
+// cacheable forbids modern clients to cache a result about live state.
 const cacheable = `"ttlMs":0,"cacheScope":"private",`
 
-// end completes an answer: its text ends in "{" or in a member.
+// end completes an answer whose text ends in "{" or in a member.
 func (e *Engine) end(r *request, text wire.Text) wire.Text {
 	if r.modern {
 		if last := text[len(text)-1]; last != '{' && last != ',' {

@@ -5,8 +5,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Reasons that the engine puts into data.reason, so that a program can tell its errors apart. Those of package
-// resource and the Failures appear there too.
+// The engine's reasons in data.reason, by which programs tell its errors apart. Those of package resource and the
+// Failures appear there too.
 const (
 	reasonTimeout       = "timeout"
 	reasonResultSize    = "result_size"
@@ -19,7 +19,7 @@ const (
 	reasonIDSize        = "id_size"
 )
 
-// A failure is an error that is its text. Package errors would bring the reflection that its Is and As need.
+// A failure is an error that is its text. Package errors would bring reflection for its Is and As.
 type failure string
 
 func (f failure) Error() string { return string(f) }
@@ -28,22 +28,22 @@ func invalidParams(what string) *wire.Error {
 	return &wire.Error{Code: wire.InvalidParams, Message: "Invalid params: " + what}
 }
 
-// limited is the answer to what would exceed a limit. MCP defines no code for it; TypeScript's server answers
+// limited is the error for a request above a limit. MCP defines no code for it; TypeScript's server answers
 // InternalError, and so do we, with data that a program can read.
 func limited(message, reason, limit string, max int) *wire.Error {
 	data := reasonData(reason).Raw(`,"`).Raw(limit).Raw(`":`).Int(max).Raw(`}`)
 	return &wire.Error{Code: wire.InternalError, Message: message, Data: data}
 }
 
-// tooLarge is limited for a message that is not even looked at.
+// tooLarge is limited for a message that is refused unread.
 func tooLarge(message, reason, limit string, max int) *wire.Error {
 	err := limited(message, reason, limit, max)
 	err.Code = wire.InvalidRequest
 	return err
 }
 
-// notFound is the answer for a URI that nothing answers for. The modern era's clients know it by data being exactly
-// {uri}, so nothing may be added there.
+// notFound is the error for a URI without a resource. The modern era's clients recognise it by data being exactly
+// {uri}, so it must have no other member.
 func notFound(modern bool, uri string) *wire.Error {
 	e := &wire.Error{Code: wire.NotFoundLegacy, Message: "Resource not found"}
 	if modern {
@@ -57,7 +57,7 @@ func notFound(modern bool, uri string) *wire.Error {
 func refused(modern bool, uri string, err error) *wire.Error {
 	e := err.(*resource.Error)
 	switch e.Reason {
-	case resource.Unknown, resource.Foreign: // what is foreign is never here
+	case resource.Unknown, resource.Foreign: // a foreign URI is never here
 		return notFound(modern, uri)
 	case resource.BadCursor:
 		return &wire.Error{Code: wire.InvalidParams, Message: e.Message}
@@ -65,7 +65,7 @@ func refused(modern bool, uri string, err error) *wire.Error {
 	return &wire.Error{Code: wire.InvalidParams, Message: e.Message, Data: reasonData(string(e.Reason)).Raw(`}`)}
 }
 
-// readError is the answer for a read or a tool call that failed.
+// readError is the error of a failed read or tool call.
 func readError(reason, message string) *wire.Error {
 	return &wire.Error{Code: wire.InternalError, Message: message, Data: reasonData(reason).Raw(`}`)}
 }

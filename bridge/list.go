@@ -5,18 +5,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// maxPages is into how many pages of one kind, full by number or by bytes, a list is cut at most: the TypeScript client
-// gives a list up that has more than 64 pages. With both kinds, and where 256 KiB do not fit any more on a page of 1
-// MiB, these are 56. The 64 MiB that a gateway takes from all its pages make pages of 3 MiB then, and the Go client
-// reads 16 MiB.
+// maxPages bounds the pages of one list that are full by number, and those that are full by bytes: the TypeScript
+// client gives up after 64 pages. With both kinds, and if 256 KiB no longer fit on a page of 1 MiB, a list has 56. The
+// 64 MiB that a gateway takes from all its pages then make pages of 3 MiB; the Go client reads 16 MiB.
 const maxPages = 24
 
-// A page of a list is being written.
+// A page is a page of a list that is being written.
 type page struct {
 	text        wire.Text
-	first       int // where in text the entries begin
+	first       int // where the entries begin in text
 	count       int
-	size, bytes int // what it may hold
+	size, bytes int // its bounds
 }
 
 // newPage begins a page behind text, of a list of so many entries of so many bytes.
@@ -35,7 +34,7 @@ func (p *page) begin() wire.Text {
 	return p.text
 }
 
-// take takes the text with an entry, and reports whether that fits. The first one does.
+// take takes the text with an entry, and reports whether it fits. The first entry always fits.
 func (p *page) take(text wire.Text) bool {
 	if p.count > 0 && (p.count == p.size || len(text)-p.first > p.bytes) {
 		return false
@@ -45,7 +44,7 @@ func (p *page) take(text wire.Text) bool {
 	return true
 }
 
-// cursorOf is the cursor of a request, "" where there is none.
+// cursorOf is the cursor of a request, or "".
 func cursorOf(r *request) (string, *wire.Error) {
 	v := r.params.Get("cursor")
 	cursor, ok := v.Text()

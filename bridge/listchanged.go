@@ -11,23 +11,23 @@ type listKind byte
 const (
 	listResources listKind = iota
 	listTools
-	listKinds // how many there are
+	listKinds // the number of lists
 )
 
-// listNames are what the lists are called in the filter of a listen, and in notifications.
+// listNames are the names of the lists in the filter of a listen, and in notifications.
 var listNames = [listKinds]struct{ flag, changed string }{
 	{"resourcesListChanged", wire.ResourcesListChanged},
 	{"toolsListChanged", wire.ToolsListChanged},
 }
 
-// has reports whether the engine has such a list.
+// has reports whether the engine has a list.
 func (e *Engine) has(kind listKind) bool { return kind == listResources || e.opt.Tools }
 
-// An interest is that of one session, or of one listen, in one list.
+// An interest is the interest of one session, or of one listen, in one list.
 type interest struct {
 	wanted bool
-	due    bool // a notification waits for the port to take it
-	seen   int  // the revision that was announced to it, or with which it began
+	due    bool // a notification waits until the port is writable
+	seen   int  // the last revision that was announced to it, or the first
 }
 
 // listChanged announces a change of a list, now or when the interval is over.
@@ -38,8 +38,8 @@ func (e *Engine) listChanged(kind listKind) {
 	}
 }
 
-// markSeenWhereHidden keeps a change of a list at some URIs, which listChanged announces next, from the ports that see
-// none of them. "" is a URI that every port sees.
+// markSeenWhereHidden hides the next change of a list, at some URIs, from the ports that see none of them. "" is a URI
+// that every port sees.
 func (e *Engine) markSeenWhereHidden(kind listKind, at ...string) {
 	if e.restricted == 0 {
 		return
@@ -59,7 +59,7 @@ func (e *Engine) markSeenWhereHidden(kind listKind, at ...string) {
 	}
 }
 
-// markSeen skips the announcement of the next change, unless an earlier one is still to be announced.
+// markSeen skips the announcement of the next change, unless an earlier one is pending.
 func (e *Engine) markSeen(i *interest, kind listKind) {
 	if i.seen == e.revision[kind] {
 		i.seen++
@@ -89,7 +89,7 @@ func (e *Engine) announceList(kind listKind) {
 	}
 }
 
-// flushLists sends what waited for a port to take it.
+// flushLists sends a port's pending announcements.
 func (e *Engine) flushLists(p *port) {
 	send := func(l *listen, lists *[listKinds]interest) {
 		for kind := range lists {

@@ -5,7 +5,7 @@ import "github.com/pagewire/pagewire/bridge/wire"
 // A listen is one open subscriptions/listen: a stream of the changes that its filter names, each with its id.
 type listen struct {
 	port  *port
-	id    wire.Value // verbatim, which is what comes back as the subscriptionId
+	id    wire.Value // verbatim; it returns as the subscriptionId
 	subs  []*sub
 	lists [listKinds]interest
 }
@@ -19,9 +19,9 @@ func (p *port) listening(id wire.Value) *listen {
 	return nil
 }
 
-// listen opens a stream. It is acknowledged before it can carry anything, with what of the filter is honored: every
-// URI that could be here, whether or not something answers for it yet and the port sees it, and changes of the lists
-// that there are. A filter of which nothing is left is acknowledged empty and completed at once.
+// listen opens a stream. Its acknowledgement comes first, with the honored part of the filter: every URI that could be
+// here, even without a resource or if the port does not see it, and the lists that exist. If the honored part is empty,
+// the listen is acknowledged and completed at once.
 func (e *Engine) listen(r *request) *wire.Error {
 	p, filter := r.port, r.params.Get("notifications")
 	if filter.Kind() != wire.Object {
@@ -73,8 +73,8 @@ func (e *Engine) listen(r *request) *wire.Error {
 	return nil
 }
 
-// acknowledge begins the stream of a listen. The host is called before the agent gets the message: a page whose core is
-// elsewhere announces changes of watched resources alone, and its next change may come right behind the acknowledgement.
+// acknowledge begins the stream of a listen. It calls the host before the agent gets the message: a page whose core is
+// elsewhere reports changes only of watched resources, and its next change may come right after the acknowledgement.
 func (e *Engine) acknowledge(l *listen, uris []string) {
 	p := l.port
 	p.listens = append(p.listens, l)
@@ -119,7 +119,7 @@ func (e *Engine) unlisten(l *listen) {
 	e.stats.Listens--
 }
 
-// complete sends the result that ends a listen in good order.
+// complete sends the result of a listen.
 func (e *Engine) complete(l *listen) {
 	text := e.begin().Result(l.id).Raw(`{"resultType":"complete",`)
 	e.send(l.port, l.meta(text).Raw(`}}`))

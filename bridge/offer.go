@@ -6,8 +6,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/resource"
 )
 
-// Register offers a resource. It returns a *resource.Error where the resource is wrong, foreign, a duplicate or one
-// too many. Existing subscriptions to URIs of the resource get an update.
+// Register offers a resource. It returns a *resource.Error if the resource is wrong, foreign, a duplicate or one too
+// many. Existing subscriptions to URIs of the resource get an update.
 func (e *Engine) Register(now Time, r Resource) error {
 	e.enter(now)
 	defer e.drain()
@@ -17,7 +17,7 @@ func (e *Engine) Register(now Time, r Resource) error {
 	}
 	e.offered(entry)
 	if entry.Wide {
-		var found []*watch // first, as rebinding changes the list
+		var found []*watch // collected first, since rebinding changes the list
 		for _, w := range e.wide[nil] {
 			if entry.Answers(w.uri) {
 				found = append(found, w)
@@ -42,7 +42,7 @@ func (e *Engine) Register(now Time, r Resource) error {
 	return nil
 }
 
-// offered tells of a resource that has come or gone, if the list shows it.
+// offered announces a resource that has come or gone, if the list shows it.
 func (e *Engine) offered(entry *resource.Entry) {
 	if !entry.Unlisted {
 		if restricts {
@@ -52,9 +52,9 @@ func (e *Engine) offered(entry *resource.Entry) {
 	}
 }
 
-// Replace changes how the resource registered under r.URI is described, and reports whether there is one. Its URI and
-// schema stay; so do reads and subscriptions, and nobody is told that it reads differently. The list has changed if it
-// is shown differently there.
+// Replace changes the description of the resource registered under r.URI, and reports whether there is one. Its URI and
+// schema stay, and so do reads and subscriptions; it announces no change of its contents. The list changes if it shows
+// the resource differently.
 func (e *Engine) Replace(now Time, r Resource) bool {
 	e.enter(now)
 	defer e.drain()
@@ -68,7 +68,7 @@ func (e *Engine) Replace(now Time, r Resource) bool {
 	return ok
 }
 
-// Find returns the URI or template that what answers for uri was registered under.
+// Find returns the registered URI or template that answers for uri.
 func (e *Engine) Find(uri string) (key string, ok bool) {
 	entry := e.registry.Find(uri)
 	if entry == nil {
@@ -77,20 +77,20 @@ func (e *Engine) Find(uri string) (key string, ok bool) {
 	return entry.URI, true
 }
 
-// rebind finds anew what answers for a watched URI and, if that is something new, announces that it has changed.
+// rebind finds anew the entry that answers for a watched URI. If it is another one, it announces a change.
 func (e *Engine) rebind(w *watch) {
 	before := w.entry
 	e.unbind(w)
 	e.bind(w)
 	if w.entry == nil {
-		e.updates.Remove(&w.item) // what nothing answers for does not change
+		e.updates.Remove(&w.item) // without a resource there is no change
 	} else if w.entry != before {
 		e.changed(w)
 	}
 }
 
-// Unregister withdraws the resource registered under uri, a URI or a template, and reports whether there was one.
-// Reads of it under way end as not found. Subscriptions stay: when the URI comes back its subscribers are told.
+// Unregister withdraws the resource registered under uri, a URI or a template, and reports whether there was one. Reads
+// of it under way end as not found. Subscriptions stay: when the URI comes back, its subscribers are told.
 func (e *Engine) Unregister(now Time, uri string) bool {
 	e.enter(now)
 	defer e.drain()
@@ -99,7 +99,7 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 		return false
 	}
 	e.offered(entry)
-	for c := e.reads.first; c != nil; c = c.next { // by age, so that the order is always the same
+	for c := e.reads.first; c != nil; c = c.next { // by age, so the order is deterministic
 		if c.entry == entry {
 			e.vanish(c)
 		}
@@ -109,7 +109,7 @@ func (e *Engine) Unregister(now Time, uri string) bool {
 		orphans = append(orphans, w)
 	}
 	for _, w := range orphans {
-		e.updates.Remove(&w.item) // the list has changed, which says more
+		e.updates.Remove(&w.item) // the change of the list includes it
 		e.rebind(w)
 	}
 	return true
@@ -124,10 +124,9 @@ func (e *Engine) vanish(c *call) {
 	}
 }
 
-// Touch says that what uri reads as has changed: uri is one that a resource was registered under, or one that a
-// template or a resource with parameters answers for. A touch of a template, or of a resource that takes
-// parameters, is one of every URI that it answers for. It costs the same however many resources there are, and
-// next to nothing while nobody subscribes.
+// Touch reports that uri reads differently now: a registered URI, or one under a template or a resource with
+// parameters. A touch of a template, or of a resource that takes parameters, counts for every URI under it. Its cost
+// does not depend on the number of resources, and is next to nothing without subscriptions.
 func (e *Engine) Touch(now Time, uri string) {
 	e.enter(now)
 	e.stats.Touches++

@@ -29,7 +29,7 @@ var scripts = []scriptRow{
 	{"inject", "page late link"},
 	{"share", "page"},
 	{"react", "share"},
-	{"views", ""},
+	{"views", "core/instance.ts"},
 	{"view", ""},
 	{"inspector", "link/reconnect.ts"},
 	{"cli", ""},

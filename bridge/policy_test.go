@@ -70,8 +70,9 @@ var packages = []row{
 	{"bridge/gateway/weborigin", native, "", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/retry", native, "", ""},
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
-	{"bridge/gateway/internal/...", native, "", "github.com/coder/websocket golang.org/x/sys"},
+	{"bridge/gateway/internal/...", native, "bridge/gateway/retry", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
@@ -83,18 +84,19 @@ var packages = []row{
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
 		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
-		"bridge/gateway/internal/taburi",
+		"bridge/gateway/internal/taburi bridge/gateway/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets",
 		chromeDevTools + " github.com/coder/websocket golang.org/x/time"},
 	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin " +
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
-	{"bridge/gateway/pages/extension", native, "bridge/gateway/internal/...", "github.com/coder/websocket"},
-	{"bridge/gateway/agents", native, "bridge bridge/gateway", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/pages/extension", native, "bridge/gateway/retry bridge/gateway/internal/...", "github.com/coder/websocket"},
+	{"bridge/gateway/agents", native, "bridge bridge/gateway bridge/gateway/internal/quota",
+		"github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/access", native, "bridge/gateway/weborigin bridge/gateway/internal/...", ""},
-	{"bridge/gateway/daemon", native, "bridge bridge/gateway/internal/...", "github.com/fsnotify/fsnotify golang.org/x/mod " +
-		"golang.org/x/sys"},
+	{"bridge/gateway/daemon", native, "bridge bridge/gateway/retry bridge/gateway/internal/...",
+		"github.com/fsnotify/fsnotify golang.org/x/mod golang.org/x/sys"},
 	{"bridge/gateway/agents/hook", native, "bridge/gateway", "golang.org/x/sys"},
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/assets bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
@@ -102,7 +104,7 @@ var packages = []row{
 	{"bridge/gateway/fleet/bus", native, "", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
-		"bridge/gateway/fleet/relay bridge/gateway/internal/quota", "golang.org/x/time"},
+		"bridge/gateway/fleet/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/pages/socket bridge/gateway/fleet " +
 		"bridge/gateway/fleet/tickets bridge/gateway/internal/...", "github.com/coder/websocket golang.org/x/time"},

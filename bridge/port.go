@@ -4,24 +4,24 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A port is one session: what one agent has asked for. Everything it holds goes with it.
+// A port is one session: the state of one agent. It ends with the port.
 type port struct {
 	id       PortID
 	index    int    // in Engine.order
-	legacy   string // the version that initialize settled on; "" before that
+	legacy   string // the version negotiated by initialize; "" before that
 	writable bool
-	held     bool                  // only what belongs to a request reaches it
+	held     bool                  // it accepts only answers and progress
 	lists    [listKinds]interest   // legacy: all of them, once it is initialized
 	sees     func(uri string) bool // nil sees all
 
 	subscribed map[string]*sub // legacy: URI -> subscription
 	listens    []*listen
 	openings   int    // listens that wait for consent
-	granted    int    // subscriptions that have it, of such listens
-	subs       []*sub // all subscriptions, legacy and of listens; sub.portIndex is the place of each
+	granted    int    // subscriptions of such listens that have consent
+	subs       []*sub // all subscriptions, legacy and of listens, each at its portIndex
 	waits      []*wait
 
-	first, last *sub // updates that wait, in the order in which they were due
+	first, last *sub // pending updates, in the order in which they were due
 	throttled   bool // in Engine.throttled
 	credit      int  // thousandths of an update that may be sent now
 	counted     Time // when credit was last brought up to date
@@ -43,9 +43,9 @@ func (e *Engine) Open(now Time, id PortID) error {
 	return nil
 }
 
-// Restrict says of which URIs a port sees what is there, and by Tool.Origin which tools. What it does not see answers as
-// what does not exist. sees must say the same of a URI each time, and is called from within the engine's methods. It is
-// to be called before the port's first message.
+// Restrict limits which URIs a port sees, and which tools, by Tool.Origin. The others do not exist for it. sees must
+// give the same answer for a URI each time, and the engine's methods call it. Restrict must be called before the port's
+// first message.
 func (e *Engine) Restrict(id PortID, sees func(uri string) bool) {
 	if p := e.ports[id]; restricts && p != nil && p.sees == nil && sees != nil {
 		p.sees = sees
@@ -56,9 +56,9 @@ func (e *Engine) Restrict(id PortID, sees func(uri string) bool) {
 // hides reports whether a port does not see a URI.
 func (p *port) hides(uri string) bool { return restricts && p.sees != nil && uri != "" && !p.sees(uri) }
 
-// OpenShaken is Open for a port on which another handshake than MCP's settles who speaks, and the host has seen it, as
-// the ui/initialize of MCP Apps: requests are answered as in the newest legacy version, from the first on. Such a port
-// is not told that the list has changed, since it did not ask for that by initialize.
+// OpenShaken is Open for a port with another handshake than MCP's, which the host has seen, such as the ui/initialize
+// of MCP Apps. From the first request on it is answered as in the newest legacy version. Such a port gets no
+// list_changed, since it did not ask for it by initialize.
 func (e *Engine) OpenShaken(now Time, id PortID) error {
 	err := e.Open(now, id)
 	if err == nil {
@@ -67,8 +67,8 @@ func (e *Engine) OpenShaken(now Time, id PortID) error {
 	return err
 }
 
-// Close ends a session: the port is gone, nothing more is sent to it, and nothing of it is left when Close returns.
-// A port that is not open is left alone.
+// Close ends a session: nothing more is sent to the port, and nothing of it is left when Close returns. It ignores a
+// port that is not open.
 func (e *Engine) Close(now Time, id PortID) {
 	e.enter(now)
 	if p := e.ports[id]; p != nil {
@@ -98,9 +98,8 @@ func (e *Engine) drop(p *port) {
 	delete(e.ports, p.id)
 }
 
-// Shutdown ends every session in order: each request that still waits gets an error, each listen its result and then
-// its cancellation, which is the form that satisfies both of the specification's pages on it (spec issue 3348), and
-// then the ports are gone.
+// Shutdown ends every session in order. Each open request gets an error. Each listen gets its result and then its
+// cancellation, which satisfies both of the specification's pages on it (spec issue 3348). Then the ports are gone.
 func (e *Engine) Shutdown(now Time) {
 	e.enter(now)
 	for _, p := range e.order {
@@ -109,7 +108,7 @@ func (e *Engine) Shutdown(now Time) {
 	e.drain()
 }
 
-// Dismiss is Shutdown for one port. A port that is not open is left alone.
+// Dismiss is Shutdown for one port. It ignores a port that is not open.
 func (e *Engine) Dismiss(now Time, id PortID) {
 	e.enter(now)
 	if p := e.ports[id]; p != nil {
@@ -133,15 +132,15 @@ func (e *Engine) dismiss(p *port) {
 	e.queue.ops = append(e.queue.ops, op{kind: opDrop, port: p.id})
 }
 
-// Waits reports whether a request of a port is still to be answered. An acknowledged listen is none: it ends when its
-// agent wants.
+// Waits reports whether a request of a port has no answer yet. An acknowledged listen does not count: its agent ends
+// it.
 func (e *Engine) Waits(id PortID) bool {
 	p := e.ports[id]
 	return p != nil && len(p.waits) > 0
 }
 
-// Writable says whether a port can take more. While it cannot, the engine keeps at most one update of each URI for
-// it, and one list_changed; answers are sent nevertheless. A port begins writable.
+// Writable sets whether a port accepts updates. While it does not, the engine keeps at most one update of each URI for
+// it, and one list_changed; it still sends answers. A port begins writable.
 func (e *Engine) Writable(now Time, id PortID, on bool) {
 	e.enter(now)
 	if p := e.ports[id]; p != nil {
@@ -151,8 +150,8 @@ func (e *Engine) Writable(now Time, id PortID, on bool) {
 	e.drain()
 }
 
-// Hold says that only what belongs to a request reaches a port now, as over HTTP while an agent has no stream open for
-// the rest. What is kept for it meanwhile is as with Writable; how far a tool has come is told nevertheless.
+// Hold sets whether only answers and progress reach a port now, as over HTTP while an agent has no open stream for the
+// rest. Meanwhile the engine keeps updates as with Writable, and still sends a tool's progress.
 func (e *Engine) Hold(now Time, id PortID, on bool) {
 	e.enter(now)
 	if p := e.ports[id]; p != nil {
@@ -165,8 +164,8 @@ func (e *Engine) Hold(now Time, id PortID, on bool) {
 // acceptsUpdates reports whether a port takes messages that answer no request.
 func (p *port) acceptsUpdates() bool { return p.writable && !p.held }
 
-// Receive takes one message from a port. The bytes are the caller's again when it returns. What is wrong with a
-// message is answered to the agent; the error tells only of a port that is not open.
+// Receive takes one message from a port. The bytes belong to the caller again when it returns. Faults of a message are
+// answered to the agent; the only error is a port that is not open.
 func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 	e.enter(now)
 	defer e.drain()
@@ -182,8 +181,8 @@ func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 	return nil
 }
 
-// Oversize is Receive for a message of which the host has seen that it is too large, so that it need not be copied:
-// text is its beginning, where the id is looked for.
+// Oversize is Receive for a message that is too large, so that it need not be copied: text is its beginning, which may
+// have the id.
 func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
 	e.enter(now)
 	defer e.drain()

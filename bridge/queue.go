@@ -2,16 +2,15 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// A queue holds what the engine wants of its Host until drain hands it over, so that a Host call that enters the
-// engine again finds it in order, and the stack stays flat however often that happens. Messages lie one behind the
-// other in one buffer that is kept, which is why a touch allocates nothing per subscriber.
+// A queue holds the engine's calls to its Host until drain makes them. So a Host call that enters the engine again
+// finds it in a consistent state, and the stack stays flat however often that happens. Messages are in one buffer,
+// which is kept, so a touch allocates nothing per subscriber.
 type queue struct {
 	ops      []op
 	text     wire.Text
 	draining bool
 
-	// What ops and text are changed for while they are handed over, so that they do not grow under a host that
-	// answers from within.
+	// They replace ops and text during drain, so that these do not grow under a host that answers from within.
 	spareOps  []op
 	spareText wire.Text
 }
@@ -22,9 +21,9 @@ type op struct {
 	port     PortID // opSend, opSubscribe, opUnsubscribe, opDrop
 	call     CallID
 	from, to int     // opSend: the message is text[from:to]
-	hole     int     // opSend: where the contents of call belong, if call is not 0
+	hole     int     // opSend: the place of call's contents, if call is not 0
 	contents []byte  // opSend, and the arguments of opTool
-	request  Request // opRead; of the others opTool uses its Key and Params, and those about subscriptions its URI
+	request  Request // opRead; opTool uses its Key and Params, and the subscriptions' ops its URI
 }
 
 type opKind byte
@@ -41,13 +40,13 @@ const (
 	opChanged
 )
 
-// begin returns the buffer for a message to be appended to; send ends that message.
+// begin returns the buffer for appending a message; send ends that message.
 func (e *Engine) begin() wire.Text { return e.queue.text }
 
-// send queues what has been appended to the buffer since begin as a message for p.
+// send queues the text appended since begin as a message for p.
 func (e *Engine) send(p *port, text wire.Text) { e.push(p, text, op{}) }
 
-// sendContents is send for a message that the contents of a call belong in, at offset hole of text.
+// sendContents is send for a message with the contents of a call, at offset hole of text.
 func (e *Engine) sendContents(p *port, text wire.Text, call CallID, hole int, contents []byte) {
 	e.push(p, text, op{call: call, hole: hole, contents: contents})
 }
@@ -67,7 +66,7 @@ func (e *Engine) fail(p *port, id wire.Value, err *wire.Error) {
 func (e *Engine) drain() {
 	q := &e.queue
 	if q.draining {
-		return // the drain further down the stack goes on
+		return // the drain further down the stack continues
 	}
 	q.draining = true
 	for len(q.ops) > 0 {
@@ -96,7 +95,7 @@ func (e *Engine) handOver(o *op, text wire.Text) {
 	}
 	switch o.kind {
 	case opSend:
-		// A closed port is sent nothing more, not even what was on its way.
+		// A closed port gets no more messages, not even queued ones.
 		if e.ports[o.port] == nil {
 			break
 		}

@@ -36,25 +36,26 @@ func (e *Engine) read(r *request) *wire.Error {
 	return nil
 }
 
-// beginRead asks the host. Later readers may share the read, unless they share none that has begun.
+// beginRead asks the host. Later readers may share the read, unless Options.Several makes them fresh.
 func (e *Engine) beginRead(c *call, question op) {
 	e.joinable[c.uri] = c
 	e.queue.ops = append(e.queue.ops, question)
 }
 
-// A freshReads is the reads of a URI by those who share none that has begun (Options.Several): those that are under
-// way, and the next, which waits for the end of one of them, and which all share who come meanwhile. Many agents that
-// are told of one change read it at the same moment, and each would have the contents sent for itself.
+// A freshReads is the reads of a URI that share no read that has begun (Options.Several). It has the reads under way
+// and the next one, which waits for the end of one of them and is shared by all readers that come meanwhile. Many
+// agents that are told of one change read it at the same moment, and each would otherwise have the contents sent for
+// itself.
 type freshReads struct {
 	running  int
 	next     *call
 	question op
 }
 
-// maxFresh is how many are under way at once: one that takes long keeps no other waiting.
+// maxFresh is how many are under way at once, so that a slow one does not delay others.
 const maxFresh = 4
 
-// begins counts such a read, and reports whether it is to begin at once.
+// begins counts such a read, and reports whether it begins at once.
 func (e *Engine) begins(c *call, question op) bool {
 	f := e.fresh[c.uri]
 	if f == nil {
@@ -69,7 +70,7 @@ func (e *Engine) begins(c *call, question op) bool {
 	return true
 }
 
-// endFresh begins the next read where one has ended. It reports false for one that had not begun.
+// endFresh begins the next read after one has ended. It reports false for one that had not begun.
 func (e *Engine) endFresh(c *call) bool {
 	f := e.fresh[c.uri]
 	next := f.next
@@ -89,7 +90,7 @@ func (e *Engine) endFresh(c *call) bool {
 
 func requestOf(uri string, entry *resource.Entry, params []resource.Param) Request {
 	q := Request{Key: uri, URI: uri}
-	if entry != nil && entry.URI != uri { // where they are the same, a host has to copy one text only
+	if entry != nil && entry.URI != uri { // if they are the same, a host has to copy only one text
 		q.Key = entry.URI
 	}
 	if entry != nil && entry.Wide {
@@ -98,8 +99,8 @@ func requestOf(uri string, entry *resource.Entry, params []resource.Param) Reque
 	return q
 }
 
-// Resolve returns what the engine would ask its host to read for a URI. The error says that nothing answers for it, or
-// that its parameters are not what the resource takes.
+// Resolve returns the engine's request to its host for a read of a URI. The error means that no resource answers for
+// it, or that it has wrong parameters.
 func (e *Engine) Resolve(uri string) (Request, error) {
 	entry, params, err := e.registry.Resolve(uri)
 	if err != nil {
@@ -108,7 +109,7 @@ func (e *Engine) Resolve(uri string) (Request, error) {
 	return requestOf(uri, entry, params), nil
 }
 
-// uri returns the uri of a request's params, if it is one that could be here for its port.
+// uri returns the uri of a request's params, if it is valid for its port.
 func (e *Engine) uri(r *request) (string, *wire.Error) {
 	uri, ok := r.params.Get("uri").Text()
 	if !ok {
@@ -134,15 +135,16 @@ func (e *Engine) answerRead(w *wait, r Result) {
 	e.sendContents(w.port, e.end(&q, text), w.call.id, hole, r.Contents)
 }
 
-// Seal lets no further reader of a URI share a read of it that is under way: it may have changed since that began.
+// Seal keeps further readers of a URI from sharing a read of it that is under way: it may have changed since that
+// began.
 func (e *Engine) Seal(uri string) {
 	if c := e.joinable[uri]; c != nil {
 		e.seal(c)
 	}
 }
 
-// seal lets no further reader share a call: its resource has changed since the call began, and later readers must see
-// the change.
+// seal keeps further readers from sharing a call: its resource has changed since the call began, and later readers must
+// see the change.
 func (e *Engine) seal(c *call) {
 	if e.joinable[c.uri] == c {
 		delete(e.joinable, c.uri)

@@ -2,8 +2,8 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// initialize settles on a version: the one asked for if it is a legacy one, else our newest legacy one. A port that
-// has been initialized may be again, which a shared window channel needs: its clients come and go on one port.
+// initialize negotiates a version: the requested one if it is a legacy version, else our newest legacy version. A port
+// may be initialized again. A shared window channel needs that: its clients come and go on one port.
 func (e *Engine) initialize(r *request) *wire.Error {
 	asked, ok := r.params.Get("protocolVersion").Text()
 	if !ok {
@@ -35,8 +35,8 @@ func (e *Engine) discover(r *request) *wire.Error {
 	return nil
 }
 
-// cancelled ends a request that an agent has given up: nothing more is sent for it. What names no request under
-// way is ignored, as it must be: the answer may have crossed it.
+// cancelled ends a request that an agent has given up: it gets no more messages. An unknown request is ignored, as the
+// specification demands: the answer may have crossed the cancellation.
 func (e *Engine) cancelled(p *port, params wire.Value) {
 	id := params.Get("requestId")
 	if l := p.listening(id); l != nil {

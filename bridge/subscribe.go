@@ -9,8 +9,8 @@ import (
 // A watch is one URI with at least one subscription, or that the host watches.
 type watch struct {
 	uri   string
-	entry *resource.Entry // what answers for the URI now; nil while nothing does
-	subs  []*sub          // sub.watchIndex is the place of each
+	entry *resource.Entry // the URI's entry now; nil while it has none
+	subs  []*sub          // each at its watchIndex
 	item  coalesce.Item[*watch]
 	index int // its place in Engine.wide, if it is there
 }
@@ -20,7 +20,7 @@ type sub struct {
 	watch                 *watch
 	port                  *port
 	listen                *listen // nil for a legacy one
-	prev, next            *sub    // among the port's updates that wait
+	prev, next            *sub    // among the port's pending updates
 	watchIndex, portIndex int32
 	waiting               bool
 }
@@ -65,7 +65,7 @@ func (e *Engine) subscribed(p *port, uri string) bool {
 	return true
 }
 
-// subscriptions is how many a port has, and may get by what waits for consent.
+// subscriptions is how many a port has, and may get after consent.
 func (p *port) subscriptions() int {
 	n := len(p.subs) + p.granted
 	for _, w := range p.waits {
@@ -83,7 +83,7 @@ func (e *Engine) tooManySubscriptions(uri string) *wire.Error {
 	return err
 }
 
-// unsubscribeURI also confirms an unsubscribe without a subscription: the result is the one that the agent wanted.
+// unsubscribeURI also confirms an unsubscribe without a subscription: the agent has the result that it wanted.
 func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	if e.opt.NoSubscriptions {
 		return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
@@ -107,7 +107,7 @@ func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	return nil
 }
 
-// watchOf returns the watch of a URI, which begins with the first who needs it.
+// watchOf returns the watch of a URI, and makes it if there is none.
 func (e *Engine) watchOf(uri string) *watch {
 	w := e.watches[uri]
 	if w == nil {
@@ -120,7 +120,7 @@ func (e *Engine) watchOf(uri string) *watch {
 	return w
 }
 
-// unwatched ends a watch that nobody needs any more.
+// unwatched removes a watch without subscriptions that the host does not watch.
 func (e *Engine) unwatched(w *watch) {
 	if len(w.subs) > 0 || restricts && e.hostWatches[w.uri] {
 		return
@@ -141,7 +141,7 @@ func (e *Engine) watch(p *port, l *listen, uri string) *sub {
 	return s
 }
 
-// unsubscribe ends a subscription that nobody waits to see ended.
+// unsubscribe ends a subscription without an answer.
 func (e *Engine) unsubscribe(s *sub) {
 	if e.asks {
 		e.revoke(s.port, s.watch.uri)
@@ -149,7 +149,7 @@ func (e *Engine) unsubscribe(s *sub) {
 	e.forget(s)
 }
 
-// forget takes a subscription away from wherever it is known.
+// forget removes a subscription from all lists.
 func (e *Engine) forget(s *sub) {
 	w, p := s.watch, s.port
 	if s.listen == nil {
@@ -168,7 +168,7 @@ func (e *Engine) forget(s *sub) {
 	e.unwatched(w)
 }
 
-// bind finds what answers for a watch's URI.
+// bind finds the entry of a watch's URI.
 func (e *Engine) bind(w *watch) {
 	w.entry = e.registry.Find(w.uri)
 	if w.entry == nil || w.entry.Wide {

@@ -5,38 +5,38 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// The engine defines no tool: it carries those of its host, so that they ride the same sessions as the resources. It
-// checks names and limits and lets the rest through.
+// The engine defines no tool. It offers its host's tools in the same sessions as the resources. It checks names and
+// limits, and passes the rest on.
 
 // A ToolHost is a Host that has tools.
 type ToolHost interface {
 	Host
-	// CallTool asks for a tool to be run. The host answers with Complete, now or later, unless End comes first; until
-	// then it may say Progress. The Contents of the Result are the JSON text of MCP's CallToolResult, an object: a tool
-	// that fails says isError in it, and Failure is for a tool that could not be run.
+	// CallTool asks the host to run a tool. The host answers with Complete, now or later, unless End comes first; until
+	// then it may call Progress. The Contents of the Result are the JSON text of MCP's CallToolResult, an object. A
+	// tool that fails has isError in it; Failure is for a tool that could not be run.
 	CallTool(call CallID, t ToolCall)
 }
 
-// A ToolCall is a tool that an agent wants run.
+// A ToolCall is an agent's call of a tool.
 type ToolCall struct {
 	Name string
-	// Arguments is the JSON text of an object. It is the engine's again when the call returns.
+	// Arguments is the JSON text of an object. It belongs to the engine again when the call returns.
 	Arguments []byte
-	// Port is that of the agent who called, and Meta the JSON text of its request's _meta, "" without one.
+	// Port is the calling agent's port, and Meta the JSON text of its request's _meta, or "".
 	Port PortID
 	Meta string
 }
 
-// A Tool is one that a host offers.
+// A Tool is a tool that a host offers.
 type Tool struct {
 	Name string
 	// JSON is MCP's Tool object, with the name.
 	JSON []byte
-	// Origin is that of the page that has the tool, by which ports see it that do not see all. "" is for every port.
+	// Origin is the origin of the tool's page. Restricted ports see the tool by it. "" is for every port.
 	Origin string
 }
 
-// DecodeTools reads the JSON text of an array of MCP's Tool objects. It keeps nothing of text.
+// DecodeTools decodes the JSON text of an array of MCP's Tool objects. It keeps no part of text.
 func DecodeTools(text []byte) (tools []Tool, err error) {
 	err = EachTool(text, func(t Tool) { tools = append(tools, Tool{Name: t.Name, JSON: clone(t.JSON)}) })
 	if err != nil {
@@ -45,8 +45,8 @@ func DecodeTools(text []byte) (tools []Tool, err error) {
 	return tools, nil
 }
 
-// EachTool calls f with each tool of such a text. The JSON is a part of text. With an error, what f was called with is
-// not all.
+// EachTool calls f with each tool of such a text. The JSON is a part of text. If it returns an error, f has not been
+// called with all of them.
 func EachTool(text []byte, f func(Tool)) error {
 	v, err := wire.Parse(text, 64)
 	if err != nil {
@@ -66,10 +66,9 @@ func EachTool(text []byte, f func(Tool)) error {
 	return nil
 }
 
-// SetTools says what tools there are, in place of what was said before. Agents are told if that is something else. It
-// fails above Limits.Tools, where tools that were listed before are kept first, and for names that are empty or
-// doubled. Those tools are left out, and all others are taken: a list that was refused as a whole would keep what is
-// gone.
+// SetTools replaces the tools. If they differ, agents are told. It fails above Limits.Tools, where tools that were
+// listed before are kept first, and for names that are empty or doubled. It leaves out those tools and takes all
+// others: if it refused the whole list, removed tools would stay.
 func (e *Engine) SetTools(now Time, tools []Tool) error {
 	e.enter(now)
 	defer e.drain()
@@ -113,13 +112,13 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 	return err
 }
 
-// hidesTool reports whether a tool is listed, and not for this port.
+// hidesTool reports whether a listed tool is hidden from this port.
 func (p *port) hidesTool(e *Engine, name string) bool {
 	i := toolAfter(e.tools, name)
 	return i > 0 && e.tools[i-1].Name == name && p.hides(e.tools[i-1].Origin)
 }
 
-// missing are the origins of those tools of a list that another, ordered by name, does not have just so.
+// missing are the origins of a list's tools that another list, ordered by name, does not have unchanged.
 func missing(list, from []Tool) (origins []string) {
 	for _, t := range list {
 		if i := toolAfter(from, t.Name); i == 0 || from[i-1].Name != t.Name || string(from[i-1].JSON) != string(t.JSON) {
@@ -129,13 +128,13 @@ func missing(list, from []Tool) (origins []string) {
 	return origins
 }
 
-// named reports whether a list that is ordered by name has a tool of that name.
+// named reports whether a list that is ordered by name has a tool with a name.
 func named(tools []Tool, name string) bool {
 	i := toolAfter(tools, name)
 	return i > 0 && tools[i-1].Name == name
 }
 
-// toolAfter is the index of the first tool whose name is greater than name, in a list that is ordered by name.
+// toolAfter is the index of the first tool with a name greater than name, in a list that is ordered by name.
 func toolAfter(tools []Tool, name string) int {
 	lo, hi := 0, len(tools)
 	for lo < hi {
@@ -148,8 +147,8 @@ func toolAfter(tools []Tool, name string) int {
 	return lo
 }
 
-// listTools answers one page. Its cursor is the name of the page's last tool, so that it stays good while tools come
-// and go.
+// listTools answers one page. Its cursor is the name of the page's last tool, so it stays valid while tools come and
+// go.
 func (e *Engine) listTools(r *request) *wire.Error {
 	cursor, fault := cursorOf(r)
 	if fault != nil {
@@ -220,9 +219,9 @@ func unknownTool(name string) *wire.Error {
 	return &wire.Error{Code: wire.InvalidParams, Message: "Unknown tool: " + name}
 }
 
-// Progress passes on how far a tool has come: members is the JSON text of the members of MCP's progress notification
-// but for its token, such as "progress":1,"total":3. It does nothing where nobody asked for it, or where the port is
-// not writable: what counts is the result.
+// Progress passes on a tool's progress: members is the JSON text of the members of MCP's progress notification without
+// its token, such as "progress":1,"total":3. It does nothing if the agent did not ask for progress, or if the port is
+// not writable: the result is what counts.
 func (e *Engine) Progress(now Time, id CallID, members []byte) {
 	e.enter(now)
 	defer e.drain()
@@ -230,7 +229,7 @@ func (e *Engine) Progress(now Time, id CallID, members []byte) {
 	if c == nil || c.kind != callTool {
 		return
 	}
-	// They must not end the object that they are put into.
+	// They must not end their enclosing object.
 	if v, err := wire.Parse(wire.Text(`{`).Bytes(members).Raw(`}`), maxDepth); err != nil || v.Empty() {
 		return
 	}

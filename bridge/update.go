@@ -12,8 +12,8 @@ func (e *Engine) changed(w *watch) {
 	}
 }
 
-// pace is how often w is announced. Its entry is not nil: a URI without a resource does not change, and Unregister
-// drops the updates that are due. An interval set by the page is strict.
+// pace is the Pace of w. Its entry is not nil: a URI without a resource does not change, and Unregister drops the
+// updates that are due. A page's own interval is strict.
 func (e *Engine) pace(w *watch) coalesce.Pace {
 	if w.entry.Coalesced {
 		return coalesce.Pace{}
@@ -34,7 +34,7 @@ func (e *Engine) announce(w *watch) {
 	}
 }
 
-// notify sends one subscriber an update as soon as its port takes it, unless one waits already.
+// notify sends one subscriber an update as soon as its port accepts it, unless one is pending already.
 func (e *Engine) notify(s *sub) {
 	if p := s.port; s.waiting {
 		return
@@ -58,8 +58,8 @@ func (e *Engine) update(s *sub) {
 	e.stats.Updates++
 }
 
-// flush sends what waits for a port, as far as it takes it. The updates go in the order in which they fell due, one
-// for each URI, so that one that changes all the time has no more of the port than one that changes rarely.
+// flush sends a port's pending updates, as far as it accepts them. They go in the order in which they fell due, one for
+// each URI, so a URI that changes all the time gets no more of the port than one that changes rarely.
 func (e *Engine) flush(p *port) {
 	if !p.acceptsUpdates() {
 		return
@@ -97,7 +97,7 @@ func (e *Engine) spend(p *port) bool {
 	return true
 }
 
-// ready is when the port will have the credit of one update.
+// ready is when the port will have the credit for one update.
 func (p *port) ready(rate int) Time {
 	return p.counted + Time((max(1000-p.credit, 0)+rate-1)/rate)
 }

@@ -1,7 +1,7 @@
 package bridge
 
 // Watch has WatchHost.Changed called for each change of a URI, paced as subscribers' updates are, until Unwatch. It
-// fails for a URI that nothing answers for, and above Limits.Subscriptions. Watching a URI twice is watching it once.
+// fails for a URI without a resource, and above Limits.Subscriptions. Watching a URI twice is watching it once.
 func (e *Engine) Watch(now Time, uri string) error {
 	e.enter(now)
 	defer e.drain()
@@ -22,7 +22,7 @@ func (e *Engine) Watch(now Time, uri string) error {
 	return nil
 }
 
-// Unwatch ends Watch. A URI that is not watched is left alone.
+// Unwatch ends Watch. It ignores a URI that is not watched.
 func (e *Engine) Unwatch(now Time, uri string) {
 	e.enter(now)
 	defer e.drain()

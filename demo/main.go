@@ -3,7 +3,7 @@
 // Command demo serves the demo pages, and tells what an agent sees of them.
 //
 // It serves dist/, which make build writes, on 127.0.0.1, with an index of the demos at /, and a gateway for those that
-// take one; and where there is a browser, it opens the page of demo 1 in it, acts the person who edits the page, and
+// take one; and with a browser, it opens the page of demo 1 in it, acts the person who edits the page, and
 // prints what the agent console on that page saw happen, and then what an agent saw that started the gateway
 // (bin/pagewire) and is no part of the page.
 //

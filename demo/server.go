@@ -81,8 +81,8 @@ func routes(ctx context.Context, dist fs.FS, port int) (h http.Handler, closeGat
 	}
 }
 
-// ownPages admits who asks by a name of this machine, and of browsers' pages the demo's own. What the gateway shows is
-// no secret; a site must not get at it all the same, by a name that it points here.
+// ownPages admits requests under a name of this machine, and of browsers' pages the demo's own. What the gateway shows
+// is no secret; a site must not get at it all the same, by a name that it points here.
 func ownPages(next http.Handler) http.Handler {
 	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

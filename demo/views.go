@@ -101,7 +101,7 @@ func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 					l.mu.Lock()
 					l.changes[uri]++
 					l.mu.Unlock()
-					// Who does not hear of it is gone, which ends its session.
+					// A session that cannot be told is gone, and ends.
 					_ = server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri})
 				}
 			}

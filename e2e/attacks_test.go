@@ -28,7 +28,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// maxPeak is what a gateway may take at most, whoever attacks it, in MB.
+// maxPeak is the most memory that a gateway may take under attack, in MB.
 const maxPeak = 100
 
 // An attack is one life of a raw peer; it begins a new one when that has ended.

@@ -51,7 +51,7 @@ func openLogin(t *testing.T) *login {
 func (l *login) say(w http.ResponseWriter, status int, members map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(members) // who asked fails then
+	_ = json.NewEncoder(w).Encode(members) // on an error the client fails
 }
 
 func (l *login) metadata(w http.ResponseWriter, _ *http.Request) {

@@ -36,7 +36,7 @@ func TestOriginAgentCluster(t *testing.T) {
 	}
 }
 
-// Where there is no secure context there is no WebMCP: nothing is installed, and connecting says why.
+// Without a secure context there is no WebMCP: nothing is installed, and connecting says why.
 func TestInsecureContext(t *testing.T) {
 	t.Parallel()
 	insecure := mode{"a host of its own", []string{"--host-resolver-rules=MAP " + engine.InsecureHost +

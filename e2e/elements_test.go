@@ -80,7 +80,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// The values of a form are those of a submission, less those that are for nobody but the page, however they are shown.
+// The values of a form are those of a submission without the secret ones, also where a secret is shown.
 func TestElementsForm(t *testing.T) {
 	t.Parallel()
 	b := openElements(t, noFlag, `
@@ -235,7 +235,7 @@ func TestElementsComeAndGo(t *testing.T) {
 		expect("another name", await change(() => $("#second").setAttribute("data-resource-name", "Two")), ["/first First", "/second Two"]);
 		expect("another URI", await change(() => $("#second").setAttribute("data-resource", "/zweite")), ["/first First", "/zweite Two"]);
 
-		// A view is replaced by another with the same URI; who has subscribed is told.
+		// A view is replaced by another with the same URI; its subscribers are told.
 		await a.subscribe(at("/first"));
 		await change(() => main.replaceChildren(Object.assign(document.createElement("p"), { id: "first", textContent: "new" })));
 		expect("replaced by one that is nothing yet", await listed(), []);

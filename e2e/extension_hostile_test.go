@@ -1,6 +1,6 @@
 package e2e
 
-// Who attacks the extension: a page that forges and patches, a page's process that is taken over, another extension.
+// Attackers of the extension: a page that forges and patches, a page's process that is taken over, another extension.
 // Each is refused, counted and logged, and the page in another tab does not notice.
 
 import (
@@ -111,7 +111,7 @@ func (x *extended) forgingPage(t *testing.T, agent *started) {
 	other.unharmed(t)
 }
 
-// relayed runs a script where the relay runs, as who has taken a page's process over can.
+// relayed runs a script where the relay runs, as an attacker in the page's process can.
 func relayed[T any](b *tab, world *runtime.ExecutionContextID, body string) T {
 	b.t.Helper()
 	var v T
@@ -264,7 +264,7 @@ func TestExtensionAnotherExtension(t *testing.T) {
 			});
 			`+body)
 		if len(got) != 1 || got[0] != "refused" {
-			// A message that nobody answers is not answered: undefined.
+			// A message without an answer gives undefined.
 			if name != "a message" || len(got) != 2 || got[1] != nil {
 				t.Errorf("%s: %v", name, got)
 			}

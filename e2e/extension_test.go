@@ -35,7 +35,7 @@ import (
 type extended struct {
 	t    *testing.T
 	home userHome
-	ctx  context.Context // of a first tab that nobody uses
+	ctx  context.Context // of a first tab, which is not used
 }
 
 // extend runs a browser with the extension, and where hosted is set with the native host installed.
@@ -82,7 +82,7 @@ func (x *extended) worker() target.ID {
 	return x.workerThat(func(url string) bool { return strings.HasPrefix(url, host.ExtensionOrigin) })
 }
 
-// workerThat is the target of the service worker whose URL fits, "" while there is none.
+// workerThat is the target of the service worker whose URL fits, "" without one.
 func (x *extended) workerThat(fits func(url string) bool) target.ID {
 	x.t.Helper()
 	infos, err := chromedp.Targets(x.ctx)
@@ -558,7 +558,7 @@ func TestExtensionRemembers(t *testing.T) {
 	})
 }
 
-// The browser suspends a worker when it likes. Who subscribes must not notice but by a delay.
+// The browser suspends a worker when it likes. Subscribers notice only a delay.
 func TestExtensionWorkerStopped(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"native messaging", "WebSocket"} {
@@ -798,7 +798,7 @@ func (x *extended) longMessages(t *testing.T, agent *started) {
 	}
 }
 
-// A document comes and goes in more ways than one; who has subscribed goes on.
+// A document comes and goes in several ways; its subscriptions go on.
 func (x *extended) navigation(t *testing.T, agent *started) {
 	elsewhere := serveStrict(t, "script-src 'self'", "")
 	p, uri := x.allowed(t, agent)

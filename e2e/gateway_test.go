@@ -314,8 +314,8 @@ func settled(s *started) {
 	})
 }
 
-// A signal to the agent's group, as a terminal sends it that is closed, and its agent's death with nobody at standard
-// error.
+// A signal to the agent's group, as a terminal sends it that is closed, and its agent's death without a reader of
+// standard error.
 func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 	t.Parallel()
 	s := serve(t, field)

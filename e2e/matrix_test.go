@@ -8,7 +8,7 @@ import (
 // globalServer is @mcp-b/global: WebMCP with an MCP server of its own and another registerResource.
 func globalServer(t *testing.T) string { return inline(t, "global") }
 
-// Whoever else brings WebMCP, whatever the policy forbids, and wherever the core can run: it works, or an error names
+// With any other WebMCP, under any policy, and with any place for the core: it works, or an error names
 // what to do. Nothing fails in silence.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestMatrix(t *testing.T) {
 				if csp == "" && policy.name != "no policy" {
 					continue // that policy differs in the worker only
 				}
-				// Where the core may run is the browser's to say, whoever else brings WebMCP; but what they bring may
+				// The browser alone decides where the core may run; but another WebMCP may
 				// need Trusted Types, too. A case is a second of processor time.
 				if company.name != "native off" && policy.name != map[bool]string{false: "no policy",
 					true: "Trusted Types"}[worker] {
@@ -105,7 +105,7 @@ func TestMatrix(t *testing.T) {
 						} catch (error) {
 							out.outcome = String(error);
 						}
-						// @mcp-b's client, whoever answers it.
+						// @mcp-b's client, answered by any server.
 						out.channel = await agent.connect("legacy", agent.tab()).then((a) => a.list()).then((list) => list.length, () => 0);
 						out.errors = errors;
 						return out;

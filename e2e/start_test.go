@@ -32,7 +32,7 @@ var firstSigns = map[string]string{
 const initialize = `{ jsonrpc: "2.0", id: 1, method: "initialize", params: {
 	protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } } }`
 
-// The loader is not given before the wasm has been asked for: whoever fetches one behind the other waits for ever.
+// The server holds the loader back until the wasm is requested: fetching one after the other would wait for ever.
 func TestTheFirstSignOfAnAgentFetchesBothFiles(t *testing.T) {
 	t.Parallel()
 	for name, sign := range firstSigns {

@@ -53,7 +53,7 @@ func TestStory(t *testing.T) {
 }
 
 // 10,000 notifications in one loop are two messages to a subscriber, the first at once and one behind the last
-// change; and none at all while nobody subscribes.
+// change; and none at all without a subscriber.
 func TestNotifyLoop(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{"legacy", "modern"} {
@@ -103,7 +103,7 @@ func notifyLoop(t *testing.T, era string) {
 	}
 }
 
-// Clients of one page never get each other's answers, whichever way they came in and though their ids are the same.
+// Clients of one page never get each other's answers, in any way of connecting, though their ids are the same.
 func TestTwoClients(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"connect", "port", "one of each"} {

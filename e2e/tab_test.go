@@ -126,7 +126,7 @@ type tab struct {
 	console []string
 }
 
-// open loads a site's page in a tab of its own. An exception that nobody catches fails the test.
+// open loads a site's page in a tab of its own. An uncaught exception fails the test.
 func open(t *testing.T, m mode, s *site) *tab {
 	t.Helper()
 	if thisEngine == chromium {

@@ -147,7 +147,7 @@ func TestProjectedTools(t *testing.T) {
 // Waiting: woken by the change, by what changed since the revision given, at the timeout, and by its signal.
 func TestWaitTool(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes { // whoever has brought registerTool has no part in what the tool does
+	for _, m := range modes { // the origin of registerTool does not matter to the tool
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			b := open(t, m, serve(t, page{script: tooling + `
@@ -164,7 +164,7 @@ func TestWaitTool(t *testing.T) {
 				await time("other", () => call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
 				await time("since now", () => call("resources_wait", { timeoutMs: 150 }));
 				await time("another page's", () => call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
-				// Who waits from now on is not told of what was before, and the call may take longer than any time to
+				// A wait from now on is not told of earlier changes, and the call may take longer than any time to
 				// get there.
 				const meanwhile = async (f, what, begin) => { let again; await time(what, () => { again = setInterval(f, 100); return begin(); }); clearInterval(again); };
 				const burst = () => { for (let i = 0; i < 1000; i++) context.notifyResourceUpdated(at(i % 2 ? "a" : "b")); };
@@ -232,7 +232,7 @@ func TestHint(t *testing.T) {
 func TestPageTools(t *testing.T) {
 	t.Parallel()
 	for i, m := range allToolModes(t) {
-		era := []string{"legacy", "modern"}[i%2] // the engine's: it knows nothing of who has brought registerTool
+		era := []string{"legacy", "modern"}[i%2] // the engine's: it does not know the origin of registerTool
 		t.Run(m.name+"/"+era, func(t *testing.T) {
 			t.Parallel()
 			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling + field.script + `

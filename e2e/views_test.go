@@ -29,7 +29,7 @@ const live = "data://metrics/live"
 // A viewServer is a server for Views, and a look at what has been asked of it.
 type viewServer struct{ url string }
 
-// counts are what has been asked of a server, and who is subscribed now.
+// counts are the requests to a server so far, and the present subscribers.
 type counts struct {
 	Changes       int
 	Methods       map[string]int

@@ -177,7 +177,7 @@ ${attributes.join("")}];
 
 /**
  * A callback whose result the IDL leaves open (`any`, checked by the algorithm in its comment) has a type here, so that
- * an editor can help whoever writes it.
+ * an editor can help its author.
  */
 const results = { ResourceReadCallback: "ModelContextReadResult | PromiseLike<ModelContextReadResult>" };
 

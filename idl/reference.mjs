@@ -6,7 +6,7 @@
 //   node idl/reference.mjs --check    writes nothing; exits 1 if it differs
 //
 // The types are parsed by oxc, by way of vite, which is there anyway: TypeScript 7 has no stable API. What there is no
-// rule for ends it with an error, since a declaration left out here would be one that nobody can look up.
+// rule for ends it with an error, since a declaration left out here would be missing in the manual.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -16,7 +16,7 @@ const root = new URL("../", import.meta.url);
 // The packages are js/'s; idl/ has none of its own.
 const { parseSync } = await import(pathToFileURL(createRequire(new URL("js/package.json", root)).resolve("vite")));
 
-/** What each module is for. One without a line here fails, so that it gets one. */
+/** The purpose of each module. A module without a line here is an error. */
 const modules = {
   pagewire:
     "The page API, and the `pagewire` object. The script tag gives the same as globals, and takes what `configure` " +
@@ -74,7 +74,7 @@ const type = (text) =>
     .replace(/^\|\s*/, "")
     .replace(/ \| undefined$/, "");
 
-/** The members of an interface: what can be called gets a paragraph, the rest a row. */
+/** The members of an interface: a method gets a paragraph, any other member a row. */
 function members(list, source) {
   const rows = [];
   const calls = [];
@@ -180,7 +180,7 @@ function moduleText(name) {
   const { program, source } = parse(name);
   const about = { ...modules, ...modulesOfOthers }[name] ?? unsupported(`the module ${name}.d.ts: say what it is for`);
   const globals = [];
-  const exported = []; // what is global already, such as pagewire itself, is not said twice
+  const exported = []; // without the globals, which are listed already
   for (const node of program.body) {
     switch (node.type) {
       case "TSModuleDeclaration":
@@ -214,7 +214,7 @@ function reference() {
     "",
     "# API reference",
     "",
-    "For whoever writes a page, a host or an extension: every method, member, option, event, type and error.",
+    "For authors of a page, a host or an extension: every method, member, option, event, type and error.",
     "The algorithms, step by step, are in [the IDL](../../idl/model-context-resources.idl).",
     "",
     ...names.flatMap(moduleText),

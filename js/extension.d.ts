@@ -9,7 +9,7 @@ export interface Options {
   wasm?: string;
   /** Whether documents of an origin are served. Asked when one comes, and when `look` is called. */
   admits(origin: string): boolean | Promise<boolean>;
-  /** Told when anything that a Document says of itself has changed, once per turn. */
+  /** Called when a member of a Document has changed, once per turn. */
   changed?(): void;
 }
 
@@ -44,22 +44,22 @@ export interface Document {
   readonly sessions: number;
   /** Opens a session. Rejects if the document has gone, is not admitted, or has no core. */
   open(carrier: Carrier): Promise<Session>;
-  /** Says something to the document's relay that means nothing: a worker that says nothing for 30 s is suspended. */
+  /** Sends the document's relay an empty message: the browser suspends a worker that sends nothing for 30 s. */
   keepAlive(): void;
 }
 
 export interface Documents {
-  /** All that are there, in the order in which they came. */
+  /** All documents, in the order in which they came. */
   list(): Document[];
   /** Asks `admits` again for all documents, and the tabs for those that have been told to wait. */
   look(): Promise<void>;
-  /** Keeps the documents that are not admitted, too, while somebody looks at them; they have no core all the same. */
+  /** While on, also keeps the documents that are not admitted, so that they can be shown. They have no core. */
   attend(on: boolean): void;
-  /** Why connections were refused, and how often. */
+  /** The reasons for which connections were refused, and how often. */
   readonly refused: ReadonlyMap<string, number>;
-  /** Counts, and logs, that the extension itself has refused somebody. */
-  refuse(why: string, who: string): void;
+  /** Counts and logs a refusal by the extension itself. */
+  refuse(reason: string, peer: string): void;
 }
 
-/** Takes the documents that come. To be called when the worker starts, before anything is awaited. */
+/** Begins to serve documents. To be called when the worker starts, before anything is awaited. */
 export declare function documents(options: Options): Documents;

@@ -28,7 +28,7 @@ declare global {
     unregisterResource(uri: string): void;
     /**
      * Says that what `uri` reads as has changed. Call it as often as things change: calls are merged, the last state is
-     * always announced, and nothing is sent while nobody watches. Silent for a URI that is not registered.
+     * always announced, and nothing is sent without a watcher. Silent for a URI that is not registered.
      */
     notifyResourceUpdated(uri: string): void;
   }
@@ -66,7 +66,7 @@ declare global {
   interface ModelContextResourceAnnotations {
     /** Whether subscribing is worthwhile: the resource changes while people work. */
     subscribeHint?: boolean | undefined;
-    /** Who the contents are meant for. */
+    /** The readers that the contents are for. */
     audience?: readonly ModelContextAudience[] | undefined;
     /** How much the resource matters, from 0 (can be left out) to 1 (needed). */
     priority?: number | undefined;
@@ -123,7 +123,7 @@ declare global {
 // By hand (idl/pagewire.d.ts): what no IDL describes.
 
 declare global {
-  // WebMCP's interface. A native one has tools as well; Pagewire's own has resources only.
+  // WebMCP's interface. Its methods for tools are not declared here.
   interface ModelContext extends EventTarget {}
   var ModelContext: { prototype: ModelContext; new (): ModelContext };
 
@@ -167,18 +167,18 @@ export interface PagewireOptions {
   name?: string | undefined;
   /** The version that agents are told. */
   version?: string | undefined;
-  /** Whether agents are told why a read failed. Default false: the page's error messages may hold secrets. */
+  /** Whether agents are told why a read failed. Default false: the page's error messages may contain secrets. */
   exposeErrors?: boolean | undefined;
   /**
    * Other origins whose frames and windows may connect with a MessagePort, and then read every resource. Default: none.
-   * An attribute, or a string, lists them with spaces between.
+   * In an attribute or a string they are separated by spaces.
    */
   origins?: string | readonly string[] | undefined;
   /**
    * What the page's tools depend on, by the name of the tool: URIs of resources, 32 at most. An agent of a gateway that
    * has read one of them as it was before its last notifyResourceUpdated is refused, before the tool runs, and told
    * what has changed. With `onStale: "tell"` the tool runs, and its result says what was older. An agent that has not
-   * read them is not refused. What is wrong here is said on the console, and that tool is not served to MCP clients.
+   * read them is not refused. A mistake here is reported on the console, and that tool is not served to MCP clients.
    */
   freshState?: { readonly [tool: string]: readonly string[] | FreshState } | undefined;
   /**
@@ -187,14 +187,16 @@ export interface PagewireOptions {
    */
   gateway?: string | undefined;
   /**
-   * Where the page has a ticket for the gateway, if that is one of its service (`pagewire node`): a URL of the page's own
-   * service, which answers with a JWT, as text or as {"ticket":"…"}. It is fetched when the page connects, and again
-   * before the ticket ends. Default: none.
+   * Where the page has a ticket for the gateway, if that is one of its service (`pagewire node`): a URL of the page's
+   * own service, which answers with a JWT, as text or as {"ticket":"…"}. It is fetched when the page connects, and
+   * again before the ticket ends. Default: none.
    */
   ticket?: string | undefined;
 }
 
-/** What a tool depends on, and what becomes of a call by an agent that has seen something older. Default: refuse. */
+/**
+ * The URIs that a tool depends on, and the effect on a call by an agent that has seen older contents. Default: refuse.
+ */
 export interface FreshState {
   readonly uris: readonly string[];
   readonly onStale?: "refuse" | "tell" | undefined;
@@ -209,7 +211,7 @@ export interface PagewireStats {
   ports: number;
   /** Reads that run, or whose contents are held, now. */
   reading: number;
-  /** URIs that somebody watches now. */
+  /** URIs that agents watch now. */
   watched: number;
   /** Reads so far. */
   reads: number;
@@ -235,7 +237,7 @@ export interface PagewireEventMap {
 
 /** `globalThis.pagewire`. */
 export interface Pagewire extends EventTarget {
-  /** Opens a port for an agent in the page. Throws where there is no secure context, and after `uninstall`. */
+  /** Opens a port for an agent in the page. Throws without a secure context, and after `uninstall`. */
   connect(): PagewireTransport;
   /**
    * Sets options; a core that runs keeps those that it was started with. The script tag's data- attributes do the same.

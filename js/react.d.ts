@@ -1,6 +1,6 @@
 /// <reference path="./pagewire.d.ts" />
 
-/** What `useResource` offers: what `registerResource` takes, with two differences. */
+/** The description of a resource: as `registerResource` takes it, with two differences. */
 export interface ResourceDescriptor extends Omit<ModelContextResource, "read"> {
   /**
    * As for `registerResource`, or a path: what starts with `/` is at the page's own origin, which a component that is
@@ -15,9 +15,9 @@ export interface ResourceDescriptor extends Omit<ModelContextResource, "read"> {
  * Offers a resource to agents while the component is mounted. Importing this installs the page API.
  *
  * Agents read the value of the last commit: a string as text, anything else as JSON (`mimeType` is then
- * "application/json" unless the descriptor says otherwise; what has no JSON reads as null). They are told of a change
- * when a commit brings a value that is not the same by `Object.is`, the comparison that React makes too. A descriptor
- * that says something new withdraws the resource and offers it anew; subscriptions survive that.
+ * "application/json" unless the descriptor says otherwise; a value without JSON reads as null). They are told of a
+ * change when a commit brings a value that is not the same by `Object.is`, the comparison that React makes too. A
+ * descriptor that says something new withdraws the resource and offers it anew; subscriptions survive that.
  *
  * What `registerResource` refuses is an error on the console, never an exception. Of two components with one URI the
  * first offers it; the second says so on the console, and takes over when the first is gone.

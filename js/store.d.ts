@@ -1,10 +1,10 @@
 /// <reference path="./pagewire.d.ts" />
 
-/** What a page offers of a store: what `registerResource` takes, with two differences. */
+/** The description of a store: as `registerResource` takes it, with two differences. */
 export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
   /** As for `registerResource`, or a path: what starts with `/` is at the page's own origin. */
   uri: string;
-  /** What of the state agents read. Without it, all of it. Called at each change, and at each read. */
+  /** Selects the part of the state that agents read. Default: all of it. Called at each change and at each read. */
   select?: ((state: T) => unknown) | undefined;
 }
 
@@ -13,7 +13,7 @@ export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
  * each listener. `subscribe` may return a function, or an object with `unsubscribe`.
  */
 export interface AnyStore {
-  // biome-ignore lint/suspicious/noExplicitAny: what a listener is passed differs
+  // biome-ignore lint/suspicious/noExplicitAny: listeners get different arguments
   subscribe(listener: (...args: any[]) => void): unknown;
 }
 
@@ -37,9 +37,10 @@ export type StateOf<S> = S extends { getState(): infer T }
  * API; on a server that renders it does nothing.
  *
  * Agents read the state, or what `select` gives of it, as it is then: a string as text, all else as JSON (`mimeType` is
- * "text/plain" or "application/json" unless the descriptor says otherwise; what has no JSON reads as null). They are
- * told of a change when that is not the same as before by `Object.is`. If the store has no `getState` or `getSnapshot`,
- * which promise that state is never changed in place, and calls with the object that it had before, they are told too.
+ * "text/plain" or "application/json" unless the descriptor says otherwise; a value without JSON reads as null). They
+ * are told of a change when that is not the same as before by `Object.is`. If the store has no `getState` or
+ * `getSnapshot`, which promise that state is never changed in place, and calls with the object that it had before, they
+ * are told too.
  *
  * Throws `TypeError` if what it is given has no `subscribe`. What `registerResource` refuses is an error on the
  * console, never an exception.

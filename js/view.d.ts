@@ -16,7 +16,7 @@ export function watchResource(
  */
 export function canSubscribe(capabilities: object | undefined, context?: object): boolean;
 
-/** What is used of an `App`. */
+/** The part of an `App` that is used. */
 export interface AppLike {
   readServerResource(params: { uri: string }, options?: { timeout?: number }): Promise<ResourceResult>;
   request(request: { method: string; params: { uri: string } }, options?: { timeout?: number }): Promise<unknown>;
@@ -26,7 +26,7 @@ export interface AppLike {
   connect?(...args: never[]): Promise<void>;
 }
 
-/** What a resource reads as. */
+/** The contents of a resource. */
 export interface ResourceResult {
   contents: { uri: string; mimeType?: string | undefined; text?: string; blob?: string }[];
 }
@@ -41,8 +41,8 @@ export interface WatchOptions {
   /** How long the host may take to answer, in ms. Default 10,000. */
   timeout?: number;
   /**
-   * How often a View asks a host that can subscribe whether it still knows of it, or can now what it could not before,
-   * in ms. Default 30,000. It costs no call of the server.
+   * How often a View asks a host that can subscribe whether its subscription still exists or can be made now, in ms.
+   * Default 30,000. It costs no call of the server.
    */
   recheck?: number;
 }

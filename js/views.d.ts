@@ -17,7 +17,7 @@ export function attachViews(
 /** The key under `experimental`, and in the host context, by which a View learns of subscriptions. */
 export const EXPERIMENTAL: "io.github.pagewire/resourceSubscriptions";
 
-/** What is used of an `AppBridge`. */
+/** The part of an `AppBridge` that is used. */
 export interface BridgeLike {
   readonly transport?: object | undefined;
   connect(transport: never, ...rest: never[]): Promise<void>;
@@ -41,9 +41,9 @@ export interface AttachOptions {
   /** How long the server may take to answer, in ms. Default 30,000. */
   timeout?: number;
   /**
-   * Who answers `resources/read` and the lists: "host", the bridge as before, with its own rules; or "shared", this
-   * module, which asks the server once where several Views ask for the same at once. Default "host" for an AppBridge,
-   * "shared" for a host without one.
+   * The part that answers `resources/read` and the lists: "host", the bridge as before, with its own rules; or
+   * "shared", this module, which asks the server once if several Views ask for the same at once. Default "host" for an
+   * AppBridge, "shared" for a host without one.
    */
   reads?: "host" | "shared";
   /**
@@ -70,7 +70,7 @@ export interface Views {
    * Ends the View: everything that it watched is released. It is called when the frame is gone or the bridge is closed.
    */
   close(): void;
-  /** Whether `close` has been called, by whomever. */
+  /** Whether the View has ended. */
   readonly closed: boolean;
   /** Counters of the server's host, all its Views together. */
   stats(): ViewStats;
@@ -95,9 +95,9 @@ export interface ViewStats {
   cancels: number;
 }
 
-/** A channel to a server whose handshake somebody else has made. */
+/** A channel to a server with which the host has made the handshake. */
 export interface Upstream {
-  /** What the server speaks: "legacy" up to 2025-11-25, "modern" from 2026-07-28. */
+  /** The era of the server: "legacy" up to 2025-11-25, "modern" from 2026-07-28. */
   era: "legacy" | "modern";
   send(message: Message): void;
   /** Set by `attachViews`; call it with each message of the server. It returns whether the message was taken. */
@@ -106,7 +106,7 @@ export interface Upstream {
   onconnection?: ((era: "legacy" | "modern" | null) => void) | undefined;
 }
 
-/** What is used of the official client (`Client` of @modelcontextprotocol/client 2.x). */
+/** The part of the official client that is used (`Client` of @modelcontextprotocol/client 2.x). */
 export interface ClientLike {
   readonly transport?: object | undefined;
   connect(transport: never, ...rest: never[]): Promise<void>;
@@ -121,7 +121,7 @@ export interface ClientLike {
   getProtocolEra?(): "legacy" | "modern" | undefined;
 }
 
-/** What is used of its subscriptions. */
+/** The part of its subscriptions that is used. */
 export interface ListenLike {
   readonly honoredFilter: { resourceSubscriptions?: string[] | undefined };
   readonly closed: Promise<"local" | "graceful" | "remote">;

@@ -1,17 +1,17 @@
 //go:build js && wasm
 
-// Package main is the page's home of the engine: the edge between Go and JavaScript, and nothing else. It is built
-// into pagewire.wasm.
+// Package main connects the engine to a page: the edge between Go and JavaScript, and nothing else. It is built into
+// pagewire.wasm.
 //
-// What travels: numbers, and text through linear memory; a message is one piece of JSON text. JavaScript calls the
-// exports in this file, the engine's answers leave by the imports in imports.go; js/core/edge.ts is the other side.
-// Who must answer: an export returns alive or dead, at once; read is answered by complete, everything else by
-// nothing. On close: once an export has returned dead, or thrown, or the Go program has exited, the instance must
-// not be called again, and a new one takes its place.
+// Numbers cross the edge, and text through linear memory; a message is one piece of JSON text. JavaScript calls the
+// exports in this file; the engine's answers leave by the imports in imports.go; js/core/edge.ts is the other side. An
+// export returns alive or dead, at once. complete answers a read; other calls have no answer. Once an export has
+// returned dead, or thrown, or the Go program has exited, JavaScript must not call the instance again, and starts a new
+// one.
 //
-// What it never does: block, which in an export silently returns garbage; let a panic out, which would leave broken
-// state that later exports run on; pass a js.Value on the hot path (a //go:wasmexport call costs 7 ns and 130 more
-// for a 30-byte string, a js.FuncOf callback 10,000); read a page's object; see the text of a resource.
+// An export never blocks: blocking silently returns garbage. It lets no panic out, which would leave broken state for
+// later exports. No js.Value crosses on the hot path: a //go:wasmexport call costs 7 ns and 130 more for a 30-byte
+// string, a js.FuncOf callback 10,000. Go never reads a page's object, and never sees the text of a resource.
 package main
 
 import (
@@ -21,26 +21,26 @@ import (
 	"github.com/pagewire/pagewire/wasm/compiler"
 )
 
-// What an export returns.
+// The results of an export.
 const (
 	alive int32 = 0
-	dead  int32 = 1
+	dead  int32 = -1
 )
 
 var (
 	engine *bridge.Engine
 	died   bool
-	input  []byte       // what JavaScript writes before it calls an export that takes a length
-	armed  float64 = -1 // the time that wake was last told, or -1 for none
+	input  []byte       // JavaScript writes it before it calls an export that takes a length
+	armed  float64 = -1 // the time of the last wake, or -1 for none
 )
 
 // start makes the engine.
 func start(o bridge.Options) {
-	o.ExposeErrors = true // the page layer says no more than agents may know
+	o.ExposeErrors = true // the page layer's texts hold only what agents may know
 	engine = bridge.New(o, host{})
 }
 
-// contain ends every export: a panic becomes dead, and whatever fell due is told to JavaScript.
+// contain ends every export. A panic becomes dead, and the time of the next tick goes to JavaScript.
 func contain(status *int32) {
 	if compiler.Recovers {
 		if r := recover(); r != nil {
@@ -59,7 +59,7 @@ func contain(status *int32) {
 	}
 }
 
-// reason says what a panic was about.
+// reason is the text of a panic.
 func reason(panicked any) string {
 	switch r := panicked.(type) {
 	case error:
@@ -77,12 +77,12 @@ func arm(at float64) {
 	}
 }
 
-// limit is the number of bytes above which a message is not to be copied in.
+// limit is the number of bytes above which a message must not be copied in.
 //
 //go:wasmexport limit
 func limit() int32 { return int32(engine.MessageBytes()) }
 
-// buffer returns the address of at least n bytes for JavaScript to write the next export's text to. It is good
+// buffer returns the address of at least n bytes, into which JavaScript writes the next export's text. It is valid
 // until the next call of any export.
 //
 //go:wasmexport buffer
@@ -118,7 +118,7 @@ func unregister(now float64, n int32) (status int32) {
 	return alive
 }
 
-// touch says that the resource whose URI is in the buffer has changed.
+// touch reports a change of the resource whose URI is in the buffer.
 //
 //go:wasmexport touch
 func touch(now float64, n int32) (status int32) {
@@ -127,7 +127,7 @@ func touch(now float64, n int32) (status int32) {
 	return alive
 }
 
-// setTools says what tools there are: the JSON text of an array of MCP tools is in the buffer.
+// setTools replaces the tools: the JSON text of an array of MCP tools is in the buffer.
 //
 //go:wasmexport setTools
 func setTools(now float64, n int32) (status int32) {
@@ -153,7 +153,7 @@ func open(now float64, port uint32) (status int32) {
 	return alive
 }
 
-// receive takes the message in the buffer. Where whole is 0, it is the beginning of one that is too large.
+// receive takes the message in the buffer. If whole is 0, it is the beginning of a message that is too large.
 //
 //go:wasmexport receive
 func receive(now float64, port uint32, n, whole int32) (status int32) {
@@ -167,7 +167,7 @@ func receive(now float64, port uint32, n, whole int32) (status int32) {
 	return alive
 }
 
-// writable says whether a port takes more.
+// writable sets whether a port accepts updates.
 //
 //go:wasmexport writable
 func writable(now float64, port uint32, on int32) (status int32) {
@@ -202,7 +202,7 @@ func complete(now float64, call uint32, outcome, size, n int32) (status int32) {
 	return alive
 }
 
-// tick does what has fallen due: JavaScript calls it at the time that wake has been told.
+// tick does the work that has fallen due. JavaScript calls it at the time of the last wake.
 //
 //go:wasmexport tick
 func tick(now float64) (status int32) {

@@ -8,7 +8,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// The imports. None of them throws: js/core/edge.ts catches what its own callees throw. Each takes text as address
+// The imports. None of them throws: js/core/edge.ts catches the errors of its own callees. Each takes text as address
 // and length, which JavaScript must have read when it returns.
 
 //go:wasmimport pagewire send
@@ -33,7 +33,7 @@ func closedText(port uint32, why unsafe.Pointer, whyLen uint32)
 //go:wasmimport pagewire report
 func reportText(text unsafe.Pointer, textLen uint32)
 
-// wake asks for tick at a time on the clock that now is told by, or for none if at is -1. The last call counts.
+// wake asks for tick at a time on the clock of now, or for none if at is -1. The last call counts.
 //
 //go:wasmimport pagewire wake
 func wake(at float64)

@@ -9,8 +9,8 @@ import (
 )
 
 // init starts the engine with the options that the loader has left in the global object, which is a private one
-// (js/build wraps wasm_exec.js so, and js/core/tinygo.ts has no other). It is the one place where values of
-// JavaScript are read, and safejs turns what is wrong with them into errors.
+// (js/build wraps wasm_exec.js so, and js/core/tinygo.ts has no other). Only this function reads values of JavaScript.
+// safejs turns their faults into errors.
 func init() {
 	options, err := safejs.Global().Get("pagewireOptions")
 	if err != nil {

@@ -1,22 +1,22 @@
 // Package coalesce thins streams of changes: subscribers are notified early, not too often, and always of the last
 // change.
 //
-// Each key (an Item) has a Pace. As long as it has credit a touch fires at once: the leading edge, and the few changes
-// that one act of a person makes. Each firing costs one credit, and each interval gives one back. A touch without
-// credit marks the item dirty, and a dirty item fires as soon as it has one, the trailing edge. So a stream fires once
-// per interval, the wait has a ceiling, however long the touches go on, and the last touch is always followed by a
-// firing. Items that wait fire in the order in which they fall due, so that a key that is touched a million times
-// delays no other.
+// Each key (an Item) has a Pace. As long as it has credit, a touch fires at once: that is the leading edge, with the
+// few changes that one act of a person makes. Each firing costs one credit, and each interval gives one back. A touch
+// without credit marks the item dirty, and a dirty item fires as soon as it has credit, the trailing edge. So a stream
+// fires once per interval, the wait has an upper bound, however long the touches go on, and a firing always follows the
+// last touch. Waiting items fire in the order in which they fall due, so a key that is touched a million times delays
+// no other.
 //
-// The package keeps no clock and starts no timer: the caller says what time it is, and asks Next when to call
-// again. It never allocates for an item that is already known.
+// The package keeps no clock and starts no timer: the caller passes the time, and asks Next when to call again. It
+// never allocates for a known item.
 package coalesce
 
 // A Time is a number of milliseconds on a clock that its owner chooses and that never goes back.
 type Time int64
 
-// A Pace says how often an item fires: once per Interval, of which 0 or less means every time, and in quick succession
-// as often as Burst says, of which less than 1 means 1. A Burst of 1 is strict: no two firings within an interval.
+// A Pace is how often an item fires: once per Interval, and every time if that is 0 or less; in quick succession Burst
+// times, and once if that is less than 1. A Burst of 1 is strict: no two firings within an interval.
 type Pace struct {
 	Interval Time
 	Burst    int
@@ -27,9 +27,9 @@ type Pace struct {
 type Item[T any] struct {
 	Value T
 
-	full  Time // when it will have all its credit again; what it lacks is one for each interval until then
-	due   Time // while dirty: when it has one
-	fired bool // whether full means anything yet
+	full  Time // when it will have all its credit again; it lacks one for each interval until then
+	due   Time // while dirty: when it will have credit
+	fired bool // full is set
 	index int  // 1 + position in the heap; 0 while not dirty
 }
 
@@ -41,7 +41,7 @@ type Queue[T any] struct {
 	heap []*Item[T] // dirty items, soonest due first
 }
 
-// Touch says that it changed at now, and reports whether it fires now. If not, Pop will return it when it has credit.
+// Touch notes a change at now, and reports whether the item fires now. Otherwise Pop returns it when it has credit.
 func (q *Queue[T]) Touch(now Time, it *Item[T], p Pace) bool {
 	if it.index > 0 {
 		return false
@@ -64,7 +64,7 @@ func (it *Item[T]) spend(now Time, p Pace) {
 	it.fired = true
 }
 
-// Pop takes out an item that fires at now: the one that fell due first. It returns nil when no more is due.
+// Pop takes out the item that fell due first, if it fires at now. It returns nil when no more is due.
 func (q *Queue[T]) Pop(now Time, pace func(T) Pace) *Item[T] {
 	if len(q.heap) == 0 || q.heap[0].due > now {
 		return nil
@@ -75,7 +75,7 @@ func (q *Queue[T]) Pop(now Time, pace func(T) Pace) *Item[T] {
 	return it
 }
 
-// Remove forgets what is still to come for it, if anything: for a key that is going away.
+// Remove drops a pending firing of an item: its key is going away.
 func (q *Queue[T]) Remove(it *Item[T]) {
 	if it.index == 0 {
 		return
@@ -93,7 +93,7 @@ func (q *Queue[T]) Remove(it *Item[T]) {
 	}
 }
 
-// Next tells when Pop will have something to return. ok is false while nothing is dirty.
+// Next is when Pop will have an item. ok is false while none is dirty.
 func (q *Queue[T]) Next() (at Time, ok bool) {
 	if len(q.heap) == 0 {
 		return 0, false

@@ -82,7 +82,7 @@ func (d *Driver) tick() {
 	}
 }
 
-// End stops the timer: the driver does not call the engine any more. The lock is held.
+// End stops the timer: from then on the driver never calls the engine. The lock is held.
 func (d *Driver) End() {
 	d.ended = true
 	d.timer.Stop()

@@ -16,28 +16,28 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
-// An Agent is the gateway's end of one agent's session, seen from the agent: a mcpconn.Conn. What is written to it the
-// gateway receives, what is read from it the gateway has sent. Reading is what makes room: while more than 256 KiB
-// wait, the agent gets at most one update per URI, as on any port that is not writable.
+// An Agent is the gateway's end of one agent's session, as the agent sees it: a mcpconn.Conn. The agent's messages go
+// in through Write, the gateway's come out through Read. While more than 256 KiB wait to be read, the agent gets at
+// most one update per URI, as on any port that is not writable.
 type Agent struct {
 	g         *Gateway
 	id        bridge.PortID
 	transport string
 	out       *mcpconn.Outbox
-	// client is the program whose sessions share a bound.
+	// client is the program that the session belongs to. Its sessions share a bound.
 	client *client
 	done   chan struct{} // closed when the session has ended
-	// dropped is closed when it has ended at once. Guarded by the gateway's lock, as is isDropped.
+	// dropped is closed when the session has ended at once. The gateway's lock guards it and isDropped.
 	dropped   chan struct{}
 	isDropped bool
 	// blocked is set while the engine knows the port as not writable.
 	blocked atomic.Bool
-	// name is what the agent calls itself, once it has. Guarded by the gateway's lock.
+	// name is the name that the agent gives itself, once it has. The gateway's lock guards it.
 	name string
-	// memory records the content that the agent has seen; nil for a session of one request, and for one that is no
-	// agent's. Guarded by the gateway's lock.
+	// memory records the content that the agent has seen. It is nil for a session of one request, and for the command
+	// line. The gateway's lock guards it.
 	memory *follow.Memory
-	// record is that of its memory: it stays when the memory has ended.
+	// record is the memory's record. It outlives the memory.
 	record *seen.Record
 	// last is its snapshot as of its end: the message that Read returned last may still be on its way then.
 	last []byte
@@ -49,10 +49,10 @@ type Agent struct {
 
 const (
 	highWater, lowWater = 256 << 10, 64 << 10
-	// maxWaiting is how many bytes may wait for one client, in all of its sessions, and maxWaitingAll for all clients.
-	// Above it one session ends: of the client for which most waits, the one for which most does.
+	// maxWaiting is how many bytes may wait to be read in all sessions of one client, and maxWaitingAll in those of all
+	// clients. Above it one session ends: the fullest session of the fullest client.
 	maxWaiting, maxWaitingAll = 64 << 20, 256 << 20
-	// allLeaveTooMuch is why that one ends, and why one does above a Pool's bound.
+	// allLeaveTooMuch is the reason of an end above maxWaitingAll or a Pool's bound.
 	allLeaveTooMuch = "all agents together leave too much unread, and this one most of all"
 )
 
@@ -63,8 +63,8 @@ type client struct {
 	waiting  atomic.Int64
 }
 
-// TransportRequest is the transport of an agent that is one request over HTTP: the modern era has no sessions there.
-// Their coming and going is logged at debug level.
+// TransportRequest is the transport of an agent that is one request over HTTP: there the modern era has no sessions.
+// Such agents are logged at debug level.
 const TransportRequest = "http request"
 
 func (a *Agent) level() slog.Level {
@@ -74,25 +74,24 @@ func (a *Agent) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// AgentOptions say what an agent is to a Gateway.
+// AgentOptions describe an agent to a Gateway.
 type AgentOptions struct {
-	// Transport says how it came ("stdio", "http"), for logs and metrics, and whether it is the same one at its next
-	// call: see TransportRequest and the others.
+	// Transport names the agent's transport ("stdio", "http"), for logs and metrics. A TransportRequest or
+	// TransportCommand is not the same agent at its next call.
 	Transport string
-	// Client is any name of whose session this is: what waits to be read is bounded for all sessions of one client
-	// together. "" is nobody else.
+	// Client is any name of the program that the session belongs to. All sessions of one client share a bound on unread
+	// bytes. A session with "" has a bound of its own.
 	Client string
-	// Allow, Deny and Only are those of the Scope of what the agent sees. What it does not see answers to it as what
-	// does not exist.
+	// Allow, Deny and Only are the Scope of what the agent sees. The rest does not exist for it.
 	Allow, Deny, Only []string
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
-	// Snapshot is what Agent.Snapshot gave of the agent's session at an earlier gateway; nil for none. It need not be
-	// sound: what cannot be taken over of it is left out, which at worst has calls refused, and contents given in full.
+	// Snapshot is the result of Agent.Snapshot for this session at an earlier gateway; nil for none. Invalid parts of
+	// it are left out. At worst, calls are then refused and contents are given in full.
 	Snapshot []byte
 }
 
-// Connect opens a session for an agent that comes by a transport and sees all.
+// Connect opens a session for an agent that sees everything.
 func (g *Gateway) Connect(transport string) (*Agent, error) {
 	return g.ConnectWith(AgentOptions{Transport: transport})
 }
@@ -110,13 +109,10 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	if c == nil {
 		c = &client{name: name}
 	}
-	sums := []*atomic.Int64{&c.waiting, &g.waiting}
-	if g.opt.Pool != nil {
-		sums = append(sums, &g.opt.Pool.waiting)
-	}
-	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c, out: mcpconn.NewOutbox(sums...),
+	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
 		reminders: cmp.Or(o.Reminders, g.opt.Reminders)}
+	a.out = mcpconn.NewOutbox(a.countWaiting)
 	a.sees = a.scope.sees()
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
@@ -165,8 +161,8 @@ func (a *Agent) Write(_ context.Context, message []byte) error {
 	return g.engine.Receive(g.now(), a.id, message)
 }
 
-// Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning has been kept: it is
-// answered with an error, under its id if that is within the beginning.
+// Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning has been kept. It is
+// answered with an error, under its id if the beginning has one.
 func (a *Agent) Oversize(beginning []byte) error {
 	g := a.g
 	g.mu.Lock()
@@ -177,8 +173,8 @@ func (a *Agent) Oversize(beginning []byte) error {
 	return g.engine.Oversize(g.now(), a.id, beginning)
 }
 
-// Hold says that only answers, and how far they have come, can reach the agent now, as over HTTP while it has no stream
-// open. What it has subscribed to is kept meanwhile: at most one update per URI, which comes when Hold ends.
+// Hold says that only answers and their progress can reach the agent now, as over HTTP while it has no open stream.
+// Meanwhile at most one update per URI is kept. They are sent when Hold ends.
 func (a *Agent) Hold(on bool) {
 	g := a.g
 	g.mu.Lock()
@@ -193,8 +189,7 @@ func (a *Agent) unblock() {
 	}
 }
 
-// Settled reports whether the agent has been sent, and has read, an answer to each of its requests. Listens that it has
-// open do not count.
+// Settled reports whether the agent has read an answer to each of its requests. Its open listens do not count.
 func (a *Agent) Settled() bool {
 	g := a.g
 	g.mu.Lock()
@@ -202,14 +197,14 @@ func (a *Agent) Settled() bool {
 	return !g.engine.Waits(a.id) && a.out.Size() == 0
 }
 
-// Done is closed when the session has ended, which may be before all that it was sent has been read.
+// Done is closed when the session has ended. The agent may still have messages to read then.
 func (a *Agent) Done() <-chan struct{} { return a.done }
 
-// Dropped is closed when the session has ended and nothing that it was sent is to be read any more.
+// Dropped is closed when the session has ended and none of its messages is to be read any more.
 func (a *Agent) Dropped() <-chan struct{} { return a.dropped }
 
-// Dismiss ends the session as a server does that goes away: each request that waits gets an error, each listen its
-// result. Read returns these, and then io.EOF.
+// Dismiss ends the session as a server that shuts down does: each open request gets an error, each listen its result.
+// Read returns these, and then io.EOF.
 func (a *Agent) Dismiss() {
 	g := a.g
 	g.mu.Lock()
@@ -230,7 +225,7 @@ func (a *Agent) Close() error {
 	return nil
 }
 
-// end is called with the gateway's lock held. What the agent has not read yet is dropped, or it still gets that.
+// end is called with the gateway's lock held. drop discards the messages that the agent has not read yet.
 func (a *Agent) end(reason string, drop bool) {
 	g := a.g
 	if g.agents[a.id] != nil {
@@ -252,8 +247,8 @@ func (a *Agent) end(reason string, drop bool) {
 	a.out.Close(drop)
 }
 
-// fullest is the session for which most waits, of a client or, without one, of the client for which most waits. It is
-// called with the gateway's lock held.
+// fullest is the session with the most unread bytes, of one client, or of the client that has most of all where of is
+// nil. It is called with the gateway's lock held.
 func (g *Gateway) fullest(of *client) *Agent {
 	var most *client
 	for _, c := range g.clients {
@@ -273,6 +268,15 @@ func (g *Gateway) fullest(of *client) *Agent {
 	return found
 }
 
+// countWaiting counts that more bytes wait for the agent, or fewer.
+func (a *Agent) countWaiting(bytes int) {
+	a.client.waiting.Add(int64(bytes))
+	a.g.waiting.Add(int64(bytes))
+	if p := a.g.opt.Pool; p != nil {
+		p.backlog.Add(a, a.g, bytes)
+	}
+}
+
 // send is called with the gateway's lock held.
 func (a *Agent) send(message []byte) {
 	a.g.tap(Event{Way: ToAgent, Agent: int(a.id), Text: message})
@@ -281,9 +285,6 @@ func (a *Agent) send(message []byte) {
 		a.g.fullest(a.client).end("its client does not read what it asks for", true)
 	} else if a.g.waiting.Load() > maxWaitingAll {
 		a.g.fullest(nil).end(allLeaveTooMuch, true)
-	}
-	if p := a.g.opt.Pool; p != nil && p.waiting.Load() > p.most {
-		p.relieve()
 	}
 	if !a.blocked.Load() && a.out.Size() > highWater {
 		a.blocked.Store(true)

@@ -43,7 +43,7 @@ func TestBytesThatWaitForOneClient(t *testing.T) {
 	send(small, maxWaiting/4)
 	send(other, maxWaiting/4)
 	send(large, maxWaiting/2)
-	if _, err := large.Read(t.Context()); err != nil { // it is being written, to somebody who does not take it
+	if _, err := large.Read(t.Context()); err != nil { // it is being written, to an agent that does not read
 		t.Fatal(err)
 	}
 	send(large, maxWaiting/4)
@@ -57,7 +57,7 @@ func TestBytesThatWaitForOneClient(t *testing.T) {
 	if got := small.client.waiting.Load(); got != maxWaiting/4+1 {
 		t.Errorf("%d bytes are counted for its client", got)
 	}
-	// Who reads has as much as it likes, one behind the other.
+	// An agent that reads may have any amount, one message behind the other.
 	for range 2 {
 		send(other, maxWaiting/2)
 		for other.out.Size() > 0 {

@@ -19,12 +19,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
-// The catalog is what the pages offer, as one list: the same URI in several tabs belongs to the tab that was focused
-// last; the others have it under the path of their tab (package taburi). Such a URI also answers where it is not
-// listed, so that an agent which has such a URI can keep it.
+// The catalog is the list of all that the pages offer. Where several tabs have the same URI, the tab that was focused
+// last owns it; the others have it under the path of their tab (package taburi). A URI under a tab's path answers also
+// where it is not listed, so an agent that has one can keep it.
 //
-// Browsers have hundreds of tabs of one application. So a change of a page costs as much as the page offers, and does
-// not grow with the tabs that have the same URIs: each place keeps its order, and what is shown of an offer is kept.
+// Browsers have hundreds of tabs of one application. So the cost of a page's change depends on what that page offers,
+// and not on the number of tabs with the same URIs: each place keeps its order, and the shown form of an offer is kept.
 type catalog struct {
 	pages     map[*Page]bool
 	tabs      map[string]*tab // by key
@@ -33,47 +33,47 @@ type catalog struct {
 	arrivals  int
 	focuses   int
 	focusNext string            // a tab that was focused before it had a page
-	focusedAt bridge.Time       // when one was, by those who say when
+	focusedAt bridge.Time       // when a tab was last focused, as far as pages give the time
 	routes    map[string]*route // by the key in the engine
-	places    map[string]*place // the same
-	changed   []*place          // that the engine does not show as they are now
-	waiting   map[*Page]bool    // that have reads which wait for their successor
-	retitled  []*Page           // whose titles are to be told anew
+	places    map[string]*place // by the key in the engine
+	changed   []*place          // whose state in the engine is out of date
+	waiting   map[*Page]bool    // with reads that wait for a successor
+	retitled  []*Page           // with a new title that agents do not know yet
 	described int               // how often an offer was described
-	// ranks are the places of tabs in the order of focus at an earlier gateway, until they have come: tab.focused.
+	// ranks are the ranks in tab.focused that tabs had at an earlier gateway, until those tabs are back.
 	ranks     map[string]int
-	ordered   bool  // a snapshot has said so
-	orderedAt int64 // that one's Focused
-	// awaits says that the tabs of ranks are to come back within tabsTimeout.
+	ordered   bool  // a snapshot has set ranks
+	orderedAt int64 // Focused of that snapshot
+	// awaits is set while the tabs of ranks may come back, within tabsTimeout.
 	awaits bool
-	// version counts what all agents' snapshots have: tabs' numbers and order, and tools' names. snapshot is that, as of
-	// version made.
+	// version counts changes of the part that all agents' snapshots share: tabs' numbers and order, and tools' names.
+	// snapshot is that part at version made.
 	version  atomic.Uint64
 	made     uint64
 	snapshot []byte
 }
 
-// firstFocus is below each focus that is told here, and above all ranks of earlier gateways.
+// firstFocus is below every focus at this gateway, and above all ranks of earlier gateways.
 const firstFocus = 1 << 20
 
 type tab struct {
 	key    string
 	number int
-	// focused is the greater the later. Ranks of earlier gateways are below: above 0 where it was focused there, and
-	// negative where it only came before those that have come here.
+	// focused is greater for a later focus. Ranks of earlier gateways are below firstFocus: above 0 for a tab that was
+	// focused there, negative for one that was only listed there.
 	focused int
 	closed  bool
 	pages   map[*Page]bool
 }
 
-// A route is a URI or template in the engine, and where it leads.
+// A route is a URI or template in the engine, with the page that it leads to.
 type route struct {
 	page    *Page
-	segment string // of the page's tab, under whose path the page's own URIs are not
+	segment string // of the page's tab; it is in the path of URIs that only this tab has
 	shown   bridge.Resource
 }
 
-// own is the page's own URI for one that the route answers for.
+// own is the page's own form of a URI that the route answers for.
 func (r *route) own(uri string) string {
 	if own, segment := taburi.Split(uri); segment == r.segment {
 		return own
@@ -81,9 +81,9 @@ func (r *route) own(uri string) string {
 	return uri
 }
 
-// A place is a key of the engine with all offers that claim it, of which the first has it: the tab that was focused
-// last, then the document before its frames, then the page that came last. Pages that are absent keep their place, lest
-// a reload in one of two tabs be two changes of owner.
+// A place is a key of the engine with all offers that claim it. The first offer has it. The order is: the tab that was
+// focused last; the document before its frames; the page that came last. Pages that are absent keep their place.
+// Otherwise a reload in one of two tabs would be two changes of owner.
 type place struct {
 	key     string
 	offers  []*offer
@@ -137,7 +137,7 @@ func (c *catalog) remove(p *Page) {
 	}
 }
 
-// focus reports whether that changes anything.
+// focus makes a tab the one that was focused last, and reports whether that changes anything.
 func (c *catalog) focus(t *tab) bool {
 	if t.focused == c.focuses {
 		return false
@@ -165,7 +165,7 @@ func truth(b bool) int {
 	return 0
 }
 
-// offer puts a resource of a page into the catalog, in place of the one that the page had under that URI.
+// offer puts a resource of a page into the catalog. It replaces the page's earlier one of that URI.
 func (g *Gateway) offer(o *offer) {
 	c, p, uri := &g.catalog, o.page, o.resource.URI
 	if before := p.offers[uri]; before != nil {
@@ -180,14 +180,14 @@ func (g *Gateway) offer(o *offer) {
 	g.unpark()
 }
 
-// withdraw takes it out.
+// withdraw takes an offer out of the catalog.
 func (g *Gateway) withdraw(o *offer) {
 	delete(o.page.offers, o.resource.URI)
 	g.catalog.release(o)
 	g.refresh()
 }
 
-// keys are those of the engine that an offer claims: its URI, and the same under the path of its tab.
+// keys are the engine's keys that an offer claims: its URI, and that URI under the path of its tab.
 func (o *offer) keys() []string {
 	if o.segment == "" {
 		return []string{o.base}
@@ -203,55 +203,55 @@ func (c *catalog) claim(key string, o *offer) {
 	}
 	o.places = append(o.places, at)
 	if at.insert(o) == 0 {
-		c.led(at, at.offers[:min(2, len(at.offers))]...)
+		c.markLeader(at, at.offers[:min(2, len(at.offers))]...)
 	}
 }
 
-// insert puts an offer behind those that come before it, or are equal.
+// insert puts an offer behind all that come before it or are equal.
 func (at *place) insert(o *offer) (i int) {
 	i = sort.Search(len(at.offers), func(i int) bool { return at.offers[i].before(o) > 0 })
 	at.offers = slices.Insert(at.offers, i, o)
 	return i
 }
 
-// release ends what an offer claims.
+// release gives up all places that an offer claims.
 func (c *catalog) release(o *offer) {
 	for _, at := range o.places {
 		i := slices.Index(at.offers, o)
 		at.offers = slices.Delete(at.offers, i, i+1)
 		if i == 0 {
-			c.led(at, at.offers[:min(1, len(at.offers))]...)
+			c.markLeader(at, at.offers[:min(1, len(at.offers))]...)
 		}
 	}
 	o.places = nil
 }
 
-// led notes that a place has another first offer. What those offers claim besides is listed otherwise: the owner of a
-// URI has it unlisted under the path of its tab.
-func (c *catalog) led(at *place, of ...*offer) {
-	c.note(at)
+// markLeader notes that a place has another first offer. The other places of those offers change too: the owner of a URI has
+// it unlisted under the path of its tab.
+func (c *catalog) markLeader(at *place, of ...*offer) {
+	c.mark(at)
 	for _, o := range of {
-		c.redo(o)
+		c.markAll(o)
 	}
 }
 
-// redo notes all places that an offer is the first of.
-func (c *catalog) redo(o *offer) {
+// markAll notes that all places which an offer leads are out of date.
+func (c *catalog) markAll(o *offer) {
 	for _, at := range o.places {
 		if at.offers[0] == o {
-			c.note(at)
+			c.mark(at)
 		}
 	}
 }
 
-func (c *catalog) note(at *place) {
+func (c *catalog) mark(at *place) {
 	if !at.changed {
 		at.changed = true
 		c.changed = append(c.changed, at)
 	}
 }
 
-// segment tells a page's URIs from those of other tabs, and of the other frames of its own, in the path of its tab.
+// segment is the part of a tab's path that tells the page's URIs from those of other tabs and frames.
 func (p *Page) segment() string {
 	return taburi.Segment(p.tab.number, p.Frame)
 }
@@ -276,7 +276,7 @@ func (g *Gateway) refresh() {
 	}
 }
 
-// route is where the key of a place leads.
+// route is the route of a place's key.
 func (c *catalog) route(at *place) *route {
 	o := at.offers[0]
 	r := &route{page: o.page, segment: o.segment, shown: o.shown(c)}
@@ -285,7 +285,7 @@ func (c *catalog) route(at *place) *route {
 	return r
 }
 
-// lead makes a key of the engine lead where r says.
+// lead sets the route of an engine's key.
 func (g *Gateway) lead(key string, r *route) {
 	c := &g.catalog
 	before := c.routes[key]
@@ -295,10 +295,10 @@ func (g *Gateway) lead(key string, r *route) {
 			return
 		}
 		c.routes[key] = r
-		g.led(key, r, false)
+		g.followKey(key, r, false)
 		return
 	}
-	if !reflect.DeepEqual(before.shown.Schema, r.shown.Schema) { // what the URI answers for is another matter now
+	if !reflect.DeepEqual(before.shown.Schema, r.shown.Schema) { // the URI now answers for other URIs
 		delete(c.routes, key)
 		g.engine.Unregister(g.now(), key)
 		g.lead(key, r)
@@ -307,11 +307,11 @@ func (g *Gateway) lead(key string, r *route) {
 	c.routes[key] = r
 	g.engine.Replace(g.now(), r.shown)
 	if before.page != r.page {
-		g.led(key, r, true)
+		g.followKey(key, r, true)
 	}
 }
 
-// shown is the resource as agents see it: its title says where it is.
+// shown is the resource as agents see it: its title names its page.
 func (o *offer) shown(c *catalog) bridge.Resource {
 	if !o.described {
 		o.described = true
@@ -329,17 +329,17 @@ func (o *offer) describe() {
 	if title == "" {
 		title = r.Name
 	}
-	// A long name is in the list once: 16 MiB of an origin's descriptors would be 32 in the list, and in whatever holds
-	// it.
+	// A long name is in the list once. Otherwise 16 MiB of an origin's descriptors would be 32 in the list and in its
+	// copies.
 	p.locate()
-	o.title = shorten(title, maxTitle) + p.where
+	o.title = Shorten(title, maxTitle) + p.where
 	if o.meta = p.meta; len(r.Meta) > 0 {
 		o.meta = withMeta(r.Meta, p.tabMeta())
 	}
 }
 
-// locate sees to it that the page has what stands behind the title of each resource, and its _meta: these are the same
-// for all that it offers.
+// locate makes the text behind the title of each of the page's resources, and their _meta. Both are the same for all
+// resources of the page.
 func (p *Page) locate() {
 	if p.where != "" {
 		return
@@ -356,12 +356,12 @@ func (p *Page) tabMeta() map[string]any {
 	return map[string]any{metaTab: p.tab.number, metaKey: p.Tab, metaSegment: p.segment()}
 }
 
-// redescribe has all that a page offers described anew.
+// redescribe describes all offers of a page anew.
 func (g *Gateway) redescribe(p *Page) {
 	p.where = ""
 	for _, o := range p.offers {
 		o.described = false
-		g.catalog.redo(o)
+		g.catalog.markAll(o)
 	}
 	g.refresh()
 }
@@ -377,15 +377,15 @@ func pageTitle(p *Page) string {
 	return title
 }
 
-// Keys of _meta, by which a program tells tabs apart.
+// Keys of _meta that let a program tell tabs apart.
 const (
 	metaTab = "pagewire/tab"    // a number
-	metaKey = "pagewire/tabKey" // what tells the tab from others for its life
-	// N, or N.FRAME, of the URI's form /.pagewire/tab/N/, under which it is listed or would be
+	metaKey = "pagewire/tabKey" // the tab's key, for its life
+	// N, or N.FRAME, of the URI's form /.pagewire/tab/N/
 	metaSegment = "pagewire/tabSegment"
 )
 
-// withMeta is a _meta with more members.
+// withMeta adds members to a _meta.
 func withMeta(meta []byte, more map[string]any) []byte {
 	all := map[string]any{}
 	if len(meta) > 0 {
@@ -425,19 +425,19 @@ func (c *catalog) succeeded(old *offer) bool {
 	return false
 }
 
-// cede takes the offer of a page that is absent out of the catalog, for one that has come in its place.
+// cede takes an absent page's offer out of the catalog in favour of its successor's.
 func (c *catalog) cede(old *offer) {
 	delete(old.page.offers, old.resource.URI)
 	c.release(old)
 }
 
-// park keeps a read for the page that takes the place of an absent one.
+// park keeps a read for the successor of an absent page.
 func (p *Page) park(c *call, asked bridge.Request) {
 	p.parked = append(p.parked, parked{c, asked})
 	p.g.catalog.waiting[p] = true
 }
 
-// unpark sends on the reads that waited for a page which has come.
+// unpark sends the parked reads whose page has come.
 func (g *Gateway) unpark() {
 	for _, old := range slices.Collect(maps.Keys(g.catalog.waiting)) {
 		waiting := old.parked
@@ -445,7 +445,7 @@ func (g *Gateway) unpark() {
 		delete(g.catalog.waiting, old)
 		for _, w := range waiting {
 			if g.calls[w.call.id] == nil {
-				continue // nobody waits any more
+				continue // the read has ended
 			}
 			r := &route{page: old}
 			if key, ok := g.engine.Find(w.asked.URI); ok && g.catalog.routes[key] != nil {
@@ -471,7 +471,7 @@ func (g *Gateway) reown(t *tab) {
 	g.settle()
 }
 
-// reorder puts the offers of a tab where they belong after a change of focus.
+// reorder moves the offers of a tab within a place after a change of focus.
 func (c *catalog) reorder(at *place, t *tab) {
 	first := at.offers[0]
 	var moved []*offer
@@ -485,7 +485,7 @@ func (c *catalog) reorder(at *place, t *tab) {
 		at.insert(o)
 	}
 	if now := at.offers[0]; now != first {
-		c.led(at, now, first)
+		c.markLeader(at, now, first)
 	}
 }
 

@@ -161,7 +161,7 @@ func TestCatalogIsWhatPagesOffer(t *testing.T) {
 				p.Close("closed")
 			default:
 				p.Retitle("title " + uri)
-				g.tellTitles()
+				g.announceTitles()
 			}
 			if wrong := g.wrongInCatalog(); wrong != "" {
 				t.Fatalf("seed %d: %s\n%s", seed, wrong, strings.Join(did, "\n"))

@@ -10,23 +10,23 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
-// What agents watch is subscribed to at its page, once however many they are.
+// However many agents watch a URI, its page has one subscription.
 
-// An interest is a URI that agents watch, or ask to.
+// An interest is a URI that agents watch or ask to watch.
 type interest struct {
 	watched bool
 	asking  int // agents whose subscription waits for the page's consent
-	updates int // that pages told since somebody is interested
+	updates int // changes that pages reported since the interest began
 }
 
-// A watch is a URI that is watched at its page.
+// A watch is a subscription at a page.
 type watch struct {
-	active   bool     // the page has answered, and tells of changes from then on; or it has gone
-	then     []func() // what waits for that; with the lock held
-	revision int64    // the last that the page told
+	active   bool     // the page has answered and reports changes from then on, or it has gone
+	then     []func() // calls for that moment, with the lock held
+	revision int64    // the last that the page reported
 }
 
-// settle does what waits for a watch.
+// settle makes the calls that wait for a watch to be active.
 func (w *watch) settle() {
 	then := w.then
 	w.active, w.then = true, nil
@@ -35,13 +35,13 @@ func (w *watch) settle() {
 	}
 }
 
-// changed is a page's word that a resource of its own reads differently now.
+// changed receives a page's report that its resource reads differently now.
 func (g *Gateway) changed(p *Page, own string) {
 	if p.gone || p.tab == nil {
 		return
 	}
 	g.counts.updates++
-	r := g.catalog.routes[own] // of a template too, which is no URI that the engine finds
+	r := g.catalog.routes[own] // own may be a template, which the engine does not find
 	if key, ok := g.engine.Find(own); ok {
 		r = g.catalog.routes[key]
 	}
@@ -51,7 +51,7 @@ func (g *Gateway) changed(p *Page, own string) {
 	g.touch(taburi.Of(own, p.segment()))
 }
 
-// touch passes a change on to those who watch an agents' URI.
+// touch announces a change to the agents that watch a URI.
 func (g *Gateway) touch(uri string) {
 	if in := g.interest[uri]; in != nil {
 		in.updates++
@@ -59,18 +59,18 @@ func (g *Gateway) touch(uri string) {
 	g.engine.Touch(g.now(), uri)
 }
 
-// Touch tells who watches an agents' URI that it may read differently now.
+// Touch announces that an agents' URI may read differently now.
 func (g *Gateway) Touch(uri string) {
 	g.mu.Lock()
 	defer g.unlock()
 	g.touch(uri)
 }
 
-// maxMissed bounds the URIs that were asked for in vain and are remembered.
+// maxMissed is how many URIs that agents asked for in vain are remembered.
 const maxMissed = 256
 
-// miss notes a URI that an agent has asked for in vain.
-func (g *Gateway) miss(uri string) {
+// addMissed notes a URI that an agent has asked for in vain.
+func (g *Gateway) addMissed(uri string) {
 	if g.opt.Found == nil || slices.Contains(g.missed, uri) {
 		return
 	}
@@ -80,8 +80,8 @@ func (g *Gateway) miss(uri string) {
 	g.missed = append(g.missed, uri)
 }
 
-// find tells of what was asked for in vain and that a key of the engine answers for now.
-func (g *Gateway) find(key string, r *bridge.Resource) {
+// reportFound reports the missed URIs that a key of the engine answers for now.
+func (g *Gateway) reportFound(key string, r *bridge.Resource) {
 	wide := answersForMore(key, r)
 	g.missed = slices.DeleteFunc(g.missed, func(uri string) bool {
 		found := uri == key
@@ -96,7 +96,7 @@ func (g *Gateway) find(key string, r *bridge.Resource) {
 	})
 }
 
-// Subscribe asks the page first: an agent that has its answer misses no change.
+// Subscribe asks the page first, so an agent with an answer misses no change.
 func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 	g := (*Gateway)(h)
 	c := &call{id: id}
@@ -107,14 +107,15 @@ func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 		g.interest[uri] = in
 	}
 	in.asking++
-	c.cancel = func() { // with End
+	c.cancel = func() { // End calls it
 		in.asking--
 		g.release(uri)
 	}
 	g.whenFollowed(uri, func() { g.engine.Complete(g.now(), id, bridge.Result{}) })
 }
 
-// whenFollowed calls then when the page that answers for an agents' URI tells of its changes, or there is none.
+// whenFollowed calls then when the page that answers for an agents' URI reports its changes. Without such a page it
+// calls then at once.
 func (g *Gateway) whenFollowed(uri string, then func()) {
 	if p, own := g.lookup(uri); p != nil && !p.absent {
 		g.follow(p, own, then)
@@ -123,7 +124,7 @@ func (g *Gateway) whenFollowed(uri string, then func()) {
 	}
 }
 
-// Unsubscribe needs no page's consent.
+// Unsubscribe needs no answer of the page.
 func (h *host) Unsubscribe(id bridge.CallID, _ bridge.PortID, _ string) {
 	if id != 0 {
 		h.engine.Complete((*Gateway)(h).now(), id, bridge.Result{})
@@ -144,11 +145,11 @@ func (h *host) Watched(uri string, on bool) {
 	g.release(uri)
 }
 
-// release ends what nobody is interested in any more, when the engine has said all that it has to say: End of a
-// question comes before the Watched that follows from its answer.
+// release has sweep end an interest without watchers. It is not ended here, because the engine calls End of a question
+// before the Watched that follows from its answer.
 func (g *Gateway) release(uri string) { g.released = append(g.released, uri) }
 
-// sweep tells agents of what has moved, and does what release left.
+// sweep announces the URIs that lead to another page now, and ends released interests.
 func (g *Gateway) sweep() {
 	for uri := range g.moved {
 		g.engine.Touch(g.now(), uri)
@@ -169,7 +170,7 @@ func (g *Gateway) sweep() {
 	g.released = nil
 }
 
-// lookup finds the page that answers for an agent's URI, and what it calls it.
+// lookup finds the page that answers for an agents' URI, and the page's own URI.
 func (g *Gateway) lookup(uri string) (p *Page, own string) {
 	key, ok := g.engine.Find(uri)
 	if !ok {
@@ -182,11 +183,11 @@ func (g *Gateway) lookup(uri string) (p *Page, own string) {
 	return r.page, r.own(uri)
 }
 
-// follow watches a URI at its page; then is called, with the lock held, when the page tells of changes, or has gone.
+// follow watches a URI at its page. It calls then, with the lock held, when the page reports changes or has gone.
 func (g *Gateway) follow(p *Page, own string, then func()) {
 	w := p.watches[own]
 	switch {
-	case w == nil: // it is answered by a touch: pageCore.Touch
+	case w == nil: // the page answers by a touch: pageCore.Touch
 		p.watches[own] = &watch{then: []func(){then}}
 		p.link.watched(own, true)
 	case w.active:
@@ -196,7 +197,7 @@ func (g *Gateway) follow(p *Page, own string, then func()) {
 	}
 }
 
-// unfollow ends a subscription at a page, unless somebody watches the resource by another of its names.
+// unfollow ends a subscription at a page, unless agents watch the resource by another of its names.
 func (g *Gateway) unfollow(p *Page, own string) {
 	if p.watches[own] == nil || p.absent {
 		return
@@ -214,7 +215,7 @@ func (g *Gateway) unfollow(p *Page, own string) {
 	w.settle()
 }
 
-// settle brings the subscriptions at the pages in line with what is watched, after the catalog has changed.
+// settle adapts the subscriptions at the pages to the interests, after the catalog has changed.
 func (g *Gateway) settle() {
 	needed := map[*Page]map[string]bool{}
 	for uri := range g.interest {
@@ -240,19 +241,19 @@ func (g *Gateway) settle() {
 	}
 }
 
-// led sees to it that the page which now answers for a key tells of changes of what is watched of it, and, where that
-// was another page before, that those who watch are told. Those who have been told already, since the resource has
-// come, may have read it elsewhere before the page tells of changes: they are told again, if there was one.
-func (g *Gateway) led(key string, r *route, moved bool) {
+// followKey follows the watched URIs of a key at the page that answers for it now. Where another page answered before
+// (moved), it announces a change. An agent that was already told that the resource has come may have read it elsewhere
+// before this page reported changes: if there was such a change, it is announced again.
+func (g *Gateway) followKey(key string, r *route, moved bool) {
 	if r.page.absent {
 		return
 	}
-	g.find(key, &r.shown)
-	g.recall(key, &r.shown)
+	g.reportFound(key, &r.shown)
+	g.trackRecalled(key, &r.shown)
 	for _, uri := range g.watchedOf(key, &r.shown) {
 		own := r.own(uri)
 		g.follow(r.page, own, func() {
-			w := r.page.watches[own] // none any more, if the page has gone instead
+			w := r.page.watches[own] // nil if the page has gone instead
 			if moved || g.opt.Found != nil && w != nil && w.revision > 0 {
 				g.moved[uri] = true
 			}
@@ -260,9 +261,8 @@ func (g *Gateway) led(key string, r *route, moved bool) {
 	}
 }
 
-// recall has changes counted of what agents were given by an earlier gateway, now that a key of the engine answers for
-// it.
-func (g *Gateway) recall(key string, r *bridge.Resource) {
+// trackRecalled counts changes of URIs that an earlier gateway gave to agents, now that a key of the engine answers for them.
+func (g *Gateway) trackRecalled(key string, r *bridge.Resource) {
 	revisions := g.tools.revisions
 	var found []string
 	if !answersForMore(key, r) {
@@ -281,12 +281,12 @@ func (g *Gateway) recall(key string, r *bridge.Resource) {
 	}
 }
 
-// answersForMore reports whether a key of the engine answers for more URIs than itself.
+// answersForMore reports whether a key of the engine answers for other URIs too.
 func answersForMore(key string, r *bridge.Resource) bool {
 	return strings.Contains(key, "{") || r.Schema != nil
 }
 
-// watchedOf are the URIs of interest that a key of the engine answers for.
+// watchedOf are the interests that a key of the engine answers for.
 func (g *Gateway) watchedOf(key string, r *bridge.Resource) (uris []string) {
 	if !answersForMore(key, r) {
 		if g.interest[key] != nil {

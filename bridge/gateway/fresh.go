@@ -16,28 +16,27 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// A page names the resources that one of its tools depends on. A call by an agent that has seen an older state of them is
-// refused, and the answer has what has changed. The page decides that, by its own revisions and in the turn in which the
-// tool would run, so every change until then counts.
+// A page names the resources that one of its tools depends on. If an agent has seen an older state of them, its call is
+// refused, and the answer says what has changed. The page decides by its own revisions, in the turn in which the tool
+// would run. So every change until then counts.
 
-// metaFresh is the key of a tool's _meta that has its freshness.
+// metaFresh is the key of a tool's freshness in its _meta.
 const metaFresh = "pagewire/freshState"
 
 const (
 	// maxFresh is how many URIs a tool may depend on.
 	maxFresh = 32
-	// maxTries is how often a tool is tried for one call, where the page says that something has changed, and it has
-	// not.
+	// maxTries is how often one call is tried while the page reports changes and the contents are the same.
 	maxTries = 3
 )
 
-// A freshness is what a tool depends on.
+// A freshness lists the resources that a tool depends on.
 type freshness struct {
 	URIs    []string `json:"uris"`              // the page's own
 	OnStale string   `json:"onStale,omitempty"` // "tell": the tool runs, and its result says what was older
 }
 
-// freshnessOf takes what a page says of it; nil for nothing, or what is too much.
+// freshnessOf decodes a freshness. It is nil if the page gives none or too many URIs.
 func freshnessOf(meta map[string]any, owns func(string) bool) *freshness {
 	if meta[metaFresh] == nil {
 		return nil
@@ -50,16 +49,16 @@ func freshnessOf(meta map[string]any, owns func(string) bool) *freshness {
 	return f
 }
 
-// A condition is what an agent has of a URI that a tool depends on.
+// A condition is the version that an agent has of a URI on which a tool depends.
 type condition struct {
-	uri   string // as agents know it
-	own   string // as the page does
+	uri   string // the agents' URI
+	own   string // the page's URI
 	count int64  // the page's revision
 	hash  [32]byte
 }
 
-// conditions are those of a tool for an agent. What it has of another document, or from an earlier gateway, cannot be
-// compared by revision: it is unsure.
+// conditions are a tool's conditions for an agent. unsure are the URIs that the agent has of another document or from
+// an earlier gateway: their revisions cannot be compared.
 func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, unsure []string) {
 	if m == nil || o.fresh == nil || o.fresh.OnStale == "tell" {
 		return nil, nil
@@ -78,13 +77,14 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 	return list, unsure
 }
 
-// knownAs is the name by which an agent has seen a page's URI last; "" if it has not. While the tab that had the plain
-// name is absent, a tool of that name is this page's: what the agent has seen under that name counts here.
+// knownAs is the name under which an agent has last seen a page's URI; "" if it has not. While the tab that owned the
+// plain name is absent, a tool of that name is this page's. So this counts what the agent has seen under the plain
+// name.
 func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name string) {
 	latest := int64(-1)
 	for _, uri := range []string{own, taburi.Of(own, o.page.segment())} {
 		if p, _ := g.lookup(uri); p == nil || p != o.page && !p.absent {
-			continue // another tab's
+			continue // the name of another tab
 		}
 		if v, ok := m.Last(uri); ok && v.Current > latest {
 			name, latest = uri, v.Current
@@ -93,7 +93,7 @@ func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name strin
 	return name
 }
 
-// runTool has a page run its tool for an agent, unless that knows something older of what the tool depends on.
+// runTool has a page run its tool for an agent, unless the agent has seen an older state of what the tool depends on.
 func (g *Gateway) runTool(c *toolCall, o toolOffer, args []byte, tries int) {
 	list, unsure := g.conditions(c.Memory(), o)
 	if len(unsure) > 0 {
@@ -112,9 +112,10 @@ func (g *Gateway) runTool(c *toolCall, o toolOffer, args []byte, tries int) {
 	}))
 }
 
-// tryStale looks at what has changed. Some pages say so without: then the tool may run after all.
+// tryStale reads the resources that a page reports as changed. Some pages report a change without one: then the tool
+// may run after all.
 func (g *Gateway) tryStale(c *toolCall, o toolOffer, args []byte, uris []string, tries int) {
-	names := map[string]string{} // by that under which it is the page's
+	names := map[string]string{} // by the name that leads to this page
 	for _, uri := range uris {
 		at := uri
 		if p, _ := g.lookup(uri); p != o.page {
@@ -129,7 +130,7 @@ func (g *Gateway) tryStale(c *toolCall, o toolOffer, args []byte, uris []string,
 		}
 		m := c.Memory()
 		if m == nil {
-			return // it has gone
+			return // the agent has gone
 		}
 		changed := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool {
 			l := found[uri]
@@ -148,7 +149,7 @@ func (g *Gateway) tryStale(c *toolCall, o toolOffer, args []byte, uris []string,
 	})
 }
 
-// refuse answers a call of a tool that was not run, with what has changed. The agent has seen that then.
+// refuse answers a call with the changes, without running the tool. From then on the agent has seen these changes.
 func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[string]*live.Look) {
 	m := c.Memory()
 	m.Refused[o.name]++
@@ -167,7 +168,7 @@ func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[s
 		v, ok := m.Last(uri)
 		switch {
 		case l == nil || !ok:
-			// A tool that depends on what cannot be read any more is not to be refused for ever.
+			// A resource that cannot be read any more must not have its tool refused for ever.
 			if ok {
 				m.Drop(uri)
 			}
@@ -182,5 +183,5 @@ func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[s
 		room -= len(text)
 		lines = append(lines, text)
 	}
-	g.tools.own.Say(c, o.origin(), true, live.AsText(strings.Join(lines, "\n")))
+	g.tools.own.Respond(c, o.origin(), true, live.AsText(strings.Join(lines, "\n")))
 }

@@ -18,15 +18,15 @@ var (
 	_ bridge.WatchHost        = (*host)(nil)
 )
 
-// A call is a question of the engine that a page, or a tool of ours, is to answer.
+// A call is an engine's question that a page or one of our tools is to answer.
 type call struct {
 	id     bridge.CallID
-	page   *Page     // whose tool it calls, and that may say how far that has come
-	cancel func()    // stops the work on it, when nobody waits any more; nil before that has begun
-	began  time.Time // of a read, for its latency; zero for what is none
+	page   *Page     // whose tool it calls, and which may report progress
+	cancel func()    // stops the work on it when the call has ended; nil before the work has begun
+	began  time.Time // of a read, for its latency; otherwise zero
 
-	// Of a read whose agents remember it: the URI, its revision and the page's own when the page was asked, and what it
-	// gave.
+	// For reads by agents with a memory: the URI, its revision and the page's own revision when the page was asked, and
+	// the contents.
 	uri      string
 	revision int64
 	epoch    string
@@ -34,7 +34,7 @@ type call struct {
 	seen     *live.Look
 }
 
-// OnEnd has f called too when nobody waits any more.
+// OnEnd adds f to the calls that are made when the call ends early.
 func (c *call) OnEnd(f func()) {
 	before := c.cancel
 	c.cancel = func() {
@@ -49,13 +49,13 @@ func (h *host) Send(to bridge.PortID, m bridge.Message) {
 	text := m.AppendTo(make([]byte, 0, len(m.Head)+len(m.Contents)+len(m.Tail)))
 	if a := h.agents[to]; a != nil {
 		if m.Call != 0 {
-			(*Gateway)(h).gave(a, m)
+			(*Gateway)(h).recordGiven(a, m)
 		}
 		a.send(text)
 	}
 }
 
-// Changed counts a change of what agents have been given.
+// Changed counts a change of a URI that agents have been given.
 func (h *host) Changed(uri string) { h.tools.revisions.Updated(uri) }
 
 func (h *host) Read(id bridge.CallID, r bridge.Request) {
@@ -64,7 +64,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g.calls[id] = c
 	route := g.catalog.routes[r.Key]
 	if route == nil {
-		g.miss(r.URI)
+		g.addMissed(r.URI)
 		failure := bridge.ReadFailed
 		if _, known := g.engine.Find(r.URI); !known {
 			failure = bridge.NotFound
@@ -74,11 +74,11 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	}
 	g.counts.reads++
 	c.began = time.Now()
-	g.reading(c, r.URI)
+	g.trackRead(c, r.URI)
 	g.readAt(c, route, r)
 }
 
-// readAt asks a page, or waits for its successor while it is being reloaded.
+// readAt asks a page. If the page is being reloaded, it waits for the successor.
 func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 	p := r.page
 	if p.absent {
@@ -107,7 +107,7 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 		}
 	}
 	if answer.gone {
-		g.miss(asked.URI)
+		g.addMissed(asked.URI)
 	}
 	c.epoch, c.count = p.epoch, answer.revision
 	g.complete(c, answer)

@@ -13,18 +13,18 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// linked is the link with a page. All of it is guarded by the gateway's lock, but for send.
+// linked is the link with a page. The gateway's lock guards all of it but send.
 type linked struct {
 	p    *Page
 	peer *link.Peer
 	// send is called without the lock, by the goroutine that has set sending.
 	send    func(frame []byte)
 	sending bool
-	full    func() error // why the page is to be asked no more; nil while nobody says
-	late    *time.Timer  // for what is due though nothing else happens
+	full    func() error // gives an error if the page is to be asked no more; nil if there is no such limit
+	late    *time.Timer  // sends frames that are due while nothing else happens
 	closed  bool
-	ended   bool // and send has been told
-	held    int  // bytes of descriptors that Gateway.held counts
+	ended   bool // send has been called with nil
+	held    int  // bytes of descriptors in Gateway.held
 }
 
 func newLinked(p *Page, send func([]byte)) *linked {
@@ -40,7 +40,7 @@ func newLinked(p *Page, send func([]byte)) *linked {
 	return l
 }
 
-// outgoing sees to it that what a page is to be told is sent when the lock is released, or when it is time.
+// outgoing has the page's frames sent when the lock is released, or when they are due.
 func (g *Gateway) outgoing(l *linked) { g.outgoingAt(l, g.now()) }
 
 func (g *Gateway) outgoingAt(l *linked, now bridge.Time) {
@@ -57,8 +57,8 @@ func (g *Gateway) outgoingAt(l *linked, now bridge.Time) {
 	}
 }
 
-// dispatch sends what outgoing has noted. It is called without the lock, and holds none while it sends: a slow transport
-// delays only the goroutines that send to that page.
+// dispatch sends the frames that outgoing has noted. It holds no lock while it sends: a slow transport delays only the
+// goroutines that send to that page.
 func (g *Gateway) dispatch(list []*linked) {
 	for _, l := range list {
 		for {
@@ -74,8 +74,7 @@ func (g *Gateway) dispatch(list []*linked) {
 	}
 }
 
-// nextFrame takes the next frame of a page that is being sent to, nil for the end of the transport; ok is false if
-// there is none.
+// nextFrame takes the next frame for a page; nil for the end of the transport. ok is false if there is none.
 func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Release()
@@ -88,13 +87,13 @@ func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 		return nil, true
 	}
 	l.sending = false
-	// Only a timer is set. With a later time, a frame that has fallen due since would be noted as one that is being sent,
-	// and nobody would send it until the gateway does something else.
+	// This only sets a timer. With a later now, a frame that has fallen due since would be noted as being sent, and
+	// would stay until the gateway does something else.
 	g.outgoingAt(l, now)
 	return nil, false
 }
 
-// settle follows what the page has said. An error is why its link is over.
+// settle follows each frame of the page. An error ends the link.
 func (l *linked) settle(err error) {
 	p, g := l.p, l.p.g
 	l.count()
@@ -102,11 +101,11 @@ func (l *linked) settle(err error) {
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
 		g.countRefused(why.Reason)
 		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
-		p.depart(err.Error(), false) // it would say it again
+		p.depart(err.Error(), false) // it would repeat its fault
 	}
 }
 
-// close ends the link, where there is one.
+// close ends the link, if there is one.
 func (l *linked) close() {
 	if l != nil && !l.closed {
 		l.closed = true
@@ -121,7 +120,7 @@ func replyOf(a link.Answer) reply {
 		gone: a.Gone}
 }
 
-// refuses answers a call where too much waits for the transport already.
+// refuses answers a call with an error if too much waits for the transport already.
 func (l *linked) refuses(done func(reply)) bool {
 	if l.full == nil {
 		return false
@@ -180,13 +179,13 @@ func (l *linked) ender(finish func()) func() {
 	}
 }
 
-// watched has the page tell of changes of a URI, or no more.
+// watched asks the page to report changes of a URI, or to stop.
 func (l *linked) watched(uri string, on bool) {
 	l.peer.Watched(uri, on)
 	l.p.g.outgoing(l)
 }
 
-// pageCore is a linked as the page sees it: its methods are called from within Page.Receive, with the lock held.
+// pageCore is a linked as the page sees it. Page.Receive calls its methods with the lock held.
 type pageCore linked
 
 var _ link.Core = (*pageCore)(nil)
@@ -216,7 +215,7 @@ func (c *pageCore) Register(r bridge.Resource) error {
 	return nil
 }
 
-// room reports, as an error, that no more descriptors are kept of an origin, or of all.
+// room returns an error if an origin, or all pages together, have no room for another descriptor.
 func (g *Gateway) room(origin string) error {
 	if g.held[origin] >= g.opt.OriginBytes {
 		return fmt.Errorf("the pages of %s together have too long descriptors; the limit is %d bytes", origin,
@@ -228,8 +227,9 @@ func (g *Gateway) room(origin string) error {
 	return nil
 }
 
-// count keeps what room goes by. It is called when the page has said something, and when it is gone: not when its
-// transport has ended, since what it offered stays for a while, and pages that come and go would hold any amount.
+// count updates the sums that room checks. It is called after each frame of the page and when the page is gone. The end
+// of the transport does not reduce them: the page's offers stay for a while, and otherwise pages that come and go would
+// hold any amount.
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
 	now := l.peer.Held()
@@ -265,8 +265,8 @@ func (c *pageCore) Touch(uri string, revision int64) {
 	c.p.g.changed(c.p, uri)
 }
 
-// seal keeps a new watcher of a URI from sharing a read that began before: a change since then may have been taken for
-// the answer to watched, and would not be announced.
+// seal keeps a new watcher of a URI from sharing an earlier read: a change since then may have been taken for the
+// answer to watched, and would not be announced.
 func (c *pageCore) seal(own string) {
 	g := c.p.g
 	g.engine.Seal(own)
@@ -281,7 +281,7 @@ func (c *pageCore) Note(a link.About) {
 	if a.Title != nil {
 		c.p.retitle(*a.Title)
 	}
-	// The extension says it again with each title. Only when it is said first is it news.
+	// The extension repeats this with each title. Only a new value is news.
 	if a.Focused > 0 && a.Focused != c.p.Focused {
 		c.p.Focused = a.Focused
 		c.p.g.focusAt(c.p.Tab, a.Focused)

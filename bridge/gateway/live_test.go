@@ -371,7 +371,7 @@ func TestStaleCallIsRefused(t *testing.T) {
 		!strings.Contains(texts[0], "changes all the time") {
 		t.Errorf("refused for the second time in a row: %q", texts)
 	}
-	// Who has read nothing knows nothing old.
+	// An agent that has read nothing has no old state.
 	b := openAgent(t, g)
 	b.hasTool("checkout")
 	if texts := b.must("checkout", map[string]any{}); texts[0] != "paid" {

@@ -9,8 +9,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// look reads a URI at its page. Changes of it are counted from then on. done is called once, with the lock held, unless
-// end is called before. end is to be called in any case.
+// look reads a URI at its page, and counts its changes from then on. done is called once, with the lock held, unless
+// end is called before. The caller must call end.
 func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 	ended := false
 	stop := func() {}
@@ -33,16 +33,16 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 		r := g.catalog.routes[asked.Key]
 		switch {
 		case err != nil || r == nil:
-			g.miss(uri)
+			g.addMissed(uri)
 			finish(&live.Look{Why: "no open page offers this resource now"})
 		case r.page.absent:
-			g.miss(uri)
+			g.addMissed(uri)
 			finish(&live.Look{Why: "its page is being reloaded; try again"})
 		default:
 			g.counts.reads++
 			stop = r.page.link.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
 				if answer.gone {
-					g.miss(uri)
+					g.addMissed(uri)
 				}
 				finish(g.lookAt(uri, revision, r.page, answer))
 			})
@@ -57,8 +57,7 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 	}
 }
 
-// lookAt takes what a page has answered. Contents that are different from those of the same revision are a change that
-// the page has not told.
+// lookAt evaluates a page's answer. If the contents of one revision differ, the page has not reported a change.
 func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Look {
 	if r.failure != "" {
 		why := r.detail
@@ -76,8 +75,8 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 	return l
 }
 
-// View reads a URI at its page for a person. Changes of it are counted for a while: it is worth another look when
-// Revision gives another number than View did.
+// View reads a URI at its page for a person. Its changes are counted for a while: when Revision gives another number
+// than View did, the URI is worth another look.
 func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()
@@ -102,14 +101,14 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 	}
 }
 
-// Revision is that of the last change of a URI that is counted, or 0.
+// Revision is that of the last counted change of a URI, or 0.
 func (g *Gateway) Revision(uri string) int64 {
 	g.mu.Lock()
 	defer g.mu.Release()
 	return g.tools.revisions.Revision(uri)
 }
 
-// Hold has changes of a URI that View has read counted until release is called, however long that is.
+// Hold counts changes of a URI that View has read until release is called.
 func (g *Gateway) Hold(uri string) (release func()) {
 	g.mu.Lock()
 	defer g.unlock()

@@ -7,11 +7,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// TransportCommand is that of the command line, which is no agent: it has no memory, and nothing is said to it that it
-// did not ask for.
+// TransportCommand is the transport of the command line. It is no agent, has no memory and gets no reminders.
 const TransportCommand = "command"
 
-// remembers reports whether what comes by a transport is an agent that is the same one at its next call.
+// remembers reports whether the agents of a transport are the same ones at their next call.
 func remembers(transport string) bool {
 	return transport != TransportRequest && transport != TransportCommand
 }
@@ -26,8 +25,8 @@ func (g *Gateway) forget(a *Agent) {
 	g.remembering--
 }
 
-// reading notes, before the page is asked, that agents read a URI by the protocol's own way: they are given it, too.
-func (g *Gateway) reading(c *call, uri string) {
+// trackRead notes that agents read a URI by resources/read, before the page is asked: they have seen it then, too.
+func (g *Gateway) trackRead(c *call, uri string) {
 	c.uri = uri
 	if g.remembering == 0 {
 		return
@@ -36,13 +35,13 @@ func (g *Gateway) reading(c *call, uri string) {
 	c.revision = g.tools.revisions.Revision(uri)
 }
 
-// gave notes that an agent is sent an answer with contents.
-func (g *Gateway) gave(a *Agent, m bridge.Message) {
+// recordGiven notes that an agent is sent contents.
+func (g *Gateway) recordGiven(a *Agent, m bridge.Message) {
 	c := g.calls[m.Call]
 	if a.memory == nil || c == nil || c.uri == "" || m.Contents == nil {
 		return
 	}
-	if c.seen == nil { // others may have asked with it
+	if c.seen == nil { // the first of the agents that share the read
 		c.seen = live.DecodeContents(c.uri, m.Contents)
 		c.seen.Epoch, c.seen.Count = c.epoch, c.count
 		c.seen.Revision = g.tools.revisions.Found(c.uri, c.revision, c.seen.Hash)

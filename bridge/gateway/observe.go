@@ -16,9 +16,9 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// What an observer may see: a snapshot of what there is, and each message on its way.
+// An observer sees snapshots of the gateway's state, and each message that passes.
 
-// A Way says from where to where a message goes.
+// A Way is a direction of messages.
 type Way string
 
 const (
@@ -32,13 +32,13 @@ const (
 type Event struct {
 	Time  time.Time
 	Way   Way
-	Agent int    // of an agent's message
-	Page  string // the URL, of a page's message
+	Agent int    // if the message is an agent's
+	Page  string // the URL, if the message is a page's
 	Text  []byte // must not be changed
 }
 
-// Tap calls f with each message that passes, from then on; nil ends that. f may be called from any goroutine, and with
-// locks held: it must not block and must not call the Gateway.
+// Tap calls f with each message from now on; nil ends that. f may be called from any goroutine, and with locks held: it
+// must not block and must not call the Gateway.
 func (g *Gateway) Tap(f func(Event)) {
 	if f == nil {
 		g.tapped.Store(nil)
@@ -57,10 +57,10 @@ func (g *Gateway) tap(e Event) {
 	}
 }
 
-// ways are all there are, in the order in which a message goes round.
+// ways are all directions, in the order of a round trip.
 var ways = [4]Way{FromAgent, ToPage, FromPage, ToAgent}
 
-// passed counts what has gone one way.
+// passed counts the messages of one way.
 type passed struct{ messages, bytes atomic.Int64 }
 
 type counts struct {
@@ -68,15 +68,14 @@ type counts struct {
 	latency                   Latency
 }
 
-// latencyBounds are the upper ends of a Latency's buckets in seconds: a page in the same browser answers within one or
-// two milliseconds, and ReadTimeout is 30 s.
+// latencyBounds are the upper bounds of a Latency's buckets in seconds: a page in the same browser answers within one
+// or two milliseconds, and ReadTimeout is 30 s.
 var latencyBounds = [...]float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30}
 
-// A Latency tells how long reads took, from the agent's request until it has its answer, or nobody waits for one any
-// more.
+// A Latency is a histogram of reads, from the agent's request to its answer or its end.
 type Latency struct {
 	Count   uint64  `json:"count"`
-	Seconds float64 `json:"seconds"` // in all
+	Seconds float64 `json:"seconds"` // total
 	buckets [len(latencyBounds)]uint64
 }
 
@@ -88,7 +87,7 @@ func (l *Latency) observe(d time.Duration) {
 	}
 }
 
-// Buckets says, by upper bound in seconds, how many reads took no longer.
+// Buckets are the cumulative counts of reads by upper bound in seconds.
 func (l Latency) Buckets() map[float64]uint64 {
 	all, sum := map[float64]uint64{}, uint64(0)
 	for i, n := range l.buckets {
@@ -98,34 +97,33 @@ func (l Latency) Buckets() map[float64]uint64 {
 	return all
 }
 
-// A Snapshot is what a gateway holds. As JSON it is what the inspector is told. Words of pages that are longer than a
-// person reads are cut.
+// A Snapshot is the state of a gateway. Its JSON is the inspector's feed. Long words of pages are cut.
 type Snapshot struct {
 	Pages     []PageState     `json:"pages"`
 	Resources []ResourceState `json:"resources"`
 	Agents    []AgentState    `json:"agents"`
 	Tools     []string        `json:"tools"` // all names by which agents can call tools of pages
 	Watched   []WatchState    `json:"watched"`
-	Closed    bool            `json:"-"` // by Close
+	Closed    bool            `json:"-"` // Close has been called
 	Counts    `json:"stats"`
 }
 
 // Counts are the numbers of a Snapshot.
 type Counts struct {
 	Stats    bridge.Stats `json:"engine"`
-	Unlisted int          `json:"unlisted"` // how many tools of pages are not listed, for want of places
-	// Since New: reads and tool calls that agents asked for, changes that pages told.
+	Unlisted int          `json:"unlisted"` // tools of pages that are not listed, for want of places
+	// Since New: reads and tool calls by agents, and changes that pages reported.
 	Reads     int           `json:"reads"`
 	ToolCalls int           `json:"toolCalls"`
 	Updates   int           `json:"updates"`
 	Latency   Latency       `json:"latency"`
 	Passed    []PassedState `json:"passed"`
-	// Ended are the links with pages that were ended, by reason. Descriptors are the bytes that are kept of all pages'.
+	// Ended counts ended links with pages, by reason. Descriptors are the bytes of all pages' descriptors.
 	Ended       map[string]int `json:"ended"`
 	Descriptors int            `json:"descriptors"`
 }
 
-// A PassedState says what has gone one way since New.
+// A PassedState counts the messages of one way since New.
 type PassedState struct {
 	Way      Way   `json:"way"`
 	Messages int64 `json:"messages"`
@@ -135,14 +133,14 @@ type PassedState struct {
 // A WatchState is a URI that agents watch, whether or not a page offers it now.
 type WatchState struct {
 	URI     string `json:"uri"`
-	Updates int    `json:"updates"` // that pages told since it is watched
+	Updates int    `json:"updates"` // changes that pages reported since it is watched
 }
 
 // A PageState is an attached page.
 type PageState struct {
 	PageInfo
-	Number    int  `json:"tab"`               // of the tab
-	Focused   bool `json:"focused,omitempty"` // its tab is the one that was focused last
+	Number    int  `json:"tab"`               // the tab's number
+	Focused   bool `json:"focused,omitempty"` // its tab was focused last
 	Absent    bool `json:"absent,omitempty"`  // it is being reloaded
 	Resources int  `json:"resources"`
 	Tools     int  `json:"tools"`
@@ -164,20 +162,20 @@ type ResourceState struct {
 type AgentState struct {
 	ID        int    `json:"id"`
 	Transport string `json:"transport"`
-	Name      string `json:"name"` // what it calls itself: its own word
+	Name      string `json:"name"` // as the agent names itself
 }
 
-// maxWords is how many bytes of a title and the like are shown.
+// maxWords is how many bytes of a title and similar texts are shown.
 const maxWords = 300
 
-// Agents is how many sessions of agents there are.
+// Agents is how many sessions of agents are open.
 func (g *Gateway) Agents() int {
 	g.mu.Lock()
 	defer g.mu.Release()
 	return len(g.agents)
 }
 
-// Snapshot says what there is now, each list in a stable order.
+// Snapshot returns the current state, each list in a stable order.
 func (g *Gateway) Snapshot() Snapshot {
 	g.mu.Lock()
 	defer g.unlock()
@@ -195,7 +193,7 @@ func (g *Gateway) Snapshot() Snapshot {
 	}
 	for p := range g.catalog.pages {
 		info := p.PageInfo
-		info.URL, info.Title = shorten(info.URL, maxWords), shorten(info.Title, maxWords)
+		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
 		s.Pages = append(s.Pages, PageState{
 			PageInfo: info, Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
 			Tools:   len(p.published),
@@ -214,8 +212,8 @@ func (g *Gateway) Snapshot() Snapshot {
 			continue
 		}
 		s.Resources = append(s.Resources, ResourceState{
-			URI: key, Name: shorten(r.shown.Name, maxWords), Title: shorten(r.shown.Title, maxWords),
-			Description: shorten(r.shown.Description, maxWords), MIMEType: shorten(r.shown.MIMEType, maxWords),
+			URI: key, Name: Shorten(r.shown.Name, maxWords), Title: Shorten(r.shown.Title, maxWords),
+			Description: Shorten(r.shown.Description, maxWords), MIMEType: Shorten(r.shown.MIMEType, maxWords),
 			Template: strings.Contains(key, "{"), Tab: r.tab(), Origin: r.page.Origin,
 		})
 	}
@@ -236,7 +234,7 @@ func (g *Gateway) Snapshot() Snapshot {
 // agentName is the name under which an agent introduces itself: in initialize, or in the _meta of any request of the
 // modern era.
 func agentName(message []byte) string {
-	// Most messages say nothing of it, and are not parsed twice, nor is a large one, with the lock held, for a name.
+	// Most messages have no name and are not parsed twice. A large one is not parsed for a name while the lock is held.
 	if len(message) > 64<<10 || !bytes.Contains(message, []byte("lientInfo")) {
 		return ""
 	}

@@ -62,7 +62,7 @@ func TestSinceThatNobodyWasTold(t *testing.T) {
 
 func always(n int64) func() int64 { return func() int64 { return n } }
 
-// Who waits is told that it is waited: a client that gives up what is silent goes on then.
+// A waiting call reports progress: clients that give up silent calls wait on then.
 func TestWaitSendsProgress(t *testing.T) {
 	g := newGateway(t, Options{progressEvery: 20 * time.Millisecond})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})

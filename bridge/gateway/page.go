@@ -13,60 +13,59 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// PageInfo says what page is attached. Who attaches it vouches for it: nothing in it is the page's own word, but for
-// Title and Focused.
+// PageInfo describes a page that is attached. The caller vouches for it: only Title and Focused are the page's own
+// words.
 type PageInfo struct {
-	// Tab is the tab that the page is in: any text that stays the same for the tab's life, and is no other tab's.
+	// Tab is the key of the page's tab: any text that is unique and stays the same for the tab's life.
 	Tab string `json:"-"`
-	// Given is the id of its tab that the page is told to have from now on; "" leaves it that which it has.
+	// Given is the tab id that the page is to use from now on; "" leaves the page its id.
 	Given string `json:"-"`
-	// Frame is "" for the document of the tab, and for a frame in it letters, digits and dots that are no other frame's
-	// of that tab.
+	// Frame is "" for the tab's document. For a frame it is letters, digits and dots, unique in that tab.
 	Frame string `json:"frame,omitempty"`
-	// Origin is the page's, as self.origin gives it. URIs at other origins are not taken from it.
+	// Origin is the page's, as self.origin gives it. The page's URIs at other origins are refused.
 	Origin string `json:"origin"`
 	// URL and Title are for people.
 	URL   string `json:"url"`
 	Title string `json:"title"`
-	// Focused is when the page's window had the focus, in ms since 1970, by the page's own clock; 0 if nobody says.
+	// Focused is when the page's window had the focus, in ms since 1970, by the page's own clock; 0 if unknown.
 	Focused int64 `json:"-"`
-	// Transport says how the page came: "cdp", "websocket", "extension".
+	// Transport is "cdp", "websocket" or "extension".
 	Transport string `json:"transport"`
 }
 
-// A Page is a page that is attached.
+// A Page is an attached page.
 type Page struct {
 	PageInfo
 	g      *Gateway
-	link   *linked    // nil for a page of tools alone,
-	runner ToolRunner // which this runs
+	link   *linked    // nil if runner is set
+	runner ToolRunner // runs the tools of a page that has only tools
 	done   chan struct{}
-	worked time.Duration // of Receive's caller
+	worked time.Duration // Receive's working time
 
 	// Guarded by the gateway's lock.
-	tab       *tab   // nil until it has offered something
+	tab       *tab   // nil until the page has offered something
 	order     int    // of arrival
-	epoch     string // of the document, as its page layer says; "" if it does not
+	epoch     string // of the document, from its page layer; "" if unknown
 	absent    bool
 	gone      bool
 	parked    []parked
 	retitled  bool   // it is in catalog.retitled
-	where     string // of locate, as meta; "" until it is asked for
+	where     string // locate's text, as meta; "" until it is needed
 	meta      []byte
 	offers    map[string]*offer // by the page's own URI
 	published []toolOffer
-	toolBytes int               // what published is accounted for: toolRoom
-	crowded   bool              // its developer has been told that not all of them are listed
-	watches   map[string]*watch // by the page's own URI: what is watched there
+	toolBytes int               // what fitTools counts for published
+	crowded   bool              // its developer has been told that some of its tools are not listed
+	watches   map[string]*watch // the subscriptions at the page, by its own URI
 }
 
 // An offer is a resource of a page.
 type offer struct {
 	page          *Page
 	resource      bridge.Resource // as the page describes it
-	base, segment string          // its URI, and the segment of its tab, in whose path it is besides; "" if it is not
-	places        []*place        // that it claims
-	described     bool            // title and meta are as agents are to see them
+	base, segment string          // its URI, and its tab's segment, under whose path it is too; "" for none
+	places        []*place        // the places that it claims
+	described     bool            // resource has the title and meta that agents see
 	title         string
 	meta          []byte
 }
@@ -77,20 +76,20 @@ type parked struct {
 	asked bridge.Request
 }
 
-// A reply is a page's answer to a question of ours.
+// A reply is a page's answer.
 type reply struct {
 	contents []byte // or a tool's result
-	sound    bool   // they have been checked
+	sound    bool   // contents have been checked
 	revision int64
 	failure  bridge.Failure
 	detail   string
 	gone     bool     // the page went away before it answered
-	stale    []string // of unless, as agents know them: what has changed, so that the tool did not run
+	stale    []string // the agents' URIs that have changed, so that the tool did not run
 }
 
 var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before it answered", gone: true}
 
-// ErrDenied is what Attach returns for a page whose origin is not served.
+// ErrDenied is the error of Attach for a page whose origin is not served.
 var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
@@ -98,10 +97,10 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 		watches: map[string]*watch{}}
 }
 
-// Attach takes a page on, at the other end of a link: Receive takes its frames, of which the first is its hello, and
-// send is called with those for it, in order, one at a time, and without the gateway's lock, and at last with nil, when
-// the transport is to be closed; it must not block. The page is shown to agents as soon as it offers something. When
-// its transport has ended Lost says so. It fails with ErrDenied or ErrClosed.
+// Attach takes on a page at the other end of a link. Receive takes the page's frames, beginning with its hello. send is
+// called with frames for the page, in order, one at a time, without the gateway's lock; it must not block. At last send
+// is called with nil, to close the transport. The caller reports the end of the transport with Lost. The page is shown
+// to agents once it offers something. Attach fails with ErrDenied or ErrClosed.
 func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
 	return g.attach(info, func(p *Page) { p.link = newLinked(p, send) })
 }
@@ -110,7 +109,7 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	if !g.Admits(info.Origin) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
-	info.Title = shorten(info.Title, maxTitle)
+	info.Title = Shorten(info.Title, maxTitle)
 	p := g.newPage(info)
 	g.mu.Lock()
 	defer g.unlock()
@@ -125,8 +124,8 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	return p, nil
 }
 
-// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the page has been
-// told.
+// Receive takes a frame of the page. The frame must not be changed any more. An error is a *link.Ended, and the page
+// has been told.
 func (p *Page) Receive(frame []byte) error {
 	g, l := p.g, p.link
 	began := g.opt.wallClock()
@@ -143,12 +142,12 @@ func (p *Page) Receive(frame []byte) error {
 	return err
 }
 
-// Worked is how long the gateway has been at work on the page's frames, without what it waited for its lock. It is for
-// the goroutine that calls Receive.
+// Worked is the working time on the page's frames, without the wait for the lock. Only the goroutine that calls Receive
+// may call it.
 func (p *Page) Worked() time.Duration { return p.worked }
 
-// Refuse ends the page's link for what its transport did not take of it, such as a frame that was too long. The page
-// and those who wait for it are told why, as they are where Receive finds it.
+// Refuse ends the page's link for a frame that its transport did not accept, such as one that is too long. The page and
+// its waiting readers are told why, as for a fault that Receive finds.
 func (p *Page) Refuse(reason string) {
 	g := p.g
 	g.mu.Lock()
@@ -161,34 +160,34 @@ func (p *Page) Refuse(reason string) {
 	p.depart(reason, false)
 }
 
-// CountRefused counts a page that was let go for what it said before it was one: Snapshot's Ended.
+// CountRefused counts a page that was refused before it was attached, in Snapshot's Ended.
 func (g *Gateway) CountRefused(reason string) {
 	g.mu.Lock()
 	defer g.unlock()
 	g.countRefused(reason)
 }
 
-// LimitCalls has full asked before each read and tool call of the page: an error is what the agent is told in place of
-// an answer, since too much waits for the page's transport already. It is called with the gateway's lock held, and must
-// not block.
+// LimitCalls has full called before each read and tool call of the page. If too much waits for the page's transport,
+// full returns the error that the agent gets as its answer. It is called with the gateway's lock held, and must not
+// block.
 func (p *Page) LimitCalls(full func() error) {
 	p.g.mu.Lock()
 	defer p.g.unlock()
 	p.link.full = full
 }
 
-// maxReasons bounds how many reasons are told apart: some name what the page has said.
+// maxReasons bounds the different reasons, because some of them quote the page.
 const maxReasons = 100
 
 func (g *Gateway) countRefused(reason string) {
-	reason = shorten(reason, maxWords)
+	reason = Shorten(reason, maxWords)
 	if g.refusals[reason] == 0 && len(g.refusals) >= maxReasons {
 		reason = "others"
 	}
 	g.refusals[reason]++
 }
 
-// owns reports whether a URI is at the page's origin, and not under the path that is ours.
+// owns reports whether a URI is at the page's origin, and outside the path that is ours.
 func (p *Page) owns(uri string) bool {
 	if taburi.Reserved(uri) {
 		return false
@@ -199,8 +198,7 @@ func (p *Page) owns(uri string) bool {
 	return p.g.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:")
 }
 
-// setTools takes the page's tools, in place of what it had before. An error says which are left out: all others are
-// taken.
+// setTools replaces the page's tools. An error names the tools that are left out. The others are taken.
 func (p *Page) setTools(tools []bridge.Tool) error {
 	if p.absent {
 		return nil
@@ -237,14 +235,14 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 // Done is closed when the page is no longer attached.
 func (p *Page) Done() <-chan struct{} { return p.done }
 
-// Lost says that the page's transport has ended. Its resources wait for the tab's next page, for Options.Grace.
+// Lost reports that the page's transport has ended. Its resources stay for Options.Grace, for the tab's next page.
 func (p *Page) Lost(reason string) {
 	p.g.mu.Lock()
 	defer p.g.unlock()
 	p.depart(reason, true)
 }
 
-// Close gives the page up. Its resources go at once.
+// Close removes the page and its resources at once.
 func (p *Page) Close(reason string) {
 	p.g.mu.Lock()
 	defer p.g.unlock()
@@ -252,7 +250,7 @@ func (p *Page) Close(reason string) {
 	p.link.close()
 }
 
-// arrive shows a page that offers something for the first time.
+// arrive adds a page to the catalog when it offers something for the first time.
 func (p *Page) arrive() {
 	if p.tab != nil {
 		return
@@ -262,8 +260,8 @@ func (p *Page) arrive() {
 	p.g.log.Info("page attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
 
-// depart takes a page out of the catalog. With mayReturn set its resources stay for a while, in case that the tab comes
-// back with them. The lock is held.
+// depart ends a page. With mayReturn its resources stay for a while, in case the tab comes back with them. The lock is
+// held.
 func (p *Page) depart(reason string, mayReturn bool) {
 	g := p.g
 	if p.absent || p.gone {
@@ -273,7 +271,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		return
 	}
 	close(p.done)
-	if p.tab == nil { // nobody has seen it
+	if p.tab == nil { // no agent has seen it
 		delete(g.silent, p)
 		p.absent, p.gone = true, true
 		p.link.close()
@@ -287,7 +285,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	for _, w := range before {
 		w.settle()
 	}
-	p.link.close() // reads that wait are parked, or answered
+	p.link.close() // its waiting reads are parked or answered
 	if !stays {
 		g.drop(p)
 		return
@@ -306,7 +304,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	})
 }
 
-// drop ends a page's part in the catalog.
+// drop takes a page out of the catalog.
 func (g *Gateway) drop(p *Page) {
 	if p.gone || p.tab == nil {
 		return
@@ -325,14 +323,14 @@ func (g *Gateway) drop(p *Page) {
 	p.parked = nil
 	delete(g.catalog.waiting, p)
 	for _, w := range waiting {
-		g.miss(w.asked.URI)
+		g.addMissed(w.asked.URI)
 		g.complete(w.call, lost)
 	}
 	g.retool()
 	g.settle()
 }
 
-// CloseTab says that a tab is no more: its pages go at once.
+// CloseTab removes the pages of a closed tab at once.
 func (g *Gateway) CloseTab(key string) {
 	g.mu.Lock()
 	defer g.unlock()
@@ -346,7 +344,7 @@ func (g *Gateway) CloseTab(key string) {
 	}
 }
 
-// Focus says that a tab is the one that the user looks at. It owns the URIs that other tabs have too.
+// Focus reports that the user looks at a tab. The tab then owns the URIs that other tabs have too.
 func (g *Gateway) Focus(key string) {
 	g.mu.Lock()
 	defer g.unlock()
@@ -354,9 +352,9 @@ func (g *Gateway) Focus(key string) {
 	g.focus(key)
 }
 
-// focusAt is Focus for a page that says when that was, in ms since 1970, and does not know whether another tab has had
-// the focus since. How long ago it was is counted back on our own clock, which is never set: if wall time was compared,
-// a clock that had been ahead for a while would decide until it is as late again.
+// focusAt is Focus for a page that gives the time, in ms since 1970, and does not know about other tabs' focus since.
+// The time is converted to our monotonic clock. If wall times were compared, a clock that had been ahead for a while
+// would decide until the time has caught up.
 func (g *Gateway) focusAt(key string, at int64) {
 	ago := max(0, g.opt.wallClock().UnixMilli()-at)
 	if when := g.now() - bridge.Time(ago); when >= g.catalog.focusedAt {
@@ -377,7 +375,7 @@ func (g *Gateway) focus(key string) {
 	}
 }
 
-// Retitle says what a page is called now. Agents learn of it within a few seconds: some pages count in their titles.
+// Retitle sets a page's title. Agents learn of it within a few seconds: some pages count in their titles.
 func (p *Page) Retitle(title string) {
 	p.g.mu.Lock()
 	defer p.g.unlock()
@@ -386,14 +384,14 @@ func (p *Page) Retitle(title string) {
 
 const maxTitle = 1 << 10
 
-// shorten is a text as far as it has no more than so many bytes.
-func shorten(text string, bytes int) string {
+// Shorten returns a text as far as it has no more than so many bytes.
+func Shorten(text string, bytes int) string {
 	return strings.ToValidUTF8(text[:min(len(text), bytes)], "")
 }
 
 func (p *Page) retitle(title string) {
 	g := p.g
-	title = shorten(title, maxTitle)
+	title = Shorten(title, maxTitle)
 	if p.Title == title || p.gone {
 		return
 	}
@@ -403,16 +401,16 @@ func (p *Page) retitle(title string) {
 	}
 	p.retitled = true
 	if g.catalog.retitled = append(g.catalog.retitled, p); len(g.catalog.retitled) == 1 {
-		time.AfterFunc(retitleDelay, g.tellTitles)
+		time.AfterFunc(retitleDelay, g.announceTitles)
 	}
 }
 
-// retitleDelay is how long pages' titles are collected before agents are told. All pages are told at once: each would
-// else have agents list everything anew.
+// retitleDelay is how long new titles are collected before agents are told of all at once. Each announcement has agents
+// list everything anew.
 const retitleDelay = 3 * time.Second
 
-// tellTitles describes the pages anew whose titles have changed. The lock is held for one page at a time.
-func (g *Gateway) tellTitles() {
+// announceTitles describes the pages with new titles anew. It holds the lock for one page at a time.
+func (g *Gateway) announceTitles() {
 	g.mu.Lock()
 	pages := g.catalog.retitled
 	g.catalog.retitled = nil

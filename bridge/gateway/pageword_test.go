@@ -73,7 +73,8 @@ func TestContentsThatArePassedOn(t *testing.T) {
 	}
 }
 
-// What does not parse may have been an answer: who waits for one is told, and the page is let go, with the reason.
+// A frame that does not parse may have been an answer. Its reader gets an error, and the page's link ends with the
+// reason.
 func TestPageThatSendsNoJSON(t *testing.T) {
 	for name, text := range map[string]string{"NUL": "=1 0 [{\"text\":\"\x00\"}]", "half": `=1 0 [{"uri":"x"`,
 		"half a call": `[["touch"`, "nothing": "x"} {

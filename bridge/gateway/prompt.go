@@ -19,50 +19,50 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// Reminders reach a model that calls a tool. One that is prompted is told by a hook of its program, which asks here
-// what has changed since its agent was told last: of all that pages list, and of what the agent has read. Nobody has
-// asked for the contents of a page there, so URIs and revisions are told, and contents of what the user chose alone.
+// Reminders reach a model that calls a tool. A model that gets a prompt is told by a hook of its program. The hook asks
+// here for the changes since its agent was last told: of all resources that pages list, and of those that the agent has
+// read. No agent has asked for contents at a prompt. So the text has URIs and revisions, and contents only of what the
+// user chose.
 //
-// What there is when a record is asked for the first time is no change. What a hook is told, reminders do not repeat,
-// nor the reverse.
+// The state at the first request of a record is no change. A hook does not repeat reminders, nor the reverse.
 
-// An Ask is what a hook wants of its agent's record.
+// An Ask is a hook's request to its agent's record.
 type Ask struct {
 	// Session names a conversation whose agent is not known. "" is the agent on stdio.
 	Session string `json:"session,omitempty"`
-	// Inline are origins, as Options.Allow has them, and URIs resources, whose contents are told. At most 50 of each
-	// count.
+	// Inline are origins, as in Options.Allow, and URIs resources, whose contents are told. At most 50 of each count.
 	Inline []string `json:"inline,omitempty"`
 	URIs   []string `json:"uris,omitempty"`
-	// Forget empties the record of what the agent has seen: its model has none of that any more. Nothing is told then.
+	// Forget empties the record of what the agent has seen: its model has lost all of it. The text is empty then.
 	Forget bool `json:"forget,omitempty"`
 }
 
 const (
-	// TransportStdio is that of the agent that has started this process.
+	// TransportStdio is the transport of the agent that started this process.
 	TransportStdio = "stdio"
 	// maxChosen bounds each list of an Ask.
 	maxChosen = 50
-	// promptChars is how long what a hook tells may be: three programs of four take 10,000 and more.
+	// promptChars is the maximum length of a hook's text: three programs of four take 10,000 and more.
 	promptChars = 4000
-	// maxPromptLooks is how many URIs are read for it, at the same time and within lookFor.
+	// maxPromptLooks is how many URIs are read for one text, at the same time and within lookFor.
 	maxPromptLooks = 16
-	// A conversation's record is kept for as long as it is used, and as many of them. They live with the gateway.
+	// A conversation's record is kept for so long after its last use, and so many of them are kept. They end with the
+	// gateway.
 	conversationFor  = 12 * time.Hour
 	maxConversations = 64
-	// conversationBytes is what one of them may keep of texts: it has only what was told.
+	// conversationBytes bounds the texts in one such record: it has only what was told.
 	conversationBytes = 1 << 20
 )
 
-// A conversation is an agent of which nothing is known but the name that its program has for what is said with it.
+// A conversation is an agent of which only the program's name for the conversation is known.
 type conversation struct {
 	agent *Agent // without a session
 	used  time.Time
 }
 
-// Changes says what has changed since an agent was told last, in the form of a reminder; "" is nothing, or no such
-// agent. It takes no longer than 250 ms, fails with ErrClosed or with ctx's error, and never waits for a page of which
-// contents were not chosen.
+// Changes returns the changes since an agent was last told, in the form of a reminder; "" if nothing has changed or the
+// agent is unknown. It takes at most 250 ms, fails with ErrClosed or with ctx's error, and waits only for pages whose
+// contents were chosen.
 func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
 	return g.changesOf(ctx, q, func() *Agent { return g.asking(q.Session, time.Now()) })
 }
@@ -72,7 +72,7 @@ func (a *Agent) Changes(ctx context.Context, q Ask) (string, error) {
 	return a.g.changesOf(ctx, q, func() *Agent { return a })
 }
 
-// changesOf answers for the agent that find finds, with the lock held.
+// changesOf answers for the agent that find returns. find is called with the lock held.
 func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (string, error) {
 	answer := make(chan string, 1)
 	c := &toolCall{call: &call{}, g: g}
@@ -100,16 +100,16 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 	}
 }
 
-// Unknown lists those URIs that have changed and of which the agent on stdio was not told; it counts as told from now on.
-// If no agent is on stdio, the list is all of uris. As with Changes, later changes are then known of all that the agent is
-// told of, even where uris is empty.
+// Unknown lists the URIs that have changed and that the agent on stdio has not been told of. From now on they count as
+// told. Without an agent on stdio the list is all of uris. As with Changes, later changes of all that the agent is told
+// of are counted from then on, even if uris is empty.
 func (g *Gateway) Unknown(uris []string) (unknown []string) {
 	g.mu.Lock()
 	defer g.unlock()
 	return g.unknownTo(g.asking("", time.Now()), uris)
 }
 
-// Unknown is Gateway.Unknown for this agent. What it does not see is not in the list.
+// Unknown is Gateway.Unknown for this agent. The list has only URIs that the agent sees.
 func (a *Agent) Unknown(uris []string) (unknown []string) {
 	a.g.mu.Lock()
 	defer a.g.unlock()
@@ -141,8 +141,8 @@ func (g *Gateway) unknownTo(a *Agent, uris []string) (unknown []string) {
 	return unknown
 }
 
-// asking is the agent of an Ask, or nil. A conversation that is not known begins with it, in the place of the one that
-// was used least recently where there are too many.
+// asking is the agent of an Ask, or nil. An unknown conversation begins here. If too many are kept, it replaces the
+// least recently used one.
 func (g *Gateway) asking(session string, now time.Time) *Agent {
 	if session == "" {
 		for _, a := range g.agents {
@@ -165,8 +165,8 @@ func (g *Gateway) asking(session string, now time.Time) *Agent {
 	return c.agent
 }
 
-// allSee reports whether every connected agent sees what is at a URI. It is what a conversation sees, which is that of
-// one of them.
+// allSee reports whether every connected agent sees a URI. A conversation belongs to one of them, so it sees only such
+// URIs.
 func (g *Gateway) allSee(uri string) bool {
 	for _, a := range g.agents {
 		if a.sees != nil && !a.sees(uri) {
@@ -176,7 +176,7 @@ func (g *Gateway) allSee(uri string) bool {
 	return true
 }
 
-// seen are those of some URIs that the agent sees.
+// seen are the URIs that the agent sees.
 func (a *Agent) seen(uris []string) []string {
 	if a.sees == nil {
 		return uris
@@ -184,7 +184,7 @@ func (a *Agent) seen(uris []string) []string {
 	return slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return !a.sees(uri) })
 }
 
-// endConversations makes room for one more.
+// endConversations makes room for one more conversation.
 func (g *Gateway) endConversations(now time.Time) {
 	oldest := ""
 	end := func(name string) {
@@ -203,8 +203,7 @@ func (g *Gateway) endConversations(now time.Time) {
 	}
 }
 
-// changesFor answers an Ask of the agent of a call: then is called once, with the lock held, unless the call ends
-// before.
+// changesFor answers an Ask of the call's agent. It calls then once, with the lock held, unless the call ends before.
 func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 	m := c.Memory()
 	if q.Forget {
@@ -222,7 +221,7 @@ func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 	}
 	g.tools.own.Looks(c, ask, own.LookFor, func(found map[string]*live.Look) {
 		if c.Memory() == nil {
-			then("") // it has gone
+			then("") // the agent has gone
 			return
 		}
 		then(m.Tell(follow.Telling{
@@ -233,14 +232,14 @@ func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 	})
 }
 
-// chooses reports whether the user wants the contents of a resource told.
+// chooses reports whether the user chose a resource's contents.
 func (q *Ask) chooses(uri string) bool {
 	origin := live.OriginOf(uri)
 	return slices.Contains(q.URIs, uri) ||
 		slices.ContainsFunc(q.Inline, func(pattern string) bool { return weborigin.Match(pattern, origin) })
 }
 
-// newsAtPrompt lists what has changed of what the user chose, the agent has read, and pages list.
+// newsAtPrompt lists the changes of chosen, read and listed resources.
 func (g *Gateway) newsAtPrompt(a *Agent, q Ask) []follow.News {
 	var listed []string
 	for r := range g.listed {
@@ -249,11 +248,11 @@ func (g *Gateway) newsAtPrompt(a *Agent, q Ask) []follow.News {
 		}
 	}
 	list := a.memory.NewsAtPrompt(a.seen(q.URIs), a.seen(listed))
-	// What a conversation sees may have become less since it was told of that.
+	// The conversation may see less now than when it was told of a resource.
 	return slices.DeleteFunc(list, func(n follow.News) bool { return a.sees != nil && !a.sees(n.URI) })
 }
 
-// toolChanges is for hooks that are calls of a tool.
+// toolChanges is the tool for hooks that are tool calls.
 const toolChanges = "page_changes"
 
 var changesTool = &mcp.Tool{
@@ -270,11 +269,11 @@ var changesTool = &mcp.Tool{
 	Annotations: own.ReadOnly("What has changed in pages"),
 }
 
-// noChanges is a hook's JSON that says nothing.
+// noChanges is the hook's JSON for no text.
 const noChanges = "{}"
 
-// changes answers a call of page_changes. Its only text is the hook's JSON, in every case: what is none a program shows
-// its user, or takes for context.
+// changes answers a call of page_changes. Its only text is always the hook's JSON: a program shows its user any other
+// text, or takes it for context.
 func (g *Gateway) changes(c *toolCall, args []byte) {
 	in := struct {
 		Hook, Event  string
@@ -293,19 +292,18 @@ func (g *Gateway) changes(c *toolCall, args []byte) {
 	})
 }
 
-// HookPrograms are those whose hooks' output is known.
+// HookPrograms are the programs whose hooks' output is known.
 var HookPrograms = []string{"claude-code", "codex", "gemini-cli", "copilot"}
 
-// hookEvents are the events of a program at which it takes text for its model, that of a prompt first. Copilot names
-// none.
+// hookEvents are the events of a program that take text for its model, a prompt's first. Copilot names none.
 var hookEvents = map[string][]string{
 	"claude-code": {"UserPromptSubmit", "SessionStart", "PostToolUse"},
 	"codex":       {"UserPromptSubmit", "SessionStart", "PostToolUse"},
 	"gemini-cli":  {"BeforeAgent", "SessionStart", "AfterTool"},
 }
 
-// HookOutput is the JSON that a program's hook prints to add a text to what its model is sent, at an event of the
-// program's, or with "" at a prompt. It is "" if the text is, and where the program takes no text at that event.
+// HookOutput is the JSON that a program's hook prints to give its model a text at an event, or with "" at a prompt. It
+// is "" for an empty text, and for an event that takes none.
 func HookOutput(program, event, text string) string {
 	type output struct {
 		Event string `json:"hookEventName,omitempty"`

@@ -11,9 +11,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// What a page's tool has given goes on as the page wrote it, but for two things. Of content and structuredContent some
-// programs show their model one, some the other: without a schema for the second, which WebMCP has not, both are text.
-// And behind it is what has changed meanwhile.
+// A page's tool result goes on as the page wrote it, with two changes. Some programs show their model content, others
+// structuredContent: without an output schema, which WebMCP does not have, both become text. And a reminder of changes
+// follows.
 
 // completeTool answers a call of a page's tool.
 func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
@@ -29,8 +29,8 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 	})
 }
 
-// olderFor notes, when a page's tool is called, what the agent of the call knows something old of at that origin; of
-// what the tool depends on also what was mentioned before.
+// olderFor notes, when a page's tool is called, the URIs at that origin of which the agent has an older state. URIs
+// that the tool depends on count even if the agent was told of the change.
 func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 	m, origin := c.Memory(), o.origin()
 	if m == nil {
@@ -54,7 +54,7 @@ func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 	}
 }
 
-// text is a value as JSON text; nil if it is not present, or is none.
+// text is a value as JSON text; nil if it is not present or cannot be encoded.
 func text(v any, present bool) []byte {
 	if !present {
 		return nil
@@ -66,7 +66,7 @@ func text(v any, present bool) []byte {
 	return t
 }
 
-// plainJSON is a value as JSON text that is no longer than it must be: json.Marshal makes six bytes of each "<".
+// plainJSON is a value as short JSON text: json.Marshal makes six bytes of each "<".
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -13,7 +13,7 @@ type follower Gateway
 
 var _ follow.Source = (*follower)(nil)
 
-// Watch asks the page that answers for the URI first: from its answer on no change is missed.
+// Watch asks the page that answers for the URI first: after its answer no change is missed.
 func (f *follower) Watch(uri string, then func(why string)) {
 	g := (*Gateway)(f)
 	if err := g.engine.Watch(g.now(), uri); err != nil {
@@ -25,10 +25,11 @@ func (f *follower) Watch(uri string, then func(why string)) {
 
 func (f *follower) Unwatch(uri string) { f.engine.Unwatch((*Gateway)(f).now(), uri) }
 
-// Changed has the calls look that wait for a change.
+// Changed has the calls that wait for a change look again.
 func (f *follower) Changed() { f.tools.own.Changed() }
 
-// Unchanged compares with what the page has told of a URI since it is watched, the answer to that included.
+// Unchanged compares a revision with the page's last report on a URI since it is watched, including the answer to
+// watched.
 func (f *follower) Unchanged(uri, epoch string, count int64) bool {
 	p, own := (*Gateway)(f).lookup(uri)
 	if p == nil || epoch == "" || p.epoch != epoch {

@@ -9,18 +9,18 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// A Scope says of which origins a gateway serves the pages, or one agent sees them. Each list has patterns as
+// A Scope is the set of origins whose pages a gateway serves or an agent sees. Each list has patterns as
 // weborigin.Match takes them. The zero Scope is all.
 type Scope struct {
 	// Allow lists origins besides those of this machine. Empty means all.
 	Allow []string
-	// Deny lists origins that are not in the scope, whatever the other lists say.
+	// Deny lists origins that are outside the scope, whatever the other lists say.
 	Deny []string
 	// Only lists all origins that can be in the scope. Empty means no bound.
 	Only []string
 }
 
-// Admits reports whether an origin is in the scope. An opaque one never is.
+// Admits reports whether an origin is in the scope. An opaque origin never is.
 func (s *Scope) Admits(origin string) bool {
 	if origin == "" || origin == "null" {
 		return false
@@ -32,11 +32,11 @@ func (s *Scope) Admits(origin string) bool {
 		(len(s.Allow) == 0 || in(s.Allow) || weborigin.IsLoopback(origin))
 }
 
-// sees returns what reports whether the origin of a URI is in the scope, nil for a scope that is all. What is at no web
-// origin is not in it. The function is not safe for concurrent use.
+// sees returns a function that reports whether a URI's origin is in the scope; nil if all are. A URI at no web origin
+// is outside. The function is not safe for concurrent use.
 //
-// All pages' URIs begin with their own text of the page's origin, so that is what is compared. It is kept from one URI
-// to the next, since a list has those of a page one behind the other: without that 10,000 URIs take 8 ms instead of 0.5.
+// It compares text, because all URIs of a page begin with the same text of its origin. It keeps the last origin,
+// because a list has a page's URIs one behind the other: 10,000 URIs take 0.5 ms instead of 8.
 func (s *Scope) sees() func(uri string) bool {
 	if len(s.Allow)+len(s.Deny)+len(s.Only) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func (s *Scope) sees() func(uri string) bool {
 	}
 }
 
-// webOriginOf is the web origin that a URI, or template, begins with, or "".
+// webOriginOf is the web origin at the beginning of a URI or template, or "".
 func webOriginOf(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	if scheme != "http" && scheme != "https" {
@@ -61,8 +61,8 @@ func webOriginOf(uri string) string {
 	return uri[:len(scheme)+len("://")+strings.IndexAny(rest+"/", "/?#{")]
 }
 
-// AllowedOrigins are the patterns of the origins that Options.Allow or a connected agent allows: whose pages may connect
-// by themselves, besides those of this machine.
+// AllowedOrigins are the patterns of the origins that Options.Allow or a connected agent allows. Their pages may
+// connect by themselves, as those of this machine may.
 func (g *Gateway) AllowedOrigins() []string {
 	g.mu.Lock()
 	defer g.mu.Release()

@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// maxNumbers is how many tabs' numbers are kept. A tab that comes back has the number that it had, and no number is
-// ever another tab's; but a page may come in a new tab each time, and a key and its number take 150 bytes.
+// maxNumbers is how many tabs' numbers are kept. A tab that comes back has its earlier number, and no other tab ever
+// has that. But a page may come in a new tab each time, and a key and its number take 150 bytes.
 const maxNumbers = 10_000
 
-// trimNumbers forgets, where they are more, the numbers of half of the tabs that are gone, the oldest: the greatest
+// trimNumbers limits the numbers to maxNumbers: it forgets the oldest half of those whose tabs are gone. The greatest
 // number ever given is kept apart.
 func (c *catalog) trimNumbers() {
 	if len(c.numbers) <= maxNumbers {

@@ -15,12 +15,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
-// A toolCall is a call of a tool, ours or a page's, or what a hook asks. Its methods run with the lock held.
+// A toolCall is a call of one of our tools or a page's, or a hook's request. Its methods run with the lock held.
 type toolCall struct {
 	*call
 	g     *Gateway
 	agent *Agent          // nil if it has gone
-	older map[string]bool // what it knew something old of when it called a page's tool
+	older map[string]bool // URIs of which the agent had an older state when it called a page's tool
 }
 
 var _ own.Call = (*toolCall)(nil)
@@ -103,8 +103,8 @@ func (g *Gateway) listed(yield func(own.Resource) bool) {
 	}
 }
 
-// noticed are the sentences of Notice, in order of what they are about, and before them one about tools that an agent
-// sees and that have no place in the list.
+// noticed are the sentences of Notice, sorted by subject. Before them is one about tools that the agent sees and that
+// are not listed.
 func (g *Gateway) noticed(c own.Call) (sentences []string) {
 	left, most := 0, ""
 	for _, origin := range slices.Sorted(maps.Keys(g.tools.unlisted)) {

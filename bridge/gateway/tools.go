@@ -20,23 +20,22 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
-// agentTools are what agents see as tools: ours, which offer the resources to agents that know only tools, and the
-// pages'.
+// agentTools are all tools that agents see: ours, for agents that know only tools, and the pages'.
 //
-// In several tabs of one origin the tab that was focused last has a tool's name, the others have it with _tabN.
+// If several tabs of one origin have a tool, the tab that was focused last has its name. The others have it with _tabN.
 type agentTools struct {
 	names *tools.Names
-	// listing chooses which of the pages' are listed. routes are all, by each name that they answer to.
+	// listing chooses which of the pages' tools are listed. routes are all of them, by each of their names.
 	listing *tools.Listing
 	routes  map[string]toolOffer
 	own     *own.Tools
-	// revisions are of what agents have been given.
+	// revisions are of the URIs that agents have been given.
 	revisions *follow.Revisions
-	// changes is how often the engine is told, told how often it was, pending that it will be.
+	// changes limits how often the engine is told. told counts how often it was; pending is set if it will be.
 	changes *rate.Limiter
 	told    int
 	pending bool
-	// unlisted is how many tools have no place in the list, by origin.
+	// unlisted counts the tools that have no place in the list, by origin.
 	unlisted map[string]int
 }
 
@@ -45,18 +44,18 @@ type toolOffer struct {
 	tool  *mcp.Tool
 	page  *Page
 	fresh *freshness // nil if it depends on nothing
-	bytes int        // of what the page said, toolBytes at least
+	bytes int        // of the page's description, at least toolBytes
 	shown shownTool
 }
 
-// A shownTool is a page's tool as agents are shown it, kept since the list of all tools is made anew for each change
-// of one: with 1,000 of 4 KB that takes 4 ms, and 35 ms if each is encoded again (BenchmarkRetool).
+// A shownTool is a page's tool as agents see it. It is kept because the list of all tools is made anew for each change
+// of one: with 1,000 tools of 4 KB that takes 4 ms, and 35 ms if each is encoded again (BenchmarkRetool).
 type shownTool struct {
 	as, at string // the name and the page's title that it was encoded for
 	text   []byte // nil if its schema is no JSON
 }
 
-// decodeTool makes an offer of a tool that a page describes.
+// decodeTool makes an offer from a page's description of a tool.
 func decodeTool(t bridge.Tool) (toolOffer, error) {
 	var decoded mcp.Tool
 	if err := json.Unmarshal(t.JSON, &decoded); err != nil {
@@ -66,15 +65,15 @@ func decodeTool(t bridge.Tool) (toolOffer, error) {
 }
 
 const (
-	// toolBytes is what a tool counts for at least, of Options.OriginBytes and AllBytes: its names and its decoded form
+	// toolBytes is the least that a tool counts for in Options.OriginBytes and AllBytes: its names and its decoded form
 	// take as much.
 	toolBytes = 1 << 10
-	// toolsAlways are the bytes of tools that each page has room for, whatever others have: 64 small ones.
+	// toolsAlways is the room for tools that each page has, whatever others have: 64 small ones.
 	toolsAlways = 64 * toolBytes
 )
 
-// fitTools leaves out those of a page's new tools for which there is no room beside those of other pages, and says so
-// in an error.
+// fitTools leaves out those of a page's new tools that have no room beside other pages' tools, and returns an error
+// that says so.
 func (g *Gateway) fitTools(p *Page) error {
 	origin, all, ceded := 0, 0, 0
 	for other := range g.catalog.pages {
@@ -106,7 +105,7 @@ func (g *Gateway) fitTools(p *Page) error {
 	return nil
 }
 
-// cedeTools gives the tools of a page that is absent to the one that has come in its place, and returns their bytes.
+// cedeTools removes an absent page's tools that its successor has too, and returns their bytes.
 func (p *Page) cedeTools(to *Page) (bytes int) {
 	theirs := map[string]bool{}
 	for _, o := range to.published {
@@ -122,7 +121,7 @@ func (p *Page) cedeTools(to *Page) (bytes int) {
 	return bytes
 }
 
-// ownTools are all of ours.
+// ownTools are all of our tools.
 var ownTools = append(slices.Clip(own.Described), changesTool)
 
 func (b *agentTools) init(g *Gateway) {
@@ -140,8 +139,8 @@ func (b *agentTools) init(g *Gateway) {
 	})
 }
 
-// retool tells the engine what tools there are: at once, unless pages change theirs in a loop. Then it is at most once
-// per toolsEvery, since each time costs as much as there are tools.
+// retool passes the list of tools to the engine: at once, unless pages change theirs in a loop. Then it does so at most
+// once per toolsEvery, because the cost grows with the number of tools.
 func (g *Gateway) retool() {
 	b := &g.tools
 	if b.pending {
@@ -163,10 +162,10 @@ func (g *Gateway) retool() {
 
 const (
 	toolsEvery = 200 * time.Millisecond
-	toolsBurst = 20 // changes that are told at once, as when a browser with many tabs is attached
+	toolsBurst = 20 // immediate changes, as when a browser with many tabs is attached
 )
 
-// maxTools is how many tools agents are listed, ours and those of all pages: bridge.Limits' default.
+// maxTools is how many tools, ours and all pages', are listed to agents: bridge.Limits' default.
 const maxTools = 1000
 
 func (g *Gateway) setTools() {
@@ -197,7 +196,7 @@ func (g *Gateway) setTools() {
 	g.leaveOut(left)
 }
 
-// routeTools says anew which tool has which name, and returns those that are to be listed, if there is room.
+// routeTools gives each tool its names anew, and returns the tools that are to be listed if there is room.
 func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	b := &g.tools
 	b.routes = map[string]toolOffer{}
@@ -226,7 +225,7 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 				o.show(name, title)
 				want(o, false)
 			}
-			// It answers by its tab also while that has the plain name.
+			// The name with its tab works also while the tab has the plain name.
 			if b.routes[tabbed].tool == nil {
 				b.routes[tabbed] = *o
 				if !named {
@@ -239,8 +238,8 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	return wanted, entries
 }
 
-// leaveOut notes which tools are not listed for want of places, for noticed, and says so to each page, once in its life,
-// on its console.
+// leaveOut counts the tools without a place in the list, for noticed. It tells each page on its console, once in the
+// page's life.
 func (g *Gateway) leaveOut(left []*toolOffer) {
 	g.tools.unlisted = map[string]int{}
 	for _, o := range left {
@@ -260,7 +259,7 @@ func (g *Gateway) leaveOut(left []*toolOffer) {
 	}
 }
 
-// show sees to it that o.shown is what agents are shown of a page's tool, by its plain name or by that of its tab.
+// show updates o.shown, for the tool's plain name or that of its tab.
 func (o *toolOffer) show(name, title string) {
 	if o.shown.as == name && o.shown.at == title {
 		return
@@ -280,10 +279,10 @@ func (o *toolOffer) show(name, title string) {
 	o.shown = shownTool{as: name, at: title, text: text(&shown, true)}
 }
 
-// metaOrigin is the key of the origin of the page whose tool it is.
+// metaOrigin is the key of the origin of a tool's page.
 const metaOrigin = "pagewire/origin"
 
-// origin is that of the page that has a tool.
+// origin is the origin of the tool's page.
 func (o *toolOffer) origin() string { return o.page.Origin }
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.

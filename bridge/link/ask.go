@@ -5,17 +5,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Read asks what a URI reads as. key is what it was registered under, params "" or the JSON text of its parameters.
-// done is called once, with the page's answer, unless end was called before. end must be called once: the page holds
-// the contents until then.
+// Read asks for the contents of a URI. key is its registered URI or template, params "" or the JSON text of its
+// parameters. done is called once, with the page's answer, unless end is called before. end must be called once: the
+// page holds the contents until then.
 func (p *Peer) Read(key, uri, params string, done func(Answer)) (call uint32, end func()) {
 	a := p.newAsk(done)
 	a.text = begin("read").Raw(",").Int(int(a.id)).Raw(",").Str(key).Raw(",").Str(uri).Raw(",").Str(params).Raw("]")
 	return a.id, p.ask(a)
 }
 
-// CallTool asks for a tool to be run with the JSON text of an object, unless one of those URIs has changed since.
-// progress is told how far it has come, by the JSON text of members of MCP's progress notification, and may be nil.
+// CallTool asks the page to run a tool with the JSON text of an object, unless one of some URIs has changed since the
+// given revision. progress, which may be nil, is called with the JSON text of members of MCP's progress notification.
 func (p *Peer) CallTool(name string, args []byte, unless []Seen, done func(Answer),
 	progress func(members []byte)) (call uint32, end func()) {
 	a := p.newAsk(done)
@@ -40,7 +40,7 @@ func (p *Peer) newAsk(done func(Answer)) *ask {
 	return &ask{id: p.lastAsk, done: done}
 }
 
-// ask sends a call, or keeps it until the page may be asked more.
+// ask sends a call, or keeps it until the page has room.
 func (p *Peer) ask(a *ask) (end func()) {
 	if p.over {
 		a.done(gone)
@@ -78,7 +78,7 @@ func (p *Peer) endAsk(a *ask) {
 	}
 	p.say("end", wire.Text{}.Int(int(a.id))).end()
 	if !a.answered {
-		p.urgent = true // the page is at work for nobody
+		p.urgent = true // the page works for no one
 		p.crossed[p.ended%len(p.crossed)] = a.id
 		p.ended++
 		p.running--
@@ -86,7 +86,7 @@ func (p *Peer) endAsk(a *ask) {
 	}
 }
 
-// take finds the ask that a page answers, or says something of: nil if it has ended, was answered, or never was.
+// take finds the ask of a page's answer or progress: nil if it has ended or was answered, or if there was none.
 func (p *Peer) take(id uint32) *ask {
 	if a := p.asked[id]; a != nil && a.sent && !a.answered {
 		return a
@@ -94,7 +94,7 @@ func (p *Peer) take(id uint32) *ask {
 	return nil
 }
 
-// complete hands an answer over.
+// complete passes an answer to its ask.
 func (p *Peer) complete(a *ask, answer Answer) {
 	a.answered = true
 	p.running--
@@ -105,8 +105,8 @@ func (p *Peer) complete(a *ask, answer Answer) {
 // TooLarge is the Failure of an answer that is longer than Limits.ContentsBytes.
 const TooLarge bridge.Failure = "result_size"
 
-// Watched says that the first watcher of a URI has come, or that the last one has left. The page answers the first with
-// a touch that has the URI's revision.
+// Watched tells the page that the first watcher of a URI has come, or that the last one has left. The page answers the
+// former with a touch that has the URI's revision.
 func (p *Peer) Watched(uri string, on bool) {
 	value := "false"
 	if on {
@@ -116,5 +116,5 @@ func (p *Peer) Watched(uri string, on bool) {
 	p.say("watched", quote(uri)).add(wire.Text(value)).end()
 }
 
-// Report tells the page's developer something.
+// Report sends a sentence to the page's developer.
 func (p *Peer) Report(sentence string) { p.say("report", quote(sentence)).end() }

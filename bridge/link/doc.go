@@ -1,10 +1,10 @@
-// Package link is the core's end of the link between a page and a core that is elsewhere: text frames, which LINK.md
-// describes. js/link has the page's end, and testdata has the vectors that the tests of both read.
+// Package link is the core's end of the link between a page and a core elsewhere: text frames, which LINK.md describes.
+// js/link has the page's end, and testdata has the vectors that the tests of both read.
 //
-// A frame's way in: Peer.Receive decodes it (frame.go), holds it against the limits (limits.go), and calls the Core.
-// The way out: a caller's Read, CallTool or Watched becomes a call in the buffer (peer.go), and Take hands that over as
+// An incoming frame: Peer.Receive decodes it (frame.go), checks its limits (limits.go), and calls the Core. An outgoing
+// frame: a caller's Read, CallTool or Watched becomes a call in the buffer (peer.go), and Take returns all of them as
 // one frame.
 //
-// It never starts a goroutine, holds a lock, reads a clock or writes to anything: whoever carries the frames does. It
-// never looks into contents, nor lets a page say more than its limits, whatever the page is.
+// It never starts a goroutine, holds a lock, reads a clock or writes to anything: the caller carries the frames. It
+// does not interpret contents, and enforces its limits against every page.
 package link

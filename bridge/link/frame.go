@@ -7,18 +7,18 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Frame is one of a page's, taken apart: what can be done without the Peer, so that whoever shares a lock between
-// pages need not hold it.
+// A Frame is a decoded frame of a page. Decoding needs no Peer, so a caller that shares a lock between pages need not
+// hold it.
 type Frame struct {
 	bytes int
 	steps []step
-	bad   string // why the link ends behind these steps; "" if it does not
+	bad   string // the reason why the link ends after these steps; "" if it does not
 
 	hello    *About    // of a hello
 	answered *answered // of an answer's contents
 }
 
-// Hello is what the page says of itself, if the frame begins with its hello: for who needs that before there is a Peer.
+// Hello returns the page's hello, if the frame begins with it, for callers that need it before there is a Peer.
 func (f Frame) Hello() (a About, ok bool) {
 	if f.hello == nil {
 		return About{}, false
@@ -26,22 +26,22 @@ func (f Frame) Hello() (a About, ok bool) {
 	return *f.hello, true
 }
 
-// A step is a call of the page. What it returns is why the link ends, or "".
+// A step is a call of the page. It returns the reason why the link ends, or "".
 type step struct {
 	first bool // it is a hello
 	do    func(*Peer) string
 }
 
-// Why a link ends whose page says something else.
+// Reasons to end the link for invalid frames.
 const (
 	noFrame = "a frame that is neither calls nor contents"
 	noCall  = "a call that is none of the link's"
 )
 
-// contentsMark begins a frame that is an answer's contents: =CALL REVISION JSON.
+// contentsMark begins a frame with the contents of an answer: =CALL REVISION JSON.
 const contentsMark = '='
 
-// Parse takes a frame apart. It keeps nothing of it but the contents of an answer.
+// Parse decodes a frame. It keeps no part of the frame but the contents of an answer.
 func Parse(frame []byte, l Limits) (f Frame) {
 	l = l.withDefaults()
 	f.bytes = len(frame)
@@ -59,7 +59,7 @@ func Parse(frame []byte, l Limits) (f Frame) {
 		return f
 	}
 	v.Elements(func(element wire.Value) bool {
-		c, ok := takeApart(element)
+		c, ok := decodeCall(element)
 		before := len(f.steps)
 		if !ok || !f.add(&c, &l) {
 			f.steps, f.bad = f.steps[:before], noCall
@@ -69,7 +69,7 @@ func Parse(frame []byte, l Limits) (f Frame) {
 	return f
 }
 
-// answer takes a frame of contents apart.
+// answer decodes a frame of contents.
 func (f *Frame) answer(frame []byte, l *Limits) {
 	n, rest, ok := number(frame[1:], 1<<32)
 	var revision int64
@@ -87,14 +87,14 @@ func (f *Frame) answer(frame []byte, l *Limits) {
 	}
 	given := &answered{uint32(n), a}
 	f.answered = given
-	f.tell(func(p *Peer) {
+	f.addStep(func(p *Peer) {
 		if asked := p.take(given.call); asked != nil {
 			p.complete(asked, given.answer)
 		}
 	})
 }
 
-// number takes a decimal number below a bound and the space behind it off text.
+// number reads a decimal number below a bound, and the space behind it, from the beginning of text.
 func number(text []byte, below int64) (n int64, rest []byte, ok bool) {
 	for i, c := range text {
 		switch {
@@ -112,8 +112,8 @@ func number(text []byte, below int64) (n int64, rest []byte, ok bool) {
 
 func (f *Frame) then(do func(*Peer) string) { f.steps = append(f.steps, step{do: do}) }
 
-// tell adds a step that cannot fail.
-func (f *Frame) tell(do func(*Peer)) {
+// addStep adds a step that cannot fail.
+func (f *Frame) addStep(do func(*Peer)) {
 	f.then(func(p *Peer) string {
 		do(p)
 		return ""
@@ -126,7 +126,7 @@ type call struct {
 	args [4]wire.Value
 }
 
-func takeApart(v wire.Value) (c call, ok bool) {
+func decodeCall(v wire.Value) (c call, ok bool) {
 	if v.Kind() != wire.Array {
 		return c, false
 	}
@@ -147,10 +147,10 @@ func takeApart(v wire.Value) (c call, ok bool) {
 	return c, ok && i > 0
 }
 
-// text is an argument that must be a string.
+// text returns an argument that must be a string.
 func (c *call) text(i int) (string, bool) { return c.args[i].Text() }
 
-// integer is an argument that must be an integer from 0 to below a bound.
+// integer returns an argument that must be an integer from 0 to below a bound.
 func (c *call) integer(i int, below int64) (int64, bool) {
 	n, ok := c.args[i].Int()
 	return n, ok && n >= 0 && n < below
@@ -158,7 +158,7 @@ func (c *call) integer(i int, below int64) (int64, bool) {
 
 func (c *call) boolean(i int) (on, ok bool) { return c.args[i].True(), c.args[i].Kind() == wire.Bool }
 
-// add makes a step of a call, and reports whether it is one of the link's: where it is not, the step does not count.
+// add turns a call into a step. It reports false if the call is not one of the link's.
 func (f *Frame) add(c *call, l *Limits) bool {
 	text, isText := c.text(0)
 	switch c.name {
@@ -178,11 +178,11 @@ func (f *Frame) add(c *call, l *Limits) bool {
 		}
 		return isText
 	case "unregister":
-		f.tell(func(p *Peer) { p.unregister(text) })
+		f.addStep(func(p *Peer) { p.unregister(text) })
 		return isText
 	case "touch":
 		revision, ok := c.integer(1, 1<<53)
-		f.tell(func(p *Peer) { p.core.Touch(text, revision) })
+		f.addStep(func(p *Peer) { p.core.Touch(text, revision) })
 		return isText && ok && len(text) <= l.URIBytes
 	case "setTools":
 		if isText {
@@ -195,11 +195,11 @@ func (f *Frame) add(c *call, l *Limits) bool {
 		return f.progress(c)
 	case "note":
 		a, ok := about(c.args[0])
-		f.tell(func(p *Peer) { p.core.Note(a) })
+		f.addStep(func(p *Peer) { p.core.Note(a) })
 		return ok
 	case "bye":
 		gone, ok := c.boolean(0)
-		f.tell(func(p *Peer) { p.core.Bye(gone) })
+		f.addStep(func(p *Peer) { p.core.Bye(gone) })
 		return ok
 	}
 	return false
@@ -214,10 +214,10 @@ func (f *Frame) register(descriptor string, l *Limits) {
 		err = errors.New(above("a URI has "+wire.Itoa(len(r.URI))+" bytes", l.URIBytes, ""))
 		r.URI = ""
 	}
-	f.tell(func(p *Peer) { p.register(r, descriptor, err) })
+	f.addStep(func(p *Peer) { p.register(r, descriptor, err) })
 }
 
-// setTools takes those tools that are within the limits, in their order, and says why others are left out.
+// setTools takes the tools that are within the limits, in order, and gives the reason why others are left out.
 func (f *Frame) setTools(text string, l *Limits) {
 	var tools []bridge.Tool
 	var why string
@@ -239,13 +239,13 @@ func (f *Frame) setTools(text string, l *Limits) {
 	})
 	switch {
 	case err != nil:
-		f.tell(func(p *Peer) { p.refuseTools(err) })
+		f.addStep(func(p *Peer) { p.refuseTools(err) })
 		return
 	case all > len(tools):
 		err = errors.New(wire.Itoa(all-len(tools)) + " of " + wire.Itoa(all) + " are left out: " + why)
 		text = arrayOf(tools)
 	}
-	f.tell(func(p *Peer) { p.setTools(tools, text, err) })
+	f.addStep(func(p *Peer) { p.setTools(tools, text, err) })
 }
 
 func arrayOf(tools []bridge.Tool) string {
@@ -259,7 +259,7 @@ func arrayOf(tools []bridge.Tool) string {
 	return string(text.Raw("]"))
 }
 
-// complete takes an answer that is a failure.
+// complete handles an answer that is a failure.
 func (f *Frame) complete(c *call) bool {
 	id, okID := c.integer(0, 1<<32)
 	status, okStatus := c.integer(1, 4)
@@ -290,7 +290,7 @@ func (f *Frame) complete(c *call) bool {
 	default:
 		return false
 	}
-	f.tell(func(p *Peer) {
+	f.addStep(func(p *Peer) {
 		if asked := p.take(uint32(id)); asked != nil {
 			p.complete(asked, a)
 		}
@@ -308,7 +308,7 @@ func (f *Frame) progress(c *call) bool {
 	if v.Empty() {
 		return true
 	}
-	f.tell(func(p *Peer) {
+	f.addStep(func(p *Peer) {
 		if asked := p.take(uint32(id)); asked != nil && asked.progress != nil {
 			asked.progress(v[1 : len(v)-1])
 		}
@@ -316,7 +316,7 @@ func (f *Frame) progress(c *call) bool {
 	return true
 }
 
-// about reads what a page says of itself. Members of other types, and longer ones, count as not said.
+// about decodes a page's description of itself. Members of wrong types, and too long ones, are ignored.
 func about(v wire.Value) (a About, ok bool) {
 	text := func(name string, most int) string {
 		s, _ := v.Get(name).Text()
@@ -335,13 +335,13 @@ func about(v wire.Value) (a About, ok bool) {
 	return a, v.Kind() == wire.Object
 }
 
-// An answered is what a frame of contents answers, until Check has looked at it.
+// An answered is a frame of contents before Check.
 type answered struct {
 	call   uint32
 	answer Answer
 }
 
-// What agents are told of contents that are refused.
+// Errors for agents whose answers had invalid contents.
 const (
 	ForeignContents = "the page answered with contents of another origin, which were refused"
 	NoContents      = "the page's answer is not resource contents"
@@ -350,9 +350,9 @@ const (
 // maxContents bounds the contents of one read, and maxURI a URI in them, in bytes.
 const maxContents, maxURI = 10_000, 8192
 
-// Check looks at the contents of an answer, if the frame is one. own reports whether a URI is the page's to name: an
-// agent goes by it. Contents that are no JSON end the link; such as are no contents, or name a URI that is another's,
-// are an answer that fails. It needs no Peer, so that it can be done where Parse is.
+// Check checks the contents of an answer, if the frame has one. own reports whether the page may use a URI, since
+// agents go by it. Contents that are no JSON end the link. Invalid contents, and those with a foreign URI, become a
+// failed answer. It needs no Peer, so it can run beside Parse.
 func (f *Frame) Check(own func(uri string) bool) {
 	if f.answered == nil || f.answered.answer.Failure != "" {
 		return
@@ -365,15 +365,15 @@ func (f *Frame) Check(own func(uri string) bool) {
 	}
 	a.Contents = v
 	if v.Kind() == wire.Object && !v.Empty() {
-		return // a tool's result: whoever called says what must be in it
+		return // a tool's result: the caller checks its members
 	}
 	if why := wrong(v, own); why != "" {
 		*a = Answer{Failure: bridge.InvalidContents, Detail: why, Revision: a.Revision}
 	}
 }
 
-// wrong says what is wrong with contents: they are a list of objects, each with one URI, and with a text or a blob,
-// which are strings, as mimeType is if it is there, and _meta an object.
+// wrong returns the fault of contents. They must be a list of objects, each with one URI, and with a text or a blob,
+// which are strings; mimeType, if present, must be a string, and _meta an object.
 func wrong(v wire.Value, own func(uri string) bool) (why string) {
 	if v.Kind() != wire.Array {
 		return NoContents

@@ -5,7 +5,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Limits bound what one page may say. Those that are 0 get the default of LINK.md.
+// Limits bound the input from one page. Those that are 0 get the default of LINK.md.
 type Limits struct {
 	HelloBytes      int // of the first frame; 64 KiB
 	FrameBytes      int // of any other; 17 MiB
@@ -16,9 +16,9 @@ type Limits struct {
 	Tools           int // 1,000
 	ToolsBytes      int // together; 4 MiB
 	URIBytes        int // 8,192
-	Calls           int // that a page may say in a second; 5,000. Each KiB of a frame of calls counts as one more.
-	CallsBurst      int // and at once; 20,000. As many more end the link.
-	Asked           int // reads and tool calls that the page is asked at once; 64
+	Calls           int // per second; 5,000. Each KiB of a frame of calls counts as one more.
+	CallsBurst      int // at once; 20,000. As many more end the link.
+	Asked           int // reads and tool calls that the page is sent at once; 64
 }
 
 func (l Limits) withDefaults() Limits {
@@ -38,17 +38,17 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// nesting is how deep JSON may be that a page says.
+// nesting bounds the nesting of a page's JSON.
 const nesting = 64
 
-// An allowance is how many calls a page may say: it grows with time, up to a burst. It may be overdrawn once more by as
-// much: until it is paid back the page has no answer, and a page layer of ours says no touches then.
+// An allowance is how many calls a page may send. It grows with time, up to a burst, and may be overdrawn by another
+// burst. Until that is paid back, the page gets no answer, and our page layer sends no touches without one.
 type allowance struct {
 	left   int
 	filled bridge.Time
 }
 
-// spend takes n calls at now, and reports whether that is not more than can be overdrawn.
+// spend takes n calls at now. It reports false if that overdraws too much.
 func (a *allowance) spend(now bridge.Time, n int, l *Limits) bool {
 	a.fill(now, l)
 	a.left -= n
@@ -62,7 +62,7 @@ func (a *allowance) fill(now bridge.Time, l *Limits) {
 	}
 }
 
-// inCredit is when nothing is overdrawn any more.
+// inCredit is when the allowance is no longer overdrawn.
 func (a *allowance) inCredit(l *Limits) bridge.Time {
 	if a.left >= 0 {
 		return a.filled
@@ -70,7 +70,7 @@ func (a *allowance) inCredit(l *Limits) bridge.Time {
 	return a.filled + bridge.Time((-a.left*1000+l.Calls-1)/l.Calls)
 }
 
-// above is the reason that names a limit.
+// above is the reason for exceeding a limit.
 func above(what string, limit int, unit string) string {
 	return what + "; the limit is " + wire.Itoa(limit) + unit
 }

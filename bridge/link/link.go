@@ -7,75 +7,74 @@ import (
 // Version is the version of the link.
 const Version = 1
 
-// About is what a page says of itself in its hello, and later in notes.
+// About is a page's description of itself, in its hello and later in notes.
 type About struct {
 	Epoch string
 	Tab   string
 	Frame string
 	URL   string
-	// Origin is that of an extension's page, which is not its own.
+	// Origin is the origin of an extension's page. The connection has another one.
 	Origin string
-	// Title is nil where it is not said.
+	// Title is nil if the page does not give it.
 	Title *string
-	// Focused is when the page's window had the focus last, in ms since 1970; 0 where it is not said.
+	// Focused is when the page's window last had the focus, in ms since 1970; 0 if the page does not give it.
 	Focused int64
-	// Dial is how many times the document has connected, this time included; 0 where it is not said.
+	// Dial counts the document's connections, including this one; 0 if the page does not give it.
 	Dial int64
 }
 
-// A Core is told what a page says. Its methods are called from within Peer.Receive, in the page's order.
+// A Core receives a page's calls. Peer.Receive calls its methods, in the page's order.
 type Core interface {
-	// Hello comes first, and once. An error ends the link, and is told to the page.
+	// Hello comes first, and once. An error ends the link, and is sent to the page.
 	Hello(About) error
-	// Register offers a resource in place of none: an error refuses it, and is told to the page.
+	// Register offers a new resource. An error refuses it, and is sent to the page.
 	Register(bridge.Resource) error
 	// Unregister withdraws the resource registered under uri.
 	Unregister(uri string)
-	// Touch says that what uri reads as has changed, or, where its revision is none that is new, what that is.
+	// Touch reports a change of uri. If the revision is not new, it only reports the current revision.
 	Touch(uri string, revision int64)
-	// SetTools says what tools there are, in place of what was said before.
+	// SetTools replaces the page's tools.
 	SetTools([]bridge.Tool) error
-	// Note says what has changed of what Hello said.
+	// Note changes members of Hello's About.
 	Note(About)
-	// Bye says that the page ends the link. With gone set it will not come back.
+	// Bye ends the link. With gone set the page will not come back.
 	Bye(gone bool)
 }
 
-// A TextCore passes on what a page offers as the page wrote it. It is told that in place of Register and SetTools, when
-// it has been held against the limits.
+// A TextCore passes on a page's offers as the page wrote them. It is called in place of Register and SetTools, after
+// the limits were checked.
 type TextCore interface {
 	Core
 	RegisterText(uri, descriptor string) error
 	SetToolsText(tools string) error
 }
 
-// An Answer is a page's to a read or a tool call.
+// An Answer is a page's answer to a read or a tool call.
 type Answer struct {
-	// Contents is the JSON text of contents, or of a tool's result, as the page wrote it: it has been parsed by nobody.
-	// It must not be changed.
+	// Contents is the JSON text of contents, or of a tool's result, as the page wrote it. It must not be changed.
 	Contents []byte
 	// Revision is the page's count of changes when it began to answer.
 	Revision int64
-	// Failure says what went wrong; "" if nothing did.
+	// Failure is the reason of a failure, or "".
 	Failure bridge.Failure
-	// Detail is a sentence on Failure that agents may see.
+	// Detail is a sentence about Failure that agents may see.
 	Detail string
-	// Gone says that the link has ended before there was an answer.
+	// Gone means that the link ended before an answer.
 	Gone bool
-	// Stale has the URIs for whose change the tool did not run.
+	// Stale has the URIs whose changes kept the tool from running.
 	Stale []string
 }
 
-// Stale is the Failure of a tool that did not run, since something that it must not be older than has changed.
+// Stale is the Failure of a tool that did not run, because something that it depends on has changed.
 const Stale bridge.Failure = "stale"
 
-// A Seen is a revision of a URI that whoever calls a tool has seen.
+// A Seen is a revision of a URI that the caller of a tool has seen.
 type Seen struct {
 	URI      string
 	Revision int64
 }
 
-// An Ended is why a link is over.
+// An Ended is the reason why a link is over.
 type Ended struct{ Reason string }
 
 func (e *Ended) Error() string { return "the link has ended: " + e.Reason }

@@ -5,7 +5,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// owe notes that the page has said something, which wants an answer soon.
+// owe notes a message of the page that is to be acknowledged soon.
 func (p *Peer) owe(now bridge.Time) {
 	if !p.owes && len(p.out) == 0 {
 		p.since = now
@@ -13,8 +13,7 @@ func (p *Peer) owe(now bridge.Time) {
 	p.owes = true
 }
 
-// Take returns the frame that is to be sent at now, or nil. It is to be called after every other method, and when
-// Deadline says so.
+// Take returns the frame to send at now, or nil. Call it after every other method, and at Deadline.
 func (p *Peer) Take(now bridge.Time) []byte {
 	if !p.urgent {
 		if at, ok := p.Deadline(); !ok || now < at {
@@ -29,7 +28,7 @@ func (p *Peer) Take(now bridge.Time) []byte {
 	return frame
 }
 
-// Deadline is when Take will have a frame though nothing else happens. ok is false if it will not.
+// Deadline is when Take will have a frame without another call. ok is false if it will not.
 func (p *Peer) Deadline() (at bridge.Time, ok bool) {
 	switch {
 	case p.urgent:
@@ -37,7 +36,7 @@ func (p *Peer) Deadline() (at bridge.Time, ok bool) {
 	case p.over || len(p.out) == 0 && !p.owes:
 		return 0, false
 	}
-	// A page that says too much has its answer later, and says no touches until then.
+	// A page that has overdrawn its allowance is acknowledged later, and sends no touches until then.
 	return max(p.since+answerDelay, p.earn.inCredit(&p.limit)), true
 }
 
@@ -58,7 +57,7 @@ func (p *Peer) say(name string, first wire.Text) saying {
 	return s
 }
 
-// append adds a call, or the beginning of one, to what waits.
+// append adds a call, or its beginning, to the buffer.
 func (p *Peer) append(text wire.Text) {
 	if len(p.out) == 0 {
 		p.out = p.out.Raw("[")

@@ -7,12 +7,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// answerDelay is how long what is not urgent may wait for something to travel with, in ms. A call's end mostly goes
-// with the next read.
+// answerDelay is how long a call that is not urgent may wait for another one to share its frame, in ms. A call's end
+// mostly goes with the next read.
 const answerDelay = 10
 
-// A Peer is the core's end of one link. Its methods are not to be called concurrently; those that Receive calls may
-// call the Peer again.
+// A Peer is the core's end of one link. It is not safe for concurrent use. The Core's methods may call it again.
 type Peer struct {
 	core  Core
 	build string
@@ -24,17 +23,17 @@ type Peer struct {
 
 	out    wire.Text   // calls for the page: a JSON array without its end
 	urgent bool        // one of them cannot wait
-	owes   bool        // the page has said something and has had no answer
-	since  bridge.Time // when what waits began to
+	owes   bool        // the page's last message is not acknowledged
+	since  bridge.Time // the beginning of the wait
 
 	resources map[string]int // bytes of their descriptors
 	bytes     int            // of all
 
 	asked   map[uint32]*ask
 	lastAsk uint32
-	running int        // of the asked, those that the page has been sent and has not answered
-	waiting []*ask     // the rest, in order
-	crossed [64]uint32 // calls that have ended last, whose answers may be on their way
+	running int        // asked calls that the page has and has not answered
+	waiting []*ask     // the others, in order
+	crossed [64]uint32 // the last calls that have ended; their answers may be on their way
 	ended   int
 }
 
@@ -48,7 +47,7 @@ type ask struct {
 	progress func(members []byte)
 }
 
-// New returns the core's end of a link that begins at now. build is the version of Pagewire that the page is told.
+// New returns the core's end of a link that begins at now. build is the version of Pagewire that is sent to the page.
 func New(now bridge.Time, core Core, build string, limits Limits) *Peer {
 	p := &Peer{core: core, build: build, limit: limits.withDefaults(), resources: map[string]int{},
 		asked: map[uint32]*ask{}}
@@ -56,13 +55,13 @@ func New(now bridge.Time, core Core, build string, limits Limits) *Peer {
 	return p
 }
 
-// gone is the answer of a page that is no more.
+// gone is the answer of a page that has gone.
 var gone = Answer{Failure: bridge.ReadFailed, Detail: "the page went away before it answered", Gone: true}
 
-// Close ends the link. What was asked is answered with a failure.
+// Close ends the link. Open asks are answered with a failure.
 func (p *Peer) Close() { p.close(gone) }
 
-// close is Close with what those are told who wait.
+// close is Close with the answer to open asks.
 func (p *Peer) close(told Answer) {
 	if p.over {
 		return
@@ -84,13 +83,13 @@ func (p *Peer) close(told Answer) {
 	p.waiting = nil
 }
 
-// Receive takes a frame of the page: it is Apply of what Parse makes of it.
+// Receive takes a frame of the page: it is Parse and Apply.
 func (p *Peer) Receive(now bridge.Time, frame []byte) error {
 	return p.Apply(now, Parse(frame, p.limit))
 }
 
-// Apply takes a frame. The error is an *Ended: then the link is over, the transport is to be closed, and Take has what
-// the page is still to be told.
+// Apply takes a frame. An error is an *Ended: the link is over, Take has the last frame for the page, and then the
+// transport must be closed.
 func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	if p.over {
 		return nil
@@ -101,7 +100,7 @@ func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	return nil
 }
 
-// Refuse ends the link as Apply does, for a reason of who carries the frames: one was too long to be taken.
+// Refuse ends the link as Apply does, for a reason of the transport: a frame was too long.
 func (p *Peer) Refuse(reason string) error {
 	if p.over {
 		return nil
@@ -120,7 +119,7 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 	tooMany := above("it says more calls than it may", p.limit.Calls, " a second")
 	cost := 1 // for the frame, which may be empty
 	if f.answered == nil || !p.expects(f.answered.call) {
-		cost += f.bytes >> 10 // what was not asked for
+		cost += f.bytes >> 10 // calls that were not asked for
 	}
 	if !p.earn.spend(now, cost, &p.limit) {
 		return tooMany
@@ -147,8 +146,7 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 	return f.bad
 }
 
-// expects reports whether an answer to a call may come: it has been asked, or has ended while the answer was on its
-// way.
+// expects reports whether an answer to a call may come: it is open, or it ended while the answer was on its way.
 func (p *Peer) expects(call uint32) bool {
 	if p.take(call) != nil {
 		return true
@@ -161,7 +159,7 @@ func (p *Peer) expects(call uint32) bool {
 	return true
 }
 
-// hello takes the page's first call.
+// hello handles the page's first call.
 func (p *Peer) hello(version int64, build string, a About) (reason string) {
 	if version != Version {
 		return "the page's Pagewire " + build + " speaks version " + wire.Itoa(int(version)) +
@@ -175,7 +173,7 @@ func (p *Peer) hello(version int64, build string, a About) (reason string) {
 	return ""
 }
 
-// Welcome answers the page's hello. tab, if it is not "", is the id that the page has from now on.
+// Welcome answers the page's hello. tab, if it is not "", is the page's new tab id.
 func (p *Peer) Welcome(tab string) {
 	about := wire.Text(`{}`)
 	if tab != "" {
@@ -185,7 +183,7 @@ func (p *Peer) Welcome(tab string) {
 	p.urgent = true
 }
 
-// register takes a descriptor, read, or why it is none.
+// register handles a decoded descriptor, or its error.
 func (p *Peer) register(r bridge.Resource, descriptor string, err error) {
 	bytes := len(descriptor)
 	refuse := func(why string) { p.Report("resource refused: " + r.URI + ": " + why) }
@@ -218,7 +216,7 @@ func (p *Peer) unregister(uri string) {
 	p.core.Unregister(uri)
 }
 
-// setTools passes on tools, which written is the text of; leftOut says of others why they are not among them.
+// setTools passes on tools, whose text is written. leftOut is the reason why others are left out.
 func (p *Peer) setTools(tools []bridge.Tool, written string, leftOut error) {
 	if leftOut != nil {
 		p.refuseTools(leftOut)
@@ -236,5 +234,5 @@ func (p *Peer) setTools(tools []bridge.Tool, written string, leftOut error) {
 
 func (p *Peer) refuseTools(err error) { p.Report("tools refused: " + err.Error()) }
 
-// Held is how many bytes of descriptors are kept for the page.
+// Held is how many bytes of the page's descriptors are kept.
 func (p *Peer) Held() int { return p.bytes }

@@ -1,7 +1,7 @@
 package resource
 
-// Numbers are compared as they are written. Package strconv would parse them into floats: 23 KB of TinyGo's wasm, half
-// of it tables, and 2^53+1 would be no more than 2^53.
+// Numbers are compared by their text. Package strconv would parse them into floats: 23 KB of TinyGo's wasm, half of it
+// tables, and 2^53+1 would equal 2^53.
 
 // A number is ±0.digits × 10^exponent. digits has no zero at either end, and is empty for 0.
 type number struct {
@@ -43,8 +43,8 @@ func parseDecimal(s string) (n number) {
 	return n
 }
 
-// exponent reads what follows the e of a number. Above 16 million it is any other one as large: no text is so long
-// that its digits make up for it, and where int has 32 bits nothing overflows.
+// exponent reads the exponent of a number. Above 16 million it returns an equally large one: no text is so long that
+// its digits make up for it, and with an int of 32 bits nothing overflows.
 func exponent(s string) (n int) {
 	negative := s[0] == '-'
 	if negative || s[0] == '+' {
@@ -59,7 +59,7 @@ func exponent(s string) (n int) {
 	return n
 }
 
-// largest is the number up to which JavaScript has numbers: what is above it, JSON.parse makes infinite.
+// largest is JavaScript's largest number: JSON.parse makes infinity of a larger one.
 var largest = number{digits: "17976931348623158", exponent: 309}
 
 func (n number) huge() bool {
@@ -67,12 +67,12 @@ func (n number) huge() bool {
 	return n.compare(largest) > 0
 }
 
-// Within reports whether the text of a JSON number says one of least to most, which are such texts too.
+// Within reports whether the number of a JSON text is from least to most, which are such texts too.
 func Within(number, least, most string) bool {
 	return compare(least, number) <= 0 && compare(number, most) <= 0
 }
 
-// compare is negative where a is less than b, positive where it is more, and 0 where both say the same number.
+// compare is negative if a is less than b, positive if it is more, and 0 if they are equal.
 func compare(a, b string) int { return parseDecimal(a).compare(parseDecimal(b)) }
 
 func (n number) compare(o number) int {
@@ -100,7 +100,7 @@ func (n number) sign() int {
 	return 1
 }
 
-// decimal is n as it is written.
+// decimal is n in decimal.
 func decimal(n uint64) string {
 	var text [20]byte
 	i := len(text)

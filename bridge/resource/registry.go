@@ -4,10 +4,10 @@ package resource
 type Entry struct {
 	Resource
 
-	// Wide says that the entry answers for more URIs than its own: it is a template, or takes query parameters.
+	// Wide means that the entry answers for other URIs too: it is a template, or takes query parameters.
 	Wide bool
 
-	// Pattern is the template that stands for the entry in the listing of templates, or "" if it is not there.
+	// Pattern is the entry's template in the listing of templates, or "" if it is not there.
 	Pattern string
 
 	seq      uint64 // position in listings; grows with each registration and is never used twice
@@ -29,8 +29,8 @@ type Registry struct {
 	wide    []*Entry // templates, by seq
 }
 
-// NewRegistry returns an empty registry that admits what rule does, up to max entries with URIs of up to maxURI
-// bytes; a bound of 0 or less is none.
+// NewRegistry returns an empty registry that admits what rule does, up to max entries with URIs of up to maxURI bytes;
+// a bound of 0 or less is none.
 func NewRegistry(rule Rule, max, maxURI int) *Registry {
 	return &Registry{rule: rule, max: max, maxURI: maxURI, byURI: map[string]*Entry{}}
 }
@@ -38,10 +38,10 @@ func NewRegistry(rule Rule, max, maxURI int) *Registry {
 // Len is the number of entries.
 func (g *Registry) Len() int { return len(g.ordered) }
 
-// Bytes is about how large the descriptors of all entries are, as JSON text: the sum of what is in them.
+// Bytes is the approximate size of all entries' descriptors as JSON text.
 func (g *Registry) Bytes() int { return g.bytes }
 
-// Check returns an *Error where a URI of an agent is one that could not be registered here.
+// Check returns an *Error if a URI of an agent could not be registered here.
 func (g *Registry) Check(uri string) error {
 	if g.maxURI > 0 && len(uri) > g.maxURI {
 		return &Error{Reason: BadURI, Message: "Invalid URI: longer than " + decimal(uint64(g.maxURI)) + " bytes"}
@@ -64,7 +64,7 @@ func (g *Registry) Add(r Resource) (*Entry, error) {
 		if e.template, err = parseTemplate(r.URI); err != nil {
 			return nil, err
 		}
-		// What precedes the first variable must settle the origin.
+		// The part before the first variable must settle the origin.
 		if err = g.rule.Check(r.URI[:brace]); err != nil {
 			return nil, err
 		}
@@ -132,14 +132,14 @@ func after(list []*Entry, seq uint64) int {
 // Get returns the entry registered under exactly uri, or nil.
 func (g *Registry) Get(uri string) *Entry { return g.byURI[uri] }
 
-// Find returns the entry that answers for a URI, or nil: the one registered under it, else the one registered under
-// the part before its "?" if that takes parameters, else the first template that matches it.
+// Find returns the entry that answers for a URI, or nil: the one registered under it, else the one registered under the
+// part before its "?" if that takes parameters, else the first template that matches it.
 func (g *Registry) Find(uri string) *Entry {
 	e, _ := g.find(uri)
 	return e
 }
 
-// Answers reports whether e, which is Wide, answers for uri where nothing that comes before it does.
+// Answers reports whether e, which is Wide, answers for uri if no earlier entry does.
 func (e *Entry) Answers(uri string) bool {
 	n := len(e.URI)
 	ok := len(uri) >= n && uri[:n] == e.URI && (len(uri) == n || uri[n] == '?' && indexByte(uri, '#') < 0)
@@ -173,8 +173,8 @@ func (g *Registry) find(uri string) (*Entry, []pair) {
 	return nil, nil
 }
 
-// Resolve is Find with the URI's parameters, typed. It returns an *Error of reason Unknown, or BadParams for what the
-// entry's schema refuses.
+// Resolve is Find with the URI's typed parameters. It returns an *Error of reason Unknown, or BadParams if the entry's
+// schema refuses them.
 func (g *Registry) Resolve(uri string) (*Entry, []Param, error) {
 	e, pairs := g.find(uri)
 	if e == nil {
@@ -187,8 +187,8 @@ func (g *Registry) Resolve(uri string) (*Entry, []Param, error) {
 	return e, params, err
 }
 
-// Replace gives the entry that is registered under r.URI what else r says. It reports whether there is one, and whether
-// listings differ by it. What the URI answers for stays as it was: its Schema is not replaced.
+// Replace replaces the description of the entry registered under r.URI. It reports whether there is one, and whether
+// listings change. The entry's Schema stays, so it answers for the same URIs.
 func (g *Registry) Replace(r Resource) (ok, listed bool) {
 	e := g.byURI[r.URI]
 	if e == nil {
@@ -204,9 +204,9 @@ func (g *Registry) Replace(r Resource) (ok, listed bool) {
 
 // Page offers the entries of the listing of resources, or of templates, to take, beginning behind cursor ("" for the
 // first page), until take refuses one, which begins the next page. next is the cursor of that page, or "" at the end. A
-// cursor stays good while entries come and go: it names a place in the order of registration, and where that ended when
-// the first page was taken. What is registered later is on no page: entries that come as fast as they are listed would
-// else make a list without end. The error is an *Error of reason BadCursor: no page of this registry has ended so.
+// cursor stays valid while entries come and go: it names a place in the order of registration, and the end of that
+// order at the first page. Later entries are on no page: otherwise entries that come as fast as they are listed would
+// make a list without end. The error is an *Error of reason BadCursor: it is no cursor of this registry.
 func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (next string, err error) {
 	from, end := 0, g.seq
 	if cursor != "" {
@@ -230,20 +230,20 @@ func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (
 	return "", nil
 }
 
-// A cursor is a letter for the listing that it belongs to and two seqs: of the last entry, and of the list's end.
+// A cursor is a letter for its listing and two seqs: of the last entry, and of the list's end.
 func formatCursor(seq, end uint64, templates bool) string {
 	return string(cursorLetter(templates)) + decimal(seq) + "." + decimal(end)
 }
 
-// parseCursor accepts only cursors that formatCursor can have made here. One of another registry with more entries would
-// be behind the last entry, and look like the end of the list.
+// parseCursor accepts only cursors that formatCursor can have made here. A cursor of another registry with more entries
+// would be behind the last entry, and look like the end of the list.
 func (g *Registry) parseCursor(cursor string, templates bool) (seq, end uint64, ok bool) {
 	n := &seq
 	for i := 1; i < len(cursor); i++ {
 		if c := cursor[i]; c == '.' {
 			n = &end
 		} else {
-			*n = *n*10 + uint64(c-'0') // what is no digit, and what overflows, is written otherwise below
+			*n = *n*10 + uint64(c-'0') // other characters, and overflows, fail the comparison below
 		}
 	}
 	return seq, end, 0 < seq && seq <= end && end <= g.seq && formatCursor(seq, end, templates) == cursor

@@ -1,25 +1,26 @@
 package resource
 
-// A Resource is what a host offers to agents.
+// A Resource is a resource or template of a host.
 type Resource struct {
 	// URI is the canonical URI, or a template (RFC 6570, of the expressions {var} and {?a,b} only) if it has a "{".
 	URI string
 	// Name, Title, Description and MIMEType are MCP's. Name is required.
 	Name, Title, Description, MIMEType string
-	// Size is that of the contents in bytes, or negative where it is not known.
+	// Size is that of the contents in bytes, or negative if it is unknown.
 	Size int64
-	// Icons, Annotations and Meta are the JSON text of MCP's icons, annotations and _meta, each empty where there is
-	// none. They are passed on and not looked at.
+	// Icons, Annotations and Meta are the JSON text of MCP's icons, annotations and _meta, each empty if absent. They
+	// are passed on unread.
 	Icons, Annotations, Meta []byte
-	// Schema says what query parameters URI takes, or types a template's variables. nil means none, and strings.
+	// Schema defines the query parameters of URI, or the types of a template's variables. nil means no parameters, and
+	// strings.
 	Schema *Schema
-	// MinInterval is the least time between two updates, in milliseconds, where it is more than the engine's own: 0
-	// to MaxInterval.
+	// MinInterval is the least time between two updates, in milliseconds, if it is more than the engine's own: 0 to
+	// MaxInterval.
 	MinInterval int
-	// Coalesced says that its changes are coalesced already: each is announced.
+	// Coalesced means that its changes are coalesced already: each is announced.
 	Coalesced bool
-	// Unlisted keeps the resource out of the listings. It answers all the same: for a URI that was listed once and may
-	// still be held by an agent.
+	// Unlisted keeps the resource out of the listings. It still answers: for a URI that was once listed and that an
+	// agent may still hold.
 	Unlisted bool
 }
 
@@ -39,10 +40,10 @@ func (r *Resource) listsAs(o *Resource) bool {
 // MaxInterval bounds Resource.MinInterval: a day, in milliseconds.
 const MaxInterval = 24 * 60 * 60 * 1000
 
-// A Reason says what kind of thing is wrong.
+// A Reason is a kind of fault.
 type Reason string
 
-// The reasons. Their texts are what agents see in the data of an error.
+// The reasons. Agents see their texts in the data of an error.
 const (
 	Invalid   Reason = "invalid_resource" // a member is missing or wrong
 	BadURI    Reason = "invalid_uri"      // it does not parse, or has credentials or a fragment

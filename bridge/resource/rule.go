@@ -1,17 +1,17 @@
 package resource
 
-// A Rule says which URIs a host admits. The zero Rule admits none.
+// A Rule sets which URIs a host admits. The zero Rule admits none.
 type Rule struct {
 	// Origin is a page's origin, as self.origin gives it: URIs at that origin are admitted. "null", the opaque
 	// origin, admits none.
 	Origin string
-	// Any admits URIs of every scheme and origin, those under GatewayPath and with fragments too: for a host that has
+	// Any admits URIs of every scheme and origin, also those under GatewayPath and with fragments: for a host that has
 	// checked them itself.
 	Any bool
 }
 
-// GatewayPath begins the paths that are a gateway's at every origin: it lists there what several tabs have under one
-// URI. No page has a URI there, and no variable of a page's template stands for a part of it.
+// GatewayPath begins the paths that belong to a gateway at every origin: it lists there the URIs that several tabs
+// share. No page has a URI there, and no variable of a page's template matches a part of it.
 const GatewayPath = "/.pagewire/"
 
 // atGateway reports whether the path of a URI, or of a template, begins with GatewayPath.
@@ -26,13 +26,13 @@ func atGateway(uri string) bool {
 	return len(uri) >= from+len(GatewayPath) && uri[from:from+len(GatewayPath)] == GatewayPath
 }
 
-// Check returns an *Error of reason BadURI or Foreign where uri, canonical or a template, is not admitted.
+// Check returns an *Error of reason BadURI or Foreign if uri, canonical or a template, is not admitted.
 func (r Rule) Check(uri string) error {
 	if err := r.checkURI(uri); err != nil || r.Any {
 		return err
 	}
-	// What is compared is the text up to and with the "/" after the authority, so credentials, other ports and
-	// longer hosts ("https://x.test.evil/") all differ.
+	// This compares the text up to and including the "/" after the authority, so credentials, other ports and longer
+	// hosts ("https://x.test.evil/") all differ.
 	n := len(r.Origin)
 	if atGateway(uri) {
 		return &Error{Reason: Foreign, Message: "URI is under " + GatewayPath + ", which is the gateway's"}
@@ -43,8 +43,8 @@ func (r Rule) Check(uri string) error {
 	return &Error{Reason: Foreign, Message: "URI is not at the origin " + r.Origin}
 }
 
-// checkURI returns an *Error of reason BadURI where uri is not an absolute URI (RFC 3986, or a template of one) in
-// its canonical, all-ASCII spelling, or has credentials or a fragment.
+// checkURI returns an *Error of reason BadURI if uri is not an absolute URI (RFC 3986, or a template of one) in its
+// canonical, all-ASCII spelling, or has credentials or a fragment.
 func (r Rule) checkURI(uri string) error {
 	bad := func(why string) error { return &Error{Reason: BadURI, Message: "Invalid URI: " + why} }
 	scheme := 0

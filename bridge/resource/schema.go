@@ -2,11 +2,11 @@ package resource
 
 import "unicode/utf8"
 
-// A Schema says what parameters a URI takes (uriSchema, as platformatic/mcp#96 proposes it): the part of JSON Schema
-// that is about flat parameters.
+// A Schema defines the parameters of a URI (uriSchema, as platformatic/mcp#96 proposes it): the part of JSON Schema for
+// flat parameters.
 type Schema struct {
 	Properties []Property
-	// Closed refuses parameters that no property names. Without it they are strings.
+	// Closed refuses parameters without a property. Without it they are strings.
 	Closed bool
 }
 
@@ -16,14 +16,14 @@ type Property struct {
 	Required bool
 	// Kind is that of the value, or of each value of a List.
 	Kind Kind
-	// List takes the parameter more than once: MinItems to MaxItems times, where MaxItems is not negative.
+	// List allows the parameter more than once: MinItems to MaxItems times, if MaxItems is not negative.
 	List               bool
 	MinItems, MaxItems int
-	// Enum, if it is not nil, has the only values allowed, as they stand in a URI.
+	// Enum, if it is not nil, has the only allowed values, as they stand in a URI.
 	Enum []string
-	// Minimum and Maximum bound a number, where they are not empty: the texts of JSON numbers.
+	// Minimum and Maximum bound a number, unless they are empty. They are texts of JSON numbers.
 	Minimum, Maximum string
-	// MinLength and MaxLength bound a string, in code points, where MaxLength is not negative.
+	// MinLength and MaxLength bound a string, in code points, if MaxLength is not negative.
 	MinLength, MaxLength int
 }
 
@@ -49,7 +49,7 @@ type Param struct {
 // A pair is one parameter as it stands in a URI, decoded.
 type pair struct{ name, value string }
 
-// params types and checks what a URI carries, or fails with reason BadParams. A nil schema takes every pair as a
+// params types and checks a URI's parameters, or fails with reason BadParams. A nil schema takes every pair as a
 // string.
 func (s *Schema) params(pairs []pair) ([]Param, error) {
 	refuse := func(name, why string) ([]Param, error) {
@@ -124,7 +124,7 @@ func (s *Schema) expression() string {
 	return x + "}"
 }
 
-// refuses says what is wrong with a value, or "".
+// refuses returns the fault of a value, or "".
 func (p *Property) refuses(value string) string {
 	switch p.Kind {
 	case Number, Integer:
@@ -158,7 +158,7 @@ func (p *Property) refuses(value string) string {
 	return "is not one of the values allowed"
 }
 
-// isNumber reports whether s is a number as JSON writes it, so that it can be passed on as one.
+// isNumber reports whether s is a JSON number, so that it can be passed on as one.
 func isNumber(s string, integer bool) bool {
 	digits := func() bool {
 		n := 0

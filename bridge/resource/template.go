@@ -1,10 +1,10 @@
 package resource
 
-// A template is a parsed URI template: literals and variables in turn, the names that the query may have.
+// A template is a parsed URI template: literals and variables in turn, and the names of the query.
 type template struct {
 	parts   []part
 	query   []string // names of {?a,b}, each optional
-	gateway bool     // it is under GatewayPath itself; any other answers for nothing there
+	gateway bool     // it is under GatewayPath itself; others match nothing there
 }
 
 // A part is a literal, or a variable whose value runs up to the next literal within one path segment.
@@ -13,7 +13,7 @@ type part struct {
 	variable bool
 }
 
-// parseTemplate reads a URI template of the expressions {var} and, once and last, {?a,b}.
+// parseTemplate parses a URI template with the expressions {var} and, once and last, {?a,b}.
 func parseTemplate(uri string) (t template, err error) {
 	bad := func(why string) (template, error) {
 		return template{}, &Error{Reason: BadURI, Message: "Invalid URI template: " + why}
@@ -65,7 +65,7 @@ func parseTemplate(uri string) (t template, err error) {
 	return t, nil
 }
 
-// addQuery takes the names of {?name,name}, and reports whether they can be.
+// addQuery adds the names of {?name,name}, and reports whether they are valid.
 func (t *template) addQuery(names string) bool {
 	for {
 		name := names
@@ -84,7 +84,7 @@ func (t *template) addQuery(names string) bool {
 	}
 }
 
-// names reports whether the template has a variable of that name already.
+// names reports whether the template has a variable with a name already.
 func (t *template) names(name string) bool {
 	for _, p := range t.parts {
 		if p.variable && p.text == name {
@@ -99,7 +99,7 @@ func (t *template) names(name string) bool {
 	return false
 }
 
-// match returns the parameters that make uri out of the template.
+// match returns the parameters with which the template gives uri.
 func (t *template) match(uri string) (params []pair, ok bool) {
 	if atGateway(uri) && !t.gateway {
 		return nil, false
@@ -168,7 +168,7 @@ func matchParts(parts []part, path string, params []pair) ([]pair, bool) {
 	return nil, false
 }
 
-// parseQuery splits and decodes a query as forms are encoded, which RFC 6570 expansions are a part of.
+// parseQuery splits and decodes a query in the encoding of forms, which includes RFC 6570 expansions.
 func parseQuery(query string) (params []pair, ok bool) {
 	for query != "" {
 		item := query

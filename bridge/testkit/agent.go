@@ -18,7 +18,7 @@ const (
 	Modern = "2026-07-28"
 )
 
-// An Agent is the official Go client, and what it was told.
+// An Agent is the official Go client, with the notifications that it got.
 type Agent struct {
 	*mcp.ClientSession
 	t testing.TB
@@ -27,12 +27,12 @@ type Agent struct {
 	Lists   <-chan string
 }
 
-// Connect opens a session of a protocol version over transport. The session ends with the test. What it is told of
-// progress is handed to each of progress.
+// Connect opens a session of a protocol version over transport. The session ends with the test. Progress notifications
+// go to each of progress.
 func Connect(t testing.TB, transport mcp.Transport, version string,
 	progress ...func(*mcp.ProgressNotificationParams)) *Agent {
 	t.Helper()
-	// Whatever a test does not look at must not stop the session: the channels are as long as no test makes them.
+	// Unread notifications must not block the session: the channels are longer than any test needs.
 	updates, lists := make(chan string, 100_000), make(chan string, 10_000)
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
@@ -57,14 +57,14 @@ func Connect(t testing.TB, transport mcp.Transport, version string,
 	return &Agent{session, t, updates, lists}
 }
 
-// Context ends with the test, or when it has taken longer than Patience.
+// Context ends with the test, or after Patience.
 func (a *Agent) Context() context.Context {
 	ctx, cancel := context.WithTimeout(a.t.Context(), Patience)
 	a.t.Cleanup(cancel)
 	return ctx
 }
 
-// URIs returns what is listed, sorted.
+// URIs returns the listed URIs, sorted.
 func (a *Agent) URIs() (uris []string) {
 	a.t.Helper()
 	for r, err := range a.Resources(a.Context(), nil) {
@@ -77,7 +77,7 @@ func (a *Agent) URIs() (uris []string) {
 	return uris
 }
 
-// ToolNames returns the names of the tools that are listed, in their order.
+// ToolNames returns the names of the listed tools, in their order.
 func (a *Agent) ToolNames() (names []string) {
 	a.t.Helper()
 	for tool, err := range a.Tools(a.Context(), nil) {
@@ -121,7 +121,7 @@ func (a *Agent) Read(uri string) (string, error) {
 	return r.Contents[0].Text, nil
 }
 
-// Text is Read for what must be readable.
+// Text is Read for a resource that must be readable.
 func (a *Agent) Text(uri string) string {
 	a.t.Helper()
 	text, err := a.Read(uri)
@@ -141,8 +141,8 @@ func (a *Agent) Watch(uris ...string) {
 	}
 }
 
-// Told waits for exactly these updates, in any order. What comes later is left for the next call; Silent looks for what
-// should not have come.
+// Told waits for exactly these updates, in any order. Later ones are left for the next call; Silent looks for unwanted
+// ones.
 func (a *Agent) Told(want ...string) {
 	a.t.Helper()
 	var got []string
@@ -156,7 +156,7 @@ func (a *Agent) Told(want ...string) {
 	}
 }
 
-// Silent looks for an update that should not come, for Moment. A slow machine makes it miss one, and never fails it.
+// Silent looks for an unwanted update, for Moment. A slow machine makes it miss one, and never makes it fail.
 func (a *Agent) Silent() {
 	a.t.Helper()
 	select {
@@ -166,15 +166,15 @@ func (a *Agent) Silent() {
 	}
 }
 
-// Learns waits until it has been told of a change, and reads want then: it asks for nothing but for being told. It takes
-// each update that has come, of any URI.
+// Learns waits until an update has come and a read gives want. It reads only after an update, and takes each update, of
+// any URI.
 func (a *Agent) Learns(uri, want string) {
 	a.t.Helper()
 	got := ""
 	Eventually(a.t, fmt.Sprintf("the agent is told that %s reads %q", uri, want), func() bool {
 		for len(a.Updates) > 0 {
 			<-a.Updates
-			got, _ = a.Read(uri) // of a page that is away for a moment it is told again
+			got, _ = a.Read(uri) // if the page is away for a moment, another update comes
 		}
 		return got == want
 	})

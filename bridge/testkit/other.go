@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// roleEnv names the environment variable by which Main knows that the process is not to run tests.
+// roleEnv is the environment variable that gives a process a role in place of running tests.
 const roleEnv = "PAGEWIRE_TESTKIT_ROLE"
 
-// Main is called first by a TestMain whose tests use OtherUser: in the process of that other user it does what that is
-// to do, and does not return.
+// Main must be the first call of a TestMain whose tests use OtherUser. In the other user's process it plays the role,
+// and does not return.
 func Main() {
 	role := os.Getenv(roleEnv)
 	if role == "" {
@@ -31,11 +31,10 @@ func Main() {
 
 // The roles of OtherUser.
 const (
-	// Dial connects to an address, and is nc: what comes in on standard input goes there, what comes from there goes
-	// out.
+	// Dial connects an address with standard input and output, as nc does.
 	Dial = "dial"
-	// Squat listens at an address, says "listening" on a line of standard output, and writes there what each who
-	// connects sends.
+	// Squat listens at an address, writes the line "listening" to standard output, and then the data of all
+	// connections.
 	Squat = "squat"
 )
 
@@ -70,21 +69,21 @@ func play(role, at string, in io.Reader, out io.Writer) error {
 	return fmt.Errorf("testkit: no role %q", role)
 }
 
-// OtherUser gives a command that plays a role at an address as another user of this machine: see AsOther. The
-// test binary's TestMain must call Main.
+// OtherUser returns a command that plays a role at an address as another user of this machine: see AsOther. The test
+// binary's TestMain must call Main.
 func OtherUser(t testing.TB, role, at string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("")
-	AsOther(t, cmd) // which may end the test
+	AsOther(t, cmd) // this may end the test
 	cmd.Path = selfOf(t)
 	cmd.Args = []string{cmd.Path, at}
 	cmd.Err = nil
-	// else it takes a second to end under -race
+	// otherwise it takes a second to end under -race
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 
-// selves are the copies of the binary that tests have, one each: it is some 20 MB.
+// selves are the tests' copies of the binary, one each: it is some 20 MB.
 var selves struct {
 	sync.Mutex
 	of map[testing.TB]string

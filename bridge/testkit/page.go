@@ -19,9 +19,10 @@ import (
 // A Page is the page's end of a link in Go, as our page layer implements it. Real pages in a real browser are in e2e. Its methods may be called concurrently.
 type Page struct {
 	t testing.TB
-	// Hold, if it is not nil, blocks each read and tool call until it has an element, or until the core cancels the call.
+	// Hold, if it is not nil, blocks each read and tool call until it has an element, or until the core cancels the
+	// call.
 	Hold chan struct{}
-	// HoldWatch, if it is not nil, blocks the message that begins the announcement of changes.
+	// HoldWatch, if it is not nil, blocks the message that begins a watch.
 	HoldWatch chan struct{}
 	// OnRead, if it is set, is called with each read.
 	OnRead func(uri string)
@@ -30,7 +31,7 @@ type Page struct {
 	post    func(frame []byte)
 	epoch   string
 	count   int64
-	uris    []string // of all that is offered, in the order of registration
+	uris    []string // all offered ones, in the order of registration
 	state   map[string]string
 	reads   map[string]func(ctx context.Context, uri string) (string, error)
 	members map[string]map[string]any // of descriptors
@@ -45,7 +46,7 @@ type Page struct {
 	raw     func(uri string) string
 }
 
-// A call is one of the core's that has not ended.
+// A call is one of the core's calls that has not ended.
 type call struct {
 	uri string // of a read
 	end context.CancelFunc
@@ -53,13 +54,13 @@ type call struct {
 
 // A Tool is one of a Page.
 type Tool struct {
-	// Members are more of MCP's Tool object than name and inputSchema.
+	// Members are further members of MCP's Tool object besides name and inputSchema.
 	Members map[string]any
-	// Run gives a CallToolResult, as a value that becomes JSON. progress tells how far it has come. Nil says "fine".
+	// Run gives a CallToolResult, as a value that becomes JSON. progress reports the call's progress. Nil says "fine".
 	Run func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
 }
 
-// NewPage returns a page that offers these texts. It says nothing before Connect.
+// NewPage returns a page that offers these texts. It sends nothing before Connect.
 func NewPage(t testing.TB, state map[string]string) *Page {
 	p := &Page{
 		t: t, epoch: "epoch" + strconv.Itoa(len(t.Name())), state: map[string]string{},
@@ -75,18 +76,17 @@ func NewPage(t testing.TB, state map[string]string) *Page {
 // A Receiver is the core's end of a link: a gateway.Page.
 type Receiver interface{ Receive(frame []byte) error }
 
-// Attach begins a link with a gateway in this process: attach is its Attach, with what it is told of the page.
+// Attach begins a link with a gateway in this process. attach is the gateway's Attach, with the page's PageInfo.
 func (p *Page) Attach(attach func(send func(frame []byte)) (Receiver, error)) {
 	p.t.Helper()
 	core, err := attach(p.Hear)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.Connect(func(frame []byte) { _ = core.Receive(frame) }, nil) // the page is told why
+	p.Connect(func(frame []byte) { _ = core.Receive(frame) }, nil) // the page is told the reason
 }
 
-// Connect begins a link: post carries frames to the core, and about is said in the hello. What the core says is for
-// Hear.
+// Connect begins a link: post carries frames to the core, and the hello has about. The core's frames go to Hear.
 func (p *Page) Connect(post func(frame []byte), about map[string]any) {
 	all := map[string]any{"epoch": p.epoch}
 	for name, value := range about {
@@ -237,7 +237,7 @@ func (p *Page) obey(call []json.RawMessage) {
 	}
 }
 
-// begin notes a call, which runs on a goroutine of its own. It is answered on the link on which it came.
+// begin starts a call on a goroutine of its own. Its answer goes to its own link.
 func (p *Page) begin(id int64, uri string, f func(ctx context.Context, answer func(frame string))) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	p.mu.Lock()
@@ -360,7 +360,7 @@ func (p *Page) isOffered(uri string) {
 	}
 }
 
-// Add registers a URI, or a template, that reads as what a function gives. Its context ends with the read.
+// Add registers a URI, or a template, whose contents a function gives. Its context ends with the read.
 func (p *Page) Add(uri string, read func(ctx context.Context, uri string) (string, error)) {
 	p.mu.Lock()
 	p.isOffered(uri)
@@ -370,15 +370,15 @@ func (p *Page) Add(uri string, read func(ctx context.Context, uri string) (strin
 	p.say(call)
 }
 
-// Describe adds members to the descriptor of a URI, which is to be offered later. What has a mimeType of an image reads
-// as a blob.
+// Describe adds members to the descriptor of a URI that is offered later. With an image's mimeType, the URI reads as a
+// blob.
 func (p *Page) Describe(uri string, members map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.members[uri] = members
 }
 
-// Contents has the page answer each read with what f gives, whatever text it is; "" for no answer.
+// Contents makes the page answer each read with f's text, valid or not; "" for no answer.
 func (p *Page) Contents(f func(uri string) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -395,7 +395,7 @@ func (p *Page) Withdraw(uri string) {
 	p.say([]any{"unregister", uri})
 }
 
-// Set changes what a URI reads as, and says so where that matters.
+// Set changes the text of a URI, and reports the change if the core needs it.
 func (p *Page) Set(uri, text string) {
 	p.mu.Lock()
 	p.state[uri] = text
@@ -403,7 +403,7 @@ func (p *Page) Set(uri, text string) {
 	p.Touch(uri)
 }
 
-// Edit changes what a URI reads as, which the core is not told before it asks: the page has changed in this moment.
+// Edit changes the text of a URI without a report: the page has changed in this moment.
 func (p *Page) Edit(uri, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -412,10 +412,10 @@ func (p *Page) Edit(uri, text string) {
 	p.changed[uri] = p.count
 }
 
-// Epoch sets the document's, for the next hello.
+// Epoch sets the document's epoch for the next hello.
 func (p *Page) Epoch(epoch string) { p.epoch = epoch }
 
-// Touch says that a URI, or a template, has changed, where that matters to who watches or reads.
+// Touch reports a change of a URI, or a template, if the core needs it.
 func (p *Page) Touch(uri string) {
 	p.mu.Lock()
 	p.count++
@@ -427,7 +427,7 @@ func (p *Page) Touch(uri string) {
 	}
 }
 
-// matters is called with mu held.
+// matters reports whether the core needs a change of a URI. It is called with mu held.
 func (p *Page) matters(uri string) bool {
 	wide := strings.Contains(uri, "{")
 	for _, c := range p.calls {
@@ -476,21 +476,21 @@ func (p *Page) Watches(uri string) bool {
 	return p.watched[uri]
 }
 
-// Asked is how often the core has begun to watch something, or ended that.
+// Asked counts the core's beginnings and ends of watches.
 func (p *Page) Asked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked
 }
 
-// Running is how many calls of the core have not ended.
+// Running counts the core's calls that have not ended.
 func (p *Page) Running() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.calls)
 }
 
-// Reports are what the core has told the page's developer; Refusal is why it has ended the link.
+// Reports are the core's sentences to the page's developer; Refusal is its reason for ending the link.
 func (p *Page) Reports() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

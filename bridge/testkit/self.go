@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Self is a copy of the test's own binary that every user of the machine may run. It goes with the test.
+// Self is a copy of the test's own binary that every user of the machine may run. The end of the test removes it.
 func Self(t testing.TB) string {
 	t.Helper()
 	dir := ShortDir(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Dial connects the page to the gateway at an address by WebSocket, as a page of the origin in a browser does: it dials
-// until the gateway listens, and again whenever the connection is lost, until the test ends. A node of a fleet is shown
-// the ticket; "" for none.
+// Dial connects the page to the gateway at an address by WebSocket, as a page of the origin in a browser does. It dials
+// until the gateway listens, and again after each lost connection, until the test ends. ticket is for a node of a
+// fleet; "" for none.
 func (p *Page) Dial(addr, origin, ticket string) {
 	ctx, tab := p.t.Context(), rand.Text()
 	go func() {
@@ -36,7 +36,7 @@ func (p *Page) connected(ctx context.Context, addr, origin, ticket, tab string) 
 	conn.SetReadLimit(-1)
 	post := func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) } // a lost connection fails the read
 	if ticket != "" {
-		// By its beginning a note is told from a frame, so the order of its members matters.
+		// A note is recognised by its beginning, so the order of its members matters.
 		post(fmt.Appendf(nil, `{"type":"pagewire:ticket","ticket":%q}`, ticket))
 	}
 	p.Connect(post, map[string]any{"tab": tab, "title": origin, "url": origin + "/"})

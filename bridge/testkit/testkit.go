@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// Patience is how long a test waits for what must come.
+	// Patience bounds each wait of a test.
 	Patience = 90 * time.Second
-	// Moment is how long a test looks for what must not come: more than two intervals of an engine's updates.
+	// Moment is how long a test looks for an unwanted event: more than two intervals of an engine's updates.
 	Moment = 250 * time.Millisecond
 )
 
-// Eventually waits until ok reports true, and fails the test with what was awaited, and where every goroutine stands,
-// if that takes longer than Patience. ok is called on the test's goroutine, and may end the test.
+// Eventually waits until ok reports true. After Patience it fails the test, with the awaited condition and all
+// goroutines. ok is called on the test's goroutine, and may end the test.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pause := time.Millisecond
@@ -34,6 +34,21 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 		}
 		pause = min(pause*2, 20*time.Millisecond)
 	}
+}
+
+// Settles is Eventually for a condition that says what it lacks, and "" when it holds. A failure shows what it lacked last.
+func Settles(t testing.TB, what string, lacks func() string) {
+	t.Helper()
+	last := ""
+	defer func() {
+		if last != "" {
+			t.Log(last)
+		}
+	}()
+	Eventually(t, what, func() bool {
+		last = lacks()
+		return last == ""
+	})
 }
 
 // Receive returns the next value of a channel, and fails the test if none comes or the channel is closed.
@@ -61,10 +76,9 @@ func Ends[T any](t testing.TB, what string, channel <-chan T) {
 	}
 }
 
-// Addr returns an address of loopback at which nothing listens, for a process that the test starts. Its port is below
-// those that the system gives to connections and to listeners of port 0, so that nobody takes it meanwhile by chance.
-// It is not listened at: a process that starts in that moment has a copy of each listener until it runs, and keeps the
-// port.
+// Addr returns a free loopback address, for a process that the test starts. Its port is below those that the system
+// gives to connections and to listeners of port 0, so no other process takes it by chance. Addr does not listen on it:
+// a process that starts in that moment has a copy of each listener until it runs, and keeps the port.
 func Addr(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -79,8 +93,8 @@ func Addr(t testing.TB) string {
 	return ""
 }
 
-// ShortDir returns an empty directory that goes with the test. Its path is short, whatever the test is called: that of
-// a Unix socket in it may have no more than 107 bytes.
+// ShortDir returns an empty directory that ends with the test. Its path is short, whatever the test's name: the path of
+// a Unix socket in it may have at most 107 bytes.
 func ShortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pw-")
@@ -88,7 +102,7 @@ func ShortDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// What has ended may still have children that write.
+		// Child processes that have not ended may still write.
 		Eventually(t, dir+" is removed", func() bool { return os.RemoveAll(dir) == nil })
 	})
 	return dir
@@ -129,7 +143,7 @@ func stacks() string {
 	return string(buf[:runtime.Stack(buf, true)])
 }
 
-// A Log is what somebody wrote. The zero value is empty. It may be written to and asked concurrently.
+// A Log collects output. The zero value is empty. It may be written to and read concurrently.
 type Log struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -12,8 +12,8 @@ import (
 // OtherUID is the user that AsOther runs programs as: nobody, which every system has.
 const OtherUID = 65534
 
-// AsOther has a command run as another user than this one, which only root can arrange. Elsewhere the test ends here,
-// and says what it has not shown. The command's program must be one that others may run: Self is.
+// AsOther makes a command run as another user, which only root can do. Without root it ends the test, with a message
+// about the missing proof. Other users must be able to run the command's program: Self is such a program.
 func AsOther(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// OtherUID is no user here.
+// OtherUID is not a user here.
 const OtherUID = -1
 
-// AsOther ends the test: there is no other user to be had.
+// AsOther ends the test: Windows has no other user for it.
 func AsOther(t testing.TB, _ *exec.Cmd) {
 	t.Helper()
 	t.Skip("not shown: a process of another user cannot be started here")

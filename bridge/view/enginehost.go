@@ -46,7 +46,7 @@ func (h engineHost) Subscribe(call bridge.CallID, _ bridge.PortID, uri string) {
 }
 
 func (h engineHost) Unsubscribe(call bridge.CallID, _ bridge.PortID, _ string) {
-	if call != 0 { // Watched says when it was the last
+	if call != 0 { // Watched reports the last one
 		h.engine.Complete(h.now, call, bridge.Result{})
 	}
 }

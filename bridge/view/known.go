@@ -6,34 +6,34 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A failure is an error that is its text. Package errors would bring the reflection that its Is and As need.
+// A failure is an error that is its text. Package errors would bring reflection for its Is and As.
 type failure string
 
 func (f failure) Error() string { return string(f) }
 
 const errOpen = failure("view: a View with this ID is open already: give each its own")
 
-// known holds the URIs that the server has listed, or answered a read of. Only these can be subscribed to (ext-apps#659,
-// URI validation); for the engine they are its registered resources.
+// known holds the URIs that the server has listed, or answered a read of. Only these can be subscribed to
+// (ext-apps#659, URI validation). The engine has them as registered resources.
 type known struct {
 	seen  map[string]bool
 	order []string // oldest first
 
-	fresh   bool   // the list has not changed since it was asked for last
+	fresh   bool   // the list has not changed since it was last asked for
 	listing bool   // it is being asked
-	pages   int    // of that list
+	pages   int    // of that list so far
 	cursor  string // of the page that it is asked for
-	listBy  Time   // when it is given up
+	listBy  Time   // when the Host stops waiting for it
 }
 
 func (k *known) init() { k.seen = map[string]bool{} }
 
 func (h *Host) knows(uri string) bool { return h.known.seen[uri] }
 
-// canList reports whether the server's list may have URIs that are not known.
+// canList reports whether the server's list may have unknown URIs.
 func (h *Host) canList() bool { return !h.fresh && !h.down }
 
-// Learn says that the server offers a URI: the home has seen it in a list or a read that did not pass here.
+// Learn adds a URI of the server that the home has seen in a list or a read elsewhere.
 func (h *Host) Learn(now Time, uri string) {
 	h.enter(now)
 	h.learn(uri)
@@ -59,7 +59,7 @@ func (h *Host) learn(uri string) {
 	}
 }
 
-// forgetOne makes room for one more, unless all of them are watched.
+// forgetOne makes room for one more URI, unless all of them are watched.
 func (h *Host) forgetOne() bool {
 	for i, uri := range h.order {
 		if h.sources[uri] == nil {
@@ -82,7 +82,7 @@ func (h *Host) learnFrom(list bridge.JSON) {
 	})
 }
 
-// list asks the server what it offers, page by page from cursor on.
+// list asks for the server's list, page by page from cursor on.
 func (h *Host) list(cursor string) {
 	if cursor == "" {
 		if h.listing {
@@ -106,17 +106,17 @@ func (h *Host) answerList(m bridge.Incoming) {
 		return
 	}
 	h.learnFrom(m.Result.Get("resources"))
-	// A server may have one resource on each page, or page without end.
+	// A server may have one resource on each page, or endless pages.
 	if next, _ := m.Result.Get("nextCursor").Text(); next != "" && next != h.cursor && h.pages < h.opt.MaxKnown {
 		h.list(next)
 		return
 	}
-	// A list that failed is not asked for again either: it would be at every subscription.
+	// A failed list is not asked for again either: that would happen at every subscription.
 	h.listing, h.fresh = false, true
 	h.listed()
 }
 
-// expireList gives up a list that the server does not answer.
+// expireList stops waiting for a list.
 func (h *Host) expireList() {
 	if h.listing && h.now >= h.listBy {
 		h.answerList(bridge.Incoming{})

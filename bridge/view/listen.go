@@ -7,7 +7,7 @@ import (
 )
 
 // modern is the state at a server of the modern era, where one listen has all watched URIs. Its set cannot change. To
-// change the set without losing an update, a new listen is opened, and the old one is cancelled a little after the
+// change the set without losing an update, the Host opens a new listen, and cancels the old one a little after the
 // server has acknowledged the new one.
 type modern struct {
 	current *stream // acknowledged
@@ -24,9 +24,9 @@ type stream struct {
 	born Time // when it was acknowledged
 }
 
-// linger is how long a listen that has been replaced stays open. Over HTTP each is a connection of its own: an update
-// that was sent on the old one may arrive after the new one's acknowledgement. To announce everything instead would make
-// every View read all that it shows whenever another View comes or goes.
+// linger is how long a replaced listen stays open. Over HTTP each listen is a connection of its own: an update that was
+// sent on the old one may arrive after the new one's acknowledgement. Announcing everything instead would make every
+// View read all that it shows whenever another View comes or goes.
 const linger = 200
 
 // maxOld bounds the listens that linger: a server has its own bound, and Views that come and go fast must not reach it.
@@ -111,7 +111,7 @@ func (h *Host) acknowledged(id string, honored bridge.JSON) {
 	if h.current != nil {
 		h.current.end = h.now + linger
 		h.old = append(h.old, h.current)
-		if len(h.old) > maxOld { // what is still on its way there is lost
+		if len(h.old) > maxOld { // updates on their way there are lost
 			first := h.old[0]
 			first.end = 0
 			for _, uri := range first.uris {
@@ -128,14 +128,14 @@ func (h *Host) acknowledged(id string, honored bridge.JSON) {
 			h.consent(src, "")
 		default:
 			h.consent(src, "The server does not send updates of this resource")
-			if !src.watched { // what is watched stays in the set, or the set would be wrong for ever
+			if !src.watched { // a watched URI stays in the set, or the set would be wrong for ever
 				s.uris = slices.DeleteFunc(s.uris, func(u string) bool { return u == uri })
 			}
 		}
 	}
 }
 
-// answerListen is the end of a listen: a refusal before its acknowledgement, the server's own end behind it.
+// answerListen handles the answer to a listen: a refusal if it was not acknowledged, otherwise the server's end of it.
 func (h *Host) answerListen(s *stream, m bridge.Incoming) {
 	if s != h.opening {
 		h.streamEnded(s.id)
@@ -150,8 +150,8 @@ func (h *Host) answerListen(s *stream, m bridge.Incoming) {
 	}
 }
 
-// streamEnded is the end of a listen by the server. A new one is opened, at once unless listens end as fast as they
-// begin. Then everything on it is announced, since updates may have been missed meanwhile.
+// streamEnded handles a listen that the server has ended. It opens a new one, at once unless listens end as fast as
+// they begin. Then it announces everything on it, since updates may have been missed meanwhile.
 func (h *Host) streamEnded(id string) {
 	delete(h.pending, id)
 	h.old = slices.DeleteFunc(h.old, func(s *stream) bool { return s.id == id })
@@ -167,12 +167,12 @@ func (h *Host) streamEnded(id string) {
 	} else {
 		h.modern.retry = retry{}
 	}
-	h.miss(h.current)
+	h.markMissed(h.current)
 	h.current = nil
 }
 
-// miss notes that updates of a listen's URIs may be missed from now on.
-func (h *Host) miss(s *stream) {
+// markMissed notes that updates of a listen's URIs may be missed from now on.
+func (h *Host) markMissed(s *stream) {
 	for _, uri := range s.uris {
 		if src := h.sources[uri]; src != nil {
 			src.missed = true

@@ -120,7 +120,7 @@ func (w *world) tell(channel, text string) {
 	w.told[channel] = append(w.told[channel], parcel{w.now, func() { w.host.FromServer(w.now, []byte(text)) }})
 }
 
-// change makes a URI read as something new, and announces it to whoever listens.
+// change gives a URI a new text, and announces it to its watchers.
 func (w *world) change(uri string) {
 	w.version[uri]++
 	if w.subscribed[uri] {

@@ -6,17 +6,17 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// server is the connection to the server: what has been asked of it, and what is watched there.
+// server is the connection to the server: open requests, and watched URIs.
 type server struct {
 	era     Era
 	down    bool
 	next    int
-	pending map[string]pending // request id -> what its answer is for
+	pending map[string]pending // by request id
 	reads   map[bridge.CallID]string
 	out     [][]byte // messages that settle sends
 
 	sources map[string]*source
-	ordered []*source // by age, so that what is done for all is done in an order that is always the same
+	ordered []*source // by age, so that the order is deterministic
 	asked   map[bridge.CallID]*source
 
 	modern
@@ -26,7 +26,7 @@ type server struct {
 	listSaid bool // listAt is set
 }
 
-// What a request to the server is for.
+// The kinds of requests to the server.
 type ask byte
 
 const (
@@ -60,8 +60,7 @@ func (s *server) init(era Era) {
 	s.asked = map[bridge.CallID]*source{}
 }
 
-// modernMeta is what each request of the modern era says of its client. Where that is the official client, it says
-// what it is by itself.
+// modernMeta is the client's part of each request of the modern era. The official client adds its own.
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"pagewire","version":"0"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{}}`
@@ -137,7 +136,7 @@ func (h *Host) dropRelays(v *view) {
 	}
 }
 
-// FromServer looks at a message of the server. It takes answers to the Host's requests and the messages of its streams;
+// FromServer handles a message of the server. It takes answers to the Host's requests and the messages of its streams;
 // all others may be for another client of the home on the same connection.
 func (h *Host) FromServer(now Time, text []byte) (taken bool) {
 	h.enter(now)
@@ -193,7 +192,7 @@ func (h *Host) answered(p pending, m bridge.Incoming) {
 	case askSubscribe:
 		h.answerSubscribe(p.source, m)
 	case askUnsubscribe:
-		p.source.state = idle // if the server refuses, there is nothing more that could be done
+		p.source.state = idle // if the server refuses, no further step is possible
 	case askListen:
 		h.answerListen(p.stream, m)
 	}
@@ -217,7 +216,7 @@ func (h *Host) answerRead(p pending, m bridge.Incoming) {
 	h.engine.Complete(h.now, p.call, r)
 }
 
-// updated passes on that a URI has changed. The server may name one below what was subscribed to (legacy era).
+// updated passes on a change of a URI. The server may name one below the subscribed URI (legacy era).
 func (h *Host) updated(uri string) {
 	touch := func(s *source) {
 		if len(s.calls) > 0 {
@@ -237,8 +236,8 @@ func (h *Host) updated(uri string) {
 	}
 }
 
-// Lost says that the connection to the server is gone. Requests that wait for it fail; subscriptions stay, and Back
-// makes them again.
+// Lost reports that the connection to the server is gone. Open requests fail; subscriptions stay, and Back makes them
+// again.
 func (h *Host) Lost(now Time) {
 	h.enter(now)
 	h.lose()
@@ -269,8 +268,8 @@ func (h *Host) lose() {
 	}
 }
 
-// Back says that there is a connection again, and which era the server on it speaks. Everything that is watched is
-// subscribed to, and then announced, as it may have changed meanwhile.
+// Back reports a new connection, and the era of its server. Everything that is watched is subscribed to, and then
+// announced, as it may have changed meanwhile.
 func (h *Host) Back(now Time, era Era) {
 	h.enter(now)
 	if !h.down {
@@ -283,8 +282,8 @@ func (h *Host) Back(now Time, era Era) {
 // listInterval is the least time between two list_changed, as for updates.
 const listInterval = 100
 
-// tellListChanged passes on that the list changed, to each View that is initialized.
-func (h *Host) tellListChanged() {
+// notifyListChanged passes on a change of the list to each View that is initialized.
+func (h *Host) notifyListChanged() {
 	if !h.listDue || h.listSaid && h.now < h.listAt {
 		return
 	}
@@ -320,7 +319,7 @@ func (s *server) deadline() (at Time, ok bool) {
 	return at, ok
 }
 
-// held counts the subscriptions, and the streams, that the server has for us, or will when what is under way is done.
+// held counts the subscriptions and streams at the server, after all open requests.
 func (s *server) held() (subscriptions, streams int) {
 	for _, src := range s.ordered {
 		if s.era == Legacy && src.state != idle {

@@ -9,7 +9,7 @@ import (
 // A source is a URI that Views watch, or wait to.
 type source struct {
 	uri     string
-	calls   []bridge.CallID // subscriptions of the engine that wait for the server's confirmation
+	calls   []bridge.CallID // the engine's subscriptions that wait for the server's confirmation
 	watched bool
 	missed  bool // updates may have been missed: to be announced once the server sends them again
 
@@ -28,7 +28,7 @@ const (
 
 func (s *source) wanted() bool { return s.watched || len(s.calls) > 0 }
 
-// A retry is when something that failed is to be tried again: after 1 s, 2 s, 4 s, and so on up to 30 s.
+// A retry is the time of the next attempt after failures: after 1 s, 2 s, 4 s, and so on up to 30 s.
 type retry struct {
 	failures int
 	at       Time
@@ -50,7 +50,7 @@ func (h *Host) source(uri string) *source {
 	return s
 }
 
-// consent answers the subscriptions to s that wait: with an error if why is set.
+// consent answers the waiting subscriptions to s: with an error if why is set.
 func (h *Host) consent(s *source, why string) {
 	h.unshare(s.uri)
 	calls := s.calls
@@ -69,20 +69,20 @@ func (h *Host) consent(s *source, why string) {
 	}
 }
 
-// unshare ends the sharing of a read of uri that is under way, unless the URI was watched since the read began: else it
-// may have changed after that without an update.
+// unshare ends the sharing of a read of uri that is under way, unless the URI was watched since the read began:
+// otherwise it may have changed after that without an update.
 func (h *Host) unshare(uri string) {
 	if s := h.sources[uri]; s == nil || !s.watched {
 		h.engine.Touch(h.now, uri) // no View watches it, so none is told
 	}
 }
 
-// settle brings the subscriptions at the server in line with the Views', as far as that can be done now, and then sends.
-// Sending may lead to more of it.
+// settle adapts the subscriptions at the server to the Views', as far as that is possible now, and then sends. Sending
+// may cause further changes.
 func (h *Host) settle() {
 	for {
 		before := h.calls
-		h.tellListChanged()
+		h.notifyListChanged()
 		if !h.down {
 			if h.era == Modern {
 				h.settleModern()
@@ -137,7 +137,7 @@ func (h *Host) answerSubscribe(s *source, m bridge.Incoming) {
 	h.consent(s, reason(m.Failure))
 }
 
-// reason is what a server said when it refused.
+// reason is the server's reason for a refusal.
 func reason(failure bridge.JSON) string {
 	if message, _ := failure.Get("message").Text(); message != "" {
 		return message

@@ -26,13 +26,13 @@ type Home interface {
 	ToServer(text []byte)
 }
 
-// Options say how a Host behaves. The zero value is a working default.
+// Options configure a Host. The zero value works.
 type Options struct {
-	// Era is what the server speaks.
+	// Era is the server's era.
 	Era Era
 	// MaxSubscriptions is how many URIs a View may watch at a time. Default 10.
 	MaxSubscriptions int
-	// LimitCode is the error code for one more. Default -32603, as the servers of the official SDK say; the proposal
+	// LimitCode is the error code for one more. Default -32603, as in the servers of the official SDK; the proposal
 	// (ext-apps#659) has -32001 as a placeholder.
 	LimitCode int
 	// UpdateInterval is the least time between two updates of one URI. Default 100 ms, which is ten a second.
@@ -65,23 +65,23 @@ type Host struct {
 	stats Stats
 }
 
-// A view is one View: a document in a frame. Its port changes when the document is another.
+// A view is one View: a document in a frame. A new document gets a new port.
 type view struct {
 	id      ID
 	port    bridge.PortID
 	greeted bool // it has sent ui/initialize
-	ready   bool // it may be sent to: it is initialized, or was by a host before us
+	ready   bool // it accepts messages: it is initialized, or was by an earlier host
 	leaving bool // ui/resource-teardown has been sent
 	held    []held
 }
 
-// A held is a request of a View to subscribe, or to stop, that waits for the list of what may be subscribed to.
+// A held is a request of a View to subscribe, or to unsubscribe, that waits for the server's list.
 type held struct {
 	id   bridge.JSON
 	text []byte
 }
 
-// maxHeld bounds what is held for one View; the engine's bound for what waits in it is the same.
+// maxHeld bounds the held requests of one View; the engine's bound for a port is the same.
 const maxHeld = 64
 
 // New returns a Host for a home.
@@ -114,16 +114,16 @@ func New(o Options, home Home) *Host {
 	return h
 }
 
-// Capabilities is the JSON text of what a host announces as hostCapabilities, to be merged into its own: under
-// serverResources as the proposal has it, and under experimental because the stock View SDK (ext-apps 2.0.4) strips
-// what it does not know from serverResources.
+// Capabilities is the JSON text that a host announces as hostCapabilities, merged into its own: under serverResources
+// as in the proposal, and under experimental because the stock View SDK (ext-apps 2.0.4) strips unknown members from
+// serverResources.
 func (h *Host) Capabilities() string {
 	max := bridge.Text(nil).Int(h.opt.MaxSubscriptions)
 	return string(bridge.Text(`{"serverResources":{"subscribe":true,"maxSubscriptions":`).Bytes(max).
 		Raw(`},"experimental":{"` + Experimental + `":{"maxSubscriptions":`).Bytes(max).Raw(`}}}`))
 }
 
-// Experimental is the key under which support is announced where others strip the proposal's.
+// Experimental is the key under which support is announced to SDKs that strip the proposal's key.
 const Experimental = "io.github.pagewire/resourceSubscriptions"
 
 // Open begins a View. It fails above the limit, and for an ID that is open.
@@ -151,8 +151,8 @@ func (h *Host) openPort(v *view) error {
 	return nil
 }
 
-// Close ends a View whose frame is gone: nothing of it is left when Close returns, and URIs that it alone watched are
-// unsubscribed from. A View that is not open is left alone.
+// Close ends a View whose frame is gone: nothing of it is left when Close returns, and URIs that only it watched are
+// unsubscribed from. It ignores a View that is not open.
 func (h *Host) Close(now Time, id ID) {
 	h.enter(now)
 	if v := h.views[id]; v != nil {
@@ -165,11 +165,11 @@ func (h *Host) Close(now Time, id ID) {
 func (h *Host) closePort(v *view) {
 	v.held = nil
 	h.dropRelays(v)
-	delete(h.ports, v.port) // what was on its way is not sent
+	delete(h.ports, v.port) // messages on their way are not sent
 	h.engine.Close(h.now, v.port)
 }
 
-// release ends all that a View has asked for. The View stays open.
+// release ends all requests and subscriptions of a View. The View stays open.
 func (h *Host) release(v *view) {
 	h.closePort(v)
 	// There was room for the port a moment ago.
@@ -177,9 +177,9 @@ func (h *Host) release(v *view) {
 	h.engine.Writable(h.now, v.port, v.ready)
 }
 
-// Teardown says that the home has sent ui/resource-teardown to a View, or is about to: its subscriptions end at once,
-// since the answer may never come, and it gets no new ones. Its reads are still answered, so that it can save what it
-// has.
+// Teardown reports that the home has sent ui/resource-teardown to a View, or is about to. Its subscriptions end at
+// once, since the answer may never come, and it gets no new ones. Its reads are still answered, so that it can save its
+// state.
 func (h *Host) Teardown(now Time, id ID) {
 	h.enter(now)
 	if v := h.views[id]; v != nil {
@@ -189,7 +189,7 @@ func (h *Host) Teardown(now Time, id ID) {
 	h.leave()
 }
 
-// Receive looks at a message of a View. It takes, and answers, requests for resources. The home handles all others, but
+// Receive handles a message of a View. It takes, and answers, requests for resources. The home handles all others, but
 // Receive must see them: the handshake, cancellations, and ui/notifications/request-teardown, which releases all that
 // the View watches. The bytes belong to the caller again when it returns.
 func (h *Host) Receive(now Time, id ID, text []byte) (taken bool) {
@@ -206,7 +206,7 @@ func (h *Host) Receive(now Time, id ID, text []byte) (taken bool) {
 	request := len(m.ID) > 0
 	switch m.Method {
 	case "ui/initialize":
-		// Another document in the frame, or the same one anew: what the former one watched is over.
+		// The frame has another document, or the same one anew: the former one's watches are over.
 		v.greeted, v.ready, v.leaving = true, false, false
 		h.release(v)
 	case "ui/notifications/initialized":
@@ -247,8 +247,8 @@ func (h *Host) pass(v *view, text []byte) {
 	_ = h.engine.Receive(h.now, v.port, text)
 }
 
-// subscription passes a request on, unless the View is on its way out, or it must first be seen whether the server
-// offers the URI. Requests stay in order.
+// subscription passes a request on, unless the View is leaving, or the server's list must come first. Requests stay in
+// order.
 func (h *Host) subscription(v *view, m bridge.Incoming, text []byte) {
 	subscribe := m.Method == "resources/subscribe"
 	if subscribe && v.leaving {
@@ -266,7 +266,7 @@ func (h *Host) subscription(v *view, m bridge.Incoming, text []byte) {
 	h.pass(v, text)
 }
 
-// listed lets the requests go on that waited for the list.
+// listed continues the requests that waited for the list.
 func (h *Host) listed() {
 	for _, port := range h.inOrder() {
 		v := h.ports[port]
@@ -288,7 +288,7 @@ func (h *Host) inOrder() []bridge.PortID {
 	return ports
 }
 
-// cancel cancels a request that the engine has not been given.
+// cancel cancels a request that the engine does not have yet.
 func (h *Host) cancel(v *view, id bridge.JSON) {
 	for i := range v.held {
 		if v.held[i].id.Equal(id) {
@@ -307,8 +307,8 @@ func (h *Host) fail(v *view, id bridge.JSON, code int, message, reason string) {
 	h.home.ToView(v.id, bridge.Message{Head: text})
 }
 
-// enter begins, and leave ends, every exported method. What has changed is settled with the server once at the end, so
-// that a listen of ten URIs, or a View that leaves ten behind, is one change.
+// enter begins, and leave ends, every exported method. Changes are settled with the server once at the end, so that a
+// listen of ten URIs, or a View that leaves ten behind, is one change.
 func (h *Host) enter(now Time) {
 	h.now = max(h.now, now)
 	h.depth++
@@ -322,7 +322,7 @@ func (h *Host) leave() {
 	h.depth--
 }
 
-// Tick does what has fallen due. Call it when Deadline says; a call that comes early or late does no harm.
+// Tick does the work that has fallen due. Call it at Deadline; an early or late call does no harm.
 func (h *Host) Tick(now Time) {
 	h.enter(now)
 	h.engine.Tick(h.now)
@@ -330,7 +330,7 @@ func (h *Host) Tick(now Time) {
 	h.leave()
 }
 
-// Deadline tells when Tick is next needed. ok is false while it is not.
+// Deadline is when Tick is next needed. ok is false if it is not.
 func (h *Host) Deadline() (at Time, ok bool) {
 	at, ok = h.engine.Deadline()
 	if t, due := h.server.deadline(); due && (!ok || t < at) {
@@ -342,14 +342,14 @@ func (h *Host) Deadline() (at Time, ok bool) {
 	return at, ok
 }
 
-// Stats count what a Host holds now, and what it has asked of the server since New.
+// Stats count a Host's current state, and its requests to the server since New.
 type Stats struct {
 	Views         int
 	Subscriptions int // of all Views together
 	Watched       int // URIs that some View watches
-	Upstream      int // subscriptions held at the server; URIs of the listen, in the modern era
+	Upstream      int // subscriptions at the server; URIs of the listen, in the modern era
 	Streams       int // listens open at the server
-	Pending       int // requests that the server has not answered
+	Pending       int // requests without an answer of the server
 	Known         int // URIs that may be subscribed to
 	Updates       int // sent to Views
 

@@ -2,9 +2,8 @@ package wire
 
 import "unicode/utf8"
 
-// Text is JSON text that is being written. Its methods append and return the longer text, as append does, and are
-// kept from being inlined: written out, the growing of a slice takes some 150 bytes of wasm at each of two hundred
-// places.
+// Text is JSON text that is being written. Its methods append and return the longer text, as append does. They are kept
+// from being inlined: otherwise the growing of a slice takes some 150 bytes of wasm at each of two hundred places.
 type Text []byte
 
 // Raw appends s as it stands.
@@ -91,7 +90,7 @@ func (t Text) Notification(method string) Text {
 	return t.Raw(`{"jsonrpc":"2.0","method":"`).Raw(method).Raw(`","params":`)
 }
 
-// Failure appends a whole error answer. An absent id is left out, as MCP's schema has it.
+// Failure appends a whole error answer. An absent id is left out, as in MCP's schema.
 func (t Text) Failure(id Value, e *Error) Text {
 	t = t.Raw(`{"jsonrpc":"2.0",`)
 	if len(id) > 0 {

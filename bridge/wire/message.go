@@ -13,9 +13,9 @@ type Message struct {
 // Request reports whether m must be answered.
 func (m *Message) Request() bool { return m.Method != "" && len(m.ID) > 0 }
 
-// Decode reads one message, nested at most depth arrays and objects deep. Where it fails it still returns the id,
-// if that much could be read, so that the error can be answered: ParseError for what is not JSON, InvalidRequest
-// for what is not a JSON-RPC 2.0 message, InvalidParams for params that are not an object.
+// Decode reads one message, nested at most depth arrays and objects deep. If it fails, it still returns the id, if that
+// could be read, so that the error can be answered: ParseError for text that is not JSON, InvalidRequest for JSON that
+// is no JSON-RPC 2.0 message, InvalidParams for params that are not an object.
 func Decode(text []byte, depth int) (m Message, failure *Error) {
 	s := scanner{text: text, depth: depth}
 	s.space()
@@ -76,15 +76,15 @@ func Decode(text []byte, depth int) (m Message, failure *Error) {
 	return m, nil
 }
 
-// PeekID looks for the id of a message of which only the beginning is there: of one that is too large to be read.
-// It returns an absent Value where the id is not within text.
+// PeekID looks for the id in the beginning of a message that is too large to be read. It returns an absent Value if the
+// id is not within text.
 func PeekID(text []byte) (id Value) {
 	s := scanner{text: text, depth: 64}
 	s.space()
 	if s.peek() != '{' {
 		return nil
 	}
-	// The scan fails at the end of the text at the latest; what it saw before that is good.
+	// The scan fails at the end of the text at the latest; the members before that are valid.
 	_ = s.object(func(key, value Value) {
 		if key.Is("id") && (value.Kind() == String || value.Integer() && s.pos < len(text)) { // a number may go on
 			id = value

@@ -2,7 +2,7 @@ package wire
 
 import "unicode/utf8"
 
-// A scanner checks JSON text, strictly by RFC 8259, and knows where it is. It keeps nothing of what it sees.
+// A scanner checks JSON text, strictly by RFC 8259. It keeps only its position.
 type scanner struct {
 	text  []byte
 	pos   int
@@ -15,7 +15,7 @@ func (s *scanner) fail(what string) *Error {
 
 func (s *scanner) space() { s.pos = blank(s.text, s.pos) }
 
-// peek is the next byte, or 0 at the end of the text (a 0 byte starts no token, so the two need no telling apart).
+// peek is the next byte, or 0 at the end of the text. A 0 byte starts no token, so the two need no distinction.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.text) {
 		return s.text[s.pos]
@@ -48,7 +48,7 @@ func (s *scanner) value() error {
 	}
 }
 
-// object scans an object and tells member, where there is one, of each of its own members.
+// object scans an object and calls member, if it is not nil, with each of its own members.
 func (s *scanner) object(member func(key, value Value)) error {
 	if s.depth--; s.depth < 0 {
 		return s.fail("nested too deep")
@@ -115,8 +115,8 @@ func (s *scanner) array() error {
 	return nil
 }
 
-// special marks the bytes of a string that mean something else than themselves, or nothing: the quote, the backslash,
-// control characters, and what is not ASCII.
+// special marks the bytes of a string that need special treatment: the quote, the backslash, control characters, and
+// non-ASCII bytes.
 var special = func() (t [256]uint8) {
 	for c := range t {
 		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {

@@ -5,7 +5,7 @@ import "unicode/utf8"
 // A Kind is the type of a JSON value.
 type Kind byte
 
-// The kinds. Absent is the kind of a Value that is not there.
+// The kinds. Absent is the kind of an empty Value.
 const (
 	Absent Kind = iota
 	Null
@@ -16,9 +16,8 @@ const (
 	Object
 )
 
-// A Value is the text of one valid JSON value without surrounding white space, or empty where a value is absent.
-// Its methods read the text in place: a Value is a view, copies nothing, and is good only as long as the bytes
-// that it was taken from.
+// A Value is the text of one valid JSON value without surrounding white space, or empty for an absent value. Its
+// methods read the text in place: a Value is a view, copies nothing, and is valid only as long as its bytes are.
 type Value []byte
 
 // Parse checks that text is one JSON value (RFC 8259) in valid UTF-8, nested at most depth arrays and objects
@@ -61,8 +60,8 @@ func (v Value) Kind() Kind {
 // True reports whether v is the literal true.
 func (v Value) True() bool { return len(v) > 0 && v[0] == 't' }
 
-// Get returns member key of an object, the last one where a key is repeated (as JSON.parse has it), and an absent
-// Value otherwise.
+// Get returns member key of an object, and the last one if a key is repeated (as JSON.parse does); otherwise an absent
+// Value.
 func (v Value) Get(key string) (member Value) {
 	v.Members(func(k, m Value) bool {
 		if k.Is(key) {
@@ -73,8 +72,8 @@ func (v Value) Get(key string) (member Value) {
 	return member
 }
 
-// Members calls yield for each member of an object, in the order of the text, until it returns false. The key is
-// a string Value. It calls nothing where v is not an object.
+// Members calls yield for each member of an object, in the order of the text, until it returns false. The key is a
+// string Value. It calls nothing if v is not an object.
 func (v Value) Members(yield func(key, member Value) bool) {
 	if v.Kind() != Object {
 		return
@@ -93,8 +92,7 @@ func (v Value) Members(yield func(key, member Value) bool) {
 	}
 }
 
-// Elements calls yield for each element of an array, until it returns false. It calls nothing where v is not an
-// array.
+// Elements calls yield for each element of an array, until it returns false. It calls nothing if v is not an array.
 func (v Value) Elements(yield func(Value) bool) {
 	if v.Kind() != Array {
 		return
@@ -110,7 +108,7 @@ func (v Value) Elements(yield func(Value) bool) {
 	}
 }
 
-// Empty reports whether v is an array or an object that has nothing in it.
+// Empty reports whether v is an array or an object without elements or members.
 func (v Value) Empty() bool {
 	k := v.Kind()
 	return (k == Array || k == Object) && blank(v, 1) == len(v)-1
@@ -125,15 +123,14 @@ func (v Value) Is(s string) bool {
 	if string(raw) == s {
 		return plain(raw)
 	}
-	if len(raw) <= len(s) || plain(raw) { // an escape is longer than what it stands for
+	if len(raw) <= len(s) || plain(raw) { // an escape is longer than its character
 		return false
 	}
 	got, _ := v.Text()
 	return got == s
 }
 
-// Text returns the string that v is. Escaped surrogates that pair with nothing become U+FFFD, as encoding/json
-// has it.
+// Text returns the string of v. Unpaired escaped surrogates become U+FFFD, as in encoding/json.
 func (v Value) Text() (text string, ok bool) {
 	if v.Kind() != String {
 		return "", false
@@ -145,8 +142,8 @@ func (v Value) Text() (text string, ok bool) {
 	return string(unquote(make([]byte, 0, len(raw)), raw)), true
 }
 
-// Int returns the integer that v is: a number without fraction or exponent that fits 53 bits, so that JavaScript
-// and Go mean the same one.
+// Int returns the integer of v: a number without fraction or exponent that fits 53 bits, so that JavaScript and Go mean
+// the same one.
 func (v Value) Int() (n int64, ok bool) {
 	if !v.Integer() || len(v) > 17 {
 		return 0, false
@@ -177,7 +174,7 @@ func (v Value) Integer() bool {
 	return true
 }
 
-// Equal reports whether two request ids are the same: numbers by their text, strings by what they say.
+// Equal reports whether two request ids are the same: numbers by their text, strings by their unescaped text.
 func (v Value) Equal(id Value) bool {
 	if string(v) == string(id) {
 		return true
@@ -197,7 +194,7 @@ func (v Value) unescaped() []byte {
 	return v
 }
 
-// plain reports whether the inside of a string has no escape, so that it says what it is.
+// plain reports whether the inside of a string has no escape, so that it is its own text.
 func plain(raw []byte) bool {
 	for _, c := range raw {
 		if c == '\\' {
@@ -207,7 +204,7 @@ func plain(raw []byte) bool {
 	return true
 }
 
-// unquote appends what the inside of a valid JSON string says.
+// unquote appends the unescaped inside of a valid JSON string.
 func unquote(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]

@@ -2,13 +2,14 @@ package wire
 
 // Protocol versions, as MCP spells them. Versions compare as text.
 const (
-	// Modern is the stateless era's version: every request says it in its _meta.
+	// Modern is the stateless era's version: every request has it in its _meta.
 	Modern = "2026-07-28"
 	// Legacy is the newest version that initialize negotiates.
 	Legacy = "2025-11-25"
 )
 
-// IsLegacy reports whether initialize may settle on version. 2025-03-26 is none: it alone would need batches.
+// IsLegacy reports whether initialize may negotiate version. It refuses 2025-03-26, the only one that would need
+// batches.
 func IsLegacy(version string) bool {
 	switch version {
 	case "2024-11-05", "2025-06-18", Legacy:

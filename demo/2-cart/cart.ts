@@ -102,7 +102,7 @@ function show(): void {
     const count = counts.get(row.dataset.sku!) ?? 0;
     row.classList.toggle("none", !count);
     row.querySelector("output")!.textContent = String(count);
-    // Not disabled, which would take the focus from who presses it a last time.
+    // Not disabled: that would take the focus from a person who presses it a last time.
     row.querySelector(".less")!.setAttribute("aria-disabled", String(!count));
   }
   document.getElementById("total")!.textContent = euros(total());

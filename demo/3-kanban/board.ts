@@ -97,7 +97,7 @@ const status = document.getElementById("status")!;
 function show(): void {
   const focused = (document.activeElement as HTMLElement | null)?.dataset.key;
   board.replaceChildren(...columns.map(drawColumn));
-  // A moved card is a new element; who moved it by a button goes on from there.
+  // A moved card is a new element. A person who moved it by a button goes on from there.
   board.querySelector<HTMLElement>(`[data-key="${focused}"]`)?.focus();
 }
 

@@ -10,7 +10,7 @@ let gust = 14;
 let changes = 0;
 
 // Pagewire: the page says each time that the wind has changed, and knows nothing of rates. What an agent is told is at
-// most one message in `minUpdateInterval`; the last change always arrives, and none is sent while nobody watches.
+// most one message in `minUpdateInterval`; the last change always arrives, and none is sent without a watcher.
 
 const context = navigator.modelContext;
 const windURI = new URL("wind", location.href).href;

@@ -34,7 +34,8 @@ const orders: Order[] = (
 ).map(([customer, city, status, total], i) => ({ id: 1041 + i, customer, city, status, total }));
 
 // Pagewire: one resource, whose `uriSchema` says which query parameters its URI takes. Pagewire checks them and hands
-// them to `read` typed; what the schema does not admit is refused before that. One call tells who watches any query.
+// them to `read` typed; a query that does not fit the schema is refused before. One call tells the watchers of all
+// queries.
 
 const context = navigator.modelContext;
 const rowsURI = new URL("table/rows", location.href).href;
@@ -103,7 +104,7 @@ function row(order: Order): HTMLElement {
   const select = tr.querySelector("select")!;
   select.value = tr.dataset.status = order.status;
   select.addEventListener("change", () => {
-    // The row stays where it is until the person filters again: a row must not run away from who edits it.
+    // The row stays where it is until the person filters again: a row must not run away while it is edited.
     tr.dataset.status = select.value;
     changed(order, select.value as Status);
   });

@@ -10,7 +10,7 @@ type Player = "you" | "agent";
 /** By column, from the bottom. */
 let columns: Player[][];
 let turn: Player;
-/** Who has won, or that nobody can any more. */
+/** The winner, or "nobody" if the board is full. */
 let over: Player | "nobody" | undefined;
 
 // Pagewire: what can be seen of the game is a resource, what can be done a tool. Both sides play by the same `drop`.

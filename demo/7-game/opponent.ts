@@ -9,7 +9,7 @@ const plays = document.getElementById("plays") as HTMLInputElement;
 const agent = startConsole((_uri, text) => {
   const { turn, rows } = JSON.parse(text) as { turn: string; rows: string[] };
   if (turn !== "agent" || !plays.checked) return;
-  setTimeout(() => void agent.call("play", { column: choose(rows) + 1 }), 400); // or nobody sees who did what
+  setTimeout(() => void agent.call("play", { column: choose(rows) + 1 }), 400); // a pause, so that people see both moves
 });
 
 /** Wins if it can, else keeps O from winning, else plays near the middle where that does not help O. */

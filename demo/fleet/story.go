@@ -177,7 +177,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// agent connects one at whichever node the balancer says. Its session is at that node: not the one that is killed, of
+// agent connects one at the node that the balancer chooses. Its session is at that node: not the one that is killed, of
 // which it would be told by 404, and have to begin anew.
 func (s *story) agent(user string) (*agent, error) {
 	a := &agent{ctx: s.ctx, user: user, uri: s.site + "/cart", changed: make(chan string, 1000)}

@@ -162,7 +162,7 @@ func talkOpencode(t *testing.T, r *running) talk {
 		_, url, _ = strings.Cut(r.out.Text(), "listening on ")
 	}
 	go func() {
-		for r.out.Scan() { // nobody reads it
+		for r.out.Scan() { // drained
 		}
 	}()
 	post := func(path string, body any, into any) {

@@ -299,7 +299,7 @@ func completions(event func(string, any), whole func(any), tool string, s step) 
 	answer := func(kind string, choice object) object {
 		whole := object{"id": id, "object": kind, "created": 1, "model": "scripted", "choices": []any{choice}}
 		if choice["finish_reason"] != nil {
-			whole["usage"] = usage // who reads it in a chunk reads nothing else of that
+			whole["usage"] = usage // a client that reads it in a chunk reads nothing else of that
 		}
 		return whole
 	}

@@ -39,7 +39,7 @@ func (b *bench) gateways() []family {
 	if b.short {
 		reads, once = 150, 1
 	}
-	// each has those rivals do the work that are in it. Who has no work to do does not offer it.
+	// each has those rivals do the work that are in it. A rival without such work does not offer it.
 	each := func(in func(rival) bool, work func(*rig) func(context.Context) (figures, error)) (list []contender) {
 		for _, rival := range rivals {
 			if !in(rival) {
@@ -189,7 +189,7 @@ type rival struct {
 	kind kind
 	// html is what its pages have, besides offer, which they have all. ADDRESS is the rival's port.
 	html string
-	// serve starts the program. Its first answer has come when it returns. nil: there is none.
+	// serve starts the program. Its first answer has come when it returns. nil without a program.
 	serve func(ctx context.Context, r *rig, port int) (*agent, error)
 	// ready is called until it gives no error; it may look for what read and call need.
 	ready func(context.Context, *rig) error
@@ -612,7 +612,7 @@ type rig struct {
 	token    sync.Mutex
 }
 
-// entry marks the rival's processes. A daemon has few variables of who started it: this is one of them.
+// entry marks the rival's processes. A daemon inherits few variables: this is one of them.
 func (r *rig) entry() string { return "TMPDIR=" + r.home }
 
 func (r *rig) env() []string {
@@ -795,8 +795,8 @@ func (r *rig) command(ctx context.Context, method string, params map[string]any)
 // trips measures round trips, one after the other, when as many have been made as it takes until browsers and Node have
 // compiled what is hot (page.ts has the reason).
 //
-// Who needs more than five seconds for all of them (two, in a short run) is measured for so long, and counts as warm
-// after as long.
+// A rival that needs more than five seconds for all of them (two, in a short run) is measured for so long, and counts
+// as warm after as long.
 func (r *rig) trips(ctx context.Context, n int, warm *int, work func(context.Context, *rig) (string, error)) (figures,
 	error) {
 	budget := 5 * time.Second

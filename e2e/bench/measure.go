@@ -34,7 +34,7 @@ type row struct {
 	name string
 	unit string
 	goal goal
-	// us is the contender that is judged: the row then has no other of ours, and beside a floor nobody else. Default
+	// us is the contender that is judged: the row then has no other of ours, and beside a floor no other. Default
 	// the first.
 	us string
 }
@@ -63,7 +63,7 @@ type goal struct {
 // best is the best peer of the row.
 const best = "best"
 
-// A kind of contender. Ratios are ours to those of peers; floors are what nobody can be below.
+// A kind of contender. Ratios are ours to those of peers; floors are lower bounds for all.
 type kind string
 
 const (
@@ -89,7 +89,7 @@ type Result struct {
 	Unit   string
 	Who    []Measured
 	Goal   string `json:",omitempty"`
-	// Ratio of ours to Of: the best peer, or what the goal is a multiple of. 0: there is none.
+	// Ratio of ours to Of: the best peer, or the base of the goal. 0 without one.
 	Ratio float64 `json:",omitempty"`
 	Of    string  `json:",omitempty"`
 	Met   *bool   `json:",omitempty"`

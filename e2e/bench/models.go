@@ -25,8 +25,8 @@ const (
 
 // sessions are one script, for each contender in a browser of its own: a page shows a cart of 6 KB and a text of 40 KB,
 // and the model has work of its own in 40 turns, before 25 of which one or the other changes a little. With reminders
-// it reads both once, and then calls the page's tool; whoever has none asks in each turn what the page shows. What is
-// counted is what of the page's state that adds to the model's context.
+// it reads both once, and then calls the page's tool; one without Pagewire asks in each turn for the page's state. What
+// is counted is what of the page's state that adds to the model's context.
 func (b *bench) sessions() family {
 	f := family{
 		name: "model", rounds: 1, limit: 4 * time.Minute,

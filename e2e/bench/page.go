@@ -81,9 +81,9 @@ func (b *bench) pages() []family {
 			name: "page: 10,000 changes in a loop",
 			rows: []row{
 				{"subscriber messages", "10,000 changes: messages to a subscriber", "", goal{most: 10}, ""},
-				{"nobody messages", "10,000 changes: messages to who has not subscribed", "", goal{exact: true}, ""},
+				{"nobody messages", "10,000 changes: messages without a subscription", "", goal{exact: true}, ""},
 				{"subscriber busy", "10,000 changes: main thread busy", "ms", goal{most: 0.04, of: best}, ""},
-				{"nobody busy", "10,000 changes: busy while nobody has subscribed", "ms", goal{most: 0.05, of: best},
+				{"nobody busy", "10,000 changes: busy without a subscription", "ms", goal{most: 0.05, of: best},
 					""},
 				{"subscriber gap", "10,000 changes: longest time without a frame", "ms", goal{most: 16}, ""},
 				{"subscriber after", "10,000 changes: a read right behind them", "ms", goal{most: 5}, ""},
@@ -166,7 +166,7 @@ func (b *bench) reporting(head, expression string, results chan<- string) http.H
 			text, _ := io.ReadAll(r.Body)
 			select {
 			case results <- string(text):
-			default: // nobody waits for a second one
+			default: // only the first is awaited
 			}
 		default:
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")

@@ -19,7 +19,7 @@ const (
 	plainFloor = "floor: plain pages"
 )
 
-// plain is a page that offers nothing to nobody.
+// plain is a page that offers nothing.
 var plain = rival{name: plainFloor, kind: floor, ready: nothing}
 
 func nothing(context.Context, *rig) error { return nil }

@@ -106,7 +106,7 @@ abort.abort("no patience");
 await assert.rejects(slow);
 await until(
   async () => Number(await text(origin + "/gave_up", { cacheMode: "refresh" })) > gaveUp,
-  "the page has heard that nobody waits",
+  "the page has heard that no client waits",
 );
 
 // Silence, when nothing is watched any more. What was on its way on another stream may still come.

@@ -8,7 +8,7 @@ import { Client, StreamableHTTPClientTransport, UnauthorizedError } from "@model
 
 const [mode, target] = process.argv.slice(2);
 const clock = "https://x.test/clock";
-const redirect = "http://127.0.0.1:1/callback"; // nobody is there: we are the browser
+const redirect = "http://127.0.0.1:1/callback"; // no server: this script plays the browser
 
 const saved = {};
 const authProvider = {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestReadme follows the README in the directory in which the repository is, as somebody does who has just cloned it:
+// TestReadme follows the README in the directory of the repository, as after a clone:
 // the sh blocks with the word fresh, in their order, with a HOME where nothing is. TestBlocks has the others.
 //
 // make test-readme runs it; make test-fresh does so in a clone.

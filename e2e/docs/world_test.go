@@ -92,7 +92,7 @@ func makeWorld() (*world, error) {
 		) + ", MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 		"--ignore-certificate-errors", "--force-prefers-reduced-motion", "--disable-background-timer-throttling",
 		"--disable-renderer-backgrounding", "--disable-backgrounding-occluded-windows",
-		// the permission is Chromium's prompt, which nobody answers here
+		// the permission is Chromium's prompt, which is not answered here
 		"--disable-features=LocalNetworkAccessChecks",
 	}
 	w.commands, err = launched.Start(context.Background(), launched.Options{Flags: flags, DebugPort: "0",

@@ -42,14 +42,13 @@ type Tab interface {
 	Close()
 }
 
-// A Message is what a page wrote: to its console, by console.warn and console.error alone, or for nobody caught it.
+// A Message is what a page wrote: to its console, by console.warn and console.error alone, or as an uncaught exception.
 type Message struct {
 	Uncaught bool
 	Text     string
 }
 
-// Launch starts the browser of an engine, by its name: "firefox" or "webkit". The names resolve to loopback there, on
-// which nobody serves a secure context by them.
+// Launch starts the browser of an engine, by its name: "firefox" or "webkit". InsecureHost is loopback there.
 func Launch(ctx context.Context, name string) (Browser, error) {
 	switch name {
 	case "firefox":

@@ -122,7 +122,7 @@ func (f *Firefox) start(ctx context.Context, path string, o FirefoxOptions) erro
 	return f.call(ctx, "session.subscribe", params{"events": []string{"log.entryAdded"}}, nil)
 }
 
-// announced reads what a process says until it says where it listens, and lets it say the rest to nobody.
+// announced reads what a process says until it says where it listens, and drops the rest.
 func announced(says io.Reader, before string) (string, error) {
 	var all strings.Builder
 	lines := bufio.NewScanner(says)
@@ -146,7 +146,7 @@ func (f *Firefox) hear(method string, text json.RawMessage) {
 	if method != "log.entryAdded" || json.Unmarshal(text, &entry) != nil {
 		return
 	}
-	// Of the same type are messages about the page, as that its CSP has blocked something, which nobody has thrown.
+	// Of the same type are messages about the page, such as a block by its CSP, which are no exceptions.
 	uncaught := entry.Type == "javascript" && entry.Level == "error" && entry.StackTrace != nil
 	if !uncaught && entry.Method != "error" && entry.Method != "warn" {
 		return

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Recorder is a script that keeps what a page writes to its console, for WebKit's driver tells nobody. A page that has
-// it before all other scripts loses nothing; for others it begins when they are loaded.
+// Recorder is a script that keeps what a page writes to its console, for WebKit's driver does not report it. A page
+// that has it before all other scripts loses nothing; for others it begins when they are loaded.
 const Recorder = `(() => {
 	if (globalThis.recorded) return;
 	Object.defineProperty(globalThis, "recorded", { value: [] });

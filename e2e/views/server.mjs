@@ -3,7 +3,7 @@
 //
 //   /mcp      MCP: 2026-07-28 through createMcpHandler, what came before through a sessionful transport
 //   /change   ?uri=U makes U read as something new, and announces it; ?every=MS does so to all, until ?every=0
-//   /counts   what has been asked of it, and who is subscribed now
+//   /counts   the requests so far, and the present subscribers
 import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
 import {

@@ -1,4 +1,4 @@
-// testharnessreport.js is for whoever runs the tests to fill: wpt_test.go waits for wptResults, [{name, status,
+// testharnessreport.js belongs to the runner of the tests: wpt_test.go waits for wptResults, [{name, status,
 // message}]. A busy machine may take its time.
 setup({ timeout_multiplier: 10 });
 globalThis.wptResults = new Promise((resolve) => {

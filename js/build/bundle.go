@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/evanw/esbuild/pkg/api"
 )
@@ -65,7 +67,7 @@ func bundleAll(root, dist string, tc toolchain) error {
 		options.Plugins = append(options.Plugins, virtualModule("wasm_exec", wasmExec))
 		errs = append(errs, bundle(options))
 	}
-	errs = append(errs, leaveImports(filepath.Join(dist, "pagewire.mjs")),
+	errs = append(errs, minifyAll(root, dist), leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
 	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "store.d.ts", "elements.d.ts", "iife.d.ts",
 		"views.d.ts", "view.d.ts", "extension.d.ts", "inspector/index.html"} {
@@ -74,13 +76,41 @@ func bundleAll(root, dist string, tc toolchain) error {
 	return errors.Join(errs...)
 }
 
+// fetched are the scripts whose bytes each visit of a page pays. Terser makes them once more what esbuild has made
+// small: its names compress better, which is 250 of 6,093 bytes of brotli for pagewire.js and 800 of 13,089 for the core's
+// loader. It takes a second of processor time each.
+var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagewire.worker.js", "pagewire.elements.js"}
+
+// minifyAll runs terser over what pages fetch, with its map.
+func minifyAll(root, dist string) error {
+	failed := make([]error, len(fetched))
+	var wg sync.WaitGroup
+	for i, name := range fetched {
+		wg.Go(func() {
+			file := filepath.Join(dist, name)
+			args := []string{filepath.Join(root, "js/node_modules/terser/bin/terser"), file, "--compress", "passes=2",
+				"--mangle", "--ecma", "2022", "--source-map", "content='" + file + ".map'", "--output", file}
+			for _, s := range bundled {
+				if s.out == name && s.format == api.FormatESModule {
+					args = append(args, "--module")
+				}
+			}
+			if out, err := exec.Command("node", args...).CombinedOutput(); err != nil {
+				failed[i] = fmt.Errorf("%s: terser: %w\n%s", name, err, out)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(failed...)
+}
+
 func (s script) options(root, dist string) api.BuildOptions {
 	options := shared(root)
 	options.EntryPoints = []string{filepath.Join(root, s.entry)}
 	options.Outfile = filepath.Join(dist, s.out)
 	options.Format = s.format
 	options.Platform = s.platform
-	// External: written beside the script, not named in it. Whoever debugs can load the map by hand; a site that hosts
+	// External: written beside the script, not named in it. A developer can load the map by hand; a site that hosts
 	// the script alone has no 404 in its log.
 	options.Sourcemap = api.SourceMapExternal
 	switch s.out {
@@ -124,7 +154,7 @@ func neighbour(filter, path string) api.Plugin {
 	}
 }
 
-// instead puts one file of ours in the place of another, for whoever imports that. What imports both gets one module.
+// instead puts one file of ours in the place of another, for its importers. An importer of both gets one module.
 func instead(of, file string) api.Plugin {
 	return api.Plugin{
 		Name: "instead",

@@ -62,7 +62,7 @@ func everywhere(types, file, require string) export {
 
 // manifest is the package.json that is published. It has no dependencies and no scripts, so that installing it runs
 // nothing. What is optional is the program of each platform, of which npm installs the one that fits, or none
-// (--omit=optional). React is what pagewire/react needs, and nothing else; who does not use it does not get it.
+// (--omit=optional). Only pagewire/react needs React; packages without that do not get it.
 type manifest struct {
 	source
 	Type        string              `json:"type"`

@@ -47,7 +47,7 @@ func tinyGoHome() (string, error) {
 }
 
 // findTinyGo returns the command of the version that is wanted, which make tinygo has installed or which is on PATH,
-// or "" where there is none.
+// or "" without one.
 func findTinyGo() string {
 	if home, err := tinyGoHome(); err == nil {
 		path := filepath.Join(home, "bin", "tinygo")

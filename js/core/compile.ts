@@ -9,7 +9,7 @@ export async function compile(options: CoreOptions, given?: Promise<Response>): 
   let response: Response;
   try {
     const first = await given?.catch(() => undefined);
-    // What has failed is fetched again: then the error says why.
+    // A failed response is fetched again, so that the error has the reason.
     const usable = first?.ok && !first.bodyUsed;
     response = usable ? first : await fetch(options.wasm, { integrity: options.integrity ?? "" });
   } catch (cause) {

@@ -1,5 +1,5 @@
 /**
- * dist/pagewire.core.js: what a page fetches when its first agent connects. `start` fetches and starts a core, on the
+ * dist/pagewire.core.js, which a page fetches when its first agent connects. `start` fetches and starts a core, on the
  * page or, where the page's Content Security Policy forbids wasm there, in a same-origin worker; `arrive` is the
  * part of the page layer that only a page with agents needs.
  *
@@ -18,7 +18,7 @@ export { arrive };
 const GIVE = Symbol.for("pagewire.core");
 (globalThis as { [GIVE]?: (module: object) => void })[GIVE]?.({ arrive, start });
 
-/** What was compiled last, and from where. */
+/** The module that was compiled last, and its URL. */
 let compiled: { url: string; module: Promise<WebAssembly.Module> } | undefined;
 
 /** Starts a core. Rejects with an error that says what to do about it. */

@@ -2,20 +2,17 @@
  * The edge between JavaScript and Go: the other side of wasm/edge.go.
  *
  * What travels: numbers, and text through the instance's linear memory; a message is one piece of JSON text. This
- * side calls the exports, the engine's answers come by the imports below. Who must answer: an export returns alive
- * (0) or dead (1), at once; read is answered by complete. On close: once an export has returned dead, or thrown, or
- * the Go program has exited, the instance is never called again.
+ * side calls the exports, the engine's answers come by the imports below. Answers: an export returns at once, alive (0)
+ * or dead; read is answered by complete. On close: see instance.ts.
  *
  * It never lets an exception of the page reach Go, where it would leave half-finished state, and keeps no view of
  * the memory across a call that may make it grow.
  */
-import { load } from "wasm_exec";
+import { guarded, instantiate, now, reported } from "./instance.ts";
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
 /** The exports of wasm/edge.go. */
 interface Exports {
-  mem?: WebAssembly.Memory;
-  memory?: WebAssembly.Memory;
   limit(): number;
   buffer(bytes: number): number;
   register(now: number, bytes: number): number;
@@ -30,94 +27,12 @@ interface Exports {
   tick(now: number): number;
 }
 
-/** A core that Go has compiled has reported itself why it returns dead. */
-const reported = "the core stopped on an internal error";
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
 /** Starts an instance of `module` and returns it as a Core that calls `page`. Rejects if it does not come up. */
 export async function attach(page: PortSource, module: WebAssembly.Module, options: CoreOptions): Promise<PortCore> {
-  let memory: WebAssembly.Memory;
-  let exports: Exports | undefined;
-  let view = new Uint8Array();
   // The timer that runs, when it fires, and when a tick is due (-1: never).
   let timer: ReturnType<typeof setTimeout> | undefined;
   let firesAt = Infinity;
   let dueAt = -1;
-  let ended = "";
-
-  const stop = (): void => {
-    exports = undefined;
-    clearTimeout(timer);
-  };
-  /** Why the core ended, until the page has been told. */
-  let failure: (() => string) | undefined;
-  const tell = (): void => {
-    const why = failure;
-    if (!why) return;
-    failure = undefined;
-    try {
-      clearTimeout(timer);
-      ended = why();
-      if (ended !== reported) page.report(ended);
-      page.dead(ended);
-    } catch (cause) {
-      failure = why;
-      throw cause;
-    }
-  };
-  const die = (reason: string): void => {
-    if (!exports) return;
-    exports = undefined;
-    failure = () => reason;
-    guarded(tell);
-  };
-  // What the page layer throws must not unwind Go's frames. It throws nothing by contract; this is for its bugs.
-  const guarded = (call: () => void): void => {
-    try {
-      call();
-    } catch (cause) {
-      console.error("pagewire:", cause);
-    }
-  };
-  // Memory that grows detaches its buffer, so the view is taken again whenever it is not of the present one.
-  const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
-  const text = (at: number, length: number): string =>
-    length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
-
-  /**
-   * Calls an export, unless the core has ended: whatever is not alive is the end of it. In TinyGo's build a panic is a
-   * trap, which is an exception here; so are a stack and a memory that are full, in both.
-   */
-  const enter = (call: (e: Exports) => number): void => {
-    if (!exports) return tell();
-    try {
-      if (call(exports) === 0) return;
-      failure = () => reported;
-    } catch (cause) {
-      failure = () => `the core stopped: ${go.said || cause}`;
-    }
-    // Where the stack is full, the call of a function throws: so nothing is called before this. Who tells the page then
-    // is a timer, and if not even that can be set, the page's next call.
-    exports = undefined;
-    try {
-      tell();
-    } catch {
-      setTimeout(tell);
-    }
-  };
-  /** Writes `s` to the instance and returns its length in bytes, or -1 if it is longer than `most`. */
-  const write = (e: Exports, s: string, most: number): number => {
-    if (!s) return 0;
-    // A UTF-16 unit takes three bytes of UTF-8 at the most.
-    const room = Math.min(s.length * 3, most);
-    const at = e.buffer(room) >>> 0;
-    const { read, written } = encoder.encodeInto(s, bytes().subarray(at, at + room));
-    return read < s.length ? -1 : written;
-  };
-  const whole = 1 << 30;
-  const now = (): number => Math.floor(performance.now());
 
   const arm = (): void => {
     clearTimeout(timer);
@@ -131,7 +46,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     else enter((e) => e.tick(now()));
   };
 
-  const imports = {
+  const imports = (text: (at: number, length: number) => string) => ({
     send(port: number, at: number, length: number, call: number, hole: number): void {
       const message = text(at, length);
       // The hole is told in bytes. Where all is ASCII, those are the UTF-16 units.
@@ -177,42 +92,41 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
       dueAt = at;
       if (at >= 0 && at < firesAt) arm();
     },
-  };
+  });
 
-  const Go = load({ pagewireOptions: options });
-  const go = new Go();
-  go.importObject.pagewire = imports;
-  const instance = await WebAssembly.instantiate(module, go.importObject);
-  const up = instance.exports as unknown as Exports;
-  memory = (up.mem ?? up.memory)!;
-  exports = up;
-  go.ended = die;
-  try {
-    go.run(instance);
-  } catch (cause) {
-    die(`the core ended: ${go.said || cause}`);
-  }
-  if (!exports) throw new Error(`pagewire: ${ended}`);
-  const messageBytes = up.limit();
+  const { exports, enter, write, stop } = await instantiate<Exports>(
+    module,
+    { pagewireOptions: options },
+    imports,
+    (reason) => {
+      clearTimeout(timer);
+      if (reason !== reported) page.report(reason);
+      page.dead(reason);
+    },
+  );
+  const messageBytes = exports.limit();
 
   return {
-    register: (descriptor) => enter((e) => e.register(now(), write(e, descriptor, whole))),
-    unregister: (uri) => enter((e) => e.unregister(now(), write(e, uri, whole))),
-    // The engine in the page counts no revisions: what it tells agents are changes.
-    touch: (uri) => enter((e) => e.touch(now(), write(e, uri, whole))),
-    setTools: (tools) => enter((e) => e.setTools(now(), write(e, tools, whole))),
+    register: (descriptor) => enter((e) => e.register(now(), write(descriptor))),
+    unregister: (uri) => enter((e) => e.unregister(now(), write(uri))),
+    // The engine in the page needs no revisions.
+    touch: (uri) => enter((e) => e.touch(now(), write(uri))),
+    setTools: (tools) => enter((e) => e.setTools(now(), write(tools))),
     open: (port) => enter((e) => e.open(now(), port)),
     receive: (port, message) =>
       enter((e) => {
-        const length = message.length <= messageBytes ? write(e, message, messageBytes) : -1;
+        const length = message.length <= messageBytes ? write(message, messageBytes) : -1;
         if (length >= 0) return e.receive(now(), port, length, 1);
         // Too large: its beginning is enough for the engine to answer under its id.
-        return e.receive(now(), port, write(e, message.slice(0, 512), whole), 0);
+        return e.receive(now(), port, write(message.slice(0, 512)), 0);
       }),
     writable: (port, on) => enter((e) => e.writable(now(), port, on ? 1 : 0)),
     close: (port) => enter((e) => e.shut(now(), port)),
     complete: (call, status, _revision, size, detail) =>
-      enter((e) => e.complete(now(), call, status, Math.min(size, 0x7fffffff), write(e, detail.slice(0, 1000), whole))),
-    stop,
+      enter((e) => e.complete(now(), call, status, Math.min(size, 0x7fffffff), write(detail.slice(0, 1000)))),
+    stop() {
+      stop();
+      clearTimeout(timer);
+    },
   };
 }

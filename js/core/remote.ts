@@ -4,7 +4,7 @@
  */
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
-/** What a worker's first message says: nothing if it is up, else why not. */
+/** A worker's first message, with the reason if it did not start, else "". */
 export type Started = ["started", string];
 type Calls = Omit<PortCore, "carries">;
 export type ToCore = { [K in keyof Calls]: [K, ...Parameters<Calls[K]>] }[keyof Calls];
@@ -27,7 +27,7 @@ export function remote(page: PortSource, options: CoreOptions, cause: unknown): 
     try {
       worker = new Worker(trusted(options.worker) as string, { name: "pagewire" });
     } catch (why) {
-      // Chromium's words for a policy that the page does not list name it, and not what to do.
+      // For a policy that the page does not list, Chromium's error names the policy, but no remedy.
       refuse(`could not be started (${why}; a page with Trusted Types must allow it with: trusted-types pagewire)`);
       return;
     }

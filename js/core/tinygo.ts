@@ -1,7 +1,7 @@
 /**
- * What a module of TinyGo's asks of JavaScript, in the place of the wasm_exec.js of TinyGo, which is for any program
- * and weighs 2 KB of brotli more. Ours ask for two functions of WASI, one when they panic and one at their start; and
- * for what reads their options there, package syscall/js by way of safejs. One that asked for more would not start.
+ * The host of a module that TinyGo has compiled. It replaces TinyGo's wasm_exec.js, which serves any program and weighs
+ * 2 KB of brotli more. Our modules import two functions of WASI, for a panic and for a seed at the start, and those of
+ * syscall/js by which safejs reads their options. A module that imported more would not start.
  */
 import type { Go } from "wasm_exec";
 
@@ -14,7 +14,7 @@ const ref = (kind: number, id: number): bigint => (BigInt(0x7ff80000 | kind) << 
 export const load = (given: object) =>
   class implements Go {
     #memory!: WebAssembly.Memory;
-    /** By number; the first are TinyGo's to choose. */
+    /** Values by number. TinyGo has chosen the first ones. */
     #values: unknown[] = [NaN, 0, null, true, false, given];
     #view = () => new DataView(this.#memory.buffer);
     #bytes = (at: number, length: number) => new Uint8Array(this.#memory.buffer, at, length);
@@ -28,7 +28,7 @@ export const load = (given: object) =>
     said = "";
     importObject: WebAssembly.Imports = {
       wasi_snapshot_preview1: {
-        // What a panic prints, in pieces: a list of addresses and lengths.
+        // Output of a panic, in pieces: a list of addresses and lengths.
         fd_write: (_file: number, pieces: number, count: number, written: number): number => {
           const view = this.#view();
           let all = 0;

@@ -5,7 +5,7 @@ declare module "wasm_exec" {
   /** A Go program in waiting. */
   export interface Go {
     importObject: WebAssembly.Imports;
-    /** What a panic has said. Go's build reports it itself. */
+    /** The output of a panic. Go's build reports it itself. */
     said?: string;
     /** Called where the program of Go's build ends, which a core never does unless it has failed. */
     ended?: (why: string) => void;

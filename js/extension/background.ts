@@ -1,15 +1,14 @@
 /**
- * dist/extension/worker.js: the extension's service worker. It puts together the documents, what the user allows, and
- * the transport to the gateway, where the core is, and tells the extension's own pages (popup, options) what there
- * is.
+ * dist/extension/worker.js: the extension's service worker. It connects the documents, the user's permissions, and the
+ * transport to the gateway, which has the core. It shows the state to the extension's own pages (popup, options).
  *
- * Listeners are there before anything is awaited: the browser starts a suspended worker for an event, and drops it
- * otherwise.
+ * Listeners are added before anything is awaited: the browser starts a suspended worker for an event, and drops the
+ * event if it finds no listener.
  */
 import { documents, Live } from "./documents.ts";
 import { nativeMessaging } from "./nativemessaging.ts";
 import { permissions } from "./permissions.ts";
-import { place } from "./scripts.ts";
+import { registerScripts } from "./scripts.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
 import type { Shown, Request } from "./state.ts";
@@ -21,12 +20,12 @@ const defaultGateway = "ws://127.0.0.1:7433/page";
 const lookAgain = 60_000;
 
 const granted = permissions();
-const views = new Set<chrome.runtime.Port>();
+const panels = new Set<chrome.runtime.Port>();
 
 /** Registers the content scripts where the user wants them. */
 const placed = async () => {
   const p = await granted;
-  await place(p.only ? (p.stopped ? [] : p.list().map(({ origin }) => origin)) : undefined);
+  await registerScripts(p.only ? (p.stopped ? [] : p.list().map(({ origin }) => origin)) : undefined);
 };
 void placed();
 // The listeners make the browser start the worker, which calls `placed`.
@@ -45,18 +44,18 @@ const pages = documents(
 );
 
 /**
- * Content scripts can read `local` unless that is forbidden, and a page whose process is taken over can do what they
- * can: so it is forbidden, because of the secret and the allowed origins. Firefox has no way to forbid it.
+ * `local` has the secret and the allowed origins. Content scripts could read it, and so could a page that has taken its
+ * process over: so that is forbidden. Firefox has no way to forbid it.
  */
-const closed = chrome.storage.local.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" });
-/** Keeps the native host's secret for the WebSocket, in case the host is removed; not where content scripts can read it. */
-const keep = async (secret: string) => {
-  if (!closed) return;
-  await closed;
+const restricted = chrome.storage.local.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" });
+/** Keeps the native host's secret for the WebSocket, in case the host is removed. */
+const keepSecret = async (secret: string) => {
+  if (!restricted) return;
+  await restricted;
   await chrome.storage.local.set({ secret });
 };
 
-/** A prefix of this run of the browser, for the names of its tabs: another run gives the same numbers again. */
+/** A prefix for the names of tabs, by which this run of the browser differs from others: each numbers its tabs anew. */
 const run = (async () => {
   const { run } = await chrome.storage.session.get("run");
   if (typeof run === "string") return run;
@@ -68,7 +67,7 @@ const run = (async () => {
 let transport: Transport | undefined;
 let transportSince = 0;
 
-async function takeTransport(): Promise<void> {
+async function chooseTransport(): Promise<void> {
   if (transport) return;
   const prefix = await run;
   const { gateway, secret } = await chrome.storage.local.get(["gateway", "secret"]);
@@ -83,7 +82,7 @@ async function takeTransport(): Promise<void> {
   };
   transportSince = Date.now();
   const learned = (told: string) => {
-    if (told !== known) void keep((known = told));
+    if (told !== known) void keepSecret((known = told));
   };
   transport = nativeMessaging(name, () => void update(), bySocket, learned);
 }
@@ -93,7 +92,7 @@ async function update(): Promise<void> {
   if (updating) return;
   updating = true;
   const p = await granted;
-  await takeTransport();
+  await chooseTransport();
   updating = false;
   if (
     transport!.state.transport === "WebSocket" &&
@@ -108,12 +107,12 @@ async function update(): Promise<void> {
   transport!.serve(all.filter((document) => document.admitted && document.offers > 0));
   badge(all, (origin) => p.of(origin) !== undefined);
   const view = await show(all);
-  for (const port of views) port.postMessage(view);
+  for (const port of panels) port.postMessage(view);
 }
 
 /**
- * What each tab's badge says: how many resources and tools are shared, or ? for a page that is not allowed. `newest` is
- * the newest document: a navigation clears the badge.
+ * The text of each tab's badge: how many resources and tools are shared, or ? for a page that is not allowed. `newest`
+ * is the newest document: a navigation clears the badge.
  */
 const badges = new Map<number, { text: string; newest: number }>();
 function badge(all: readonly Live[], allowed: (origin: string) => boolean): void {
@@ -171,27 +170,27 @@ async function show(all: readonly Live[]): Promise<Shown> {
 
 chrome.runtime.onConnect.addListener((port) => {
   if (port.name !== fromPanel) return;
-  // Our own pages only: a page of the web that says that it is one has another origin, whatever else it says.
+  // Only the extension's own pages: a web page that claims to be one has another origin.
   if (port.sender?.id !== chrome.runtime.id || port.sender.origin !== new URL(chrome.runtime.getURL("")).origin) {
     pages.refuse("a page that is not the extension's", port.sender?.origin ?? "somebody");
     port.disconnect();
     return;
   }
-  views.add(port);
+  panels.add(port);
   pages.attend(true);
   port.onDisconnect.addListener(() => {
-    views.delete(port);
-    if (!views.size) pages.attend(false);
+    panels.delete(port);
+    if (!panels.size) pages.attend(false);
   });
   port.onMessage.addListener(async (message) => {
     const p = await granted;
-    const said = message as Request;
-    if (said.do === "allow") await p.allow(said.origin, said.grant);
-    else if (said.do === "revoke") await p.revoke(said.origin);
-    else if (said.do === "stop") await p.stop(said.on);
-    else if (said.do === "only") await p.keepOut(said.on);
+    const request = message as Request;
+    if (request.do === "allow") await p.allow(request.origin, request.grant);
+    else if (request.do === "revoke") await p.revoke(request.origin);
+    else if (request.do === "stop") await p.stop(request.on);
+    else if (request.do === "only") await p.setOnly(request.on);
     await placed();
-    if (said.do === "allow" && said.tab !== undefined) await chrome.tabs.reload(said.tab);
+    if (request.do === "allow" && request.tab !== undefined) await chrome.tabs.reload(request.tab);
     await pages.look();
     await update();
   });

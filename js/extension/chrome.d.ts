@@ -1,4 +1,4 @@
-/** What the extension uses of the browser's extension API. */
+/** The part of the browser's extension API that the extension uses. */
 declare namespace chrome {
   interface Event<F extends (...args: never[]) => unknown> {
     addListener(listener: F): void;

@@ -1,11 +1,11 @@
 /**
- * The documents that an extension's service worker has. The other side of a document is relay.ts, and behind that
- * page.ts.
+ * The documents of the tabs, in the extension's service worker. The other side of a document is relay.ts, and behind
+ * that page.ts.
  *
- * The browser says, in the port's sender, of which origin, tab and frame a document is. The worker writes that into the
- * first frame of the document's link, and passes all other frames on unread; the core at the other end checks them. A
- * document whose origin is not admitted has no link, and only its count of resources and tools is kept. A port that
- * breaks the protocol, floods it, or belongs to anything else is closed, counted and logged; no other document notices.
+ * The browser names a document's origin, tab and frame in its port's sender. The worker writes them into the first
+ * frame of the document's link, and passes all other frames on unread; the core at the other end checks them. A
+ * document of an origin that is not admitted has no link: the worker keeps its count of resources and tools. A port
+ * that breaks the protocol, floods it, or is no document's is closed, counted and logged; no other document notices.
  */
 import type { Document, Options } from "../extension.d.ts";
 import { fromRelay, look, type Note, type ToRelay } from "./messages.ts";
@@ -22,14 +22,14 @@ const maxFrame = 17 << 20;
  */
 const rate = 5_000;
 const burst = 10_000;
-/** Documents that are kept, and those of one tab. */
+/** The most documents, in all and of one tab. */
 const maxDocuments = 1024;
 const maxPerTab = 128;
 const maxTitle = 1024;
 
 const strange = "a message that the page layer does not send";
 
-/** What the other end of a link is told. */
+/** Events of a link, for its other end. */
 export interface LinkEvents {
   /** Takes a frame of the page. */
   frame(text: string): void;
@@ -37,7 +37,7 @@ export interface LinkEvents {
   closed(reason: string): void;
 }
 
-/** A link with a document, for the code that has begun it. */
+/** A link with a document, for its other end. */
 export interface Link {
   /** Sends a frame to the page. */
   send(frame: string): void;
@@ -47,9 +47,9 @@ export interface Link {
   refuse(why: string): void;
 }
 
-/** What a document needs of the list that it is in. */
+/** The list that a document is in. */
 interface Owner {
-  refuse(why: string, who: string): void;
+  refuse(reason: string, peer: string): void;
   changed(): void;
   removed(document: Live): void;
   admits(origin: string): boolean | Promise<boolean>;
@@ -67,7 +67,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   admitted = false;
   gone = false;
   private events: LinkEvents | undefined;
-  /** How the link's other end knows the tab. */
+  /** The tab's name at the link's other end. */
   private name = "";
   /** Starts that the page has not confirmed. Until it has, its frames are those of a link that is over. */
   private starts = 0;
@@ -139,7 +139,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.owner.changed();
   }
 
-  /** Passes the link's first frame on: with the page's epoch, and for all else what the browser says. */
+  /** Passes the link's first frame on, with the page's epoch and otherwise the browser's facts about the document. */
   private sendHello(events: LinkEvents, frame: string): void {
     let stamped: string;
     try {
@@ -158,7 +158,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   }
 
   /**
-   * Begins a link, in place of the one before. `tab` is the other end's name of the tab. Throws if the document must not
+   * Begins a link, in place of the one before. `tab` is the tab's name at the other end. Throws if the document may not
    * have a link.
    */
   link(tab: string, events: LinkEvents): Link {
@@ -198,7 +198,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.remove();
   }
 
-  /** Lets the document go, by our decision or because it has gone. */
+  /** Removes the document, which has gone or is refused. */
   remove(): void {
     if (this.gone) return;
     this.endLink("the page has gone");
@@ -208,7 +208,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.owner.changed();
   }
 
-  /** Asks whether the document is admitted, and acts on that. */
+  /** Asks whether the document is admitted. A link ends if it no longer is. */
   async checkAdmission(): Promise<void> {
     const admitted = (await this.owner.admits(this.origin)) === true;
     if (this.gone) return;
@@ -225,16 +225,16 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   }
 }
 
-/** The documents that there are, of a kind: extension.d.ts. */
+/** The documents: `Documents` of extension.d.ts, for each kind of document. */
 export interface DocumentList<D> {
   list(): D[];
   look(): Promise<void>;
   attend(on: boolean): void;
   readonly refused: ReadonlyMap<string, number>;
-  refuse(why: string, who: string): void;
+  refuse(reason: string, peer: string): void;
 }
 
-/** Takes the documents that come. To be called when the worker starts, before anything is awaited. */
+/** Begins to serve documents. To be called when the worker starts, before anything is awaited. */
 export function documents<D extends Live>(
   options: Pick<Options, "admits" | "changed">,
   Kind: new (...of: ConstructorParameters<typeof Live>) => D,
@@ -244,9 +244,9 @@ export function documents<D extends Live>(
   let last = 0;
   let attended = false;
 
-  const refuse = (why: string, who: string) => {
-    refused.set(why, (refused.get(why) ?? 0) + 1);
-    console.warn(`pagewire: refused ${who}: ${why}`);
+  const refuse = (reason: string, peer: string) => {
+    refused.set(reason, (refused.get(reason) ?? 0) + 1);
+    console.warn(`pagewire: refused ${peer}: ${reason}`);
     changed();
   };
   let due = false;
@@ -270,9 +270,9 @@ export function documents<D extends Live>(
     if (port.name !== fromRelay) return;
     const { sender } = port;
     const { tab, frameId, origin = "", id } = sender ?? {};
-    const who = `${id ?? "somebody"} at ${origin || "no origin"}`;
+    const peer = `${id ?? "somebody"} at ${origin || "no origin"}`;
     const reject = (why: string) => {
-      refuse(why, who);
+      refuse(why, peer);
       port.disconnect();
     };
     if (
@@ -286,7 +286,7 @@ export function documents<D extends Live>(
     for (const other of all.values()) {
       if (other.tab !== tab.id) continue;
       ofTab++;
-      // The tab goes on to another document: the one before says so, too, but maybe later.
+      // The frame has loaded another document. The port of the one before closes too, but maybe later.
       if (other.frameId === frameId) other.remove();
     }
     if (all.size >= maxDocuments || ofTab >= maxPerTab) return reject("too many documents");
@@ -299,8 +299,7 @@ export function documents<D extends Live>(
     });
     void document.checkAdmission();
   });
-  // Nobody but our own pages has a word here. Without a listener the browser would refuse as well, but nobody would
-  // know.
+  // Other extensions are refused. Without listeners the browser would refuse them too, but they would not be counted.
   const stranger = "another extension";
   chrome.runtime.onConnectExternal.addListener((port) => {
     refuse(stranger, port.sender?.id ?? port.sender?.origin ?? "somebody");
@@ -321,7 +320,7 @@ export function documents<D extends Live>(
     async look() {
       await Promise.all([...all.values()].map((document) => document.checkAdmission()));
       const tabs = await chrome.tabs.query({});
-      // A tab without a relay says that nobody is there.
+      // For a tab without a relay the promise rejects.
       await Promise.allSettled(
         tabs.map(({ id }) => (id === undefined ? undefined : chrome.tabs.sendMessage(id, look))),
       );

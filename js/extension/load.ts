@@ -1,27 +1,26 @@
 /**
- * js/page/load.ts of the extension: all of the page layer is there, and nothing is fetched.
+ * Replaces js/page/load.ts in the extension, which contains the whole page layer: nothing is fetched.
  *
- * Agents in the page are not the extension's: it would tell the page by them that its user has allowed it. But a page
- * may have a Pagewire of its own, whose script finds ours in its place and hands over how its core is loaded. What it
- * wants of that works as without the extension, whether or not that has been allowed: such a page's core comes from its
- * own files.
+ * The extension serves no agents in the page: that would tell the page that its user has allowed it. But a page may
+ * have a Pagewire of its own. Its script finds the extension's page layer in its place, and hands over its loader. So
+ * agents in such a page are served by a core from the page's own files, as without the extension, allowed or not.
  */
 import type { CoreOptions, PortCore, PortSource, Start } from "../link/link.ts";
 import { arrive } from "../late/late.ts";
 import { listen, SafePromise } from "../page/intrinsics.ts";
 import type { CoreSettings, Load } from "../page/shared.ts";
 
-/** Where the files are that no page has. */
+/** A URL for files that no page has. */
 export const nowhere = "extension:/";
 
-/** The page's own. */
+/** The loader of the page's own Pagewire. */
 let own: Load | undefined;
-let come = (): void => {};
+let arrived = (): void => {};
 
-/** Has agents in the page be served by the core that `load` imports. */
-export function serveBy(load: Load): void {
+/** Sets the loader of the page's own Pagewire. */
+export function setLoader(load: Load): void {
   own = load;
-  come();
+  arrived();
 }
 
 // A page without a script of its own may still have said where a core is.
@@ -35,7 +34,7 @@ const start: Start = async (page: PortSource, options: CoreOptions): Promise<Por
   // An agent may come before the page's own Pagewire does.
   if (!own && document.readyState !== "complete")
     await new SafePromise<void>((resolve) => {
-      come = resolve;
+      arrived = resolve;
       listen(window, "load", () => resolve());
     });
   const { start } = await (own ?? named)(options as CoreSettings);

@@ -1,22 +1,22 @@
 /**
- * What the extension's parts say to each other: the page layer (page.ts) and the relay over a MessagePort, the relay
- * and the worker over the browser's extension port, the worker and the extension's own pages likewise.
+ * The messages between the extension's parts: the page layer (page.ts) and the relay over a MessagePort, the relay and
+ * the worker over the browser's extension port, the worker and the extension's own pages likewise.
  *
- * What a page says is passed on and never acted upon: where it comes from the worker learns from the browser.
+ * A page's messages are passed on and never acted upon. The worker learns from the browser which page they are from.
  */
 
 /** The event by which the relay hands its port over. */
 export const handover = "pagewire:relay";
 
 /**
- * What the page layer says: how many things the page offers, or, once it has been told to start, a text: "start", the
- * frames of a link (bridge/link/LINK.md) that begins with its hello, "" when it has ended that.
+ * A message of the page layer: the number of things that the page offers; or, once it has been told to start, a text:
+ * "start", then the frames of a link (bridge/link/LINK.md) from its hello on, and "" when it has ended the link.
  */
 export type Up = number | string;
 
 /**
- * What the page layer hears: a core is there for it, and it is to begin a link; that core's frames; there is none any
- * more.
+ * A message to the page layer: "start" (a core is there, begin a link), a frame of that core, or null (the core has
+ * gone).
  */
 export type Down = string | null;
 
@@ -24,7 +24,7 @@ export type Down = string | null;
 export const fromRelay = "pagewire.page";
 export const fromPanel = "pagewire.panel";
 
-/** What the relay says of its document. Title and focus are said again when they change. */
+/** The relay's facts about its document. Title and focus are sent again when they change. */
 export interface Note {
   readonly offers?: number;
   readonly frame?: string;
@@ -35,10 +35,10 @@ export interface Note {
 }
 
 /**
- * What the worker says to the relay, besides what goes to the page: "wait", to ask again when told to look; "alive", to
- * have said something, which keeps a worker from being suspended.
+ * A message of the worker to the relay: one for the page; "wait" (disconnect, and connect again when told to look); or
+ * "alive", which has no effect but that the browser does not suspend a worker that sends.
  */
 export type ToRelay = Down | "wait" | "alive";
 
-/** Told to the relays of a tab, by the browser's one-time message: what the user allows has changed. */
+/** The browser's one-time message to the relays of a tab: the user's permissions have changed. */
 export const look = "pagewire:look";

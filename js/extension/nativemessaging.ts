@@ -42,7 +42,7 @@ interface Served {
   link?: Link | undefined;
   /** The number of the session that the host has opened for it; 0 for none. */
   session: number;
-  /** The host has no record of it any more. */
+  /** The host has forgotten the document. */
   closed: boolean;
   /** The pieces of a frame from the gateway that is not complete. */
   pieces: string[];
@@ -161,7 +161,7 @@ export function nativeMessaging(
     if (message.type === "refused") {
       console.warn(`pagewire: the native host refused a message: ${message.reason}`);
       if (!one) return;
-      one.closed = true; // with an id, the document is open no more
+      one.closed = true; // a refusal with an id closes the document
       reset(one);
       return reopenLater(one);
     }
@@ -200,7 +200,7 @@ export function nativeMessaging(
     });
     for (const one of served.values()) open(one);
   };
-  /** A pause is not to be cut short by documents that come. */
+  /** Whether the loop pauses: documents that come do not cut the pause short. */
   let paused = false;
   const loop = reconnect(
     () => {

@@ -1,4 +1,4 @@
-// The options: every site that the user has allowed, the switch that stops all, and what was refused.
+// The options: every site that the user has allowed, the switches, and the refusals.
 import { render } from "preact";
 import { Gateway, Switch } from "./parts.tsx";
 import { follow, type Shown } from "./state.ts";

@@ -1,12 +1,11 @@
-// What the popup and the options have in common. Whatever pages call themselves and their resources is
-// shown as text: nothing here makes markup, an address or a style of it.
+// Components of the popup and the options. Names that pages give are shown as text: never as markup, address or style.
 import type { Shown, ShownPage, Request } from "./state.ts";
 
 export type Do = (what: Request) => void;
 
 const count = (n: number, one: string, many = one + "s") => `${n} ${n === 1 ? one : many}`;
 
-/** What a site offers: its documents in the tab, added up. */
+/** The documents of one site in the tab. */
 interface Site {
   origin: string;
   pages: ShownPage[];

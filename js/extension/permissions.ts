@@ -1,8 +1,7 @@
 /**
- * Which origins the user has allowed: none until he says so, then for good, or until the browser ends. Kept in the
- * browser's own storage for the extension, which pages cannot reach: for good in `local`, else in `session`, which is
- * in memory only. One switch stops all, and forgets nothing. Another has the extension in pages of allowed origins
- * alone.
+ * The origins that the user has allowed, for good or until the browser ends. They are in the browser's storage for the
+ * extension, which pages cannot reach: in `local`, or in `session`, which is in memory only. One switch stops all, and
+ * forgets nothing. Another keeps the content scripts out of pages of other origins.
  */
 export type Grant = "once" | "always";
 
@@ -15,7 +14,7 @@ export interface Permissions {
   allow(origin: string, grant: Grant): Promise<void>;
   revoke(origin: string): Promise<void>;
   stop(on: boolean): Promise<void>;
-  keepOut(on: boolean): Promise<void>;
+  setOnly(on: boolean): Promise<void>;
 }
 
 const key = "origins";
@@ -77,7 +76,7 @@ export async function permissions(): Promise<Permissions> {
       stopped = on;
       await local.set({ [stop]: on });
     },
-    async keepOut(on) {
+    async setOnly(on) {
       isOnly = on;
       await local.set({ [only]: on });
     },

@@ -1,4 +1,4 @@
-// The popup: what the page in front offers, and the user's word on it.
+// The popup: the number of things that the page in front offers, and the buttons to allow it.
 import { render } from "preact";
 import { Gateway, originOf, Sites, Switch } from "./parts.tsx";
 import { follow, type Shown } from "./state.ts";

@@ -1,10 +1,10 @@
 /**
- * Has the two ends of a WebSocket prove to each other that they know a secret, without telling it: the gateway first,
- * so that nothing is said to a program that has taken its port. bridge/gateway/internal/proof describes it and is the
- * other side; the vectors beside it are for both.
+ * The two ends of a WebSocket prove to each other that they know a secret, without sending it: the gateway first, so
+ * that a program that has taken its port learns nothing. bridge/gateway/internal/proof describes it and is the other
+ * side; the vectors beside it are for both.
  */
 
-/** A WebSocket that is open: what is sent, and the next text that comes. */
+/** An open WebSocket: `next` resolves with the next text that comes. */
 export interface Talk {
   send(text: string): void;
   next(): Promise<string>;
@@ -32,7 +32,7 @@ export function whereOf(url: string): string {
   return `${hostname}:${port || (protocol === "wss:" ? 443 : 80)}`;
 }
 
-/** What a client proves its knowledge by, once `proof` has shown the gateway's. Throws if it does not. */
+/** The client's proof that it knows the secret. Throws unless `proof` is the gateway's. */
 export async function answer(secret: string, where: string, client: string, server: string, proof: string) {
   const hmac = { name: "HMAC", hash: "SHA-256" };
   const key = await crypto.subtle.importKey("raw", encoder.encode(secret), hmac, false, ["sign", "verify"]);

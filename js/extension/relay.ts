@@ -2,10 +2,10 @@
  * dist/extension/relay.js: the content script between a document's page layer and the service worker. It is in a world
  * of its own, where the page's scripts cannot reach.
  *
- * It says nothing and wakes nobody for a page that offers nothing. When the browser has suspended the worker it wakes
- * it again, and the page layer gives the new core what the page has registered. It never acts on what the page says; it
- * counts and bounds nothing either, since the worker must do so: a page's process may be taken over with all that is in
- * it.
+ * For a page that offers nothing it sends nothing, so it does not wake the worker. For others it wakes a worker that
+ * the browser has suspended, and the page layer tells the new core its registrations. It never acts on the page's
+ * messages. Nor does it bound them: the worker must, since an attacker who has taken over the page's process has this
+ * script too.
  */
 import { frame, titles } from "../link/about.ts";
 import { reconnect } from "../link/reconnect.ts";
@@ -15,7 +15,7 @@ import { type Down, fromRelay, handover, look, type Note, type ToRelay, type Up 
 const longestPause = 15_000;
 
 const { port1: page, port2 } = new MessageChannel();
-// Synchronous, and before any script of the page: page.js, which the manifest names first, has taken the port when this
+// Synchronous, and before any script of the page: page.js, which is registered first, has taken the port when this
 // returns.
 const taken = !window.dispatchEvent(new MessageEvent(handover, { cancelable: true, ports: [port2] }));
 if (taken) relay();
@@ -23,7 +23,7 @@ else page.close();
 
 function relay(): void {
   let worker: chrome.runtime.Port | undefined;
-  /** What the page offers. */
+  /** The number of things that the page offers. */
   let offers = 0;
   /** Whether the page layer has been told to start. */
   let started = false;
@@ -61,7 +61,7 @@ function relay(): void {
       if (worker === ours) receive(message as ToRelay);
     });
     ours.onDisconnect.addListener(() => {
-      void chrome.runtime.lastError; // that it was read: the back/forward cache closes ports, and Chromium says so
+      void chrome.runtime.lastError; // if it is not read, Chromium logs that the back/forward cache has closed the port
       if (worker === ours) lost();
     });
     note({ offers, frame: frame(), url: location.href, title: title.now(), focused: focus() });
@@ -106,7 +106,7 @@ function relay(): void {
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", title.start);
   else title.start();
 
-  // In the back/forward cache nobody is there; the browser closes the port, and we do before.
+  // The browser closes the port of a page that enters the back/forward cache; this does it in an orderly way before.
   window.addEventListener("pagehide", () => {
     away = true;
     hangUp();

@@ -1,9 +1,9 @@
 /**
- * In which pages the content scripts are: page.js, and relay.js behind it. They are registered by the worker and not by
- * the manifest, whose scripts are in every page whatever the user wants, and can be seen there.
+ * Registers the content scripts, page.js and then relay.js, for the pages where the user wants them. The manifest could
+ * not: its scripts run in every page, and pages can see them.
  *
- * The browser keeps what is registered when it ends, and forgets it when the extension is updated: `place` is called
- * whenever the worker starts.
+ * The browser keeps registrations when it ends, and forgets them when the extension is updated: the worker calls
+ * `registerScripts` whenever it starts.
  */
 const everywhere = ["http://*/*", "https://*/*"];
 
@@ -13,17 +13,17 @@ const scripts = (matches: readonly string[]): chrome.scripting.ContentScript[] =
     return { id: name, js: [`${name}.js`], matches, allFrames: true, runAt: "document_start", world };
   });
 
-/** Firefox's patterns have no ports, and one with a port matches nothing: there the scripts are at all of a host's. */
+/** Firefox's patterns have no ports, and a pattern with a port matches nothing. There the scripts run at all ports. */
 const hasPorts = !chrome.runtime.getURL("").startsWith("moz-extension:");
 const patternOf = (origin: string) => `${hasPorts ? origin : origin.replace(/:\d+$/, "")}/*`;
 
 let last: Promise<void> = Promise.resolve();
 
 /**
- * Has the scripts in pages of these origins that are loaded from now on, or in all pages. Resolves when that is so.
- * One call waits for the one before.
+ * Registers the scripts for pages of these origins, or for all pages. It counts for pages that load from now on. Each
+ * call waits for the call before.
  */
-export function place(origins: readonly string[] | undefined): Promise<void> {
+export function registerScripts(origins: readonly string[] | undefined): Promise<void> {
   const wanted = origins ? [...new Set(origins.map(patternOf))] : everywhere;
   last = last.then(() => register(wanted)).catch((cause) => console.error(`pagewire: no content scripts: ${cause}`));
   return last;
@@ -31,14 +31,14 @@ export function place(origins: readonly string[] | undefined): Promise<void> {
 
 async function register(matches: readonly string[]): Promise<void> {
   const { scripting } = chrome;
-  const there = await scripting.getRegisteredContentScripts();
+  const registered = await scripting.getRegisteredContentScripts();
   if (!matches.length) return await scripting.unregisterContentScripts();
-  // An update leaves no moment without any.
-  if (there.length === 2) {
-    if (there.some((script) => `${script.matches}` !== `${matches}`))
+  // Unlike registering anew, an update leaves no moment without scripts.
+  if (registered.length === 2) {
+    if (registered.some((script) => `${script.matches}` !== `${matches}`))
       await scripting.updateContentScripts(scripts(matches));
     return;
   }
-  if (there.length) await scripting.unregisterContentScripts();
+  if (registered.length) await scripting.unregisterContentScripts();
   await scripting.registerContentScripts(scripts(matches));
 }

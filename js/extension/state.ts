@@ -1,10 +1,10 @@
-/** What the extension's own pages and its worker say to each other, over a port named "pagewire.panel". */
+/** The messages between the extension's own pages and its worker, over a port named "pagewire.panel". */
 import { reconnect } from "../link/reconnect.ts";
 import { fromPanel } from "./messages.ts";
 import type { Grant } from "./permissions.ts";
 import type { State } from "./transport.ts";
 
-/** What the worker tells. */
+/** The state that the worker sends. */
 export interface Shown {
   readonly stopped: boolean;
   /** Whether pages of sites that are not allowed have nothing of the extension. */
@@ -26,9 +26,9 @@ export interface ShownPage {
   readonly linked: boolean;
 }
 
-/** What one of these pages asks for. */
+/** A request of one of these pages. */
 export type Request =
-  /** `tab` is loaded again then. */
+  /** Then `tab` is loaded again. */
   | { do: "allow"; origin: string; grant: Grant; tab?: number }
   | { do: "revoke"; origin: string }
   | { do: "stop"; on: boolean }
@@ -37,7 +37,7 @@ export type Request =
 /** The longest pause before the worker is called again, in ms. */
 const longestPause = 1_000;
 
-/** Connects with the worker, again when the browser has suspended it. The result asks for something. */
+/** Connects with the worker, again when the browser has suspended it. The result sends a request. */
 export function follow(changed: (shown: Shown) => void): (what: Request) => void {
   let port: chrome.runtime.Port | undefined;
   const connect = () => {

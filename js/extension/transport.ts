@@ -1,11 +1,11 @@
 /**
- * What a transport to the gateway does: it passes the frames of each document that it is given, for as long as there
- * are both the document and a gateway. nativemessaging.ts and socket.ts are the two transports.
+ * A transport to the gateway: it passes the frames of the documents that it is given, as long as both the document and
+ * a gateway are there. nativemessaging.ts and socket.ts are the two transports.
  */
 import type { Live } from "./documents.ts";
 
 /**
- * What a transport is at: agents can come; it looks for a gateway; there is none that it could find, which says why.
+ * The state of a transport: connected, looking for a gateway, or without one for the reason `why`.
  */
 export interface State {
   readonly transport: "native messaging" | "WebSocket";
@@ -15,18 +15,18 @@ export interface State {
 
 export interface Transport {
   readonly state: State;
-  /** Takes the documents that there are now, and lets go of those that are not among them. */
+  /** Serves these documents from now on, and no others. */
   serve(documents: readonly Live[]): void;
   close(): void;
 }
 
 /**
- * How the gateway knows a tab, also after a reload, and after the worker was suspended: but not after the browser
+ * A tab's name at the gateway: the same after a reload and after the worker was suspended, but not after the browser
  * ended.
  */
 export type TabName = (tab: number) => string;
 
-/** Brings `served` in line with the documents that there are now. */
+/** Makes `served` match the documents. */
 export function follow<S>(
   served: Map<number, S>,
   documents: readonly Live[],
@@ -51,10 +51,10 @@ export const farewell = '[["bye",true]]';
  */
 const maxWaiting = 40 << 20;
 const maxWaitingAll = 128 << 20;
-/** What a document may always have waiting. */
+/** The length that a document may always have waiting. */
 const little = 1 << 20;
 
-/** Why a document has too much waiting, or "". `all` gives what the others have. */
+/** The reason if a document has too much waiting, or "". `all` gives the sum of all documents. */
 export function tooMuch(waiting: number, all: () => number): string {
   if (waiting <= little || (waiting <= maxWaiting && all() <= maxWaitingAll)) return "";
   return "its frames come faster than the gateway takes them";

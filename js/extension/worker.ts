@@ -1,10 +1,10 @@
 /**
- * What `pagewire/extension/worker` exports: the documents of an extension's tabs (documents.ts), and a core for each
- * that the extension opens a session with. It is for extensions with agents of their own; ours has its core in the
- * gateway, and no wasm.
+ * The module `pagewire/extension/worker`, for extensions with agents of their own: the documents of the tabs
+ * (documents.ts), and a core for each document that the extension opens a session with. Pagewire's own extension does
+ * not use it: its core is the gateway.
  *
- * The core is at the other end of the document's link: this is what bridge/link does elsewhere. It never opens a port
- * of the page's, and what breaks the link ends the document's, with every session.
+ * The core is at the other end of the document's link, as bridge/link is elsewhere. It never opens a port of the
+ * page's. A frame that breaks the link's rules ends the document, with every session.
  */
 import { attach } from "../core/edge.ts";
 import { compile } from "../core/compile.ts";
@@ -14,15 +14,15 @@ import { documents as keep, type Link, Live } from "./documents.ts";
 
 /** How long a session waits for the page's registrations, in ms: so that its first list is not empty. */
 const patience = 1_000;
-/** The pause before a document whose core has died is closed, in ms. */
+/** The pause between the death of a core and the end of its document, in ms. */
 const afterDeath = 2_000;
-/** URIs whose revision is kept. */
+/** The most URIs of which the revision is kept. */
 const maxKnown = 10_000;
 
 /** The version of Pagewire; js/build puts it in. */
 declare const PAGEWIRE_VERSION: string;
 
-/** Takes the documents that come. To be called when the worker starts, before anything is awaited. */
+/** Begins to serve documents. To be called when the worker starts, before anything is awaited. */
 export function documents(options: Options): Documents {
   let module: Promise<WebAssembly.Module> | undefined;
   const compiled = async () => {
@@ -36,37 +36,37 @@ export function documents(options: Options): Documents {
   };
 
   class Opened extends Live implements Document {
-    private home: Home | undefined;
+    private core: DocumentCore | undefined;
     private started: Promise<PortCore> | undefined;
 
     get sessions() {
-      return this.home?.carriers.size ?? 0;
+      return this.core?.carriers.size ?? 0;
     }
 
-    private async start(home: Home): Promise<PortCore> {
+    private async start(core: DocumentCore): Promise<PortCore> {
       try {
-        return await home.start(await compiled());
+        return await core.start(await compiled());
       } catch (cause) {
-        home.finish((cause as Error).message); // so that it is tried again
+        core.finish((cause as Error).message); // so that it is tried again
         throw cause;
       }
     }
 
     async open(carrier: Carrier): Promise<Session> {
       if (this.gone || !this.admitted) throw new Error("pagewire: the document has gone, or may not be read");
-      const home = (this.home ??= new Home(this, () => {
-        this.home = this.started = undefined;
+      const core = (this.core ??= new DocumentCore(this, () => {
+        this.core = this.started = undefined;
         options.changed?.();
       }));
-      const core = await (this.started ??= this.start(home));
-      if (home !== this.home) throw new Error("pagewire: the document has gone");
-      const id = home.open(carrier);
+      const { receive, close } = await (this.started ??= this.start(core));
+      if (core !== this.core) throw new Error("pagewire: the document has gone");
+      const id = core.open(carrier);
       options.changed?.();
       return {
-        receive: (text) => home.carriers.has(id) && core.receive(id, text),
+        receive: (text) => core.carriers.has(id) && receive(id, text),
         close: () => {
-          if (!home.carriers.delete(id)) return;
-          core.close(id);
+          if (!core.carriers.delete(id)) return;
+          close(id);
           options.changed?.();
         },
       } as Session;
@@ -75,30 +75,30 @@ export function documents(options: Options): Documents {
   return keep(options, Opened);
 }
 
-/** A call that the core has asked of the page. */
-interface Asked {
+/** A call of the core that the page has not ended. */
+interface Call {
   readonly tool: boolean;
   readonly uri: string;
-  /** What the page has answered, as `send` puts it into messages. */
+  /** The page's answer, as `send` puts it into messages. */
   held?: string;
 }
 
 /** One core and its link with a document. */
-class Home implements PortSource {
+class DocumentCore implements PortSource {
   readonly carriers = new Map<number, Carrier>();
   private last = 0;
   private core: PortCore | undefined;
   private link: Link | undefined;
   private over = "";
-  private readonly calls = new Map<number, Asked>();
+  private readonly calls = new Map<number, Call>();
   private readonly revisions = new Map<string, number>();
-  /** URIs whose watching has just begun: the page answers with their revision. */
-  private readonly asked = new Set<string>();
+  /** URIs that are watched since a moment: the page is about to answer with their revision. */
+  private readonly newlyWatched = new Set<string>();
   /** Calls for the page, which go together at the turn's end. */
   private queue: unknown[] = [];
   private scheduled = false;
-  /** Called when the page has sent something after its hello. */
-  private told = (): void => {};
+  /** Called when the page has sent a frame after its hello: its registrations. */
+  private registered = (): void => {};
 
   /** `ended` is called once, when the core or the link is over. */
   constructor(
@@ -106,19 +106,19 @@ class Home implements PortSource {
     private readonly ended: () => void,
   ) {}
 
-  /** Starts the core, and waits for what the page offers. */
+  /** Starts the core, and waits for the page's registrations. */
   async start(module: WebAssembly.Module): Promise<PortCore> {
     const { origin, tab } = this.document;
     const core = (this.core = await attach(this, module, { wasm: "", worker: "", origin, tools: true }));
-    const told = new Promise<void>((done) => {
-      this.told = done;
+    const registered = new Promise<void>((done) => {
+      this.registered = done;
       setTimeout(done, patience);
     });
     this.link = this.document.link(String(tab), {
       frame: (text) => this.receive(core, text),
       closed: (reason) => this.finish(reason),
     });
-    await told;
+    await registered;
     if (this.over) throw new Error(`pagewire: ${this.over}`);
     return core;
   }
@@ -134,14 +134,14 @@ class Home implements PortSource {
     this.over = reason;
     this.core?.stop();
     this.link?.close();
-    this.told();
+    this.registered();
     const all = [...this.carriers.values()];
     this.carriers.clear();
     this.ended();
     for (const carrier of all) carrier.closed(reason);
   }
 
-  // What the core says.
+  // Calls of the core.
 
   send(port: number, message: string, call: number, hole: number): void {
     const text = call ? message.slice(0, hole) + (this.calls.get(call)?.held ?? "") + message.slice(hole) : message;
@@ -170,8 +170,8 @@ class Home implements PortSource {
   }
 
   watched(uri: string, on: boolean): void {
-    if (on) this.asked.add(uri);
-    else this.asked.delete(uri);
+    if (on) this.newlyWatched.add(uri);
+    else this.newlyWatched.delete(uri);
     this.queueCall("watched", uri, on);
   }
 
@@ -181,7 +181,7 @@ class Home implements PortSource {
 
   dead(reason: string): void {
     console.error(`pagewire: the core of ${this.document.origin} died: ${reason}`);
-    this.core = undefined; // it is not to be stopped
+    this.core = undefined; // so that `finish` does not stop it
     this.finish("the core died");
     setTimeout(() => this.document.remove(), afterDeath); // the relay calls again
   }
@@ -200,7 +200,7 @@ class Home implements PortSource {
     this.link?.send(JSON.stringify(calls));
   }
 
-  // What the page says.
+  // Frames of the page.
 
   private receive(core: PortCore, frame: string): void {
     try {
@@ -210,7 +210,7 @@ class Home implements PortSource {
       return this.link!.refuse("a frame that the page layer does not send");
     }
     this.flush(); // each frame is answered
-    if (!frame.startsWith('[["hello"')) this.told();
+    if (!frame.startsWith('[["hello"')) this.registered();
   }
 
   private contents(core: PortCore, frame: string): void {
@@ -218,26 +218,26 @@ class Home implements PortSource {
     if (!head) throw new TypeError("no contents");
     const call = this.calls.get(Number(id));
     if (!call || call.held !== undefined) return; // it has been ended, or answered
-    if (!call.tool) this.know(call.uri, Number(revision));
-    // A tool's result goes in by its members. What breaks the JSON breaks this page's answer alone.
+    if (!call.tool) this.setRevision(call.uri, Number(revision));
+    // Of a tool's result the members are spliced in. Text that is no JSON breaks the answer of this page alone.
     call.held = call.tool ? frame.slice(head.length + 1, -1) : frame.slice(head.length);
     core.complete(Number(id), Status.ok, Number(revision), call.held.length, "");
   }
 
-  private know(uri: string, revision: number): void {
+  private setRevision(uri: string, revision: number): void {
     if (this.revisions.size >= maxKnown) this.revisions.clear();
     this.revisions.set(uri, revision);
   }
 
-  /** Passes a change on; but the answer to `watched` is one only where it is newer than what was read. */
+  /** Passes a change on. The answer to `watched` is a change only if it is newer than the contents that were read. */
   private touch(core: PortCore, uri: string, revision: number): void {
     const before = this.revisions.get(uri);
-    this.know(uri, revision);
-    if (this.asked.delete(uri) && (before === undefined || revision <= before)) return;
+    this.setRevision(uri, revision);
+    if (this.newlyWatched.delete(uri) && (before === undefined || revision <= before)) return;
     core.touch(uri, revision);
   }
 
-  /** Performs one call. Throws for anything else. */
+  /** Performs one call of the page. Throws for anything else. */
   private perform(core: PortCore, call: unknown): void {
     const [name, a, b, c, d] = call as unknown[];
     switch (name) {

@@ -1,7 +1,7 @@
 /**
  * dist/pagewire.inject.js: the page layer as the gateway adds it by CDP to a document that has no Pagewire, before the
  * page's own scripts or, where those have run, behind them. The page sees what it would see of dist/pagewire.js, which
- * does no harm if it comes too; and so does attach.js of the gateway, which begins the link.
+ * may come too. The gateway's attach.js then begins the link.
  */
 import { boot } from "../page/pagewire.ts";
 

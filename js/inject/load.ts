@@ -1,6 +1,6 @@
 /**
- * js/page/load.ts of dist/pagewire.inject.js: all of it is there, and nothing is fetched. There is no core for agents
- * in the page.
+ * Replaces js/page/load.ts in dist/pagewire.inject.js, which contains the late part: nothing is fetched. It has no core
+ * for agents in the page.
  */
 import { arrive } from "../late/late.ts";
 

@@ -324,7 +324,7 @@ function short(uri: string) {
 
 const ways: Record<Way, string> = { "agent>": "agent →", ">agent": "→ agent", "page>": "page →", ">page": "→ page" };
 
-// what says in a word what a message is, or the calls of a link's frame. It may be clipped, so that it is not parsed.
+// what is a word for a message, or for the calls of a link's frame. The text may be clipped, so it is not parsed.
 function what(text: string) {
   const head = text.slice(0, 300);
   if (head.startsWith("=")) return `contents #${/\d+/.exec(head)?.[0]}`;

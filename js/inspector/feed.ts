@@ -1,7 +1,7 @@
 // The gateway's messages, and the state that is kept of them. bridge/gateway/inspect/feed.go describes the messages,
 // and bridge/gateway/observe.go what they are about.
 //
-// All state is bounded: the log to logSize entries, each series to seconds samples, values to the open resources.
+// All state is bounded: the log to `logSize` entries, each series to `seconds` samples, values to the open resources.
 // Strings of pages are only ever shown as text.
 
 import { reconnect } from "../link/reconnect.ts";

@@ -1,6 +1,6 @@
-// The inspector: what a gateway holds and does, in one page. feed.ts says where it comes from.
+// The inspector: the state of a gateway and its messages, in one page. They come by feed.ts.
 //
-// Whatever pages and agents call themselves is shown as text: nothing here makes markup, an address or a style of it.
+// Names that pages and agents give are shown as text: never as markup, address or style.
 
 import { render } from "preact";
 import { takeTicket } from "./ticket.ts";

@@ -7,7 +7,7 @@ interface Props {
   label: string;
   series: Series;
   height: number;
-  // format says the newest value in words: a picture says it to those alone who see it.
+  // format puts the newest value into words, for screen readers.
   format: (now: number) => string;
 }
 

@@ -5,7 +5,7 @@ interface Props<T> {
   id: string;
   label: string;
   items: readonly T[];
-  // height of a row in px: they are all of one height, which makes it cheap to know which are seen.
+  // height of each row in px: one for all, so that it is cheap to compute the visible ones.
   height: number;
   keyOf: (item: T) => string | number;
   selected: (item: T) => boolean;
@@ -17,7 +17,7 @@ interface Props<T> {
   empty: string;
 }
 
-// Rows is a list of any length of which only what is seen is in the document. It is a listbox: the arrow keys, Home,
+// Rows is a list of any length. Only its visible rows are in the document. It is a listbox: the arrow keys, Home,
 // End and the page keys move, Enter and Space select.
 export function Rows<T>({
   id,

@@ -1,10 +1,10 @@
-// How the page comes to see anything: `pagewire inspect` has led it here with a ticket, which it exchanges, once, for a
-// session. The session is this tab's, survives a reload, and is said in the feed's first message: no cookie, which
-// every port of this machine would get, and no address that ends up in a history or a log.
+// `pagewire inspect` opens this page with a ticket, which the page exchanges, once, for a session. The session is this
+// tab's, survives a reload, and is sent in the feed's first message: no cookie, which every port of this machine would
+// get, and no address, which ends up in a history or a log.
 
 const key = "pagewire:session";
 
-/** The session, or "" if there is none: the gateway then says what to do. */
+/** The session, or "" without one: then the gateway says what to do. */
 export async function takeTicket(): Promise<string> {
   const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
   if (ticket) {

@@ -1,8 +1,8 @@
 /**
- * What a read's result becomes: the algorithm above ResourceReadCallback in the IDL.
+ * Converts a read's result to contents, by the algorithm above ResourceReadCallback in the IDL.
  *
- * Page values are read here, each member once, and leave as plain strings. It knows nothing of calls; whatever it
- * throws, the page's own errors included, means that the result is not resource contents.
+ * Page values are read here, each member once, and leave as plain strings. It knows nothing of calls. Any
+ * exception, also of the page's own code, means that the result is not resource contents.
  */
 import { isObject } from "../page/basics.ts";
 import { apply, exec, slice, stringify } from "./intrinsics.ts";
@@ -18,7 +18,7 @@ import {
   toBase64,
 } from "./binary.ts";
 
-/** A ModelContextResourceContents with everything decided; it has either text or blob. */
+/** A ModelContextResourceContents with its defaults filled in; it has either text or blob. */
 export interface Item {
   readonly uri: string;
   readonly mimeType?: string;
@@ -107,9 +107,8 @@ export const jsonLength = (items: readonly Item[]): number => jsonText(items).le
 const limit = 16 << 20;
 
 /**
- * The length of the contents for the core, which checks it against its limit: what they certainly have where that limit
- * is out of reach, since a UTF-16 unit takes six at the most as JSON text, and otherwise their exact length as JSON
- * text.
+ * The length that the core compares with its limit. A UTF-16 unit takes at most six as JSON text. Where six times the
+ * units stay below the limit, the number of units is enough; otherwise it is the exact length as JSON text.
  */
 export function lengthForLimit(items: readonly Item[]): number {
   let units = 0;

@@ -1,9 +1,10 @@
 /**
  * The cores that the page layer feeds, any number at once: one on the page or in its worker, and one for each transport
- * to a core elsewhere. Calls, what is watched, and death belong to a core; none knows of another.
+ * to a core elsewhere. Each core has its own calls and watched URIs, and dies alone.
  *
- * The registry sees one core (`shared.core`), which is all of them. Page code runs in microtasks, never on a core's
- * stack. Nothing is queued for a core that is not there: it is given the registrations as they are when it comes.
+ * The registry sees one core (`shared.core`), which stands for all of them. Page code runs in microtasks, never on a
+ * core's stack. Nothing is queued for a core that is not there: it is given the registrations as they are when it
+ * comes.
  */
 import { type Core, type PortSource, type Source, Status } from "../link/link.ts";
 import { lengthForLimit } from "./contents.ts";
@@ -13,9 +14,9 @@ import { copiesOf, describe, type Reading, readsOf } from "./reads.ts";
 import type { Revisions } from "./revisions.ts";
 import type { Early } from "../page/shared.ts";
 
-/** What is held for a call, from `read` or `callTool` to `end`. */
+/** A call of a core, from `read` or `callTool` to `end`. */
 interface Call {
-  /** What is read; "" for a tool. */
+  /** The URI that is read; "" for a tool. */
   readonly uri: string;
   reading?: Reading;
   /** Gives the call up. */
@@ -25,14 +26,14 @@ interface Call {
 }
 
 /** One core's part of the page layer. */
-export interface Home {
+export interface Attachment {
   /** The page, as that core sees it. */
   readonly source: Source;
   /** Takes the core, and gives it what the page has. */
   adopt(core: Core): void;
-  /** The core is no more, or is given up: it is asked nothing, and what it asked for is over. */
-  leave(): void;
-  /** What the page holds for a call of the core, for a message to an agent in the page. */
+  /** Gives the core up: its calls end, and it gets no further ones. */
+  detach(): void;
+  /** The contents or the result that the page holds for a call, for a message to an agent in the page. */
   held(call: number): { readonly text: string } | { readonly contents: readonly object[] };
 }
 
@@ -44,13 +45,13 @@ export function coresOf(early: Early, revisions: Revisions) {
   const reads = readsOf(early, revisions);
   interface Member {
     core: Core;
-    /** Takes a change that the page has told, if it matters to the core. */
+    /** Passes a change on, if it matters to the core. */
     touch(key: string): void;
     thaw(): void;
   }
   const members = new SafeMap<number, Member>();
   let last = 0;
-  /** What is watched, by how many cores. */
+  /** Watched URI to the number of cores that watch it. */
   const watched = new SafeMap<string, number>();
 
   const each = (call: (member: Member) => void) => members.forEach(call);
@@ -71,17 +72,17 @@ export function coresOf(early: Early, revisions: Revisions) {
     stats.watched = watched.size;
   };
 
-  /** Makes room for a core, which is to call `source`. `dead` is called once when it says that it is no more. */
-  function home(
+  /** Attaches a core, which is then to call `source`. `dead` is called once, if the core dies. */
+  function attach(
     dead: (reason: string) => void,
     ports?: Pick<PortSource, "send" | "closed">,
-  ): Home & { source: PortSource } {
+  ): Attachment & { source: PortSource } {
     const id = ++last;
     let core: Core | undefined;
     let over = "";
     const calls = new SafeMap<number, Call>();
     const watching = new SafeMap<string, boolean>();
-    /** How many calls read what, so that a change during one is told. */
+    /** URI to the number of calls that read it: the core is told of a change meanwhile. */
     const reading = new SafeMap<string, number>();
 
     const forget = (call: number): Call | undefined => {
@@ -151,12 +152,12 @@ export function coresOf(early: Early, revisions: Revisions) {
       closed: (port, reason) => over || ports?.closed(port, reason),
       dead(reason) {
         if (over) return;
-        leave(reason || "for an unknown reason");
+        detach(reason || "for an unknown reason");
         dead(over);
       },
     };
 
-    function leave(why: string): void {
+    function detach(why: string): void {
       if (over) return;
       over = why;
       members.delete(id);
@@ -179,11 +180,11 @@ export function coresOf(early: Early, revisions: Revisions) {
           thaw: () => watching.forEach((_, uri) => given.touch(uri, revisions.of(uri))),
         });
         shared.core = all;
-        if (given.carries) tools.prepare(); // who starts a core here has asked before
+        if (given.carries) tools.prepare(); // for a core in the page late.ts has done it
         entries.forEach(({ descriptor }) => over || given.register(descriptor));
         if (tools.told()) given.setTools(tools.told());
       },
-      leave: () => leave("it was given up"),
+      detach: () => detach("it was given up"),
       held(call) {
         const known = calls.get(call);
         if (known?.members !== undefined) return { text: known.members };
@@ -193,10 +194,10 @@ export function coresOf(early: Early, revisions: Revisions) {
   }
 
   return {
-    home,
+    attach,
     tools,
     reads,
-    /** The document was frozen: all that watch are told that everything may have changed. */
+    /** The document was frozen: tells each core that all that it watches may have changed. */
     thaw: () => each((member) => member.thaw()),
   };
 }

@@ -3,15 +3,15 @@
  * checked where a message comes from and that it is in the envelope.
  *
  * All clients of a window share it: the envelope names none, every client sees every answer, and takes those that have
- * an id it waits for. So, plainly: clients cannot be told apart, and no server can keep them apart. What is done:
+ * an id it waits for. So no server can keep clients apart. This one does the following:
  *
- *   - Each `initialize` starts a session. What has no id goes to the newest one, requests too; a cancellation goes
- *     where the request is. So a client may act in another's session: it can only see more than it asked for.
- *   - Ids are answered once, as they came: while they are distinct, nobody gets another's answer. A request under an id
- *     that another one still waits under is refused, an error instead of a wrong answer to one of the two.
- *   - What cannot be seen here is a client that waits under an id that is just being answered to another one.
- *   - A session whose client has gone cannot be recognised, so the oldest of more than eight is closed.
- *   - A notification that several sessions are owed in one turn is posted once.
+ *   - Each `initialize` starts a session. All other messages go to the newest session; a cancellation goes where its
+ *     request is. So a client may act in another's session: it can only see more than it asked for.
+ *   - Each id is answered once, verbatim: while ids are distinct, no client gets another's answer. A request under an
+ *     id that is still unanswered is refused, since otherwise one of the two would get a wrong answer.
+ *   - One confusion cannot be noticed: a client sends an id while the answer to another client's same id is on its way.
+ *   - A session whose client has gone cannot be recognised, so of more than eight the oldest is closed.
+ *   - A notification to several sessions in one turn is posted once.
  *
  * A client that wants a session of its own uses pagewire.connect() or posts a port.
  */
@@ -49,7 +49,7 @@ export function envelopes({ settings }: Early, open: (carrier: Carrier) => Promi
     const deliver = (message: object) => {
       const { id, method } = message as { id?: unknown; method?: string };
       if (method === undefined) {
-        if (pending.get(id) !== number && id !== null) return; // somebody else has the id now, or has had the answer
+        if (pending.get(id) !== number && id !== null) return; // another session has the id now, or it was answered
         pending.delete(id);
       } else {
         const text = stringify(message);
@@ -80,7 +80,7 @@ export function envelopes({ settings }: Early, open: (carrier: Carrier) => Promi
     pending.forEach((owner, id) => owner === number && pending.delete(id));
   }
 
-  /** Takes a payload. Rejects if there is no core to be had. */
+  /** Takes a payload. Rejects if the core cannot be started. */
   return async (payload: unknown): Promise<void> => {
     if (!isObject(payload)) return;
     const { id, method, params } = payload as { id?: unknown; method?: unknown; params?: { requestId?: unknown } };

@@ -7,7 +7,8 @@
  * a message that is not a frame of the link, and connects to another node when the gateway asks for that.
  *
  * While there is no gateway the page goes on trying, more and more rarely. It loads no wasm for one. The console says
- * once why there is no connection, and what to do (the browser adds a line for each attempt, which cannot be prevented).
+ * once why there is no connection, and what to do (the browser adds a line for each attempt, which cannot be
+ * prevented).
  */
 import { report } from "./report.ts";
 import type { Gateway, Early, Post } from "../page/shared.ts";
@@ -39,7 +40,7 @@ const moveWithin = 2_000;
 
 const tabKey = "pagewire:tab";
 
-/** `until` ends what is listened to. */
+/** `until` has the signal that removes the listeners. */
 export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?: AddEventListenerOptions) {
   const { settings } = early;
   const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;
@@ -52,16 +53,16 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
   );
   /** Whether the console has said that there is no gateway. */
   let told = false;
-  /** Whether it has said that there is one, whose owner is unknown. */
+  /** Whether the console has said that the gateway's owner is unknown. */
   let warned = false;
   /** No attempt is made: for good (`over`), or while the page is in the back/forward cache (`away`). */
   let over = false;
   let away = false;
   let focused = 0;
   let tab = "";
-  /** The link over it. */
+  /** The link over the connection. */
   let link: Channel | undefined;
-  /** The number of connections: of two links of one document the gateway takes the later one. */
+  /** Counts the connections: of two links of one document the gateway takes the one with the higher number. */
   let dials = 0;
   let fetching = false;
   let renewal = 0;
@@ -86,8 +87,8 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
   }
 
   /**
-   * Fetches a ticket, for the connection that is open when it comes, else for a new one: meanwhile the old one may have
-   * ended, and connect() waits for this. Where there is none it is tried again.
+   * Fetches a ticket, and sends it on the open connection, or opens one with it. (The connection may end during the
+   * fetch; connect() does nothing before the fetch ends.) A fetch that fails is repeated.
    */
   function withTicket(): void {
     fetching = true;
@@ -135,7 +136,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
   function closeSocket(): void {
     const ours = socket;
     socket = undefined;
-    link?.hear(null);
+    link?.receive(null);
     link = undefined;
     if (ours) close(ours);
   }
@@ -161,7 +162,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
         warned = true;
         info(`pagewire: connected to ${url}. A page cannot tell whose program answers there.`);
       }
-      const home = cores.home((reason) => {
+      const attachment = cores.attach((reason) => {
         if (!live()) return;
         link = undefined;
         // The gateway has ended the link on purpose, and would do so again: the longest pause.
@@ -178,19 +179,19 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
         dial: ++dials,
       };
       link = channel(
-        home.source,
+        attachment.source,
         (text) => live() && send(ours, text),
         about,
         (given) => {
-          if (given.tab) remember((tab = given.tab)); // the tab was duplicated, with its id
+          if (given.tab) remember((tab = given.tab)); // a duplicated tab has the id of the first
         },
       );
-      home.adopt(link);
+      attachment.adopt(link);
     });
     listen(ours, "message", (event: MessageEvent) => {
       if (!live()) return;
       const said = parse(messageData(event) as string) as Call[] & { type?: unknown };
-      if (said?.type === undefined) link?.hear(said);
+      if (said?.type === undefined) link?.receive(said);
       else if (said.type === "pagewire:elsewhere") leaveNode();
     });
     listen(ours, "close", () => onEnd());
@@ -245,10 +246,10 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
 
   /** Begins a link with a core that has handed over a function to post frames with. */
   function linkBy(post: Post): void {
-    const home = cores.home(() => (post.hear = undefined as never));
-    const core = channel(home.source, post, { epoch });
-    post.hear = core.hear;
-    home.adopt(core);
+    const attachment = cores.attach(() => (post.receive = undefined as never));
+    const core = channel(attachment.source, post, { epoch });
+    post.receive = core.receive;
+    attachment.adopt(core);
   }
 
   /** Connects to a gateway. */
@@ -271,7 +272,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     url = wanted.href;
     tab ||= identify();
     over = told = false;
-    // Each is added once, however often we come here.
+    // The browser adds each listener once, however often this runs.
     listen(window, "focus", onfocus, until);
     listen(window, "pagehide", onpagehide, until);
     listen(window, "pageshow", onpageshow, until);

@@ -12,7 +12,7 @@ import { report } from "./report.ts";
 import { gateway } from "./gateway.ts";
 import type { PortCore } from "../link/link.ts";
 import type { Carrier, Early, Port, Late } from "../page/shared.ts";
-import { coresOf, type Home } from "./cores.ts";
+import { type Attachment, coresOf } from "./cores.ts";
 import { envelopes } from "./envelope.ts";
 import { revisionsOf } from "./revisions.ts";
 import { resourceTools } from "./resourcetools.ts";
@@ -32,7 +32,7 @@ import {
   unlisten,
 } from "./intrinsics.ts";
 
-/** A core that dies three times within ten seconds is not started again until somebody connects. */
+/** A core that dies three times within ten seconds is not started again until an agent connects. */
 const maxDeaths = 3;
 const deathWindow = 10_000;
 
@@ -46,8 +46,8 @@ export function arrive(early: Early): Late {
   const box = modelContextTools(early);
   const ports = new SafeMap<number, Carrier>();
   let lastPort = 0;
-  /** The core that serves agents in the page, and what it has of the page layer. */
-  let local: { core: PortCore; home: Home } | undefined;
+  /** The core that serves agents in the page. */
+  let local: { core: PortCore; attachment: Attachment } | undefined;
   /** The start that runs, if any. */
   let starting: Promise<PortCore> | undefined;
   /** When the last cores died, newest first. */
@@ -57,10 +57,10 @@ export function arrive(early: Early): Late {
 
   async function start(): Promise<PortCore> {
     let dead = "";
-    const home = cores.home(
+    const attachment = cores.attach(
       (reason) => {
         dead = reason;
-        if (local?.home === home) died(reason);
+        if (local?.attachment === attachment) died(reason);
       },
       {
         send,
@@ -70,17 +70,17 @@ export function arrive(early: Early): Late {
     stats.core = "loading";
     try {
       settings.tools = cores.tools.prepare();
-      const core = await early.start(home.source, settings);
+      const core = await early.start(attachment.source, settings);
       await cores.tools.looked();
       if (over) core.stop();
       if (dead || over) throw new Error(dead || over);
-      local = { core, home };
+      local = { core, attachment };
       stats.core = "ready";
-      home.adopt(core);
+      attachment.adopt(core);
       if (local) emit(stats.deaths ? "corerestart" : "ready", {});
       return core;
     } catch (cause) {
-      home.leave();
+      attachment.detach();
       stats.core = "none";
       throw over ? new Error(over) : early.failed(cause);
     } finally {
@@ -98,14 +98,14 @@ export function arrive(early: Early): Late {
     if (now - deaths[maxDeaths - 1]! < deathWindow) {
       report(
         early,
-        `the core died ${maxDeaths} times within ${deathWindow / 1000} s, the last time ${reason}. It is started again when somebody connects.`,
+        `the core died ${maxDeaths} times within ${deathWindow / 1000} s, the last time ${reason}. It is started again when an agent connects.`,
       );
     } else if (wanted) need().catch(() => {}); // it has been reported
   }
 
   /** Gives the local core up, with all that belonged to it. */
   function forget(reason: string, failure: boolean): void {
-    local?.home.leave();
+    local?.attachment.detach();
     local = undefined;
     stats.core = "none";
     ports.forEach((_, id) => drop(id, reason, failure));
@@ -117,9 +117,9 @@ export function arrive(early: Early): Late {
     const carrier = ports.get(id);
     if (!carrier || !local) return;
     const fill = (text: string) => slice(message, 0, hole) + text + slice(message, hole);
-    const held = call ? local.home.held(call) : undefined;
+    const held = call ? local.attachment.held(call) : undefined;
     if (carrier.text) {
-      // Nothing is parsed only to be made text again.
+      // Spliced, since the carrier takes text: nothing is parsed.
       const text = !held ? message : fill("text" in held ? held.text : jsonText(held.contents as Item[]));
       return microtask(() => carrier.deliver(text));
     }
@@ -133,7 +133,7 @@ export function arrive(early: Early): Late {
     microtask(() => carrier.deliver(object));
   }
 
-  /** Ends a port on our side; the core knows, or is no more. */
+  /** Ends a port on the page's side. The core has ended it, or is told, or is dead. */
   function drop(id: number, reason: string, failure: boolean): void {
     const carrier = ports.get(id);
     if (!carrier) return;
@@ -168,8 +168,7 @@ export function arrive(early: Early): Late {
    */
   async function serve(port: MessagePort, source: MessageEventSource | null): Promise<void> {
     // A frame or window that leaves takes its end of the port with it and cannot say so. A frozen one (bfcache) keeps
-    // it. One of another origin cannot be listened to: its port is given up when there is something to say to a window
-    // that is closed.
+    // it. A window of another origin cannot be listened to: once it is closed, the next message for it closes the port.
     const elsewhere = source === globalThis.window ? null : (source as Window | null);
     const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
     const closed = (reason: string) => {
@@ -209,8 +208,8 @@ export function arrive(early: Early): Late {
   // Without a prototype: a page sees what the browser looks up in Object.prototype.
   const until = { __proto__: null, signal: end.signal } as AddEventListenerOptions;
   const gateways = gateway(early, revisions, cores, until);
-  // What a frozen page's timers and servers missed is unknown: after it has come back (bfcache), all who watch or wait
-  // are told. When it goes for good, those in other windows are.
+  // A page that was frozen (bfcache) may have missed changes: when it comes back, all its watchers are told. When it
+  // goes for good, its ports close, since their clients may be in other windows.
   const onpageshow = ({ persisted }: PageTransitionEvent) => {
     if (!persisted) return;
     answers.thawed();
@@ -245,7 +244,8 @@ export function arrive(early: Early): Late {
 }
 
 /**
- * JSON text of whatever a client posted. What has none becomes text that is no JSON, so that the core answers -32700.
+ * The JSON text of a message as a client posted it. A value that has none becomes text that is no JSON, so that the
+ * core answers -32700.
  */
 export function toText(message: unknown): string {
   try {

@@ -30,7 +30,7 @@ interface Tool {
   readonly execute: (input: object, options: { signal: AbortSignal }) => unknown;
 }
 
-/** What a page passed: any of these may be missing or something else. */
+/** An argument of the page: any member may be missing, or of another type. */
 interface Given {
   name?: unknown;
   title?: unknown;
@@ -66,7 +66,9 @@ const isSecure = (origin: unknown) => {
 export function modelContextTools({ shared, settings }: Early) {
   const tools = new SafeMap<string, Tool>();
 
-  /** Throws the reason of a signal that is aborted, and else calls `onabort` when it is. The result ends that. */
+  /**
+   * Throws the reason of an aborted signal. Else calls `onabort` when it aborts, until the returned function is called.
+   */
   const follow = (signal: AbortSignal | undefined, onabort: () => void) => {
     if (!signal) return () => {};
     if (aborted(signal)) throw signal.reason;
@@ -131,7 +133,7 @@ export function modelContextTools({ shared, settings }: Early) {
     },
 
     async getTools() {
-      // A turn of its own, as the browser's takes: what was registered in this one is listed.
+      // In a turn of its own, like the browser's: it lists also the tools that this turn registers.
       await new SafePromise<void>((done) => void setTimeout(done));
       const list: { name: string }[] = [];
       tools.forEach(({ described }, name) => {
@@ -175,9 +177,9 @@ export function modelContextTools({ shared, settings }: Early) {
   return {
     async tool(context: object, name: string, subject: object, rest: readonly unknown[]): Promise<unknown> {
       if (shared.unused) {
-        // From now on there are tools, and ours among them.
+        // The context is in use from now on, so it gets our own tools, too.
         shared.unused = undefined;
-        shared.peopled(shared.entries.size > 0);
+        shared.populated(shared.entries.size > 0);
       }
       return await methods[name]!(context, subject, rest[0] as never, rest[1] as never);
     },

@@ -1,9 +1,10 @@
 /**
- * The page's own tools, served to MCP clients: what the page has registered with WebMCP's registerTool, natively or
- * with a polyfill, is told to the cores, and run for them by the model context's own executeTool.
+ * The page's own tools, served to MCP clients: those that the page has registered with WebMCP's registerTool, natively
+ * or with a polyfill. The cores get their list, and the model context's own executeTool runs them.
  *
- * Tools of other windows are theirs to serve, and Pagewire's own three would offer an MCP client what it has already.
- * How a tool fails is a result with isError, as MCP has it; the page's words are in it only if it exposes its errors.
+ * Tools of other windows are served by those windows. Pagewire's own three are left out, since MCP clients have
+ * resources. A failure is a result with isError, as in MCP; it has the page's words only if the page exposes its
+ * errors.
  */
 import { isObject } from "../page/basics.ts";
 import { isArray } from "./binary.ts";
@@ -26,11 +27,11 @@ import type { FreshState } from "../pagewire.d.ts";
 import type { Revisions } from "./revisions.ts";
 import type { Early, RegisteredTool, Tooling } from "../page/shared.ts";
 
-/** What a call gave: the JSON text of the result, or the URIs that have changed, for which the tool did not run. */
+/** The outcome of a call: the JSON text of the result, or the changed URIs because of which the tool did not run. */
 export type Ran = { readonly text: string } | { readonly stale: readonly string[] };
 
 /**
- * How long a core waits for the tools, in ms: a busy browser's own take up to 100, what else a page has may never come.
+ * How long a core waits for the tools, in ms: a busy browser takes up to 100, and a polyfill may never answer.
  */
 const maxLook = 500;
 
@@ -50,15 +51,15 @@ export function pageTools(
 ) {
   let tools = new SafeMap<string, RegisteredTool>();
   let served: Serving | undefined;
-  /** What the cores were told last. */
+  /** The JSON text that the cores were told last. */
   let told = "";
   let busy = false;
   let again = false;
   let looking: Promise<void> | undefined;
 
-  /** Looks what tools there are. Changes while it looks make it look once more. */
+  /** Lists the tools. A change meanwhile makes it list once more. */
   async function look(): Promise<void> {
-    // Nobody has registered anything in ours yet, and to ask it is to register ours, which the page sees.
+    // Our own context is empty until it is used, and asking it would register our three tools, which the page sees.
     if (!served || served === shared.unused) return;
     again = true;
     if (busy) return;
@@ -118,8 +119,8 @@ export function pageTools(
   });
 
   /**
-   * What a tool depends on, as cores are told. Throws where the page has said it wrongly: better no tool than one
-   * unguarded.
+   * The URIs that a tool depends on, as cores are told. Throws if the page's setting is wrong: better no tool than an
+   * unguarded one.
    */
   function freshOf(name: string): object | undefined {
     if (!fresh || !hasOwn(fresh, name)) return;
@@ -147,7 +148,7 @@ export function pageTools(
     return found;
   }
 
-  /** Runs a tool, in this turn, unless what it must not be older than has changed. Never rejects. Calls page code. */
+  /** Runs a tool in this turn, unless a URI in the condition `unless` has changed. Never rejects. Calls page code. */
   async function run(name: string, args: string, unless: string, signal: AbortSignal): Promise<Ran> {
     let result: object;
     try {
@@ -171,7 +172,7 @@ export function pageTools(
   return {
     run,
     /**
-     * Prepares for a core: whether there is anything that can have tools. The looking goes on while the core starts.
+     * Begins to list the tools, for a core that is being started. Returns whether the page can have tools.
      */
     prepare(): boolean {
       const holder = tooling();
@@ -180,13 +181,14 @@ export function pageTools(
         served = holder as Serving;
         try {
           listen(served, "toolchange", onchange);
-        } catch {} // no EventTarget: then they are looked at once
+        } catch {} // no EventTarget: then changes go unnoticed
       }
       looking = look();
       return !!served;
     },
     /**
-     * Waits until it has looked, so that the first list of an agent has the tools. Not for long: it waits for page code.
+     * Waits until the tools are listed, so that an agent's first list has them; `maxLook` at most, since page code
+     * runs.
      */
     looked: async () =>
       await new SafePromise<void>((done) => {
@@ -197,7 +199,7 @@ export function pageTools(
           done();
         })();
       }),
-    /** What a core that comes is to be told. */
+    /** The tools' JSON text, for a new core. */
     told: () => told,
     shutDown: () => served && unlisten(served, "toolchange", onchange),
   };

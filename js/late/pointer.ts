@@ -1,6 +1,6 @@
 /**
- * JSON Pointers (RFC 6901): a part of a JSON text. The gateway's tool has the same (bridge/gateway/live/delta), with the
- * vectors that both are tested by.
+ * JSON Pointers (RFC 6901): a part of a JSON text. The gateway's tool has the same (bridge/gateway/live/delta), with
+ * the vectors that both are tested by.
  */
 import { isArray } from "./binary.ts";
 import { isObject } from "../page/basics.ts";
@@ -11,7 +11,7 @@ const { hasOwn, keys } = Object;
 /** Names of an object that an error lists. */
 const maxNames = 20;
 
-/** The JSON text of what a pointer points to in a JSON text. */
+/** The JSON text of the part of a JSON text that a pointer points to. */
 export function partOf(text: string, pointer: string): string {
   let value: unknown;
   try {

@@ -1,5 +1,5 @@
 /**
- * Reads: the page's callbacks, and what they gave. Cores that ask for the same at once share one call of the page's
+ * Reads: the page's callbacks, and their results. Cores that ask for the same at once share one call of the page's
  * callback, as two agents of one core do.
  *
  * Page code never runs on a core's stack: the callback, and the listeners of its signal, run in a microtask. Whatever
@@ -11,7 +11,7 @@ import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "./
 import type { Revisions } from "./revisions.ts";
 import type { Early } from "../page/shared.ts";
 
-/** What a read gave. It has contents exactly where the status is ok; else the console has the cause. */
+/** The outcome of a read. It has contents exactly if the status is ok; else the console has the cause. */
 export interface Outcome {
   readonly status: Status;
   readonly contents?: readonly Item[];
@@ -37,10 +37,10 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   const { stats, entries } = shared;
   interface Running extends Reading {
     users: number;
-    /** Whose callback it is: the page may have registered the URI anew. */
+    /** The registration that has the callback: the page may have registered the URI anew. */
     readonly entry: unknown;
   }
-  /** What runs, by what it was asked for. */
+  /** Reads that run, by key, URI and parameters. */
   const running = new SafeMap<string, Running>();
 
   async function perform(key: string, uri: string, params: string, abort: Abort): Promise<Outcome> {
@@ -52,7 +52,7 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
       status = Status.invalid;
       return { status: Status.ok, contents: await toContents(value, uri, entry.mimeType, own) };
     } catch (cause) {
-      // What the page makes of a signal that is aborted is of no interest.
+      // After an abort a callback usually fails: that is no news.
       if (!abort.over)
         error(
           `pagewire: reading '${uri}' ${status === Status.failed ? "failed" : "gave no resource contents"}:`,
@@ -63,13 +63,12 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   }
 
   /**
-   * Reads, or joins a read that is under way: not one that began before the last change, or before the URI was
-   * registered anew, for what that gives may be older. It calls page code, so it is not to be called from a core's
-   * stack.
+   * Reads, or joins a read that runs. It joins none that began before the last change, or before the URI was registered
+   * anew: the contents may be older. It calls page code, so it must not run on a core's stack.
    */
   function read(key: string, uri: string, params: string): Reading {
-    const what = `${key} ${uri} ${params}`;
-    const before = running.get(what);
+    const request = `${key} ${uri} ${params}`;
+    const before = running.get(request);
     const entry = entries.get(key);
     if (before && before.entry === entry && before.revision >= revisions.of(uri)) {
       before.users++;
@@ -85,7 +84,7 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
       return outcome;
     };
     const finish = () => {
-      if (running.get(what) === reading) running.delete(what);
+      if (running.get(request) === reading) running.delete(request);
       stats.reading = running.size;
     };
     const reading: Running = {
@@ -103,7 +102,7 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
       },
     };
     stats.reads++;
-    running.set(what, reading);
+    running.set(request, reading);
     stats.reading = running.size;
     (reading as { outcome: Promise<Outcome> }).outcome = ended();
     return reading;
@@ -135,7 +134,7 @@ function copyOf({ uri, mimeType, text, blob }: Item): Item {
 }
 
 /**
- * New objects for each receiver, for one may change what it was given. That costs nothing per byte, since strings are
+ * New objects for each receiver, since receivers may change them. That costs nothing per byte, since strings are
  * shared; splicing text and parsing it again would cost 2 ms per MB and receiver.
  */
 export function copiesOf(contents: readonly Item[]): Item[] {
@@ -144,7 +143,7 @@ export function copiesOf(contents: readonly Item[]): Item[] {
   return copies;
 }
 
-/** What a thrown value says, whatever it is: reading it may throw again. */
+/** The message of a thrown value. Any value can be thrown, and reading its message may throw again. */
 export function describe(cause: unknown): string {
   try {
     return `${(cause as Error | undefined)?.message ?? cause}`;

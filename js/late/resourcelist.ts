@@ -1,6 +1,6 @@
 /**
- * The answers of resources_list, page by page. A cursor is the place of the last entry that was listed: places are
- * given once, in the order of registration, so that they stay good while other entries come and go.
+ * The answers of resources_list, page by page. A cursor is the place of the last entry that was listed. Places
+ * are given once, in the order of registration, so that cursors stay valid while other entries come and go.
  */
 import { parse, SafeMap } from "./intrinsics.ts";
 import { refuse } from "./refusal.ts";

@@ -1,11 +1,11 @@
 /**
- * What the three tools of page/resourcetools.ts answer. They need no core: the page layer has the resources, and the
- * registry's changes since this file was loaded are counted here. Only what a template or a uriSchema has to be matched
- * for is asked of the core, which has the one implementation of that.
+ * Answers the three tools of page/resourcetools.ts. They need no core: the page layer has the resources, and counts
+ * their changes from when this file was loaded. Only a URI of a template or a uriSchema is read through the core, which
+ * has the one implementation of matching.
  *
- * Results are shaped as MCP's (`resources`, `contents`), with a `revision`; what goes wrong is a result too, with
- * `isError`, because browsers do not hand on what a tool throws. The page's own words are in none of them, unless it
- * exposes its errors. Input is checked here: browsers do not hold it against the schema.
+ * Results are shaped as MCP's (`resources`, `contents`), with a `revision`. A failure is a result with `isError`,
+ * because browsers do not pass on what a tool throws. It has the page's own words only if the page exposes its errors.
+ * Input is checked here, since browsers do not check it against the schema.
  */
 import { type Item, jsonLength } from "./contents.ts";
 import { isObject } from "../page/basics.ts";
@@ -55,7 +55,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   };
 
   const now = () => `${epoch}-${revisions.now()}`;
-  /** The number in a revision; -1, so that all is changed since, for one of another document or none. */
+  /** The number in a revision of this document; -1 for any other text, so that everything has changed since. */
   const parseSince = (since: unknown): number => {
     if (since === undefined) return revisions.now();
     if (typeof since !== "string") return refuse("'since' is not a string");
@@ -80,7 +80,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
       return revisions.mayAnswer(uri)
         ? { revision, contents: parts(await askCore(open, uri, signal), pointer) }
         : unknown(uri);
-    // Only of a resource that announces its changes can it be said that there was none.
+    // `unchanged` is true only of a resource that announces its changes.
     if (since !== undefined && revisions.knows(uri) && revisions.at(uri) <= parseSince(since))
       return { revision, unchanged: true } as Result;
     const reading = reads.read(uri, uri, "");
@@ -151,7 +151,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
         if (signal) unlisten(signal, "abort", stop);
       }
     },
-    /** The document was frozen: for all callers everything has changed. */
+    /** The document was frozen: counts everything as changed. */
     thawed(): void {
       revisions.frozen();
       waits.look();
@@ -159,7 +159,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   };
 }
 
-/** The contents, or what a pointer points to in each. */
+/** The contents; with a pointer, the part of each that it points to. */
 function parts(contents: Item[], pointer: unknown): Item[] {
   if (pointer === undefined) return contents;
   if (typeof pointer !== "string") return refuse("'pointer' is not a string");

@@ -8,7 +8,7 @@ export function resourceWaits(revisions: Revisions) {
   /** The calls that wait: each looks whether something has changed for it. */
   const waiting = new SafeMap<number, () => void>();
   let last = 0;
-  /** They look when the turn ends, since all that changes within a turn is one answer. */
+  /** Whether they will look at the end of this turn: all changes within a turn are one answer. */
   let due = false;
 
   const look = () => {
@@ -23,7 +23,7 @@ export function resourceWaits(revisions: Revisions) {
       due = true;
       microtask(look);
     },
-    /** What has changed since the revision `from`: of `keys`, or of all if there are none. */
+    /** Waits for a change after the revision `from`: of `keys`, or of all if there are none. */
     async wait(keys: readonly string[], from: number, ms: number, signal: AbortSignal): Promise<Changes> {
       const changed = () => revisions.since(from, keys);
       if (!changed())

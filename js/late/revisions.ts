@@ -55,7 +55,7 @@ export function revisionsOf(shared: typeof Shared) {
     at,
     /** Whether a change of the key has been told, so that there may be something to wait for. */
     knows: (key: string) => changes.has(key),
-    /** What has changed since a revision: of `keys`, or of all, and the list, if there are none. */
+    /** The changes since a revision: of `keys`, or, if there are none, of all keys and the list. */
     since(from: number, keys: readonly string[]): Changes | undefined {
       const updated: string[] = [];
       const look = (key: string) => {
@@ -69,7 +69,7 @@ export function revisionsOf(shared: typeof Shared) {
       return updated.length || listChanged ? { updated, ...(listChanged && { listChanged }) } : undefined;
     },
     /**
-     * The revision of whatever answers for a URI: its own, and that of the template or resource that takes its
+     * The latest revision of the keys that answer for a URI: its own, and templates or resources that take its
      * parameters.
      */
     of(uri: string): number {
@@ -80,7 +80,7 @@ export function revisionsOf(shared: typeof Shared) {
       });
       return latest;
     },
-    /** Whether more than one URI is answered for under a key: it is a template, or takes parameters. */
+    /** Whether a key answers for more than one URI: it is a template, or takes parameters. */
     isWide,
     /** Whether a template, or a resource that takes parameters, may answer for a URI, as far as its beginning says. */
     mayAnswer(uri: string): boolean {
@@ -106,7 +106,7 @@ export function revisionsOf(shared: typeof Shared) {
     if (!isWide(key)) return false;
     const brace = exec(/\{/, key);
     const takes = !brace && (parse(entries.get(key)!.descriptor) as { uriSchema?: object }).uriSchema;
-    if (!brace && !takes) return false; // the words stood in its description
+    if (!brace && !takes) return false; // "uriSchema" is only in its description
     const head = brace ? slice(key, 0, brace.index) : `${key}?`;
     return slice(uri, 0, head.length) === head;
   }

@@ -1,8 +1,6 @@
 /**
- * The ticket with which a page connects to a gateway of its service, `pagewire node`: a JWT that says whose page this is.
- * The page has it from its own service, by its user's session there; here it is only carried, and its end looked at.
- *
- * It never keeps a ticket, and never says one to anybody but the gateway.
+ * The ticket with which a page connects to a gateway of its service, `pagewire node`: a JWT that names the page's user.
+ * The service issues it to its user's session. This file fetches it and reads its expiry, and keeps none.
  */
 import { exec, parse, SafeAbortController } from "./intrinsics.ts";
 
@@ -10,7 +8,7 @@ import { exec, parse, SafeAbortController } from "./intrinsics.ts";
 const { fetch, atob, Date, String, setTimeout, clearTimeout } = globalThis;
 const { max } = Math;
 
-/** The part of its life after which a ticket is replaced, and the least time between two, in ms. */
+/** The part of its life after which a ticket is replaced, and the least time until then, in ms. */
 const renewAfter = 0.7;
 const leastPause = 5_000;
 /** How long a service may take, in ms. */
@@ -25,14 +23,14 @@ export interface Ticket {
 /** Fetches a ticket. A service answers with the JWT as text, or with {"ticket":"…"}, within 10 s. */
 export async function fetchTicket(url: string): Promise<Ticket> {
   const abort: AbortController = new SafeAbortController();
-  const late = setTimeout(() => abort.abort(new Error(`it takes longer than ${patience / 1000} s`)), patience);
+  const timer = setTimeout(() => abort.abort(new Error(`it takes longer than ${patience / 1000} s`)), patience);
   try {
     const headers = { accept: "application/json, text/plain" };
     const answer = await fetch(url, { cache: "no-store", headers, signal: abort.signal });
     if (!answer.ok) throw new Error(`it answers ${answer.status}`);
     return ticketOf(await answer.text());
   } finally {
-    clearTimeout(late);
+    clearTimeout(timer);
   }
 }
 

@@ -1,4 +1,4 @@
-/** What a document says of itself to a core elsewhere, beside what its transport knows: LINK.md's `about`. */
+/** Facts about a document for a core elsewhere, beyond those that its transport knows: LINK.md's `about`. */
 
 // The page may patch its own.
 const { MutationObserver, setTimeout } = globalThis;
@@ -6,7 +6,7 @@ const { MutationObserver, setTimeout } = globalThis;
 /** Least time between two notes about the title, in ms: some pages count in it. */
 const titlePause = 500;
 
-/** Follows the document's title. `changed` is told of one that is not what `now` gave last. */
+/** Follows the document's title. `changed` is called with a title that is not the last that `now` gave. */
 export function titles(changed: (title: string) => void) {
   let told = "";
   let timer: ReturnType<typeof setTimeout> | undefined;

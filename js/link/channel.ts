@@ -2,19 +2,18 @@
  * A core elsewhere: the page's side of the link as text frames, whatever carries them. bridge/link/LINK.md describes
  * it; the other side is package link.
  *
- * What travels: frames. Calls go together, at the turn's end; contents go at once, behind what was said before. Who
- * must answer: the core, each frame within 10 ms; one that is silent for `patience` is dead. Touches wait for that
- * answer, so that a page that notifies without end fills no buffer. On close: `hear(null)`, or `stop`.
+ * What travels: frames. The calls of a turn go together at its end; contents go at once, behind the calls before them.
+ * Answers: the core answers each frame within 10 ms; a core that is silent for `patience` is dead. Touches wait for
+ * that answer, so that a page that notifies without end fills no buffer. On close: `receive(null)`, or `stop`.
  *
- * It never looks at what a call is about, and never waits: it keeps at most one touch a URI, and what was said in this
- * turn.
+ * It never waits, and looks into no call: it keeps at most one touch a URI, and the calls of this turn.
  */
 import { microtask, SafeMap, stringify } from "../late/intrinsics.ts";
 import { type Core, linkVersion, type Source, Status } from "./link.ts";
 
 export type Call = readonly unknown[];
 
-/** What a page says of itself: the member `about` of LINK.md. */
+/** Facts about a document: the member `about` of LINK.md. */
 export interface About {
   epoch?: string;
   tab?: string;
@@ -25,11 +24,11 @@ export interface About {
   dial?: number;
 }
 
-/** A core elsewhere, and what is beside the calls of a core. */
+/** A core elsewhere, with three more methods. */
 export interface Channel extends Core {
-  /** Takes what a frame of the core says; null where the transport has ended. */
-  hear(calls: readonly Call[] | null): void;
-  /** Says what has changed of what the page said of itself. */
+  /** Takes the calls of a frame of the core; null when the transport has ended. */
+  receive(calls: readonly Call[] | null): void;
+  /** Tells the core which of the facts have changed. */
   note(about: About): void;
   /** Ends the link; with `gone` the page will not come back. */
   leave(gone: boolean): void;
@@ -44,7 +43,7 @@ const patience = 10_000;
 // The page may patch its own.
 const { setTimeout, clearTimeout } = globalThis;
 
-/** Begins a link. `post` carries frames to the core; `welcomed` is told what its hello says. */
+/** Begins a link. `post` carries frames to the core; `welcomed` is called with the facts of its hello. */
 export function channel(
   page: Source,
   post: (frame: string) => void,
@@ -54,11 +53,11 @@ export function channel(
   let live = true;
   let queue: Call[] = [];
   const touched = new SafeMap<string, number>();
-  /** Runs while something has been said that is not answered. */
+  /** Runs while a frame is not answered. */
   let watch: ReturnType<typeof setTimeout> | undefined;
   let flushing = false;
 
-  const say = (frame: string) => {
+  const send = (frame: string) => {
     post(frame);
     watch ??= setTimeout(() => end("it does not answer"), patience);
   };
@@ -69,9 +68,9 @@ export function channel(
     touched.clear();
     const calls = queue;
     queue = [];
-    if (calls.length) say(stringify(calls));
+    if (calls.length) send(stringify(calls));
   };
-  const soon = () => {
+  const flushSoon = () => {
     if (flushing) return;
     flushing = true;
     microtask(flush);
@@ -87,12 +86,12 @@ export function channel(
   };
   const call = (...call: Call) => {
     queue[queue.length] = call;
-    soon();
+    flushSoon();
   };
 
   /** Performs one call of the core. An unknown name means that the other end is not a core of ours. */
-  const obey = (call: Call): void => {
-    // Not by destructuring, for the same reason as below.
+  const perform = (call: Call): void => {
+    // Not by destructuring: a page can have patched the iterator of arrays.
     const name = call[0] as string;
     const a = call[1] as never;
     const b = call[2] as never;
@@ -121,16 +120,16 @@ export function channel(
     end(`it says '${name}', which is no call of version ${linkVersion} of the link`);
   };
 
-  say(stringify([["hello", linkVersion, PAGEWIRE_VERSION, about]]));
+  send(stringify([["hello", linkVersion, PAGEWIRE_VERSION, about]]));
 
   return {
     carries: true,
-    hear(calls) {
+    receive(calls) {
       if (!calls) return end("the connection has ended");
       clearTimeout(watch);
       watch = undefined;
-      for (let i = 0; live && i < calls.length; i++) obey(calls[i]!); // by index: the iterator of arrays is the page's
-      if (touched.size) soon();
+      for (let i = 0; live && i < calls.length; i++) perform(calls[i]!);
+      if (touched.size) flushSoon();
     },
     note: (about) => call("note", about),
     leave(gone) {
@@ -143,13 +142,13 @@ export function channel(
     unregister: (uri) => call("unregister", uri),
     touch(uri, revision) {
       touched.set(uri, revision);
-      if (!watch) soon();
+      if (!watch) flushSoon();
     },
     setTools: (tools) => call("setTools", tools),
     complete(id, status, revision, _size, detail) {
       if (status !== Status.ok) return call("complete", id, status, revision, detail);
       flush();
-      if (live) say(`=${id} ${revision} ${detail}`);
+      if (live) send(`=${id} ${revision} ${detail}`);
     },
     stop() {
       flush();

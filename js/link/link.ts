@@ -1,10 +1,10 @@
 /**
  * The link between a page and its cores, seen from both sides: bridge/link/LINK.md describes it. Here it is as calls;
- * frames.ts makes text frames of them.
+ * channel.ts makes text frames of them.
  *
  * What travels: calls that carry only strings, numbers and booleans, so that the same link is a direct call (core on
  * the page), a pair of postMessage queues (core in a worker) or text frames (core elsewhere). Both sides see calls in
- * the order in which they were made. No call returns anything, and none throws. Who answers: the page answers every
+ * the order in which they were made. No call returns anything, and none throws. Answers: the page answers every
  * `read` and `callTool` with one `complete`, unless `end` for that call came first; nothing else is answered. On close:
  * after `stop` or `dead` a core makes no further call and ignores those made to it; the page may start another.
  *
@@ -23,7 +23,7 @@ export interface Core {
   unregister(uri: string): void;
   /** Says that what `uri` reads as has changed, or what its revision is. */
   touch(uri: string, revision: number): void;
-  /** Says what tools there are: the JSON text of an array of MCP tools. It replaces what was said before. */
+  /** Sets the tools: the JSON text of an array of MCP tools. */
   setTools(tools: string): void;
   /**
    * Answers a `read` or a `callTool`. With status `Status.ok`, `size` is the length of the contents (or the tool's
@@ -69,7 +69,7 @@ export interface Source {
   watched(uri: string, on: boolean): void;
   /** Something that a developer should see, one sentence: a refused registration, a broken message. */
   report(message: string): void;
-  /** The core is gone. Every port is lost with it. */
+  /** The core is dead. Every port is lost with it. */
   dead(reason: string): void;
 }
 
@@ -97,7 +97,7 @@ export const enum Status {
   stale = 3,
 }
 
-/** What a core of this page needs to know to start. */
+/** The options of a core of this page. */
 export interface CoreOptions {
   /** Where pagewire.wasm is. */
   wasm: string;
@@ -117,8 +117,7 @@ export interface CoreOptions {
 }
 
 /**
- * What dist/pagewire.core.js exports: starts a core, on the page or in a worker, of what is fetched as `wasm` if it is
- * there. Rejects with an error that says what
- * to do.
+ * Starts a core, on the page or in a worker: an export of dist/pagewire.core.js. `wasm` is the response with the
+ * module, if it was fetched already. Rejects with an error that says what to do.
  */
 export type Start = (page: PortSource, options: CoreOptions, wasm?: Promise<Response>) => Promise<PortCore>;

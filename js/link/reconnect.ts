@@ -12,7 +12,10 @@ const { min, random } = Math;
 
 /** The first pause, in ms. */
 const firstPause = 100;
-/** A connection that was shorter than this, in ms, counts as a failure: else one that breaks at once would never wait. */
+/**
+ * A connection that was shorter than this, in ms, counts as a failure: else there would be no pause if each breaks at
+ * once.
+ */
 const minLife = 2_000;
 
 /** A pause, a quarter more or less: clients of a gateway that has ended do not all come back in the same moment. */

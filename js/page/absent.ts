@@ -1,10 +1,10 @@
 /**
- * What `import "pagewire"` gives where there is no page: on a server that renders, in a worker, in a test whose DOM lacks
- * what the page layer needs. Importing it must do no harm there, and connect() says what is missing.
+ * The `pagewire` object outside of a page: on a server that renders, in a worker, in a test whose DOM lacks what the
+ * page layer needs. Importing it must do no harm there, and connect() says what is missing.
  */
 import type { Pagewire } from "../pagewire.d.ts";
 
-/** `cause` is what the page layer failed with, if it was tried. */
+/** `cause` is the error of the page layer, if that was tried. */
 export const absent = (cause?: unknown): Pagewire => ({
   connect() {
     throw new Error(

@@ -1,7 +1,6 @@
 /**
- * The ways in for agents, as far as every page carries them: pagewire.connect(), ports and envelopes posted to the
- * window, and the import of dist/pagewire.core.js when the first of them comes. All else is in late.ts, which comes
- * with it.
+ * The part of serving agents that every page carries: pagewire.connect(), ports and envelopes posted to the window, and
+ * the import of dist/pagewire.core.js when the first agent comes. All else is in late.ts, which that file contains.
  *
  * It never fetches anything before it is asked to, and never throws into a page's event loop: a failure closes the
  * port that waits, is logged, and is an `error` event.
@@ -26,8 +25,8 @@ import {
 import { load, preload } from "./load.ts";
 import type { Carrier, Gateway, Early, Port, Late } from "./shared.ts";
 
-/** `early` is what late.ts needs, but for what this file adds. */
-export function agents(early: Omit<Early, "start" | "failed">) {
+/** `early` has what late.ts needs, except for the two members that this file adds. */
+export function agentsOf(early: Omit<Early, "start" | "failed">) {
   const { settings, emit, shared } = early;
   let loaded: Promise<Late> | undefined;
 
@@ -96,18 +95,18 @@ export function agents(early: Omit<Early, "start" | "failed">) {
      *
      *   - `{type: "pagewire:connect"}` with one MessagePort, on which JSON-RPC objects travel, from scripts, frames and
      *     windows of the page's own origin and of those that the option `origins` lists;
-     *   - the envelope of @mcp-b's tab transport, from the page's own window only. Where another server answers those
-     *     (`beside`, or one that shows itself by saying that it is ready), Pagewire does not.
+     *   - the envelope of @mcp-b's tab transport, from the page's own window only. Pagewire does not answer those if
+     *     another server does: `foreign` is set, or that server has announced that it is ready.
      *
      * Nothing is posted before a client asks: the page's other listeners get it too, and some parse every message.
-     * The result ends that.
+     * Returns a function that ends it.
      */
-    accept(beside?: boolean): () => void {
+    accept(foreign?: boolean): () => void {
       const { origin } = settings;
       const ready = "mcp-server-ready";
-      let silent = beside;
-      /** How often we have said that we are ready, and not seen it: every message of the window comes here too. */
-      let said = 0;
+      let silent = foreign;
+      /** How many of our own `ready` messages are still to come back: each message of the window comes here too. */
+      let readies = 0;
       let asked = false;
       const say = (payload: string) =>
         silent || postToWindow({ channel: "mcp-default", type: "mcp", direction: "server-to-client", payload }, origin);
@@ -122,7 +121,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
       };
       const onenvelope = async (direction: unknown, payload: unknown) => {
         if (silent) return;
-        if (direction === "server-to-client" && !said--) {
+        if (direction === "server-to-client" && !readies--) {
           silent = true;
           warn("pagewire: another MCP server answers on 'mcp-default'; Pagewire does not.");
         }
@@ -132,15 +131,15 @@ export function agents(early: Omit<Early, "start" | "failed">) {
           const sessions = await arrive(true);
           if (payload !== "mcp-check-ready") return await sessions.envelope(payload);
           await sessions.need();
-          if (!silent) said++;
+          if (!silent) readies++;
           say(ready);
         } catch {
-          // It has been reported; and nobody is left waiting for a server that will not come.
+          // The failure has been reported. This keeps clients from waiting for a server that will not come.
           say("mcp-server-stopped");
         }
       };
       const onmessage = (event: MessageEvent) => {
-        if (!event.isTrusted) return; // an origin that a script has made up
+        if (!event.isTrusted) return; // a script can make up an origin
         const data = messageData(event);
         if (!isObject(data)) return;
         const { type, channel, direction, payload } = data as { [member: string]: unknown };
@@ -170,7 +169,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
     /**
      * A port for an agent in the page's own script, as the transport object that the official TypeScript client
      * takes. Messages are delivered in microtasks, in order, never from within `send`; handlers are looked up for
-     * each, as clients replace them. What async functions return are real promises, whatever became of Promise.
+     * each, as clients replace them. Async functions return real promises, also if the page has patched Promise.
      */
     connect(): PagewireTransport {
       let started = false;
@@ -222,7 +221,7 @@ export function agents(early: Omit<Early, "start" | "failed">) {
   };
 }
 
-/** Keeps a failure that nobody awaits from being an unhandled rejection; `end` has told the client. */
+/** Keeps a failure from being an unhandled rejection; `end` has told the client. */
 async function settled(port: Promise<Port>): Promise<void> {
   try {
     await port;

@@ -1,8 +1,9 @@
 /**
  * Web IDL's conversion of JavaScript values, driven by the tables of idl.gen.ts, with Chromium's messages.
  *
- * Everything that a page passes goes through here once, and each member is read once, in Web IDL's order; what comes
- * out is ours and never changes. It knows nothing about resources: ranges, URIs and limits are registry.ts's.
+ * Everything that a page passes goes through here once, and each member is read once, in Web IDL's order. The
+ * result is a copy that the page cannot change. This file knows nothing about resources: registry.ts checks ranges,
+ * URIs and limits.
  */
 import { isObject } from "./basics.ts";
 import { aborted, apply, setPrototypeOf, toWellFormed } from "./intrinsics.ts";

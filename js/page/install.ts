@@ -26,7 +26,7 @@ export type Methods = { readonly [name: string]: (args: readonly unknown[], wher
 /** Undoes what was defined. */
 type Undo = () => void;
 
-/** Defines a property; undoing it restores what was there, unless somebody else has redefined it since. */
+/** Defines a property; undoing it restores the former property, unless other code has redefined it since. */
 export function define(target: object, name: string, descriptor: PropertyDescriptor): Undo {
   const before = descriptorOf(target, name);
   const ours: PropertyDescriptor = { __proto__: null, configurable: true, ...descriptor } as PropertyDescriptor;
@@ -40,12 +40,11 @@ export function define(target: object, name: string, descriptor: PropertyDescrip
   };
 }
 
-/** What `install` did. */
 export interface Installed {
   readonly undo: Undo;
   /** The page's model context. */
   readonly context: object;
-  /** Whether somebody else's registerResource was there, and is there still. */
+  /** Another library's registerResource is there, and stays. */
   readonly foreign?: true;
 }
 
@@ -57,7 +56,7 @@ export const foreignContext =
 export function install(methods: Methods, late: () => Promise<Late>): Installed {
   const undo: Undo[] = [];
   const undoAll = () => {
-    for (let i = undo.length; i--; ) undo[i]!(); // last first: the way back is the way there
+    for (let i = undo.length; i--; ) undo[i]!(); // in reverse order
   };
   const add = (target: object, name: string, descriptor: PropertyDescriptor) =>
     void (undo[undo.length] = define(target, name, descriptor));
@@ -73,20 +72,20 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     defineProperty(ModelContext.prototype, Symbol.toStringTag, { configurable: true, value: "ModelContext" });
     context = contexts.of(document);
     add(globalThis, "ModelContext", { writable: true, value: ModelContext });
-    // A polyfill of registerTool that is loaded later finds a model context and steps aside, so who counts on it has to
-    // find its methods here. What they do is in modelcontext.ts, which comes with pagewire.core.js.
-    const own = isExactly((shared.unused = context));
+    // A polyfill of registerTool that is loaded later finds a model context and steps aside, so its methods have to be
+    // here. modelcontext.ts, which comes with pagewire.core.js, runs them.
+    const check = acceptsOnly((shared.unused = context));
     for (const name of ["registerTool", "getTools", "executeTool"]) {
       const { [name]: value } = {
         async [name](this: object, subject: object, ...rest: unknown[]) {
-          own(this);
+          check(this);
           subject = { ...subject }; // now, since the page may change it
           return await (await late()).tool(this, name, subject, rest);
         },
       };
       add(ModelContext.prototype, name, { writable: true, enumerable: true, value });
     }
-    // @mcp-b/global steps aside for this mark of an MCP server, and would else replace document.modelContext.
+    // The mark of an MCP server: without it @mcp-b/global would replace document.modelContext.
     add(ModelContext.prototype, "__isBrowserMcpServer", { value: true });
   }
 
@@ -95,7 +94,7 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
   const prototype = above === Object.prototype ? context : above;
   // A native getter is the best brand check: it accepts contexts of other windows and refuses impostors and Proxies.
   const toolchange = builtIn && descriptorOf(prototype, "ontoolchange")?.get;
-  const brand = toolchange ? uncurry(toolchange) : builtIn ? isExactly(context) : contexts.brand;
+  const brand = toolchange ? uncurry(toolchange) : builtIn ? acceptsOnly(context) : contexts.brand;
   for (const operation of operations)
     add(prototype, operation[0], {
       writable: true,
@@ -106,19 +105,19 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
   for (const [owner, name] of attributes) {
     const Interface = (globalThis as never)[owner] as { prototype: object };
     const holder = owner === "Document" ? document : navigator;
-    const own = isExactly(holder);
-    const get = owner === "Document" && !builtIn ? contexts.of : (self: unknown) => (own(self), context);
+    const check = acceptsOnly(holder);
+    const get = owner === "Document" && !builtIn ? contexts.of : (self: unknown) => (check(self), context);
     if (!(name in holder)) add(Interface.prototype, name, { enumerable: true, get: attribute(name, get) });
   }
   return { undo: undoAll, context };
 }
 
 /**
- * The minimal ModelContext of a browser that has none: an event target with the three methods, and the names of those
- * of tools.
+ * The minimal ModelContext of a browser that has none: an event target. `install` adds the three methods, and stubs of
+ * WebMCP's methods for tools.
  */
 const { ModelContext } = {
-  // As a member, so that it has its name when all others are shortened.
+  // A member of an object literal keeps its name when the build shortens names.
   ModelContext: class extends EventTarget {
     constructor() {
       super();
@@ -127,14 +126,14 @@ const { ModelContext } = {
   },
 };
 
-/** The model contexts of a window whose browser has none: each document has its own, one that a parser has made too. */
+/** The model contexts of a window whose browser has none. Each document has its own, also a parser's. */
 function makeContexts() {
   /** Document to its context, and each context to itself. */
   const contexts = new SafeWeakMap<object, object>();
   const defaultView = getter(Document.prototype, "defaultView");
   return {
     of(document: unknown): object {
-      defaultView(document); // throws for what is no document
+      defaultView(document); // throws for any other object
       let context = contexts.get(document as object);
       if (!context) {
         context = construct(EventTarget, [], ModelContext) as object;
@@ -150,12 +149,12 @@ function makeContexts() {
 }
 
 /** A brand check that accepts one object. */
-const isExactly = (only: object) => (self: unknown) => {
+const acceptsOnly = (only: object) => (self: unknown) => {
   if (self !== only) throw new TypeError("Illegal invocation");
 };
 
 function attribute(name: string, get: (self: unknown) => unknown): () => unknown {
-  // A getter in an object literal has the name, "get modelContext", and is no constructor.
+  // A getter in an object literal is named "get modelContext", and is no constructor.
   return descriptorOf(
     {
       get [name]() {
@@ -177,7 +176,7 @@ function method(
   // A method in an object literal is no constructor either.
   const { [name]: result } = {
     [name](this: unknown, ...args: unknown[]) {
-      if (this !== context) brand(this); // a browser's own costs 0.1 us
+      if (this !== context) brand(this); // first the comparison: a native brand check costs 0.1 us
       if (args.length < required)
         throw new TypeError(
           `${where}${required} argument${required > 1 ? "s" : ""} required, but only ${args.length} present.`,

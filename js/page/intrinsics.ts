@@ -2,16 +2,16 @@
  * Own references to the intrinsics that the page layer uses, taken when the script runs, so that a page that patches
  * JSON, Promise, Map or a prototype afterwards does not break it (old libraries do; zone.js and recorders do).
  *
- * It never calls page code. What is not here is not needed: `await` and `async` use the real Promise whatever the
- * page has done to it; array iteration (`for...of`, spread in calls, destructuring) does not, so it is avoided
- * everywhere but on values whose iterator is the page's to choose.
+ * It never calls page code. Other intrinsics are not needed: `await` and `async` use the real Promise even if the page
+ * has patched it. Array iteration (`for...of`, spread in calls, destructuring) does not, so it is avoided
+ * everywhere but on values whose iterator the page may choose.
  */
 
 import { getter, uncurry } from "./basics.ts";
 
 /**
- * A subclass that owns copies of its parent's methods and inherits nothing else: used like the original, deaf to what
- * becomes of it. (Node does the same to the classes of its own library.)
+ * A subclass that owns copies of its parent's methods and inherits nothing else: used like the original, untouched by
+ * later patches. (Node does the same to the classes of its own library.)
  */
 const safe = <C extends new (...args: never[]) => object>(Class: C): C => {
   class Safe extends (Class as unknown as new (...args: unknown[]) => object) {

@@ -1,22 +1,22 @@
 /**
- * How the part of the page layer that comes with the core gets to the page. In dist/pagewire.inject.js the build puts
- * js/inject/load.ts in the place of this file: there it is there already.
+ * Loads the late part of the page layer, which comes with the core. The build replaces this file by js/inject/load.ts
+ * in dist/pagewire.inject.js, and by js/extension/load.ts in the extension: both contain the late part.
  */
 import type { CoreSettings, LateModule, Load } from "./shared.ts";
 
-/** In pagewire.mjs, which bundlers know. */
+/** Whether this is pagewire.mjs, which bundlers process. */
 declare const PAGEWIRE_BUNDLED: boolean;
 
-/** What is fetched of the wasm. The loader takes it once. */
+/** The response with the wasm, if `preload` was called. */
 let wasm: Promise<Response> | undefined;
-/** What the loader gave without an export. */
+/** The late part, if core.ts handed it over by a call. */
 let given: LateModule | undefined;
 
 const GIVE = Symbol.for("pagewire.core");
 
 export const load: Load = async ({ core }) => {
   const page = globalThis as { [GIVE]?: (module: LateModule) => void };
-  // Of a module that is named by a URL Parcel makes a script without exports: core.ts calls this then, once.
+  // Parcel turns a module that is named by a URL into a script without exports. Then core.ts calls this, once.
   if (PAGEWIRE_BUNDLED)
     page[GIVE] = (module) => {
       given = module;
@@ -30,8 +30,8 @@ export const load: Load = async ({ core }) => {
 };
 
 /**
- * Starts the fetch of the wasm while the loader is still on its way: one round trip instead of two. By a link that
- * preloads, WebKit fetched it twice: there a fetch never finds that.
+ * Starts the fetch of the wasm while the loader is still on its way: one round trip instead of two. A preload link
+ * would do that too, but WebKit then fetches the file twice.
  */
 export async function preload(settings: CoreSettings): Promise<void> {
   try {

@@ -1,6 +1,6 @@
 /**
  * dist/pagewire.mjs and .cjs: the module. Importing it installs the page API; it exports the same object as
- * `globalThis.pagewire`, under its name and as the default. Where there is no page it exports absent.ts'. It never
+ * `globalThis.pagewire`, under its name and as the default; outside of a page, the object of absent.ts. It never
  * throws: a page works without agents, and so do a server and a test.
  */
 import type { Pagewire } from "../pagewire.d.ts";
@@ -11,8 +11,8 @@ import { enter } from "./pagewire.ts";
 function install(): Pagewire {
   if (typeof document !== "object") return absent();
   try {
-    // Spelled out, since this pattern is how bundlers find files, move them, and put in where they are then. A bundle
-    // that is no module has no import.meta: then the files are looked for beside the script.
+    // Written out, since bundlers know this pattern: they find the files by it, move them, and insert their new place.
+    // A bundle that is no module has no import.meta: then the files are looked for beside the script.
     const files = import.meta.url
       ? {
           core: new URL("./pagewire.core.js", import.meta.url).href,

@@ -6,7 +6,7 @@
  * page, a worker, a server that renders) there is a `pagewire` whose connect() says so, and nothing is installed.
  */
 import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from "../pagewire.d.ts";
-import { agents } from "./agents.ts";
+import { agentsOf } from "./agents.ts";
 import { getter } from "./basics.ts";
 import { define, foreignContext, install } from "./install.ts";
 import { Custom, dispatch, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
@@ -19,10 +19,12 @@ import { canonical, isAt, requireOrigin } from "./uri.ts";
 /** Options that are taken as they are; the first three are URLs. */
 const texts = ["core", "wasm", "worker", "integrity", "name", "version", "ticket", "freshState"] as const;
 
-/** Installs Pagewire whose files lie beside `base`, or gives the one that is there: loading it twice is harmless. */
+/**
+ * Installs Pagewire, with its files beside `base`. Returns the Pagewire that is there: loading it twice is harmless.
+ */
 export function boot(base: string, options: PagewireOptions): Pagewire {
   const before = globalThis.pagewire as Pagewire | undefined;
-  // By what it can do: an element with the id "pagewire" is globalThis.pagewire too.
+  // Known by its connect(), since an element with the id "pagewire" is globalThis.pagewire too.
   if (typeof before?.connect === "function") return before;
 
   const usable = globalThis.isSecureContext && typeof document === "object";
@@ -40,7 +42,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   class Implementation extends EventTarget implements Pagewire {
     connect(): PagewireTransport {
       if (refuse) throw new Error(refuse);
-      return way.connect();
+      return agents.connect();
     }
 
     configure(options: PagewireOptions) {
@@ -54,9 +56,9 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       // An array as text has commas.
       if (origins) settings.origins = `${origins}`.split(/[ ,]+/).map((origin) => new SafeURL(origin).origin);
       if (refuse) return gateway && warn(refuse);
-      // With a gateway there is no "at once": the core is started when that answers.
-      if (gateway || load === "eager") void way.warmUp(gateway);
-      if (load === "idle") (globalThis.requestIdleCallback ?? setTimeout)(() => refuse || void way.warmUp());
+      // With a gateway, "eager" starts no core in the page: the gateway has one.
+      if (gateway || load === "eager") void agents.warmUp(gateway);
+      if (load === "idle") (globalThis.requestIdleCallback ?? setTimeout)(() => refuse || void agents.warmUp());
     }
 
     uninstall(): void {
@@ -64,7 +66,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       refuse = "pagewire was uninstalled";
       undo();
       withdrawAll();
-      void way.shutDown(refuse);
+      void agents.shutDown(refuse);
     }
 
     stats(): PagewireStats {
@@ -76,25 +78,34 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   const removeGlobal = define(globalThis, "pagewire", { writable: true, value: pagewire });
   const emit = (type: string, detail: object) => microtask(() => dispatch(pagewire, new Custom(type, { detail })));
   const own = (uri: string) => requireOrigin(canonical(uri, ""), settings.origin, "");
-  /** Set when the API is installed. */
+  /** The page's model context, once the API is installed. */
   let context: object | undefined;
-  /** The same, if it is ours. */
-  let minimal: object | undefined;
+  /** The same, if Pagewire has made it. */
+  let made: object | undefined;
   const tooling = (): Tooling | undefined => {
-    // A library that came after us may have put its own in the place of ours.
-    const holder = (minimal || !("registerTool" in context!) ? document.modelContext : context) as Tooling | undefined;
+    // A library that came later may have replaced our context.
+    const holder = (made || !("registerTool" in context!) ? document.modelContext : context) as Tooling | undefined;
     return typeof holder?.registerTool === "function" ? holder : undefined;
   };
-  const way = agents({ shared, kept, settings, emit, own, tooling, projected: (name) => projection.projected(name) });
-  const projection = project(tooling, way.answer);
+  const agents = agentsOf({
+    shared,
+    kept,
+    settings,
+    emit,
+    own,
+    tooling,
+    projected: (name) => projection.projected(name),
+  });
+  const projection = project(tooling, agents.answer);
   if (usable) {
-    // Chromium's; false for "tools" also where WebMCP is off, so it counts only where the feature is known.
+    // Chromium's featurePolicy denies "tools" also where WebMCP is off, so its answer counts only if it knows the
+    // feature.
     const policy = (document as { featurePolicy?: { features(): string[]; allowsFeature(name: string): boolean } })
       .featurePolicy;
-    const view = getter(Document.prototype, "defaultView");
+    const windowOf = getter(Document.prototype, "defaultView");
     const permission: Permission = {
       origin: settings.origin,
-      active: () => view(document),
+      active: () => windowOf(document),
       allowed: !policy?.features().includes("tools") || policy.allowsFeature("tools"),
     };
     // By index: array destructuring would run the iterator of a page that has patched it.
@@ -105,20 +116,20 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
         unregisterResource: (args, where) => unregister(args[0] as string, where),
         notifyResourceUpdated: (args, where) => notify(args[0] as string, where),
       },
-      way.arrive,
+      agents.arrive,
     );
     context = installed.context;
-    minimal = shared.unused;
-    shared.peopled = projection.peopled;
+    made = shared.unused;
+    shared.populated = projection.populated;
     shared.hint = (uri) => {
-      if (!isAt(uri, settings.origin)) return; // nobody registers another's
+      if (!isAt(uri, settings.origin)) return; // another origin's: never registered
       try {
         dispatch(context as EventTarget, new Custom("resourceupdated", { detail: { uri } }));
       } catch {} // a polyfill's context that is no EventTarget
     };
-    const closeDoors = way.accept(installed.foreign);
+    const stopAccepting = agents.accept(installed.foreign);
     const onload = () => {
-      shared.peopled(shared.entries.size > 0); // with the tools of a polyfill that came after the resources
+      shared.populated(shared.entries.size > 0); // a polyfill may have brought registerTool after the first resource
       if (document.modelContext === context) return;
       warn(foreignContext);
       emit("error", { message: foreignContext });
@@ -127,7 +138,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     undo = () => {
       installed.undo();
       unlisten(window, "load", onload);
-      closeDoors();
+      stopAccepting();
       removeGlobal();
     };
   }
@@ -135,7 +146,9 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   return pagewire;
 }
 
-/** The same for a page's own script. */
+/**
+ * Like boot, for a page's own script. The extension's page layer, if that came first, adopts its options and loader.
+ */
 export function enter(base: string, options: PagewireOptions): Pagewire {
   const pagewire: Pagewire & { adopt?: Adopt } = boot(base, options);
   pagewire.adopt?.(base, options, load);

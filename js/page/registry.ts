@@ -1,5 +1,5 @@
 /**
- * The page's resources: what the three methods do once their arguments are converted.
+ * The page's resources: the bodies of the three methods, whose arguments are converted.
  *
  * The page layer is the source of truth. A core is told of each change and given everything when it starts; it checks
  * again, but the page has its exception by then. Nothing here waits, and nothing calls the page's code, except that
@@ -26,7 +26,7 @@ interface Resource {
 
 const { entries, stats } = shared;
 
-/** What the document allows. It is asked each time whether it is active, since it can become inactive. */
+/** The document's permission. `active` is a function, since a document can become inactive. */
 export interface Permission {
   readonly origin: string;
   active(): unknown;
@@ -97,12 +97,13 @@ function remove(key: string, entry: Entry): void {
 }
 
 /**
- * The list is another one. Pages that replace a resource (React does at each mount) have none for a moment: told later.
+ * Tells of a changed list. A page that replaces its only resource (React does at each mount) has none for a moment, so
+ * that the list is empty is told in a microtask.
  */
 function relisted(): void {
   shared.changed?.("");
-  if (entries.size) shared.peopled(true);
-  else microtask(() => entries.size || shared.peopled(false));
+  if (entries.size) shared.populated(true);
+  else microtask(() => entries.size || shared.populated(false));
 }
 
 export function withdrawAll(): void {
@@ -122,11 +123,11 @@ export function notify(uri: string, where: string): void {
   const key = known ? uri : canonical(uri, where);
   stats.notified++;
   // Unknown or not: it may be an expansion of a template, or carry the parameters of a uriSchema. The core matches
-  // those. Without a core nobody can be watching.
+  // those. Without a core there are no watchers.
   if (!known && !entries.has(key)) stats.unknown++;
   // The core merges updates, over time. But a call of it costs up to 9 us while the wasm is cold, and a loop of 10,000
-  // took 120 ms, longer than the core's interval. So what follows the first call within a turn makes one more at the
-  // turn's end; no agent can tell, for reads do not run before.
+  // took 120 ms, longer than the core's interval. So all calls of a turn after the first make one more, at the turn's
+  // end. Agents cannot notice, since reads do not run before.
   const again = told.get(key);
   if (again) return;
   told.set(key, again === false);

@@ -1,12 +1,10 @@
 /**
- * The second way: three read-only tools, for agents that know tools and nothing of resources. They appear with the
- * page's first resource and go with its last, in whatever model context has a registerTool: the browser's own, or a
- * polyfill's.
+ * Three read-only tools, for agents that know tools but not resources. They appear with the page's first resource and
+ * go with its last, in any model context that has a registerTool: the browser's own, or a polyfill's.
  *
- * This file only registers them: their words are what every page pays for (the words are for models, within the lengths
- * that Chrome recommends: 30 for a name, 500 for a description, 150 for a parameter's). What they answer is in
- * late/resourcetools.ts, which comes with pagewire.core.js at the first call; no wasm is needed. Nothing here throws
- * into the page.
+ * This file only registers them, since every page pays for it. late/resourcetools.ts answers; it comes with
+ * pagewire.core.js at the first call, without wasm. The descriptions are for models, within the lengths that Chrome
+ * recommends: 30 for a name, 500 for a description, 150 for a parameter's. Nothing here throws into the page.
  */
 import { SafeAbortController, warn } from "./intrinsics.ts";
 import { shared, type Tooling } from "./shared.ts";
@@ -41,7 +39,7 @@ const tools: readonly (readonly [
   ],
 ];
 
-/** Registers the tools in what `tooling` gives. `peopled` is what shared.peopled is to be. */
+/** Registers the tools in the model context that `tooling` returns. The result's `populated` is for `shared`. */
 export function project(
   tooling: () => Tooling | undefined,
   answer: (name: string, input: unknown, signal: AbortSignal | undefined) => Promise<object>,
@@ -75,15 +73,15 @@ export function project(
   };
 
   return {
-    peopled(any: boolean): void {
+    populated(any: boolean): void {
       if (!any) {
         stop?.abort();
         stop = undefined;
         registered = {};
       } else if (!stop) {
         const holder = tooling();
-        // Asked again with each registration, for a polyfill that comes late, and when ours is used for the first time:
-        // to register there is to load pagewire.core.js.
+        // Asked again at each registration, for a polyfill that comes late. Our own context gets the tools only when it
+        // is used, since registering there loads pagewire.core.js.
         if (!holder || holder === shared.unused) return;
         stop = new SafeAbortController();
         for (let i = 0; i < tools.length; i++) void register(holder, i, stop);

@@ -1,9 +1,9 @@
 /**
- * What the two halves of the page layer share: the part that every page carries (dist/pagewire.js) and the part that
- * comes with the core when an agent does (late.ts, in dist/pagewire.core.js).
+ * The interface between the two halves of the page layer: the part that every page carries (dist/pagewire.js) and the
+ * part that comes with the core when an agent does (late.ts, in dist/pagewire.core.js).
  *
- * The page layer works without a core: the registry is complete in itself, and what happens while there is none needs
- * no queue, because a new core is given the registrations as they are then. cores.ts alone changes `core`.
+ * The page layer works without a core: the registry is complete in itself. Changes before a core starts need no
+ * queue, because a new core is given the registrations as they are then.
  */
 import type { Core, CoreOptions, PortCore, Start } from "../link/link.ts";
 import type { PagewireOptions, PagewireStats } from "../pagewire.d.ts";
@@ -32,7 +32,7 @@ import {
 
 /** A registration. */
 export interface Entry {
-  /** What a core needs to know, as JSON text. */
+  /** The resource without `read`, as JSON text, for cores. */
   readonly descriptor: string;
   readonly mimeType: string | undefined;
   readonly read: (uri: string, options: { params: object; signal: AbortSignal }) => unknown;
@@ -40,25 +40,23 @@ export interface Entry {
   readonly release: () => void;
 }
 
-/** What the registry says to cores. */
+/** The cores, for the registry. */
 export interface AllCores extends Pick<Core, "register" | "unregister" | "stop"> {
   touch(key: string): void;
 }
 
 export const shared = {
-  /** All cores that are live, as one; undefined while there is none: cores.ts. */
+  /** All cores that are live, as one; undefined without any: cores.ts. */
   core: undefined as AllCores | undefined,
   /** Key (canonical URI or template) to registration, in the order in which they were made. */
   entries: new SafeMap<string, Entry>(),
-  /** Told when there is a first resource (true), and when the last one has gone: tools.ts. */
-  peopled: (_any: boolean): void => {},
-  /** The model context that is ours, as long as nobody has asked it for tools. */
+  /** Called with true at each registration, and with false when the last resource has gone: resourcetools.ts. */
+  populated: (_any: boolean): void => {},
+  /** The model context that Pagewire has made, until one of its methods for tools is called. */
   unused: undefined as object | undefined,
-  /**
-   * Told of each notification of a key, and with "" of each change of the list: resourcetools.ts, once it is loaded.
-   */
+  /** Called with each key that is notified, and with "" when the list changes: late/resourcetools.ts, once loaded. */
   changed: undefined as ((key: string) => void) | undefined,
-  /** Told of each key that was notified, once per turn of the event loop: for content scripts. */
+  /** Called with each key that was notified, once per turn of the event loop: for content scripts. */
   hint: (_key: string): void => {},
   /** What `pagewire.stats()` copies. */
   stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 } as Omit<
@@ -95,7 +93,7 @@ export const kept = [
   warn,
 ] as const;
 
-/** Where the core's files are, and what it is told. */
+/** The places of the core's files, and the core's options. */
 export interface CoreSettings extends CoreOptions {
   /** Where pagewire.core.js is. */
   core: string;
@@ -110,14 +108,15 @@ export interface CoreSettings extends CoreOptions {
 }
 
 /**
- * A function that posts a frame to a core elsewhere. The link sets `hear`: it takes what that says; null ends the link.
+ * A function that posts a frame to a core elsewhere. The link sets `receive`, which takes that core's frames; null ends
+ * the link.
  */
 export interface Post {
   (frame: string): void;
-  hear?: (calls: readonly (readonly unknown[])[] | null) => void;
+  receive?: (calls: readonly (readonly unknown[])[] | null) => void;
 }
 
-/** A gateway to be connected to: its URL as it was given, or what leads there. */
+/** A gateway to connect to: its URL as it was given, or the function that posts frames to it. */
 export type Gateway = string | Post;
 
 /** What late.ts gets from the part that was there before it. */
@@ -165,7 +164,7 @@ export type Carrier = { closed(reason: string, failure: boolean): void } & (
 
 /** One MCP session, from its carrier's side. */
 export interface Port {
-  /** Hands over a message that arrived: any text; the core answers what is no JSON-RPC. */
+  /** Hands over a message that arrived: any text. The core answers also what is no JSON-RPC. */
   receive(text: string): void;
   /** Says whether the carrier can take more. While it cannot, the core keeps one update per URI. */
   writable(on: boolean): void;
@@ -189,19 +188,19 @@ export type Adopt = (base: string, options: PagewireOptions, load: Load) => void
 
 /** What late.ts offers. */
 export interface Late {
-  /** Sees to it that there is a core. Rejects with what `failed` gives. */
+  /** Starts a core if there is none. Rejects with what `failed` gives. */
   need(): Promise<PortCore>;
   /** Opens a port, once there is a core. */
   open(carrier: Carrier): Promise<Port>;
   /** Answers a call of one of Pagewire's own tools. Never rejects. */
   answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object>;
-  /** Runs a method about tools of the model context that is ours. */
+  /** Runs a method for tools of the model context that Pagewire has made. */
   tool(context: object, name: string, subject: object, rest: readonly unknown[]): Promise<unknown>;
   /** Takes what came to the window in an envelope for a server. */
   envelope(payload: unknown): Promise<void>;
   /** Opens a port that the MessagePort carries. `source` is the window that sent it. */
   serve(port: MessagePort, source: MessageEventSource | null): Promise<void>;
-  /** Starts the core; or connects to the gateway, and keeps at that. */
+  /** Starts the core; or connects to the gateway, again whenever the connection ends. */
   warmUp(gateway: Gateway | undefined): Promise<void>;
   /** Closes all ports and gives the core up, for good. */
   shutDown(reason: string): void;

@@ -1,5 +1,5 @@
 /**
- * What a resource's URI may be, and the one spelling under which it is known: to the registry, the core and agents.
+ * The valid URIs of resources, and the canonical form under which the registry, the core and agents know one.
  *
  * The algorithm is "the canonical form of a uri" of the IDL. The browser's own parser decides what a URI is; nothing
  * here second-guesses it, and the core only compares what comes out.
@@ -9,8 +9,8 @@ import { exception, exec, indexOf, SafeURL, slice } from "./intrinsics.ts";
 export const maxURI = 8192;
 
 /**
- * What may follow a template's literal start: variables with something between them, then perhaps a query. The same
- * grammar as bridge/resource/template.go; characters that a URI cannot hold are refused, not encoded, because an
+ * The rest of a template, after its literal start: variables with something between them, then perhaps a query. The
+ * same grammar as bridge/resource/template.go; characters that a URI cannot hold are refused, not encoded, because an
  * agent's expansion would have them encoded and match nothing.
  */
 const expressions = /^(?:\{\w+\}[^\0- "#<>\\^`{}\x7f-\uffff]+)*(?:\{\w+\})?(?:\{\?\w+(?:,\w+)*\})?$/;
@@ -46,7 +46,7 @@ export function canonical(uri: string, where: string): string {
 
 /**
  * Gives back `key`, a canonical URI or template, or throws a SecurityError if it is not at `origin`, or under the path
- * that is a gateway's at every origin: it lists there what several tabs have under one URI.
+ * that a gateway has at every origin: it lists there the resources that several tabs have under one URI.
  */
 export function requireOrigin(key: string, origin: string, where: string): string {
   // An opaque origin is "null", which no http URI starts with.
@@ -54,7 +54,7 @@ export function requireOrigin(key: string, origin: string, where: string): strin
   return key;
 }
 
-/** As text, up to and with the "/": what the core does. */
+/** Compares text, up to and with the "/", as the core does. */
 export const isAt = (key: string, origin: string) => slice(key, 0, origin.length + 1) === origin + "/";
 
 const foreign = (uri: string, where: string, origin = "") =>

@@ -1,9 +1,9 @@
 /**
  * dist/npm/react.js: `useResource`, which offers what a component shows to agents for as long as it is mounted.
  *
- * All of it happens in effects. A render touches nothing outside React, so it may be one on a server, be repeated
- * (StrictMode) or be thrown away; and effects come in pairs, so whatever mounts and unmounts a component (StrictMode,
- * hot reload, Activity) leaves one registration or none.
+ * Everything happens in effects. A render touches nothing outside React, so it may run on a server, be repeated
+ * (StrictMode) or be thrown away. Effects come in pairs, so mounting and unmounting (StrictMode, hot reload, Activity)
+ * leaves one registration or none.
  */
 import { useEffect, useRef } from "react";
 import type { ResourceDescriptor, useResource as Hook } from "../react.d.ts";
@@ -12,10 +12,10 @@ import { type Offer, offer, textOf } from "../share/offer.ts";
 export const useResource: typeof Hook = (descriptor: ResourceDescriptor, value?: unknown) => {
   const json = !descriptor.read && typeof value !== "string";
   const mimeType = descriptor.mimeType ?? (json ? "application/json" : undefined);
-  // What agents are told, as text, so that an equal descriptor is the same. JSON leaves `read` out.
+  // The descriptor as text, so that equal descriptors are one. JSON leaves `read` out.
   const told = JSON.stringify({ ...descriptor, mimeType });
 
-  /** What was committed last. */
+  /** The last commit. */
   const latest = useRef({ descriptor, value });
   const offered = useRef<Offer>(undefined);
 

@@ -1,9 +1,9 @@
 /**
- * What an element reads as: a form by its fields, a table by its rows, a field by its value, all else by its text.
+ * The contents of an element: of a form its fields, of a table its rows, of a field its value, else the text.
  *
- * All of it is what a person sees there, and less: no password, card number, one-time code or file, no hidden field,
- * and nothing within `data-resource-private`. What cannot be told from the page any more is remembered: a field that
- * was a password once stays one, since the button that shows a password makes a text field of it.
+ * They are what a person sees there, without passwords, card numbers, one-time codes, files and hidden fields, and
+ * without anything in `data-resource-private`. Passwords are remembered: a button that shows one makes a text field of
+ * it, and such a field stays secret.
  *
  * Methods are called on prototypes: in a form, a field's name hides the form's own member of that name.
  */
@@ -17,7 +17,7 @@ export const all = (within: Element, selector: string): Iterable<Element> =>
 const fieldsOf = (form: HTMLFormElement): Iterable<Element> =>
   Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "elements")!.get!.call(form);
 
-/** What a form has of its own: fields, and what they are made of. */
+/** The elements of a form: its fields and their options. */
 export const fields = "input,select,textarea,option";
 
 export type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
@@ -28,11 +28,11 @@ export const isField = (element: unknown): element is Field =>
 /** A field whose value is a list. */
 export const isList = (element: Element): boolean => is(element, "select[multiple], input[type=file]");
 
-/** Whether an element, or what it is in, is marked as private. */
+/** Whether an element, or one around it, is marked as private. */
 export const isPrivate = (element: Element): boolean =>
   Element.prototype.closest.call(element, `[${privately}]`) !== null;
 
-/** What agents read of an element now. Throws where nothing of it may be read. */
+/** The contents of an element now. Throws if agents may read nothing of it. */
 export function contentsOf(element: Element): string {
   if (isPrivate(element)) throw new Error(`it is within ${privately}`);
   if (isForm(element)) return JSON.stringify(valuesOf(element));
@@ -59,12 +59,12 @@ export function rememberAll(element: Element): void {
     if (isField(field) && field.type === "password") remember(field);
 }
 
-/** What the browser fills in of that kind. As an attribute: Firefox's property does not know one-time-code. */
+/** Secret values of `autocomplete`. Looked up as an attribute: Firefox's property does not know one-time-code. */
 const filledIn = /\b(cc-|one-time-code|(current|new)-password)/i;
 
 /**
- * Whether a field's value is for nobody but the page: by its type, by what the browser is to fill in, by what it was,
- * by its mark, or since it shows dots.
+ * Whether agents may not read a field: because of its type, its `autocomplete`, a former type, its mark, or because it
+ * shows dots.
  */
 export function isSecret(field: Field): boolean {
   return (
@@ -156,18 +156,18 @@ function gridOf(rows: HTMLCollectionOf<HTMLTableRowElement>): Row[] {
   return grid;
 }
 
-/** Whether an element within another is seen there. The other one is offered on purpose, seen or not. */
+/** Whether an element within the offered one is shown. (The offered one is read, shown or not.) */
 function isShown(element: Element): boolean {
   const { display, visibility } = getComputedStyle(element);
   return display !== "none" && visibility === "visible" && !isPrivate(element);
 }
 
-/** What is no text of the element around it. */
+/** Elements that are no text of the element around them. */
 const apart = `[${privately}],input,select,textarea,script,style,noscript`;
 
 /**
- * The text that a person sees in an element. The browser's innerText knows about styles, lines and white space, but not
- * what is private: so it is asked for each part that has nothing of that.
+ * The text that a person sees in an element. The browser's innerText knows styles, lines and white space, but not what
+ * is private: so it is used for each part without private elements.
  */
 function textOf(element: HTMLElement): string {
   if (!element.firstElementChild) return element.textContent!.trim();

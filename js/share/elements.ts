@@ -2,24 +2,24 @@
  * dist/pagewire.elements.js: resources without a script of one's own. Each element with `data-resource` is offered to
  * agents for as long as it is in the document; its URI is the attribute's value, which may be a path.
  *
- * An observer of the document sees elements that come and go. It looks at what was added, and never at the document:
- * what it costs is in proportion to what the page does. Each element that is offered has an observer of its own for
- * what is in it. Nothing is read, and no text is made, until an agent reads.
+ * An observer of the document sees elements that come and go. It looks at the added nodes, never at the whole document:
+ * the cost is in proportion to the changes. Each offered element has an observer of its own for its contents. No text
+ * is made until an agent reads.
  *
- * It does not see values that scripts set without an event, nor what is in shadow trees.
+ * It does not see values that scripts set without an event, nor elements in shadow trees.
  */
 import { all, attribute, contentsOf, fields, is, privately, remember, rememberAll } from "./contents.ts";
 import { type Field, isField, isForm, isList, isPrivate, isSecret, isTable } from "./contents.ts";
 import { type Offer, offer } from "./offer.ts";
 
 const named = "data-resource";
-/** What says how an element is offered. */
+/** The attributes that describe an offer. */
 const described = [named, `${named}-name`, `${named}-description`, `${named}-type`];
-/** Attributes that change what is seen of an element; and what a field's value is. */
+/** Attributes that change how an element looks; and attributes that change a field's value. */
 const looks = ["hidden", "open", "class", "style", privately];
 const values = ["value", "checked", "selected", "multiple", "disabled", "name", "type", "autocomplete", privately];
 
-/** The elements that are in the document; what is wrong with one is said, and it is not offered. */
+/** The elements in the document. An element with an error is reported, and has no offer. */
 const shown = new Map<Element, { offered: Offer | undefined; observer: MutationObserver }>();
 
 const isElement = (node: Node): node is Element => node.nodeType === Node.ELEMENT_NODE;
@@ -28,7 +28,7 @@ function appear(element: Element): void {
   if (shown.has(element) || !document.contains(element)) return;
   rememberAll(element);
   const observer = new MutationObserver((records) => {
-    // All of them, since each may have to be remembered.
+    // `filter`, not `some`: each record may have a password to remember.
     if (records.filter((record) => matters(element, record)).length) shown.get(element)?.offered?.changed();
   });
   const valued = isForm(element) || isField(element);
@@ -72,14 +72,14 @@ function offerOf(element: Element): Offer | undefined {
   );
 }
 
-/** Whether something that has changed in an element is part of what agents read of it. */
+/** Whether a change in an element changes the contents that agents read. */
 function matters(element: Element, record: MutationRecord): boolean {
   const { attributeName, oldValue } = record;
   const target = record.target as Element;
   if (attributeName === "type" && oldValue?.toLowerCase() === "password") remember(target as Field);
   if (isForm(element)) return mattersToForm(record);
   if (attributeName !== "style") return true;
-  // Styles change with each frame of an animation; what matters is whether it is shown.
+  // Styles change with each frame of an animation; only whether the element is shown matters.
   const shows = (style: string | null) => `${style?.match(/(display|visibility) *:[^;]*/g)}`;
   return shows(oldValue) !== shows(attribute(target, "style"));
 }
@@ -93,8 +93,8 @@ function mattersToForm({ attributeName, target, addedNodes, removedNodes }: Muta
   return moved.length > 0;
 }
 
-/** What has happened in the document. What has gone goes first: what is there instead may have its URI. */
-function see(records: MutationRecord[]): void {
+/** Handles changes of the document. Removed elements go first, since their successors may have the same URI. */
+function onmutation(records: MutationRecord[]): void {
   const marked = records.filter(({ type }) => type === "attributes").map(({ target }) => target);
   for (const element of [...shown.keys()])
     if (!document.contains(element) || marked.some((target) => target.contains(element))) vanish(element);
@@ -109,19 +109,19 @@ function find(root: Node): void {
   if (root.firstElementChild) for (const element of all(root, selector)) appear(element);
 }
 
-function hear({ target }: Event): void {
+function oninput({ target }: Event): void {
   for (const [element, { offered }] of shown)
     if (element === target || (isForm(element) && element === (target as Field).form))
       if (!isField(target) || !isSecret(target)) offered?.changed();
 }
 
-/** So that a second copy of this module does not offer all of it once more. */
+/** Marks the document, so that a second copy of this module does nothing. */
 const once = Symbol.for("pagewire.elements");
 
 if (typeof document === "object" && !(once in document)) {
   Object.defineProperty(document, once, { value: true });
   const attributeFilter = [...described, privately];
-  new MutationObserver(see).observe(document, { subtree: true, childList: true, attributeFilter });
-  for (const type of ["input", "change", "reset"]) document.addEventListener(type, hear, true);
+  new MutationObserver(onmutation).observe(document, { subtree: true, childList: true, attributeFilter });
+  for (const type of ["input", "change", "reset"]) document.addEventListener(type, oninput, true);
   find(document.documentElement);
 }

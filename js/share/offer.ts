@@ -1,14 +1,14 @@
 /**
- * What `useResource`, `shareStore` and pagewire.elements.js have in common: a resource that is offered until it is
- * ended, at a URI that may be a path.
+ * The common part of `useResource`, `shareStore` and pagewire.elements.js: a resource that is offered until `end`, at a
+ * URI that may be a path.
  *
- * Importing this installs the page API, on a page; on a server that renders it does nothing. It never throws: that
- * agents cannot see something is no reason for people not to.
+ * Importing this installs the page API, on a page; on a server that renders it does nothing. It never throws, since the
+ * page has to work for people also where agents see nothing.
  */
 import "../page/module.ts"; // the package's own pagewire.mjs
 
 export interface Offer {
-  /** Says that what it reads as has changed. */
+  /** Announces that the contents have changed. */
   changed(): void;
   /** Withdraws it. */
   end(): void;
@@ -17,17 +17,17 @@ export interface Offer {
 /** Attempts to register that failed because the URI was taken. They are made again whenever a resource is withdrawn. */
 const waiting = new Set<() => void>();
 
-/** The page API, if it is there: it is not without a secure context, nor after `pagewire.uninstall()`. */
+/** The page API; empty without a secure context, and after `pagewire.uninstall()`. */
 const api = (): Partial<ModelContext> => document.modelContext ?? navigator.modelContext ?? {};
 
 /**
- * Registers a resource. What registerResource refuses is an error on the console, which says `by` whom it was to be
- * offered and shows `what`. A URI that is taken is registered once it is free.
+ * Registers a resource. A refusal of registerResource is an error on the console, which names `by`, the caller, and
+ * shows `what`. A URI that is taken is registered once it is free.
  */
 export function offer(by: string, resource: ModelContextResource, ...what: unknown[]): Offer {
-  // Without any, let registerResource say so.
+  // A URI that is missing is reported by registerResource.
   const uri = resource.uri?.startsWith("/") ? location.origin + resource.uri : resource.uri;
-  // Not unregisterResource: that would withdraw another's resource, where this one never had the URI.
+  // Not unregisterResource: if this URI was taken, that would withdraw the other resource.
   const end = new AbortController();
   let registered = false;
   const attempt = () => {
@@ -52,7 +52,7 @@ export function offer(by: string, resource: ModelContextResource, ...what: unkno
       registered = false;
       waiting.delete(attempt);
       end.abort();
-      // Later, for it may be withdrawn only to be offered anew.
+      // Later, since the caller may offer the URI anew in this turn.
       if (waiting.size) queueMicrotask(retry);
     },
   };

@@ -1,9 +1,9 @@
 /**
  * dist/store.js: `shareStore`, one line for the store that a page has already.
  *
- * Whatever has `subscribe` and a way to get its value is a store, known by its shape: no library is imported. Agents
- * read the value as it is when they read, so nothing is copied or made JSON of before. It never breaks the store that
- * it listens to: what a selector throws is told to the agent that reads, and on the console then.
+ * A store is known by its shape, `subscribe` and a way to get its value: no library is imported. The value is fetched
+ * when an agent reads, so nothing is copied or serialised before. It never breaks the store that it listens to: an
+ * exception of a selector fails the agent's read, and is on the console then.
  */
 import type * as types from "../store.d.ts";
 import { type Offer, offer, textOf } from "./offer.ts";
@@ -15,7 +15,7 @@ export const shareStore: typeof types.shareStore = (store, { select, ...descript
   const typeOf = (value: unknown): string =>
     descriptor.mimeType ?? (typeof value === "string" ? "text/plain" : "application/json");
 
-  /** What there is now. What cannot be got is like nothing else, so that it counts as a change. */
+  /** The state now. If it cannot be read, the result equals no other, so it counts as a change. */
   const look = (): Seen => {
     try {
       const state = source.get();
@@ -54,7 +54,7 @@ interface Source {
   get(): unknown;
   /** Its state is never changed in place. */
   readonly immutable: boolean;
-  /** Calls back from now on, and not for what is there already. Returns what ends it. */
+  /** Calls back at each later change, not for the present value. Returns a function that ends it. */
   subscribe(changed: () => void): () => void;
 }
 
@@ -73,7 +73,7 @@ function sourceOf(given: unknown): Source {
         "pass { get: () => value, subscribe: (changed) => unsubscribe }",
     );
   const getter = getters.find((name) => typeof store[name] === "function");
-  /** What a store without a getter has passed to its subscriber last: Svelte's do so as soon as there is one. */
+  /** The last value of a store without a getter, as it passed it to the subscriber: Svelte's do so at once. */
   let passed: unknown[] = [];
   return {
     get() {
@@ -104,9 +104,9 @@ interface Seen {
 }
 
 /**
- * Whether agents are told. Object.is decides, and not the JSON, which would be made for each change whether anybody
- * reads or not. But where state may be changed in place, a store calls with the object that it had before: as long as
- * the state is the same object, an object in it may be another inside.
+ * Whether agents are told of a change. Object.is decides; a comparison of JSON would serialise at each change, read or
+ * not. But a store that changes its state in place calls with the same object: then a selected object counts as
+ * changed.
  */
 const differs = (before: Seen, now: Seen, immutable: boolean): boolean =>
   !Object.is(before.value, now.value) ||

@@ -1,5 +1,5 @@
 /**
- * What the tests in js/test/page/ and js/test/link/ look at from inside; bundled to dist/test/page.mjs, never shipped.
+ * The inner functions that js/test/page/ and js/test/link/ test; bundled to dist/test/page.mjs, never shipped.
  */
 import { keep } from "../late/intrinsics.ts";
 import { kept } from "../page/shared.ts";

@@ -3,10 +3,10 @@
  * polls where it cannot, so that a View is live when it can be and never needs to know which.
  *
  * It takes the stock `App` of @modelcontextprotocol/ext-apps 2.x as it is, before or after it is connected, and listens
- * beside it: the App's own handlers stay its own. It calls back only when what the resource reads as has changed.
+ * beside it: the App keeps its handlers. It calls back only when the resource's contents have changed.
  *
- * It never subscribes at a host that does not say that it can, polls while nobody sees the View, or has two reads of
- * one resource under way, whose answers could come in the wrong order.
+ * It never subscribes at a host that does not announce subscriptions, never polls while the View is hidden, and never
+ * has two reads of one resource under way, since the answers could come in the wrong order.
  */
 
 import type * as types from "../view.d.ts";
@@ -27,7 +27,7 @@ export const watchResource: typeof types.watchResource = (app, uri, callback, op
   };
 };
 
-/** The key by which Pagewire's hosts say that they can subscribe: bridge/view says why there. */
+/** The key by which Pagewire's hosts announce subscriptions; bridge/view says why it is experimental. */
 const KEY = "io.github.pagewire/resourceSubscriptions";
 
 export const canSubscribe: typeof types.canSubscribe = (capabilities, context) => {
@@ -55,7 +55,7 @@ interface Message {
   params?: { uri?: unknown; [key: string]: unknown };
 }
 
-/** What all watches of one App share: its ear at the transport. */
+/** The connection of one App, which all its watches share. */
 class Link {
   static readonly #known = new WeakMap<AppLike, Link>();
 
@@ -66,7 +66,7 @@ class Link {
   }
 
   readonly app: AppLike;
-  /** The host has refused to subscribe although it had said that it can. Until it says so again. */
+  /** The host has refused to subscribe although it has announced subscriptions. Reset when it announces them again. */
   refuses = false;
   readonly #topics = new Map<string, Topic>();
   #tapped: object | undefined;
@@ -82,9 +82,9 @@ class Link {
         this.#resync();
       };
     } else if (!this.#tapped) {
-      // Not an App: messages of the host come to the window.
+      // Not an App: the host posts to the window.
       addEventListener("message", ({ source, data }) => {
-        if (source === window.parent && data?.jsonrpc === "2.0") this.#hear(data as Message);
+        if (source === window.parent && data?.jsonrpc === "2.0") this.#receive(data as Message);
       });
     }
     document.addEventListener("visibilitychange", () => {
@@ -115,18 +115,18 @@ class Link {
     transport.onmessage = (message, ...rest) => {
       // The App goes first: a change of the host context must be in its state when it is asked.
       onmessage?.call(transport, message, ...rest);
-      this.#hear(message as Message);
+      this.#receive(message as Message);
     };
   }
 
-  #hear({ method, params }: Message): void {
+  #receive({ method, params }: Message): void {
     switch (method) {
       case "notifications/resources/updated":
       case "ui/notifications/resource-updated": // prefab's and fastmcp's name
-        if (typeof params?.uri === "string") this.#topics.get(params.uri)?.told();
+        if (typeof params?.uri === "string") this.#topics.get(params.uri)?.updated();
         break;
       case "ui/notifications/host-context-changed":
-        // The App takes it in a microtask or two.
+        // The App applies it a microtask or two later.
         if (params && KEY in params) setTimeout(() => this.#resync(), 0);
         break;
       case "ui/resource-teardown":
@@ -135,7 +135,7 @@ class Link {
     }
   }
 
-  /** The host is another one, or can do more than before. */
+  /** Chooses again, since the host is another one, or can do more than before. */
   #resync(): void {
     this.refuses = false;
     for (const topic of this.#topics.values()) topic.choose();
@@ -148,7 +148,7 @@ class Topic {
   readonly #link: Link;
   readonly #uri: string;
   readonly #options: WatchOptions;
-  readonly #gone: () => void;
+  readonly #removed: () => void;
   readonly #watchers = new Set<Watcher>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #rechecking: ReturnType<typeof setTimeout> | undefined;
@@ -157,14 +157,14 @@ class Topic {
   #again = false;
   #unchanged = 0;
   #failures = 0;
-  /** Counts the choices, so that what an earlier one was waiting for does nothing any more. */
+  /** Counts the choices: the answer to an earlier one has no effect. */
   #choice = 0;
 
-  constructor(link: Link, uri: string, options: WatchOptions, gone: () => void) {
+  constructor(link: Link, uri: string, options: WatchOptions, removed: () => void) {
     this.#link = link;
     this.#uri = uri;
     this.#options = options;
-    this.#gone = gone;
+    this.#removed = removed;
   }
 
   has(watcher: Watcher): boolean {
@@ -185,17 +185,17 @@ class Topic {
     if (was === "subscribed" || this.#link.supported()) void this.#request("resources/unsubscribe").catch(() => {});
   }
 
-  /** It is over: nothing more is asked or said. */
+  /** Ends it, without a message to the host. */
   end(): void {
     this.#choice++;
     this.mode = "stopped";
     clearTimeout(this.#timer);
     clearTimeout(this.#rechecking);
     this.#watchers.clear();
-    this.#gone();
+    this.#removed();
   }
 
-  /** Subscribes if the host can, else polls; and reads, since what is shown may be old. */
+  /** Subscribes if the host can, else polls; and reads, since the contents shown may be old. */
   choose(): void {
     const choice = ++this.#choice;
     clearTimeout(this.#timer);
@@ -218,7 +218,7 @@ class Topic {
     } catch (error) {
       const { code } = error as { code?: unknown };
       if (code === -32601) this.#link.refuses = true;
-      // What the host does not know of the server it may know once it has read it.
+      // The host may learn of the resource by a read of it.
       if (code !== -32002 && code !== -32602) return false;
       await this.read();
       if (choice !== this.#choice) return false;
@@ -233,12 +233,12 @@ class Topic {
     return this.#link.app.request({ method, params: { uri: this.#uri } }, { timeout: this.#options.timeout ?? 10_000 });
   }
 
-  /** The host says that it has changed. */
-  told(): void {
+  /** The host has announced a change. */
+  updated(): void {
     if (this.mode !== "stopped") void this.read();
   }
 
-  /** Someone looks at the View again: what was not polled meanwhile is polled at once. */
+  /** A hidden View does not poll; one that is shown again polls at once. */
   visibility(): void {
     if (document.hidden) {
       if (this.mode === "polling") clearTimeout(this.#timer);
@@ -283,15 +283,15 @@ class Topic {
     for (const watcher of [...this.#watchers]) deliver(watcher, result);
   }
 
-  /** Reads later: the next poll, or what has failed. */
+  /** Reads later: the next poll, or again what has failed. */
   #schedule(): void {
     clearTimeout(this.#timer);
     const { interval = 5000 } = this.#options;
-    // While it is hidden it does not poll; visibility does. A subscribed View is told when there is something to read.
+    // `visibility` reads for a hidden View. A subscribed View reads again only what has failed.
     if (this.mode === "polling" ? document.hidden : this.mode !== "subscribed" || !this.#failures) return;
     const later = this.#failures
       ? Math.min(interval * 2 ** this.#failures, Math.max(interval, 60_000))
-      : // What has not changed ten times in a row is asked for half as often, and in the end a quarter.
+      : // A resource that was unchanged ten times in a row is read half as often, and in the end a quarter.
         interval * Math.min(4, 2 ** Math.floor(this.#unchanged / 10));
     this.#timer = setTimeout(() => void this.read(), later);
   }
@@ -302,8 +302,8 @@ class Topic {
   }
 
   /**
-   * Subscribes again. Where it is subscribed that changes nothing, unless the host has forgotten. Where it polls the
-   * host did not answer in time, as one that is busy, and may now.
+   * Subscribes again. A View that is subscribed stays so, also where the host had forgotten it. A View that polls may
+   * get an answer now from a host that was too busy before.
    */
   async #recheck(): Promise<void> {
     const choice = this.#choice;
@@ -320,7 +320,7 @@ class Topic {
   }
 }
 
-/** What a callback throws is its own affair: it is reported as if nobody had called it from here. */
+/** Calls back. An exception of the callback is reported on the console, and does not reach the caller. */
 function deliver(watcher: Watcher, result: ResourceResult): void {
   try {
     watcher.callback(result);

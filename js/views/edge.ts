@@ -2,18 +2,16 @@
  * The edge between JavaScript and Go for a page that hosts Views: the other side of wasm/views/edge.go.
  *
  * What travels: numbers, and text through the instance's linear memory; a message is one piece of JSON text. This side
- * calls the exports; what Hosts send comes by the imports below. Who must answer: an export returns at once. On close:
- * once an export has returned dead, or thrown, or the Go program has exited, the instance is never called again.
+ * calls the exports; messages of Hosts come by the imports below. Answers: an export returns at once. On close:
+ * see js/core/instance.ts.
  *
  * It never lets an exception reach Go, where it would leave half-finished state, and keeps no view of the memory across
  * a call that may make it grow.
  */
-import { load } from "wasm_exec";
+import { guarded, instantiate, now } from "../core/instance.ts";
 
 /** The exports of wasm/views/edge.go. */
 interface Exports {
-  mem?: WebAssembly.Memory;
-  memory?: WebAssembly.Memory;
   buffer(bytes: number): number;
   create(era: number, subscriptions: number, limitCode: number, updateInterval: number, readTimeout: number): number;
   destroy(host: number): number;
@@ -28,8 +26,8 @@ interface Exports {
   tell(host: number, counts: number): number;
 }
 
-/** What the core asks of one host. */
-export interface Home {
+/** Calls of the core, for one host. */
+export interface HostEvents {
   toView(view: number, text: string): void;
   toServer(text: string): void;
   /** The core is gone: it makes no further call. */
@@ -60,10 +58,7 @@ export interface CoreHost {
   end(): void;
 }
 
-export type Core = (home: Home, options: HostOptions) => CoreHost;
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+export type Core = (events: HostEvents, options: HostOptions) => CoreHost;
 
 /** Fetches, compiles and starts a core. Rejects with an error that says what to do. */
 export async function start(url: string): Promise<Core> {
@@ -92,77 +87,18 @@ async function compile(url: string): Promise<WebAssembly.Module> {
 }
 
 async function attach(module: WebAssembly.Module): Promise<Core> {
-  let memory: WebAssembly.Memory;
-  let exports: Exports | undefined;
-  let view = new Uint8Array();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let answer = "";
-  let ended = "";
-  const homes = new Map<number, Home>();
+  const hosts = new Map<number, HostEvents>();
 
-  const guarded = (call: () => void): void => {
-    try {
-      call();
-    } catch (cause) {
-      console.error("pagewire:", cause);
-    }
-  };
-  /** What ended the core, until the hosts have been told. */
-  let failure: (() => string) | undefined;
-  const tell = (): void => {
-    if (!failure) return;
-    ended = failure();
-    clearTimeout(timer);
-    console.error(`pagewire: ${ended}`);
-    failure = undefined;
-    for (const home of homes.values()) guarded(() => home.dead(ended));
-    homes.clear();
-  };
-  const die = (reason: string): void => {
-    if (!exports) return;
-    exports = undefined;
-    failure = () => reason;
-    tell();
-  };
-  // Memory that grows detaches its buffer, so the view is taken again whenever it is not of the present one.
-  const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
-  const text = (at: number, length: number): string =>
-    length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
-  /** Calls an export, unless the core has ended. In TinyGo's build a panic is a trap, which is an exception here. */
-  const enter = (call: (e: Exports) => number): number => {
-    if (exports) {
-      try {
-        const result = call(exports);
-        if (result >= 0) return result;
-        failure = () => "the core stopped on an internal error";
-      } catch (cause) {
-        failure = () => `the core stopped: ${go.said || cause}`;
-      }
-      exports = undefined; // before any call, which throws where the stack is full: then the next one tells
-    }
-    tell();
-    return 0;
-  };
-  /**
-   * Writes `s` to the instance and returns its length in bytes. A UTF-16 unit takes three bytes of UTF-8 at the most.
-   */
-  const write = (e: Exports, s: string): number => {
-    const room = s.length * 3;
-    const at = e.buffer(room) >>> 0;
-    return encoder.encodeInto(s, bytes().subarray(at, at + room)).written;
-  };
-  const now = (): number => Math.floor(performance.now());
-
-  const Go = load({});
-  const go = new Go();
-  go.importObject.pagewire = {
+  const imports = (text: (at: number, length: number) => string) => ({
     toView(host: number, id: number, at: number, length: number): void {
       const message = text(at, length);
-      guarded(() => homes.get(host)?.toView(id, message));
+      guarded(() => hosts.get(host)?.toView(id, message));
     },
     toServer(host: number, at: number, length: number): void {
       const message = text(at, length);
-      guarded(() => homes.get(host)?.toServer(message));
+      guarded(() => hosts.get(host)?.toServer(message));
     },
     told(at: number, length: number): void {
       answer = text(at, length);
@@ -174,36 +110,31 @@ async function attach(module: WebAssembly.Module): Promise<Core> {
       clearTimeout(timer);
       if (at >= 0) timer = setTimeout(() => enter((e) => e.tick(now())), Math.max(0, at - now()));
     },
-  };
-  const instance = await WebAssembly.instantiate(module, go.importObject);
-  const up = instance.exports as unknown as Exports;
-  memory = (up.mem ?? up.memory)!;
-  exports = up;
-  go.ended = die;
-  try {
-    go.run(instance);
-  } catch (cause) {
-    die(`the core ended: ${go.said || cause}`);
-  }
-  if (!exports) throw new Error(`pagewire: the core of Views did not start: ${ended}`);
+  });
+  const { enter, write } = await instantiate<Exports>(module, {}, imports, (reason) => {
+    clearTimeout(timer);
+    console.error(`pagewire: ${reason}`);
+    for (const events of hosts.values()) guarded(() => events.dead(reason));
+    hosts.clear();
+  });
 
-  return (home, o) => {
+  return (events, o) => {
     const host = enter((e) => e.create(o.era, o.maxSubscriptions, o.limitCode, o.updateInterval, o.readTimeout));
     if (!host) throw new Error("pagewire: the core of Views has ended; attach again, and a new one is started");
-    homes.set(host, home);
+    hosts.set(host, events);
     const ask = (counts: number): string => (enter((e) => e.tell(host, counts)) ? answer : "{}");
     return {
       open: (id) => enter((e) => e.open(now(), host, id)) > 0,
       shut: (id) => void enter((e) => e.shut(now(), host, id)),
       teardown: (id) => void enter((e) => e.teardown(now(), host, id)),
-      receive: (id, message) => enter((e) => e.receive(now(), host, id, write(e, message))) > 0,
-      fromServer: (message) => enter((e) => e.fromServer(now(), host, write(e, message))) > 0,
-      learn: (uri) => void enter((e) => e.learn(now(), host, write(e, uri))),
+      receive: (id, message) => enter((e) => e.receive(now(), host, id, write(message))) > 0,
+      fromServer: (message) => enter((e) => e.fromServer(now(), host, write(message))) > 0,
+      learn: (uri) => void enter((e) => e.learn(now(), host, write(uri))),
       connection: (era) => void enter((e) => e.connection(now(), host, era)),
       capabilities: () => ask(0),
       stats: () => ask(1),
       end: () => {
-        homes.delete(host);
+        hosts.delete(host);
         enter((e) => e.destroy(host));
       },
     };

@@ -1,24 +1,24 @@
 /**
  * Notices that a frame is removed, or has loaded a document. A frame that is removed sends no message, and there is no
  * `pagehide` across origins. So the trees that contain the frame are observed, which costs nothing while nothing is
- * removed. If the element is not known, or is gone already, its window is checked once a second. A new document shows by
- * the element's `load` alone, since the window stays the same.
+ * removed. If the element is not known, or is gone already, its window is checked once a second. A new document shows
+ * by the element's `load` alone, since the window stays the same.
  *
  * It never looks into the document of a frame, which may be of another origin.
  */
 
-/** What may become of a frame. */
+/** Events of a frame. */
 export interface FrameEvents {
-  /** Once: it has left the document, or shows in another window. */
+  /** Called once: the frame has left the document, or shows in another window. */
   close(): void;
   /**
-   * It has loaded a document; also the first one that it was given. `perhapsSame` says that the page has given it
-   * another fragment: of a frame of another origin Chromium tells that by `load` too, though the document stays.
+   * The frame has loaded a document; also the first one. `perhapsSame`: the page has given it another fragment only.
+   * For a frame of another origin Chromium fires `load` then too, though the document stays.
    */
   loaded(perhapsSame: boolean): void;
 }
 
-/** Watches a frame; one that is not in the document yet is waited for. Returns what stops that. */
+/** Watches a frame, also one that is not in the document yet. Returns a function that ends it. */
 export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvents): () => void {
   const element = isElement(frame) ? frame : elementOf(frame, document);
   let window_ = element ? element.contentWindow : (frame as Window);
@@ -28,7 +28,7 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
   const onload = (): void => {
     const { src: now, srcdoc, contentDocument } = element!;
     const perhapsSame = now !== src && base(now) === base(src) && !contentDocument;
-    // The empty document of a frame that has not been given one yet loads as well.
+    // A frame without a source has an empty document, which loads as well.
     if (now || src || srcdoc) events.loaded(perhapsSame);
     src = now;
   };

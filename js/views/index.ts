@@ -4,8 +4,7 @@
  * that talks to its frames by postMessage itself.
  *
  * The rules are those of the Go package bridge/view, which runs here as wasm, once for all servers and Views of the
- * page. What is not about subscriptions passes through untouched; the bridge keeps its handlers and does not know of
- * this.
+ * page. Other messages pass through untouched; the bridge keeps its handlers and notices nothing.
  *
  * It never reads a resource by itself, nor carries anything from one server to another's Views. It loads no wasm before
  * the first `attachViews`, and announces subscriptions only when they work.
@@ -25,7 +24,7 @@ export const attachViews: typeof types.attachViews = (bridge, upstream, options 
 };
 
 function isBridge(target: BridgeLike | HTMLIFrameElement | Window): target is BridgeLike {
-  // Of a window of another origin nothing may be asked but what is in every window.
+  // A window of another origin allows access only to a few members, such as postMessage.
   return typeof (target as Window).postMessage !== "function" && typeof (target as BridgeLike).connect === "function";
 }
 
@@ -41,7 +40,7 @@ interface Transport extends TransportLike {
 function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions): Views {
   const view = new View(server, options.reads === "shared");
   const follow = (transport: object): void => {
-    // PostMessageTransport has the window as eventTarget; of another transport nothing is known.
+    // PostMessageTransport has the window as eventTarget. With another transport the frame is not known.
     const frame = options.frame ?? (transport as { eventTarget?: Window }).eventTarget;
     if (frame) view.undo.push(watchFrame(frame, view));
   };
@@ -63,7 +62,7 @@ function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions
   }
   const connect = bridge.connect as (transport: Transport, ...rest: unknown[]) => Promise<void>;
   bridge.connect = ((transport: Transport, ...rest: unknown[]) => {
-    // A bridge that is connected again is another View's, or this one's anew: attach again.
+    // If the bridge is connected again, that is for another View, or for this one anew: both attach again.
     bridge.connect = connect as never;
     const between = new Between(transport, view);
     follow(transport);
@@ -118,7 +117,7 @@ function attachFrame(frame: HTMLIFrameElement | Window, server: Server, options:
   view.post = (m) => target()?.postMessage(m, origin);
   const listener = (event: MessageEvent<unknown>): void => {
     if (event.source !== target() || (origin !== "*" && event.origin !== origin) || !isMessage(event.data)) return;
-    // What is answered here must not reach the host's own listener, which would refuse it.
+    // A request that is answered here must not reach the host's own listener, which would refuse it.
     if (view.incoming(event.data)) event.stopImmediatePropagation();
   };
   addEventListener("message", listener, { capture: true });

@@ -1,4 +1,4 @@
-/** A server that Views came from, and its host in the core, which all servers of the page share. */
+/** A server that Views came from, and its host in the core. All servers of the page share the core. */
 import { type Core, type CoreHost, start } from "./edge.ts";
 import { type Connection, connectionTo } from "./upstream.ts";
 import type { View } from "./view.ts";
@@ -33,7 +33,7 @@ export class Server {
   readonly connection: Connection;
   readonly ready: Promise<void>;
   readonly views = new Map<number, View>();
-  /** There is one while it is `running`. */
+  /** Set while the server is `running`. */
   host: CoreHost | undefined;
   /** `failed`: the core could not be started, or has died. `ended`: neither a View nor a connection was left. */
   state: "starting" | "running" | "failed" | "ended" = "starting";
@@ -51,7 +51,7 @@ export class Server {
     try {
       const make = await coreAt(url);
       const era = this.connection.era();
-      this.host = make(this.#home(), {
+      this.host = make(this.#events(), {
         era: era === "modern" ? 1 : 0,
         maxSubscriptions: o.maxSubscriptions ?? 0,
         limitCode: o.limitCode ?? 0,
@@ -84,12 +84,12 @@ export class Server {
     this.state = "ended";
   }
 
-  #home() {
+  #events() {
     return {
       toView: (id: number, text: string) => this.views.get(id)?.send(JSON.parse(text) as Message),
       toServer: (text: string) => this.connection.send(JSON.parse(text) as Message),
       dead: (reason: string) => {
-        // Subscriptions are gone. Views that notice by an error poll; the next attachment starts a new core.
+        // Subscriptions are gone. A View whose request fails polls; the next attachment starts a new core.
         console.error(`pagewire: ${reason}: Views are no longer told of changes`);
         this.host = undefined;
         this.state = "failed";

@@ -1,20 +1,18 @@
 /**
- * The server as Views' host sees it: a channel of JSON-RPC messages, or the official TypeScript client, which has the
- * connection for itself. A client is not replaced in anything: the host listens to its transport beside it, and asks
- * through its public methods, so that its own handlers, ids and caches stay what they are.
+ * The connection to a server: a channel of JSON-RPC messages, or the official TypeScript client. The client keeps its
+ * handlers, ids and caches: the host listens beside it to its transport, and sends requests by its public methods.
  */
 import type { ClientLike, Message, Upstream } from "../views.d.ts";
 
 export const isMessage = (data: unknown): data is Message =>
   typeof data === "object" && data !== null && (data as Message).jsonrpc === "2.0";
 
-/** What is used of a transport, the client's or a bridge's. */
+/** The used part of a transport, the client's or a bridge's. */
 export interface TransportLike {
   onmessage?: ((message: never, extra?: never) => void) | undefined;
   onclose?: (() => void) | undefined;
 }
 
-/** The connection to a server, whatever it is made of. */
 export interface Connection {
   /** Undefined while there is no connection. */
   era(): "legacy" | "modern" | undefined;
@@ -45,7 +43,7 @@ const listChanged = "notifications/resources/list_changed";
 
 class ClientConnection implements Connection {
   readonly #client: ClientLike;
-  /** What runs for each of our requests. */
+  /** Our requests that run, by id. */
   readonly #running = new Map<unknown, AbortController>();
   #message: (m: Message) => boolean = () => false;
   #connection: (era: "legacy" | "modern" | null) => void = () => {};

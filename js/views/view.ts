@@ -1,6 +1,7 @@
 /**
- * One View of a server: what it sends passes through `incoming`, what the host sends it through `outgoing`. Three
- * things have states: its port in the core, the handshake of its documents, and the check of a document that has loaded.
+ * One View of a server. Its messages pass through `incoming`, the host's messages to it through `outgoing`. Three
+ * things have states: its port in the core, the handshake of its documents, and the check of a document that has
+ * loaded.
  */
 import { Documents } from "./documents.ts";
 import type { CoreHost } from "./edge.ts";
@@ -8,13 +9,13 @@ import type { Server } from "./server.ts";
 import type * as types from "../views.d.ts";
 import type { Message, Views, ViewStats } from "../views.d.ts";
 
-/** bridge/view says why. */
+/** The key under which Views learn of subscriptions; bridge/view says why it is experimental. */
 export const EXPERIMENTAL: typeof types.EXPERIMENTAL = "io.github.pagewire/resourceSubscriptions";
 
-/** Requests that are answered here, always; and those that are where reads are shared. */
+/** Requests that are always answered here, and requests that are if reads are shared. */
 const subscriptions = new Set(["resources/subscribe", "resources/unsubscribe", "subscriptions/listen"]);
 const reads = new Set(["resources/read", "resources/list", "resources/templates/list"]);
-/** What is seen here, and passed on. */
+/** Messages that the core sees, and that are passed on. */
 const observed = new Set([
   "ui/initialize",
   "ui/notifications/initialized",
@@ -23,26 +24,26 @@ const observed = new Set([
 ]);
 
 /**
- * How long after a document's `load` its handshake may be heard, in ms: Chromium tells of the load first, also where it
+ * How long after a document's `load` its handshake may arrive, in ms: Chromium may report the load first although it
  * was last.
  */
 const handshakeTime = 50;
 /** The id of the `ping` by which a document is asked whether it is an App, and how long its answer may take, in ms. */
 const PING = "pagewire:ping";
 const answerTime = 2000;
-/** Reads and lists of which the answer is awaited. */
+/** The most reads and lists of which the answer is awaited. */
 const maxAwaited = 256;
 
 /** `starting`: messages wait for the core. `refused`: there is no core, or no room in it, and none is tried again. */
 type Port = "starting" | "open" | "refused" | "closed";
 
 /**
- * What the documents have said: `none`, nothing; `messages`, no request; `elsewhere`, requests without a handshake,
- * which was made with a host before this one; `asked` and `answered`, `ui/initialize`.
+ * The documents' messages so far: `none`; `messages`, but no request; `elsewhere`, requests without a handshake, which
+ * a host before this one has answered; `asked`, a `ui/initialize`; `answered`, that and its answer.
  */
 type Handshake = "none" | "messages" | "elsewhere" | "asked" | "answered";
 
-/** A document has loaded that may not be the one that has subscribed: what is sent meanwhile is held. */
+/** A document has loaded that may not be the one that has subscribed. Messages to it are held meanwhile. */
 interface Check {
   held: Message[];
   timer?: ReturnType<typeof setTimeout>;
@@ -50,9 +51,9 @@ interface Check {
 
 export class View implements Views {
   readonly ready: Promise<void>;
-  /** Posts a message to the View; set when there is a channel. */
+  /** Posts a message to the View; set once there is a channel. */
   post: ((message: Message) => void) | undefined;
-  /** What ends the listening. */
+  /** Functions that remove the listeners. */
   undo: (() => void)[] = [];
 
   readonly #server: Server;
@@ -94,7 +95,7 @@ export class View implements Views {
     for (const message of this.#waiting.splice(0)) host.receive(this.#id, JSON.stringify(message));
   }
 
-  /** What waited for the core gets an error, and the bridge has the rest. */
+  /** Answers the requests that waited for the core with an error. From now on the bridge answers. */
   #refuse(why: string): void {
     if (this.closed) return;
     this.#port = "refused";
@@ -109,7 +110,7 @@ export class View implements Views {
     else if (!this.closed) this.post?.(message);
   }
 
-  /** The frame has loaded a document. If that is not the App that has subscribed, what was subscribed to is over. */
+  /** The frame has loaded a document. If that is not the App that has subscribed, its subscriptions end. */
   loaded(perhapsSame: boolean): void {
     const document = this.#documents.loaded();
     if (document === "app" || this.closed || this.#port === "refused") return;
@@ -134,10 +135,10 @@ export class View implements Views {
     return held;
   }
 
-  /** The document that was the View is gone; the one that is there may become it. */
+  /** The View's document is gone. The one in its place may become a View. */
   #renew(): void {
     this.#endCheck();
-    if (this.#handshake === "asked") this.#handshake = "answered"; // by nobody
+    if (this.#handshake === "asked") this.#handshake = "answered"; // its document is gone
     this.#awaited.clear();
     this.#waiting = [];
     const host = this.#host;
@@ -163,7 +164,7 @@ export class View implements Views {
     if (method === "ui/initialize") {
       this.#documents.initialized();
       if (this.#check) this.#documents.isApp();
-      this.#endCheck(); // what was held is the former document's
+      this.#endCheck(); // the held messages are for the former document
       this.#handshake = "asked";
       this.#hello = id;
     } else if (this.#handshake === "none" || this.#handshake === "messages") {
@@ -199,8 +200,8 @@ export class View implements Views {
   }
 
   /**
-   * Looks at a message to the View, and returns what is to be sent: at once, but for the answer to the handshake, which
-   * waits for the core.
+   * Looks at a message to the View, and returns the message to send: at once, but the answer to the handshake when the
+   * core is there.
    */
   outgoing(message: Message): Message | Promise<Message> {
     const { id, method } = message;

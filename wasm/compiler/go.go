@@ -1,7 +1,7 @@
 //go:build js && wasm && !tinygo
 
-// Package compiler has what differs between the two compilers of the wasm: Go and TinyGo.
+// Package compiler has the differences between the two compilers of the wasm: Go and TinyGo.
 package compiler
 
-// Recovers says whether a panic in an export is caught there.
+// Recovers reports whether an export can catch a panic.
 const Recovers = true

@@ -1,6 +1,6 @@
 //go:build js && wasm && tinygo
 
-// Package compiler has what differs between the two compilers of the wasm: Go and TinyGo.
+// Package compiler has the differences between the two compilers of the wasm: Go and TinyGo.
 package compiler
 
 import "unsafe"

@@ -1,17 +1,16 @@
 //go:build js && wasm
 
-// Package main is the browser's home of package view, for pages that host MCP Apps Views: the edge between Go and
-// JavaScript, and nothing else. It is built into pagewire.views.wasm, apart from the page's core, of which a host of
-// Views needs nothing, as a page with resources needs nothing of this.
+// Package main connects package view to a page that hosts MCP Apps Views: the edge between Go and JavaScript, and
+// nothing else. It is built into pagewire.views.wasm, apart from the page's core: a host of Views needs nothing of
+// that, and a page with resources needs nothing of this.
 //
-// What travels: numbers, and text through linear memory; a message is one piece of JSON text. One instance serves all
-// servers of a page, each by a Host of its own, named by a number. JavaScript calls the exports in this file, what
-// Hosts send leaves by the imports in imports.go; js/views/edge.ts is the other side. Who must answer: an export
-// returns at once. On close: once an export has returned dead, or thrown, or the program has exited, the instance must
-// not be called again.
+// Numbers cross the edge, and text through linear memory; a message is one piece of JSON text. One instance serves all
+// servers of a page, each by a Host of its own with a number. JavaScript calls the exports in this file; the Hosts'
+// messages leave by the imports in imports.go; js/views/edge.ts is the other side. An export returns at once. Once one
+// has returned dead, or thrown, or the program has exited, JavaScript must not call the instance again.
 //
-// What it never does: block, let a panic out, hold a value of JavaScript. It reads no option from the global object, so
-// it needs neither safejs nor syscall/js: that is 125 KB of brotli less than it would weigh.
+// An export never blocks, lets no panic out, and holds no value of JavaScript. It reads no option from the global
+// object, so it needs neither safejs nor syscall/js: that saves 125 KB of brotli.
 package main
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/pagewire/pagewire/wasm/compiler"
 )
 
-// What exports return: a number of their own, or dead.
+// The results of an export: a number of its own, or dead.
 const (
 	no   int32 = 0
 	yes  int32 = 1
@@ -29,13 +28,13 @@ const (
 )
 
 var (
-	hosts []*view.Host // by number less one; nil where one has ended
+	hosts []*view.Host // by number less one; nil for an ended one
 	died  bool
-	input []byte       // what JavaScript writes before it calls an export that takes a length
-	armed float64 = -1 // the time that wake was last told, or -1 for none
+	input []byte       // JavaScript writes it before it calls an export that takes a length
+	armed float64 = -1 // the time of the last wake, or -1 for none
 )
 
-// contain ends every export: a panic becomes dead, and what falls due next is told to JavaScript.
+// contain ends every export. A panic becomes dead, and the time of the next tick goes to JavaScript.
 func contain(status *int32) {
 	if compiler.Recovers {
 		if r := recover(); r != nil {
@@ -62,7 +61,7 @@ func contain(status *int32) {
 	}
 }
 
-// reason says what a panic was about.
+// reason is the text of a panic.
 func reason(panicked any) string {
 	switch r := panicked.(type) {
 	case error:
@@ -73,7 +72,7 @@ func reason(panicked any) string {
 	return ""
 }
 
-// buffer returns the address of at least n bytes for JavaScript to write the next export's text to. It is good
+// buffer returns the address of at least n bytes, into which JavaScript writes the next export's text. It is valid
 // until the next call of any export.
 //
 //go:wasmexport buffer
@@ -85,7 +84,7 @@ func buffer(n int32) uint32 {
 	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(input))))
 }
 
-// create makes a Host and returns its number. A number that is 0 leaves that option at its default.
+// create makes a Host and returns its number. An option that is 0 gets its default.
 //
 //go:wasmexport create
 func create(era, subscriptions, limitCode, updateInterval, readTimeout int32) (host int32) {
@@ -110,7 +109,7 @@ func destroy(host int32) (status int32) {
 	return yes
 }
 
-// open begins a View; no says that there are too many.
+// open begins a View; no means that there are too many.
 //
 //go:wasmexport open
 func open(now float64, host, id int32) (status int32) {
@@ -131,7 +130,7 @@ func shut(now float64, host, id int32) (status int32) {
 	return yes
 }
 
-// teardown says that a View has been asked to go.
+// teardown reports that a View has been asked to end.
 //
 //go:wasmexport teardown
 func teardown(now float64, host, id int32) (status int32) {
@@ -162,7 +161,7 @@ func fromServer(now float64, host, n int32) (taken int32) {
 	return no
 }
 
-// learn says that the server offers the URI that is in the buffer.
+// learn reports that the server offers the URI in the buffer.
 //
 //go:wasmexport learn
 func learn(now float64, host, n int32) (status int32) {
@@ -171,7 +170,7 @@ func learn(now float64, host, n int32) (status int32) {
 	return yes
 }
 
-// connection says that the connection to the server is lost, with era -1, or is there, with the server's.
+// connection reports that the connection to the server is lost, with era -1, or is back, with the server's era.
 //
 //go:wasmexport connection
 func connection(now float64, host, era int32) (status int32) {
@@ -184,7 +183,7 @@ func connection(now float64, host, era int32) (status int32) {
 	return yes
 }
 
-// tick does what has fallen due: JavaScript calls it at the time that wake has been told.
+// tick does the work that has fallen due. JavaScript calls it at the time of the last wake.
 //
 //go:wasmexport tick
 func tick(now float64) (status int32) {
@@ -198,7 +197,7 @@ func tick(now float64) (status int32) {
 	return yes
 }
 
-// tell answers by the import of that name with a Host's capabilities, or with counts not 0 with its counters.
+// tell answers by the import of the same name with a Host's capabilities, or, if counts is not 0, with its counters.
 //
 //go:wasmexport tell
 func tell(host, counts int32) (status int32) {

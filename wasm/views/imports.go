@@ -9,8 +9,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/view"
 )
 
-// The imports. None of them throws: js/views/edge.ts catches what its own callees throw. Each takes text as address and
-// length, which JavaScript must have read when it returns.
+// The imports. None of them throws: js/views/edge.ts catches the errors of its own callees. Each takes text as address
+// and length, which JavaScript must have read when it returns.
 
 //go:wasmimport pagewire toView
 func toViewText(host, id int32, text unsafe.Pointer, textLen uint32)
@@ -24,7 +24,7 @@ func toldText(text unsafe.Pointer, textLen uint32)
 //go:wasmimport pagewire report
 func reportText(text unsafe.Pointer, textLen uint32)
 
-// wake asks for tick at a time on the clock that now is told by, or for none if at is -1. The last call counts.
+// wake asks for tick at a time on the clock of now, or for none if at is -1. The last call counts.
 //
 //go:wasmimport pagewire wake
 func wake(at float64)
@@ -33,10 +33,10 @@ func report(s string) { reportText(unsafe.Pointer(unsafe.StringData(s)), uint32(
 
 func told(s string) { toldText(unsafe.Pointer(unsafe.StringData(s)), uint32(len(s))) }
 
-// home is the page as the Host of that number sees it.
+// home is the page as the Host of a number sees it.
 type home int32
 
-// joined is where a message of several pieces is put together.
+// joined is the buffer for a message of several pieces.
 var joined []byte
 
 func (h home) ToView(id view.ID, m bridge.Message) {

@@ -19,7 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 )
 
-// configure sets the flags that the command line has not, from the environment and the file, and the issuers.
+// configure sets the flags that the command line has not set, from the environment and the file, and the issuers.
 func configure(cmd *cobra.Command, o *process.Options, env func(string) (string, bool), file string) error {
 	if file == "" {
 		file, _ = env(variable("config"))
@@ -84,11 +84,13 @@ func setFrom(f *pflag.Flag, member json.RawMessage) error {
 		return list.Replace(texts)
 	}
 	var value any
-	if err := json.Unmarshal(member, &value); err != nil {
+	d := json.NewDecoder(bytes.NewReader(member))
+	d.UseNumber() // a float64 prints a million as 1e+06
+	if err := d.Decode(&value); err != nil {
 		return err
 	}
 	switch value.(type) {
-	case string, bool, float64:
+	case string, bool, json.Number:
 		return f.Value.Set(fmt.Sprint(value))
 	}
 	return errors.New("it must be a string, a number, true or false")

@@ -24,7 +24,7 @@ func TestDeploymentFiles(t *testing.T) {
 		"kubernetes.yaml": {
 			"containerPort: 8443", "--listen=0.0.0.0:8443", "containerPort: 9090", "--admin=0.0.0.0:9090",
 			"containerPort: 7434", "--cluster=0.0.0.0:7434", "terminationGracePeriodSeconds: 30", "path: /readyz",
-			"path: /healthz", "runAsNonRoot: true",
+			"path: /healthz", "runAsNonRoot: true", "fsGroup: 65532", "defaultMode: 0440",
 		},
 	} {
 		text, err := os.ReadFile(filepath.Join("../../../demo/fleet/deploy", name))

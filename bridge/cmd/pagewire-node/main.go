@@ -1,13 +1,13 @@
 //go:build !js
 
-// Command pagewire-node is a node of a fleet: what `pagewire node` runs. It is a program of its own, so that the one of
-// the desktop carries neither NATS nor what verifies tokens.
+// Command pagewire-node is a node of a fleet: `pagewire node` runs it. It is a separate program, so that the desktop's
+// carries neither NATS nor the verification of tokens.
 //
 // Each option is a flag (--public-url), a variable of the environment (PAGEWIRE_PUBLIC_URL), or a member of the
-// configuration file ("public-url"): the first of these that is there counts. What comes more than once is a list with
-// commas in the environment, and an array in the file. Issuers are in the file alone.
+// configuration file ("public-url"): the first of these that is set counts. An option with several values is a list
+// with commas in the environment, and an array in the file. Issuers are in the file alone.
 //
-// Exit status 0: it was told to end, and has. 1: it was understood and failed. 2: it was not understood.
+// Exit status 0: a signal has ended it. 1: it failed. 2: its options are wrong.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-// version is set by the build to what js/package.json says.
+// version is the version in js/package.json. The build sets it.
 var version string
 
 func versionName() string {
@@ -46,7 +46,7 @@ func versionName() string {
 	return "unknown"
 }
 
-// serve is what run does with its options.
+// serve runs a node.
 var serve = process.Run
 
 // run runs the command line and returns its exit status.
@@ -69,10 +69,10 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	return 1
 }
 
-// errUsage wraps what is wrong with a command line, or what stands for one.
+// errUsage wraps a fault of the options.
 var errUsage = errors.New("options")
 
-// command is the one command there is. Its flags set o.
+// command is the program's only command. Its flags set o.
 func command(o *process.Options, env func(string) (string, bool)) *cobra.Command {
 	var level, format, file string
 	cmd := &cobra.Command{
@@ -132,7 +132,8 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 	return cmd
 }
 
-// tracesByEnvironment is where OpenTelemetry's own variables want traces; "" where they say nothing of it, or not to.
+// tracesByEnvironment is the endpoint for traces in OpenTelemetry's own variables; "" if they set none, or switch
+// traces off.
 func tracesByEnvironment(env func(string) (string, bool)) string {
 	if off, _ := env("OTEL_SDK_DISABLED"); strings.EqualFold(off, "true") {
 		return ""
@@ -149,7 +150,7 @@ func tracesByEnvironment(env func(string) (string, bool)) string {
 	return ""
 }
 
-// busFlags are those of where the other nodes are.
+// busFlags are the flags about the other nodes.
 func busFlags(cmd *cobra.Command, o *process.Options) {
 	f := cmd.Flags()
 	f.StringVar(&o.Cluster, "cluster", "", "`address` where other nodes find this one; without it, and without --nats, "+

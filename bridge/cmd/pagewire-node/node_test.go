@@ -49,7 +49,7 @@ func write(t *testing.T, text string) string {
 // A flag counts before the environment, and that before the file.
 func TestWhatCountsFirst(t *testing.T) {
 	file := write(t, `{"listen":"127.0.0.1:1","admin":"127.0.0.1:2","public-url":"https://file.example",
-		"join":["a:1","b:2"],"drain":"5s","max-pages":7,"insecure-http":true,"space":"file",
+		"join":["a:1","b:2"],"drain":"5s","max-pages":1000000,"insecure-http":true,"space":"file",
 		"issuers":[{"issuer":"https://login.example","tenant":"shop","jwks":"keys.json","for":["pages"]}]}`)
 	env := map[string]string{"PAGEWIRE_CONFIG": file, "PAGEWIRE_ADMIN": "127.0.0.1:3", "PAGEWIRE_SPACE": "env",
 		"PAGEWIRE_ALLOW_HOST": "x.example,y.example"}
@@ -59,7 +59,7 @@ func TestWhatCountsFirst(t *testing.T) {
 	}
 	want := process.Options{
 		Listen: "127.0.0.1:1", Admin: "127.0.0.1:3", PublicURL: "https://file.example", Join: []string{"a:1", "b:2"},
-		Drain: 5 * time.Second, Pages: 7, InsecureHTTP: true, Space: "flag",
+		Drain: 5 * time.Second, Pages: 1_000_000, InsecureHTTP: true, Space: "flag",
 		AllowHosts: []string{"x.example", "y.example"},
 		Issuers: []tickets.Issuer{{Issuer: "https://login.example", Tenant: "shop", JWKS: "keys.json",
 			For: []string{"pages"}}},

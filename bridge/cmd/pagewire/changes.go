@@ -45,10 +45,10 @@ func changesCommand() *cobra.Command {
 				c.asHook(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
 				return nil
 			}
-			text, err := hook.Changes(ctx, c.hub.dial, c.Ask)
+			text, err := hook.Changes(ctx, c.hub.client(), c.Ask)
 			switch {
 			case errors.Is(err, daemon.ErrNone):
-				return hintError{err, startOne}
+				return hintError{daemon.ErrNone, startOne}
 			case errors.Is(err, context.DeadlineExceeded):
 				return fmt.Errorf("%w (for %v)", daemon.ErrSilent, hookTime)
 			case err != nil || text == "":
@@ -112,7 +112,7 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 		return // the program takes no text at this event
 	}
 	c.Session = given.Session
-	text, err := hook.Changes(ctx, c.hub.dial, c.Ask)
+	text, err := hook.Changes(ctx, c.hub.client(), c.Ask)
 	if err != nil || text == "" {
 		return
 	}

@@ -5,7 +5,7 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
+	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,12 +24,10 @@ func (h *hubFlags) add(cmd *cobra.Command) {
 		"started")
 }
 
-// dial connects to the HTTP server that the daemon has for processes of this user.
-func (h *hubFlags) dial(ctx context.Context) (net.Conn, error) {
-	return serve.Connect(ctx, h.addr, versionName())
-}
+// client makes requests to the HTTP server that the daemon has for processes of this user.
+func (h *hubFlags) client() *http.Client { return serve.Client(h.addr, versionName()) }
 
-// startOne is the hint where no daemon runs.
+// startOne is the hint if no daemon runs.
 const startOne = "start one: pagewire serve --launch, or --chrome auto, in another terminal"
 
 // connect opens a session with the daemon. Its errors have hints.

@@ -31,7 +31,7 @@ type client struct {
 	notifier *notifier
 }
 
-// places are what paths depend on.
+// places are the values that paths depend on.
 type places struct {
 	goos, home string
 	env        func(string) string

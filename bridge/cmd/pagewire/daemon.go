@@ -39,7 +39,7 @@ func daemonCommand() *cobra.Command {
 				err = serve.Daemon(cmd.Context(), o, func() { daemon.SayStarted(cmd.OutOrStdout()) })
 			}
 			if err != nil && !errors.Is(err, daemon.ErrRuns) {
-				fmt.Fprint(cmd.OutOrStdout(), err) // which the process that started this one reads
+				fmt.Fprint(cmd.OutOrStdout(), err) // the process that started this one reads it
 			}
 			return err
 		},

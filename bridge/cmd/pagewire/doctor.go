@@ -131,7 +131,7 @@ func checkBrowser(ctx context.Context, _ checkup) finding {
 	case err != nil:
 		return fail(err.Error(), "set PAGEWIRE_BROWSER to the path of a browser, or unset it")
 	case runtime.GOOS == "windows":
-		return ok(path) // where it opens a window instead of telling its version
+		return ok(path) // there it opens a window and does not print its version
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -305,7 +305,7 @@ func (c client) findNotifier(p places) finding {
 	return ok(c.title + " is " + c.notifier.says)
 }
 
-// checkPermission has nothing to look at: a browser does not publish the permissions of its user.
+// checkPermission checks nothing: a browser does not publish the permissions of its user.
 func checkPermission(context.Context, checkup) finding {
 	return ok("a public page with data-gateway asks you once whether it may reach this machine (Local Network " +
 		"Access); pages of --chrome, --launch and the extension need not ask")

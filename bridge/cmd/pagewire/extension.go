@@ -39,7 +39,7 @@ var knownBrowsers = []knownBrowser{
 
 const hostFile = extension.HostName + ".json"
 
-// A hostPlace is where one browser looks.
+// A hostPlace is where one browser looks for native hosts.
 type hostPlace struct {
 	browser string
 	dir     string // of the file
@@ -49,12 +49,12 @@ type hostPlace struct {
 
 func (h hostPlace) file() string { return filepath.Join(h.dir, hostFile) }
 
-// hostPlaces are those of all known browsers.
+// hostPlaces are the places of all known browsers.
 func hostPlaces(p places) (all []hostPlace) {
 	for _, b := range knownBrowsers {
 		h := hostPlace{browser: b.name, firefox: b.firefox}
 		switch p.goos {
-		case "windows": // files of our own, which the keys name; a key of a browser that is not there does no harm
+		case "windows": // files of our own, which the keys name; a key of a missing browser does no harm
 			h.dir = filepath.Join(p.home, "AppData", "Local", "Pagewire")
 			if b.firefox {
 				h.dir = filepath.Join(h.dir, b.name)
@@ -182,7 +182,7 @@ func removeSecret(cmd *cobra.Command) error {
 	return remove(cmd, secret)
 }
 
-// usedPlaces are those of browsers that have been run, or the one of a directory of profiles.
+// usedPlaces are the places of browsers that have been run, or the one of a directory of profiles.
 func usedPlaces(p places, dir string) ([]hostPlace, error) {
 	switch {
 	case dir != "" && p.goos == "windows":
@@ -247,7 +247,7 @@ func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error 
 
 func (h hostPlace) uninstall(cmd *cobra.Command) error {
 	if h.key != "" {
-		_ = exec.CommandContext(cmd.Context(), "reg", "delete", h.key, "/f").Run() // it fails where there is none
+		_ = exec.CommandContext(cmd.Context(), "reg", "delete", h.key, "/f").Run() // it fails if there is none
 	}
 	text, err := settings(h.file())
 	var m hostManifest

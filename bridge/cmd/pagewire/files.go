@@ -219,7 +219,7 @@ func (f *changedFile) check(title string) error {
 	case err != nil && !gone:
 		return err
 	case !bytes.Equal(now, f.was) || gone != (f.was == nil):
-		// The program may have written it meanwhile: some keep their state there.
+		// The program may have written it meanwhile: some keep their state in it.
 		return hintError{fmt.Errorf("%s changed while it was merged", f.path),
 			"nothing was written; quit " + title + " and try again"}
 	case gone || runtime.GOOS == "windows" && f.mode&0o200 != 0:
@@ -269,7 +269,7 @@ func (f *changedFile) giveAway() error {
 	return err
 }
 
-// inherit gives what root has made in a user's directory to that user.
+// inherit gives a file that root has made in a user's directory to that user.
 func inherit(path string) error {
 	dir, err := os.Stat(filepath.Dir(path))
 	if err != nil || os.Geteuid() != 0 || ownerOf(dir).uid <= 0 {
@@ -301,7 +301,7 @@ func (f *changedFile) replace(title string) error {
 		return err
 	}
 	if f.is == nil {
-		return os.Remove(f.name) // of a link the link: another program made its target
+		return os.Remove(f.name) // for a link, remove the link: another program made its target
 	}
 	err := os.Rename(f.staged, f.path)
 	if err == nil {
@@ -314,7 +314,7 @@ func (f *changedFile) replace(title string) error {
 // a directory.
 func removeEmpty(dirs []string) {
 	for _, dir := range slices.Backward(dirs) {
-		_ = syscall.Rmdir(dir) // it fails if something is in it
+		_ = syscall.Rmdir(dir) // it fails if the directory is not empty
 	}
 }
 

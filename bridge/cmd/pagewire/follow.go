@@ -15,13 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 const (
 	// rateOver is the time over which updates per second are counted.
 	rateOver = 10 * time.Second
-	// retryEvery is the pause between two attempts to connect to a daemon that does not answer.
-	retryEvery = 200 * time.Millisecond
+	// retryFirst and retryLast are the first and the longest pause between two attempts to connect to a daemon.
+	retryFirst, retryLast = 10 * time.Millisecond, 200 * time.Millisecond
 )
 
 // A watcher follows resources over as many sessions as it takes. One goroutine runs it.
@@ -36,11 +37,11 @@ type watcher struct {
 	resources []*resource // in the order of the command line, or of lists
 	byURI     map[string]*resource
 
-	started bool   // all resources were read once, or the first session has ended: what is missing may come back
+	started bool   // all resources were read once, or the first session has ended: missing resources may come back
 	told    string // the last message about the connection
 	left    int    // changes until the end; 0: no end
 
-	unlisted bool // --all: resources are to be listed
+	unlisted bool // resources must be listed first
 
 	// With --min-interval a change waits until due, which is not before next.
 	due, next time.Time
@@ -48,7 +49,7 @@ type watcher struct {
 	batch     []string // --lines: URIs of changes since the last flush
 }
 
-// resourceState is that of a resource in a session. Another session begins with unsubscribed.
+// resourceState is the state of a resource in a session. Another session begins with unsubscribed.
 //
 //	unsubscribed -- subscribe --> stale -- read --> current -- updated --> stale
 //	unsubscribed -- subscribe fails --> absent -- list changed --> unsubscribed
@@ -94,12 +95,12 @@ func (w *watcher) add(uri string) {
 	}
 }
 
-// strict reports whether a missing daemon or resource is an error. Else it is waited for.
+// strict reports whether a missing daemon or resource is an error. Otherwise the watcher waits for it.
 func (w *watcher) strict() bool { return !w.started && !w.changes }
 
 // run follows the resources until ctx ends.
 func (w *watcher) run() error {
-	for {
+	for range retry.Attempts(w.ctx, retryFirst, retryLast) {
 		session, err := w.hub.connect(w.ctx, &mcp.ClientOptions{
 			ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 				w.updates.add(r.Params.URI)
@@ -126,14 +127,11 @@ func (w *watcher) run() error {
 		case err != nil && !w.started:
 			w.tell(err.Error() + "; waiting for one")
 		}
-		if errors.Is(err, daemon.ErrNone) && daemon.Wait(w.ctx, w.hub.addr) == nil {
-			continue
-		}
-		select {
-		case <-w.ctx.Done():
-		case <-time.After(retryEvery):
+		if errors.Is(err, daemon.ErrNone) {
+			_ = daemon.Wait(w.ctx, w.hub.addr) // where that fails, the pause remains
 		}
 	}
+	return nil
 }
 
 // tell prints a message about the connection, unless it was the last one.
@@ -159,7 +157,7 @@ func (w *watcher) follow(session *mcp.ClientSession) error {
 		<-ended
 	}()
 	for _, r := range w.resources {
-		r.state = unsubscribed // reading shows what has changed between the sessions
+		r.state = unsubscribed // reading shows the changes between the sessions
 	}
 	w.unlisted = true
 	for {
@@ -178,7 +176,7 @@ func (w *watcher) follow(session *mcp.ClientSession) error {
 	}
 }
 
-// note takes over what a session has reported.
+// note takes over a session's reports.
 func (w *watcher) note(times map[string][]time.Time) {
 	list := len(times[""]) > 0
 	w.unlisted = w.unlisted || list
@@ -196,8 +194,7 @@ func (w *watcher) note(times map[string][]time.Time) {
 	}
 }
 
-// look reads what is to be read now, and prints what is new. It is called again after wait; nil if only an update makes
-// more to do.
+// look reads stale resources, and prints changes. It is called again after wait, or after an update if wait is nil.
 func (w *watcher) look(ctx context.Context, session *mcp.ClientSession) (wait <-chan time.Time, err error) {
 	if w.list(ctx, session) != nil { // the session has ended, or it works the next time
 		return time.After(settleTime), nil
@@ -285,7 +282,7 @@ func recent(times []time.Time, now time.Time) []time.Time {
 
 // updates are what the goroutines of a session report to the watcher.
 type updates struct {
-	more chan struct{} // has an element if there is something to take
+	more chan struct{} // has an element if add was called
 
 	mu    sync.Mutex
 	times map[string][]time.Time // by URI, of the last rateOver; "" is the list

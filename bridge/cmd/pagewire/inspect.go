@@ -52,11 +52,11 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 		return hintError{fmt.Errorf("another program has %s, where the inspector would be", h.addr),
 			"stop it: the daemon takes the port as soon as it is free"}
 	}
-	file, err := access.TokenFile() // beside which is a place for what only this user may read
+	file, err := access.TokenFile() // its directory is private to this user
 	if err != nil {
 		return err
 	}
-	ticket, err := access.Ask(cmd.Context(), serve.Client(h.addr, versionName()), is.Addr)
+	ticket, err := access.Ask(cmd.Context(), h.client(), is.Addr)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 	err = ticket.Opened()
 	switch {
 	case errors.Is(cmd.Context().Err(), context.Canceled):
-		return nil // it was asked to end
+		return nil // a signal ended it
 	case err != nil:
 		return hintError{errors.New("no browser has opened the inspector within a minute"),
 			"run it again, or with --no-open and open the file yourself"}

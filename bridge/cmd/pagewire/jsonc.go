@@ -73,7 +73,7 @@ func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
 	return d.cut(chain[at], i), nil
 }
 
-// foundJSON is what a text has under a part's name; "" for nothing.
+// foundJSON is the text of a part; "" if it is missing.
 func foundJSON(text []byte, p part) string {
 	d, err := parseJSON(text)
 	if err != nil {
@@ -91,7 +91,7 @@ func foundJSON(text []byte, p part) string {
 	return d.source(c.items[i].value)
 }
 
-// depth is how many of the objects and lists that contain a part a text has, without the root.
+// depth is how many of the objects and lists that contain a part exist, without the root.
 func depth(text []byte, p part) int {
 	d, err := parseJSON(text)
 	if err != nil {
@@ -179,8 +179,7 @@ func (c container) find(name string) (at int, err error) {
 	return at, nil
 }
 
-// walk goes from the root towards a part: chain is what contains it, as far as that exists, and missing the names of
-// the rest.
+// walk goes from the root towards a part. chain is its existing containers, and missing the names of the rest.
 func (d *document) walk(p part) (chain []container, missing []string, err error) {
 	at, what, names := d.root, "the file", p.holders()
 	for i := 0; ; i++ {

@@ -30,7 +30,7 @@ import (
 
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup means it
+	if !signal.Ignored(syscall.SIGHUP) { // under nohup SIGHUP is ignored
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
@@ -114,7 +114,7 @@ type usageError struct {
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
-// hintError adds what to do to an error.
+// hintError adds a remedy to an error.
 type hintError struct {
 	err  error
 	hint string

@@ -62,7 +62,7 @@ func runNativeHost(cmd *cobra.Command) error {
 	secret := ""
 	file, err := access.TokenFile()
 	if err == nil {
-		secret, err = extension.MakeSecret(file) // install has made it, unless that was an older one
+		secret, err = extension.MakeSecret(file) // install has made it, unless it was an older install
 	}
 	if err != nil {
 		log.Warn("the extension is told no secret, and cannot do without this process", "error", err)

@@ -13,7 +13,7 @@ import (
 type notifier struct {
 	// says is when the model is notified, for the doctor.
 	says string
-	// allow is what the user still has to do; DIR stands for the directory of the hooks.
+	// allow is the user's remaining step; DIR stands for the directory of the hooks.
 	allow string
 	// server is the file for the server's entry, unless the client's file has it already; nil: the client's file.
 	server func(places) string
@@ -183,7 +183,7 @@ func quotedWord(goos, word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// parts are all that the notifier writes.
+// parts are all parts that the notifier writes.
 func (r *notifier) parts(client string, p places, c command) (all []part) {
 	for _, h := range r.hooks {
 		program, more := client, []string(nil)

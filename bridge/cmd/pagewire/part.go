@@ -17,11 +17,11 @@ type part struct {
 	file string
 	At   []string `json:"at,omitempty"`   // the names from the root to the member or to the list; none: the whole file
 	List bool     `json:"list,omitempty"` // an element of the list at At
-	// Value is what generic takes; of a whole file it is the text.
+	// Value is a value for generic, or the text of a whole file.
 	Value any `json:"value"`
 }
 
-// Errors about something under our name that is not what we would write, or have written.
+// Errors about an entry under our name that differs from ours.
 var (
 	errOther  = errors.New("has another entry named " + serverName)
 	errEdited = errors.New("has an entry named " + serverName + " that was edited since")
@@ -80,7 +80,7 @@ func (p part) take(text, base []byte, force bool) ([]byte, error) {
 	return takeJSON(text, base, p, force)
 }
 
-// found is what a text has under the part's name; "" for nothing.
+// found is the text of a part; "" if it is missing.
 func (p part) found(text []byte) string {
 	switch {
 	case len(p.At) == 0:
@@ -103,7 +103,7 @@ func (p part) secret() bool {
 	return slices.ContainsFunc(e, func(m member) bool { _, ok := m.value.(header); return ok })
 }
 
-// explain adds the file to an error, and what to do.
+// explain adds the file and a remedy to an error.
 func (p part) explain(err error, client string) error {
 	switch {
 	case errors.Is(err, errOther) || errors.Is(err, errNotOwn):
@@ -115,7 +115,7 @@ func (p part) explain(err error, client string) error {
 		"nothing was written: mend the file, or put there what pagewire config " + client + " prints"}
 }
 
-// includes reports whether a value that is there says what is wanted. It may say more: a user's own settings for the
+// includes reports whether an existing value includes a wanted one. It may have more: a user's own settings for the
 // server.
 func includes(is, want any) bool {
 	members, ok := want.(map[string]any)
@@ -126,7 +126,7 @@ func includes(is, want any) bool {
 	for name, value := range members {
 		got, there := has[name]
 		if name == "type" && !there {
-			continue // clients find it out by themselves
+			continue // clients detect it themselves
 		}
 		if !there || !reflect.DeepEqual(value, got) {
 			return false

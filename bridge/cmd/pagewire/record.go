@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A setup is what config writes for one client, and takes back.
+// A setup is all that config writes for one client, and takes back.
 type setup struct {
 	client client
 	dir    string // where the record is
@@ -25,7 +25,7 @@ type setup struct {
 // A record says what config has written, so that --remove can restore the files byte for byte.
 type record struct {
 	Dirs []string `json:"dirs"` // that config has made
-	// Written has two keys for each client. What --write wrote is taken back after what --live wrote.
+	// Written has two keys for each client. The parts of --live are taken back before those of --write.
 	Written map[string][]*written `json:"written"`
 }
 
@@ -100,7 +100,7 @@ func (s *setup) save(order int) error {
 	return nil
 }
 
-// on returns what is on record of a file, or nil.
+// on returns the record of a file, or nil.
 func (s *setup) on(key, file string) *written {
 	i := slices.IndexFunc(s.record.Written[key], func(w *written) bool { return w.File == file })
 	if i < 0 {
@@ -109,7 +109,7 @@ func (s *setup) on(key, file string) *written {
 	return s.record.Written[key][i]
 }
 
-// put writes a part, and puts on record what its file held before.
+// put writes a part, and records the earlier content of its file.
 func (s *setup) put(key string, p part, force bool) error {
 	f, err := s.files.file(p.file)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *setup) put(key string, p part, force bool) error {
 	return nil
 }
 
-// undo takes back what is on record under a key.
+// undo takes back all that is recorded under a key.
 func (s *setup) undo(key string, force bool) error {
 	for _, w := range s.record.Written[key] {
 		if err := s.undoFile(w, force); err != nil {
@@ -192,8 +192,8 @@ func (w *written) before() []byte {
 	return []byte(*w.Before)
 }
 
-// keep writes what a file held before into a file of its own: the record goes, and another program has overwritten the
-// file.
+// keep writes the earlier content of a file into a file of its own: the record goes, and another program has
+// overwritten the file.
 func (s *setup) keep(w *written, f *changedFile) {
 	if before := w.before(); !bytes.Equal(f.is, before) && !blank(before) {
 		path := filepath.Join(s.dir, sum(before)[:8]+"-"+filepath.Base(w.File))
@@ -205,7 +205,7 @@ func (s *setup) keep(w *written, f *changedFile) {
 	}
 }
 
-// blank reports whether a text says nothing.
+// blank reports whether a text has no content.
 func blank(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	return len(text) == 0 || text[0] == '{' && len(bytes.TrimSpace(text[1:])) == 1

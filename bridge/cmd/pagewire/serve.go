@@ -81,7 +81,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 			}
 			switch {
 			case errors.Is(err, context.Canceled) && cmd.Context().Err() != nil:
-				return nil // it was asked to end
+				return nil // a signal ended it
 			case errors.Is(err, serve.ErrUsage):
 				return usageError{cmd, errors.New(strings.TrimPrefix(err.Error(), serve.ErrUsage.Error()+": "))}
 			}
@@ -144,8 +144,8 @@ func httpFlags(cmd *cobra.Command, o *serveFlags) {
 }
 
 // surviveClosedOutput turns a write to a closed standard output or error into an error instead of the end of the
-// process: a killed agent closes both, and the processes that it started are still to be ended. The signal is handled
-// and not ignored, because child processes would inherit that.
+// process: a killed agent closes both, and its processes must still be ended. The signal is handled and not ignored,
+// because child processes would inherit that.
 func surviveClosedOutput() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
@@ -245,9 +245,7 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 // checkOrigins checks the values of a flag: origins, or patterns with * in place of the host's first label.
 func checkOrigins(flag string, origins []string) error {
 	for _, origin := range origins {
-		u, err := url.Parse(strings.TrimSuffix(origin, "/"))
-		if err != nil || u.Scheme == "" || u.Host == "" || strings.Contains(strings.TrimPrefix(u.Host, "*."), "*") ||
-			*u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
+		if !weborigin.IsPattern(origin) {
 			return fmt.Errorf("--%s %q: want an origin such as https://example.com, or https://*.example.com", flag,
 				origin)
 		}

@@ -13,15 +13,15 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// A tomlTable is where the table of a part is in a text.
+// A tomlTable is the place of a part's table in a text.
 type tomlTable struct {
 	says      any  // its value; nil: there is no table
-	header    int  // where the line of its header begins, or -1
+	header    int  // the line of its header, or -1
 	body, end int  // behind that line, and behind the line of its last key
 	deeper    bool // it has tables of its own
 }
 
-// findTOML finds a table. Where the text has it in another notation than by a header it is refused: adding a header
+// findTOML finds a table. It refuses a table that the text has in another notation than by a header: adding a header
 // would be an error in TOML.
 func findTOML(text []byte, at []string) (*tomlTable, error) {
 	body := bytes.TrimPrefix(text, byteOrderMark)
@@ -115,7 +115,7 @@ func takeTOML(text []byte, p part, force bool) ([]byte, error) {
 	return splice(text, from, table.end, ""), nil
 }
 
-// foundTOML is the table of a part as a text has it; "" for none.
+// foundTOML is the text of a part's table; "" if it is missing.
 func foundTOML(text []byte, p part) string {
 	table, err := findTOML(text, p.At)
 	if err != nil || table.header < 0 {
@@ -124,7 +124,7 @@ func foundTOML(text []byte, p part) string {
 	return string(text[table.header:table.end])
 }
 
-// lineEnd is behind the line that an offset is in.
+// lineEnd is the offset behind an offset's line.
 func lineEnd(text []byte, at int) int {
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i + 1
@@ -145,7 +145,7 @@ func tomlValue(v any) string {
 	}
 	s := v.(string)
 	if strings.Contains(s, `\`) && !strings.ContainsAny(s, "'\n\r\t") {
-		return "'" + s + "'" // as a person would write a path of Windows
+		return "'" + s + "'" // the way a person would write a path of Windows
 	}
 	return quotedJSON(s) // its escapes are TOML's too
 }

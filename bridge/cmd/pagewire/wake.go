@@ -14,8 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
 )
 
-// The output for a program that wakes its agent with each line: all resources (--all), one line for all changes
-// (--lines), not too often (--min-interval), and without changes that the agent knows already.
+// This is the output for a program that wakes its agent with each line: all resources (--all), one line for all changes
+// (--lines), not too often (--min-interval), and without changes that the agent already knows.
 
 const (
 	// maxWatched bounds the resources of --all.
@@ -27,8 +27,8 @@ const (
 	maxLine = 600
 )
 
-// list adds resources that are listed, of --all. Where there are too many, it drops those that are not listed now: they
-// may come again.
+// list adds listed resources, for --all. If there are too many, it drops those that are not listed now: they may come
+// again.
 func (w *watcher) list(ctx context.Context, session *mcp.ClientSession) error {
 	if !w.unlisted {
 		return nil
@@ -83,12 +83,12 @@ func (w *watcher) printLine() {
 	w.batch = nil
 }
 
-// unknown returns the URIs whose changes the agent that started this process was not told; all, if there is no such
-// agent. It also makes the agent's record follow all that is listed, so that no change is missed.
+// unknown returns the changed URIs of which the agent that started this process was not told; all, if there is no such
+// agent. It also makes the agent's record track all listed resources, so that no change is missed.
 func (w *watcher) unknown(uris []string) []string {
 	ctx, cancel := context.WithTimeout(w.ctx, hookTime)
 	defer cancel()
-	unknown, err := hook.Unknown(ctx, w.hub.dial, uris)
+	unknown, err := hook.Unknown(ctx, w.hub.client(), uris)
 	if err != nil || len(unknown) == len(uris) {
 		return uris
 	}
@@ -98,7 +98,7 @@ func (w *watcher) unknown(uris []string) []string {
 	case <-time.After(settleTime):
 	}
 	rest := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return slices.Contains(unknown, uri) })
-	if later, err := hook.Unknown(ctx, w.hub.dial, rest); err == nil {
+	if later, err := hook.Unknown(ctx, w.hub.client(), rest); err == nil {
 		unknown = append(unknown, later...)
 	}
 	return unknown

@@ -23,7 +23,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 )
 
-// maxDiff is the size up to which the difference between two texts is shown: longer ones take seconds.
+// maxDiff is the longest text whose difference is shown: longer ones take seconds.
 const maxDiff = 256 << 10
 
 // The command has three outputs: text for a person, JSON for a script (--json), and lines that wake an agent (--lines,
@@ -60,7 +60,7 @@ func watchCommand() *cobra.Command {
 			}
 			ctx, done := context.WithCancel(cmd.Context())
 			defer done()
-			// Under nohup it is to go on.
+			// Under nohup it must continue.
 			if o.lines && !isTerminal(cmd.OutOrStdout()) && !signal.Ignored(syscall.SIGHUP) {
 				var stop context.CancelFunc
 				ctx, stop = agents.Orphaned(ctx)
@@ -125,7 +125,7 @@ func (w *watcher) report(r *resource, result *mcp.ReadResourceResult) {
 	}
 	before, seen := r.content, r.seen
 	same := seen && binary == r.binary && bytes.Equal(before, content)
-	if same && (r.failed == "" || w.changes) { // two updates for one change, or one that was undone
+	if same && (r.failed == "" || w.changes) { // two updates for one change, or a change that was undone
 		r.failed = ""
 		return
 	}
@@ -154,7 +154,7 @@ func (w *watcher) report(r *resource, result *mcp.ReadResourceResult) {
 	}
 }
 
-// reportError prints once that a resource cannot be read, which may pass.
+// reportError prints once that a resource cannot be read. The failure may pass.
 func (w *watcher) reportError(r *resource, err error) {
 	text := resourceError(r.uri, err).Error()
 	if r.failed == text {

@@ -1,23 +1,23 @@
 //go:build !js
 
-// Package access decides who may ask at a gateway's TCP ports, the same on every path.
+// Package access decides which clients may use a gateway's TCP ports, the same on every path.
 //
 // It makes three checks, in this order. The first that fails gives the answer:
 //
-//   - Host: the name by which the port was asked must be one of this machine's on loopback, or one that the user has
-//     allowed. A page that has pointed its own name here (DNS rebinding) asks by that name.
-//   - Origin, where there is one: it must be the port's own, or one that the user has allowed. A page cannot choose it.
-//   - User: a process of another user of this machine is refused, by the kernel's word (package peer). Every other
-//     client must have the token, or what was given in exchange for it. With NoToken a process on this machine that the
-//     kernel knows as this user's needs none.
+//   - Host: the host name of the request must be one of this machine's on loopback, or one that the user has allowed. A
+//     page that has pointed its own name here (DNS rebinding) asks by that name.
+//   - Origin, if there is one: it must be the port's own, or one that the user has allowed. A page cannot choose it.
+//   - User: a process of another user of this machine is refused, by the kernel's word (package peer). Every other client
+//     must have the token, or a session in exchange for it. With NoToken a process on this machine that the kernel knows
+//     as this user's needs none.
 //
-// Pages have no token, and cannot be asked for one. A browser sends their Origin, and package socket decides by
-// that. A program can forge an Origin. So on Linux the program must be this user's. Where the kernel does not tell
-// (macOS, Windows), or where root is in between (the proxies of Docker and WSL), any program of the machine can
-// claim to be a page of an origin that may connect. What it offers is then shown as that origin's.
+// Pages have no token, and cannot be asked for one. A browser sends their Origin, and package socket decides by that. A
+// program can forge an Origin. So on Linux the program must be this user's. Where the kernel does not tell (macOS,
+// Windows), or where root is in between (the proxies of Docker and WSL), any program of the machine can claim to be a
+// page of an origin that may connect. Its resources are then shown as that origin's.
 //
-// The package never says what is behind it: a refusal names what would help. It sends no CORS header but to origins
-// that the user has allowed, compares secrets in constant time, and puts none into a log or an address.
+// A refusal names what would help, and says nothing of the handler behind. The package sends CORS headers only to
+// origins that the user has allowed, compares secrets in constant time, and puts none into a log or an address.
 package access
 
 import (
@@ -39,20 +39,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// Options say which requests a Gate admits.
+// Options set which requests a Gate admits.
 type Options struct {
-	// Token is the user's. "" means that it could not be read: whatever needs it is refused.
+	// Token is the user's. "" means that it could not be read: requests that need it are refused.
 	Token string
-	// NoToken asks no token of a process that the kernel knows as this user's.
+	// NoToken lets in processes that the kernel knows as this user's without a token.
 	NoToken bool
-	// Public says that the port is reached from other machines: everybody needs the token.
+	// Public means that other machines reach the port: every client needs the token.
 	Public bool
 	// Hosts are further names in the Host header, without port.
 	Hosts []string
 	// Origins are further origins whose pages may ask, with the token, by CORS: patterns as in gateway.Options.Allow.
 	// May be nil.
 	Origins func() []string
-	// Refused is told the reason of each refusal. May be nil.
+	// Refused is called with the reason of each refusal. May be nil.
 	Refused func(reason string)
 	// Log receives refusals. Default none.
 	Log *slog.Logger
@@ -74,11 +74,11 @@ func New(o Options) *Gate {
 	return &Gate{o: o, refused: map[string]int64{}, said: map[string]time.Time{}}
 }
 
-// ConnContext belongs into the http.Server whose handler a Gate is part of: it asks the kernel when a connection
-// begins. Without it nobody is known as this user's.
+// ConnContext is for the http.Server of a Gate's handlers. It asks the kernel for the user when a connection begins.
+// Without it no client is known as this user's.
 func ConnContext(ctx context.Context, c net.Conn) context.Context { return peer.ConnContext(ctx, c) }
 
-// Agents admits requests with the token: it is for what shows contents, or changes anything.
+// Agents admits requests with the token. It is for handlers that show contents or change anything.
 func (g *Gate) Agents(next http.Handler) http.Handler {
 	return g.admit(next, func(r *http.Request) *refusal {
 		if why := g.user(r); why != nil || g.free(r) || bearer.Has(r, g.o.Token) {
@@ -88,10 +88,10 @@ func (g *Gate) Agents(next http.Handler) http.Handler {
 	})
 }
 
-// Anybody admits everybody but other users: it is for what tells nothing.
+// Anybody admits all clients but other users. It is for handlers that show nothing private.
 func (g *Gate) Anybody(next http.Handler) http.Handler { return g.admit(next, g.user) }
 
-// Pages admits programs that may be a page's browser. Which origins may connect is next's to decide.
+// Pages admits programs that may be a page's browser. next decides which origins may connect.
 func (g *Gate) Pages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why := g.host(r)
@@ -106,21 +106,21 @@ func (g *Gate) Pages(next http.Handler) http.Handler {
 	})
 }
 
-// A refusal is why a request is not served, for its sender.
+// A refusal is the answer to a request that is not served.
 type refusal struct {
 	status int
-	reason string // for counts: of few values
+	reason string // for counts: one of few values
 	says   string
 }
 
-// Refused says how many requests were refused, by reason: host, origin, user, token, and what was given to Count.
+// Refused counts refused requests by reason: host, origin, user, token, and the reasons given to Count.
 func (g *Gate) Refused() map[string]int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.refused)
 }
 
-// admit serves a request that comes by a name of ours, from an origin that may ask, and that passes check.
+// admit serves a request to one of our host names, from an admitted origin, that passes check.
 func (g *Gate) admit(next http.Handler, check func(*http.Request) *refusal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why, foreign := g.host(r), false
@@ -162,7 +162,7 @@ func (g *Gate) host(r *http.Request) *refusal {
 			"or 127.0.0.1 on the same machine."}
 }
 
-// origin also reports whether the request comes from a page of another origin, which may ask.
+// origin also reports whether the request comes from a page of another origin that is admitted.
 func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -190,7 +190,7 @@ func scheme(r *http.Request) string {
 	return "http"
 }
 
-// short bounds what is repeated of a request.
+// short bounds a quotation from a request.
 func short(s string) string { return s[:min(len(s), 100)] }
 
 func (g *Gate) user(r *http.Request) *refusal {
@@ -201,8 +201,8 @@ func (g *Gate) user(r *http.Request) *refusal {
 	return nil
 }
 
-// present is user for clients that prove themselves later, or cannot: a client that has half closed its connection can
-// still listen, and the kernel does not say any more whose process it is.
+// present is user for clients that prove themselves later or not at all. A client that has half closed its connection
+// can still listen, and the kernel does not know its process any more.
 func (g *Gate) present(r *http.Request) *refusal {
 	if peer.From(r.Context()) == peer.Gone {
 		return &refusal{http.StatusForbidden, "user", "Nobody is at the other end of this connection any more."}
@@ -244,10 +244,10 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	})
 }
 
-// sayEvery bounds what refusals write into the log: one line for each reason.
+// sayEvery bounds the log of refusals: one line for each reason.
 const sayEvery = 10 * time.Second
 
-// Count notes a refusal, also one that was another's to decide. A reason is one of few words.
+// Count notes a refusal, also one that another package has decided. There must be few different reasons.
 func (g *Gate) Count(reason string, r *http.Request) {
 	g.mu.Lock()
 	g.refused[reason]++
@@ -265,7 +265,7 @@ func (g *Gate) Count(reason string, r *http.Request) {
 	}
 }
 
-// allow lets a page of an origin that may ask read the answer.
+// allow lets a page of an admitted origin read the answer.
 func allow(head http.Header, r *http.Request) {
 	head.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 	head.Add("Vary", "Origin")

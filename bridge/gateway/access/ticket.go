@@ -39,7 +39,7 @@ const (
 	ticketLife = time.Minute
 	// sessionLife is how long a tab with the inspector may stay open and be reloaded.
 	sessionLife = 12 * time.Hour
-	// maxTickets bounds those that wait.
+	// maxTickets bounds the unused tickets.
 	maxTickets = 16
 	// introduction is how long a client may take to prove itself.
 	introduction = 10 * time.Second
@@ -47,7 +47,7 @@ const (
 	sessionUse   = "inspector session"
 )
 
-// tickets are those that wait for a browser.
+// tickets are the unused tickets.
 type tickets struct {
 	mu  sync.Mutex
 	all map[string]chan struct{} // closed when it has been used
@@ -67,7 +67,7 @@ func (t *tickets) issue() (ticket string, used <-chan struct{}, ok bool) {
 	return ticket, done, true
 }
 
-// take reports whether there is such a ticket, and uses it up.
+// take reports whether a ticket is valid, and uses it up.
 func (t *tickets) take(ticket string, used bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +85,7 @@ type ticketNote struct {
 	Opened bool   `json:"opened,omitempty"`
 }
 
-// where is the address at which a request has come in.
+// where is the address that received a request.
 func where(r *http.Request) string {
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		return local.String()
@@ -93,8 +93,8 @@ func where(r *http.Request) string {
 	return ""
 }
 
-// Tickets gives a ticket to each client that asks by POST, for as long as the client waits for the end of the answer: it
-// is for a door that only this user's processes reach.
+// Tickets gives a ticket to each client that asks by POST. The ticket is valid while the client waits for the end of
+// the answer. Only a listener that no other user reaches may serve this.
 func (g *Gate) Tickets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -119,7 +119,7 @@ func (g *Gate) Tickets() http.Handler {
 		defer over.Stop()
 		select {
 		case <-used:
-			_ = out.Encode(ticketNote{Opened: true}) // it may have gone
+			_ = out.Encode(ticketNote{Opened: true}) // the client may have gone
 		case <-over.C:
 		case <-r.Context().Done():
 		}
@@ -142,20 +142,20 @@ func (g *Gate) Sessions() http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(map[string]string{ // it may have gone
+		_ = json.NewEncoder(w).Encode(map[string]string{ // the client may have gone
 			"session": proof.Sign(g.o.Token, sessionUse, where(r), time.Now().Add(sessionLife)),
 		})
 	}))
 }
 
-// errNoSession is why a feed is closed, for a person.
+// errNoSession closes a feed. A person reads it.
 var errNoSession = errors.New("open it with: pagewire inspect")
 
-// Feed admits clients that AdmitFeed may then ask.
+// Feed admits clients that AdmitFeed then checks.
 func (g *Gate) Feed(next http.Handler) http.Handler { return g.admit(next, g.present) }
 
-// AdmitFeed returns nil if a client may see the feed that it has opened: by the token in its request, or by its first message,
-// which holds a session ({"session":S}). The error's text is for the other end.
+// AdmitFeed returns nil if a client may see its feed. The client shows the token in its request, or a session in its
+// first message ({"session":S}). The error's text is for the client.
 func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages) error {
 	if bearer.Has(r, g.o.Token) {
 		return nil
@@ -179,14 +179,14 @@ func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages)
 
 // A Ticket lets a browser on this machine open the inspector, once and soon.
 type Ticket struct {
-	// URL is what the browser is to open. It holds the ticket.
+	// URL is the address that the browser opens. It holds the ticket.
 	URL    string
 	answer io.Closer
 	in     *json.Decoder
 }
 
-// Ask gets a ticket from the daemon, by a client that reaches its socket (serve.Client). at is the daemon's address for pages. The ticket
-// is good until ctx ends, or Close is called.
+// Ask gets a ticket from the daemon. socket is a client that reaches the daemon's socket (serve.Client), at the
+// daemon's address for pages. The ticket is valid until ctx ends, or Close is called.
 func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+TicketPath, nil)
 	if err != nil {
@@ -200,7 +200,7 @@ func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	var n ticketNote
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		why, _ := io.ReadAll(io.LimitReader(answer.Body, maxTicketMsg)) // what there is of it
+		why, _ := io.ReadAll(io.LimitReader(answer.Body, maxTicketMsg)) // as much as arrives
 		err = fmt.Errorf("the daemon gives no ticket: %s", strings.TrimSpace(string(why)))
 	default:
 		err = t.in.Decode(&n)
@@ -213,7 +213,7 @@ func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	return t, nil
 }
 
-// Opened waits until the ticket has been used. It fails when its minute, or ctx of Ask, is over.
+// Opened waits until the ticket has been used. It fails after a minute, or when ctx of Ask ends.
 func (t *Ticket) Opened() error {
 	var n ticketNote
 	err := t.in.Decode(&n)

@@ -10,11 +10,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/secret"
 )
 
-// TokenFileEnv names the environment variable that says where the token file is.
+// TokenFileEnv is the environment variable with the path of the token file.
 const TokenFileEnv = "PAGEWIRE_TOKEN_FILE"
 
-// TokenFile is where the token is kept, unless somebody says otherwise: what TokenFileEnv names, else pagewire/token in
-// the user's configuration directory.
+// TokenFile is the path of the token: the value of TokenFileEnv, or else pagewire/token in the user's configuration
+// directory.
 func TokenFile() (string, error) {
 	if path := os.Getenv(TokenFileEnv); path != "" {
 		return path, nil
@@ -26,11 +26,11 @@ func TokenFile() (string, error) {
 	return filepath.Join(dir, "pagewire", "token"), nil
 }
 
-// Token gives the token that the gateways of this user share: what the file at path holds, or a new one that it puts
-// there (32 random bytes as base64url; the file has mode 0600, and its directory 0700 if it has to be made). With path
-// "" the file is TokenFile's. Of several processes that find no file one makes it, and all get the same. A file that is
-// empty, half written, a link, no file, another user's, or that others can read is refused in one sentence, and left as
-// it is.
+// Token returns the token that the gateways of this user share. It reads the file at path; "" is TokenFile's. If there
+// is no file, it makes one with a new token: 32 random bytes as base64url, in a file of mode 0600 (and a directory of
+// mode 0700, if it must make that). If several processes find no file, one of them makes it, and all get the same
+// token. It refuses, in one sentence, a file that is empty, half written, a link, not regular, another user's, or
+// readable by others, and leaves it as it is.
 func Token(path string) (string, error) {
 	if path == "" {
 		var err error

@@ -19,34 +19,33 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// HTTPOptions say how agents are served over HTTP.
+// HTTPOptions configure HTTP.
 type HTTPOptions struct {
-	// Shares bound what one agent may have.
+	// Shares bound the use by one agent.
 	Shares Shares
-	// Idle is how long a session of the legacy era lives without a request and without an open stream. Default 30
-	// minutes.
+	// Idle is how long a legacy session lives without a request or an open stream. Default 30 minutes.
 	Idle time.Duration
-	// SessionPrefix begins the name of each session of the legacy era: visible ASCII. Default none.
+	// SessionPrefix begins the name of each legacy session: visible ASCII. Default none.
 	SessionPrefix string
-	// Agent is what each agent sees, and how it is reminded: its Allow, Deny, Only and Reminders.
+	// Agent configures each agent, by its Allow, Deny, Only and Reminders.
 	Agent gateway.AgentOptions
-	// aliveEvery is how often a stream that is silent says that it is there: proxies cut what is silent for a minute.
+	// aliveEvery is how often a silent stream sends a comment: proxies cut a stream that is silent for a minute.
 	// Default 15 s.
 	aliveEvery time.Duration
-	// bodyTimeout is BodyTimeout, but in tests.
+	// bodyTimeout is BodyTimeout, except in tests.
 	bodyTimeout time.Duration
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
-// HTTP serves agents over Streamable HTTP: a handler for the one path, /mcp, that both eras share. Which era a request
-// speaks is decided by itself, as everywhere: by the version that it claims in its _meta (modern.go, legacy.go).
+// HTTP serves agents over Streamable HTTP: a handler for the one path, /mcp, that both eras share. Each request shows
+// its era by the version in its _meta (modern.go, legacy.go).
 //
-// It serves every request: package access, which belongs before it, decides which requests come here.
+// It serves every request. Package access, in front of it, decides which requests come here.
 type HTTP struct {
 	g      *gateway.Gateway
 	opt    HTTPOptions
-	shares *shares
+	shares shares
 
 	mu       sync.Mutex
 	closed   bool
@@ -80,9 +79,9 @@ func (h *HTTP) connect(transport, client string) (*gateway.Agent, error) {
 	return h.g.ConnectWith(o)
 }
 
-// Close ends every session and stream in order: requests that wait are answered with an error, listens get their
-// result. It returns when all that is written, or with the context's error when that ends; then it is cut off. Requests
-// that come later are answered with 503.
+// Close ends every session and stream in order: open requests are answered with an error, listens get their result. It
+// returns when all of this is written. If the context ends before, it cuts off the rest and returns the context's
+// error. Later requests are answered with 503.
 func (h *HTTP) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
@@ -119,39 +118,39 @@ func (h *HTTP) Close(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Busy reports whether there is a session of the legacy era, or a request under way.
+// Busy reports whether a legacy session is open or a request under way.
 func (h *HTTP) Busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.sessions)+len(h.modern) > 0
 }
 
-// Error codes of JSON-RPC and MCP that HTTP itself gives rise to.
+// Error codes of JSON-RPC and MCP for errors at HTTP's level.
 const (
 	codeInvalidRequest = -32600
 	codeNotFound       = -32601
 	codeInvalidParams  = -32602
 	codeInternal       = -32603
 	codeHeaderMismatch = -32020
-	codeMissing        = -32021 // a capability of the client's
+	codeMissing        = -32021 // of the client's capabilities, one
 	codeVersion        = -32022
 )
 
-// refuse answers with a JSON-RPC error. id is absent where the request has none that can be read.
+// refuse answers with a JSON-RPC error. id is absent if the request has no readable one.
 func refuse(w http.ResponseWriter, status int, id bridge.JSON, code int, message string, data any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	w.Write(failure(id, code, message, data))
 }
 
-// failure is an answer that is an error. data is a value of ours, or nil.
+// failure is the text of an error's answer. data is a value of ours, or nil.
 func failure(id bridge.JSON, code int, message string, data any) []byte {
 	type failure struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
 	}
-	text, _ := json.Marshal(struct { // it cannot fail: what we say is JSON, and ids have been read as such
+	text, _ := json.Marshal(struct { // it cannot fail: our values are JSON, and ids have been parsed
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id,omitempty"`
 		Error   failure         `json:"error"`
@@ -207,7 +206,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	version := r.Header.Get("Mcp-Protocol-Version")
 	switch {
 	case !ok:
-		h.ask(w, r, question{who: who(r, m), text: body}) // the engine says what is wrong with it
+		h.ask(w, r, question{who: who(r, m), text: body}) // the engine answers with the fault
 	case claims(m) || m.Method == "server/discover" || m.Method == "subscriptions/listen" || Modern(version):
 		h.serveModern(w, r, body, m)
 	default:
@@ -215,15 +214,15 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// LimitBody bounds how long a client may take to send the body of a request. It is to be called before anything refuses
-// the request: the server reads what is left of the body before it sends an answer.
+// LimitBody bounds how long a client may take to send the body of a request. It must be called before a refusal: the
+// server reads the rest of the body before it sends an answer.
 func LimitBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) {
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // what has none has no network
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // a writer without deadlines has no network
 	}
 }
 
-// ReadBody reads the body of a request, and ends LimitBody's limit. Of a body that is longer than most it returns the
+// ReadBody reads the body of a request, and ends LimitBody's limit. If the body is longer than most, it returns the
 // beginning, with a *http.MaxBytesError.
 func ReadBody(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
@@ -233,7 +232,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) 
 	return body, err
 }
 
-// parse reads a message of an agent, whose id must be text or a whole number.
+// parse reads a message of an agent. Its id must be text or a whole number.
 func parse(text []byte) (m bridge.Incoming, ok bool) {
 	m, ok = bridge.DecodeMessage(text)
 	if _, text := m.ID.Text(); len(m.ID) > 0 && !text && !m.ID.Integer() {
@@ -244,18 +243,19 @@ func parse(text []byte) (m bridge.Incoming, ok bool) {
 
 const metaVersion = "io.modelcontextprotocol/protocolVersion"
 
-// claims reports whether a message says that it is of the modern era.
+// claims reports whether a message claims to be of the modern era.
 func claims(m bridge.Incoming) bool { return len(m.Params.Get("_meta").Get(metaVersion)) > 0 }
 
-// legacyVersions are those that a legacy request may name, oldest first. 2025-03-26 is agreed on with nobody, but it is
-// what a request without the header means, and some clients name it in every session.
+// legacyVersions are those that a legacy request may name, oldest first. No session is negotiated as 2025-03-26, but a
+// request without the header means it, and some clients name it in every session.
 var legacyVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
 // Modern reports whether a Mcp-Protocol-Version header is one of the modern era, known or not: versions are dates, and
 // compare as text.
 func Modern(version string) bool { return version > legacyVersions[len(legacyVersions)-1] }
 
-// accepts reports whether a client takes answers of a type, by its Accept header. Without one it takes all.
+// accepts reports whether a client takes answers of a type, by its Accept header. Without the header it takes all
+// types.
 func accepts(r *http.Request, kind string) bool {
 	all := r.Header.Values("Accept")
 	if len(all) == 0 {

@@ -797,7 +797,7 @@ func TestLegacyDelete(t *testing.T) {
 	s.do("POST", legacyCall("1", "ping", ""), other).want(200, 0)
 }
 
-// Who waits is told that we are there, as an event stream and under the headers of one.
+// A waiting client gets keepalives, as an event stream and under the headers of one.
 func TestStillHere(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{aliveEvery: time.Millisecond})
 	session := s.begin()
@@ -869,7 +869,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// An answer that is being written when the gateway goes away is written whole, to who takes it in time.
+// An answer that is being written when the gateway closes is written whole, to a client that reads it in time.
 func TestCloseWhileAnAnswerIsWritten(t *testing.T) {
 	for name, ask := range map[string]func(*site, string) *reply{
 		"modern": func(s *site, read string) *reply { return s.ask(call("1", "resources/read", read)) },
@@ -924,7 +924,7 @@ func (w *pieces) Write(text []byte) (int, error) {
 
 func (w *pieces) FlushError() error { return nil }
 
-// Close does not wait for who takes nothing.
+// Close does not wait for a client that reads nothing.
 func TestCloseHanging(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	s.Offer(origin+"/big", strings.Repeat("x", 8<<20)) // more than the sockets take

@@ -15,8 +15,8 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// The legacy era has sessions: initialize begins one, a POST brings a message and is answered by a stream of events
-// that ends with its answer, a GET opens the stream of what answers nothing, a DELETE ends the session.
+// The legacy era has sessions. initialize begins one. A POST brings a message; a stream of events answers it and ends
+// with its answer. A GET opens the stream of all messages that answer nothing. A DELETE ends the session.
 
 // serveLegacy answers a POST of the legacy era.
 func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
@@ -41,7 +41,7 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 	s.serve(w, r, body, m)
 }
 
-// sessionFor finds the session of a POST, or begins it. It answers the request itself where there is none.
+// sessionFor finds the session of a POST, or begins it. If it cannot, it answers the request itself and returns nil.
 func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incoming) *session {
 	if m.Method != "initialize" || r.Header.Get("Mcp-Session-Id") != "" {
 		return h.session(w, r, m.ID)
@@ -60,7 +60,7 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incom
 	return s
 }
 
-// serve hands over what a POST has brought, and returns when its request is answered, or its client has gone.
+// serve hands over the message of a POST, and returns when its request is answered or its client has gone.
 func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
 	p := &post{stream: stream{w: w, control: http.NewResponseController(w), events: true}, done: make(chan struct{})}
 	request := m.Method != "" && len(m.ID) > 0
@@ -68,7 +68,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m b
 		s.refuse(w, m.ID)
 		return
 	}
-	_ = s.agent.Write(r.Context(), body) // it fails when the session has ended; end answers then
+	_ = s.agent.Write(r.Context(), body) // fails when the session has ended; end answers then
 	if m.Method == "notifications/cancelled" {
 		s.cancelled(m.Params.Get("requestId"))
 	}
@@ -80,11 +80,11 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m b
 	if s.abandon(p) {
 		p.send(failure(m.ID, codeInternal, endedUnanswered, reason{"shutdown"}))
 	}
-	<-p.done // an answer may be being written
+	<-p.done // an answer may be under way
 	p.end()
 }
 
-// refuse says why a request is not expected.
+// refuse answers a request that expect has refused.
 func (s *session) refuse(w http.ResponseWriter, id bridge.JSON) {
 	s.mu.Lock()
 	over := s.over
@@ -99,7 +99,7 @@ func (s *session) refuse(w http.ResponseWriter, id bridge.JSON) {
 
 // A post is a POST whose request is being answered.
 type post struct {
-	done chan struct{} // closed when it is, or gets no answer any more
+	done chan struct{} // closed when it is answered or will not be
 
 	mu sync.Mutex
 	stream
@@ -117,8 +117,8 @@ func (p *post) write(what func() error) {
 	}
 }
 
-// wait returns when it is answered, or when the client has gone or may not wait any longer. Meanwhile the client is
-// told now and then that we are here.
+// wait returns when the post is answered, when the client has gone, or when its time is over. Meanwhile it sends
+// comments that keep the connection alive.
 func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
@@ -136,13 +136,13 @@ func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 
 // end ends the stream.
 func (p *post) end() {
-	p.write(p.begin) // where it was cancelled there is a stream without events
+	p.write(p.begin) // a cancelled request gets a stream without events
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = true
 }
 
-// legacyStreamOrEnd answers a GET, which opens the stream of what answers nothing, or a DELETE, which ends a session.
+// legacyStreamOrEnd answers a GET, which opens a session's stream, or a DELETE, which ends the session.
 func (h *HTTP) legacyStreamOrEnd(w http.ResponseWriter, r *http.Request) {
 	if Modern(r.Header.Get("Mcp-Protocol-Version")) {
 		w.Header().Set("Allow", "POST")

@@ -14,12 +14,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// The modern era has no sessions: each POST is one request, and the engine's port for it lives as long as it. A client
-// that goes away has cancelled it. Nothing is remembered from one to the next but what the engine knows of pages.
+// The modern era has no sessions: each POST is one request with an engine's port of its own. A client that goes away
+// has cancelled its request. Between requests only the engine's knowledge of pages is kept.
 
 // serveModern answers a message of the modern era.
 func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
-	if len(m.ID) == 0 || m.Method == "" { // what is no request is not answered
+	if len(m.ID) == 0 || m.Method == "" { // only requests are answered
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -37,8 +37,8 @@ func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, 
 	h.ask(w, r, q)
 }
 
-// wellFormed reports whether a message has the _meta that the modern era asks for: the engine refuses it if not, and
-// HTTP wants that refusal told apart from those of a method.
+// wellFormed reports whether a message has the _meta that the modern era requires. The engine refuses it otherwise, and
+// HTTP has a status of its own for that refusal.
 func wellFormed(m bridge.Incoming) bool {
 	meta := m.Params.Get("_meta")
 	object := func(name string) (v bridge.JSON, ok bool) {
@@ -56,8 +56,8 @@ func wellFormed(m bridge.Incoming) bool {
 	return version && capabilities && (ok || len(info) == 0)
 }
 
-// mismatch says which header does not say what the body does, or "". Intermediaries route by the headers, so that they
-// must not be able to lie.
+// mismatch names the header that contradicts the body, or "". Intermediaries route by the headers, so these must not be
+// able to lie.
 func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
 	version, _ := m.Params.Get("_meta").Get(metaVersion).Text()
 	if wrong := differs(head, "Mcp-Protocol-Version", version); wrong != "" {
@@ -77,7 +77,7 @@ func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
 	}
 	name, ok := m.Params.Get(member).Text()
 	if !ok {
-		return "" // the engine says that it is missing
+		return "" // the engine reports that it is missing
 	}
 	wrong := differs(head, "Mcp-Name", name)
 	if wrong == "" && m.Method == "tools/call" {
@@ -91,7 +91,7 @@ func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
 // paramHeader in a tool's schema names the header, after Mcp-Param-, in which clients repeat an argument.
 const paramHeader = "x-mcp-header"
 
-// differsInParams compares the headers that a schema asks for with the arguments, at any depth.
+// differsInParams compares the headers that a schema requires with the arguments, at any depth.
 func differsInParams(head http.Header, schema, args bridge.JSON) (wrong string) {
 	schema.Get("properties").Members(func(key, property bridge.JSON) bool {
 		name, _ := key.Text()
@@ -117,7 +117,7 @@ func differsInParams(head http.Header, schema, args bridge.JSON) (wrong string) 
 	return wrong
 }
 
-// differs compares a header with what the body says. Values that headers cannot carry are wrapped in =?base64?...?=.
+// differs compares a header with the body's value. Values that headers cannot carry are wrapped in =?base64?...?=.
 func differs(head http.Header, name, want string) string {
 	values := head.Values(name)
 	switch len(values) {
@@ -143,20 +143,19 @@ func differs(head http.Header, name, want string) string {
 	return ""
 }
 
-// A question is one message that is answered by the engine on a port of its own.
+// A question is one message with an engine's port of its own.
 type question struct {
 	who      string
-	id       bridge.JSON // if it has one that can be read
+	id       bridge.JSON // if it has a readable one
 	listen   bool
 	text     []byte
-	oversize []byte // in place of text: the beginning of what is too large
-	meta     bool   // its _meta is as it must be
+	oversize []byte // in place of text: the beginning of a message that is too large
+	meta     bool   // its _meta is valid
 }
 
-// status is the HTTP status of an answer: what HTTP itself knows of errors. An error of a method is an answer like
-// others.
+// status is the HTTP status of an answer. Only errors at HTTP's level have one of their own.
 func (q question) status(answer []byte) int {
-	if len(answer) > 64<<10 { // no error is so long
+	if len(answer) > 64<<10 { // an error is shorter
 		return http.StatusOK
 	}
 	m, _ := bridge.DecodeMessage(answer)
@@ -174,11 +173,11 @@ func (q question) status(answer []byte) int {
 	return http.StatusOK
 }
 
-// endedUnanswered is what a client is told that waits, and whose session or access token ends.
+// endedUnanswered is the answer to an open request whose session or access token ends.
 const endedUnanswered = "The session ended before there was an answer"
 
-// ask puts a question and answers the request with what the engine says: as JSON where that is the answer alone, as an
-// event stream where notifications come before it, or where it takes long.
+// ask puts a question and answers the request with the engine's messages: as JSON if the answer is the first, as an
+// event stream if notifications come before it or if it takes long.
 func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 	of := ofRequests
 	if q.listen {
@@ -223,7 +222,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		case errors.Is(err, errSilent):
 			err = s.alive()
 		case err != nil && s.begun && q.listen:
-			return // its client listens anew where it ends without a result
+			return // the client repeats a listen that ends without a result
 		case err != nil:
 			s.answer(http.StatusServiceUnavailable, failure(q.id, codeInternal, endedUnanswered, reason{"shutdown"}),
 				agent.Dropped())
@@ -240,7 +239,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 	}
 }
 
-// keep lets Close know of a request. It reports false after Close.
+// keep registers a request for Close. It reports false after Close.
 func (h *HTTP) keep(agent *gateway.Agent, cancel context.CancelFunc) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -256,5 +255,5 @@ func (h *HTTP) forget(agent *gateway.Agent) {
 	delete(h.modern, agent)
 }
 
-// notification is how the engine's messages begin that answer nothing.
+// notification is the beginning of each of the engine's messages that answer nothing.
 var notification = []byte(`{"jsonrpc":"2.0","method":`)

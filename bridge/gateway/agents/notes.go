@@ -9,29 +9,28 @@ import (
 	"strconv"
 )
 
-// notes are what a session tells its agent and gets no answer to: those that wait for the GET stream, and those that
-// went out on it, by the number that was each event's id. A stream that breaks may have taken the last of them with it,
-// so that the next one begins behind what the agent has: it says so by Last-Event-ID (MCP 2025-11-25, "Resumability and
-// Redelivery"). That something has changed is said once, however often it was sent.
+// notes are a session's notifications for the GET stream: those that wait, and those that were sent, by their event's
+// id. A stream that breaks may have lost the last of them. Then the agent's next stream names the last event that the
+// agent has, by Last-Event-ID (MCP 2025-11-25, "Resumability and Redelivery"), and the later ones are sent again. Equal
+// notifications are sent once.
 type notes struct {
 	waiting [][]byte
 	sent    map[string]uint64
 	number  uint64 // of the last that was sent
-	began   uint64 // what number was when the stream was opened
+	began   uint64 // number when the stream was opened
 }
 
-// manySent is how many different ones are kept, of which the older half goes at a time: a session can subscribe to half
-// as many.
+// manySent is how many different ones are kept. Above it the older half goes. A session can subscribe to half as many.
 const manySent = 2048
 
-// add has a notification wait, unless the same one does: an agent that is told once reads what is there then.
+// add has a notification wait, unless an equal one waits already: after one, the agent reads the current state.
 func (n *notes) add(text []byte) {
 	if !slices.ContainsFunc(n.waiting, func(o []byte) bool { return bytes.Equal(o, text) }) {
 		n.waiting = append(n.waiting, text)
 	}
 }
 
-// take takes the first of those that wait, which is sent now under the number that is then the last.
+// take takes the first that waits. It counts as sent, under the new number.
 func (n *notes) take() []byte {
 	if n.sent == nil {
 		n.sent = map[string]uint64{}
@@ -48,7 +47,7 @@ func (n *notes) take() []byte {
 	return text
 }
 
-// since lists what was sent behind a number, the oldest first.
+// since lists the notifications that were sent after a number, the oldest first.
 func (n *notes) since(number uint64) []string {
 	var list []string
 	for text, at := range n.sent {
@@ -60,8 +59,8 @@ func (n *notes) since(number uint64) []string {
 	return list
 }
 
-// resume begins another stream: what the agent lacks waits once more. lastID is what it says that it has, or "" where
-// it has nothing of the stream before.
+// resume begins another stream. The notifications that the agent lacks wait once more. lastID is the last that the
+// agent has, or "" if it has none of the stream before.
 func (n *notes) resume(lastID string) {
 	after, err := strconv.ParseUint(lastID, 10, 64)
 	if err != nil || after > n.number {

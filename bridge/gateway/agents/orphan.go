@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// ErrOrphaned is the cause of the end of a context that Orphaned returns.
+// ErrOrphaned is the cause when Orphaned ends its context.
 var ErrOrphaned = errors.New("the process that started this one has gone")
 
-// parent is who started this process, as early as can be known.
+// parent is the process that started this one, read as early as possible.
 var parent = os.Getppid()
 
-// orphanedEvery is how often Orphaned looks: often enough to be gone within a second, and four system calls a second.
+// orphanedEvery is how often Orphaned looks: four system calls a second, and an orphan is gone within a second.
 const orphanedEvery = 250 * time.Millisecond
 
-// Orphaned returns a context that ends within 250 ms when this process's parent has gone, so that no gateway outlives
-// its agent: an agent that is killed may leave the other end of stdin to a child of its own, and then nothing ends
-// there. Windows does not tell; there only the end of stdin does.
+// Orphaned returns a context that ends within 250 ms after this process's parent has gone, so that no gateway outlives
+// its agent. An agent that is killed may leave the other end of stdin to a child of its own, and then stdin does not
+// end. Windows does not tell; there only the end of stdin does.
 func Orphaned(ctx context.Context) (context.Context, context.CancelFunc) {
 	return orphaned(ctx, os.Getppid)
 }

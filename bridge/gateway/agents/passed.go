@@ -10,9 +10,9 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// This is for programs that pass requests of the legacy era on to another gateway's HTTP.
+// A program that passes legacy requests on to another gateway's HTTP uses this.
 
-// A Passed is a request that another gateway answers. Whatever becomes of that gateway, it has an answer.
+// A Passed is a request that another gateway answers. If that gateway fails, the request still gets an answer.
 type Passed struct{ id bridge.JSON }
 
 // NewPassed takes the body of a request.
@@ -24,8 +24,7 @@ func NewPassed(body []byte) Passed {
 	return Passed{m.ID}
 }
 
-// Refuse answers the request with an error, where nothing of an answer has been sent. why is a word for programs, or
-// "".
+// Refuse answers the request with an error, if no part of an answer has been sent. why is a word for programs, or "".
 func (p Passed) Refuse(w http.ResponseWriter, status int, sentence, why string) {
 	code := codeInternal
 	if status < http.StatusInternalServerError {
@@ -39,7 +38,7 @@ func (p Passed) Refuse(w http.ResponseWriter, status int, sentence, why string) 
 }
 
 // Stream is the other gateway's stream of events for a client. If it breaks between two events and before the answer,
-// an error is the answer, and the stream ends as others do.
+// Stream adds an error as the answer, and ends normally.
 func (p Passed) Stream(from io.ReadCloser, sentence, why string) io.ReadCloser {
 	if len(p.id) == 0 {
 		return from
@@ -51,9 +50,9 @@ func (p Passed) Stream(from io.ReadCloser, sentence, why string) io.ReadCloser {
 type passedStream struct {
 	io.ReadCloser
 	failure  *strings.Reader
-	broken   bool   // failure is what is left to say
+	broken   bool   // only failure is left to send
 	event    []byte // the beginning of the event that has not ended yet
-	last     byte   // of that
+	last     byte   // the byte before
 	answered bool
 }
 

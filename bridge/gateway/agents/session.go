@@ -15,45 +15,45 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// A session is one of the legacy era, an Mcp-Session-Id: a port of the engine that many requests of HTTP share. An
-// answer goes out on the stream of its request, and progress before it. What answers nothing goes out on the stream
-// that the agent opens by GET, and waits while it has none.
+// A session is a legacy session, an Mcp-Session-Id: one port of the engine that many HTTP requests share. An answer,
+// and progress before it, goes out on the stream of its request. Other messages go out on the stream that the agent
+// opens by GET, and wait while it has none.
 type session struct {
 	h       *HTTP
 	id      string
 	who     string
-	release func() // its share
+	release func() // gives its share back
 	agent   *gateway.Agent
-	ended   chan struct{} // closed when nothing is left of it
+	ended   chan struct{} // closed when the session is over
 
 	// Guarded by HTTP.mu.
 	requests int         // of HTTP, under way
-	served   int         // of them, in all
+	served   int         // in all
 	used     time.Time   // when the last one ended
-	idle     *time.Timer // runs while there is none
+	idle     *time.Timer // runs while none is under way
 
 	mu      sync.Mutex
 	over    bool
-	waiting []asked // requests that are not answered yet
+	waiting []asked // requests without an answer
 	notes   notes
 	stream  chan struct{} // the GET stream; closed when another takes its place
-	news    chan struct{} // for it: there are notes, or the session is over
+	news    chan struct{} // wakes it: there are notes, or the session is over
 }
 
-// asked is a request that is not answered yet.
+// asked is a request without an answer.
 type asked struct {
 	id, token bridge.JSON // the token is its progress's
 	in        *post
 }
 
-// manyNotes is how many notifications may wait for a stream that does not take them before the agent counts as one that
-// only answers can reach.
+// manyNotes is how many notifications may wait for a stream. Above it the agent counts as one that only answers can
+// reach.
 const manyNotes = 64
 
-// newSession begins one for an agent. It fails with a *fullError, or because the gateway takes none.
+// newSession begins a session for an agent. It fails with a *fullError, or if the gateway refuses it.
 func (h *HTTP) newSession(who string) (*session, error) {
 	release, full := h.shares.take(ofSessions, who)
-	if full != nil && h.evict(who) {
+	if full != nil && h.evict(who, !full.all) {
 		release, full = h.shares.take(ofSessions, who)
 	}
 	if full != nil {
@@ -86,16 +86,15 @@ func (h *HTTP) newSession(who string) (*session, error) {
 	return s, nil
 }
 
-// evict ends an idle session in favour of a new one of an agent, and reports whether there was one to end: of its own
-// sessions, where it has as many as one agent may have; else of any that has more of them than it. Its agent is told by
-// 404 to begin another one.
-func (h *HTTP) evict(who string) bool {
+// evict ends an idle session in favour of a new one of an agent, and reports whether there was one to end: with own, of
+// that agent's sessions; else also of an agent that has more of them. The agent that loses it is told by 404 to begin
+// another one.
+func (h *HTTP) evict(who string, own bool) bool {
 	h.mu.Lock()
 	count := map[string]int{}
 	for _, s := range h.sessions {
 		count[s.who]++
 	}
-	own := count[who] >= h.shares.bounds[ofSessions].each
 	var victim *session
 	for _, s := range h.sessions {
 		may := s.who == who || !own && count[s.who] > count[who]
@@ -117,8 +116,8 @@ func (h *HTTP) evict(who string) bool {
 	return true
 }
 
-// before reports whether s is to be ended rather than t: what was begun and never used, then of who has more, then what
-// was idle for longer. It is called with HTTP.mu held.
+// before reports whether s is to be evicted rather than t. First come sessions that were never used, then those of the
+// agent that has more, then those that are idle for longer. It is called with HTTP.mu held.
 func (s *session) before(t *session, count map[string]int) bool {
 	if a, b := s.served <= handshake, t.served <= handshake; a != b {
 		return a
@@ -129,11 +128,11 @@ func (s *session) before(t *session, count map[string]int) bool {
 	return s.used.Before(t.used)
 }
 
-// handshake is how many requests of HTTP a session takes before it is of use: initialize and initialized.
+// handshake is how many HTTP requests come before a session is used: initialize and initialized.
 const handshake = 2
 
-// session finds the session of a request, and counts that as one of its. It answers the request itself where there is
-// none.
+// session finds the session of a request, and counts the request. If there is none, it answers the request itself and
+// returns nil.
 func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *session {
 	name := r.Header.Get("Mcp-Session-Id")
 	if name == "" {
@@ -155,7 +154,7 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *
 	return s
 }
 
-// leave ends a request of HTTP.
+// leave notes the end of an HTTP request.
 func (s *session) leave() {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
@@ -177,13 +176,13 @@ func (s *session) expire() {
 	}
 }
 
-// dismiss ends the session in order: what waits is answered with an error first.
+// dismiss ends the session in order: open requests get an error first.
 func (s *session) dismiss() { s.agent.Dismiss() }
 
-// cut ends it at once.
+// cut ends the session at once.
 func (s *session) cut() { s.agent.Close() }
 
-// end comes when the engine has said all that it has to say.
+// end ends the session after the engine's last message.
 func (s *session) end() {
 	s.h.mu.Lock()
 	if s.h.sessions[s.id] == s {
@@ -194,7 +193,7 @@ func (s *session) end() {
 	s.release()
 	s.mu.Lock()
 	s.over = true
-	unheard := s.waiting // they came when the engine had closed the port already
+	unheard := s.waiting // they came after the engine had closed the port
 	s.waiting = nil
 	s.tell()
 	s.mu.Unlock()
@@ -204,8 +203,8 @@ func (s *session) end() {
 	}
 }
 
-// out passes on what the engine says, until the session ends. It writes what belongs to a request itself, so that a
-// client that does not take it makes room for nothing more.
+// out sends the engine's messages until the session ends. It writes those of a request itself, so that a client that
+// does not read them gets no more.
 func (s *session) out() {
 	for {
 		text, err := s.agent.Read(context.Background())
@@ -228,8 +227,8 @@ func (s *session) out() {
 	}
 }
 
-// expect remembers the POST that waits for the answer to a request. It reports false, and remembers nothing, if another
-// request with this id still waits, or the session is over.
+// expect registers the POST that waits for the answer to a request. It returns false if another open request has this
+// id, or the session is over.
 func (s *session) expect(p *post, m bridge.Incoming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +239,7 @@ func (s *session) expect(p *post, m bridge.Incoming) bool {
 	return true
 }
 
-// take finds the POST that waits for the answer to a request. Its id is free again.
+// take removes the POST that waits for the answer to a request, and frees its id.
 func (s *session) take(id bridge.JSON) (a asked, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,8 +252,8 @@ func (s *session) take(id bridge.JSON) (a asked, ok bool) {
 	return a, true
 }
 
-// abandon reports whether the request of a POST still waits for its answer, which is then dropped when it comes. Until
-// then the id is not free.
+// abandon reports whether the request of a POST still waits for its answer. The answer is then dropped when it comes.
+// Until then the id is not free.
 func (s *session) abandon(p *post) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,14 +266,14 @@ func (s *session) abandon(p *post) bool {
 	return true
 }
 
-// cancelled is for a request that gets no answer any more.
+// cancelled removes a request that will get no answer.
 func (s *session) cancelled(id bridge.JSON) {
 	if a, ok := s.take(id); ok {
 		close(a.in.done)
 	}
 }
 
-// progressed sends how far a request has come to the POST that waits for it.
+// progressed sends a progress message to the POST of its request.
 func (s *session) progressed(text []byte) {
 	token := bridge.JSON(text).Get("params").Get("progressToken")
 	s.mu.Lock()
@@ -289,7 +288,7 @@ func (s *session) progressed(text []byte) {
 	}
 }
 
-// steer brings the engine and the GET stream in line with what has changed. It is called with mu held.
+// steer tells the engine whether the GET stream takes notifications. It is called with mu held.
 func (s *session) steer() {
 	s.agent.Hold(s.stream == nil || len(s.notes.waiting) >= manyNotes)
 	s.tell()
@@ -303,9 +302,9 @@ func (s *session) tell() {
 	}
 }
 
-// opens begins a GET stream in place of the one before, which the agent has lost, as a client has one. We may not know
-// of that yet: what is written to a connection that is dead goes nowhere without an error, for minutes. lastID is the
-// last event that the agent has. What is returned is closed when another stream takes the place of this one.
+// opens begins a GET stream. It replaces an earlier one, since a client with one stream opens another only if it has
+// lost the first. We may not know of that yet: writing to a dead connection gives no error for minutes. lastID is the
+// last event that the agent has. replaced is closed when another stream replaces this one.
 func (s *session) opens(lastID string) (replaced chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,7 +317,7 @@ func (s *session) opens(lastID string) (replaced chan struct{}) {
 	return s.stream
 }
 
-// follow sends notifications on a GET stream until the client goes, another takes its place, or the session ends.
+// follow sends notifications on a GET stream until the client goes, another stream replaces it, or the session ends.
 func (s *session) follow(ctx context.Context, replaced chan struct{}, out *stream) {
 	defer s.unfollow(replaced)
 	alive := time.NewTicker(s.h.opt.aliveEvery)
@@ -348,12 +347,12 @@ func (s *session) unfollow(stream chan struct{}) {
 		s.stream = nil
 		s.steer()
 	} else {
-		s.tell() // what it was told may have been meant for the other
+		s.tell() // the wake-up may have been meant for the other stream
 	}
 }
 
 // note is the next notification for a stream, with its number, and whether no more will come. It counts as sent before
-// it is written: a client may come back with its number at once, and says what it has not had.
+// it is written: a client may come back at once with the last number that it has.
 func (s *session) note(stream chan struct{}) (note []byte, number uint64, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,25 +11,26 @@ import (
 	"sync"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 )
 
-// Agents share what there is. Over HTTP nothing says which process sends a request, so an agent is one address
-// and one name: the name that it gives in initialize or in _meta, else its User-Agent. A program that changes its
-// name with each request has as many shares; that is this user's program, or has the token. What all of them have
-// together is bounded too, and apart for each kind of thing, so that listens never keep anybody from reading.
+// Agents over HTTP have shares of all that is bounded. HTTP does not say which process sends a request. So an agent is
+// one address and one name: the name from initialize or _meta, or else its User-Agent. A program that changes its name
+// with each request gets a share for each; it is this user's program, or has the token. All agents together are bounded
+// too, separately for each kind, so that listens never keep an agent from reading.
 
-// Shares say how much one agent on HTTP may have at a time. 0 is the default, which is also what more than the bound
-// for all of them together comes to.
+// Shares are how much one agent on HTTP may have at a time. 0 is the default. More than the bound of all agents
+// together counts as that bound.
 type Shares struct {
-	Sessions int // of the legacy era. Default 128; all together 512
-	Listens  int // default 256; all together 1,024
-	Requests int // under way. Default 512; all together 1,024
+	Sessions int // of the legacy era; default 128, of all agents together 512
+	Listens  int // default 256, of all agents together 1,024
+	Requests int // under way; default 512, of all agents together 1,024
 }
 
-// DefaultShares are what an agent may have unless somebody says otherwise.
+// DefaultShares are the defaults.
 var DefaultShares = Shares{Sessions: 128, Listens: 256, Requests: 512}
 
-// What a share is of.
+// The kinds of shares.
 const (
 	ofSessions = "session"
 	ofListens  = "listen"
@@ -39,42 +40,27 @@ const (
 // option is the flag of `pagewire serve` that sets a share.
 func option(of string) string { return "--max-" + of + "s" }
 
-// A bound is how many of something there may be.
-type bound struct{ each, all int }
+// shares count what each agent has.
+type shares map[string]*quota.Quota
 
-func (s Shares) bounds() map[string]bound {
-	of := func(asked, each, all int) bound {
+func newShares(s Shares) shares {
+	of := func(asked, each, all int) *quota.Quota {
 		if asked > 0 {
 			each = min(asked, all)
 		}
-		return bound{each, all}
+		return quota.New(int64(all), int64(each))
 	}
-	return map[string]bound{
+	return shares{
 		ofSessions: of(s.Sessions, DefaultShares.Sessions, 512),
 		ofListens:  of(s.Listens, DefaultShares.Listens, 1024),
 		ofRequests: of(s.Requests, DefaultShares.Requests, 1024),
 	}
 }
 
-// shares counts what each agent has.
-type shares struct {
-	bounds map[string]bound
-
-	mu   sync.Mutex
-	held map[share]int
-	sum  map[string]int
-}
-
-type share struct{ of, who string }
-
-func newShares(s Shares) *shares {
-	return &shares{bounds: s.bounds(), held: map[share]int{}, sum: map[string]int{}}
-}
-
 // A fullError says which bound has been reached: an agent's own, or that of all.
 type fullError struct {
 	of    string
-	limit int
+	limit int64
 	all   bool // of all agents together
 }
 
@@ -86,33 +72,18 @@ func (e *fullError) Error() string {
 }
 
 // take counts one more, which release gives back, or says which bound that would exceed.
-func (s *shares) take(of, who string) (release func(), full *fullError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, key := s.bounds[of], share{of, who}
-	switch {
-	case s.held[key] >= b.each:
-		return nil, &fullError{of, b.each, false}
-	case s.sum[of] >= b.all:
-		return nil, &fullError{of, b.all, true}
+func (s shares) take(of, who string) (release func(), full *fullError) {
+	if q := s[of].Take(who, 1); q != nil {
+		return nil, &fullError{of, q.Limit, !q.Owner}
 	}
-	s.held[key]++
-	s.sum[of]++
-	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.sum[of]--
-		if s.held[key]--; s.held[key] == 0 {
-			delete(s.held, key)
-		}
-	}), nil
+	return sync.OnceFunc(func() { s[of].Give(who, 1) }), nil
 }
 
-// refuseFull tells who asked for more than its share which bound that is: 429 for its own, 503 for that of all.
+// refuseFull answers a request above a bound: 429 for the agent's own, 503 for that of all.
 func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
 	type detail struct {
 		Reason string `json:"reason"`
-		Limit  int    `json:"limit"`
+		Limit  int64  `json:"limit"`
 		Of     string `json:"of"`
 		Option string `json:"option,omitempty"`
 	}
@@ -124,7 +95,7 @@ func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
 	refuse(w, status, []byte(id), codeInternal, full.Error(), d)
 }
 
-// maxName bounds what is kept of an agent's name.
+// maxName bounds the part of an agent's name that is kept.
 const maxName = 100
 
 // who names the agent that sends a request. message may have its name.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -34,12 +35,11 @@ func (r *reply) full(t *testing.T, status int, reason string, limit int, option 
 // 1,024 listens of one client, which were all that there were for everybody: it has its share, and others have theirs.
 func TestListensOfOneClient(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	b := s.h.shares.bounds[ofListens]
 	held := 0
 	for i := range 1024 {
 		r := s.ask(as("greedy", listen(fmt.Sprint(i), origin+"/doc")))
 		if r.StatusCode != 200 {
-			r.full(t, 429, "listen_limit", b.each, "--max-listens")
+			r.full(t, 429, "listen_limit", DefaultShares.Listens, "--max-listens")
 			continue
 		}
 		if m := r.message(); m.Method != "notifications/subscriptions/acknowledged" {
@@ -47,8 +47,8 @@ func TestListensOfOneClient(t *testing.T) {
 		}
 		held++
 	}
-	if held != b.each {
-		t.Errorf("it has %d listens, want %d", held, b.each)
+	if held != DefaultShares.Listens {
+		t.Errorf("it has %d listens, want %d", held, DefaultShares.Listens)
 	}
 	for _, name := range []string{"honest", "greedy"} { // it, too, may still read
 		if m := s.ask(as(name, call(`"r"`, "resources/read", `"uri":"`+origin+`/doc"`))).want(200,
@@ -70,7 +70,7 @@ func TestListensOfOneClient(t *testing.T) {
 // What all have together is bounded too, and that is said.
 func TestListensOfAll(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	s.h.shares.bounds[ofListens] = bound{3, 5}
+	s.h.shares[ofListens] = quota.New(5, 3)
 	for i := range 5 {
 		s.ask(as(fmt.Sprint("agent", i/3), listen("1", origin+"/doc"))).message()
 	}
@@ -90,14 +90,14 @@ func TestRequestsOfOneClient(t *testing.T) {
 	waiting.Go(func() { // the same agent, in the other era
 		s.do("POST", legacyCall("4", "resources/read", `"uri":"`+origin+`/slow"`), session).want(200, 0)
 	})
-	testkit.Eventually(t, "all five wait", func() bool { return s.h.shares.has(ofRequests, `127.0.0.1 "greedy"`) == 5 })
+	testkit.Eventually(t, "all five wait", func() bool { return s.h.shares[ofRequests].Held() == 5 })
 	s.ask(as("greedy", call(`"more"`, "resources/read", `"uri":"`+origin+`/doc"`))).full(t, 429, "request_limit", 5,
 		"--max-requests")
 	s.do("POST", legacyCall("5", "ping", ""), session).full(t, 429, "request_limit", 5, "--max-requests")
 	s.ask(as("honest", call("1", "resources/read", `"uri":"`+origin+`/doc"`))).want(200, 0)
 	close(s.released)
 	waiting.Wait()
-	testkit.Eventually(t, "they are over", func() bool { return s.h.shares.has(ofRequests, `127.0.0.1 "greedy"`) == 0 })
+	testkit.Eventually(t, "they are over", func() bool { return s.h.shares[ofRequests].Held() == 0 })
 	s.ask(as("greedy", call("6", "resources/read", `"uri":"`+origin+`/doc"`))).want(200, 0)
 }
 
@@ -109,7 +109,7 @@ func TestFloodOfInitialize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serveHTTP(t, HTTPOptions{})
-			s.h.shares.bounds[ofSessions] = bound{32, 64}
+			s.h.shares[ofSessions] = quota.New(64, 32)
 			idle, busy := s.beginAs("honest"), s.beginAs("honest")
 			s.do("POST", legacyCall("1", "resources/subscribe", `"uri":"`+origin+`/doc"`), idle).want(200, 0)
 			stream := s.do("GET", "", busy)
@@ -157,21 +157,12 @@ func TestSessionsInUse(t *testing.T) {
 // Names are of any length, and a share is not more than the bound for all.
 func TestShareNames(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{Shares: Shares{Listens: 1 << 30}})
-	if b := s.h.shares.bounds[ofListens]; b != (bound{1024, 1024}) {
-		t.Errorf("listens: %+v", b)
+	if full := s.h.shares[ofListens].Take("one", 1025); full == nil || full.Limit != 1024 {
+		t.Errorf("1,025 listens: %+v", full)
 	}
 	s.ask(as(strings.Repeat("é", 10_000), call("1", "server/discover", ""))).want(200, 0)
 	s.ask(call("1", "server/discover", ""), "User-Agent: "+strings.Repeat("x", 5000)).want(200, 0)
 	testkit.Eventually(t, "no share is left", func() bool {
-		s.h.shares.mu.Lock()
-		defer s.h.shares.mu.Unlock()
-		return len(s.h.shares.held) == 0
+		return s.h.shares[ofSessions].Held()+s.h.shares[ofListens].Held()+s.h.shares[ofRequests].Held() == 0
 	})
-}
-
-// has is how many an agent has.
-func (s *shares) has(of, who string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held[share{of, who}]
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// settleTime is how long Lines waits, when nothing more comes in, for the answers to what came before.
+// settleTime is how long Lines waits for the last answers when the input has ended.
 const settleTime = 700 * time.Millisecond
 
-// ErrNotRead is what Lines fails with when its agent asks and does not read the answers.
+// ErrNotRead is the error of Lines if its agent asks and does not read the answers.
 var ErrNotRead = errors.New("the agent does not read what it asks for")
 
 // Lines serves an agent whose session has begun, and ends the session. in and out carry JSON-RPC messages, one per line
-// (the stdio transport of either era). A line may end in CR LF, and blank ones are skipped. A line that is no message is
-// answered with an error, and so is one above most bytes, which is not held in memory.
+// (the stdio transport of either era). A line may end in CR LF; blank lines are skipped. An invalid line, or one above
+// most bytes, is answered with an error. A long line is not held in memory.
 //
-// It returns nil at the end of in, having given the answers to all that came before up to 700 ms, nil when the gateway
-// closes, the error of in or out, ErrNotRead when 64 MiB wait for an agent that does not read, and the context's error
-// when that ends: the agent's requests and listens have then been ended in order. It never takes longer than a second
-// to return, but cannot end a Read of in or a Write to out that is under way: those end when their owner closes them.
+// It returns nil at the end of in, after at most 700 ms for the answers to earlier requests, and nil when the gateway
+// closes. It returns the error of in or out, ErrNotRead when 64 MiB wait to be read, and the context's error when that
+// ends, after it has ended the agent's requests and listens in order. It returns within a second, but cannot end a Read
+// of in or a Write to out that is under way: those end when their owner closes them.
 func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, out io.Writer) error {
 	defer agent.Close()
 	var err error
@@ -47,7 +47,7 @@ func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, ou
 		return context.Cause(ctx)
 	case err = <-read:
 	}
-	if errors.Is(err, io.ErrClosedPipe) { // not in: the session
+	if errors.Is(err, io.ErrClosedPipe) { // from the session, not from in
 		s.wait(nil)
 		return s.end()
 	}
@@ -55,8 +55,8 @@ func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, ou
 	return err
 }
 
-// readLines hands over each line of in, until that or the session ends. It returns nil at the end of in, and
-// io.ErrClosedPipe when the session has ended.
+// readLines hands over each line of in. It returns nil at the end of in, and io.ErrClosedPipe when the session has
+// ended.
 func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -79,8 +79,8 @@ func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	}
 }
 
-// readLine returns the next line with its end. Of a line of more than most bytes it returns the beginning, and over.
-// The last line may come with io.EOF.
+// readLine returns the next line with its end. If the line has more than most bytes, it returns the beginning, and over
+// is true. The last line may come with io.EOF.
 func readLine(r *bufio.Reader, most int) (line []byte, over bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -98,11 +98,11 @@ func readLine(r *bufio.Reader, most int) (line []byte, over bool, err error) {
 	}
 }
 
-// A lineWriter writes what an agent is sent, one message per line.
+// A lineWriter writes the messages to an agent, one per line.
 type lineWriter struct {
 	agent *gateway.Agent
 	wrote chan struct{} // signals that a message has been written
-	done  chan struct{} // closed when nothing more is written
+	done  chan struct{} // closed when it writes no more
 	err   error         // of out; set before done is closed
 }
 
@@ -126,7 +126,7 @@ func (s *lineWriter) run(out io.Writer) {
 	}
 }
 
-// wait waits until all is written, or settled says that there is no more to come, or settleTime is over.
+// wait waits until all is written and settled reports true, or settleTime is over.
 func (s *lineWriter) wait(settled func() bool) {
 	over := time.NewTimer(settleTime)
 	defer over.Stop()
@@ -139,7 +139,7 @@ func (s *lineWriter) wait(settled func() bool) {
 		case <-s.wrote:
 		}
 	}
-	// What has been read last may still be on its way to out.
+	// The last message may still be on its way to out.
 	s.agent.Close()
 	select {
 	case <-s.done:
@@ -147,12 +147,12 @@ func (s *lineWriter) wait(settled func() bool) {
 	}
 }
 
-// end says why the session has ended without its agent's doing.
+// end is the reason for an end of the session that the agent did not cause.
 func (s *lineWriter) end() error {
 	select {
 	case <-s.done:
-		return s.err // if out has not failed the gateway has closed
-	default: // it hangs in out
+		return s.err // if out has not failed, the gateway has closed
+	default: // a write to out hangs
 		return ErrNotRead
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// A stream is the answer to a request: JSON, or once it has begun as one, an event stream. A piece that a client does
-// not take in WriteTimeout is its end: the client is gone.
+// A stream is the answer to a request: JSON, or an event stream. If a client does not accept a piece within
+// WriteTimeout, the stream ends: the client is gone.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	every   time.Duration   // that the client is told that we are there
-	events  bool            // the client takes them
+	every   time.Duration   // the pause between two comments
+	events  bool            // the client accepts events
 	begun   bool            // as an event stream
 	cut     <-chan struct{} // closed when no more is to be written; nil for never
 }
 
-// errSilent is what next returns when nothing has come for stream.every.
+// errSilent is the error of next when no message has come for stream.every.
 var errSilent = errors.New("silent")
 
 // next waits for a message to the agent.
@@ -42,15 +42,15 @@ func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error)
 // An event is eventHead, a message on one line, and eventTail.
 const eventHead, eventTail = "event: message\ndata: ", "\n\n"
 
-// event sends one message. A client that takes no events goes without.
+// event sends one message. A client that accepts no events does not get it.
 func (s *stream) event(message []byte) error { return s.write(eventHead, oneLine(message), eventTail) }
 
-// numbered sends one with its id, by which a client says what was the last that it had.
+// numbered sends one message with its id. The client repeats the last id when it comes back.
 func (s *stream) numbered(id uint64, message []byte) error {
 	return s.write("id: "+strconv.FormatUint(id, 10)+"\n"+eventHead, oneLine(message), eventTail)
 }
 
-// alive sends what clients ignore.
+// alive sends a comment, which clients ignore.
 func (s *stream) alive() error { return s.write(": keepalive\n\n", nil, "") }
 
 func (s *stream) write(head string, message []byte, tail string) error {
@@ -65,14 +65,15 @@ func (s *stream) write(head string, message []byte, tail string) error {
 	return err
 }
 
-// piece is what a client has WriteTimeout for: 8 KiB a second are fast enough, however long the answer is.
+// piece is how much a client must accept within WriteTimeout: 8 KiB a second are fast enough, for an answer of any
+// length.
 const piece = 256 << 10
 
 func (s *stream) send(text []byte) error {
 	for part := range slices.Chunk(text, piece) {
 		_ = s.control.SetWriteDeadline(time.Now().Add(WriteTimeout))
 		select {
-		case <-s.cut: // after the deadline was set: who sees it closed sets another, which then holds
+		case <-s.cut: // closed after the deadline was set: the goroutine that closes it sets another, which then holds
 			return io.ErrClosedPipe
 		default:
 		}
@@ -83,7 +84,7 @@ func (s *stream) send(text []byte) error {
 	return nil
 }
 
-// begin begins it as an event stream, if it has not.
+// begin begins an event stream, if it has not begun.
 func (s *stream) begin() error {
 	if s.begun {
 		return nil
@@ -92,15 +93,15 @@ func (s *stream) begin() error {
 	head := s.w.Header()
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("Cache-Control", "no-cache, no-transform")
-	head.Set("X-Accel-Buffering", "no") // nginx would keep events back
+	head.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	s.w.WriteHeader(http.StatusOK)
 	return s.control.Flush()
 }
 
-// large is what is worth to be cut off while it is being written, when its agent has more waiting than it may.
+// large is the size from which an answer can be cut off while it is written, if its agent has too much unread.
 const large = 1 << 20
 
-// answer sends the last message: as an event where the stream has begun, else as the body. It gives up when cut is
+// answer sends the last message: as an event if the stream has begun, otherwise as the body. It gives up when cut is
 // closed.
 func (s *stream) answer(status int, message []byte, cut <-chan struct{}) {
 	if len(message) > large {
@@ -116,7 +117,7 @@ func (s *stream) answer(status int, message []byte, cut <-chan struct{}) {
 		}()
 	}
 	if s.begun {
-		_ = s.event(message) // if it fails nobody is there any more
+		_ = s.event(message) // if it fails, the client has gone
 		return
 	}
 	s.w.Header().Set("Content-Type", "application/json")

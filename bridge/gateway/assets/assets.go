@@ -1,11 +1,11 @@
 //go:build !js
 
 // Package assets holds the files that a page needs, inside the binary: the page layer, the loader, the core and the
-// types, so that one static file can serve or hand out all of them.
+// types. So one static file can serve or copy all of them.
 //
-// The files are products of the build, so they are embedded only under the build tag pagewire_assets, which make
-// build sets; without it the package compiles on a fresh clone and says so when it is asked. It never reads the
-// disk and never downloads.
+// The files are products of the build, so they are embedded only under the build tag pagewire_assets, which make build
+// sets. Without it the package compiles on a fresh clone, and its functions return ErrNone. It never reads the disk and
+// never downloads.
 package assets
 
 import (
@@ -13,7 +13,7 @@ import (
 	"io/fs"
 )
 
-// Names are the files that FS holds, in the order in which a person would want to read about them.
+// Names are the files that FS holds, in an order for readers.
 var Names = []string{
 	"pagewire.js",
 	"pagewire.mjs",
@@ -24,7 +24,7 @@ var Names = []string{
 	"pagewire.d.ts",
 }
 
-// ErrNone is what FS returns in a binary that was built without the files.
+// ErrNone is the error of a binary that was built without the files.
 var ErrNone = errors.New("this binary was built without its page files: build it with make build (go build -tags " +
 	"pagewire_assets)")
 
@@ -33,8 +33,7 @@ func Inspector() (fs.FS, error) {
 	return inspector()
 }
 
-// Inject returns the script by which the gateway gives the page layer to a page, with the gateway as its core, or
-// ErrNone.
+// Inject returns the script that adds the page layer to a page, with the gateway as its core, or ErrNone.
 func Inject() (string, error) {
 	if inject == "" {
 		return "", ErrNone

@@ -17,13 +17,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// ErrNone is what Find returns when there is no browser, and says what to do.
+// ErrNone is the error of Find if there is no browser. It says what to do.
 var ErrNone = errors.New("no Chromium or Chrome found: install one (Debian: apt-get install chromium), or set " +
 	"PAGEWIRE_BROWSER to its path")
 
-// Find returns the path of a Chromium, Chrome, Edge or Brave: the one that PAGEWIRE_BROWSER names, else the first
-// that is on PATH, else the first where the system's installers put them. A PAGEWIRE_BROWSER that cannot be run
-// is an error, not a reason to look further: whoever set it meant that one.
+// Find returns the path of a Chromium, Chrome, Edge or Brave: the value of PAGEWIRE_BROWSER, or else the first on PATH,
+// or else the first at the usual places of installers. If PAGEWIRE_BROWSER cannot be run, that is an error and Find
+// looks no further: the user meant that one.
 func Find() (string, error) {
 	if path := os.Getenv("PAGEWIRE_BROWSER"); path != "" {
 		found, err := exec.LookPath(path)
@@ -41,7 +41,7 @@ func Find() (string, error) {
 }
 
 // candidates lists names to look for on PATH, and absolute paths, in order of preference: Chromium first, because
-// who has both uses Chrome for something else.
+// people with both use Chrome for other things.
 func candidates(goos string, env func(string) string) []string {
 	names := []string{
 		"chromium", "chromium-browser",
@@ -75,9 +75,9 @@ func candidates(goos string, env func(string) string) []string {
 	return names
 }
 
-// Options say how Launch runs a browser. The zero value is a headless one, found by Find.
+// Options configure Launch. The zero value is a headless browser, found by Find.
 type Options struct {
-	// Path of the browser; "" means what Find finds.
+	// Path is the browser's path; "" means Find's.
 	Path string
 	// Window shows a window instead of running headless.
 	Window bool
@@ -91,11 +91,11 @@ type Options struct {
 // closeTimeout is how long a browser may take to close by itself before it is killed. It takes about 0.1 s.
 const closeTimeout = 5 * time.Second
 
-// Launch runs a browser with an empty profile of its own. The context that it returns is chromedp's, of the first
-// tab; chromedp.NewContext of that context makes further tabs. It ends when parent does or when the browser dies.
+// Launch runs a browser with an empty profile of its own. The context that it returns is chromedp's, of the first tab;
+// chromedp.NewContext of that context makes further tabs. It ends when parent does or when the browser dies.
 //
-// close ends the browser, waits until the process is gone, and removes the profile. It is safe to call twice. It
-// must be called: what a cancelled parent leaves behind may outlive this process by a moment.
+// close ends the browser, waits until the process is gone, and removes the profile. It is safe to call twice. It must
+// be called: after a cancelled parent, the browser's processes may outlive this one by a moment.
 func Launch(parent context.Context, o Options) (ctx context.Context, close func(), err error) {
 	path := o.Path
 	if path == "" {
@@ -103,8 +103,8 @@ func Launch(parent context.Context, o Options) (ctx context.Context, close func(
 			return nil, nil, err
 		}
 	}
-	// No flag for the profile: chromedp then makes a temporary one, and removes it when the last child process,
-	// which may outlive the browser, no longer writes to it.
+	// No flag sets the profile: chromedp then makes a temporary one, and removes it when the last child process, which
+	// may outlive the browser, no longer writes to it.
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Env(o.Env...)}
 	for _, flag := range append(flags(o.Window, os.Geteuid() == 0), o.Flags...) {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")
@@ -120,7 +120,7 @@ func Launch(parent context.Context, o Options) (ctx context.Context, close func(
 		limited, cancel := context.WithTimeout(tab, closeTimeout)
 		defer cancel()
 		if tab.Err() == nil {
-			chromedp.Cancel(limited) // its error changes nothing: stop kills what is left
+			chromedp.Cancel(limited) // its error changes nothing: stop kills the rest
 		}
 		cancelTab()
 		stop()
@@ -132,7 +132,7 @@ func Launch(parent context.Context, o Options) (ctx context.Context, close func(
 	return tab, close, nil
 }
 
-// Command is the command line of a browser, found by Find, with our flags and others, and what it opens first.
+// Command is a browser's command line, with the browser that Find finds, our flags, others, and the first address.
 func Command(window bool, others []string, first string) (*exec.Cmd, error) {
 	path, err := Find()
 	if err != nil {
@@ -141,21 +141,21 @@ func Command(window bool, others []string, first string) (*exec.Cmd, error) {
 	return exec.Command(path, append(merge(flags(window, os.Geteuid() == 0), others), first)...), nil
 }
 
-// flags are all that the browser is given besides what the caller asks for and the pipe that controls it.
+// flags are our flags, without the caller's and without the pipe that controls the browser.
 func flags(window, root bool) []string {
 	list := []string{
-		// A first start asks, tells and fetches; none of it belongs into a test.
+		// A first start asks, tells and fetches things that do not belong into a test.
 		"--no-first-run",
 		"--no-default-browser-check",
 		"--disable-background-networking",
 		"--disable-component-update",
 		"--disable-sync",
-		// Neither has anything to do with pages, and both fail noisily in containers.
+		// These two have nothing to do with pages, and fail noisily in containers.
 		"--disable-gpu",
 		"--disable-quic",
 	}
 	if !window {
-		list = append(list, "--headless=new") // the same browser without a window; the old mode was another one
+		list = append(list, "--headless=new") // the same browser without a window; the old mode was another browser
 	}
 	if root {
 		list = append(list, "--no-sandbox") // the sandbox refuses to start for root, as in most containers
@@ -163,7 +163,7 @@ func flags(window, root bool) []string {
 	return list
 }
 
-// merge puts further flags behind ours. A further flag replaces ours of the same name, but lists of features are joined:
+// merge adds further flags to ours. A further flag replaces ours of the same name, but lists of features are joined:
 // the browser reads the last list only.
 func merge(ours, further []string) (all []string) {
 	at := map[string]int{}

@@ -19,19 +19,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
-// ErrNotRunning is what Running returns when no browser takes connections, and says what to do.
+// ErrNotRunning is the error of Running if no browser takes connections. It says what to do.
 var ErrNotRunning = errors.New("no running browser takes connections: allow it at chrome://inspect/#remote-debugging " +
 	"(Chrome 144 and later), " +
 	"or start one with chromium --remote-debugging-port=9222 --user-data-dir=DIR (a DIR of its own: browsers refuse " +
 	"it for the usual profile), or let pagewire launch one")
 
-// Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: one whose
-// usual profile says so (the file DevToolsActivePort), else what listens on 127.0.0.1:9222. The browser may still ask
-// its user.
+// Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: of one whose
+// usual profile names it (the file DevToolsActivePort), or else of the listener on 127.0.0.1:9222. The browser may
+// still ask its user.
 //
-// It must be this user's: another one's would be shown to this user's agents. The file must be this user's, and no
-// link. What listens must be, too, where the kernel tells whose it is (Linux); elsewhere what listens on 9222 is taken
-// as it is.
+// It must be this user's: otherwise another user's pages would be shown to this user's agents. The file must be this
+// user's, and no link. The listener must be this user's, too, where the kernel tells (Linux); elsewhere any listener on
+// 9222 is accepted.
 func Running() (string, error) {
 	for _, dir := range profiles(runtime.GOOS, os.Getenv) {
 		if url := active(dir); url != "" {
@@ -54,7 +54,7 @@ func Running() (string, error) {
 	return "http://" + usual, nil
 }
 
-// ourListener reports whether what listens at an address is this user's, as far as the kernel tells.
+// ourListener reports whether the listener at an address is this user's, as far as the kernel tells.
 func ourListener(address string) bool {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -64,8 +64,8 @@ func ourListener(address string) bool {
 	return who == peer.Same || who == peer.Unknown && runtime.GOOS != "linux"
 }
 
-// active returns the WebSocket that a profile's browser listens on, or "". The file stays when a browser is killed, so
-// that the port is tried.
+// active returns the WebSocket address of a profile's browser, or "". The file stays when a browser is killed, so the
+// port is tried.
 func active(dir string) string {
 	text, err := readOurs(filepath.Join(dir, "DevToolsActivePort"))
 	if err != nil {
@@ -110,7 +110,7 @@ func readOurs(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxActivePort))
 }
 
-// profiles lists where browsers keep the profile that is used when none is named.
+// profiles lists the directories of browsers' default profiles.
 func profiles(goos string, env func(string) string) []string {
 	var root string
 	var names []string

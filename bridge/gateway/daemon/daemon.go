@@ -23,51 +23,51 @@ import (
 )
 
 const (
-	// Linger is how long a daemon stays when its last agent has gone: an agent program that is restarted finds it.
-	// firstLinger is how long it stays for its first.
+	// Linger is how long a daemon stays after its last agent: an agent program that is restarted finds it. firstLinger
+	// is how long it waits for its first.
 	Linger, firstLinger = 300 * time.Millisecond, 3 * time.Second
-	// retireTimeout is how long agents are given what they have asked a daemon that retires.
+	// retireTimeout is how long a daemon that retires may take to answer open requests.
 	retireTimeout = time.Second
 )
 
-// Options say what a daemon serves.
+// Options configure a daemon.
 type Options struct {
-	// Hub is where pages find the daemon, and tells those who share it from others.
+	// Hub is the address at which pages find the daemon. Processes with the same hub share a daemon.
 	Hub     string
 	Version string
-	// Foreground is the address at which a person has had it serve, "" for a daemon that was started on demand: that one
-	// makes room for it, and ends with the last agent.
+	// Foreground is the address of a daemon that a person has started; "" for one that was started on demand. The
+	// latter makes room for the former, and ends with its last agent.
 	Foreground string
-	// Serve serves an agent until its input ends or ctx does. work is to be told its session.
+	// Serve serves an agent until its input ends or ctx does. It calls work with the agent's session.
 	Serve func(ctx context.Context, h Hello, in io.Reader, out io.Writer, work func(Session)) error
-	// Browser serves a process that has a share in the launched browser, until that ends the connection, or what the
-	// daemon serves is ended: a browser outlives the daemon, and Run does not wait for it.
+	// Browser serves a process that has a share in the launched browser, until that process closes the connection or
+	// the browser ends. A browser outlives the daemon, and Run does not wait for it.
 	Browser func(*net.UnixConn)
-	// Local is what processes of this user are served that ask by HTTP. May be nil.
+	// Local serves HTTP to processes of this user. May be nil.
 	Local http.Handler
-	// Busy reports whether something besides an agent's pipe needs the daemon. It takes what a daemon that hangs does not
-	// give, and does not return then.
+	// Busy reports whether the daemon is needed besides agents' pipes. It takes the gateway's lock, and does not return
+	// in a gateway that hangs.
 	Busy func() bool
 	// Started is called when the daemon listens.
 	Started func()
 	Log     *slog.Logger
 }
 
-// A Session is what a daemon asks of an agent's session.
+// A Session is an agent's session, as the daemon needs it.
 type Session interface {
-	// Settled reports whether nothing is to be answered. It does not return in a gateway that hangs.
+	// Settled reports whether all requests are answered. It does not return in a gateway that hangs.
 	Settled() bool
-	// Snapshot is what the next daemon has to know, as of the message that is written next. SnapshotVersion counts how
-	// often that has changed.
+	// Snapshot is the state that the next daemon needs, as of the next message that is written. SnapshotVersion counts
+	// its changes.
 	Snapshot() []byte
 	SnapshotVersion() uint64
 }
 
-// ErrRuns is what Run fails with where a daemon runs that does not make room.
+// ErrRuns is the error of Run if a daemon runs that does not make room.
 var ErrRuns = userdir.ErrHeld
 
-// Run is the daemon, until ctx ends, the last agent has gone, or another one takes its place; all of these are nil. It
-// leaves nothing in the user's directory but its log.
+// Run runs the daemon until ctx ends, the last agent has gone, or another daemon takes its place; all of these return
+// nil. It leaves only its log in the user's directory.
 func Run(ctx context.Context, o Options) error {
 	dir, err := userdir.Open(o.Hub)
 	if err != nil {
@@ -115,11 +115,11 @@ type daemon struct {
 
 	mu       sync.Mutex
 	retiring bool
-	agents   map[*beating]bool // true for those that the daemon stays for
-	staying  int               // how many these are
+	agents   map[*beating]bool // true for agents that keep the daemon running
+	staying  int               // the number of those
 }
 
-// retire has everybody go to the next daemon.
+// retire sends all agents to the next daemon.
 func (d *daemon) retire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,14 +127,14 @@ func (d *daemon) retire() {
 		return
 	}
 	d.retiring = true
-	d.l.Remove() // from here on another one can begin
+	d.l.Remove() // from here on another daemon can begin
 	for b := range d.agents {
-		go b.say(retireLine)
+		go b.writeLine(retireLine)
 	}
 }
 
-// closeAgents closes the connections of agents that have not gone yet. Their sessions go on at the next daemon, so nothing
-// more is said: least of all that listens have ended.
+// closeAgents closes the connections of the remaining agents. Their sessions go on at the next daemon, so it sends no
+// more messages: above all not that listens have ended.
 func (d *daemon) closeAgents() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,7 +149,7 @@ func (d *daemon) retires() bool {
 	return d.retiring
 }
 
-// idle ends a daemon that nobody needs.
+// idle ends a daemon that is not needed.
 func (d *daemon) idle() {
 	busy := d.o.Busy()
 	d.mu.Lock()
@@ -163,7 +163,7 @@ func (d *daemon) idle() {
 	}
 }
 
-// enter reports whether an agent is taken.
+// enter registers an agent, and reports whether the daemon takes it.
 func (d *daemon) enter(b *beating, stays bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -188,7 +188,7 @@ func (d *daemon) leave(b *beating) {
 	delete(d.agents, b)
 }
 
-// serve serves whoever has connected.
+// serve serves a connection.
 func (d *daemon) serve(c *Conn) {
 	c.SetReadDeadline(time.Now().Add(helloTimeout))
 	h, err := readHello(c.In)
@@ -217,13 +217,13 @@ func (d *daemon) serve(c *Conn) {
 	}
 	defer c.Close()
 	defer b.stop()
-	// A session goes on while the daemon retires, until what it was asked is answered.
+	// While the daemon retires, a session goes on until its requests are answered.
 	if err := d.o.Serve(context.Background(), h, c.In, b, b.begin); err != nil {
 		d.o.Log.Info("an agent's session has ended", "reason", err)
 	}
 }
 
-// answer is the daemon's hello to a client. An agent that is taken has entered then.
+// answer is the daemon's hello to a client. If it accepts an agent, it has registered it.
 func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	mine = Hello{Version: d.o.Version, PID: os.Getpid()}
 	isOnDemand := d.o.Foreground == ""
@@ -250,30 +250,29 @@ func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	return mine
 }
 
-// isNewer reports whether a client's version is above a daemon's. Of two builds of one version neither is.
+// isNewer reports whether a client's version is above a daemon's. Two builds of one version count as equal.
 func isNewer(client, daemon string) bool { return semver.Compare("v"+client, "v"+daemon) > 0 }
 
-// A beating is what a daemon says to a pipe: the agent's messages, and between them that it works and what the next
-// daemon has to know.
+// A beating is the daemon's output to a pipe: the agent's messages, and between them heartbeats and snapshots.
 type beating struct {
 	c       *Conn
 	session Session // set by begin
 
 	mu      sync.Mutex // held while a line is written
-	within  bool       // a long line is, in several pieces
+	within  bool       // a long line has been written in part
 	version uint64     // of the snapshot that the pipe has
 	quit    chan struct{}
 }
 
-// begin has the pipe hear that the gateway works.
+// begin starts the heartbeat.
 func (b *beating) begin(s Session) {
 	b.session, b.quit = s, make(chan struct{})
 	go func() {
 		t := time.NewTicker(beatEvery)
 		defer t.Stop()
 		for {
-			b.session.Settled() // takes the gateway's lock: one that is stuck is not heard
-			if b.say(beatLine) != nil {
+			b.session.Settled() // takes the gateway's lock: if that is stuck, there is no heartbeat
+			if b.writeLine(beatLine) != nil {
 				return
 			}
 			select {
@@ -291,12 +290,12 @@ func (b *beating) stop() {
 	}
 }
 
-// Write writes messages of the agent, of which a long one comes in several pieces: nothing is put between those. Each
-// stands behind the snapshot, if that has changed: the next daemon is to know of nothing less than the agent does.
+// Write writes messages of the agent. A long one comes in several pieces, with nothing in between. A changed snapshot
+// goes before the message: the next daemon must know at least what the agent knows.
 func (b *beating) Write(p []byte) (n int, err error) {
-	if !b.within { // else this goroutine has the lock
+	if !b.within { // otherwise this goroutine has the lock
 		b.mu.Lock()
-		err = b.tell()
+		err = b.writeSnapshot()
 	}
 	if err == nil {
 		n, err = b.c.Write(p)
@@ -307,17 +306,17 @@ func (b *beating) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// say writes a line that is not the agent's.
-func (b *beating) say(line string) error {
+// writeLine writes a line that is not one of the agent's messages.
+func (b *beating) writeLine(line string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, err := io.WriteString(b.c, line)
 	return err
 }
 
-// tell writes the snapshot if the pipe has an older one: it describes the session with the message that is about to be
-// written. The lock is held.
-func (b *beating) tell() error {
+// writeSnapshot writes the snapshot if the pipe has an older one. It describes the session with the message that is written
+// next. The lock is held.
+func (b *beating) writeSnapshot() error {
 	if b.session == nil {
 		return nil
 	}
@@ -331,7 +330,7 @@ func (b *beating) tell() error {
 	return err
 }
 
-// An inbox is a listener whose connections come from elsewhere.
+// An inbox is a listener that gets its connections from accepted ones.
 type inbox struct {
 	addr   net.Addr
 	conns  chan net.Conn
@@ -367,7 +366,7 @@ func (l *inbox) Close() error {
 
 func (l *inbox) Addr() net.Addr { return l.addr }
 
-// A buffered connection is one of which the begin has been read.
+// A buffered connection begins with bytes that have been read already.
 type buffered struct {
 	net.Conn
 	in *bufio.Reader

@@ -185,7 +185,7 @@ func TestWhomTheDaemonStaysFor(t *testing.T) {
 	}
 }
 
-// Who waits for a daemon finds the one that comes, and is not content with the socket of one that was killed.
+// Wait finds a daemon that starts, and does not take the socket of a killed one for it.
 func TestWait(t *testing.T) {
 	m := newMachine(t)
 	a := m.connect(testkit.Legacy)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// detach has a command run in a session of its own, in no directory that somebody wants to remove, and without what the
-// agent left open for this process. Go closes only what it has opened itself.
+// detach runs a command in a session of its own, in the root directory, so that it keeps no other in use, and without
+// descriptors that the agent left open for this process. Go closes only what it has opened itself.
 func detach(cmd *exec.Cmd) {
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -22,5 +22,5 @@ func detach(cmd *exec.Cmd) {
 	}
 }
 
-// Umask has what this process makes be this user's alone.
+// Umask makes this process's new files private to this user.
 func Umask() { syscall.Umask(0o077) }

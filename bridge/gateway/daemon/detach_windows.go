@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// detach has a command run without a console, in a process group of its own. It inherits only what it is given.
+// detach runs a command without a console, in a process group of its own. It inherits only the handles that it is
+// given.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.DETACHED_PROCESS,
 	}
 }
 
-// Umask has nothing to do: what is made in the user's profile is the user's.
+// Umask does nothing: files in the user's profile are private already.
 func Umask() {}

@@ -19,20 +19,21 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// ErrNone is what Dial fails with where no daemon runs, and none is to be started.
+// ErrNone is the error of Dial if no daemon runs and it may start none.
 var ErrNone = errors.New("no pagewire serve is running")
 
-// ErrSilent is that a daemon does not answer.
+// ErrSilent means that a daemon does not answer.
 var ErrSilent = errors.New("the daemon does not answer")
 
-// ErrOther is what Dial fails with where the daemon is of another version, or refuses.
+// ErrOther is the error of Dial if the daemon is of another version, or refuses.
 var ErrOther = errors.New("the daemon does not serve this process")
 
 const (
 	socketName, startLock = "daemon", "start"
-	// helloTimeout is how long the other end may take to introduce itself: it may be busy.
+	// helloTimeout is how long the other end may take for its hello: it may be busy.
 	helloTimeout = 10 * time.Second
 	// startTimeout is how long a daemon may take to start: ours takes 10 ms, and up to a second on a busy machine.
 	startTimeout = 5 * time.Second
@@ -40,7 +41,7 @@ const (
 	retireEvery = 5 * time.Millisecond
 )
 
-// A Conn is a connection to a daemon, behind the hellos.
+// A Conn is a connection to a daemon, after the hellos.
 type Conn struct {
 	net.Conn
 	In     *bufio.Reader
@@ -54,8 +55,8 @@ func newConn(c net.Conn) *Conn {
 	return conn
 }
 
-// Messages are what the daemon says of MCP, a message on each line: what a command reads that keeps no session. The end
-// is a daemon that retires, or says nothing for longer than one that works.
+// Messages are the daemon's MCP messages, one on each line, for a command that keeps no session. They end when the
+// daemon retires, or is silent for longer than one that works.
 func (c *Conn) Messages() io.ReadCloser { return &messages{c: c} }
 
 type messages struct {
@@ -85,17 +86,17 @@ func (m *messages) Read(p []byte) (int, error) {
 
 func (m *messages) Close() error { return m.c.Close() }
 
-// Buffered is the connection as one that is read without In.
+// Buffered is the connection for a reader that does not use In.
 func (c *Conn) Buffered() net.Conn { return buffered{c.Conn, c.In} }
 
-// Read notes that something has come. It is In's.
+// Read notes that data has come. In calls it.
 func (c *Conn) Read(p []byte) (n int, err error) {
 	n, err = c.Conn.Read(p)
 	c.heard.Store(true)
 	return n, err
 }
 
-// CloseWrite says that no more comes. Answers to what came before still do.
+// CloseWrite ends the output. Answers to earlier messages still come.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -103,19 +104,19 @@ func (c *Conn) CloseWrite() error {
 	return c.Close()
 }
 
-// A Dialer connects to the daemon of this user, for those who say the same hub.
+// A Dialer connects to this user's daemon for a hub.
 type Dialer struct {
 	Hub string
 	// Start is the command line that runs a daemon. nil starts none.
 	Start []string
 }
 
-// errOutdated is that the daemon is of an older build than the client.
+// errOutdated means that the daemon is of an older build than the client.
 var errOutdated = errors.New("the daemon is of an older build")
 
-// Dial connects to the daemon, and starts one where there is none, or an older one; of several processes that find none
-// at the same time one does. It fails with ErrNone, with ErrOther and what the daemon says, with ctx's error, or with a
-// sentence.
+// Dial connects to the daemon. It starts one if none runs, or if the running one is older. If several processes find
+// none at the same time, one of them starts it. It fails with ErrNone, with ErrOther and the daemon's sentence, with
+// ctx's error, or with a sentence.
 func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	dir, err := userdir.Open(d.Hub)
 	if err != nil {
@@ -145,8 +146,8 @@ func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	return greet(ctx, dir, mine)
 }
 
-// Succeed has the daemon that runs make room for this process. Until release no other is started. It fails with ErrOther
-// where the daemon was started by a person, too.
+// Succeed has the running daemon make room for this process. Until release no other daemon is started. It also fails
+// with ErrOther if a person started the daemon.
 func Succeed(ctx context.Context, hub, version string) (release func(), err error) {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -170,7 +171,7 @@ func Succeed(ctx context.Context, hub, version string) (release func(), err erro
 
 // greet connects and exchanges hellos. While the daemon retires, it connects again.
 func greet(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
-	for {
+	for range retry.Attempts(ctx, retireEvery, retireEvery) {
 		c, err := greetOnce(ctx, dir, mine)
 		if err != nil {
 			return nil, err
@@ -179,12 +180,8 @@ func greet(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
 			return c, nil
 		}
 		c.Close()
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(retireEvery):
-		}
 	}
+	return nil, context.Cause(ctx)
 }
 
 func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
@@ -197,7 +194,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	c := newConn(raw)
-	if mine.As == AsBrowser { // what follows the hello may carry descriptors, which a buffer would lose
+	if mine.As == AsBrowser { // descriptors may follow the hello, and a buffer would lose them
 		c.In = bufio.NewReader(oneByte{raw})
 	}
 	raw.SetReadDeadline(time.Now().Add(helloTimeout))
@@ -215,7 +212,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 		} else if errors.Is(err, errNotHello) {
 			return nil, fmt.Errorf("%w: %w", ErrOther, err)
 		}
-		return nil, ErrNone // it has ended meanwhile
+		return nil, ErrNone // the daemon has ended meanwhile
 	case c.Daemon.Protocol != Protocol:
 		err = fmt.Errorf("%w: %s", ErrOther, otherProtocol(c.Daemon, Hello{Protocol: Protocol, Version: mine.Version}))
 	case c.Daemon.Outdated:
@@ -231,7 +228,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	return c, nil
 }
 
-// endSilent ends a daemon that answers neither an agent nor, on a new connection, a probe, and returns ErrNone then. The
+// endSilent ends a daemon that answers neither an agent nor a probe on a new connection, and then returns ErrNone. The
 // agents that would have noticed (watch.go) have gone.
 func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) error {
 	if mine.As != AsAgent {
@@ -253,16 +250,16 @@ func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) er
 		return fmt.Errorf("%w, and is left alone: %w", ErrSilent, err)
 	}
 	c.SetReadDeadline(time.Now().Add(helloTimeout))
-	io.Copy(io.Discard, c) // until it has ended
+	io.Copy(io.Discard, c) // until the daemon has ended
 	return ErrNone
 }
 
-// A oneByte reader reads no more than was asked for.
+// A oneByte reader reads no more bytes than the caller needs.
 type oneByte struct{ io.Reader }
 
 func (r oneByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:1]) }
 
-// DialBrowser connects to the daemon that runs as one that has a share in the launched browser.
+// DialBrowser connects to the running daemon, as a process with a share in the launched browser.
 func (d Dialer) DialBrowser(ctx context.Context, version string) (*net.UnixConn, error) {
 	c, err := d.Dial(ctx, Hello{Version: version, As: AsBrowser})
 	if err != nil {
@@ -271,16 +268,16 @@ func (d Dialer) DialBrowser(ctx context.Context, version string) (*net.UnixConn,
 	return c.Conn.(*net.UnixConn), nil
 }
 
-// environment is what a daemon gets of the variables of the agent that is first: those that say where this user's files
-// are, and Pagewire's and Go's own. The agent's secrets are not among them.
+// environment are the variables that a daemon inherits from the first agent: those that locate this user's files, and
+// Pagewire's and Go's own. The agent's secrets are not among them.
 var environment = []string{"HOME", "USER", "PATH", "TMPDIR", "LANG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 	"XDG_RUNTIME_DIR", "PAGEWIRE_TOKEN_FILE", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR",
 	"SystemRoot", "SystemDrive", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"}
 
-// started is what a daemon says on its standard output when it listens. Anything else there is why it does not.
+// started is the daemon's standard output when it listens. Any other output is its reason why it does not.
 const started = "started\n"
 
-// SayStarted is for the daemon, which says so on its standard output when it listens.
+// SayStarted tells the starter of a daemon, on the daemon's standard output, that it listens.
 func SayStarted(out io.Writer) {
 	io.WriteString(out, started)
 	if c, ok := out.(io.Closer); ok {
@@ -307,7 +304,7 @@ func start(ctx context.Context, command []string) error {
 	if err != nil {
 		return err
 	}
-	go cmd.Wait() // how it ends is in its log
+	go cmd.Wait() // its log has the reason of its end
 	stop := context.AfterFunc(ctx, func() { said.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	text, err := io.ReadAll(io.LimitReader(said, 4<<10))
@@ -322,8 +319,8 @@ func start(ctx context.Context, command []string) error {
 	return fmt.Errorf("it ended: %s", bytes.TrimSpace(text))
 }
 
-// Command is the command line of this program with other arguments: of its own file, or, where that has been removed by
-// an update, of the one that is found by its name.
+// Command is a command line of this program with other arguments. If an update has removed its file, it uses the file
+// that is found by its name.
 func Command(args ...string) ([]string, error) {
 	path, err := os.Executable()
 	if err == nil {

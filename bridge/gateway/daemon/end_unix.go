@@ -14,7 +14,7 @@ import (
 
 var errTraced = errors.New("a debugger has it")
 
-// endPeer ends the process at the other end of a Unix socket: the one that the kernel names.
+// endPeer ends the process that the kernel names as the other end of a Unix socket.
 func endPeer(c net.Conn) error {
 	unixConn, ok := c.(*net.UnixConn)
 	if !ok {
@@ -29,8 +29,8 @@ func endPeer(c net.Conn) error {
 	return errors.Join(err, ended)
 }
 
-// endPeerOf relies on that the number of the process is nobody else's while the connection is there. It looks at the
-// connection again when it has the process, which on Linux is a descriptor of that.
+// endPeerOf relies on the process keeping its number while its connection is open. So it looks at the connection again
+// when it has the process, which on Linux is a descriptor of it.
 func endPeerOf(fd int) error {
 	pid, err := peerPID(fd)
 	switch {
@@ -47,7 +47,7 @@ func endPeerOf(fd int) error {
 	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}}, 0); err != nil || n > 0 {
 		return err // the connection has ended, and so has the process
 	}
-	// macOS has no such file: a debugger is not noticed there.
+	// macOS has no such file. A debugger is not noticed there.
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err == nil && !bytes.Contains(status, []byte("\nTracerPid:\t0\n")) {
 		return errTraced

@@ -11,20 +11,19 @@ import (
 	"slices"
 )
 
-// Protocol is the version of what a client and a daemon say to each other besides MCP. It grows when an older one could
-// not understand what is said.
+// Protocol is the version of the protocol between a client and a daemon. It grows with each change that an older build
+// could not understand.
 const Protocol = 1
 
-// What a client connects as.
+// The kinds of clients.
 const (
 	// AsAgent is an agent's pipe: MCP follows, a message on each line.
 	AsAgent = "agent"
 	// AsCommand is a person's command, such as pagewire ls: MCP follows, and the daemon does not stay for it.
 	AsCommand = "command"
-	// AsHTTP is a process of this user that asks by HTTP, for which the daemon does not stay either.
+	// AsHTTP is a process of this user that asks by HTTP. The daemon does not stay for it.
 	AsHTTP = "http"
-	// AsBrowser is an agent's process that has a share in the launched browser: what follows is between the two packages
-	// that know of that.
+	// AsBrowser is an agent's process that has a share in the launched browser. Package launched defines what follows.
 	AsBrowser = "browser"
 	// AsSuccessor is a process that asks the daemon to make room for another.
 	AsSuccessor = "successor"
@@ -36,28 +35,28 @@ const (
 type Hello struct {
 	Protocol int    `json:"pagewire"`
 	Version  string `json:"version"`
-	// PID is the process's: an agent's hooks are known by it.
+	// PID is the sender's process. Hooks find their agent by it.
 	PID int `json:"pid,omitempty"`
 
-	// A client's:
+	// A client's members:
 
 	As string `json:"as,omitempty"`
-	// Flags are those that belong to an agent.
+	// Flags are the agent's own.
 	Flags Flags `json:"flags,omitzero"`
-	// Snapshot is what an earlier daemon has said of the agent's session, as that said it.
+	// Snapshot is the session's snapshot from an earlier daemon, unchanged.
 	Snapshot []byte `json:"snapshot,omitempty"`
 
-	// A daemon's:
+	// A daemon's members:
 
-	// Error is why it does not serve this client, in a sentence.
+	// Error is the reason, in a sentence, why it does not serve this client.
 	Error string `json:"error,omitempty"`
-	// Retires says that it ends, and that the client is to connect again.
+	// Retires means that the daemon ends, and that the client must connect again.
 	Retires bool `json:"retires,omitempty"`
-	// Outdated says that the client is of a newer build, and is to start another daemon.
+	// Outdated means that the client is of a newer build, and must start another daemon.
 	Outdated bool `json:"outdated,omitempty"`
 }
 
-// Flags are an agent's own: they decide what this agent sees, whichever agent was first.
+// Flags are an agent's own. They decide what this agent sees, whichever agent was first.
 type Flags struct {
 	AllowOrigins []string `json:"allowOrigins,omitempty"`
 	DenyOrigins  []string `json:"denyOrigins,omitempty"`
@@ -65,7 +64,7 @@ type Flags struct {
 	Reminders    string   `json:"reminders,omitempty"`
 	Chrome       string   `json:"chrome,omitempty"`
 	Inject       bool     `json:"inject,omitempty"`
-	// Debug has the daemon's log be verbose while this agent is connected.
+	// Debug makes the daemon's log verbose while this agent is connected.
 	Debug bool `json:"debug,omitempty"`
 }
 
@@ -74,13 +73,13 @@ const (
 	maxHello = 512 << 10
 	// maxSnapshot bounds a snapshot, in bytes.
 	maxSnapshot = 256 << 10
-	// maxText bounds a name or sentence in a hello that is shown.
+	// maxText bounds a name or sentence of a hello that is shown.
 	maxText = 400
 )
 
 var errNotHello = errors.New("the first line is not a hello of Pagewire")
 
-// readHello reads a hello. Of one of another protocol only the version is looked at.
+// readHello reads a hello. If it is of another protocol, only the version is read.
 func readHello(in *bufio.Reader) (h Hello, err error) {
 	line, over, err := readLine(in, maxHello)
 	if err != nil {
@@ -111,15 +110,15 @@ func writeHello(w io.Writer, h Hello) error {
 	return err
 }
 
-// otherProtocol says that two builds do not understand each other.
+// otherProtocol is the error of two builds that do not understand each other.
 func otherProtocol(daemon, client Hello) string {
 	return fmt.Sprintf("pagewire %.40q runs (protocol %d), and this is %.40q (protocol %d): end all agents, and start "+
 		"them with one version", daemon.Version, daemon.Protocol, client.Version, client.Protocol)
 }
 
-// readLine returns the next line with its line feed, valid until the next read. Of a line of more than most bytes it
-// returns the beginning, with a line feed, and over. At the end of in it fails with io.EOF, also beside a last line
-// without a line feed.
+// readLine returns the next line with its line feed, valid until the next read. If the line has more than most bytes,
+// it returns the beginning, with a line feed, and over is true. At the end of in it fails with io.EOF, also beside a
+// last line without a line feed.
 func readLine(in *bufio.Reader, most int) (line []byte, over bool, err error) {
 	line, err = in.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {

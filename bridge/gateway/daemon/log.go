@@ -11,7 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
-// maxLog is where a log begins anew, in bytes. The one before is kept beside it, so that there are at most twice as many.
+// maxLog is the size of a log in bytes. Above it a new one begins and the earlier one is kept beside it.
 const maxLog = 1 << 20
 
 // A logFile is a daemon's log, at a path in the user's directory.
@@ -23,7 +23,7 @@ type logFile struct {
 	size int64
 }
 
-// LogPath is where the log of the daemon for a hub is.
+// LogPath is the path of the log of a hub's daemon.
 func LogPath(hub string) (string, error) {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -33,7 +33,7 @@ func LogPath(hub string) (string, error) {
 	return dir.Path("log"), nil
 }
 
-// OpenLog opens the log at a path, and goes on with what is there.
+// OpenLog opens the log at a path, and appends to it.
 func OpenLog(path string) (*logFile, error) {
 	l := &logFile{path: path}
 	return l, l.open()
@@ -56,14 +56,14 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends a record. A log that cannot be written is no reason to end.
+// Write appends a record. It reports no error: the daemon goes on without its log.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.size > maxLog {
 		l.f.Close()
 		if os.Rename(l.path, l.path+".1") != nil {
-			_ = os.Truncate(l.path, 0) // the bound counts more than what it held
+			_ = os.Truncate(l.path, 0) // the file may have held more than the bound
 		}
 		if err := l.open(); err != nil {
 			return 0, err

@@ -14,55 +14,55 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 const (
-	// maxToDaemon is how much of a line of the agent passes, in bytes. A gateway refuses what is half as long.
+	// maxToDaemon is the longest part of an agent's line that passes, in bytes. A gateway refuses half as much.
 	maxToDaemon = 8 << 20
-	// maxToAgent bounds a line of the daemon: the largest result that a gateway passes on is 32 MiB of contents.
+	// maxToAgent is the longest line of the daemon: a gateway passes on results of up to 32 MiB of contents.
 	maxToAgent = 64 << 20
-	// redialFirst and redialLast are the pauses between two attempts to find or start another daemon.
-	redialFirst, redialLast = 10 * time.Millisecond, time.Second
-	// lasting is how long a daemon must have served for the next one to be sought at once.
-	lasting = 100 * time.Millisecond
-	// aloneSoon and aloneEvery are when a pipe that serves alone looks for a daemon again.
-	aloneSoon, aloneEvery = time.Second, 30 * time.Second
+	// redialFirst and redialLast are the first and the longest pause between two attempts to find or start a daemon.
+	redialFirst, redialLast = time.Millisecond, time.Second
+	// aloneFirst and aloneLast are those of a pipe that serves alone.
+	aloneFirst, aloneLast = time.Second, 30 * time.Second
 	// lastAnswers is how long an agent that has closed its input is given answers. Some clients kill a server 2 s after
 	// that.
 	lastAnswers = 1500 * time.Millisecond
 )
 
-// What a daemon says to a pipe between the agent's lines: none of these begins as a message does.
+// The daemon's lines to a pipe, between the agent's. No message begins like one of these.
 const (
 	beatLine     = "\n"
 	retireLine   = "!retire\n"
 	snapshotHead = "!snapshot "
 )
 
-// PipeOptions say what a pipe connects.
+// PipeOptions configure a Pipe.
 type PipeOptions struct {
-	// In and Out are the agent's: messages, one on each line.
+	// In and Out are the agent's messages, one on each line.
 	In  io.Reader
 	Out io.Writer
-	// Hello is what a daemon is told of the agent.
+	// Hello describes the agent to a daemon.
 	Hello Hello
 	// Dial connects to the daemon.
 	Dial func(context.Context, Hello) (*Conn, error)
-	// Probe connects to the daemon that runs, and starts none.
+	// Probe connects to the running daemon, and starts none.
 	Probe func(context.Context, Hello) (*Conn, error)
-	// Alone serves the agent in this process, where there can be no daemon. The reason is shown to people. AloneEnded is
-	// called when that has ended and the agent has not, for which a daemon was found. May be nil.
+	// Alone serves the agent in this process if no daemon can run. The reason is shown to people. AloneEnded is called
+	// when the pipe has moved from there to a daemon. May be nil.
 	Alone      func(h Hello, reason error) *Conn
 	AloneEnded func()
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
-// Pipe carries an agent's messages to the daemon and back, unchanged, until the agent ends its input or ctx is cancelled;
-// both are nil. When the daemon dies, hangs or retires, the session goes on at the next one. Where there can be none, the
-// agent is served alone, and a daemon is looked for again. It fails with the error of In or Out, with the cause of ctx's
-// end, or with the reason why no daemon can go on with the session. It cannot end a Read of In or a Write to Out that is
-// under way: those end when their owner closes them.
+// Pipe carries an agent's messages to the daemon and back, unchanged, until the agent ends its input or ctx is
+// cancelled; both return nil. When the daemon dies, hangs or retires, the session goes on at the next one. If no daemon
+// can run, the agent is served alone, and the pipe looks for a daemon again later. It fails with the error of In or
+// Out, with the cause of ctx's end, or with the reason why no daemon can continue the session. It cannot end a Read of
+// In or a Write to Out that is under way: those end when their owner closes them.
 func Pipe(ctx context.Context, o PipeOptions) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -96,9 +96,9 @@ type pipe struct {
 	o      PipeOptions
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex // guards what follows, and is held for no read or write
+	mu       sync.Mutex // guards the fields below, and is held for no read or write
 	changed  sync.Cond  // c, sending or over has
-	c        *Conn      // where the agent's lines go; nil between two daemons
+	c        *Conn      // receives the agent's lines; nil between two daemons
 	sending  bool       // a line of the agent is on its way to a daemon
 	next     *Conn      // a daemon that was found while the agent was served alone
 	ended    bool       // the agent has closed its input
@@ -108,10 +108,10 @@ type pipe struct {
 
 	outMu   sync.Mutex // guards out, in whole lines
 	out     *bufio.Writer
-	writing atomic.Bool // whether the agent is to take something
+	writing atomic.Bool // a write to the agent is under way
 }
 
-// fromAgent passes on what the agent says.
+// fromAgent passes on the agent's lines.
 func (p *pipe) fromAgent() {
 	in := bufio.NewReaderSize(p.o.In, 64<<10)
 	for {
@@ -129,8 +129,8 @@ func (p *pipe) fromAgent() {
 	}
 }
 
-// toDaemon notes a line of the agent and passes it on, as soon as there is a daemon. If that dies meanwhile, the next one
-// is told by what is noted. It reports false when the pipe has ended.
+// toDaemon records a line of the agent and passes it on, once there is a daemon. If the daemon dies meanwhile, the
+// record repeats the line to the next one. It reports false when the pipe has ended.
 func (p *pipe) toDaemon(line []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *pipe) toDaemon(line []byte) bool {
 	if c := p.c; p.record.fromAgent(line) {
 		p.sending = true
 		p.mu.Unlock()
-		_, _ = c.Write(line) // it may have died, which its reader finds out
+		_, _ = c.Write(line) // the daemon may have died, which its reader notices
 		p.mu.Lock()
 		p.sending = false
 		p.changed.Broadcast()
@@ -151,7 +151,7 @@ func (p *pipe) toDaemon(line []byte) bool {
 	return true
 }
 
-// end is for an agent that says no more.
+// end notes that the agent has closed its input.
 func (p *pipe) end() {
 	time.AfterFunc(lastAnswers, func() { p.cancel(errEnded) })
 	p.mu.Lock()
@@ -164,28 +164,19 @@ func (p *pipe) end() {
 
 // run serves the agent at one daemon after the other.
 func (p *pipe) run(ctx context.Context) error {
-	for pause := redialFirst; ; {
+	for range retry.Attempts(ctx, redialFirst, redialLast) {
 		c, err := p.connect(ctx)
 		if err != nil {
 			return err
 		}
-		began := time.Now()
 		if err := p.serve(ctx, c); err != nil {
 			return err
 		}
 		if c.Daemon.PID == 0 && p.o.AloneEnded != nil && ctx.Err() == nil {
 			p.o.AloneEnded()
 		}
-		if time.Since(began) > lasting {
-			pause = redialFirst
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, redialLast)
 	}
+	return context.Cause(ctx)
 }
 
 // connect finds or starts a daemon, or has the agent served alone.
@@ -198,25 +189,20 @@ func (p *pipe) connect(ctx context.Context) (*Conn, error) {
 		return next, nil
 	}
 	began := time.Now()
-	for pause := redialFirst; ; pause = min(2*pause, redialLast) {
+	for range retry.Attempts(ctx, redialFirst, redialLast) {
 		c, err := p.o.Dial(ctx, p.hello())
-		switch {
-		case err == nil:
+		if err == nil {
 			return c, nil
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case !errors.Is(err, ErrNone) || time.Since(began) > startTimeout:
+		}
+		if ctx.Err() == nil && (!errors.Is(err, ErrNone) || time.Since(began) > startTimeout) {
 			go p.lookAgain(ctx)
 			return p.o.Alone(p.hello(), err), nil
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
 	}
+	return nil, context.Cause(ctx)
 }
 
-// hello is what the next daemon is told.
+// hello is the hello for the next daemon.
 func (p *pipe) hello() Hello {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,14 +211,10 @@ func (p *pipe) hello() Hello {
 	return h
 }
 
-// lookAgain moves an agent that is served alone to a daemon, as soon as there can be one.
+// lookAgain moves an agent that is served alone to a daemon, as soon as one can run.
 func (p *pipe) lookAgain(ctx context.Context) {
-	for pause := aloneSoon; ; pause = aloneEvery {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
+	retry.Sleep(ctx, aloneFirst)
+	for range retry.Attempts(ctx, aloneFirst, aloneLast) {
 		c, err := p.o.Dial(ctx, p.hello())
 		if err != nil {
 			continue
@@ -246,7 +228,8 @@ func (p *pipe) lookAgain(ctx context.Context) {
 	}
 }
 
-// retire ends the session at this daemon in order: what it was asked it answers, and the rest is for the next one.
+// retire ends the session at this daemon in order: the daemon answers open requests, and later ones go to the next
+// daemon.
 func (p *pipe) retire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +242,7 @@ func (p *pipe) retire() {
 	}
 }
 
-// serve carries messages until the daemon is gone; nil says that there is to be another.
+// serve carries messages until the daemon is gone. nil means that the session goes on at another.
 func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	defer c.Close()
 	p.mu.Lock()
@@ -272,7 +255,7 @@ func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	if c.Daemon.PID != 0 {
 		go p.watch(ctx, c, gone)
 	}
-	go func() { // beside the reading: what is said again may be more than the socket holds
+	go func() { // beside the reading: the repeated lines may exceed the socket's buffer
 		if _, err := c.Write(bytes.Join(out.toDaemon, nil)); err == nil {
 			p.begin(c, gone)
 		}
@@ -288,7 +271,7 @@ func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	return err
 }
 
-// begin has the agent's lines go to a daemon that has been told what the one before knew, unless it has gone already.
+// begin directs the agent's lines to a daemon that has the state of the one before, unless the daemon has gone already.
 func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -307,12 +290,12 @@ func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 	p.changed.Broadcast()
 }
 
-// fromDaemon passes on what the daemon says, until it ends. An error is the agent's, or says that the session cannot go
+// fromDaemon passes on the daemon's lines, until it ends. An error is the agent's, or means that the session cannot go
 // on.
 func (p *pipe) fromDaemon(c *Conn) error {
-	var snapshot []byte // the next message's
+	var snapshot []byte // that the next message completes
 	for {
-		if !hasLine(c.In) { // what has come goes out together
+		if !hasLine(c.In) { // complete lines go out together
 			if err := p.toAgent(true); err != nil {
 				return err
 			}
@@ -320,7 +303,7 @@ func (p *pipe) fromDaemon(c *Conn) error {
 		line, over, err := readLine(c.In, maxToAgent)
 		switch {
 		case err != nil || over:
-			return nil // half a line is none: it is asked for again
+			return nil // half a line does not count: its request is sent again
 		case string(line) == beatLine:
 			continue
 		case string(line) == retireLine:
@@ -331,7 +314,7 @@ func (p *pipe) fromDaemon(c *Conn) error {
 			continue
 		}
 		p.mu.Lock()
-		if snapshot != nil { // it says what the agent knows with this message
+		if snapshot != nil { // the agent's state with this message
 			p.snapshot, snapshot = snapshot, nil
 		}
 		pass, out, err := p.record.fromDaemon(line)
@@ -340,7 +323,7 @@ func (p *pipe) fromDaemon(c *Conn) error {
 			return err
 		}
 		for _, more := range out.toDaemon {
-			_, _ = c.Write(more) // it may have died, which the next read finds out
+			_, _ = c.Write(more) // the daemon may have died, which the next read notices
 		}
 		if pass {
 			_ = p.toAgent(false, line) // flushing has the error
@@ -349,13 +332,13 @@ func (p *pipe) fromDaemon(c *Conn) error {
 	}
 }
 
-// hasLine reports whether a whole line has come that is not read yet.
+// hasLine reports whether a whole unread line has come.
 func hasLine(in *bufio.Reader) bool {
 	text, _ := in.Peek(in.Buffered())
 	return bytes.IndexByte(text, '\n') >= 0
 }
 
-// decodeSnapshot is nil for what is none: the one before is as good as can be had then.
+// decodeSnapshot is nil for an invalid snapshot. The pipe then keeps the earlier one.
 func decodeSnapshot(text []byte) []byte {
 	snapshot, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(text))
 	if err != nil || len(snapshot) > maxSnapshot {

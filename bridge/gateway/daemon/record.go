@@ -14,12 +14,12 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A record is what a pipe keeps of its agent's session, so that the session outlives a daemon: the handshake, the log
-// level, the subscriptions, and the requests that have no answer yet. It is plain data: messages go in, and what is to
-// be sent comes out. Its methods are not safe for concurrent use.
+// A record is a pipe's copy of its agent's session, so that the session outlives a daemon: the handshake, the log
+// level, the subscriptions, and the requests without an answer. It is plain data: messages go in, and messages to send
+// come out. Its methods are not safe for concurrent use.
 type record struct {
 	handshake   bridge.JSON // the params of initialize, once it is answered; nil in the modern era
-	version     string      // as negotiated then
+	version     string      // the negotiated one
 	initialized bool
 	level       bridge.JSON         // the params of the last logging/setLevel
 	subscribed  map[string]bool     // by URI
@@ -27,43 +27,43 @@ type record struct {
 	requests    int                 // counts them
 	kept        int                 // bytes of their lines
 
-	asked map[string]bool // ids of requests of the daemon that the agent has not answered
+	asked map[string]bool // ids of the daemon's requests that the agent has not answered
 
-	// What follows is about the daemon that has taken another's place.
+	// The fields below are about a daemon that replaces another.
 	own     map[string]ownRequest // requests of the record, by id
 	last    int                   // counts them
 	refused map[string]bool       // URIs that this daemon has no page for yet
 }
 
-// A request of the agent that has no answer.
+// A request is one of the agent's without an answer.
 type request struct {
 	number  int
 	method  string
 	params  bridge.JSON
-	line    []byte // nil where it is not sent again
+	line    []byte // nil if it is not sent again
 	granted bool   // a listen that has been acknowledged
 	again   bool   // it was sent to another daemon
 }
 
-// An ownRequest repeats one of the agent's that an earlier daemon has answered.
+// An ownRequest repeats a request of the agent that an earlier daemon has answered.
 type ownRequest struct{ method, uri string }
 
-// maxKept bounds the lines that are kept to be sent again, in bytes. Above it a request gets an error instead.
+// maxKept bounds the lines that are kept to be sent again, in bytes. A request above it gets an error instead.
 const maxKept = 8 << 20
 
 func newRecord() *record {
 	return &record{subscribed: map[string]bool{}, waiting: map[string]*request{}, asked: map[string]bool{}}
 }
 
-// An output is what is to be sent on account of a message, or of a daemon's end. Each message ends in a line feed.
+// An output is the messages to send because of a message or a daemon's end. Each ends in a line feed.
 type output struct{ toDaemon, toAgent [][]byte }
 
-// fromAgent notes a line of the agent, and reports whether the daemon is to have it: an answer to a request of a daemon
-// that is dead is nobody's.
+// fromAgent records a line of the agent, and reports whether to pass it to the daemon. An answer to a request of a dead
+// daemon is dropped.
 func (r *record) fromAgent(line []byte) (pass bool) {
 	m, ok := bridge.DecodeMessage(bytes.TrimSpace(line))
 	if !ok {
-		return true // the daemon says what is wrong with it
+		return true // the daemon answers with the fault
 	}
 	id := string(m.ID)
 	if m.Method == "" {
@@ -93,7 +93,7 @@ func (r *record) fromAgent(line []byte) (pass bool) {
 	return true
 }
 
-// answer forgets a request, which is nil where none waits under that id.
+// answer removes an open request; nil if none has that id.
 func (r *record) answer(id string) *request {
 	q := r.waiting[id]
 	if q != nil {
@@ -103,12 +103,12 @@ func (r *record) answer(id string) *request {
 	return q
 }
 
-// A gateway writes the method of a notification there, and its results, which may have megabytes, behind the id.
+// A gateway's notification begins with this. Its results, which may have megabytes, begin with the id.
 var notificationHead = []byte(`{"jsonrpc":"2.0","method":`)
 
 const subscriptionID = "io.modelcontextprotocol/subscriptionId"
 
-// fromDaemon notes a line of the daemon, and reports whether the agent is to have it. An error says that the session
+// fromDaemon records a line of the daemon, and reports whether to pass it to the agent. An error means that the session
 // cannot go on with this daemon.
 func (r *record) fromDaemon(line []byte) (pass bool, out output, err error) {
 	text := bridge.JSON(line)
@@ -145,7 +145,7 @@ func (r *record) fromDaemon(line []byte) (pass bool, out output, err error) {
 	return true, out, nil
 }
 
-// granted notes what the next daemon has to be asked for, too. A result is absent where it was refused.
+// granted records a request that the next daemon must grant too. The result is absent if the request was refused.
 func (r *record) granted(q *request, result bridge.JSON) {
 	switch {
 	case len(result) == 0:
@@ -160,8 +160,8 @@ func (r *record) granted(q *request, result bridge.JSON) {
 	}
 }
 
-// acknowledged notes that a listen has begun. One that was sent to an earlier daemon may have missed changes since then;
-// that it begins is nothing new to the agent, if that daemon had acknowledged it.
+// acknowledged records that a listen has begun. If it was first sent to an earlier daemon, it may have missed changes
+// since. The agent does not hear of its beginning again if that daemon had acknowledged it.
 func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
 	id := params.Get("_meta").Get(subscriptionID)
 	q := r.waiting[string(id)]
@@ -188,10 +188,10 @@ func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
 	return pass, out
 }
 
-// errVersion says that a daemon cannot go on with a session.
+// errVersion means that a daemon cannot continue a session.
 var errVersion = errors.New("the pagewire that runs now cannot go on with this session")
 
-// repeated notes the answer to a request of the record.
+// repeated handles the answer to a request of the record.
 func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err error) {
 	result := answer.Get("result")
 	switch own.method {
@@ -205,7 +205,7 @@ func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err e
 		case !r.subscribed[own.uri]: // unsubscribed meanwhile
 		case len(result) == 0:
 			r.refused[own.uri] = true
-		default: // it may have changed while there was no daemon
+		default: // it may have changed without a daemon
 			out.toAgent = append(out.toAgent, message{Method: "notifications/resources/updated",
 				Params: map[string]any{"uri": own.uri}}.line())
 		}
@@ -213,8 +213,8 @@ func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err e
 	return out, nil
 }
 
-// replay is what a daemon that takes another's place is told, and what the agent is: requests that may run again are
-// sent again, and a tool call gets an error, since it may have run.
+// replay returns the messages after a change of daemons. Requests that may run again are sent again. A tool call gets
+// an error, since it may have run.
 func (r *record) replay() (out output) {
 	r.own, r.refused = map[string]ownRequest{}, map[string]bool{}
 	clear(r.asked)
@@ -249,7 +249,7 @@ func (r *record) replay() (out output) {
 // repeat makes a request of the record.
 func (r *record) repeat(own ownRequest, params any) []byte {
 	r.last++
-	id := strconv.Quote("pagewire:" + strconv.Itoa(r.last)) // no agent's own
+	id := strconv.Quote("pagewire:" + strconv.Itoa(r.last)) // no id of an agent begins so
 	r.own[id] = own
 	return message{ID: json.RawMessage(id), Method: own.method, Params: params}.line()
 }
@@ -258,7 +258,7 @@ func (r *record) subscribe(uri string) []byte {
 	return r.repeat(ownRequest{"resources/subscribe", uri}, map[string]string{"uri": uri})
 }
 
-// restarted answers what may have run, and is not run again.
+// restarted answers a request that may have run and is not run again.
 var restarted = map[string]any{
 	"code": -32603,
 	"message": "Pagewire was restarted while this ran, so it may have been done or not: look at the page before you " +
@@ -266,7 +266,7 @@ var restarted = map[string]any{
 	"data": map[string]string{"reason": "restarted"},
 }
 
-// settled reports whether every request has its answer, but for listens.
+// settled reports whether every request except listens has its answer.
 func (r *record) settled() bool {
 	for _, q := range r.waiting {
 		if !q.granted {
@@ -276,7 +276,7 @@ func (r *record) settled() bool {
 	return true
 }
 
-// A message is one of the record.
+// A message is a message that the record makes.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -285,7 +285,7 @@ type message struct {
 	Error   any             `json:"error,omitempty"`
 }
 
-// line writes the message. Its parts are JSON that was read, strings and numbers, which always can be written.
+// line writes the message. It cannot fail: all parts are parsed JSON, strings and numbers.
 func (m message) line() []byte {
 	m.Version = "2.0"
 	text, err := json.Marshal(m)

@@ -13,11 +13,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
-// listenTime is how long a daemon takes to listen on its socket when that has a name: less than a millisecond, where the
-// machine is not busy.
+// listenTime is the time between a socket's name and its listening: less than a millisecond, if the machine is not
+// busy.
 const listenTime = 100 * time.Millisecond
 
-// Wait returns when a daemon listens, or ctx ends. It costs nothing meanwhile: the system tells of a new socket.
+// Wait returns when a daemon listens, or ctx ends. It does not poll: the system reports a new socket.
 func Wait(ctx context.Context, hub string) error {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -34,7 +34,7 @@ func Wait(ctx context.Context, hub string) error {
 	}
 	var again <-chan time.Time
 	for {
-		// There may be a socket that a dead daemon has left.
+		// A dead daemon may have left a socket.
 		c, err := dir.Dial(ctx, socketName)
 		if err == nil {
 			return c.Close()
@@ -51,8 +51,8 @@ func Wait(ctx context.Context, hub string) error {
 				changed = true
 			case e := <-news.Events:
 				changed = e.Has(fsnotify.Create|fsnotify.Chmod) && strings.HasSuffix(e.Name, socketName)
-				// On Linux the change of its mode says that the daemon listens. Elsewhere only its name is told, which is
-				// there a moment before.
+				// On Linux the change of its mode shows that the daemon listens. Other systems report only its name,
+				// which appears a moment before.
 				again = time.After(listenTime)
 			}
 		}

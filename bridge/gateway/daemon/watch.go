@@ -8,24 +8,25 @@ import (
 )
 
 const (
-	// beatEvery is how often a daemon that works is heard.
+	// beatEvery is the interval of the heartbeat.
 	beatEvery = 500 * time.Millisecond
-	// maxSilence is how long a daemon may say nothing, in which it would have been heard three times.
+	// maxSilence is how long a daemon may be silent. It is the time of three heartbeats.
 	maxSilence = 1600 * time.Millisecond
-	// lookEvery is how often that is looked at; twice of it is what counts of a time in which this process did not run.
+	// lookEvery is how often silence is measured. Twice this is what a time counts for in which this process did not
+	// run.
 	lookEvery = 100 * time.Millisecond
-	// probeTimeout is how long a daemon that is silent may take to answer on a new connection.
+	// probeTimeout is how long a silent daemon may take to answer on a new connection.
 	probeTimeout = 700 * time.Millisecond
 )
 
-// A silence is how long a daemon has said nothing, of the time in which it would have been heard: while this process
-// runs, and its agent reads.
+// A silence measures how long a daemon has been silent. It counts only time in which this process runs and its agent
+// reads.
 type silence struct {
 	last time.Time
 	long time.Duration
 }
 
-// look is called every lookEvery, and reports whether that is too long.
+// look is called every lookEvery, and reports whether the silence is too long.
 func (s *silence) look(now time.Time, heard bool) bool {
 	s.long += min(now.Sub(s.last), 2*lookEvery)
 	s.last = now
@@ -46,7 +47,7 @@ func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 			return
 		case <-t.C:
 		}
-		// What the agent does not take keeps the daemon from being read.
+		// While the agent does not read, the daemon cannot be read.
 		if !s.look(time.Now(), c.heard.Swap(false) || p.writing.Load()) {
 			continue
 		}

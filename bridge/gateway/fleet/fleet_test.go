@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
@@ -479,6 +480,73 @@ func TestBudgetOfAUser(t *testing.T) {
 	}
 	if pause := tabs[1].page.Pause(); pause == 0 || pause > maxPause || tabs[2].page.Pause() != 0 {
 		t.Errorf("pauses of %v and %v", pause, tabs[2].page.Pause())
+	}
+}
+
+// A budget that was used up is not whole again because the user's last page goes, and another comes; but it is in time.
+func TestBudgetOutlivesPages(t *testing.T) {
+	n := openNode(t, Options{})
+	b := openTab(t, n, alice, nil)
+	for range 20_000 {
+		b.page.user.messages.Reserve()
+	}
+	b.cut()
+	b = openTab(t, n, alice, nil)
+	if b.page.Pause() == 0 {
+		t.Error("the budget is whole")
+	}
+	b.page.user.messages.SetLimit(rate.Inf) // as if ten seconds had passed
+	b.cut()
+	testkit.Eventually(t, "the budget is forgotten", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return len(n.spent) == 0
+	})
+}
+
+// A node that is to join others has met them when it has heard one, and says once that it hears none.
+func TestNodeThatHearsNobody(t *testing.T) {
+	log := testkit.LogOf(t, "the node")
+	n := openNode(t, Options{Interval: 20 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{testkit.Addr(t)}}})
+	testkit.Eventually(t, "it says that it hears nobody", func() bool { return log.Has("no other node has been heard") })
+	if n.Met() {
+		t.Error("a node that has heard nobody has met others")
+	}
+	if alone := openNode(t, Options{}); !alone.Met() {
+		t.Error("a node that is to join nobody waits for others")
+	}
+	n.publish("pagewire.nodes", []byte("beat "+version+" other 1 -\n"))
+	testkit.Eventually(t, "it has heard one", n.Met)
+	if got := log.Count("no other node has been heard"); got != 1 {
+		t.Errorf("it says so %d times", got)
+	}
+}
+
+// Tokens go to no URL but those that a node may have for its own.
+func TestURLsOfOtherNodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		url      string
+		insecure bool
+		want     string
+	}{
+		"loopback":   {"http://127.0.0.1:1", false, "http://127.0.0.1:1"},
+		"with TLS":   {"https://10.0.0.7:8443", false, "https://10.0.0.7:8443"},
+		"without":    {"http://10.0.0.7:8443", false, ""},
+		"insecure":   {"http://10.0.0.7:8443", true, "http://10.0.0.7:8443"},
+		"a path":     {"https://10.0.0.7/x", false, ""},
+		"no origin":  {"file:///etc", true, ""},
+		"not a name": {"%", true, ""},
+	} {
+		n := openNode(t, Options{InsecureHTTP: c.insecure, Interval: testkit.Patience}) // the other is not given up
+		n.publish("pagewire.nodes", []byte("beat "+version+" other 1 "+c.url+"\n"))
+		testkit.Eventually(t, "it is heard", func() bool { return n.Stats().Nodes == 2 })
+		if url, _, _ := n.URLOf(t.Context(), "other"); url != c.want {
+			t.Errorf("%s: %q", name, url)
+		}
+		if got := n.Stats().Refused["node: URL"]; (got != 0) != (c.want == "") {
+			t.Errorf("%s: it is refused %d times", name, got)
+		}
 	}
 }
 

@@ -7,18 +7,18 @@ import (
 	"strconv"
 )
 
-// A finding is a URI that an agent has asked for here in vain, and that has a page since.
+// A finding is a URI that an agent has asked for here in vain, and that has appeared since.
 type finding struct {
 	user, uri string
 	number    uint64
 	said      int
 }
 
-// saidFound is how often a finding is said, once an interval: nobody knows whether one gets lost. maxFindings is how
-// many of them a gateway remembers, so that its agents are told once.
+// saidFound is how often a finding is sent, once an interval, since messages may get lost. maxFindings is how many of
+// them a gateway remembers, so that its agents are told once.
 const saidFound, maxFindings = 3, 64
 
-// addFound has nodes with agents of the user told of a URI: one may have been told of the page there before it asked
+// addFound tells nodes with agents of the user of a URI. An agent may have learned of the page there before it asked
 // here, and is told again.
 func (n *Node) addFound(user, uri string) {
 	n.mu.Lock()
@@ -34,7 +34,7 @@ func (n *Node) say(f finding) {
 		[]byte(f.uri))
 }
 
-// sayFound says again what was found lately.
+// sayFound sends recent findings again.
 func (n *Node) sayFound() {
 	n.mu.Lock()
 	var again []finding
@@ -53,7 +53,7 @@ func (n *Node) sayFound() {
 	}
 }
 
-// hasFound takes what another node has found: the agents here that watch it are told.
+// hasFound handles another node's finding: agents here that watch it are told.
 func (n *Node) hasFound(m *message) {
 	n.eachReader(m.word(1), len(m.body)+1, func(r *Reader) {
 		if which := m.from + " " + m.word(0); !slices.Contains(r.findings[:], which) {

@@ -286,16 +286,12 @@ func (m *roamer) look(uri string) (text string) {
 // holds waits until it holds a state that it was told of.
 func (m *roamer) holds(uri, want string) {
 	m.t.Helper()
-	got := ""
-	defer func() {
-		if m.t.Failed() {
-			m.t.Logf("it holds %q", got)
-		}
-	}()
-	testkit.Eventually(m.t, fmt.Sprintf("it holds %q", want), func() bool {
+	testkit.Settles(m.t, fmt.Sprintf("it holds %q", want), func() string {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		got = m.held[uri]
-		return got == want
+		if got := m.held[uri]; got != want {
+			return fmt.Sprintf("it holds %q", got)
+		}
+		return ""
 	})
 }

@@ -131,15 +131,8 @@ func (l *lossy) round(kinds ...string) {
 func (l *lossy) clean() {
 	l.t.Helper()
 	l.loser.lose()
-	var said string
-	defer func() {
-		if l.t.Failed() {
-			l.t.Log(said)
-		}
-	}()
-	testkit.Eventually(l.t, "nothing is left of what was lost", func() bool {
+	testkit.Settles(l.t, "nothing is left of what was lost", func() (said string) {
 		var s Stats
-		said = ""
 		for _, n := range l.nodes {
 			of := n.Stats()
 			said += fmt.Sprintf("%+v\n", of)
@@ -151,8 +144,11 @@ func (l *lossy) clean() {
 			s.Nodes += of.Nodes
 			s.Pages += of.Pages
 		}
-		return s.Cores == 2 && s.Sessions == 2 && s.Watched == 1 && s.Agents == 1 && s.WaitingBytes == 0 &&
-			s.Nodes == 9 && s.Pages == 1
+		if s.Cores == 2 && s.Sessions == 2 && s.Watched == 1 && s.Agents == 1 && s.WaitingBytes == 0 &&
+			s.Nodes == 9 && s.Pages == 1 {
+			return ""
+		}
+		return said
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// version is that of what nodes say to each other: BUS.md.
+// version is the version of the messages between nodes: BUS.md.
 const version = "1"
 
 // Kinds of messages: BUS.md.
@@ -27,45 +27,45 @@ const (
 	kindFound = "found"
 )
 
-// A kind is what there is to know of a kind of messages: what takes one, and whether it is told to all nodes, whatever
-// their version, as only beat and bye are.
+// A kind is the handler of a kind of messages, and whether all nodes get it, whatever their version, as only beat and
+// bye do.
 type kind struct {
 	take  func(*Node, *message)
 	toAll bool
 }
 
-// kinds are all of them.
+// kinds are all kinds.
 var kinds map[string]kind
 
-func init() { // what takes a message may say another
+func init() { // handlers refer to kinds
 	kinds = map[string]kind{
 		kindBeat: {(*Node).takeBeat, true}, kindBye: {(*Node).takeBye, true},
 		kindAsk: {take: (*Node).answerAsk}, kindHas: {take: (*Node).hasPages},
 		kindFound: {take: (*Node).hasFound},
-		// of a core, to the page's node
+		// from a core, to the page's node
 		kindOpen: {take: (*Node).openCore}, kindCore: {take: (*Node).fromCore},
 		kindLeave: {take: (*Node).fromCore}, kindCores: {take: (*Node).compareCores},
-		// of a page, to the core's node
+		// from a page, to the core's node
 		kindPage: {take: (*Node).fromPage}, kindGone: {take: (*Node).fromPage},
 		kindPages: {take: (*Node).comparePages},
 	}
 }
 
-// How a session ends at its page's node.
+// The ends of a session at its page's node.
 const (
 	goneLost = "lost"
 	goneOver = "over"
 	goneGap  = "gap"
 )
 
-// A message is one of another node, or of this one.
+// A message is a message of a node, or of this one.
 type message struct {
 	kind, from string
 	words      []string // behind those
 	body       []byte
 }
 
-// parse takes a message apart; ok is false where it is none.
+// parse parses a message; ok is false if it is none.
 func parse(text []byte) (m message, ok bool) {
 	line := text
 	if i := bytes.IndexByte(text, '\n'); i >= 0 {
@@ -79,7 +79,7 @@ func parse(text []byte) (m message, ok bool) {
 	return m, true
 }
 
-// number is a word that is a number; 0, which none is that counts, where it is not.
+// number is a word as a number. It is 0, which is never valid, for other words.
 func (m *message) number(i int) uint64 {
 	n, _ := strconv.ParseUint(m.word(i), 10, 64)
 	return n
@@ -100,7 +100,7 @@ func (m *message) lines() []string {
 	return strings.Split(strings.TrimSuffix(string(m.body), "\n"), "\n")
 }
 
-// head writes the line of a message about a session.
+// head writes the first line of a message about a session.
 func head(kind, from string, session uint64, rest ...uint64) []byte {
 	text := make([]byte, 0, 64)
 	text = append(append(append(text, kind...), ' '), from...)
@@ -111,7 +111,7 @@ func head(kind, from string, session uint64, rest ...uint64) []byte {
 	return append(text, '\n')
 }
 
-// numbers are those of a line, 0 for what is none.
+// numbers are the numbers of a line, with 0 for other words.
 func numbers(line string) (list [2]uint64) {
 	i := 0
 	for word := range strings.SplitSeq(line, " ") {

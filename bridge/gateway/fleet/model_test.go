@@ -193,25 +193,18 @@ func (w *world) die() {
 // settle waits until each agent holds the last state of what it watches.
 func (w *world) settle() {
 	w.t.Helper()
-	said := ""
-	defer func() {
-		if w.t.Failed() {
-			w.t.Log(said)
-		}
-	}()
-	testkit.Eventually(w.t, "each agent holds the last state of what it watches", func() bool {
+	testkit.Settles(w.t, "each agent holds the last state of what it watches", func() string {
 		for _, a := range w.agents {
 			a.mu.Lock()
 			held := maps.Clone(a.held)
 			a.mu.Unlock()
 			for _, p := range w.pages {
 				if a.watched[p.uri] && held[p.uri] != p.text() {
-					said = fmt.Sprintf("an agent holds %q of %q", held[p.uri], p.text())
-					return false
+					return fmt.Sprintf("an agent holds %q of %q", held[p.uri], p.text())
 				}
 			}
 		}
-		return true
+		return ""
 	})
 }
 

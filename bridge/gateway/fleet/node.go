@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,11 +18,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
@@ -33,8 +37,10 @@ type Options struct {
 	Bus bus.Options
 	// Space begins the names of all subjects. Default "pagewire".
 	Space string
-	// URL is where other nodes reach this one's HTTP; "" if they do not.
-	URL string
+	// URL is where other nodes reach this one's HTTP; "" if they do not. InsecureHTTP lets this one reach others without
+	// TLS past loopback.
+	URL          string
+	InsecureHTTP bool
 	// Interval is how often a node says that it is there, and what was sent. Default 1 s.
 	Interval time.Duration
 	// Idle is how long a user's gateway stays that no agent uses. Default 5 minutes.
@@ -97,12 +103,14 @@ type Node struct {
 	closed   bool
 	beats    uint64
 	beaten   time.Time     // when the last one was said
+	met      bool          // another node has been heard, or there need be none
 	latency  time.Duration // until this node heard it
 	peers    map[string]*peer
 	strange  time.Time // when one of another version was logged
 	lastPage uint64
 	pages    map[uint64]*Page
 	users    map[string]*userPages             // with pages here
+	spent    map[string]*rate.Limiter          // by user whose last page has gone: its budget, until it is whole again
 	cores    map[string]map[uint64]*remoteCore // of pages here, by the core's node and session
 	lastCore uint64                            // session of a core here
 	sessions map[uint64]*session               // of cores here
@@ -125,8 +133,9 @@ type peer struct {
 // it is there.
 const strangePause = time.Minute
 
-// deadAfter is after how many intervals a node that is silent is dead.
-const deadAfter = 3
+// deadAfter is after how many intervals a node that is silent is dead, and warnAfter after how many one that has heard
+// none says so.
+const deadAfter, warnAfter = 3, 10
 
 // ErrFull is what Attach and Reader fail with above a limit, and ErrClosed after Close.
 var (
@@ -136,6 +145,20 @@ var (
 
 // spaceShape is that of Options.Space: a wildcard in it would have the node hear all other fleets of its cluster.
 var spaceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
+
+// CheckURL says what is wrong with a node's URL. Agents' tokens pass there: it must be https, or on loopback, unless
+// insecure says that nobody else is on the network between nodes. Each node checks its own, and those that it hears.
+func CheckURL(text string, insecure bool) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "":
+		return fmt.Errorf("%.100q is no URL of a node: it is like https://10.0.0.7:8443", text)
+	case u.Scheme == "http" && !insecure && !weborigin.IsLoopback(text):
+		return fmt.Errorf("at %.100q other nodes would pass tokens on without TLS: use https, with --tls-cert and "+
+			"--tls-key, or say --insecure-http if nobody else is on the network between nodes", text)
+	}
+	return nil
+}
 
 // Open makes a node and takes it onto the bus. Where that is not there yet, it goes on trying.
 func Open(o Options) (*Node, error) {
@@ -147,13 +170,15 @@ func Open(o Options) (*Node, error) {
 	n := &Node{
 		o: o, id: rand.Text()[:16], began: time.Now(), stop: make(chan struct{}), peers: map[string]*peer{},
 		pages: map[uint64]*Page{}, users: map[string]*userPages{},
+		spent: map[string]*rate.Limiter{},
 		cores: map[string]map[uint64]*remoteCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
-		others: map[string]int{},
+		others: map[string]int{}, met: len(o.Bus.Join) == 0,
 	}
+	n.counts.refused, n.counts.logged = map[string]int64{}, map[string]time.Time{}
 	n.offered, n.waiting = quota.New(o.OfferedBytes, o.UserBytes), quota.New(o.WaitingBytes, maxTodo)
 	n.relay = relay.Options{Build: o.Version, Limits: o.Limits, Offered: n.offered, Send: n.toCore,
 		AnyScheme: o.Gateway.AnyScheme}
-	n.o.Gateway.Pool = gateway.NewPool(o.WaitingBytes, func() { n.counts.refuse("agent: reads nothing") })
+	n.o.Gateway.Pool = gateway.NewPool(o.WaitingBytes, func() { n.Refuse("agent: reads nothing") })
 	if o.Bus.Name == "" {
 		o.Bus.Name = n.id
 	}
@@ -191,6 +216,13 @@ func (n *Node) ID() string { return n.id }
 
 // Up reports whether the bus is there.
 func (n *Node) Up() bool { return n.bus.Up() }
+
+// Met reports whether this node has heard another one, if it is to join any.
+func (n *Node) Met() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.met
+}
 
 // ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
 func (n *Node) ClusterAddr() string { return n.bus.ClusterAddr() }
@@ -301,7 +333,7 @@ func (n *Node) takeForAll(text []byte) {
 		}
 		n.mu.Unlock()
 		if says {
-			n.counts.refuse("version")
+			n.Refuse("version")
 			n.o.Log.Error("a node of another version is on the bus, and shares nothing with this one: update the older",
 				"node", id, "version", at, "ours", version)
 		}
@@ -317,7 +349,11 @@ func (n *Node) takeBye(m *message) { n.removePeer(m.words[0], "its node has ende
 
 // takeBeat takes a node's word that it is there.
 func (n *Node) takeBeat(m *message) {
-	id, count := m.words[0], m.number(1)
+	id, count, url := m.words[0], m.number(1), strings.TrimPrefix(m.word(2), "-")
+	if url != "" && CheckURL(url, n.o.InsecureHTTP) != nil {
+		n.Refuse("node: URL", "node", id)
+		url = ""
+	}
 	n.mu.Lock()
 	p := n.peers[id]
 	news := p == nil || count != p.count+1
@@ -328,7 +364,8 @@ func (n *Node) takeBeat(m *message) {
 	if id == n.id && count == n.beats {
 		n.latency = time.Since(n.beaten)
 	}
-	p.count, p.seen, p.url = count, time.Now(), strings.TrimPrefix(m.word(2), "-")
+	p.count, p.seen, p.url = count, time.Now(), url
+	n.met = n.met || id != n.id
 	n.mu.Unlock()
 	if news {
 		n.askFor(n.subject("node", id), n.readersUsers())
@@ -374,7 +411,12 @@ func (n *Node) beat(late time.Duration) {
 		}
 	}
 	dead = append(dead, n.neverHeard()...)
+	alone := !n.met
+	n.forgetSpent()
 	n.mu.Unlock()
+	if alone && count == warnAfter {
+		n.o.Log.Warn("no other node has been heard: is one at an address of --join, with the same secret?")
+	}
 	n.publish(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+url+"\n"))
 	for _, id := range dead {
 		n.o.Log.Warn("a node is silent, and its pages and agents are given up", "node", id)

@@ -5,6 +5,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,13 @@ const (
 	// maxPause bounds how long a page is not heard: its connection answers pings in between.
 	maxPause = time.Second
 )
+
+// forgetSpent forgets the budgets that are whole again. The node's lock is held.
+func (n *Node) forgetSpent() {
+	maps.DeleteFunc(n.spent, func(_ string, messages *rate.Limiter) bool {
+		return messages.Tokens() >= float64(messages.Burst())
+	})
+}
 
 // A Page is one that has dialed in here.
 type Page struct {
@@ -79,7 +87,11 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	u := n.users[user]
 	if u == nil {
 		pace := n.o.UserMessages
-		u = &userPages{name: user, pages: map[*Page]bool{}, messages: rate.NewLimiter(rate.Limit(pace), atOnce*pace)}
+		u = &userPages{name: user, pages: map[*Page]bool{}, messages: n.spent[user]}
+		if u.messages == nil {
+			u.messages = rate.NewLimiter(rate.Limit(pace), atOnce*pace)
+		}
+		delete(n.spent, user)
 		n.users[user] = u
 	}
 	if len(u.pages) >= n.o.UserPages {
@@ -112,8 +124,7 @@ func (p *Page) Receive(frame []byte) error {
 	err := p.relay.Receive(p.node.now(), f)
 	p.settle()
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
-		p.node.counts.refuse("page: " + short(why.Reason))
-		p.node.o.Log.Warn("a page's link has ended", "reason", short(why.Reason))
+		p.node.Refuse("page: " + short(why.Reason))
 		p.end(goneOver)
 		return err
 	}
@@ -153,7 +164,7 @@ func (p *Page) Refuse(reason string) {
 	if p.ended {
 		return
 	}
-	p.node.counts.refuse("page: " + short(reason))
+	p.node.Refuse("page: " + short(reason))
 	p.relay.Refuse(reason)
 	p.settle()
 	p.end(goneOver)
@@ -182,6 +193,7 @@ func (p *Page) end(how string) {
 	u := p.user
 	if delete(u.pages, p); len(u.pages) == 0 {
 		delete(n.users, u.name)
+		n.spent[u.name] = u.messages
 	}
 	for _, f := range p.cores {
 		n.dropCore(f)
@@ -280,7 +292,7 @@ func (n *Node) openCore(m *message) {
 	}
 	n.mu.Unlock()
 	if foreign {
-		n.counts.refuse("user")
+		n.Refuse("user")
 	}
 	if f.page == nil {
 		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
@@ -358,13 +370,12 @@ func (f *remoteCore) handle(frame []byte) {
 	switch {
 	case err == nil:
 	case errors.As(err, &refused):
-		n.counts.refuse("page: " + short(refused.Reason))
+		n.Refuse("page: " + short(refused.Reason))
 		p.relay.Refuse(refused.Reason)
 		p.settle()
 		p.end(goneOver)
 	default:
-		n.counts.refuse("core")
-		n.o.Log.Error("a core sends something that is not a frame", "node", f.node)
+		n.Refuse("core", "node", f.node)
 		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
 		f.end()
 	}

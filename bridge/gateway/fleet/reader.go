@@ -12,25 +12,26 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// The side of a node that has agents: a Reader for each user, with a session (session.go) for each page of the user.
+// This is the side of a node with agents: a Reader for each user, with a session (session.go) for each page of the
+// user.
 
-// readerKey is a user, and whether the agents may act: those that may not have a gateway of their own, which no page
-// tells of its tools.
+// readerKey is a user, and whether the agents may act. Agents that may not have a gateway of their own, which gets no
+// tools from pages.
 type readerKey struct {
 	user string
 	acts bool
 }
 
-// A Reader is the gateway for the agents that a user has at this node.
+// A Reader is the gateway for a user's agents at this node.
 type Reader struct {
 	// Gateway serves the agents.
 	Gateway *gateway.Gateway
-	// Server is what serves its agents.
+	// Server serves its agents.
 	Server Server
 
 	node   *Node
 	key    readerKey
-	by     string // the user of the agent that it was made for, if that is another one
+	by     string // the user of the agent that it was made for, if that is another user
 	cancel func() // the subscription
 	ready  chan struct{}
 
@@ -44,21 +45,21 @@ type Reader struct {
 	// used by the mailbox alone
 	state    readerState
 	pages    map[pageKey]*session
-	awaited  map[string]bool     // nodes that have not said which pages they have
-	findings [maxFindings]string // the last that were heard
-	found    int                 // how many there were
+	awaited  map[string]bool     // nodes that have not named their pages yet
+	findings [maxFindings]string // the last ones
+	found    int                 // their number
 }
 
 // A Reader's state only goes forward.
 type readerState int
 
 const (
-	starting readerState = iota // until the pages have come that were there at the beginning, or an interval is over
+	starting readerState = iota // until the first pages have come, or an interval is over
 	serving
 	closed // it opens no session any more
 )
 
-// A mailbox calls functions one at a time, in order. It has a goroutine while there is something to call.
+// A mailbox calls functions one at a time, in order. It has a goroutine only while its queue is not empty.
 type mailbox struct {
 	mu      sync.Mutex
 	todo    []func()
@@ -98,11 +99,11 @@ type Server interface {
 	Busy() bool
 }
 
-// maxTodo bounds what waits for one user's gateways, in bytes, as Options.WaitingBytes does for all of them; what is
-// above that is lost, and then repaired.
+// maxTodo bounds the queue of one user's gateways, in bytes, as Options.WaitingBytes does for all of them. Messages
+// above it are lost, and the loss is then repaired.
 const maxTodo = 64 << 20
 
-// do has the mailbox call f, unless too much waits for that already. The bytes are those that f holds.
+// do queues f in the mailbox, unless the queue is full. bytes is the size of f's data.
 func (r *Reader) do(bytes int, f func()) bool {
 	q := r.node.waiting
 	if q.Take(r.key.user, int64(bytes)) != nil {
@@ -115,16 +116,16 @@ func (r *Reader) do(bytes int, f func()) bool {
 	return true
 }
 
-// Reader returns the gateway for a user's agents here, and makes it if there is none, with what serve, which may be
-// nil, makes to serve them. release is to be called when it is not used any more; it stays for a while then. It fails
-// with ErrFull or ErrClosed.
+// Reader returns the gateway for a user's agents here. If there is none, it makes one, and a Server for it by serve,
+// which may be nil. The caller must call release after use; the gateway stays for a while then. It fails with ErrFull
+// or ErrClosed.
 func (n *Node) Reader(user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
 	err error) {
 	return n.ReaderBy("", user, acts, serve)
 }
 
-// ReaderBy is Reader for the agent of another user, by, who may act for that user. One such takes the room of
-// Options.OtherUsers at most.
+// ReaderBy is Reader for the agent of another user, by, who may act for this one. Options.OtherUsers bounds the readers
+// for one such user.
 func (n *Node) ReaderBy(by, user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
 	err error) {
 	if by == user {
@@ -180,7 +181,7 @@ func (n *Node) newReader(key readerKey) (*Reader, error) {
 		r.awaited[id] = true
 	}
 	if n.isNew() {
-		r.awaited[""] = true // nodes that it has not heard yet: it waits as long as it waits for any
+		r.awaited[""] = true // nodes that it has not heard of yet: it waits for them as long as for others
 	}
 	n.readers[key] = r
 	n.askFor(n.subject("ask"), []string{key.user})
@@ -188,16 +189,15 @@ func (n *Node) newReader(key readerKey) (*Reader, error) {
 	return r, nil
 }
 
-// isNew reports whether there may be nodes that this one has not heard yet: each says once an interval that it is
-// there.
+// isNew reports whether this node may not know all nodes yet: each sends a beat once an interval.
 func (n *Node) isNew() bool {
 	return !n.o.Bus.Alone() && time.Since(n.began) < 2*n.o.Interval
 }
 
-// Ready is closed when the pages that were there at the beginning have come, or an interval later.
+// Ready is closed when the first pages have come, or after an interval.
 func (r *Reader) Ready() <-chan struct{} { return r.ready }
 
-// beReady ends the waiting for the first pages.
+// beReady ends the wait for the first pages.
 func (r *Reader) beReady() {
 	if r.state == starting {
 		r.state = serving
@@ -205,13 +205,13 @@ func (r *Reader) beReady() {
 	}
 }
 
-// check is called when something has come that Ready waits for.
+// check is called after each message that Ready waits for.
 func (r *Reader) check() {
 	if len(r.awaited) > 0 {
 		return
 	}
 	for _, s := range r.pages {
-		if s.heard < 2 { // the hello, and what the page offers
+		if s.heard < 2 { // the hello, and the page's offers
 			return
 		}
 	}
@@ -243,7 +243,7 @@ func (r *Reader) close() {
 
 // dropReader is called with the node's lock held.
 func (n *Node) dropReader(r *Reader) {
-	if n.readers[r.key] != r { // it was dropped, and its agents may have come back to another
+	if n.readers[r.key] != r { // it was dropped, and its agents may have another one
 		return
 	}
 	delete(n.readers, r.key)
@@ -255,14 +255,15 @@ func (n *Node) dropReader(r *Reader) {
 	}
 }
 
-// closeIdle closes the gateways that nobody has used for long: not here, for each may take a second, and beats go on.
+// closeIdle closes gateways that were not used for long. It does not close them itself, because each may take a second,
+// and beats must go on.
 func (n *Node) closeIdle() {
 	n.mu.Lock()
 	var idle []*Reader
 	for _, r := range n.readers {
 		if r.users == 0 && time.Since(r.used) > n.o.Idle && (r.Server == nil || !r.Server.Busy()) {
 			idle = append(idle, r)
-			n.dropReader(r) // nobody takes it any more
+			n.dropReader(r) // from here on no caller gets it
 		}
 	}
 	n.mu.Unlock()
@@ -276,7 +277,7 @@ func (n *Node) closeIdle() {
 	})
 }
 
-// readersUsers are the users that have agents here.
+// readersUsers are the users with agents here.
 func (n *Node) readersUsers() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -289,7 +290,7 @@ func (n *Node) readersUsers() []string {
 	return list
 }
 
-// hasPages takes which pages a node has of users.
+// hasPages handles a node's list of users' pages.
 func (n *Node) hasPages(m *message) {
 	n.counts.has.Add(1)
 	for _, line := range m.lines() {
@@ -297,7 +298,7 @@ func (n *Node) hasPages(m *message) {
 		n.eachReader(words[0], len(line), func(r *Reader) {
 			delete(r.awaited, m.from)
 			for _, word := range words[1:] {
-				page, _ := strconv.ParseUint(word, 10, 64) // 0, which is none, for what is no number
+				page, _ := strconv.ParseUint(word, 10, 64) // 0, which is no page, for other words
 				r.open(pageKey{m.from, page})
 			}
 			r.check()
@@ -305,7 +306,7 @@ func (n *Node) hasPages(m *message) {
 	}
 }
 
-// eachReader has something done for each gateway of the user here, by its goroutine: what it holds has so many bytes.
+// eachReader queues a function for each gateway of the user here. bytes is the size of its data.
 func (n *Node) eachReader(user string, bytes int, do func(*Reader)) {
 	for _, acts := range []bool{true, false} {
 		n.mu.Lock()

@@ -173,7 +173,7 @@ func (s *session) attach(frame []byte) bool {
 	n := s.r.node
 	about, ok := link.Parse(frame, n.o.Limits).Hello()
 	if !ok {
-		n.counts.refuse("hello")
+		n.Refuse("hello")
 		s.end("it has not introduced itself")
 		return false
 	}

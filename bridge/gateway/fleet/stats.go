@@ -15,21 +15,30 @@ type counts struct {
 
 	mu      sync.Mutex
 	refused map[string]int64
+	logged  map[string]time.Time // when a refusal was, by reason
 }
 
-// maxReasons bounds how many reasons are told apart.
-const maxReasons = 100
+// maxReasons bounds how many reasons are told apart, and logPause is the least time between two lines of the log about
+// refusals for one of them: clients without a ticket cause as many refusals as they like.
+const maxReasons, logPause = 100, 10 * time.Second
 
-func (c *counts) refuse(reason string) {
+// Refuse counts something that was refused, and logs it now and then. Details, as of slog, are those of one that is
+// logged.
+func (n *Node) Refuse(reason string, details ...any) {
+	c := &n.counts
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.refused == nil {
-		c.refused = map[string]int64{}
-	}
 	if c.refused[reason] == 0 && len(c.refused) >= maxReasons {
 		reason = "others"
 	}
 	c.refused[reason]++
+	count, quiet := c.refused[reason], time.Since(c.logged[reason]) < logPause
+	if !quiet {
+		c.logged[reason] = time.Now()
+	}
+	c.mu.Unlock()
+	if !quiet {
+		n.o.Log.Info("refused", append([]any{"reason", reason, "so far", count}, details...)...)
+	}
 }
 
 // Stats are what a node holds, and what it has done.
@@ -83,6 +92,3 @@ func (n *Node) Stats() Stats {
 	c.mu.Unlock()
 	return s
 }
-
-// Refuse counts something that was refused outside of this package.
-func (n *Node) Refuse(reason string) { n.counts.refuse(reason) }

@@ -10,18 +10,18 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Tracer follows what agents ask pages for, from node to node. It learns of no contents and no URI: of a user's hash
-// alone. Its methods may be called concurrently, and must not block.
+// A Tracer follows agents' requests to pages from node to node. It learns no contents and no URI, only a user's hash.
+// Its methods may be called concurrently, and must not block.
 type Tracer interface {
-	// Asks begins a call of a page, "read" or "callTool", at the node of its reader. ctx is of the agent's request,
-	// where there is one alone that it can be for. carry, a word without spaces, goes to the page's node with it. done
-	// is called once, with whether it has been answered.
+	// Asks begins a call of a page, "read" or "callTool", at the node of its reader. ctx is that of the agent's
+	// request, if only one can have caused the call. carry, a word without spaces, goes to the page's node with it.
+	// done is called once, with whether the call was answered.
 	Asks(ctx context.Context, call, user string) (carry string, done func(ok bool))
 	// Answers begins the same call at the page's node.
 	Answers(carry, call, user string) (done func(ok bool))
 }
 
-// Under says that a request of an agent, which may ask pages for something, is under way until end is called.
+// Under counts an agent's request that may ask pages, until end is called.
 func (r *Reader) Under(ctx context.Context) (end func()) {
 	if r.node.o.Tracer == nil {
 		return func() {}
@@ -29,7 +29,7 @@ func (r *Reader) Under(ctx context.Context) (end func()) {
 	return r.requests.enter(ctx)
 }
 
-// requests are those under way at a Reader.
+// requests are the open requests at a Reader.
 type requests struct {
 	mu   sync.Mutex
 	last uint64
@@ -52,7 +52,7 @@ func (q *requests) enter(ctx context.Context) (leave func()) {
 	}
 }
 
-// only is the one request that is under way: of several none can be named, since the engine asks a page once for all
+// only is the context of the single open request. With several it names none, since the engine asks a page once for all
 // agents that read the same.
 func (q *requests) only() context.Context {
 	q.mu.Lock()
@@ -65,11 +65,10 @@ func (q *requests) only() context.Context {
 	return context.Background()
 }
 
-// A trail is the calls of one session that are followed, by number. Its zero value is empty; its owner
-// guards it.
+// A trail has the followed calls of one session, by number. Its zero value is empty; its owner guards it.
 type trail map[int64]func(ok bool)
 
-// begin notes a call, in place of one with its number.
+// begin adds a call. It replaces one with the same number.
 func (t *trail) begin(id int64, done func(ok bool)) {
 	t.done(id, false)
 	if *t == nil {
@@ -92,14 +91,14 @@ func (t *trail) end() {
 	}
 }
 
-// answered ends those that a frame of the page answers.
+// answered ends the calls that a frame of the page answers.
 func (t *trail) answered(frame []byte) {
 	if len(*t) == 0 {
 		return
 	}
 	if text, whole := strings.CutPrefix(string(frame[:min(len(frame), 24)]), "="); whole {
 		number, _, _ := strings.Cut(text, " ")
-		id, _ := wire.Value(number).Int() // 0, which no call has, for what is no number
+		id, _ := wire.Value(number).Int() // 0, which no call has, if it is not a number
 		t.done(id, true)
 		return
 	}
@@ -110,7 +109,7 @@ func (t *trail) answered(frame []byte) {
 	})
 }
 
-// asked begins those that a frame of a core asks for, by begin, and ends those that it gives up.
+// asked begins, by begin, the calls in a frame of a core, and ends those that the frame cancels.
 func (t *trail) asked(frame []byte, begin func(call string) (done func(ok bool))) {
 	eachCall(frame, func(name wire.Value, id int64) {
 		switch {

@@ -11,36 +11,33 @@ import (
 	"net/http"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// The feed is a WebSocket of JSON messages, one for each open inspector. To the page: what there is, in parts, each
-// when it has changed (pages, resources, watched, agents, tools, stats); messages that pass (log); what a resource
-// reads as (value). From the page: first who it is, which is Options.Admit's, then {"open": uri} and {"close": uri} for
-// values, {"log": bool} for the messages.
+// The feed is a WebSocket of JSON messages, one for each open inspector. To the page it sends the gateway's state, in
+// parts, each when it has changed (pages, resources, watched, agents, tools, stats); passing messages (log); and the
+// contents of a resource (value). The page first identifies itself to Options.Admit. Then it sends {"open": uri} and
+// {"close": uri} for values, and {"log": bool} for the messages.
 
 const (
-	// pulse is how often an open inspector is told what is new: four times a second, which reads as at once.
+	// pulse is how often an open inspector is updated: four times a second, which feels immediate.
 	pulse = 250 * time.Millisecond
-	// maxText clips a message in the log, maxValue what a resource reads as, and maxWords titles and the like, in
-	// bytes.
+	// maxText clips a message in the log, maxValue contents, and maxWords titles and similar texts, in bytes.
 	maxText, maxValue, maxWords = 4 << 10, 64 << 10, 300
-	// maxLog bounds the messages that wait for the next pulse: 1,024 in a second. Of more the last ones are kept.
+	// maxLog bounds the messages that wait for the next pulse: 1,024 in a second. The last ones are kept.
 	maxLog = 256
-	// maxOpen bounds the resources that one inspector follows.
+	// maxOpen bounds the resources that one inspector has open.
 	maxOpen = 64
-	// maxListed bounds the resources that are listed; it is more than a person scrolls through, and the page filters
-	// it.
+	// maxListed bounds the listed resources. It is more than a person scrolls through, and the page filters it.
 	maxListed = 20_000
-	// writeTimeout ends an inspector that does not take what it is sent.
+	// writeTimeout ends an inspector that does not read.
 	writeTimeout = 10 * time.Second
 )
 
-// taps shares the gateway's one Tap among the open inspectors, and holds it only while there are any.
+// taps shares the gateway's one Tap among the open inspectors, and taps only while there are any.
 type taps struct {
 	g    *gateway.Gateway
 	mu   sync.Mutex
@@ -66,10 +63,10 @@ func (t *taps) remove(r *ring) {
 	}
 }
 
-// pass is called with the gateway's lock held: it copies what fits into an entry, and returns.
+// pass copies a message's beginning into an entry. It is called with the gateway's lock held.
 func (t *taps) pass(e gateway.Event) {
-	en := entry{At: e.Time.UnixMilli(), Way: e.Way, Agent: e.Agent, Page: clip(e.Page, maxWords), Bytes: len(e.Text),
-		Text: clip(string(e.Text[:min(len(e.Text), maxText+1)]), maxText)}
+	en := entry{At: e.Time.UnixMilli(), Way: e.Way, Agent: e.Agent, Page: gateway.Shorten(e.Page, maxWords), Bytes: len(e.Text),
+		Text: gateway.Shorten(string(e.Text[:min(len(e.Text), maxText+1)]), maxText)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for r := range t.logs {
@@ -87,11 +84,11 @@ type entry struct {
 	Text  string      `json:"text"` // the first maxText bytes
 }
 
-// A ring holds the last maxLog entries since it was taken from.
+// A ring holds the last maxLog entries since the last take.
 type ring struct {
 	mu      sync.Mutex
 	entries []entry
-	next    int // where the oldest is, once it is full
+	next    int // the oldest one's place, once the ring is full
 	dropped int
 }
 
@@ -107,24 +104,13 @@ func (r *ring) push(e entry) {
 	r.dropped++
 }
 
-// take empties the ring. dropped is how many there were besides.
+// take empties the ring. dropped is how many older entries were overwritten.
 func (r *ring) take() (entries []entry, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entries, dropped = append(r.entries[r.next:], r.entries[:r.next]...), r.dropped
 	r.entries, r.next, r.dropped = nil, 0, 0
 	return entries, dropped
-}
-
-// clip shortens a text to n bytes, at the end of a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
@@ -135,16 +121,16 @@ func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { <-h.places }()
-	// Package access has looked at the Origin; where it does not stand before this, only the page's own is good.
+	// Package access has checked the Origin. Without it, only the page's own origin is accepted.
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: h.opt.Admit != nil})
 	if err != nil {
-		return // it has been answered
+		return // Accept has answered
 	}
 	defer ws.CloseNow()
 	ws.SetReadLimit(16 << 10)
 	if h.opt.Admit != nil {
 		if err := h.opt.Admit(r.Context(), r, texts{ws}); err != nil {
-			ws.Close(websocket.StatusPolicyViolation, clip(err.Error(), 120))
+			ws.Close(websocket.StatusPolicyViolation, gateway.Shorten(err.Error(), 120))
 			return
 		}
 	}
@@ -166,31 +152,31 @@ func (t texts) Write(ctx context.Context, text []byte) error {
 	return t.ws.Write(ctx, websocket.MessageText, text)
 }
 
-// A viewer is one open inspector. Its fields are those of the goroutine that runs it, but for log.
+// A viewer is one open inspector. Only the goroutine that runs it uses its fields, except log.
 type viewer struct {
 	h     *Handler
 	ws    *websocket.Conn
 	tasks sync.WaitGroup
 	log   ring
-	sent  map[string][]byte // each part as it was told last
+	sent  map[string][]byte // each part as it was last sent
 	open  map[string]*opened
-	read  chan value // what was read of those that are open
+	read  chan value // contents of open resources
 }
 
-// An opened is a resource whose value the page shows.
+// An opened is a resource whose contents the page shows.
 type opened struct {
 	reading  bool
-	revision int64  // of what was read last; -1 before that
-	release  func() // of the gateway's Hold; nil before it was read
+	revision int64  // of the last read; -1 before that
+	release  func() // of the gateway's Hold; nil before the first read
 }
 
-// A command is what the page asks for.
+// A command is a request of the page.
 type command struct {
 	Open, Close string
 	Log         *bool
 }
 
-// A value is what a resource reads as.
+// A value is the contents of a resource.
 type value struct {
 	Type    string `json:"type"`
 	URI     string `json:"uri"`
@@ -207,7 +193,7 @@ type value struct {
 	release  func()
 }
 
-// run returns when the inspector is closed, with why, and leaves nothing behind.
+// run serves the inspector until it is closed, and returns the reason. It leaves nothing behind.
 func (v *viewer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	commands := make(chan command)
@@ -240,7 +226,7 @@ func (v *viewer) run(ctx context.Context) error {
 	return err
 }
 
-// listen hands on what the page asks for.
+// listen passes on the page's commands.
 func (v *viewer) listen(ctx context.Context, commands chan<- command) error {
 	for {
 		_, text, err := v.ws.Read(ctx)
@@ -249,7 +235,7 @@ func (v *viewer) listen(ctx context.Context, commands chan<- command) error {
 		}
 		var c command
 		if json.Unmarshal(text, &c) != nil {
-			return fmt.Errorf("the page sent something that is not a command: %q", clip(string(text), 100))
+			return fmt.Errorf("the page sent something that is not a command: %q", gateway.Shorten(string(text), 100))
 		}
 		select {
 		case commands <- c:
@@ -277,7 +263,7 @@ func (v *viewer) obey(ctx context.Context, c command) error {
 	return nil
 }
 
-// close has a resource followed no more.
+// close stops following a resource.
 func (v *viewer) close(uri string) {
 	if o := v.open[uri]; o != nil && o.release != nil {
 		o.release()
@@ -285,7 +271,8 @@ func (v *viewer) close(uri string) {
 	delete(v.open, uri)
 }
 
-// readIfChanged reads an open resource if it has changed since it was read: one read at a time, no two within a pulse.
+// readIfChanged reads an open resource if it has changed since its last read: one read at a time, no two within a
+// pulse.
 func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 	o, g := v.open[uri], v.h.g
 	if o.reading || o.revision == g.Revision(uri) {
@@ -297,7 +284,7 @@ func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 		contents, revision, err := g.View(ctx, uri)
 		now.release = g.Hold(uri)
 		if now.revision = revision; err != nil {
-			now.Error = clip(err.Error(), maxWords)
+			now.Error = gateway.Shorten(err.Error(), maxWords)
 		} else {
 			now.fill(contents)
 		}
@@ -309,7 +296,7 @@ func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 	})
 }
 
-// show sends what was read of a resource, if it is open still.
+// show sends the contents of a resource that is still open.
 func (v *viewer) show(ctx context.Context, now value) error {
 	o := now.of
 	if v.open[now.URI] != o {
@@ -323,7 +310,7 @@ func (v *viewer) show(ctx context.Context, now value) error {
 	return v.send(ctx, now)
 }
 
-// sendChanges sends what has changed since it was sent.
+// sendChanges sends the parts that have changed since they were last sent.
 func (v *viewer) sendChanges(ctx context.Context) error {
 	s := v.h.g.Snapshot()
 	if s.Closed {
@@ -360,7 +347,7 @@ func (v *viewer) sendChanges(ctx context.Context) error {
 	return v.send(ctx, map[string]any{"type": "log", "entries": entries, "dropped": dropped})
 }
 
-// A listing is what is listed of the resources, and how many there are.
+// A listing is the listed part of the resources, and the number of all.
 type listing struct {
 	List []gateway.ResourceState `json:"list"`
 	All  int                     `json:"all"`
@@ -380,8 +367,8 @@ func (v *viewer) write(ctx context.Context, text []byte) error {
 	return v.ws.Write(ctx, websocket.MessageText, text)
 }
 
-// fill takes over what a read gave: the first contents, clipped; bytes in hexadecimal would help nobody, so binary is
-// only measured.
+// fill sets the value from a read: the first contents, clipped. For binary contents it gives only the size, since
+// hexadecimal would help no reader.
 func (now *value) fill(contents []byte) {
 	var all []struct {
 		MIMEType, Text string
@@ -395,11 +382,11 @@ func (now *value) fill(contents []byte) {
 		now.Bytes += len(c.Text) + len(c.Blob)
 	}
 	c := all[0]
-	now.MIME = clip(c.MIMEType, maxWords)
+	now.MIME = gateway.Shorten(c.MIMEType, maxWords)
 	if now.Binary = len(c.Blob) > 0; now.Binary {
 		now.Text = base64.StdEncoding.EncodeToString(c.Blob[:min(len(c.Blob), 48)])
 	} else {
-		now.Text = clip(c.Text, maxValue)
+		now.Text = gateway.Shorten(c.Text, maxValue)
 		now.Clipped = len(now.Text) < len(c.Text)
 	}
 }

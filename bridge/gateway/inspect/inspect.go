@@ -1,15 +1,14 @@
 //go:build !js
 
-// Package inspect shows a person, and a monitoring system, what a gateway holds and does: the inspector page at /,
-// metrics for Prometheus at /metrics, and a word of life at /healthz.
+// Package inspect shows a gateway's state and work to a person, and to a monitoring system: the inspector page at /,
+// metrics for Prometheus at /metrics, and a health check at /healthz.
 //
-// It answers every request: package access decides which ones come here. The page itself holds nothing, and its files
-// are the same for everybody. What it shows comes over the feed, behind Options.Admit.
+// It answers every request: package access decides which ones come here. The page's files are the same for all users
+// and hold no state. The state comes over the feed, behind Options.Admit.
 //
-// The inspector shows a person what pages say, and pages are not trusted. What they say is shown as text and nothing
-// else, under a policy that lets the inspector run its own script and talk to its own server, and no more. The
-// package watches only while somebody looks. Without an open inspector it taps no message and takes no snapshot. What
-// it holds for one is bounded. It never changes anything.
+// Pages are not trusted. Their words are shown only as text, under a policy that lets the inspector run its own script
+// and talk to its own server, and no more. The package observes only while an inspector is open: otherwise it taps no
+// message and takes no snapshot. Its memory for each is bounded. It never changes anything.
 package inspect
 
 import (
@@ -26,18 +25,18 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
 )
 
-// Options say how a Handler behaves.
+// Options configure a Handler.
 type Options struct {
-	// Version is what the page and /metrics tell. Default "0".
+	// Version is shown by the page and /metrics. Default "0".
 	Version string
-	// Log receives who opens the inspector. Default none.
+	// Log receives a record of each opened inspector. Default none.
 	Log *slog.Logger
-	// Admit is asked about each feed before anything is sent on it; it may speak with the other end, whose first
-	// message is for it. An error refuses the feed, and its text is for the other end. Nil admits all.
+	// Admit is called for each feed before anything is sent on it. It may exchange messages; the client's first message
+	// is for it. An error refuses the feed, and the client gets its text. Nil admits all.
 	Admit func(ctx context.Context, r *http.Request, m proof.Messages) error
-	// Refused, if it is set, says how many requests were refused, by reason, for /metrics.
+	// Refused, if it is set, counts refused requests by reason, for /metrics.
 	Refused func() map[string]int64
-	// Files are those of the page, for its developers. Default: those in the binary.
+	// Files are the page's files, for its developers. Default: those in the binary.
 	Files fs.FS
 }
 
@@ -53,7 +52,7 @@ type Handler struct {
 // maxInspectors is how many may be open at once. Each holds up to 1 MiB of messages.
 const maxInspectors = 16
 
-// New returns a gateway's Handler. There must be one for a gateway, since it takes the gateway's Tap.
+// New returns a gateway's Handler. A gateway can have one, since it takes the gateway's Tap.
 func New(g *gateway.Gateway, o Options) *Handler {
 	if o.Version == "" {
 		o.Version = "0"
@@ -76,11 +75,11 @@ func New(g *gateway.Gateway, o Options) *Handler {
 // Busy reports whether an inspector is open.
 func (h *Handler) Busy() bool { return len(h.places) > 0 }
 
-// policy is the page's. The feed is a WebSocket of the same origin, which 'self' covers.
+// policy is the page's policy. The feed is a WebSocket of the same origin, which 'self' covers.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// headers puts on everything what a browser is to keep to.
+// headers adds the security headers to every answer.
 func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -122,14 +121,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		http.NotFound(w, r)
 		return
 	}
-	// By a list of our own: what the system's says of .js differs from machine to machine.
+	// This list is our own, because the system's type of .js differs from machine to machine.
 	w.Header().Set("Content-Type", map[string]string{
 		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 	}[path.Ext(name)])
 	w.Write(content)
 }
 
-// health says that the gateway answers, and nothing else: no token is needed for it.
+// health answers that the gateway works. It needs no token.
 func (h *Handler) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"status":"ok"}`+"\n") // the client may have gone

@@ -14,8 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// serveMetrics answers with what a gateway counts and what the process costs, taken now, in Prometheus' text format
-// 0.0.4. Prometheus' own library brings protobuf, and with it 2.1 MB of 15 to the binary of each gateway.
+// serveMetrics answers with the gateway's counts and the process's costs, in Prometheus' text format 0.0.4. Prometheus'
+// own library brings protobuf, and with it 2.1 MB of 15 to the binary of each gateway.
 func (h *Handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	var b bytes.Buffer
 	s := h.g.Snapshot()
@@ -28,12 +28,10 @@ func (h *Handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// values are a family's numbers by their labels as the format has them, `transport="cdp"`, or by "" where there is only
-// one.
+// values are a family's numbers by their labels in the format's form, `transport="cdp"`, or by "" for a single number.
 type values map[string]uint64
 
-// A family is what is counted in one way under one name. Labels are of few values, each chosen by us: no page or agent
-// can make a new series.
+// A family is a metric. Its labels have few values, each chosen by us: no page or agent can make a new series.
 type family struct {
 	kind, name, help string
 	values           func(*Handler, *gateway.Snapshot) values
@@ -84,7 +82,7 @@ var families = []family{
 		endedLinks},
 }
 
-// write appends a family with its help, and nothing where it has no number.
+// write appends a family with its help, or nothing if it has no number.
 func (f family) write(b *bytes.Buffer, all values) {
 	if len(all) == 0 {
 		return
@@ -135,7 +133,7 @@ func attachedTabs(_ *Handler, s *gateway.Snapshot) values {
 	return values{"": uint64(len(tabs))}
 }
 
-// wayLabels are the ways in words, since signs are clumsy in queries.
+// wayLabels are the ways in words, because arrows are clumsy in queries.
 var wayLabels = map[gateway.Way]string{
 	gateway.FromAgent: "from_agent", gateway.ToAgent: "to_agent", gateway.FromPage: "from_page",
 	gateway.ToPage: "to_page",
@@ -170,7 +168,7 @@ func endedLinks(_ *Handler, s *gateway.Snapshot) values {
 	return values{"": uint64(links)}
 }
 
-// writeLatency appends the time of reads as a histogram.
+// writeLatency appends the histogram of reads.
 func writeLatency(b *bytes.Buffer, l gateway.Latency) {
 	head(b, "read_seconds", "histogram", "Time from an agent's read until it has its answer.")
 	buckets := l.Buckets()

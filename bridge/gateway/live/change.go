@@ -10,7 +10,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Change is what an agent is told of one URI: which, and what it is now as far as there is room for that.
+// A Change is one URI's change as an agent is told of it: its new state as far as the room allows.
 type Change struct {
 	URI      string          `json:"uri"`
 	Revision int64           `json:"revision"`
@@ -19,17 +19,16 @@ type Change struct {
 	Lines    string          `json:"lines,omitempty"`
 	Patch    json.RawMessage `json:"patch,omitempty"` // RFC 6902
 	Diff     string          `json:"diff,omitempty"`  // unified
-	Now      json.RawMessage `json:"now,omitempty"`   // a JSON document as it is, any other text as a string
-	Gone     bool            `json:"gone,omitempty"`  // there is no such part any more
+	Now      json.RawMessage `json:"now,omitempty"`   // a JSON document, or any other text as a string
+	Gone     bool            `json:"gone,omitempty"`  // the part no longer exists
 	When     string          `json:"when,omitempty"`
 }
 
-// MaxInline is how long a text may be that is looked at for what is said of it unasked, in bytes: the gateway's lock is
-// held meanwhile.
+// MaxInline is the longest text in bytes that is compared for a reminder: the gateway's lock is held meanwhile.
 const MaxInline = 64 << 10
 
-// ChangeOf says what has become of what an agent has, in one line of JSON of at most so many bytes: "" if there is
-// no room, or no text. It makes no patch of what is longer than MaxInline.
+// ChangeOf describes the change from an agent's version to the current one, in one line of JSON of at most so many
+// bytes; "" if it does not fit or is no text. It makes no patch of texts longer than MaxInline.
 func ChangeOf(v seen.Version, l *Look, when string, most int) string {
 	c := Change{URI: l.URI, Revision: l.Revision, When: when}
 	after, err := PartOf(l.Text, v.Part)

@@ -21,17 +21,17 @@ type ImageContent struct {
 	MIMEType string `json:"mimeType"`
 }
 
-// AsText is a text as content.
+// AsText makes a text content.
 func AsText(s string) TextContent { return TextContent{"text", s} }
 
-// AsJSON is a value as content: one line of JSON.
+// AsJSON makes a value content: one line of JSON.
 func AsJSON(v any) TextContent { return AsText(Line(v)) }
 
-// breaks are what some take for the end of a line and JSON text may hold as it is: only within its strings.
+// breaks are line ends for some readers, and JSON text may hold them unescaped: only within its strings.
 var breaks = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
 
-// Line is a value as JSON text on one line, without escapes that HTML would want: a model pays for them. It is "" for
-// what has no JSON.
+// Line is a value as JSON text on one line, without HTML's escapes: a model pays for them. It is "" if the value has no
+// JSON.
 func Line(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

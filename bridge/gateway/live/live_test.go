@@ -51,7 +51,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// A value is one line for whoever reads it, and for a model no longer than it has to be.
+// A value is one line for every reader, and for a model no longer than necessary.
 func TestLine(t *testing.T) {
 	if got, want := Line("<a&b>\n\u2028\u2029\u0085"), `"<a&b>\n\u2028\u2029\u0085"`; got != want {
 		t.Errorf("it is %q, want %q", got, want)

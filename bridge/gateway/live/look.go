@@ -13,29 +13,29 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Look is what a URI reads as, and as of when, for an agent that is given it by a tool.
+// A Look is the state of a URI when it was read for an agent.
 type Look struct {
 	URI      string
-	Revision int64  // of the last change before it was read
+	Revision int64  // of the last change before the read
 	Contents []byte // as the page wrote them
 	Text     string // all of it that is text
 	Images   []any  // the rest, as content of a result
 	Hash     [32]byte
-	Why      string // it could not be read
-	Epoch    string // with Count, the page's own revision; "" where that is not known
+	Why      string // the reason why it could not be read
+	Epoch    string // with Count, the page's own revision; "" if unknown
 	Count    int64
 }
 
-// Version is what an agent that is given a part of it, or with "" all, has then.
+// Version is the version that an agent has after it is given a part of the look, or with "" all.
 func (l *Look) Version(part string) seen.Version {
 	return seen.Version{Revision: l.Revision, Part: part, Text: l.Text, Hash: l.Hash, Epoch: l.Epoch, Count: l.Count}
 }
 
-// MaxDepth is how deep contents, and results of tools, may be nested.
+// MaxDepth bounds the nesting of contents and of tools' results.
 const MaxDepth = 64
 
-// DecodeContents reads the JSON text of MCP's contents. What is several parts, or bytes, is one text all the same, in
-// which each part has a line of its own before it. What is no contents is a Look with the reason alone.
+// DecodeContents decodes the JSON text of MCP's contents. Several parts, or bytes, become one text, in which a line
+// comes before each part. Invalid contents give a Look with the reason alone.
 func DecodeContents(uri string, contents []byte) *Look {
 	v, err := wire.Parse(contents, MaxDepth)
 	if err != nil || v.Kind() != wire.Array {
@@ -77,11 +77,11 @@ func partLine(uri, mime, note string) string {
 	}{uri, mime, note})
 }
 
-// What names of parts begin with: a JSON Pointer (RFC 6901), or lines such as 10-20.
+// Names of parts begin with these: a JSON Pointer (RFC 6901), or lines such as 10-20.
 const PartPointer, PartLines = "pointer ", "lines "
 
-// PartOf is the part of a text that a name stands for: "" for all of it, a JSON Pointer, or lines. The error is a
-// sentence that says what is there instead.
+// PartOf is the part of a text with a name: "" for all of it, a JSON Pointer, or lines. The error is a sentence about
+// what the text has instead.
 func PartOf(text, name string) (string, error) {
 	switch {
 	case name == "":
@@ -92,7 +92,7 @@ func PartOf(text, name string) (string, error) {
 	return delta.At(text, strings.TrimPrefix(name, PartPointer))
 }
 
-// partNames is the pointer or the lines that a part is.
+// partNames is a part's pointer or its lines.
 func partNames(part string) (pointer, lines string) {
 	if name, ok := strings.CutPrefix(part, PartPointer); ok {
 		return name, ""
@@ -100,7 +100,7 @@ func partNames(part string) (pointer, lines string) {
 	return "", strings.TrimPrefix(part, PartLines)
 }
 
-// Same reports whether what an agent has of a URI is what it reads as now.
+// Same reports whether an agent's version of a URI is current.
 func Same(v seen.Version, l *Look) bool {
 	if v.Hash == l.Hash {
 		return true
@@ -116,7 +116,7 @@ func Same(v seen.Version, l *Look) bool {
 	return err == nil && before == after
 }
 
-// OriginOf is a URI's; "" for one that has none.
+// OriginOf is the origin of a URI, or "".
 func OriginOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Host == "" {

@@ -11,19 +11,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
 )
 
-// A Wish is what an agent wants to be given of a URI.
+// A Wish is an agent's request for a URI.
 type Wish struct {
 	URI   string
 	Part  string // as PartOf takes it
-	Since *int64 // it has that
-	At    Cursor // it goes on with that
+	Since *int64 // the agent has this revision
+	At    Cursor // the agent continues from here
 	Chars int    // of the result and its head, at most
 }
 
-// A Cursor is a place in a text that has been given in part: the text of a revision, or what became of another one by
-// then.
+// A Cursor is a place in a text of which an agent has the beginning: the text of a revision, or the delta from an
+// earlier one to it.
 type Cursor struct {
-	Revision, Since int64 // Since is 0 for all of it
+	Revision, Since int64 // Since is 0 for the whole text
 	From            int   // in bytes; 0 for no cursor
 }
 
@@ -35,7 +35,7 @@ func (c Cursor) String() string {
 	return s + ":" + strconv.Itoa(c.From)
 }
 
-// ParseCursor is the inverse of String. It reports false for what no page before can have given.
+// ParseCursor is the inverse of String. It reports false for a text that is no cursor.
 func ParseCursor(s string) (c Cursor, ok bool) {
 	what, from, _ := strings.Cut(s, ":")
 	revision, since, delta := strings.Cut(what, "-")
@@ -48,7 +48,7 @@ func ParseCursor(s string) (c Cursor, ok bool) {
 	return c, err == [3]error{} && c.From > 0 && c.Since >= 0
 }
 
-// A Head is the first line of what is given.
+// A Head is the first line of a result.
 type Head struct {
 	Revision  int64  `json:"revision"`
 	URI       string `json:"uri,omitempty"`
@@ -62,7 +62,7 @@ type Head struct {
 	Note      string `json:"note,omitempty"`
 }
 
-// Next are the arguments of the call that goes on.
+// Next are the arguments of the call for the next page.
 type Next struct {
 	URI     string `json:"uri"`
 	Pointer string `json:"pointer,omitempty"`
@@ -70,7 +70,7 @@ type Next struct {
 	Cursor  string `json:"cursor"`
 }
 
-// Page is as much of a text as a result has room for; the head says what part that is, and how to go on.
+// Page is as much of a text as a result has room for. The head names that part, and the call for the next.
 func Page(h *Head, w Wish, text string) []any {
 	h.Pointer, h.Lines = partNames(w.Part)
 	if text == "" {
@@ -81,7 +81,7 @@ func Page(h *Head, w Wish, text string) []any {
 	if from == 0 && utf8.RuneCountInString(text) <= room {
 		return []any{AsText(text)}
 	}
-	room -= 200 // for what the head says more
+	room -= 200 // for the head's longer text
 	end := from
 	for n := 0; n < room && end < len(text); n++ {
 		_, size := utf8.DecodeRuneInString(text[end:])

@@ -9,9 +9,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
-// Whoever holds a lock may put messages into an Outbox: only taking one out waits.
+// The holder of a lock may put messages into an Outbox: only taking one out waits.
 func ExampleOutbox() {
-	box := mcpconn.NewOutbox()
+	box := mcpconn.NewOutbox(func(int) {})
 	box.Push([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 	fmt.Println(box.Size())
 	message, err := box.Next(context.Background())

@@ -6,31 +6,24 @@ import (
 	"context"
 	"io"
 	"sync"
-	"sync/atomic"
 )
 
-// An Outbox holds messages that wait to be taken. Putting one in never blocks, so that it may be done under a lock;
-// what bounds it is told by full.
+// An Outbox is a queue of messages. Push never blocks, so it may be called under a lock. The sums let a caller bound
+// it.
 type Outbox struct {
 	mu       sync.Mutex
 	messages [][]byte
 	bytes    int
-	taken    int // bytes of the message that was taken last, until the next is asked for: it is being written
+	taken    int // bytes of the message that is being written: the last from Next, until the next call
 	closed   bool
 	wake     chan struct{}
-	sums     []*atomic.Int64
+	count    func(bytes int)
 }
 
-// NewOutbox returns one whose bytes, those that were taken last included, are added to sums.
-func NewOutbox(sums ...*atomic.Int64) *Outbox {
-	return &Outbox{wake: make(chan struct{}, 1), sums: sums}
-}
-
-// add counts bytes in the sums. It is called with mu held.
-func (o *Outbox) add(n int) {
-	for _, sum := range o.sums {
-		sum.Add(int64(n))
-	}
+// NewOutbox returns one that calls count when it holds more bytes, or fewer: those that were taken last are included.
+// count must not call the Outbox.
+func NewOutbox(count func(bytes int)) *Outbox {
+	return &Outbox{wake: make(chan struct{}, 1), count: count}
 }
 
 // Push reports false when the outbox is closed.
@@ -42,7 +35,7 @@ func (o *Outbox) Push(message []byte) bool {
 	}
 	o.messages = append(o.messages, message)
 	o.bytes += len(message)
-	o.add(len(message))
+	o.count(len(message))
 	o.signal()
 	return true
 }
@@ -54,11 +47,11 @@ func (o *Outbox) signal() {
 	}
 }
 
-// Next waits for a message. It returns io.EOF when the outbox is closed and empty. Only one may wait.
+// Next waits for a message. It returns io.EOF when the outbox is closed and empty. One goroutine at a time may wait.
 func (o *Outbox) Next(ctx context.Context) ([]byte, error) {
 	for {
 		o.mu.Lock()
-		o.add(-o.taken)
+		o.count(-o.taken)
 		o.taken = 0
 		if len(o.messages) > 0 {
 			message := o.messages[0]
@@ -68,7 +61,7 @@ func (o *Outbox) Next(ctx context.Context) ([]byte, error) {
 			}
 			o.bytes -= len(message)
 			if o.taken = len(message); o.closed { // nobody may come back to ask for the next
-				o.add(-o.taken)
+				o.count(-o.taken)
 				o.taken = 0
 			}
 			o.mu.Unlock()
@@ -94,22 +87,22 @@ func (o *Outbox) Size() int {
 	return o.bytes
 }
 
-// Held is Size with what is being written.
+// Held is Size plus the message that is being written.
 func (o *Outbox) Held() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.bytes + o.taken
 }
 
-// Close takes no more messages; those that wait are dropped, or still delivered.
+// Close accepts no more messages. Those that wait are dropped, or still delivered.
 func (o *Outbox) Close(drop bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.add(-o.taken)
+	o.count(-o.taken)
 	o.taken = 0
 	if drop {
-		o.add(-o.bytes)
+		o.count(-o.bytes)
 		o.messages, o.bytes = nil, 0
 	}
 	o.signal()

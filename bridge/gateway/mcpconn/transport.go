@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Transport makes a Conn one of go-sdk's, for a client or a server of that library at the end of it.
+// Transport makes a Conn a transport for a client or a server of go-sdk.
 func Transport(conn Conn) mcp.Transport { return transport{conn} }
 
 type transport struct{ conn Conn }

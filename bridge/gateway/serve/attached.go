@@ -15,6 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/cdp"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // attached are the running browsers that agents have asked for with --chrome. Each is attached to for as long as one of
@@ -106,17 +107,13 @@ const reattachEvery = 250 * time.Millisecond
 func (a *attached) follow(ctx context.Context, o cdp.Options) {
 	o.Gateway, o.Log = a.hub, a.log
 	said := ""
-	for ctx.Err() == nil {
-		err := a.attach(ctx, o)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(reattachEvery):
-		}
-		if err != nil && err.Error() != said {
+	var err error
+	for range retry.Attempts(ctx, reattachEvery, reattachEvery) {
+		if err != nil && err.Error() != said { // a launched browser that has ended ends ctx in the pause
 			said = err.Error()
 			a.log.Warn("no browser, and try again", "browser", o.URL, "error", err)
 		}
+		err = a.attach(ctx, o)
 	}
 }
 

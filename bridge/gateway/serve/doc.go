@@ -1,8 +1,8 @@
 //go:build !js
 
-// Package serve is what `pagewire serve` runs: an agent's pipe to the daemon (Agent), the daemon itself (Daemon), and the
-// process that a person has serve agents over HTTP, which is the daemon while it runs (Foreground).
+// Package serve implements `pagewire serve`: an agent's pipe to the daemon (Agent), the daemon itself (Daemon), and the
+// process with which a person serves agents over HTTP, and which is the daemon while it runs (Foreground).
 //
-// It puts the parts together and decides nothing that one of them could decide: it only says who is told what, and in
-// what order everything ends. What an agent's flags ask for holds for that agent, and as long as it is connected.
+// It connects the parts, and leaves every decision to them that one part can make alone. It decides which part informs
+// which, and the order in which everything ends. An agent's flags hold for that agent, as long as it is connected.
 package serve

@@ -21,21 +21,21 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// What is at which path of the TCP ports, and who may ask there. The daemon's port has all of it, and so has --http on
-// this machine; --http that other machines reach has agents alone.
+// The paths of the TCP ports, and the checks before them. The daemon's port has all paths, and so has --http on this
+// machine. An --http port that other machines reach has agents alone.
 
-// A front is what the TCP ports serve.
+// A front is the handlers of the TCP ports.
 type front struct {
 	o     Options
 	local *access.Gate
 	world *access.Gate
 	pages *socket.Handler
 	looks *inspect.Handler
-	// agents is one for all ports: what one client may have it may have once.
+	// agents is one for all ports, so that a client's bounds count once.
 	agents *agents.HTTP
 }
 
-// newFront makes it. token is "" if there is none, secret what the extension must know.
+// newFront makes a front. token is "" if there is none; secret returns the extension's secret.
 func newFront(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *front {
 	gate := access.Options{
 		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: g.AllowedOrigins, Log: o.Log,
@@ -56,7 +56,7 @@ func newFront(g *gateway.Gateway, o Options, token string, secret func() (string
 	return f
 }
 
-// refused adds up what the gates have refused.
+// refused adds up the refusals of the gates.
 func (f *front) refused() map[string]int64 {
 	all := maps.Clone(f.local.Refused())
 	for reason, n := range f.world.Refused() {
@@ -65,7 +65,7 @@ func (f *front) refused() map[string]int64 {
 	return all
 }
 
-// handler is what a port serves: one that only this machine reaches, or one that others reach too.
+// handler is the handler of a port: of one that only this machine reaches, or of a public one.
 func (f *front) handler(public bool) *http.ServeMux {
 	mux := http.NewServeMux()
 	if public {
@@ -81,14 +81,14 @@ func (f *front) handler(public bool) *http.ServeMux {
 	return mux
 }
 
-// A port is the further address of --http.
+// A port is the additional address of --http.
 type port struct {
 	net.Listener
 	public bool
-	tls    *tls.Config // nil: it speaks plain HTTP
+	tls    *tls.Config // nil: it uses plain HTTP
 }
 
-// openPort listens at Options.HTTP. Its errors say what to do.
+// openPort listens at Options.HTTP. Its errors name the remedy.
 func openPort(o Options) (*port, error) {
 	host, _, err := net.SplitHostPort(o.HTTP)
 	if err != nil {
@@ -113,7 +113,7 @@ func openPort(o Options) (*port, error) {
 	return p, nil
 }
 
-// url is where agents go.
+// url is the address for agents.
 func (p *port) url() string {
 	scheme := "http"
 	if p.tls != nil {

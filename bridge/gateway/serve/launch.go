@@ -12,6 +12,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // sharesBrowsers says that processes can hand a launched browser to each other: a socket of Windows passes no handles.
@@ -34,7 +35,7 @@ func hold(o Options, alone *atomic.Pointer[process]) (leave func()) {
 	h := launched.NewHolder(*o.Launch)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		for ctx.Err() == nil {
+		for range retry.Attempts(ctx, holdEvery, holdEvery) {
 			var c *net.UnixConn
 			var err error
 			if p := alone.Load(); p != nil {
@@ -47,10 +48,6 @@ func hold(o Options, alone *atomic.Pointer[process]) (leave func()) {
 			}
 			if err != nil && !errors.Is(err, daemon.ErrNone) {
 				o.Log.Debug("no daemon speaks with the browser", "reason", err)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(holdEvery):
 			}
 		}
 	}()

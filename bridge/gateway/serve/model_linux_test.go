@@ -485,13 +485,7 @@ func (w *world) step() {
 // is what the page has.
 func (w *world) settle() {
 	w.t.Helper()
-	said := ""
-	defer func() {
-		if w.t.Failed() {
-			w.t.Log(said)
-		}
-	}()
-	testkit.Eventually(w.t, "each agent holds the last state of what it watches", func() bool {
+	testkit.Settles(w.t, "each agent holds the last state of what it watches", func() string {
 		for i, a := range w.agents {
 			for _, p := range w.pages {
 				if !a.watched[p.uri] {
@@ -501,13 +495,12 @@ func (w *world) settle() {
 				held := a.held[p.uri]
 				a.turn.Unlock()
 				if held != p.text() {
-					said = fmt.Sprintf("agent %d, which speaks %s, holds %q of %q", i,
+					return fmt.Sprintf("agent %d, which speaks %s, holds %q of %q", i,
 						a.InitializeResult().ProtocolVersion, held, p.text())
-					return false
 				}
 			}
 		}
-		return true
+		return ""
 	})
 	for _, a := range w.agents {
 		var want []string

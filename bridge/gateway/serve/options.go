@@ -15,18 +15,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// DefaultHub is where pages find the daemon.
+// DefaultHub is the address at which pages find the daemon.
 const DefaultHub = "127.0.0.1:7433"
 
-// Options say what a process serves.
+// Options configure a process.
 type Options struct {
-	// Version is what agents, pages and people are told. Default "0".
+	// Version is shown to agents, pages and people. Default "0".
 	Version string
-	// Hub is where pages find the daemon, and tells those who share it from others. Default DefaultHub.
+	// Hub is the address at which pages find the daemon. Processes with the same hub share a daemon. Default
+	// DefaultHub.
 	Hub string
-	// Flags are the agent's own: of the one on standard input, else of those on HTTP.
+	// Flags are the agent's own: of the agent on standard input, or else of all agents on HTTP.
 	Flags daemon.Flags
-	// Launch is the browser that the agent asks for. nil for none.
+	// Launch configures the browser that the agent asks for. nil for none.
 	Launch *launched.Options
 	// Stdio serves one agent on In and Out; the process ends with it.
 	Stdio bool
@@ -34,36 +35,36 @@ type Options struct {
 	Out   io.Writer
 	// Start is the command line that starts a daemon.
 	Start []string
-	// Log receives what happens. Default none. LogFile is where it is, if that is a file. LogLevel is its level, which
-	// is lowered to debug while an agent is connected that asks for it. May be nil.
+	// Log receives the log. Default none. LogFile is its path, if it is a file. LogLevel is its level, lowered to debug
+	// while an agent is connected that asks for it. May be nil.
 	Log      *slog.Logger
 	LogFile  string
 	LogLevel *slog.LevelVar
 
-	// What follows is for a process that a person has serve agents over HTTP.
+	// The options below are for a process with which a person serves agents over HTTP.
 
-	// HTTP is a further address where agents are served, besides the hub's. "" means none.
+	// HTTP is an additional address for agents, besides the hub's. "" means none.
 	HTTP string
-	// AllowHosts are the names, besides those of loopback, by which the ports may be asked: those in the Host header.
+	// AllowHosts are further host names for the ports, besides those of loopback.
 	AllowHosts []string
-	// NoToken asks no token of agents on loopback that the kernel knows as this user's processes.
+	// NoToken lets in agents on loopback without a token, if the kernel knows them as this user's processes.
 	NoToken bool
-	// TLSCert and TLSKey are files in PEM for HTTP; without them an address that other machines reach takes
+	// TLSCert and TLSKey are files in PEM for HTTP. Without them an address that other machines reach needs
 	// InsecureHTTP.
 	TLSCert, TLSKey string
 	InsecureHTTP    bool
-	// Shares bound what one agent on HTTP may have.
+	// Shares bound the use by one agent on HTTP.
 	Shares agents.Shares
-	// TokenFile is where the token is. Default access.TokenFile.
+	// TokenFile is the path of the token. Default access.TokenFile.
 	TokenFile string
 	// AnyScheme is gateway.Options.AnyScheme.
 	AnyScheme bool
 }
 
-// ErrUsage wraps what is wrong with Options.
+// ErrUsage wraps a fault of the Options.
 var ErrUsage = errors.New("usage")
 
-// check sets defaults, and refuses what makes no sense.
+// check sets defaults, and refuses contradictions.
 func (o *Options) check() error {
 	if o.Hub == "" {
 		o.Hub = DefaultHub

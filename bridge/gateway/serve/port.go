@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 const (
-	// portEvery is the pause between two attempts to have the port. Within portPatience it is portSoon: who has just
-	// died has it for a moment, and a daemon that retires for a second, while it answers what it was asked.
-	portEvery, portSoon = time.Second, 20 * time.Millisecond
-	portPatience        = 1500 * time.Millisecond
+	// portFirst and portLast are the first and the longest pause between two attempts to have the port.
+	portFirst, portLast = 20 * time.Millisecond, 250 * time.Millisecond
+	// portPatience is how long agents are not told that the port is not ours. A process that has died has it for some
+	// milliseconds more, and a daemon that retires for a second, in which it answers requests.
+	portPatience = 1500 * time.Millisecond
 	// A request that is not one by then is nobody's.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
 	maxHeader                  = 64 << 10
@@ -46,26 +48,16 @@ func (p *pagePort) listensAt() string {
 
 // serve takes the port as soon as it is free, and serves there until ctx ends.
 func (p *pagePort) serve(ctx context.Context) {
-	said := ""
-	for waited := time.Duration(0); ctx.Err() == nil; {
+	said, since := "", time.Now()
+	for range retry.Attempts(ctx, portFirst, portLast) {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.addr)
-		if err == nil {
+		switch {
+		case err == nil:
 			p.accept(ctx, l, said != "")
-			said, waited = "", 0
-			continue
-		}
-		pause := portSoon
-		if waited >= portPatience {
-			pause = portEvery
-			if said != err.Error() {
-				said = err.Error()
-				p.without(err)
-			}
-		}
-		waited += pause
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
+			said, since = "", time.Now()
+		case time.Since(since) > portPatience && said != err.Error():
+			said = err.Error()
+			p.without(err)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 )
 
-// A process is a gateway with all that it serves: the daemon's, or that of an agent which has to be served alone.
+// A process is a gateway with everything around it: the daemon's, or that of an agent that is served alone.
 type process struct {
 	o        Options
 	g        *gateway.Gateway
@@ -33,17 +33,17 @@ type process struct {
 	attached *attached
 	launched *launched.Server
 	hooks    hook.Agents
-	pages    func()        // begins to take pages
+	pages    func()        // begins to serve pages
 	begun    chan struct{} // closed by pages
 
-	mu        sync.Mutex      // held where all grows beside its end
+	mu        sync.Mutex      // held where resources are added beside the process's end
 	debugging int             // agents that ask for a verbose log
-	ctx       context.Context // the parts'
+	ctx       context.Context // of the parts
 	stop      context.CancelFunc
 	all       sync.WaitGroup
 }
 
-// secrets are the user's token, in the file beside which the extension's secret is; or why there is none.
+// secrets are the user's token, with the extension's secret in a file beside it; or the reason why there is none.
 type secrets struct {
 	file, token string
 	missing     error
@@ -59,7 +59,7 @@ func secretsOf(o *Options) (s secrets) {
 	return s
 }
 
-// extension is what the extension must know. Where nobody knows where the token is, it is not looked for elsewhere.
+// extension returns the extension's secret. If the path of the token is unknown, it looks nowhere else.
 func (s secrets) extension() (string, error) {
 	if s.file == "" {
 		return "", s.missing
@@ -67,7 +67,7 @@ func (s secrets) extension() (string, error) {
 	return extension.Secret(s.file)
 }
 
-// newProcess makes a process that takes no pages yet.
+// newProcess makes a process that serves no pages yet.
 func newProcess(o Options, known secrets) *process {
 	g := gateway.New(gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins, AnyScheme: o.AnyScheme,
 		Log: o.Log})
@@ -93,7 +93,7 @@ func newProcess(o Options, known secrets) *process {
 	return p
 }
 
-// attach has the pages of a launched browser, until that or ctx ends.
+// attach attaches the pages of a launched browser, until the browser or ctx ends.
 func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -134,7 +134,7 @@ func (p *process) end() {
 	}
 }
 
-// options are those of the daemon that this process is.
+// options are the options of the process's daemon.
 func (p *process) options(started func()) daemon.Options {
 	return daemon.Options{
 		Hub: p.o.Hub, Version: p.o.Version, Serve: p.serve, Browser: p.browser, Local: p.local(),
@@ -142,7 +142,7 @@ func (p *process) options(started func()) daemon.Options {
 	}
 }
 
-// takesPages waits until pages are taken, and reports whether they are.
+// takesPages waits until the process serves pages, and reports whether it does.
 func (p *process) takesPages() bool {
 	select {
 	case <-p.begun:
@@ -161,13 +161,13 @@ func (p *process) browser(c *net.UnixConn) {
 	p.launched.Serve(c)
 }
 
-// busy reports whether an agent on HTTP, an inspector or a launched browser needs the process: a browser whose last holder
-// leaves is ended in order.
+// busy reports whether an agent on HTTP, an inspector or a launched browser needs the process. A browser without
+// holders counts: it is ended in order.
 func (p *process) busy() bool {
 	return p.front.looks.Busy() || p.front.agents.Busy() || p.launched.Held()
 }
 
-// local is what processes of this user are served: native hosts, hooks, and what is asked of the daemon.
+// local serves processes of this user: native hosts, hooks, and requests about the daemon.
 func (p *process) local() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +180,7 @@ func (p *process) local() http.Handler {
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, _ *http.Request) {
 		s := p.g.Snapshot()
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(Status{ // who asked may have gone
+		_ = json.NewEncoder(w).Encode(Status{ // the client may have gone
 			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(s.Pages), Agents: len(s.Agents),
 		})
 	})
@@ -212,7 +212,7 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 	if len(h.Snapshot) == 0 {
 		time.AfterFunc(comeBack, p.pages)
 	} else {
-		p.pages() // it has the numbers of their tabs
+		p.pages() // the numbers of their tabs are known now
 		p.g.AwaitTabs(ctx)
 	}
 	if h.As == daemon.AsAgent {
@@ -222,7 +222,7 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 	return agents.Lines(ctx, agent, p.g.MessageBytes(), in, out)
 }
 
-// debug has the log be verbose, until done. The agent that asks for most decides: more in the log harms nobody.
+// debug makes the log verbose, until done. One agent is enough: a longer log harms no other.
 func (p *process) debug() (done func()) {
 	add := func(n int) {
 		p.mu.Lock()
@@ -237,10 +237,10 @@ func (p *process) debug() (done func()) {
 	return func() { add(-1) }
 }
 
-// scope is what an agent with these flags sees, and how it is reminded.
+// scope is the scope of an agent with these flags, and its kind of reminders.
 func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 	if o.AnyScheme {
-		f.AllowOrigins = nil // what is at no origin is in no scope but that of all
+		f.AllowOrigins = nil // a URI at no origin is only in the scope of all
 	}
 	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
 		Reminders: gateway.Reminders(f.Reminders)}
@@ -248,18 +248,18 @@ func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 
 const statusPath = "/status"
 
-// A Status is what a daemon says of itself.
+// A Status is a daemon's description of itself.
 type Status struct {
 	Version string `json:"version"`
-	// Addr is where pages find it, or "" while something else has the port.
+	// Addr is the address at which pages find it, or "" while another program has the port.
 	Addr string `json:"addr"`
-	// Log is its log file; "" for one that logs to the terminal of the person who started it.
+	// Log is its log file; "" if it logs to the terminal of a person.
 	Log    string `json:"log,omitempty"`
 	Pages  int    `json:"pages"`
 	Agents int    `json:"agents"`
 }
 
-// Ask asks the daemon that runs for its status. It fails with daemon.ErrNone, with ctx's error, or with a sentence.
+// Ask asks the running daemon for its status. It fails with daemon.ErrNone, with ctx's error, or with a sentence.
 func Ask(ctx context.Context, hub, version string) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -279,10 +279,10 @@ func Ask(ctx context.Context, hub, version string) (s Status, err error) {
 	return s, err
 }
 
-// askTimeout is how long the daemon may take to say how it is.
+// askTimeout is how long the daemon may take for its status.
 const askTimeout = 2 * time.Second
 
-// Client makes requests to what the daemon serves on its socket. The host in their URLs says nothing.
+// Client makes requests to the daemon's socket. The host in their URLs has no meaning.
 func Client(hub, version string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, // the next one may be to another daemon
@@ -293,7 +293,7 @@ func Client(hub, version string) *http.Client {
 	}}
 }
 
-// Connect connects to what the daemon serves on its socket.
+// Connect connects to the HTTP server on the daemon's socket.
 func Connect(ctx context.Context, hub, version string) (net.Conn, error) {
 	c, err := daemon.Dialer{Hub: hub}.Dial(ctx, daemon.Hello{Version: version, As: daemon.AsHTTP})
 	if err != nil {

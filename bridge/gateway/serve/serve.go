@@ -15,8 +15,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 )
 
-// Agent is `pagewire serve` on standard input and output: a pipe to the daemon. It returns nil when the agent ends its
-// input, when the process that started this one has gone, or ctx ends. A browser that it asked for is given up then.
+// Agent runs `pagewire serve` on standard input and output: a pipe to the daemon. It returns nil when the agent ends
+// its input, when the process that started this one has gone, or when ctx ends. Then it gives up the agent's browser.
 func Agent(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -43,12 +43,13 @@ func Agent(ctx context.Context, o Options) error {
 	})
 }
 
-// hello is what a daemon is told of the agent.
+// hello describes the agent to a daemon.
 func hello(o Options) daemon.Hello {
 	return daemon.Hello{Version: o.Version, As: daemon.AsAgent, PID: os.Getpid(), Flags: o.Flags}
 }
 
-// pipe carries the agent's messages, and holds its browser meanwhile. alone is the process that serves this agent alone.
+// pipe carries the agent's messages, and holds its browser meanwhile. alone is the process that serves this agent
+// alone.
 func pipe(ctx context.Context, o Options, alone *atomic.Pointer[process], with daemon.PipeOptions) error {
 	defer hold(o, alone)()
 	with.In, with.Out, with.Hello, with.Log = o.In, o.Out, hello(o), o.Log
@@ -60,11 +61,11 @@ func pipe(ctx context.Context, o Options, alone *atomic.Pointer[process], with d
 	return err
 }
 
-// comeBack is how long agents of the daemon before have to tell the numbers of the tabs before these come. They take
-// some 20 ms.
+// comeBack is how long the former daemon's agents have to bring the tabs' numbers before the tabs come. They take some
+// 20 ms.
 const comeBack = 100 * time.Millisecond
 
-// Daemon is the process that an agent's pipe starts. It ends with the last agent. started is called when it listens.
+// Daemon runs the process that an agent's pipe starts. It ends with the last agent. It calls started when it listens.
 func Daemon(ctx context.Context, o Options, started func()) error {
 	if err := o.check(); err != nil {
 		return err
@@ -74,7 +75,7 @@ func Daemon(ctx context.Context, o Options, started func()) error {
 	return daemon.Run(ctx, p.options(started))
 }
 
-// Foreground is `pagewire serve --http`: it takes the place of the daemon until ctx ends, or, with Stdio, its agent
+// Foreground runs `pagewire serve --http`: it takes the place of the daemon until ctx ends, or, with Stdio, its agent
 // leaves.
 func Foreground(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
@@ -128,8 +129,8 @@ func Foreground(ctx context.Context, o Options) error {
 	return nil
 }
 
-// agent serves the agent that this process has besides those on HTTP, and what its flags ask for, until ctx ends or that
-// agent has left. It returns why.
+// agent serves the agent on standard input beside those on HTTP, and its flags' requests, until ctx ends or the agent
+// has left. It returns the reason.
 func (p *process) agent(ctx context.Context) error {
 	var alone atomic.Pointer[process]
 	alone.Store(p)

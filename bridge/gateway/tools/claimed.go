@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Claimed is a page's tool as agents are shown it. What a page says of its tools' harm is its own word: clients skip
-// questions for a tool with readOnlyHint, so it is said in words, as the page's, and not in annotations.
+// Claimed is a page's tool as agents see it. Its annotations move into words, as the page's own claims: clients skip
+// questions for a tool with readOnlyHint, and a page may claim anything.
 func Claimed(t *mcp.Tool) mcp.Tool {
 	shown := *t
 	if shown.Annotations == nil {

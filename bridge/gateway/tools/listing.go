@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// A Listing chooses which tools of pages are listed, where they are more than a list has places for. It is guarded by
-// its owner.
+// A Listing chooses which tools of pages are listed if the list has too few places. Its owner guards it.
 //
-// Each site has the same share, in it each origin, and there each page; what one does not need is the others'. Nobody's
-// tools go off the list as long as there are no more of them than its share. Of an origin's the plain names come first,
-// then those with a tab behind them. What agents have called stays before what was listed, and that before what is new:
-// tabs that come and go do not change the list more than they must.
+// Each site has the same share, within it each origin, and there each page. The others use what one does not need. As
+// long as one has no more tools than its share, all of them stay listed. Of an origin's tools the plain names come
+// first, then those with a tab. Tools that agents have called come before those that were listed, and these before new
+// ones. So tabs that come and go change the list as little as possible.
 type Listing struct {
 	places int
-	before map[string]standing // of those that there were when Choose was called last, and of what was called since
+	before map[string]standing // of the tools at the last Choose, and of those called since
 }
 
-// standing is what a tool was before Choose is called, in the order in which tools keep their places.
+// standing is a tool's state before Choose. Tools keep their places in this order.
 type standing int
 
 const (
@@ -30,20 +29,20 @@ const (
 	called
 )
 
-// NewListing returns one of so many places.
+// NewListing returns a Listing with so many places.
 func NewListing(places int) *Listing { return &Listing{places: places, before: map[string]standing{}} }
 
-// An Entry is a tool that a page would have listed.
+// An Entry is a tool that a page offers for the list.
 type Entry struct {
 	Name   string // as agents know it
 	Origin string
 	Page   int  // tells the pages of an origin apart
-	Tabbed bool // Name has the tab behind it: the plain name is another tab's
+	Tabbed bool // Name has a tab, because another tab has the plain name
 	Bytes  int  // of its description
 }
 
-// PlaceBytes is how long a description may be that takes one place; a longer one takes several. A list of 1,000 places
-// is 8 MiB at most.
+// PlaceBytes is the longest description that takes one place; a longer one takes several. A list of 1,000 places has 8
+// MiB at most.
 const PlaceBytes = 8 << 10
 
 func (e *Entry) places() int { return 1 + max(0, e.Bytes-1)/PlaceBytes }
@@ -51,7 +50,7 @@ func (e *Entry) places() int { return 1 + max(0, e.Bytes-1)/PlaceBytes }
 // Called notes that an agent has called a tool.
 func (l *Listing) Called(name string) { l.before[name] = called }
 
-// Choose reports of each entry whether it is to be listed. What it remembers of them is of these entries alone.
+// Choose reports for each entry whether it is listed. It forgets all other tools.
 func (l *Listing) Choose(entries []Entry) []bool {
 	chosen := make([]bool, len(entries))
 	left := l.places
@@ -74,7 +73,7 @@ func (l *Listing) Choose(entries []Entry) []bool {
 	return chosen
 }
 
-// ranked is the order in which entries are listed, as far as there are places.
+// ranked is the order in which entries get places.
 func (l *Listing) ranked(entries []Entry) []int {
 	order := make([]int, len(entries))
 	standings := make([]standing, len(entries))
@@ -104,7 +103,7 @@ func (l *Listing) ranked(entries []Entry) []int {
 	return bySite(origins, func(i int) string { return entries[i].Origin }, cost)
 }
 
-// bySite is fair to the sites of lists that are each of one origin, and to the origins of a site.
+// bySite divides fairly between sites, and within each site between its origins. Each list is of one origin.
 func bySite[T any](origins [][]T, origin func(T) string, cost func(T) int) []T {
 	var sites [][]T
 	for _, of := range grouped(origins, func(list []T) string { return site(origin(list[0])) }) {
@@ -113,8 +112,8 @@ func bySite[T any](origins [][]T, origin func(T) string, cost func(T) int) []T {
 	return fair(sites, cost)
 }
 
-// site is what the origins of one owner mostly have in common, the last two labels of the host: a page can have frames
-// of any number of subdomains. Where two owners share it, as below a public suffix, each origin has its part.
+// site is the last two labels of the host. The origins of one owner mostly share it, and a page can have frames of any
+// number of subdomains. If two owners share it, as below a public suffix, each origin has its part.
 func site(origin string) string {
 	u, err := url.Parse(origin)
 	if err != nil {
@@ -143,8 +142,8 @@ func grouped[K cmp.Ordered, T any](list []T, key func(T) K) [][]T {
 	return all
 }
 
-// fair makes one list of several, each kept in its order. Wherever it is cut, the sum of costs before the cut is as
-// great for each of them as for any other that has more behind it, give or take one entry.
+// fair merges lists and keeps the order of each. Any beginning of the result gives each list with more entries the same
+// sum of costs, give or take one entry.
 func fair[T any](lists [][]T, cost func(T) int) []T {
 	type ranked struct {
 		value T

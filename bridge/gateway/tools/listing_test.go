@@ -29,7 +29,7 @@ func counted(l *Listing, entries []Entry) (origins map[string]int, pages map[int
 	return origins, pages, places
 }
 
-// Whoever needs no more than the share has all, and who needs more has the rest.
+// A page that needs no more than its share has all of its tools listed; the others share the rest.
 func TestShares(t *testing.T) {
 	const small, large = "https://small.example", "https://large.test"
 	entries := append(entriesOf(small, 1, 30, 100), entriesOf(large, 2, 500, 100)...)

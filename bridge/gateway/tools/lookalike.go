@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// Agents trust a tool by its name: list_page_resources is ours, whichever page is open. So no page's tool may have a
-// name that a reader, or a model, takes for one of ours: by case, by separators, by signs of other scripts that look
-// alike, with something before or behind it, or with one letter that is another, missing or too many.
+// Agents trust a tool by its name: list_page_resources is always ours. So no page's tool may have a name that a reader,
+// or a model, takes for one of ours: by case, by separators, by similar signs of other scripts, with more text before
+// or behind it, or with one letter changed, missing or added.
 
-// LookLikeOurs reports whether a name does.
+// LookLikeOurs reports whether a name looks like one of ours.
 func (n *Names) LookLikeOurs(name string) bool {
 	s := skeleton(name)
 	if strings.HasPrefix(string(s), string(skeleton(us))) {
@@ -25,10 +25,10 @@ func (n *Names) LookLikeOurs(name string) bool {
 	return false
 }
 
-// anySign stands for one of another script: what it looks like depends on the reader's font.
+// anySign stands for a sign of another script: its look depends on the reader's font.
 const anySign = '?'
 
-// skeleton is what a reader sees of a name at a glance.
+// skeleton is a name as a reader sees it at a glance.
 func skeleton(name string) []rune {
 	var s []rune
 	for _, r := range strings.ToLower(name) {
@@ -52,12 +52,12 @@ func skeleton(name string) []rune {
 	return s
 }
 
-// holds reports whether some part of s is want, but for one sign: the distance of Levenshtein, where a part may begin
-// and end anywhere (Sellers). Both are names, of some 20 signs; a longer one is cut.
+// holds reports whether some part of s differs from want by at most one sign: Levenshtein's distance, where a part may
+// begin and end anywhere (Sellers). Both are names, of some 20 signs; a longer one is cut.
 func holds(s, want []rune) bool {
 	const longest = 256
 	s = s[:min(len(s), longest)]
-	// above[i] is the distance of want[:i] to what ends before the sign in question.
+	// above[i] is the distance of want[:i] to a part that ends before the current sign.
 	above, now := make([]int, len(want)+1), make([]int, len(want)+1)
 	for i := range above {
 		above[i] = i

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// Names gives the tools of pages the names by which agents know them. It is guarded by its owner.
+// Names gives the tools of pages the names by which agents know them. Its owner guards it.
 //
-// A page's tool keeps its name. Where pages of two origins have one of the same name, who came second has its host
-// behind it: a name that an agent has learned does not change its meaning. That is so for as long as a page has the
-// tool, and as a rule for good: Sweep forgets names that no page has had for long.
+// A page's tool keeps its name. If pages of two origins have a tool of one name, the later one gets its host as a
+// suffix: a name that an agent has learned does not change its meaning. This holds while a page has the tool, and
+// usually for good: Sweep forgets only names that no page has had for long.
 type Names struct {
 	ours   []string
 	given  map[pageTool]*given
@@ -28,19 +28,19 @@ type Names struct {
 	version int
 }
 
-// A pageTool is a tool by what its page calls it.
+// A pageTool is a tool by its page's name for it.
 type pageTool struct{ origin, tool string }
 
 // given is the name that agents see.
 type given struct {
 	name string
-	used int // sweeps, when it was asked for last
+	used int // the sweep before which it was last asked for
 }
 
-// us is whose our own tools' names are.
+// us is the owner of our own tools' names.
 const us = "pagewire"
 
-// NewNames returns one that gives none of ours away.
+// NewNames returns a Names that gives none of our names to pages.
 func NewNames(ours ...string) *Names {
 	n := &Names{ours: ours, given: map[pageTool]*given{}, owners: map[string]pageTool{}}
 	for _, name := range ours {
@@ -49,8 +49,8 @@ func NewNames(ours ...string) *Names {
 	return n
 }
 
-// Recall keeps the name that a process before this one is said to have given to a page's tool, unless one of them is
-// taken: it must be one that Of can give.
+// Recall restores a name that an earlier process is said to have given to a page's tool. It ignores a name that Of
+// could not give, and one that is taken.
 func (n *Names) Recall(origin, tool, name string) {
 	key := pageTool{origin, tool}
 	could := name == Fit(tool, "")
@@ -66,7 +66,7 @@ func (n *Names) Recall(origin, tool, name string) {
 	}
 }
 
-// maxTries is how many suffixes of a tool are recalled. The second has a hash: nobody has met a third.
+// maxTries is how many suffixes of a tool are recalled. The second has a hash, so a third does not occur.
 const maxTries = 3
 
 // Given calls f with each name that was asked for since the last Sweep but one, in no order.
@@ -78,10 +78,10 @@ func (n *Names) Given(f func(origin, tool, name string)) {
 	}
 }
 
-// Version is another number whenever a name was given.
+// Version changes whenever a name is given.
 func (n *Names) Version() int { return n.version }
 
-// Of gives a page's tool the name by which agents know it, the same whenever it is asked, until Sweep forgets it.
+// Of returns the name by which agents know a page's tool. It is the same each time, until Sweep forgets it.
 func (n *Names) Of(origin, tool string) string {
 	key := pageTool{origin, tool}
 	if g := n.given[key]; g != nil {
@@ -96,8 +96,8 @@ func (n *Names) Of(origin, tool string) string {
 	return name
 }
 
-// suffix is what is put behind a name that is taken: the host, or, from the second try on, the beginning of that and a
-// hash of the tool. Numbers would be tried one after the other: a page can have 1,000 tools whose names begin alike.
+// suffix distinguishes a name that is taken: by the host, or, from the second try on, by the beginning of the host and
+// a hash of the tool. Numbers would be tried one after the other: a page can have 1,000 tools whose names begin alike.
 func (n *Names) suffix(key pageTool, try int) string {
 	host := key.origin
 	if u, err := url.Parse(key.origin); err == nil {
@@ -113,7 +113,7 @@ func (n *Names) suffix(key pageTool, try int) string {
 	return "_" + host[:min(len(host), maxSuffix-10)] + "_" + hex.EncodeToString(hash[:4])
 }
 
-// taken reports whether a name cannot be given: it is another tool's, or would be taken for that of a tab.
+// taken reports whether a name cannot be given: another tool has it, or it looks like a tab's name.
 func (n *Names) taken(name string) bool {
 	_, taken := n.owners[name]
 	i := strings.LastIndex(name, tabSuffix)
@@ -122,11 +122,11 @@ func (n *Names) taken(name string) bool {
 
 const tabSuffix = "_tab"
 
-// OfTab is the name of a tool in a tab of that number.
+// OfTab is the name of a tool in a tab with a number.
 func OfTab(name string, tab int) string { return Fit(name, tabSuffix+strconv.Itoa(tab)) }
 
 func (n *Names) give(key pageTool, name string) {
-	// Not the text that they are parts of: a page's whole list of tools.
+	// A copy: the name is part of the text of a page's whole list of tools.
 	key.tool = strings.Clone(key.tool)
 	g := &given{name: strings.Clone(name), used: -1}
 	n.given[key], n.owners[g.name] = g, key
@@ -141,13 +141,13 @@ func (n *Names) use(g *given) {
 	}
 }
 
-// maxIdle is how many names are kept that no page has. Without a bound a page that has new tools all the time takes
-// 3 MB a second.
+// maxIdle is how many names without a page are kept. Without this bound a page that has new tools all the time takes 3
+// MB a second.
 const maxIdle = 10_000
 
-// Sweep says that the names of all tools that pages have were asked for since it was called last. It forgets some of
-// the others where these are more than maxIdle: those of the sites and origins that have the most, so that no page can
-// have another's forgotten, and of an origin those that were not asked for the longest.
+// Sweep must follow a round in which Of was called for all tools of pages. Of more than maxIdle other names it forgets
+// some. It takes them from the sites and origins with the most, so that no page can have another's names forgotten, and
+// there the ones that were not asked for the longest.
 func (n *Names) Sweep() {
 	if len(n.given)-n.inUse > maxIdle {
 		n.forget()
@@ -176,7 +176,7 @@ func (n *Names) forget() {
 
 const maxSuffix = 48
 
-// Fit makes a name that every client takes: letters, digits, _ and -, 64 at most.
+// Fit makes a name that every client accepts: letters, digits, _ and -, 64 at most.
 func Fit(name, suffix string) string {
 	clean := func(s string) string {
 		return strings.Map(func(r rune) rune {

@@ -9,7 +9,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// TextOnly is a tool's result whose structuredContent is text, with one text more if that is not "".
+// TextOnly is a tool's result with its structuredContent as text, and with another text if more is not "".
 func TextOnly(result wire.Value, more string) []byte {
 	structured := result.Get("structuredContent")
 	content := result.Get("content")
@@ -56,7 +56,7 @@ func says(content, structured wire.Value) (found bool) {
 	return found
 }
 
-// compact is JSON text without white space; what is none is itself.
+// compact is JSON text without white space. A text that is no JSON stays as it is.
 func compact(text []byte) []byte {
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {

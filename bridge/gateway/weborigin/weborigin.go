@@ -1,7 +1,6 @@
 //go:build !js
 
-// Package weborigin compares web origins: with the patterns by which a user names those to serve, and with this
-// machine's.
+// Package weborigin compares web origins with a user's patterns and with this machine.
 //
 // It resolves no name: a host is this machine's if its name says so.
 package weborigin
@@ -28,6 +27,13 @@ func Match(pattern, origin string) bool {
 	}
 	rest, ok := strings.CutPrefix(origin, scheme+"://")
 	return ok && strings.HasSuffix(rest, "."+host)
+}
+
+// IsPattern reports whether a pattern, which is not Loopback, is one that Match can fit an origin to.
+func IsPattern(pattern string) bool {
+	u, err := url.Parse(strings.TrimSuffix(pattern, "/"))
+	return err == nil && u.Scheme != "" && u.Host != "" && !strings.Contains(strings.TrimPrefix(u.Host, "*."), "*") &&
+		*u == (url.URL{Scheme: u.Scheme, Host: u.Host})
 }
 
 // IsLoopback reports whether an origin is this machine's: localhost, 127.0.0.0/8 or ::1, at any port.

@@ -4,6 +4,18 @@ package weborigin
 
 import "testing"
 
+func TestIsPattern(t *testing.T) {
+	for pattern, want := range map[string]bool{
+		"https://a.example": true, "https://a.example/": true, "http://a.example:8080": true, "https://*.a.example": true,
+		"a.example": false, "": false, "https://": false, "https://a.example/x": false, "https://*.*.example": false,
+		"https://u@a.example": false, Loopback: false,
+	} {
+		if got := IsPattern(pattern); got != want {
+			t.Errorf("IsPattern(%q) = %t", pattern, got)
+		}
+	}
+}
+
 func TestMatch(t *testing.T) {
 	for _, c := range []struct {
 		pattern, origin string

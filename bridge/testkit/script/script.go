@@ -1,8 +1,8 @@
-// Package script plays conversations: files of testdata in which each line happens to an engine, and is followed by
-// what came of it, indented. A test fails where the engine says something else; its flag -update writes that down.
+// Package script plays conversations: files of testdata in which an engine executes each line, and its output follows,
+// indented. A test fails if the output differs; the flag -update writes the new output into the file.
 //
-// It knows neither the engines nor their lines. It lies apart from testkit, whose MCP client the tests that run under
-// js/wasm do not link.
+// The package knows neither the engines nor their lines. It is apart from testkit, because tests under js/wasm do not
+// link testkit's MCP client.
 package script
 
 import (
@@ -22,18 +22,18 @@ var update = flag.Bool("update", false, "rewrite the conversations in testdata w
 // A Script is a conversation that is played.
 type Script struct {
 	T testing.TB
-	// Options are the lines of the section of that name.
+	// Options are the lines of the section with that name.
 	Options []Option
 	out     strings.Builder
 }
 
-// An Option is a line such as "UpdateInterval 50". Number is 0 for a value that is none.
+// An Option is a line such as "UpdateInterval 50". Number is 0 if the value is not a number.
 type Option struct {
 	Name, Value string
 	Number      int
 }
 
-// Each runs a test for each file of testdata that ends in .txtar, of which there must be one.
+// Each runs a test for each file of testdata that ends in .txtar. There must be one.
 func Each(t *testing.T, test func(t *testing.T, file string)) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -45,7 +45,7 @@ func Each(t *testing.T, test func(t *testing.T, file string)) {
 	}
 }
 
-// Play plays the conversation of a file. begin returns what is done with each of its lines.
+// Play plays the conversation of a file. begin returns the function that executes its lines.
 func Play(t testing.TB, file string, begin func(*Script) func(line string)) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -84,7 +84,7 @@ func (s *Script) play(script string, do func(line string)) string {
 	s.out.Reset()
 	for line := range strings.Lines(script) {
 		if strings.HasPrefix(line, "    ") {
-			continue // what came of it the last time
+			continue // the earlier output
 		}
 		s.out.WriteString(line)
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -94,12 +94,12 @@ func (s *Script) play(script string, do func(line string)) string {
 	return s.out.String()
 }
 
-// Say writes down what came of a line.
+// Say adds to the output of a line.
 func (s *Script) Say(format string, args ...any) {
 	fmt.Fprintf(&s.out, "    "+format+"\n", args...)
 }
 
-// Hidden returns what is said while do runs, and leaves it out of the conversation.
+// Hidden returns the output of do, and leaves it out of the conversation.
 func (s *Script) Hidden(do func()) string {
 	before := s.out.String()
 	do()

@@ -41,7 +41,7 @@ export class App {
         () => this.#waiting.delete(id) && failed(new Error(`${request.method}: no answer`)),
         options.timeout ?? 60_000,
       );
-      // The host is of another origin than a sandboxed frame, whose own is opaque.
+      // The host is of another origin than a sandboxed frame, which has an opaque one.
       parent.postMessage({ jsonrpc: "2.0", id, ...request }, "*");
     });
   }

@@ -18,7 +18,7 @@ export interface Value {
   took: number;
 }
 
-/** Who wants to know what the agent does. Calls come in the order in which things happen. */
+/** Calls back with the agent's actions, in their order. */
 export interface Watcher {
   connected(version: string, server: string): void;
   /** What there is: `templates` are the URI templates, `tools` the page's own. */
@@ -125,7 +125,7 @@ export class Session {
       const fresh = [...this.#listed].filter((uri) => !before.has(uri));
       await this.#readAll(fresh);
       if (!(await this.#subscribe(fresh))) return;
-      // What changed after it was read and before the subscription stood was announced to nobody.
+      // A change between the read and the subscription was not announced.
       await this.#readAll(fresh);
     }));
   }

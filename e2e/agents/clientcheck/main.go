@@ -1,7 +1,7 @@
 //go:build !js
 
 // Command clientcheck finds out what an agent program and its model receive from an MCP server. It plays a server with
-// a page that changes and with a word that nobody can guess in each place that a program may show its model, and
+// a page that changes and with a word that cannot be guessed in each place that a program may show its model, and
 // reports in Markdown which words came back. What a model did not give back it may have been shown all the same.
 //
 //	go run ./e2e/agents/clientcheck claude -p {prompt} --mcp-config {config} --allowedTools mcp__pagewire-check

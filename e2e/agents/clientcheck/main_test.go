@@ -103,7 +103,7 @@ func TestClientCheckReportsWhatReachedAClient(t *testing.T) {
 		return err == nil && len(tools.Tools) == len(checkPlaces())+2
 	})
 	if !call(t, session, "check_report", map[string]any{"words": []any{text, 5}}).IsError {
-		t.Error("5 is no word, and nobody says so")
+		t.Error("5 is no word, and there is no error")
 	}
 	has("| `resources/subscribe` | once |", "| `resources/read` | 2 times |",
 		"| was sent `resources/updated` | 3 times |", "| read what had changed | once |",

@@ -29,7 +29,7 @@ const (
 type checker struct {
 	server *mcp.Server
 	write  func(report string) error
-	// words are what is shown, by the name of the place in the report: nobody can guess them.
+	// words are shown, by the name of the place in the report. They cannot be guessed.
 	words map[string]string
 
 	mu         sync.Mutex

@@ -54,7 +54,7 @@ func Machine() string {
 		runtime.NumCPU(), value("/etc/os-release", "PRETTY_NAME", "=", runtime.GOOS), runtime.Version())
 }
 
-// value is what a file of keys and values has for a key, or what stands for it where there is no such file or key.
+// value looks a key up in a file of keys and values. It returns the default without such a file or key.
 func value(file, key, sign, without string) string {
 	f, err := os.Open(file)
 	if err != nil {

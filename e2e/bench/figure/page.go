@@ -67,7 +67,7 @@ func limit(row string) string {
 	return "not known"
 }
 
-// Open reads the runs of a directory's bench.json, by part. There are none where there is no such file.
+// Open reads the runs of a directory's bench.json, by part. Without such a file there are none.
 func Open(dir string) (map[string]Run, error) {
 	runs := map[string]Run{}
 	text, err := os.ReadFile(filepath.Join(dir, "bench.json"))

@@ -217,7 +217,7 @@ func changes(ctx context.Context, program string) error {
 		return err
 	}
 	before := c.nodes[0].metric("pagewire_node_touches_total")
-	for range 100 { // what nobody watches
+	for range 100 { // unwatched
 		if err := p.say(`[["touch","https://app.example/other",1]]`); err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func changes(ctx context.Context, program string) error {
 		row("change to an agent at another node, "+q.name, ms(x), "NATS and two WebSockets "+ms(y),
 			fmt.Sprintf("%.2fx", float64(x)/float64(y)))
 	}
-	row("changes nobody watches, crossing the bus", fmt.Sprint(crossed), "", "")
+	row("unwatched changes, crossing the bus", fmt.Sprint(crossed), "", "")
 	return nil
 }
 

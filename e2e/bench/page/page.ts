@@ -70,7 +70,7 @@ const echoed = ({ id, params }: { id: number; params: { uri: string } }): object
   },
 });
 
-/** The floor: whoever gets a request answers it at once. */
+/** The floor: the receiver answers each request at once. */
 export async function windowEcho(): Promise<Wire> {
   addEventListener("message", ({ data, source }) => {
     if (source !== window || data?.direction !== "client-to-server") return;

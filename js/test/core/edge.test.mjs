@@ -246,7 +246,7 @@ test("a stack that is full is the core's death, or leaves it as it was", { skip:
     }
   };
   assert.throws(dive, RangeError);
-  p.core.receive(1, request(0, "ping")); // the next call, if nobody could be told at once
+  p.core.receive(1, request(0, "ping")); // the next call, if the page could not be told at once
   if (p.dead) return await died(p, /RangeError|call stack/);
   p.core.receive(1, request("last", "ping"));
   assert.equal(sent(p, 1).at(-1).id, "last");

@@ -1,5 +1,5 @@
 /**
- * The part of a browser that the service worker sees, as far as Node has none: ports, tabs, and who is at the other
+ * The part of a browser that the service worker sees, as far as Node has none: ports, tabs, and the page at the other
  * end.
  */
 

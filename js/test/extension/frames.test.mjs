@@ -1,4 +1,4 @@
-// What the service worker makes of frames: it stamps the first, passes on the others, and bounds them all.
+// The service worker and frames: it stamps the first, passes on the others, and bounds them all.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { call, eventually, port, runtime, turn } from "./browser.mjs";
@@ -21,7 +21,7 @@ async function linked(t) {
   return { page, document, link, heard, closed: () => closed };
 }
 
-test("the first frame says what the browser says, whatever the page does", async (t) => {
+test("the first frame has the browser's facts, and none of the page's", async (t) => {
   const { page, heard } = await linked(t);
   page.say({ offers: 1, frame: "0.1", url: "https://a.test/x", title: "A", focused: 5 });
   page.say("start");
@@ -70,7 +70,7 @@ test("what a page says before its link, or of one that is over, is not passed on
   );
 });
 
-test("who is not admitted has no link, and who is no longer loses it", async (t) => {
+test("a document that is not admitted has no link, and one that no longer is loses its link", async (t) => {
   const stranger = call("https://b.test");
   t.after(() => stranger.leave());
   await eventually("it is told to wait", () => stranger.said.includes("wait"));

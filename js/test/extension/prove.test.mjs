@@ -1,4 +1,4 @@
-// The proofs are those of bridge/gateway/internal/proof, word by word; and who listens learns nothing without one of
+// The proofs are those of bridge/gateway/internal/proof, word by word, and a listener learns nothing without one of
 // its own.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// The core that pagewire/extension/worker gives an extension of somebody else's, at the other end of a document's link.
+// The core that pagewire/extension/worker gives to other extensions, at the other end of a document's link.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { call, eventually } from "./browser.mjs";

@@ -28,7 +28,7 @@ function begin() {
 /** One that has been greeted, with nothing that waits. */
 async function greeted() {
   const c = begin();
-  c.core.hear([["hello", 1, "0", {}]]);
+  c.core.receive([["hello", 1, "0", {}]]);
   await turn();
   c.frames.length = 0;
   return c;
@@ -39,7 +39,7 @@ for (const line of vectors.trimEnd().split("\n")) {
   const [name, outcome, frame] = line.split("\t");
   test(`the core says ${name}`, () => {
     const c = begin();
-    c.core.hear(JSON.parse(frame));
+    c.core.receive(JSON.parse(frame));
     assert.equal(c.dead ?? "ok", outcome);
   });
 }
@@ -47,7 +47,7 @@ for (const line of vectors.trimEnd().split("\n")) {
 test("the hello goes first, at once, and the tab that comes back is taken", () => {
   const c = begin();
   assert.match(c.frames[0], /^\[\["hello",1,"[^"]+",\{"epoch":"e","tab":"abcdefgh"\}\]\]$/);
-  c.core.hear([["hello", 1, "0", { tab: "given000" }]]);
+  c.core.receive([["hello", 1, "0", { tab: "given000" }]]);
   assert.equal(c.given, "given000");
 });
 
@@ -62,7 +62,7 @@ test("what is said in a turn goes in one frame at its end", async () => {
   assert.deepEqual(c.frames, ['[["register","{}"],["unregister","u"],["setTools","[]"],["note",{"title":"t"}]]']);
 });
 
-test("contents go at once, behind what was said before, and are quoted by nobody", async () => {
+test("contents go at once, behind earlier calls, and are not quoted again", async () => {
   const c = await greeted();
   c.core.touch("u", 4);
   c.core.complete(7, 0, 4, 20, '[{"uri":"u","text":"\\"é"}]');
@@ -81,7 +81,7 @@ test("touches wait for the core's answer: then there is one of each URI", async 
   c.core.touch("v", 1000);
   await turn();
   assert.equal(c.frames.length, 1);
-  c.core.hear([]);
+  c.core.receive([]);
   await turn();
   assert.deepEqual(c.frames.slice(1), ['[["touch","u",999],["touch","v",1000]]']);
 });
@@ -94,14 +94,14 @@ test("a core that is silent for 10 s is dead, and one that answers is not", asyn
   await turn();
   mock.timers.tick(9_999);
   assert.equal(silent.dead, undefined);
-  lively.core.hear([]);
+  lively.core.receive([]);
   mock.timers.tick(1);
   assert.equal(silent.dead, "it does not answer");
   mock.timers.tick(60_000);
   assert.equal(lively.dead, undefined);
   const said = silent.frames.length;
   silent.core.touch("u", 2);
-  silent.core.hear([["read", 1, "k", "u", ""]]);
+  silent.core.receive([["read", 1, "k", "u", ""]]);
   await turn();
   assert.equal(silent.frames.length, said, "it says nothing more");
   assert.deepEqual(silent.asked, [], "and obeys no more");
@@ -109,7 +109,7 @@ test("a core that is silent for 10 s is dead, and one that answers is not", asyn
 
 test("the transport's end, a bye and stop each end it once", async () => {
   const ended = await greeted();
-  ended.core.hear(null);
+  ended.core.receive(null);
   assert.equal(ended.dead, "the connection has ended");
   const left = await greeted();
   left.core.leave(true);
@@ -119,7 +119,7 @@ test("the transport's end, a bye and stop each end it once", async () => {
   stopped.core.stop();
   assert.deepEqual(stopped.frames, ['[["unregister","u"]]']);
   for (const c of [left, stopped]) {
-    c.core.hear(null);
+    c.core.receive(null);
     c.core.register("{}");
     await turn();
     assert.equal(c.frames.length, 1);

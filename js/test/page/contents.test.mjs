@@ -1,4 +1,4 @@
-// What a read's result becomes.
+// The contents that a read's result becomes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { canonical, jsonLength, lengthForLimit, requireOrigin, toContents } from "../../../dist/test/page.mjs";
@@ -97,7 +97,7 @@ test("the length is that of the JSON text", async () => {
   }
 });
 
-test("the length that the core checks is exact wherever its limit could be reached", async () => {
+test("the length that the core checks is exact if its limit could be reached", async () => {
   const limit = 16 << 20;
   for (const text of [
     "",

@@ -77,7 +77,7 @@ beforeEach(async () => {
   page = gateway(
     { settings: { origin: "https://app.test", ticket: "/ticket" }, emit() {} },
     { epoch: "e" },
-    { home: () => ({ source, adopt() {} }) },
+    { attach: () => ({ source, adopt() {} }) },
   );
   page.dial("wss://live.test");
   await answer("first");

@@ -1,4 +1,4 @@
-// Who shares a call of the page's callback, and who does not.
+// Reads that share a call of the page's callback, and reads that do not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -32,7 +32,7 @@ test("cores that ask at the same time share one call", async () => {
   assert.deepEqual(await Promise.all(both.map(textOf)), ["one", "one"]);
 });
 
-test("who asks after a change shares no call from before", async () => {
+test("a read after a change shares no call from before", async () => {
   const { read, ends, revisions } = place();
   const before = read();
   revisions.changed(uri);
@@ -43,7 +43,7 @@ test("who asks after a change shares no call from before", async () => {
   await Promise.all([before, ...after].map(textOf));
 });
 
-test("who asks for what was registered anew shares no call of the callback before", async () => {
+test("a read of a resource that was registered anew shares no call of the former callback", async () => {
   const { read, ends, register } = place();
   const before = read();
   register("two");

@@ -1,4 +1,4 @@
-// The three methods, after conversion: what a core is told, and when.
+// The three methods, after conversion: the calls of a core, and their order.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { maxDescription, maxResources, notify, register, shared, unregister } from "../../../dist/test/page.mjs";

@@ -170,7 +170,7 @@ test("an object that is selected and changed in place is told", async () => {
   stop();
 });
 
-test("nothing is made JSON of before somebody reads", async () => {
+test("nothing is serialised before a read", async () => {
   let made = 0;
   const state = { toJSON: () => ++made };
   const store = writable(state);
@@ -205,7 +205,7 @@ test("strings are text, what has no JSON is null, and the page may name another 
   }
 });
 
-test("a selector that throws breaks nobody's dispatch, and fails the read", async () => {
+test("a selector that throws breaks no dispatch, and fails the read", async () => {
   const store = createRedux((state = {}, { type }) => (type === "user" ? { user: { name: "Ada" } } : { ...state }));
   const stop = shareStore(store, { ...cart, select: ({ user }) => user.name });
   assert.throws(read, TypeError);

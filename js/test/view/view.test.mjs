@@ -57,7 +57,7 @@ function watch(app, options) {
   return Object.assign(w, { shown });
 }
 
-test("support is recognised wherever a host may say it", () => {
+test("support is recognised in each place where a host may announce it", () => {
   for (const [capabilities, want, context] of [
     [undefined, false],
     [{}, false],
@@ -122,7 +122,7 @@ test("where it cannot, it polls, and calls back only for what has changed", asyn
   assert.ok(!app.calls.includes("unsubscribe"), "nothing is said of a subscription that is none");
 });
 
-test("it does not poll while nobody sees the View, and does at once when somebody does", async () => {
+test("it does not poll while the View is hidden, and does at once when it is shown", async () => {
   const app = makeApp({});
   const w = watch(app, { interval: 1000 });
   await settle();
@@ -309,7 +309,7 @@ test("the teardown ends it without a word", async () => {
   assert.deepEqual(app.calls, ["subscribe", "read"]);
 });
 
-test("a callback that throws harms nobody else", async () => {
+test("a callback that throws harms no other", async () => {
   const thrown = [];
   globalThis.reportError = (error) => thrown.push(error.message);
   const app = makeApp(able);

@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// A process is one of this machine.
+// A process is a process of this machine.
 type process struct {
 	pid, parent int
-	// began is when, in any unit: with pid it is one process and no later one.
+	// began is the start time, in any unit. Together with pid it identifies one process.
 	began uint64
 	name  string // of its program, as the system cuts it
-	// terminal says that it leads the session of a terminal: a person's shell, or what a terminal has started in place
-	// of one.
+	// terminal is set for the leader of a terminal's session: a person's shell, or another program that a terminal has
+	// started.
 	terminal bool
 }
 
 func (p process) String() string { return fmt.Sprintf("%d at %d", p.pid, p.began) }
 
-// maxAncestors is how far up is looked. An agent has four between it and its serve, of npx.
+// maxAncestors bounds the search. An agent has four processes between itself and its serve, of npx.
 const maxAncestors = 32
 
-// ancestors are a process's parent, its parent, and so on, up to the leader of a terminal's session: what is above that is
-// no agent of it.
+// ancestors are a process's parent, its parent, and so on, up to the leader of a terminal's session. No process above
+// that is its agent.
 func ancestors(pid int, look func(int) (process, bool)) (chain []process) {
 	p, ok := look(pid)
 	for ok && p.parent > 0 && len(chain) < maxAncestors {
 		up, known := look(p.parent)
-		if !known || up.began > p.began { // its number is another's by now
+		if !known || up.began > p.began { // another process has its number by now
 			break
 		}
 		chain = append(chain, up)
@@ -44,14 +44,14 @@ func ancestors(pid int, look func(int) (process, bool)) (chain []process) {
 var shells = strings.Fields("sh bash dash zsh ksh mksh ash busybox fish csh tcsh cmd.exe powershell.exe pwsh " +
 	"pwsh.exe env timeout nice nohup")
 
-// A starter is the process that has started a hook.
+// A starter is the process that started a hook.
 type starter struct {
 	process
-	// agent is false for a person's shell: no serve below it is that of the hook's agent.
+	// agent is false for a person's shell: no serve below that belongs to the hook's agent.
 	agent bool
 }
 
-// starterOf finds the process that has started another one: its first ancestor that is no shell, or the last of them that there is.
+// starterOf finds the process that started another one: its first ancestor that is no shell, or else its last ancestor.
 func starterOf(pid int, look func(int) (process, bool)) (s starter) {
 	for _, p := range ancestors(pid, look) {
 		s.process = p
@@ -63,8 +63,8 @@ func starterOf(pid int, look func(int) (process, bool)) (s starter) {
 	return s
 }
 
-// among lists those of some processes that the starter has started, the nearest alone: an agent that another one has
-// started has its own serve below both. Those of the same distance are in the order in which they began.
+// among lists the nearest of some processes that the starter has started: an agent that another agent has started has
+// its own serve below both. Those at the same distance are in order of their start.
 func (s starter) among(pids []int, look func(int) (process, bool)) (found []int) {
 	if !s.agent {
 		return nil

@@ -1,12 +1,12 @@
 //go:build !js
 
-// Package hook lets an agent program's hook ask what has changed in the open pages since its agent was told last:
+// Package hook lets an agent program's hook ask what has changed in the open pages since its agent was last told:
 // pagewire changes.
 //
-// The program has started a `pagewire serve`, whose process the daemon knows: the daemon keeps the record of what its
-// agent has seen. The program also starts the hook. A shell, or npx, may be in between. The hook asks for the agent
-// whose process descends from the one which started the hook (ancestry.go). If there is none, or more than one, it asks
-// for the record of the conversation, which the program names.
+// The program has started a `pagewire serve`. The daemon knows that process, and keeps the record of what its agent has
+// seen. The program also starts the hook. A shell, or npx, may be in between. The hook asks for the agent whose process
+// descends from the hook's starter (ancestry.go). If there is none, or more than one, it asks for the record of the
+// conversation, which the program names.
 //
 // It never waits for longer than its context, and opens nothing.
 package hook
@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -30,16 +29,16 @@ import (
 )
 
 const (
-	// Path is where hooks ask, at the daemon's socket.
+	// Path is the path for hooks at the daemon's socket.
 	Path = "/changes"
-	// maxAsk and maxTold bound what is asked and what is answered, in bytes.
+	// maxAsk and maxTold bound a question and its answer, in bytes.
 	maxAsk, maxTold = 256 << 10, 256 << 10
-	// patience is how long an answer may take: a hook has given up by then.
+	// patience is how long an answer may take: after that a hook has given up.
 	patience = time.Second
 )
 
-// A question is a hook's, or with Changed one of what wakes an agent: which of these URIs are news to it. Without an
-// agent or a conversation it asks which agents there are.
+// A question is a hook's. With Changed it asks which of these URIs are news to the agent, for a program that wakes it.
+// Without an agent or a conversation it asks for the list of agents.
 type question struct {
 	gateway.Ask
 	// PID is the process of the agent's pipe.
@@ -51,18 +50,15 @@ type question struct {
 type told struct {
 	Text string   `json:"text,omitempty"`
 	URIs []string `json:"uris,omitempty"`
-	// PIDs are those of the pipes of all agents.
+	// PIDs are the processes of all agents' pipes.
 	PIDs []int `json:"pids,omitempty"`
 }
 
-// A Dial connects to the daemon, which serves Path.
-type Dial func(context.Context) (net.Conn, error)
-
 // Changes asks what has changed since the agent was told last that has started this process; "" is nothing. q.Session is
-// what the agent's program calls the conversation, or "". It fails with dial's error, with ctx's error, or with a
-// sentence.
-func Changes(ctx context.Context, dial Dial, q gateway.Ask) (string, error) {
-	s, found, err := pipes(ctx, dial)
+// what the agent's program calls the conversation, or "". daemon makes requests to the daemon. The error is a sentence, and
+// wraps that of daemon or ctx.
+func Changes(ctx context.Context, daemon *http.Client, q gateway.Ask) (string, error) {
+	s, found, err := pipes(ctx, daemon)
 	if err != nil {
 		return "", err
 	}
@@ -73,32 +69,32 @@ func Changes(ctx context.Context, dial Dial, q gateway.Ask) (string, error) {
 	case q.Session != "":
 		ask.Session = "session " + q.Session
 	default:
-		ask.Session = "process " + s.String() // the conversation is all that the process says
+		ask.Session = "process " + s.String() // one conversation for all that the process says
 	}
-	t, err := post(ctx, ask, dial)
+	t, err := post(ctx, ask, daemon)
 	return t.Text, err
 }
 
-// ErrNoAgent is what Unknown fails with where it is not known which agent has started this process.
+// ErrNoAgent is the error of Unknown if the agent that started this process is not known.
 var ErrNoAgent = errors.New("this process was not started by an agent with exactly one pagewire serve")
 
 // Unknown asks, of URIs that have changed, which of them the agent that has started this process was not told of, as
-// gateway.Agent.Unknown does. It fails with ErrNoAgent, with dial's error, with ctx's error, or with a sentence.
-func Unknown(ctx context.Context, dial Dial, uris []string) ([]string, error) {
-	_, found, err := pipes(ctx, dial)
+// gateway.Agent.Unknown does. It fails with ErrNoAgent, or as Changes does.
+func Unknown(ctx context.Context, daemon *http.Client, uris []string) ([]string, error) {
+	_, found, err := pipes(ctx, daemon)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) != 1 {
 		return nil, ErrNoAgent
 	}
-	t, err := post(ctx, question{PID: found[0], Changed: append([]string{}, uris...)}, dial)
+	t, err := post(ctx, question{PID: found[0], Changed: append([]string{}, uris...)}, daemon)
 	return t.URIs, err
 }
 
 // pipes finds the process that started this one, and the pipes of its agents.
-func pipes(ctx context.Context, dial Dial) (s starter, found []int, err error) {
-	t, err := post(ctx, question{}, dial)
+func pipes(ctx context.Context, daemon *http.Client) (s starter, found []int, err error) {
+	t, err := post(ctx, question{}, daemon)
 	if err != nil {
 		return s, nil, err
 	}
@@ -106,8 +102,7 @@ func pipes(ctx context.Context, dial Dial) (s starter, found []int, err error) {
 	return s, s.among(t.PIDs, look), nil
 }
 
-// post asks over a connection that dial makes.
-func post(ctx context.Context, q question, dial Dial) (t told, err error) {
+func post(ctx context.Context, q question, daemon *http.Client) (t told, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return t, err
@@ -116,18 +111,9 @@ func post(ctx context.Context, q question, dial Dial) (t told, err error) {
 	if err != nil {
 		return t, err
 	}
-	c, err := dial(ctx)
+	answer, err := daemon.Do(r)
 	if err != nil {
-		return t, err
-	}
-	defer c.Close()
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return c, nil },
-	}}
-	answer, err := client.Do(r)
-	if err != nil {
-		return t, fmt.Errorf("the gateway does not say what has changed: %w", err)
+		return t, fmt.Errorf("the gateway does not say what has changed: %w", errors.Unwrap(err)) // without the URL
 	}
 	defer answer.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxTold)).Decode(&t); err != nil ||
@@ -138,13 +124,13 @@ func post(ctx context.Context, q question, dial Dial) (t told, err error) {
 	return t, nil
 }
 
-// Agents are those that hooks can ask of: each has the process of its pipe. The zero value has none.
+// Agents are the agents of which hooks can ask, by the process of their pipe. The zero value has none.
 type Agents struct {
 	mu    sync.Mutex
 	byPID map[int]*gateway.Agent
 }
 
-// Add makes an agent known, until remove.
+// Add registers an agent, until remove.
 func (a *Agents) Add(pid int, agent *gateway.Agent) (remove func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,14 +147,14 @@ func (a *Agents) Add(pid int, agent *gateway.Agent) (remove func()) {
 	}
 }
 
-// of is the agent of a process, or nil, and all processes.
+// of returns the agent of a process, or nil, and all processes.
 func (a *Agents) of(pid int) (agent *gateway.Agent, all []int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.byPID[pid], slices.Sorted(maps.Keys(a.byPID))
 }
 
-// Handler answers hooks: of an agent that is known, of a conversation that they name, and which agents are known.
+// Handler answers hooks: for a registered agent, for a conversation, or with the list of agents.
 func (a *Agents) Handler(g *gateway.Gateway) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -184,7 +170,7 @@ func (a *Agents) Handler(g *gateway.Gateway) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(t) // who asked may have gone
+		_ = json.NewEncoder(w).Encode(t) // the client may have gone
 	})
 }
 

@@ -39,7 +39,7 @@ func newGateway(t *testing.T) (*gateway.Gateway, *testkit.Page) {
 	return g, p
 }
 
-// A family of processes, by name and parent; who has a + behind the name leads a terminal's session.
+// A family of processes, by name and parent; a + behind the name marks the leader of a terminal's session.
 func family(members map[int]string) func(int) (process, bool) {
 	return func(pid int) (process, bool) {
 		var p process
@@ -164,23 +164,28 @@ func TestHandlerRefusesWhatIsNoQuestion(t *testing.T) {
 	}
 }
 
-// serve answers hooks as the daemon does, and returns how it is reached.
-func serve(t *testing.T, g *gateway.Gateway) (*Agents, Dial) {
+// daemonAt makes requests to where dial connects.
+func daemonAt(dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+}
+
+// serve answers hooks as the daemon does, and returns what makes requests to it.
+func serve(t *testing.T, g *gateway.Gateway) (*Agents, *http.Client) {
 	t.Helper()
 	var a Agents
 	s := httptest.NewServer(a.Handler(g))
 	t.Cleanup(s.Close)
-	return &a, func(ctx context.Context) (net.Conn, error) {
+	return &a, daemonAt(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
-	}
+	})
 }
 
-// Of who is not found among the processes there is a record for each conversation.
+// Processes that are not found get a record for each conversation.
 func TestByConversation(t *testing.T) {
 	g, p := newGateway(t)
-	_, dial := serve(t, g)
+	_, daemon := serve(t, g)
 	ask := func(session string) (string, error) {
-		return Changes(t.Context(), dial, gateway.Ask{Session: session, Inline: []string{app}})
+		return Changes(t.Context(), daemon, gateway.Ask{Session: session, Inline: []string{app}})
 	}
 	if text, err := ask("s"); text != "" || err != nil {
 		t.Errorf("at first: %q, %v", text, err)
@@ -196,12 +201,12 @@ func TestByConversation(t *testing.T) {
 			t.Errorf("%s: %q, %v", session, text, err)
 		}
 	}
-	if _, err := Unknown(t.Context(), dial, []string{cart}); !errors.Is(err, ErrNoAgent) {
+	if _, err := Unknown(t.Context(), daemon, []string{cart}); !errors.Is(err, ErrNoAgent) {
 		t.Errorf("what wakes an agent that is not found: %v", err)
 	}
 	none := errors.New("none")
-	if _, err := Changes(t.Context(), func(context.Context) (net.Conn, error) { return nil, none },
-		gateway.Ask{}); !errors.Is(err, none) {
+	nowhere := daemonAt(func(context.Context, string, string) (net.Conn, error) { return nil, none })
+	if _, err := Changes(t.Context(), nowhere, gateway.Ask{}); !errors.Is(err, none) {
 		t.Errorf("without a daemon: %v", err)
 	}
 }
@@ -209,7 +214,7 @@ func TestByConversation(t *testing.T) {
 // Which process a hook asks for is TestWhoseHookItIs.
 func TestByProcess(t *testing.T) {
 	g, p := newGateway(t)
-	a, dial := serve(t, g)
+	a, daemon := serve(t, g)
 	add := func(pid int) (remove func()) {
 		t.Helper()
 		agent, err := g.Connect("test")
@@ -220,7 +225,7 @@ func TestByProcess(t *testing.T) {
 	}
 	ask := func(q question) told {
 		t.Helper()
-		answer, err := post(t.Context(), q, dial)
+		answer, err := post(t.Context(), q, daemon)
 		if err != nil {
 			t.Errorf("%+v: %v", q, err)
 		}

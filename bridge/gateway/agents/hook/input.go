@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// maxInput is how long what a hook is given may be, in bytes: a prompt is in it, or a tool's result.
+	// maxInput bounds a hook's input, in bytes: it holds a prompt, or a tool's result.
 	maxInput = 4 << 20
-	// maxSession is how long the name of a conversation may be.
+	// maxSession bounds the name of a conversation.
 	maxSession = 200
 )
 
-// An Input is what a program tells its hook, as far as it is of use.
+// An Input is the useful part of a program's input to its hook.
 type Input struct {
-	// Session is what the program calls the conversation, or "".
+	// Session is the program's name for the conversation, or "".
 	Session string
-	// Event is what has happened, by the program's name of it, or "".
+	// Event is the program's name for the event, or "".
 	Event string
 }
 
-// ErrInput is what Read fails with.
+// ErrInput is the error of Read for other input.
 var ErrInput = errors.New("the input of the hook is not a JSON object of at most 4 MiB")
 
-// Read reads a hook's standard input: a JSON object, which all programs write, and some leave open behind it. It fails
-// with ErrInput, or when ctx ends.
+// Read reads a hook's standard input: a JSON object. All programs write one, and some leave the input open behind it.
+// It fails with ErrInput, or when ctx ends.
 func Read(ctx context.Context, from io.Reader) (Input, error) {
 	type result struct {
 		in  Input
@@ -38,7 +38,7 @@ func Read(ctx context.Context, from io.Reader) (Input, error) {
 	go func() {
 		in, err := decode(io.LimitReader(from, maxInput))
 		if err != nil {
-			// Who still writes would be told that nobody reads, and may end of that.
+			// A program that still writes would get an error, and may end of that.
 			_, _ = io.Copy(io.Discard, from)
 		}
 		done <- result{in, err}

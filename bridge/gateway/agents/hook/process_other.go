@@ -2,5 +2,5 @@
 
 package hook
 
-// look knows no process: hooks are known by what their program calls the conversation.
+// look knows no process. Hooks are then known by their conversation alone.
 func look(int) (process, bool) { return process{}, false }

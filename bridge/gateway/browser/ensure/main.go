@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// ensurePrograms makes sure of programs, each named with the package that has it.
+// ensurePrograms makes sure of programs, each named with its package.
 func ensurePrograms(wanted []string) error {
 	var missing, packages []string
 	for _, pair := range wanted {
@@ -65,7 +65,7 @@ func ensure() error {
 	if runtime.GOOS != "linux" {
 		return nil // on Windows --version opens a window
 	}
-	// A file of the right name may be no browser: Ubuntu's chromium-browser only says that a snap is wanted.
+	// Some files of the right name are no browser: Ubuntu's chromium-browser only asks for a snap.
 	if out, err := exec.Command(path, "--version").CombinedOutput(); err != nil {
 		line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 		return fmt.Errorf("%s does not run (%w): %s", path, err, line)
@@ -75,7 +75,7 @@ func ensure() error {
 
 var errNoApt = errors.New("there is no apt-get, or not for this user")
 
-// install gets packages by apt-get, or returns errNoApt where it cannot.
+// install gets packages by apt-get, or returns errNoApt if it cannot.
 func install(packages ...string) error {
 	apt, err := exec.LookPath("apt-get")
 	if err != nil || os.Geteuid() != 0 {

@@ -14,21 +14,21 @@ import (
 type notice byte
 
 const (
-	// Of a holder: it has no browser, and asks for one; it was to start one, and cannot; it gives its browser up; the
-	// browser that it has started has been closed, or has crashed; nothing is left of that browser.
+	// From a holder: it asks for a browser; it was told to start one and cannot; it gives its browser up; the browser
+	// that it has started was closed; that browser crashed; that browser has left nothing behind.
 	wants notice = iota + 1
 	failed
 	leaves
 	closed
 	crashes
 	clean
-	// Of the daemon: this holder is to start a browser; its browser has ended, or goes on without it; it was the last
-	// holder, and nobody else has the browser's pipe any more.
+	// From the daemon: this holder must start a browser; its browser has ended, or goes on without it; it was the last
+	// holder, and no other process has the browser's pipe any more.
 	start
 	gone
 	last
-	// Of both: these are the ends of the browser's pipe. A holder adds whether it has started that browser. Both add
-	// whether pages that have no page layer are to get one.
+	// From both: these are the ends of the browser's pipe. A holder adds whether it has started that browser. Both add
+	// whether pages without a page layer get one.
 	holds
 
 	started notice = 0x40
@@ -54,15 +54,15 @@ type Holder struct {
 
 	mu      sync.Mutex
 	conn    *net.UnixConn // to the daemon, or nil
-	had     bool          // there was a browser
+	had     bool          // it had a browser
 	ends    *ends         // of the browser's pipe, or nil
 	inject  bool
-	started *Started      // the last browser that this process has started
-	served  chan struct{} // closed when conn is
+	started *Started      // the last browser that this process started
+	served  chan struct{} // closed with conn
 	answer  chan notice   // of the daemon to leaves: gone, if the browser has other holders, or last
 }
 
-// NewHolder returns one that asks for a browser, and starts it by o where the daemon has none.
+// NewHolder returns a Holder that asks for a browser. It starts one with o if the daemon has none.
 func NewHolder(o Options) *Holder {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -72,8 +72,8 @@ func NewHolder(o Options) *Holder {
 	return h
 }
 
-// Serve exchanges notices with a daemon, whose Server serves the other end of conn, and returns why it ends. Call it once
-// more for each daemon that follows.
+// Serve exchanges notices with a daemon, whose Server serves the other end of conn, and returns the reason of its end.
+// Call it again for each following daemon.
 func (h *Holder) Serve(conn *net.UnixConn) error {
 	defer conn.Close()
 	served := make(chan struct{})
@@ -92,7 +92,7 @@ func (h *Holder) Serve(conn *net.UnixConn) error {
 	return err
 }
 
-// begin tells the daemon what this process has.
+// begin tells the daemon of this process's browser, or asks for one.
 func (h *Holder) begin(conn *net.UnixConn) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,10 +118,10 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 		h.o.Log.Info("a browser has been launched", "url", s.URL)
 		h.mu.Lock()
 		h.started = s
-		h.hold(s.Pipe.ends, h.o.Inject)
+		h.setEnds(s.Pipe.ends, h.o.Inject)
 		h.mu.Unlock()
 		if h.ctx.Err() != nil {
-			s.Close() // nobody else has heard of it
+			s.Close() // no other process has it
 		}
 		go h.watch(s)
 		return h.begin(conn)
@@ -130,9 +130,9 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 	defer h.mu.Unlock()
 	switch n.kind() {
 	case holds:
-		h.hold(e, n&injects != 0)
+		h.setEnds(e, n&injects != 0)
 	case gone, last:
-		h.hold(nil, false)
+		h.setEnds(nil, false)
 		if h.ctx.Err() != nil {
 			select {
 			case h.answer <- n:
@@ -143,7 +143,7 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 	return nil
 }
 
-// watch tells the daemon how a browser has ended that this process has started. No other process is told.
+// watch tells the daemon how a browser that this process started has ended. Only this process is told.
 func (h *Holder) watch(s *Started) {
 	<-s.exited
 	h.mu.Lock()
@@ -151,7 +151,7 @@ func (h *Holder) watch(s *Started) {
 	if h.ends != s.Pipe.ends {
 		return // it was given up
 	}
-	h.hold(nil, false)
+	h.setEnds(nil, false)
 	h.had = !s.crashed // the next daemon is asked for another, if there is none now
 	if h.conn == nil {
 		return
@@ -163,8 +163,8 @@ func (h *Holder) watch(s *Started) {
 	}
 }
 
-// hold takes ends, or none, in place of those that there were. The lock is held.
-func (h *Holder) hold(e *ends, inject bool) {
+// setEnds replaces the ends by others, or by none. The lock is held.
+func (h *Holder) setEnds(e *ends, inject bool) {
 	if h.ends != nil {
 		h.ends.close()
 	}
@@ -180,7 +180,7 @@ func (h *Holder) hold(e *ends, inject bool) {
 func (h *Holder) Release(ctx context.Context) {
 	h.stop()
 	h.mu.Lock()
-	h.hold(nil, false)
+	h.setEnds(nil, false)
 	conn, served := h.conn, h.served
 	if conn != nil {
 		send(conn, leaves, nil)

@@ -141,8 +141,8 @@ func TestABrowserOutlivesItsDaemons(t *testing.T) {
 	}
 }
 
-// Agents that come at the same time share one browser, which the last of them ends, whoever has started it and however
-// that one has gone.
+// Agents that come at the same time share one browser, which the last of them ends. It does not matter which agent has
+// started it, and how that one has gone.
 func TestTheLastHolderEndsTheBrowser(t *testing.T) {
 	for name, goes := range map[string]func(*process){"leaves": (*process).leave, "is killed": (*process).kill} {
 		t.Run("the starter "+name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// A Pipe has the two ends of a browser's pipe. One process at a time speaks with the browser, by one Conn at a time.
+// A Pipe is the two ends of a browser's pipe. One process at a time uses it, by one Conn at a time.
 type Pipe struct {
 	*ends
 	once    sync.Once
@@ -40,8 +40,8 @@ func (p *Pipe) over() bool {
 	}
 }
 
-// close closes the ends, and waits until the browser has ended, or for as long as given. It reports whether the browser
-// has ended, which it does only if nobody else has ends.
+// close closes the ends, and waits for the browser's end, for as long as given. It reports whether the browser has
+// ended, which needs that no other process has ends.
 func (p *Pipe) close(within time.Duration) bool {
 	to, from, err := p.open()
 	p.ends.close()
@@ -67,11 +67,11 @@ type Conn struct {
 // readSize is what a pipe holds.
 const readSize = 64 << 10
 
-// Dial begins anew with the browser, of which nothing is known: the process that used it before may have been killed at
-// any moment. It may have left half a command, half a message, answers to its commands, and sessions. So Dial sends a NUL
-// first, which ends half a command. The browser refuses that in an answer without an id, as it refuses the empty command
-// where there was no half. Then Dial ends all sessions of the pipe, and with them all that was switched on in pages. It
-// skips all that the browser sends before its answer to that.
+// Dial begins anew with a browser in an unknown state: the last process to use it may have been killed at any moment.
+// It may have left half a command, half a message, answers to its commands, and sessions. So Dial sends a NUL first,
+// which ends half a command. The browser refuses that in an answer without an id, as it refuses the empty command
+// otherwise. Then Dial ends all sessions of the pipe, and with them all that was switched on in pages. It skips all
+// messages before the answer to that.
 func (p *Pipe) Dial(ctx context.Context) (*Conn, error) {
 	to, from, err := p.open()
 	if err != nil {
@@ -94,11 +94,11 @@ func (p *Pipe) Dial(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// maxAnswer is how much of an answer is looked at: as much as says why a command was refused.
+// maxAnswer is how much of an answer is read: enough for the reason of a refusal.
 const maxAnswer = 256
 
-// call runs a command of the browser as a whole, and skips what comes before its answer. The id is random, so that an
-// answer to a command of another process is not taken for the answer.
+// call runs a command of the browser as a whole, and skips messages before its answer. The id is random, so that an
+// answer to another process's command is not mistaken for it.
 func (c *Conn) call(method, params string) error {
 	id := rand.Int32()
 	if err := c.Write(fmt.Appendf(nil, `{"id":%d,"method":%q,"params":%s}`, id, method, params)); err != nil {
@@ -172,7 +172,7 @@ func (m *message) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write sends a message. It may change what is behind the message in its array.
+// Write sends a message. It may overwrite the array behind the message.
 func (c *Conn) Write(message []byte) error {
 	if bytes.IndexByte(message, 0) >= 0 {
 		return errors.New("a NUL in a message")

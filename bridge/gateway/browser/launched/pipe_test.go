@@ -30,7 +30,7 @@ func newPeer(t *testing.T) (p *Pipe, commands *bufio.Reader, answers *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := keep(to, from)
+	kept, err := duplicate(to, from)
 	if err != nil {
 		t.Fatal(err)
 	}

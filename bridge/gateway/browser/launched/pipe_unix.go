@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ends are the descriptors of a browser's pipe that a process keeps: one that takes commands, and one that has what the
-// browser says. A file of package os would be in Go's poller, which wakes the process at each message of the browser.
+// ends are the descriptors of a browser's pipe that a process keeps: the first takes commands, the second gives the
+// browser's messages. A file of package os would be in Go's poller, which wakes the process at each message of the
+// browser.
 type ends [2]int
 
-// keep takes ends out of files, which it closes.
-func keep(to, from *os.File) (e *ends, err error) {
+// duplicate copies the descriptors of files, and closes the files.
+func duplicate(to, from *os.File) (e *ends, err error) {
 	e = &ends{-1, -1}
 	for i, f := range []*os.File{to, from} {
 		if err == nil {
@@ -37,7 +38,7 @@ func keep(to, from *os.File) (e *ends, err error) {
 	return e, nil
 }
 
-// open returns files of the same pipe, to be read and written.
+// open returns files of the same pipe, for reading and writing.
 func (e *ends) open() (to, from *os.File, err error) {
 	var dup ends
 	for i, fd := range e {
@@ -61,7 +62,7 @@ func closeAll(fds []int) {
 	}
 }
 
-// check says why these are not the ends of a browser's pipe, or returns nil. It reads and writes nothing.
+// check returns an error if these are not the ends of a browser's pipe. It reads and writes nothing.
 func (e *ends) check() error {
 	for i, access := range []int{unix.O_WRONLY, unix.O_RDONLY} {
 		var stat unix.Stat_t
@@ -89,10 +90,10 @@ func (e *ends) same(other *ends) bool {
 	return unix.Fstat(e[1], &a) == nil && unix.Fstat(other[1], &b) == nil && a.Dev == b.Dev && a.Ino == b.Ino
 }
 
-// sendTime is how long the other process may take to take a notice. A socket holds hundreds.
+// sendTime is how long the other process may take to accept a notice. A socket holds hundreds.
 const sendTime = time.Second
 
-// send sends a notice, with ends if it is one that has them.
+// send sends a notice, with ends if they are not nil.
 func send(conn *net.UnixConn, n notice, e *ends) error {
 	var rights []byte
 	if e != nil {
@@ -103,7 +104,7 @@ func send(conn *net.UnixConn, n notice, e *ends) error {
 	return err
 }
 
-// maxRights is how many descriptors may come at a time: more than are right, so that all of them are closed.
+// maxRights is how many descriptors may come at a time: more than are valid, so that all of them are closed.
 const maxRights = 4
 
 // receive returns the next notice, and the ends that come with it. If it fails, it closes all descriptors that have come.
@@ -152,14 +153,14 @@ func Sockets() (a, b *net.UnixConn, err error) {
 	return conns[0], conns[1], err
 }
 
-// give gives a browser its ends of the pipe, as descriptors 3 and 4, and a file that it has open for as long as it lives.
-// What ends our process group or our terminal does not reach it.
+// give gives a browser its ends of the pipe, as descriptors 3 and 4, and a file that it keeps open for its life.
+// Signals to our process group or our terminal do not reach it.
 func give(cmd *exec.Cmd, commands, answers, held *os.File) {
 	cmd.ExtraFiles = []*os.File{commands, answers, held}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 }
 
-// crashed reports whether what a browser has ended with is another end than that a person or the system has closed it.
+// crashed reports whether a browser's exit is a crash, and not a close by a person or the system.
 func crashed(err error) bool {
 	exit := new(exec.ExitError)
 	if !errors.As(err, &exit) {

@@ -12,7 +12,7 @@ import (
 
 type ends struct{}
 
-func keep(_, _ *os.File) (*ends, error)              { return nil, errNone }
+func duplicate(_, _ *os.File) (*ends, error)         { return nil, errNone }
 func (e *ends) open() (to, from *os.File, err error) { return nil, nil, errNone }
 func (e *ends) close()                               {}
 func (e *ends) same(*ends) bool                      { return false }

@@ -16,13 +16,12 @@ import (
 
 const (
 	profilePrefix = "pagewire-browser-"
-	// markName is the file in a profile that says that Pagewire has made it. The process that has made it locks it, and
-	// the browser inherits the lock.
+	// markName is the file that marks a profile as Pagewire's. Its maker locks it, and the browser inherits the lock.
 	markName = "pagewire-profile"
 )
 
-// A profile is a browser's directory, made in this run. What is removed is below the directory that was opened, whatever
-// its name stands for meanwhile, and then an empty directory of that name.
+// A profile is a browser's directory, made in this run. Removal goes below the opened directory, whatever its name
+// means by then, and then removes an empty directory of that name.
 type profile struct {
 	path string
 	root *os.Root
@@ -57,18 +56,18 @@ func (p *profile) close() {
 	p.mark.Close()
 }
 
-// removeTime is how long the last processes of a browser may write to its profile: on a busy machine seconds after it
-// was killed.
+// removeTime is how long the last processes of a browser may write to its profile: on a busy machine for seconds after
+// it was killed.
 const removeTime = 10 * time.Second
 
-// remove removes the profile. The error says what is left, and why.
+// remove removes the profile. The error names the rest, and the reason.
 func (p *profile) remove() error {
 	defer p.close()
 	here, err := p.root.Stat(".")
 	if there, failed := os.Lstat(p.path); err == nil && failed == nil && !os.SameFile(here, there) {
 		return fmt.Errorf("the profile %s stays: something else has its name now", p.path)
 	}
-	// A process that the browser has just begun makes the directory anew, when it is not there.
+	// A process that the browser has just begun makes the directory anew, if it is gone.
 	end := time.Now().Add(removeTime)
 	for used(p.path) && time.Now().Before(end) {
 		time.Sleep(20 * time.Millisecond)
@@ -82,7 +81,7 @@ func (p *profile) remove() error {
 	return nil
 }
 
-// empty removes what is in the directory, the mark last, and then the directory.
+// empty removes the contents of the directory, the mark last, and then the directory.
 func (p *profile) empty() error {
 	dir, err := p.root.Open(".")
 	if err != nil {
@@ -101,7 +100,7 @@ func (p *profile) empty() error {
 	if err := p.root.RemoveAll(markName); err != nil {
 		return err
 	}
-	// os.Remove would remove a file of that name, too.
+	// os.Remove would also remove a file of that name.
 	if err := syscall.Rmdir(p.path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -125,8 +124,8 @@ func sweep() (removed int, err error) {
 	return removed, err
 }
 
-// abandoned opens a profile that nobody uses: a directory of this user, with a mark that nobody has locked, neither the
-// process that has made it nor the browser. It returns nil for anything else.
+// abandoned opens an unused profile: a directory of this user whose mark neither its maker nor the browser has locked
+// any more. It returns nil for anything else.
 func abandoned(path string) *profile {
 	before, err := os.Lstat(path)
 	if err != nil || !before.IsDir() || !userdir.OwnedByUs(before) {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// More than maxCrashes within crashTime, and a browser is not launched again.
+	// After more than maxCrashes within crashTime no browser is launched again.
 	maxCrashes, crashTime = 3, time.Minute
-	// sweepTime is how long the last processes of a browser may take to let its profile go, when its pipe is closed: they
-	// take 20 ms, and more than 2 s where the load is 60. An attempt costs 20 us. A daemon that ends waits for closeTime.
+	// sweepTime is how long the last processes of a browser may keep its profile after its pipe is closed: they take 20
+	// ms, and more than 2 s at a load of 60. An attempt costs 20 us. A daemon that ends waits for closeTime.
 	sweepTime, sweepEvery = 10 * time.Second, 20 * time.Millisecond
 )
 
-// A Server is the daemon's part: it has the browser of the holders attached to, and decides which of them starts one.
-// There are two browsers only where a new daemon had a holder start one before the holders of the first had come to it.
+// A Server is the daemon's part: it attaches the holders' browser, and decides which holder starts one. It has two
+// browsers only if a new daemon told a holder to start one before the holders of the first had connected to it.
 type Server struct {
 	attach  func(ctx context.Context, p *Pipe, inject bool)
 	log     *slog.Logger
@@ -42,29 +42,29 @@ type client struct {
 	conn     *net.UnixConn
 	wants    bool    // it asks for a browser
 	starting bool    // it was told to start one
-	starter  bool    // it has started the one that it has
+	starter  bool    // it has started its browser
 	browser  *shared // or nil
 }
 
-// A shared browser is one that has holders.
+// A shared browser is one with holders.
 type shared struct {
 	*Pipe
 	inject bool
 	stop   context.CancelFunc
 	closed chan struct{} // closed when this process has closed its ends
-	how    chan notice   // has what the starter says of its end
+	how    chan notice   // receives the starter's report of its end
 }
 
-// NewServer returns a Server. attach returns when ctx or the browser ends. It must always read a Conn of the browser: the
-// end of what it reads is that of the browser.
+// NewServer returns a Server. attach returns when ctx or the browser ends. It must always read a Conn of the browser:
+// the end of that input is the browser's end.
 func NewServer(attach func(ctx context.Context, p *Pipe, inject bool), log *slog.Logger) *Server {
 	s := &Server{attach: attach, log: log}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
-// Close returns when this process reads and writes no browser's pipe any more, and then lets the holders go to the next
-// daemon, which may. The browsers go on.
+// Close returns when this process no longer uses any browser's pipe, and then sends the holders to the next daemon,
+// which may use them. The browsers go on.
 func (s *Server) Close() {
 	s.stop()
 	s.tasks.Wait()
@@ -75,11 +75,10 @@ func (s *Server) Close() {
 	}
 }
 
-// Held reports whether there is a holder, be it one that has left and waits for the end of its browser.
+// Held reports whether there is a holder, including one that has left and waits for the end of its browser.
 func (s *Server) Held() bool { return s.serving.Load() > 0 }
 
-// Serve is the life of a Holder's connection. If it was the browser's last holder, Serve returns when the browser has
-// ended.
+// Serve serves a Holder's connection. If it was the browser's last holder, Serve returns when the browser has ended.
 func (s *Server) Serve(conn *net.UnixConn) {
 	defer conn.Close()
 	s.serving.Add(1)
@@ -162,8 +161,8 @@ func (s *Server) adopt(c *client, e *ends, inject bool) {
 	})
 }
 
-// provide gives each client that has none the browser that is there. Where there is none, it tells one that asks for it to
-// start it. The lock is held.
+// provide gives the present browser to each client without one. If there is none, it tells a client that asks for one
+// to start it. The lock is held.
 func (s *Server) provide() {
 	var there *shared
 	starting := false
@@ -186,7 +185,7 @@ func (s *Server) provide() {
 	}
 }
 
-// ended tells the holders of a browser that it has ended, and has one of them start another if it has crashed.
+// ended tells the holders of a browser that it has ended. If it has crashed, it has one of them start another.
 func (s *Server) ended(b *shared) {
 	crashed := s.crashed(b)
 	s.mu.Lock()
@@ -207,8 +206,8 @@ func (s *Server) ended(b *shared) {
 	}
 }
 
-// crashed reports whether a browser has ended otherwise than by being closed. Its starter knows, if that is there. Else it
-// is seen from the last message, which a browser may not get to send when the machine is busy.
+// crashed reports whether a browser has ended without being closed. Its starter knows, if it is still there. Otherwise
+// the last message decides, which a browser may not get to send when the machine is busy.
 func (s *Server) crashed(b *shared) bool {
 	s.mu.Lock()
 	known := slices.ContainsFunc(s.clients, func(c *client) bool { return c.browser == b && c.starter })
@@ -223,7 +222,7 @@ func (s *Server) crashed(b *shared) bool {
 	return !b.orderly.Load()
 }
 
-// again reports whether a browser that has crashed is to be replaced. The lock is held.
+// again reports whether to replace a crashed browser. The lock is held.
 func (s *Server) again() bool {
 	old := func(t time.Time) bool { return time.Since(t) > crashTime }
 	s.crashes = slices.DeleteFunc(append(s.crashes, time.Now()), old)
@@ -235,8 +234,8 @@ func (s *Server) again() bool {
 	return false
 }
 
-// leave forgets a client, and ends the browser of which it was the last holder. A client that has started the browser,
-// and takes its leave, cleans up behind the browser if it has the time.
+// leave forgets a client, and ends the browser if the client was its last holder. A client that started the browser,
+// and leaves in order, cleans up behind the browser if it has the time.
 func (s *Server) leave(c *client, orderly bool) {
 	s.mu.Lock()
 	s.clients = slices.DeleteFunc(s.clients, func(other *client) bool { return other == c })
@@ -266,7 +265,7 @@ func (s *Server) leave(c *client, orderly bool) {
 	send(c.conn, last, nil)
 }
 
-// sweep removes the profile of a browser that has just ended, whose starter has gone before.
+// sweep removes the profile of a browser that has just ended, if its starter has gone before.
 func (s *Server) sweep() {
 	for begin := time.Now(); time.Since(begin) < sweepTime; time.Sleep(sweepEvery) {
 		if s.ctx.Err() != nil && time.Since(begin) > closeTime {

@@ -21,42 +21,42 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 )
 
-// Options say how a browser is started.
+// Options configure a browser's start.
 type Options struct {
-	// Window shows one; else the browser is headless.
+	// Window shows a window; otherwise the browser is headless.
 	Window bool
 	// Open are the URLs of the first tabs; none means about:blank.
 	Open []string
-	// Flags are the browser's, besides ours.
+	// Flags are added to ours.
 	Flags []string
-	// DebugPort is the TCP port where the browser listens besides, for every process of the machine. "0" is one that
-	// the system chooses, "" none.
+	// DebugPort is a TCP port on which the browser also listens, for every process of the machine. "0" lets the system
+	// choose one; "" is none.
 	DebugPort string
-	// Inject says that pages which have no page layer are to get one.
+	// Inject gives a page layer to pages that have none.
 	Inject bool
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
 const (
 	// startTime is how long a browser may take until it answers. Ours takes 0.3 s, an update's first start several.
 	startTime = 30 * time.Second
-	// listenTime is how long it may take to listen on its DebugPort when it answers already.
+	// listenTime is how long an answering browser may take to listen on its DebugPort.
 	listenTime = 5 * time.Second
-	// closeTime is how long it may take to close, which takes 0.1 s. Its parent kills it after killTime.
+	// closeTime is how long a browser may take to close; it takes 0.1 s. Its parent kills it after killTime.
 	closeTime, killTime = 2 * time.Second, 800 * time.Millisecond
-	// maxTemp is how long the path of the directory for temporary files may be: a Chromium makes a directory there with
-	// a Unix socket, 46 bytes more, and is killed by a path of 104 (macOS).
+	// maxTemp is the longest path of the directory for temporary files: a Chromium makes a directory there with a Unix
+	// socket, 46 bytes more, and is killed by a path of 104 (macOS).
 	maxTemp = 103 - 46
 )
 
-// errNone is what Start fails with on Windows.
+// errNone is the error of Start on Windows.
 var errNone = errors.New("this system hands no browser from one process to another: start one with " +
 	"--remote-debugging-port=9222 --user-data-dir=DIR, and use --chrome")
 
 // A Started browser is a child of this process.
 type Started struct {
-	// URL is where it listens besides, if Options say that it should.
+	// URL is its debugging address, if Options have a DebugPort.
 	URL string
 	// Pipe has our ends of its pipe.
 	Pipe *Pipe
@@ -67,7 +67,7 @@ type Started struct {
 	exited, clean chan struct{}
 }
 
-// Start starts a browser with WebMCP on, in the environment of this process, and returns when it can be used. ctx bounds
+// Start starts a browser with WebMCP on, in the environment of this process, and returns when it is usable. ctx bounds
 // the start alone. The browser ends when the last copy of its pipe is closed.
 func Start(ctx context.Context, o Options) (*Started, error) {
 	if runtime.GOOS == "windows" {
@@ -80,7 +80,7 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	go logLeft(o.Log, func() error { _, err := sweep(); return err }) // what killed processes have left
+	go logLeft(o.Log, func() error { _, err := sweep(); return err }) // of processes that were killed
 	s := &Started{said: output{url: make(chan string, 1)}, exited: make(chan struct{}), clean: make(chan struct{})}
 	cmd, err := s.run(o, profile)
 	if err != nil {
@@ -102,7 +102,7 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 	return s, nil
 }
 
-// logLeft logs what keeps a profile from being removed.
+// logLeft logs the reason why a profile cannot be removed.
 func logLeft(log *slog.Logger, remove func() error) {
 	if err := remove(); err != nil {
 		log.Warn("after a launched browser", "error", err)
@@ -126,7 +126,7 @@ func (s *Started) run(o Options, profile *profile) (*exec.Cmd, error) {
 	}
 	cmd.Stderr = &s.said
 	cmd.WaitDelay = killTime // its other processes have its standard error too
-	// What a killed browser leaves there goes with its profile.
+	// The files that a killed browser leaves there are removed with its profile.
 	if temp := filepath.Join(profile.path, "tmp"); len(temp) <= maxTemp {
 		if err := os.Mkdir(temp, 0o700); err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ func (s *Started) run(o Options, profile *profile) (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer answers.Close()
-	kept, err := keep(to, from)
+	kept, err := duplicate(to, from)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (s *Started) run(o Options, profile *profile) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// prepare waits until the browser answers, opens tabs, and finds out where it listens.
+// prepare waits until the browser answers, opens tabs, and finds out its debugging address.
 func (s *Started) prepare(ctx context.Context, o Options) error {
 	limited, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -192,7 +192,8 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 	}
 }
 
-// Close closes our ends of the pipe, and returns when nothing of the browser is left. One that does not end is killed.
+// Close closes our ends of the pipe, and returns when nothing is left of the browser. It kills a browser that does not
+// end.
 func (s *Started) Close() {
 	s.Pipe.ends.close()
 	select {
@@ -203,7 +204,7 @@ func (s *Started) Close() {
 	<-s.clean
 }
 
-// Kill ends the browser as nothing else does.
+// Kill kills the browser's process.
 func (s *Started) Kill() { s.process.Kill() }
 
 func (s *Started) ended() bool {
@@ -215,15 +216,15 @@ func (s *Started) ended() bool {
 	}
 }
 
-// maxSaid is how much is kept of what a browser says: why it does not start is at the beginning. Where it listens may come
-// behind 4 KB about a bus that is not there.
+// maxSaid is how much of a browser's standard error is kept: it begins with the reason of a failed start. The debugging
+// address may come behind 4 KB about a missing bus.
 const maxSaid = 4 << 10
 
 var listening = regexp.MustCompile(`(?m)^DevTools listening on (\S+)$`)
 
-// An output is what a browser says on its standard error.
+// An output is a browser's standard error.
 type output struct {
-	url chan string // has where it listens, once it has said that
+	url chan string // receives the debugging address
 
 	mu   sync.Mutex
 	text []byte
@@ -246,7 +247,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what it has said, on one line and without control characters.
+// String is the output on one line, without control characters.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of whatever its children leave behind, so that reap can wait for it: where the
-// first process of a container waits for nobody, each browser would leave four zombies.
+// adopt makes this process the parent of its children's orphans, so that reap can wait for them. Otherwise, in a
+// container whose first process waits for no child, each browser would leave four zombies.
 func adopt() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reapTime is how long a browser's other processes may go on when it has ended. They take some 20 ms.
+// reapTime is how long a browser's other processes may outlive it. They take some 20 ms.
 const reapTime = time.Second
 
-// reap waits until the processes are gone that a browser has left to this one: its zygotes, and its crash handlers,
-// which leave its session. The browser itself must have been waited for.
+// reap waits for the processes that a browser has left to this one: its zygotes, and its crash handlers, which leave
+// its session. The browser itself must have been waited for.
 func reap(browser int) {
 	for end := time.Now().Add(reapTime); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		left := adopted(browser)
@@ -35,8 +35,8 @@ func reap(browser int) {
 	}
 }
 
-// adopted lists the children of this process that a browser has left to it. Any other child has a parent here that waits
-// for it.
+// adopted lists the children of this process that a browser has left to it. Other children have a parent here that
+// waits for them.
 func adopted(browser int) (pids []int) {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, list := range lists {
@@ -56,11 +56,11 @@ func adopted(browser int) (pids []int) {
 	return pids
 }
 
-// used reports whether a process has a profile in its command line, as all of a browser have.
+// used reports whether a process has a profile in its command line, as all processes of a browser have.
 func used(profile string) bool {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	return slices.ContainsFunc(files, func(file string) bool {
-		text, _ := os.ReadFile(file) // empty for one that has ended
+		text, _ := os.ReadFile(file) // empty for a process that has ended
 		return bytes.Contains(text, []byte("--user-data-dir="+profile))
 	})
 }

@@ -1,16 +1,16 @@
 //go:build !js
 
-// Package bus carries messages between the nodes of a fleet: over NATS, whose server is in the process unless there is
-// a cluster already.
+// Package bus carries messages between the nodes of a fleet: over NATS, with a server in the process unless there is a
+// cluster already.
 //
-// A single node needs nothing: its server listens nowhere. One of several has to listen for clients too, because
-// nats-server starts no cluster without that. It listens on loopback, and wants a secret of this process. With
-// Options.Cluster a node lets other nodes join, with Options.Join it joins them. All learn of the nodes that one of
-// them knows. Each node has one connection to its server.
+// A single node needs no network: its server listens nowhere. One of several must listen for clients too, because
+// nats-server starts no cluster without that. It listens on loopback, and requires a secret of this process. With
+// Options.Cluster a node lets other nodes join, with Options.Join it joins them. Each node learns of all nodes that
+// another one knows. Each node has one connection to its server.
 //
 // Messages of one sender to one subject come in order. They may get lost, and are then lost whole: a message that is
 // larger than the server's limit travels in parts (split.go). The package never stores a message, never blocks a
-// sender, and knows nothing of what messages are about.
+// sender, and does not interpret messages.
 package bus
 
 import (
@@ -32,36 +32,36 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Options say where the bus is.
+// Options configure the bus.
 type Options struct {
-	// Name is the node's, for logs of servers.
+	// Name is the node's name, for logs of servers.
 	Name string
-	// Cluster is the address where other nodes find this one's server; "" for none. Join are those of other nodes.
+	// Cluster is the address of this node's server for other nodes; "" for none. Join are the addresses of other nodes.
 	Cluster string
 	Join    []string
-	// Advertise is the address that other nodes are told, where that of Cluster is not it.
+	// Advertise is the address that other nodes are told, if it differs from Cluster.
 	Advertise string
-	// Secret is what nodes must know of each other.
+	// Secret is common to all nodes.
 	Secret string
-	// TLS is for connections between nodes: both ends show a certificate of one of its RootCAs. It may be nil where all
-	// addresses are loopback's.
+	// TLS is for connections between nodes: both ends show a certificate of one of its RootCAs. It may be nil if all
+	// addresses are on loopback.
 	TLS *tls.Config
 
-	// URL is that of an existing cluster, in place of all above; Creds a file of NATS credentials. Where it is not on
-	// this machine its connections have TLS: that of ClientTLS, or with the system's roots. Where it is, without
-	// ClientTLS, they go to no other server than those of URL.
+	// URL is the address of an existing cluster, in place of all above; Creds is a file of NATS credentials. If it is
+	// not on this machine, its connections have TLS: that of ClientTLS, or with the system's roots. If it is on this
+	// machine, without ClientTLS, they use only the servers of URL.
 	URL, Creds string
 	ClientTLS  *tls.Config
 
-	// Changed is called when the bus is there, and when it is not. Lost is called when messages for this node were
+	// Changed is called when the bus is connected, and when it is not. Lost is called when messages for this node were
 	// dropped, because it did not take them fast enough. Both may be nil.
 	Changed func(up bool)
 	Lost    func()
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
-// Alone reports whether there can be no other node.
+// Alone reports whether the node is the only one.
 func (o *Options) Alone() bool { return o.URL == "" && o.Cluster == "" }
 
 // A Bus is a node's connection to the others. Its methods may be called concurrently.
@@ -74,18 +74,18 @@ type Bus struct {
 }
 
 const (
-	// routePing and its number of missed answers are how soon a connection between nodes that carries nothing is given
-	// up: one that is only slow keeps its order, one that is dead would hold messages back for as long as TCP does.
+	// A silent connection between nodes is closed after routePingsOut missed answers, one each routePing. A slow
+	// connection keeps its order; a dead one would hold messages back for as long as TCP does.
 	routePing, routePingsOut = time.Second, 2
-	// routeRetry is how soon after its end it is tried again.
+	// routeRetry is the pause before another attempt to connect.
 	routeRetry = 500 * time.Millisecond
-	// pendingBytes and pendingMessages bound what waits for a subscription's handler; what is above that is lost.
+	// pendingBytes and pendingMessages bound the queue of a subscription's handler. Messages above them are lost.
 	pendingBytes, pendingMessages = 256 << 20, 1 << 20
 	startTimeout                  = 10 * time.Second
 )
 
-// Open connects to the bus. With an existing cluster that is down it succeeds, and goes on trying: Up says whether it
-// is there. An error says which option is wrong, or that the server does not come up.
+// Open connects to the bus. If an existing cluster is down, it succeeds, and goes on trying: Up reports the connection.
+// An error names the wrong option, or says that the server does not come up.
 func Open(o Options) (*Bus, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Changed == nil {
@@ -117,7 +117,7 @@ func Open(o Options) (*Bus, error) {
 func dialing(o Options) []nats.Option {
 	list := []nats.Option{
 		nats.Name("pagewire " + o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(routeRetry),
-		nats.ReconnectBufSize(-1), // what is said while it is down would be old when it comes
+		nats.ReconnectBufSize(-1), // messages from before an outage would be outdated after it
 		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2), nats.RetryOnFailedConnect(o.URL != ""),
 		nats.ConnectHandler(func(*nats.Conn) { o.Changed(true) }),
 		nats.ReconnectHandler(func(*nats.Conn) { o.Changed(true) }),
@@ -126,7 +126,7 @@ func dialing(o Options) []nats.Option {
 			o.Changed(false)
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if !errors.Is(err, nats.ErrSlowConsumer) { // it will be so again: what is the node's is not allowed
+			if !errors.Is(err, nats.ErrSlowConsumer) { // a permission is missing, which will not change
 				o.Log.Error("the bus refuses what this node asks of it", "error", err)
 				return
 			}
@@ -143,12 +143,12 @@ func dialing(o Options) []nats.Option {
 	case o.URL != "" && !allLocal(o.URL):
 		list = append(list, nats.Secure())
 	case o.URL != "":
-		list = append(list, nats.IgnoreDiscoveredServers()) // those of other machines have no TLS from us
+		list = append(list, nats.IgnoreDiscoveredServers()) // connections to other machines would have no TLS
 	}
 	return list
 }
 
-// withoutPasswords is a list of servers, to be shown.
+// withoutPasswords is a list of servers without their passwords.
 func withoutPasswords(urls string) string {
 	var list []string
 	for one := range strings.SplitSeq(urls, ",") {
@@ -196,7 +196,7 @@ func (b *Bus) embed(o Options) error {
 	return nil
 }
 
-// cluster makes the server one of several.
+// cluster makes the server part of a cluster.
 func (o *Options) cluster(opts *server.Options) error {
 	host, port, err := net.SplitHostPort(o.Cluster)
 	n, numErr := strconv.Atoi(port)
@@ -246,7 +246,7 @@ func mutual(c *tls.Config) *tls.Config {
 	return c
 }
 
-// user is the name under which nodes come to each other; what counts is the secret.
+// user is the nodes' user name for each other. Only the secret counts.
 const user = "pagewire"
 
 func loopback(host string) bool {
@@ -254,7 +254,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
+// ClusterAddr is the address of this node's server for other nodes; "" if it listens nowhere.
 func (b *Bus) ClusterAddr() string {
 	if b.server == nil || b.server.ClusterAddr() == nil {
 		return ""
@@ -262,7 +262,7 @@ func (b *Bus) ClusterAddr() string {
 	return b.server.ClusterAddr().String()
 }
 
-// Up reports whether messages go anywhere.
+// Up reports whether the bus is connected.
 func (b *Bus) Up() bool { return b.conn.IsConnected() }
 
 // Close leaves the bus.
@@ -278,11 +278,11 @@ func (b *Bus) stop() {
 	}
 }
 
-// Publish sends a message, in one piece or more, to the subscribers of a subject, this node too. It fails where the
-// bus is not there, and for a message above 18 MiB.
+// Publish sends a message, in one piece or more, to the subscribers of a subject, including this node's. It fails if
+// the bus is not connected, and for a message above 18 MiB.
 func (b *Bus) Publish(subject string, message ...[]byte) error {
 	most := int(b.conn.MaxPayload())
-	if most <= 0 { // it has never been there
+	if most <= 0 { // it has never been connected
 		return nats.ErrDisconnected
 	}
 	size := 1
@@ -300,8 +300,8 @@ func (b *Bus) Publish(subject string, message ...[]byte) error {
 	return b.conn.Publish(subject, text)
 }
 
-// Subscribe calls take with each message to a subject, in order, on a goroutine of the subscription. What take is given
-// is its own.
+// Subscribe calls take with each message to a subject, in order, on a goroutine of the subscription. take owns the
+// message.
 func (b *Bus) Subscribe(subject string, take func(message []byte)) (cancel func(), err error) {
 	var parts assembly
 	sub, err := b.conn.Subscribe(subject, func(m *nats.Msg) {
@@ -315,5 +315,5 @@ func (b *Bus) Subscribe(subject string, take func(message []byte)) (cancel func(
 	if err := sub.SetPendingLimits(pendingMessages, pendingBytes); err != nil {
 		return nil, err
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // it fails where the bus is closed
+	return func() { _ = sub.Unsubscribe() }, nil // it fails if the bus is closed
 }

@@ -21,12 +21,12 @@ const (
 
 	senderBytes = 8
 	partHeader  = 1 + senderBytes + 4 + 2 + 2
-	// maxMessage bounds what is put together: a frame of the link has 17 MiB at most, and no server's limit is below
-	// 4 KiB.
+	// maxMessage bounds an assembled message: a frame of the link has 17 MiB at most, and no server's limit is below 4
+	// KiB.
 	maxMessage = 18 << 20
-	// maxPartial is how many messages may be in parts at a time: as many senders may have died in the middle of one.
+	// maxPartial bounds the incomplete messages: so many senders may have died in the middle of one.
 	maxPartial = 64
-	// maxPause is how long the next part may take: one connection carries all. Then its sender is dead.
+	// maxPause is how long the next part may take, since one connection carries all. After that the sender is dead.
 	maxPause = time.Minute
 )
 
@@ -54,11 +54,11 @@ func (b *Bus) publishParts(subject string, message []byte, most int) error {
 	return nil
 }
 
-// An assembly puts messages together. The zero value is ready.
+// An assembly assembles messages from their parts. The zero value is ready.
 type assembly struct {
 	partial map[string]*partial // by sender and number
-	order   []string            // of their beginning
-	now     func() time.Time    // of tests
+	order   []string            // in order of their beginning
+	now     func() time.Time    // for tests
 }
 
 type partial struct {
@@ -67,8 +67,7 @@ type partial struct {
 	text        []byte
 }
 
-// add takes what has come, and returns the message that is complete with it, or nil. A part that is missing loses the
-// message.
+// add takes a part, and returns the message that it completes, or nil. A missing part loses the message.
 func (a *assembly) add(data []byte) []byte {
 	a.forget()
 	switch {
@@ -105,7 +104,7 @@ func (a *assembly) time() time.Time {
 	return time.Now()
 }
 
-// forget drops what has begun first where that is not going on.
+// forget drops the oldest message if it no longer grows.
 func (a *assembly) forget() {
 	for len(a.order) > 0 && a.time().Sub(a.partial[a.order[0]].at) > maxPause {
 		a.drop(a.order[0])

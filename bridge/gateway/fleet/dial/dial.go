@@ -14,10 +14,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -34,8 +31,6 @@ import (
 type Options struct {
 	Node    *fleet.Node
 	Tickets *tickets.Verifier
-	// Log receives what happens. Default none.
-	Log *slog.Logger
 
 	unsent int // of tests: in place of maxUnsent
 }
@@ -50,10 +45,10 @@ const (
 	// maxUnsent bounds, in bytes, what waits for all pages that do not take what they are sent: a call of a tool may
 	// have 4 MiB of arguments, and one page 32 MiB waiting.
 	maxUnsent = 256 << 20
-	// maxStrangers bounds the connections that have not shown a ticket yet. When there is one more the oldest is
-	// closed: a page shows its ticket at once, and if the newest were refused, 410 silent connections a second would
-	// keep all pages out.
+	// maxStrangers bounds the connections that have not shown a ticket yet, which they may take 10 s for.
 	maxStrangers = 4096
+	// maxOrigin bounds an Origin, in bytes: a host's name has 253 at most.
+	maxOrigin = 300
 	// A page may show fewTickets at once, and from then on one each ticketPause: each costs a signature's verification.
 	fewTickets, ticketPause = 5, 4 * time.Second
 )
@@ -61,24 +56,23 @@ const (
 // A Handler admits pages to a node.
 type Handler struct {
 	*socket.Server
-	o    Options
-	most int // strangers
-
-	mu        sync.Mutex
-	strangers []*guest // in order of coming
+	o         Options
+	strangers *Strangers[*guest]
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	limits := socket.Limits{Frames: frames, Unsent: cmp.Or(o.unsent, maxUnsent), Resumes: true}
-	return &Handler{Server: socket.NewServer(limits), o: o, most: maxStrangers}
+	return &Handler{Server: socket.NewServer(limits), o: o, strangers: NewStrangers(maxStrangers, func(g *guest) {
+		o.Node.Refuse("page: strangers")
+		g.conn.CloseWith(websocket.StatusTryAgainLater, "too many connections have not shown a ticket yet")
+	})}
 }
 
 // ServeHTTP takes a page, until it has gone.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := r.Header.Get("Origin")
-	if origin == "" || origin == "null" {
+	if origin == "" || origin == "null" || len(origin) > maxOrigin {
 		h.o.Node.Refuse("page: no origin")
 		http.Error(w, "Only pages connect here, from a browser, which sends an Origin.", http.StatusForbidden)
 		return
@@ -100,7 +94,7 @@ type guest struct {
 // Greet reads the page's ticket.
 func (g *guest) Greet(ctx context.Context, c *wsconn.Conn) error {
 	g.conn = c
-	g.h.meet(g)
+	g.h.strangers.Meet(g)
 	note, err := c.ReadNote(ctx)
 	if err != nil {
 		return g.refuse("no ticket", "the first message is to be a note with the page's ticket")
@@ -108,29 +102,9 @@ func (g *guest) Greet(ctx context.Context, c *wsconn.Conn) error {
 	return g.admit(ctx, note)
 }
 
-// meet counts a stranger, and closes the oldest one if there are too many.
-func (h *Handler) meet(g *guest) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.strangers) >= h.most {
-		oldest := h.strangers[0]
-		h.strangers = h.strangers[1:]
-		h.o.Node.Refuse("page: strangers")
-		go oldest.conn.CloseWith(websocket.StatusTryAgainLater, "too many connections have not shown a ticket yet")
-	}
-	h.strangers = append(h.strangers, g)
-}
-
-// known counts one stranger less, if the page still is one.
-func (h *Handler) known(g *guest) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.strangers = slices.DeleteFunc(h.strangers, func(other *guest) bool { return other == g })
-}
-
 // Admit has nothing more to ask: the ticket has been verified.
 func (g *guest) Admit(link.About) (owner, origin string, err error) {
-	g.h.known(g)
+	g.h.strangers.Know(g)
 	return g.user, g.origin, nil
 }
 
@@ -199,8 +173,7 @@ func (g *guest) verify(ctx context.Context, ticket string) (claim tickets.Claim,
 
 // refuse counts a refusal.
 func (g *guest) refuse(reason, says string) error {
-	g.h.o.Node.Refuse("page: " + reason)
-	g.h.o.Log.Info("refused a page", "origin", g.origin, "reason", reason)
+	g.h.o.Node.Refuse("page: "+reason, "origin", g.origin)
 	return &socket.Refusal{Says: says}
 }
 
@@ -213,7 +186,7 @@ func (g *guest) LetGo(error) {
 
 // Leave ends what was begun for the page.
 func (g *guest) Leave() {
-	g.h.known(g)
+	g.h.strangers.Know(g)
 	if g.expiry != nil {
 		g.expiry.Stop()
 	}

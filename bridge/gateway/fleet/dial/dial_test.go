@@ -37,6 +37,7 @@ type place struct {
 	pages  *Handler
 	server *httptest.Server
 	login  *issuertest.Issuer
+	log    *testkit.Log
 }
 
 func openPlace(t *testing.T) *place {
@@ -46,7 +47,6 @@ func openPlace(t *testing.T) *place {
 
 func openPlaceWith(t *testing.T, o fleet.Options, unsent int) *place {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(testkit.LogOf(t, "the node"), nil))
 	login, err := issuertest.New("https://login.example", audience)
 	if err != nil {
 		t.Fatal(err)
@@ -60,12 +60,12 @@ func openPlaceWith(t *testing.T, o fleet.Options, unsent int) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{t: t, login: login}
-	o.Log = log
+	p := &place{t: t, login: login, log: testkit.LogOf(t, "the node")}
+	o.Log = slog.New(slog.NewTextHandler(p.log, nil))
 	if p.node, err = fleet.Open(o); err != nil {
 		t.Fatal(err)
 	}
-	p.pages = New(Options{Node: p.node, Tickets: verifier, Log: log, unsent: unsent})
+	p.pages = New(Options{Node: p.node, Tickets: verifier, unsent: unsent})
 	p.server = httptest.NewServer(p.pages)
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
@@ -218,7 +218,7 @@ func TestPagesThatAreRefused(t *testing.T) {
 			t.Errorf("%s: closed with %d %q, counted %v", name, code, why, p.node.Stats().Refused)
 		}
 	}
-	for _, origin := range []string{"", "null"} {
+	for _, origin := range []string{"", "null", "https://" + strings.Repeat("x", maxOrigin)} {
 		r, err := http.NewRequest(http.MethodGet, p.server.URL, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -230,10 +230,26 @@ func TestPagesThatAreRefused(t *testing.T) {
 		}
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusForbidden {
-			t.Errorf("from the origin %q: %s", origin, answer.Status)
+			t.Errorf("from the origin %.100q: %s", origin, answer.Status)
 		}
 	}
 	testkit.Eventually(t, "nothing is left", func() bool { return p.node.Stats().Pages == 0 })
+}
+
+// However many connections are refused for one reason, the log has one line in ten seconds about it.
+func TestRefusalsInTheLog(t *testing.T) {
+	p := openPlace(t)
+	g := &guest{h: p.pages, origin: app}
+	for range 1000 {
+		_ = g.refuse("no ticket", "it is no ticket")
+	}
+	_ = g.refuse("ticket: malformed", "it is malformed")
+	if n := p.log.Count("refused"); n != 2 || !p.log.Has(app) {
+		t.Errorf("of two reasons there are %d lines", n)
+	}
+	if n := p.node.Stats().Refused["page: no ticket"]; n != 1000 {
+		t.Errorf("%d of 1000 are counted", n)
+	}
 }
 
 // A ticket that comes in place of the last keeps the page; another user's ends it, and so does the end of the last.
@@ -309,10 +325,16 @@ func TestDuplicatedTab(t *testing.T) {
 	first.CloseNow()
 }
 
+func (s *Strangers[T]) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.list)
+}
+
 // Pages that show tickets without end, or connect and say nothing, are bounded.
 func TestStrangers(t *testing.T) {
 	p := openPlace(t)
-	p.pages.most = 2
+	p.pages.strangers.most = 2
 	known := p.dial(app)
 	known.say(note(p.login.Ticket("alice", app)))
 	known.say(`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`)
@@ -321,9 +343,7 @@ func TestStrangers(t *testing.T) {
 	for range 2 {
 		silent = append(silent, p.dial(app))
 		testkit.Eventually(t, "it is a stranger", func() bool {
-			p.pages.mu.Lock()
-			defer p.pages.mu.Unlock()
-			return len(p.pages.strangers) == len(silent)
+			return p.pages.strangers.count() == len(silent)
 		})
 	}
 	late := p.dial(app) // the one that is silent for longest makes room
@@ -333,9 +353,7 @@ func TestStrangers(t *testing.T) {
 	late.say(note(p.login.Ticket("bob", app)))
 	late.say(`[["hello",1,"0",{"epoch":"f","tab":"tab-tab-2"}]]`)
 	testkit.Eventually(t, "the late one is a page, and the other still a stranger", func() bool {
-		p.pages.mu.Lock()
-		defer p.pages.mu.Unlock()
-		return p.node.Stats().Pages == 2 && len(p.pages.strangers) == 1
+		return p.node.Stats().Pages == 2 && p.pages.strangers.count() == 1
 	})
 	for range 10 {
 		known.say(note(p.login.Ticket("alice", app)))

@@ -64,8 +64,10 @@ type Options struct {
 	Hosts, Origins []string
 	// Roots are the authorities of other nodes' certificates. Default the system's.
 	Roots *x509.CertPool
-	// Seen is called with each request that is served here, and its user's hash. May be nil.
-	Seen func(r *http.Request, user string)
+	// Admitted is called with each request whose token is good, before anything is answered, and Seen with each that is
+	// served here, and its user's hash. Both may be nil.
+	Admitted func(w http.ResponseWriter, r *http.Request)
+	Seen     func(r *http.Request, user string)
 	// Shares bound what one agent may have.
 	Shares agents.Shares
 	// Log receives what happens. Default none.
@@ -118,10 +120,10 @@ func New(o Options) (*Handler, error) {
 		}))
 	}
 	protect := auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{
-		ResourceMetadataURL: o.PublicURL + metadataPath + "/mcp", Scopes: []string{ScopeRead}, ClockSkew: time.Minute,
+		ResourceMetadataURL: o.PublicURL + metadataPath + "/mcp", Scopes: []string{ScopeRead}, ClockSkew: tickets.Skew,
 	})
 	origins := append([]string{o.PublicURL, weborigin.Loopback}, o.Origins...)
-	gate := access.New(access.Options{Hosts: append([]string{u.Hostname()}, o.Hosts...), Log: o.Log,
+	gate := access.New(access.Options{Hosts: append([]string{u.Hostname()}, o.Hosts...),
 		Origins: func() []string { return origins },
 		Refused: func(reason string) { o.Node.Refuse("agent: " + reason) }})
 	h.mux.Handle("/mcp", gate.Anybody(h.bounded(protect(http.HandlerFunc(h.serve)))))
@@ -191,7 +193,13 @@ func (h *Handler) verify(ctx context.Context, text string, _ *http.Request) (*au
 // serve serves a request whose token is good.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	w.(*challenge).passed = true
+	if h.o.Admitted != nil {
+		h.o.Admitted(w, r)
+	}
 	claim := auth.TokenInfoFromContext(r.Context()).Extra["claim"].(tickets.Claim)
+	ctx, cancel := context.WithDeadline(r.Context(), claim.Until.Add(tickets.Skew))
+	defer cancel()
+	r = r.WithContext(ctx)
 	if node, ok := h.elsewhere(r); ok {
 		h.pass(w, r, node, claim.User)
 		return
@@ -219,13 +227,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
 		defer reader.Under(r.Context())()
 	}
-	ctx, cancel := context.WithDeadline(r.Context(), claim.Until.Add(time.Minute))
-	defer cancel()
 	select {
 	case <-reader.Ready():
 	case <-ctx.Done(): // the server answers that
 	}
-	reader.Server.(*server).ServeHTTP(w, r.WithContext(ctx))
+	reader.Server.(*server).ServeHTTP(w, r)
 }
 
 // A server is agents.HTTP for one user.

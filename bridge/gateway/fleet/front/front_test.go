@@ -265,6 +265,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"another user": {[]string{"Authorization", "Bearer " + good, HeaderUser, "bob"}, 403, "agent: scope",
 			"insufficient_scope"},
 		"another host": {[]string{"Authorization", "Bearer " + good, "Host", "evil.example"}, 403, "agent: host", ""},
+		"a name below localhost": {[]string{"Authorization", "Bearer " + good, "Host", "evil.localhost"}, 403,
+			"agent: host", ""},
+		"its name in capitals": {[]string{"Authorization", "Bearer " + good, "Host", "LIVE.example:443"}, 200, "", ""},
 		"another origin": {[]string{"Authorization", "Bearer " + good, "Origin", "https://evil.example"}, 403,
 			"agent: origin", ""},
 	} {
@@ -288,6 +291,22 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		if strings.Contains(text, "alice") || strings.Contains(text, good) {
 			t.Errorf("%s: the answer says whose the token is: %s", name, text)
 		}
+	}
+}
+
+// A request, or a stream, has the time of its token, and as much as clocks may differ by.
+func TestRequestsEndWithTheirToken(t *testing.T) {
+	p := openPlace(t, 1)
+	until := time.Now().Add(time.Minute).Truncate(time.Second)
+	token, err := p.login.Sign(p.login.Claims("alice", map[string]any{"scope": "pages:read", "exp": until}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var end time.Time
+	p.fronts[0].o.Seen = func(r *http.Request, _ string) { end, _ = r.Context().Deadline() }
+	answer, text := p.post(0, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
+	if answer.StatusCode != 200 || !end.Equal(until.Add(tickets.Skew)) {
+		t.Errorf("%s %s; it may take until %v after the token's end", answer.Status, text, end.Sub(until))
 	}
 }
 

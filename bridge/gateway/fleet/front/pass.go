@@ -19,16 +19,16 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 )
 
-// brokeOff is what an agent is told whose request another node had, and did not answer.
+// brokeOff is the answer to a request that another node received and did not answer.
 const brokeOff = "The node of this session broke off before it answered. The request may have been carried out: look " +
 	"before you send it again"
 
-// pass passes a request of a user on to the node of its session, until that is dead: one that hangs would keep it for
-// good. Whatever becomes of that node, or of this one, the agent gets an answer or an error.
+// pass passes a request of a user on to the node of its session, until that node is dead: a node that hangs would keep
+// it for good. If either node fails, the agent still gets an answer or an error.
 //
-// The body is read before anything is passed on. The transport reads a body once more when it has sent all of it; if
-// the answer had begun by then, the server would have closed the incoming body, the transport would take that for a
-// failure, and the answer would end in its middle: 30 of 15,000, where the processors were busy.
+// The body is read before the request is passed on. Otherwise the transport would read the body once more after sending
+// it. If the answer had begun by then, the server would have closed the incoming body, the transport would take that
+// for a failure, and the answer would end in its middle: 30 of 15,000, when the processors were busy.
 func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string) {
 	room := r.ContentLength
 	if room < 0 || room > gateway.MaxMessageBytes {
@@ -43,7 +43,7 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string
 	body, err := agents.ReadBody(w, r, gateway.MaxMessageBytes)
 	request := agents.NewPassed(body)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		body = append(body, ' ') // the session's node says of one byte too many what it says of all
+		body = append(body, ' ') // the session's node refuses one byte too many like any longer body
 	} else if err != nil {
 		request.Refuse(w, http.StatusBadRequest, "The body could not be read: "+err.Error(), "")
 		return
@@ -76,8 +76,8 @@ type passing struct {
 	node   string
 	target *url.URL
 	body   []byte
-	reused atomic.Bool // it goes out on a connection that was idle
-	sent   atomic.Bool // it may have been carried out
+	reused atomic.Bool // it uses a connection that was idle
+	sent   atomic.Bool // the node may have executed it
 }
 
 func (p *passing) serve(ctx context.Context, w http.ResponseWriter) {
@@ -87,15 +87,15 @@ func (p *passing) serve(ctx context.Context, w http.ResponseWriter) {
 		Rewrite: p.rewrite, ModifyResponse: p.answered, ErrorHandler: p.failed,
 	}
 	proxy.ServeHTTP(w, p.client.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { p.sent.Store(false) }, // once more, where nothing was sent
+		GetConn:      func(string) { p.sent.Store(false) }, // on a second attempt, if the first sent nothing
 		GotConn:      func(c httptrace.GotConnInfo) { p.reused.Store(c.Reused) },
 		WroteHeaders: func() { p.sent.Store(true) },
 	})))
 }
 
-// RoundTrip sends a request once more that met the end of an idle connection: for http.Transport, a POST of which
-// nothing was sent is one that may not be repeated where it finds that end before it writes. 1 of 3,000 requests did
-// that whose connection had just been closed, and their sessions were given up.
+// RoundTrip repeats a request that met the end of an idle connection. http.Transport does not repeat a POST if it finds
+// that end before it writes. That happened to 1 of 3,000 requests whose connection had just been closed, and their
+// sessions were given up.
 func (p *passing) RoundTrip(r *http.Request) (*http.Response, error) {
 	for {
 		p.reused.Store(false)
@@ -109,8 +109,8 @@ func (p *passing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// A timed has a client's connection end that takes nothing for a while. The client would hold the request for good, in
-// both nodes, and its body in this one.
+// A timed ends the connection of a client that reads nothing for a while. Otherwise the client would hold the request
+// in both nodes, and its body in this one, for ever.
 type timed struct {
 	http.ResponseWriter
 	timeout time.Duration
@@ -139,10 +139,10 @@ func (p *passing) rewrite(r *httputil.ProxyRequest) {
 	r.SetXForwarded()
 	out := r.Out
 	out.Header.Set(headerVia, p.h.o.Node.ID())
-	out.Header.Del("Expect") // the body is here
-	out.Header.Del("Origin") // this node has answered it
-	// With GetBody the transport can send it once more where nothing of it was sent: where another node has closed a
-	// connection that was idle.
+	out.Header.Del("Expect") // the body has arrived
+	out.Header.Del("Origin") // this node has checked it
+	// With GetBody the transport can repeat a request of which nothing was sent: the other node has closed an idle
+	// connection.
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
 	out.Body, _ = out.GetBody()
 	if out.ContentLength = int64(len(p.body)); len(p.body) == 0 {
@@ -172,7 +172,7 @@ func (p *passing) failed(w http.ResponseWriter, _ *http.Request, err error) {
 	}
 }
 
-// lost says that a session's node is dead: the client begins anew.
+// lost answers that a session's node is dead: the client begins a new session.
 func lost(w http.ResponseWriter, request agents.Passed) {
 	request.Refuse(w, http.StatusNotFound, "There is no such session any more: begin with initialize", "")
 }

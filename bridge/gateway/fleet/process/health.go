@@ -29,28 +29,46 @@ func (p *process) health(mux *http.ServeMux) {
 		_, _ = io.WriteString(w, "ok\n") // the client may have gone
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		switch {
-		case p.leaves.Load():
-			http.Error(w, "the node ends", http.StatusServiceUnavailable)
-		case !p.node.Up():
-			http.Error(w, "the bus is not there", http.StatusServiceUnavailable)
-		default:
-			_, _ = io.WriteString(w, "ok\n")
+		if why := p.unready(); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
 		}
+		_, _ = io.WriteString(w, "ok\n")
 	})
+}
+
+// unready says why no more pages and agents should come; "" if they may.
+func (p *process) unready() string {
+	_, keys := p.keys.Keys()
+	switch {
+	case p.leaves.Load():
+		return "the node ends"
+	case !p.node.Up():
+		return "the bus is not there"
+	case !p.node.Met():
+		return "no other node has been heard"
+	case !keys:
+		return "there are no keys of issuers"
+	}
+	return ""
 }
 
 // measure writes the metrics, in the format of Prometheus.
 func (p *process) measure(w io.Writer) {
 	s := p.node.Stats()
-	up := 0
+	keyless, _ := p.keys.Keys()
+	up, ready := 0, 0
 	if p.node.Up() {
 		up = 1
+	}
+	if p.unready() == "" {
+		ready = 1
 	}
 	for _, g := range []struct {
 		name  string
 		value int
 	}{
+		{"pagewire_node_ready", ready}, {"pagewire_node_issuers_without_keys", keyless},
 		{"pagewire_node_bus_up", up}, {"pagewire_node_nodes", s.Nodes}, {"pagewire_node_pages", s.Pages},
 		{"pagewire_node_users_with_pages", s.Users}, {"pagewire_node_users_with_agents", s.Readers},
 		{"pagewire_node_cores", s.Cores}, {"pagewire_node_sessions", s.Sessions}, {"pagewire_node_watched", s.Watched},

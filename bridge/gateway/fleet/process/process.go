@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -78,7 +79,8 @@ type Options struct {
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 
-	interval time.Duration // of tests
+	interval, answers time.Duration // of tests: the latter in place of agents.WriteTimeout, until a token is shown
+	strangers         int           // of tests: in place of maxStrangers
 }
 
 // ErrUsage wraps what is wrong with Options.
@@ -92,6 +94,7 @@ func usage(format string, args ...any) error {
 type process struct {
 	o      Options
 	node   *fleet.Node
+	keys   *tickets.Verifier
 	pages  *dial.Handler
 	agents *front.Handler
 	traces *traces.Traces // nil where there are none
@@ -164,21 +167,28 @@ func (o *Options) check() error {
 	case o.TLSCert == "" && !o.InsecureHTTP && !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")):
 		return usage("%s can be reached from other machines, and without TLS whoever is on the way reads tokens and "+
 			"contents: add --tls-cert and --tls-key, or say --insecure-http if something before it speaks TLS", o.Listen)
-	case o.NodeURL != "" && !isHTTP(o.NodeURL):
-		return usage("%.100q is no URL of a node: it is like https://10.0.0.7:8443", o.NodeURL)
-	case strings.HasPrefix(o.NodeURL, "http:") && !o.InsecureHTTP && !weborigin.IsLoopback(o.NodeURL):
-		return usage("at %s other nodes would pass tokens on without TLS: use https, with --tls-cert and --tls-key, or say "+
-			"--insecure-http if nobody else is on the network between nodes", o.NodeURL)
+	case o.Drain < 0:
+		return usage("--drain %v: it must be above 0", o.Drain)
 	case o.NATS != "" && (o.Cluster != "" || len(o.Join) > 0):
 		return usage("nodes meet in a cluster of NATS that exists, or in their own: --nats, or --cluster and --join")
 	}
+	if o.NodeURL != "" {
+		if err := fleet.CheckURL(o.NodeURL, o.InsecureHTTP); err != nil {
+			return usage("%w", err)
+		}
+	}
+	for name, number := range map[string]int{"max-pages": o.Pages, "max-user-pages": o.UserPages, "max-users": o.Users,
+		"max-other-users": o.OtherUsers, "user-messages": o.UserMessages} {
+		if number < 0 {
+			return usage("--%s %d: it must be above 0", name, number)
+		}
+	}
+	for _, origin := range o.AllowOrigins {
+		if !weborigin.IsPattern(origin) {
+			return usage("--allow-origin %q: it must be like https://example.com, or https://*.example.com", origin)
+		}
+	}
 	return nil
-}
-
-// isHTTP reports whether a URL is an origin's.
-func isHTTP(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.Trim(u.Path, "/") == ""
 }
 
 // open listens. Its errors say what to do.
@@ -213,7 +223,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		}
 	}
 	self := o.nodeURL(listen)
-	p := &process{o: o}
+	p := &process{o: o, keys: verifier}
 	if o.TLSCert != "" {
 		if p.tls, err = keypair.Open(o.TLSCert, o.TLSKey, o.Log); err != nil {
 			return nil, usage("--tls-cert and --tls-key: %w", err)
@@ -222,11 +232,11 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	if err := p.trace(); err != nil {
 		return nil, err
 	}
-	members := fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, Pages: o.Pages,
-		UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
+	members := fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, InsecureHTTP: o.InsecureHTTP,
+		Pages: o.Pages, UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
 		Interval: o.interval, Log: o.Log, Gateway: gateway.Options{AnyScheme: o.AnyScheme}}
 	doors := front.Options{Tickets: verifier, PublicURL: o.PublicURL, Origins: o.AllowOrigins, Roots: roots,
-		Shares: o.Shares, Log: o.Log}
+		Shares: o.Shares, Admitted: p.admitted, Log: o.Log}
 	if p.traces != nil {
 		members.Tracer, doors.Seen = p.traces, p.traces.Seen
 	}
@@ -243,7 +253,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		p.node.Close()
 		return nil, usage("%w", err)
 	}
-	p.pages = dial.New(dial.Options{Node: p.node, Tickets: verifier, Log: o.Log})
+	p.pages = dial.New(dial.Options{Node: p.node, Tickets: verifier})
 	return p, nil
 }
 
@@ -287,6 +297,10 @@ func (o *Options) bus() (b bus.Options, err error) {
 		text, err := os.ReadFile(o.SecretFile)
 		if err != nil {
 			return b, usage("the nodes' secret: %w", err)
+		}
+		// Windows has no such bits.
+		if info, err := os.Stat(o.SecretFile); err == nil && info.Mode()&0o007 != 0 && runtime.GOOS != "windows" {
+			return b, usage("everybody on this machine may read the nodes' secret: chmod o= %s", o.SecretFile)
 		}
 		if b.Secret = strings.TrimSpace(string(text)); len(b.Secret) < 16 {
 			return b, usage("the secret in %s is too short: it must have 16 characters at least", o.SecretFile)
@@ -344,11 +358,38 @@ func (p *process) traced(h http.Handler) http.Handler {
 	return p.traces.Agents(h)
 }
 
-// serve serves a handler until the server is shut down, with TLS where there is a certificate.
+// maxStrangers bounds the connections of clients that have shown no good token, but for pages'. It is for more than a
+// node can take in the 5 s that a header may take: when another node dies all of its pages dial at once.
+const maxStrangers = 16_384
+
+// know is the key of what makes a request's connection known, in its context.
+type know struct{}
+
+// serve serves a handler until the server is shut down, with TLS where there is a certificate. What a client without a
+// token may cost is bounded: the connections of all of them, and the time for a header, a body and an answer.
 func (p *process) serve(l net.Listener, h http.Handler, pair *keypair.Pair, failed chan<- error) *http.Server {
+	strangers := dial.NewStrangers(cmp.Or(p.o.strangers, maxStrangers), func(c net.Conn) {
+		p.node.Refuse("connection: strangers")
+		c.Close()
+	})
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			agents.LimitBody(w, r, agents.BodyTimeout)
+			h.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: 5 * time.Second, WriteTimeout: cmp.Or(p.o.answers, agents.WriteTimeout),
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(p.o.Log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, know{}, func() { strangers.Know(c) })
+		},
+		ConnState: func(c net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				strangers.Meet(c)
+			case http.StateHijacked, http.StateClosed: // a page's is one of p.pages' strangers
+				strangers.Know(c)
+			}
+		},
 	}
 	go func() {
 		var err error
@@ -363,6 +404,14 @@ func (p *process) serve(l net.Listener, h http.Handler, pair *keypair.Pair, fail
 		}
 	}()
 	return s
+}
+
+// admitted lets a client with a good token keep its connection, and wait for an answer.
+func (p *process) admitted(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // agents has its own
+	if known, ok := r.Context().Value(know{}).(func()); ok {
+		known()
+	}
 }
 
 // DefaultDrain is how long pages may take to go elsewhere, and EndTimeout how long what is under way may take when they

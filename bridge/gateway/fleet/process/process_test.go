@@ -3,6 +3,8 @@
 package process
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,12 +96,15 @@ func (s setup) options() Options {
 	}
 }
 
-func (f *place) start() *member {
+func (f *place) start(changes ...func(*Options)) *member {
 	f.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	m := &member{stop: stop, ended: make(chan error, 1)}
 	o := f.next().options()
 	o.Log = slog.New(slog.NewTextHandler(testkit.LogOf(f.t, "a node"), nil))
+	for _, change := range changes {
+		change(&o)
+	}
 	started := make(chan [3]net.Addr, 1)
 	o.Started = func(listen, admin, cluster net.Addr) { started <- [3]net.Addr{listen, admin, cluster} }
 	go func() { m.ended <- Run(ctx, o) }()
@@ -240,6 +245,117 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// A node is not ready before it has heard another one, if it is to join any, and has keys.
+func TestReadiness(t *testing.T) {
+	for why, change := range map[string]func(*Options){
+		"no other node has been heard": func(o *Options) { o.Join = []string{testkit.Addr(t)} },
+		"there are no keys of issuers": func(o *Options) { o.Issuers[0].JWKS = "http://" + testkit.Addr(t) },
+	} {
+		m := newFleet(t, 0).start(change)
+		if got := get(t, m.admin, "/readyz"); !strings.Contains(got, "503") || !strings.Contains(got, why) {
+			t.Errorf("%s: %s", why, got)
+		}
+		if got := get(t, m.admin, "/metrics"); !strings.Contains(got, "pagewire_node_ready 0\n") {
+			t.Errorf("%s: the metrics say\n%s", why, got)
+		}
+	}
+}
+
+// Connections that show no token are bounded, whatever they ask: the oldest is closed. Those of agents, of pages, and
+// at the other address stay.
+func TestStrangers(t *testing.T) {
+	f := newFleet(t, 0)
+	m := f.start(func(o *Options) { o.strangers = 2 })
+	f.page(m, testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
+	a := f.agent(m, "alice")
+	a.Shows(app + "/doc")
+	operator := dialRaw(t, m.admin)
+	operator.ask("/healthz")
+	first := dialRaw(t, m.listen)
+	first.ask("/healthz")
+	dialRaw(t, m.listen).ask("/healthz")
+	dialRaw(t, m.listen).ask("/healthz")
+	if n, err := first.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the oldest connection: %d, %v", n, err)
+	}
+	operator.ask("/metrics")
+	a.Shows(app + "/doc")
+	text := get(t, m.admin, "/metrics")
+	for _, line := range []string{`pagewire_node_refused_total{reason="connection: strangers"}`,
+		"pagewire_node_pages 1\n"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the metrics lack %q:\n%s", line, text)
+		}
+	}
+}
+
+// A client without a token that takes nothing of its answers is given up, and an agent may wait for its own for longer.
+func TestClientThatReadsNothing(t *testing.T) {
+	f := newFleet(t, 0)
+	m := f.start(func(o *Options) { o.answers = 500 * time.Millisecond })
+	reading, givenUp := make(chan bool, 1), make(chan struct{})
+	page := testkit.NewPage(t, nil)
+	page.Add(app+"/slow", func(context.Context, string) (string, error) {
+		reading <- true
+		<-givenUp
+		return "slow", nil
+	})
+	f.page(m, page, "alice")
+	a := f.agent(m, "alice")
+	a.Shows(app + "/slow")
+	text := make(chan string, 1)
+	go func() {
+		got, err := a.Read(app + "/slow")
+		text <- fmt.Sprint(got, err)
+	}()
+	testkit.Receive(t, "the page is asked", reading)
+	deaf := dialRaw(t, m.listen)
+	for err := error(nil); err == nil; { // until it is given up: its deadline is Patience
+		_, err = deaf.Write(bytes.Repeat([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), 1000))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a client that reads nothing is not given up")
+		}
+	}
+	close(givenUp)
+	if got := testkit.Receive(t, "the agent has its answer", text); got != "slow<nil>" {
+		t.Errorf("the agent reads %s", got)
+	}
+}
+
+// A raw connection is one whose requests are written by the test.
+type raw struct {
+	net.Conn
+	t *testing.T
+}
+
+func dialRaw(t *testing.T, addr string) raw {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	return raw{c, t}
+}
+
+// ask asks for a path, and reads the answer.
+func (c raw) ask(path string) {
+	c.t.Helper()
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: live.example\r\n\r\n", path); err != nil {
+		c.t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+		c.t.Fatalf("%s: %s, %v", path, answer.Status, err)
+	}
+}
+
 func TestOptionsThatAreRefused(t *testing.T) {
 	f := newFleet(t, 0)
 	good := Options{Listen: "127.0.0.1:0", PublicURL: public, Issuers: []tickets.Issuer{{Issuer: "x", JWKS: f.keys}}}
@@ -265,6 +381,9 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"no such authority":   func(o *Options) { o.NATSCA = "/nowhere" },
 		"no receiver":         func(o *Options) { o.Traces = "here" },
 		"no authority":        func(o *Options) { o.NATSCA = short },
+		"fewer than no pages": func(o *Options) { o.Pages = -1 },
+		"a drain in the past": func(o *Options) { o.Drain = -time.Second },
+		"an origin's host":    func(o *Options) { o.AllowOrigins = []string{"app.example"} },
 	} {
 		o := good
 		change(&o)

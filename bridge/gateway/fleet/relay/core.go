@@ -14,11 +14,11 @@ import (
 
 // A Core is one of a page's cores, as the page's relay sees it.
 type Core struct {
-	// Owner is whatever Join was given.
+	// Owner is the argument of Join.
 	Owner any
 
 	r       *Relay
-	acts    bool                // it may know of the page's tools, and call them
+	acts    bool                // it sees the page's tools, and may call them
 	out     wire.Text           // calls for the core: a JSON array without its end
 	pending map[uint32]*pending // by the core's number
 	left    bool
@@ -30,11 +30,11 @@ type pending struct {
 	end func()
 }
 
-// maxCalls is how many calls a core may have open. A Peer asks 64 at once.
+// maxCalls is how many open calls a core may have. A Peer asks 64 at once.
 const maxCalls = 1024
 
-// Join adds a core. It is told at once, in two frames, what the page is, and what it offers. Where acts is not set that
-// is without its tools, which the core cannot call either.
+// Join adds a core. It sends the core two frames at once: the page's description, and its offers. Without acts the core
+// does not get the page's tools and cannot call them.
 func (r *Relay) Join(owner any, acts bool) *Core {
 	c := &Core{Owner: owner, r: r, acts: acts, pending: map[uint32]*pending{}}
 	r.cores = append(r.cores, c)
@@ -56,7 +56,7 @@ func (r *Relay) Join(owner any, acts bool) *Core {
 	return c
 }
 
-// offered is what the page offers, in the order in which it came.
+// offered is the list of the page's offers, in order of arrival.
 func (r *Relay) offered() []offer {
 	list := make([]offer, 0, len(r.offers))
 	for _, o := range r.offers {
@@ -66,7 +66,7 @@ func (r *Relay) offered() []offer {
 	return list
 }
 
-// Leave takes the core away: what it has asked ends, and what it alone watches is watched no more.
+// Leave removes the core: its calls end, and URIs that only it watches are no longer watched.
 func (c *Core) Leave() {
 	if c.left {
 		return
@@ -88,7 +88,7 @@ func (c *Core) Leave() {
 	}
 }
 
-// Receive takes a frame of the core. The error says what is no frame of a core: it is to leave.
+// Receive takes a frame of the core. An error means that it is not a valid frame: the core must leave.
 func (c *Core) Receive(frame []byte) error {
 	v, err := wire.Parse(frame, nesting)
 	if err != nil || v.Kind() != wire.Array {
@@ -102,12 +102,12 @@ func (c *Core) Receive(frame []byte) error {
 	return err
 }
 
-// nesting is how deep JSON of a core may be: arguments are texts.
+// nesting bounds the nesting of a core's JSON: arguments are texts.
 const nesting = 8
 
 var errNoFrame = errors.New("a core has sent something that is not a frame")
 
-// A Refused is why a core wants nothing of the page: the page is to be told, and its link ended.
+// A Refused is a core's refusal of the page. The page is told the reason, and its link ends.
 type Refused struct{ Reason string }
 
 func (e *Refused) Error() string { return e.Reason }
@@ -120,7 +120,7 @@ func (q *request) text(i int) string {
 	return s
 }
 
-// dispatch does one call of the core.
+// dispatch executes one call of the core.
 func (c *Core) dispatch(said wire.Value) error {
 	var q request
 	n := 0
@@ -150,7 +150,7 @@ func (c *Core) dispatch(said wire.Value) error {
 	return c.ask(uint32(id), &q)
 }
 
-// ask is dispatch for what has the number of a call.
+// ask is dispatch for calls with a number.
 func (c *Core) ask(id uint32, q *request) error {
 	done := func(p *pending) func(link.Answer) {
 		return func(a link.Answer) { c.answer(id, p, a) }
@@ -189,7 +189,7 @@ func (c *Core) begin(id uint32, uri string, ask func(*pending)) error {
 	return nil
 }
 
-// conditions reads the JSON text of [[uri, revision], …]; "" is none.
+// conditions decodes the JSON text of [[uri, revision], …]; "" is none.
 func conditions(text string) (list []link.Seen, ok bool) {
 	if text == "" {
 		return nil, true
@@ -218,10 +218,10 @@ func conditions(text string) (list []link.Seen, ok bool) {
 	return list, ok
 }
 
-// statuses are how a Failure travels. What is not among them is the page's contents being none.
+// statuses are the numbers of Failures on the link. Any other Failure counts as InvalidContents.
 var statuses = map[bridge.Failure]int{bridge.ReadFailed: 1, bridge.InvalidContents: 2, link.Stale: 3}
 
-// answer passes a page's answer on. Of a page that is gone the core learns otherwise.
+// answer passes a page's answer on. If the page has gone, the core learns it by other means.
 func (c *Core) answer(id uint32, p *pending, a link.Answer) {
 	p.uri = ""
 	switch {
@@ -262,8 +262,8 @@ func (c *Core) progress(id uint32, members []byte) {
 	}
 }
 
-// watch counts the core among those that watch a URI. Its answer is a touch with the URI's revision: the page's, or, where
-// that is known already, ours.
+// watch adds the core to a URI's watchers, or removes it. The answer is a touch with the URI's revision: the page's, or
+// ours if that is already known.
 func (c *Core) watch(uri string, on bool) {
 	r := c.r
 	if !on {
@@ -302,7 +302,7 @@ func (r *Relay) unwatch(c *Core, uri string) {
 	}
 }
 
-// reads reports whether the core waits for what one of some URIs reads as.
+// reads reports whether the core waits for a read of one of some URIs.
 func (c *Core) reads(some func(uri string) bool) bool {
 	for _, p := range c.pending {
 		if p.uri != "" && some(p.uri) {
@@ -316,11 +316,11 @@ func (c *Core) touch(uri string, revision int64) {
 	c.say(call("touch").Str(uri).Raw(",").Int(int(revision)))
 }
 
-// maxOut bounds what is written as one frame, but for its last call, in bytes: a page offers up to 20 MiB, twice that
-// as texts of JSON, and a message of the bus has 18.
+// maxOut bounds one frame without its last call, in bytes: a page offers up to 20 MiB, twice that as texts of JSON, and
+// a message of the bus has 18.
 const maxOut = 1 << 20
 
-// say writes a call for the core, which misses its closing bracket.
+// say writes a call for the core, given without its closing bracket.
 func (c *Core) say(text wire.Text) {
 	if len(c.out) == 0 {
 		c.out = c.out.Raw("[")
@@ -335,7 +335,7 @@ func (c *Core) say(text wire.Text) {
 // call begins the text of a call.
 func call(name string) wire.Text { return wire.Text("[").Str(name).Raw(",") }
 
-// flush sends what has been written as one frame.
+// flush sends the written calls as one frame.
 func (c *Core) flush() {
 	if len(c.out) == 0 || c.left {
 		return

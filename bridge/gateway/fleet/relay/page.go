@@ -12,7 +12,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// pageSide is a Relay as the page sees it: its core. Its methods are called from within Relay.Receive.
+// pageSide is a Relay as the page sees it: its core. Relay.Receive calls its methods.
 type pageSide Relay
 
 var _ link.TextCore = (*pageSide)(nil)
@@ -26,7 +26,7 @@ func (r *pageSide) Hello(a link.About) error {
 	return nil
 }
 
-// cloned keeps nothing of the frame in which it came.
+// cloned is a copy that keeps nothing of the frame.
 func cloned(a link.About) link.About {
 	for _, s := range []*string{&a.Epoch, &a.Tab, &a.Frame, &a.URL} {
 		*s = strings.Clone(*s)
@@ -38,7 +38,7 @@ func cloned(a link.About) link.About {
 	return a
 }
 
-// maxTitle bounds what is kept of a page's title, in bytes.
+// maxTitle bounds the kept part of a page's title, in bytes.
 const maxTitle = 1 << 10
 
 // Register and SetTools are not called: RegisterText and SetToolsText are.
@@ -75,7 +75,7 @@ func (r *pageSide) Unregister(uri string) {
 	if !known {
 		return
 	}
-	_ = (*Relay)(r).count(-int64(len(o.descriptor))) // there is room for less
+	_ = (*Relay)(r).count(-int64(len(o.descriptor))) // it only gets smaller
 	delete(r.offers, uri)
 	for _, c := range r.cores {
 		c.say(call("unregister").Str(uri))
@@ -122,8 +122,8 @@ func (r *pageSide) Touch(uri string, revision int64) {
 	}
 }
 
-// begins is what all URIs begin with that are touched by a touch of this one: of a template, or of a resource that
-// takes parameters. It is "" where there are none but itself. Cores know which exactly.
+// begins is the common beginning of all URIs that a touch of this one touches: of a template, or of a resource that
+// takes parameters. It is "" if it touches only itself. Cores know the exact set.
 func (r *pageSide) begins(uri string) string {
 	if head, _, template := strings.Cut(uri, "{"); template {
 		return head

@@ -15,7 +15,6 @@
 package relay
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -130,8 +129,7 @@ func (r *Relay) owns(uri string) bool {
 
 // count counts that more bytes are kept, or fewer, unless there is no room for them.
 func (r *Relay) count(more int64) error {
-	full := (*quota.Full)(nil)
-	if errors.As(r.opt.Offered.Take(r.user, more), &full) {
+	if full := r.opt.Offered.Take(r.user, more); full != nil {
 		whose := "of this node"
 		if full.Owner {
 			whose = "of this user"

@@ -21,7 +21,7 @@ import (
 
 const (
 	// freshFor is how long keys are used before they are looked for again, and retryAfter how soon that may be because
-	// a token names a key that is not among them, or because there are none.
+	// a token is signed by none of them, or because there are none.
 	freshFor, retryAfter = 15 * time.Minute, 30 * time.Second
 	// goodFor is how long keys are good that cannot be looked for again: one that was withdrawn is among them.
 	goodFor = 24 * time.Hour
@@ -48,23 +48,20 @@ func newKeys(where string, o Options) (*keys, error) {
 		(err != nil || u.Scheme != "https" && !weborigin.IsLoopback(u.Scheme+"://"+u.Host)) {
 		return nil, fmt.Errorf("%q is not a place for keys: it must be a file, or an https URL", where)
 	}
-	_, err := k.get(context.Background(), "")
+	_, err := k.get(context.Background(), false)
 	if k.file {
 		return k, err
 	}
 	return k, nil
 }
 
-// get returns the keys, among which is that of a name if the issuer has one.
-func (k *keys) get(ctx context.Context, kid string) (jwk.Set, error) {
+// get returns the keys; newer asks for those that the issuer has now, as far as it may be asked.
+func (k *keys) get(ctx context.Context, newer bool) (jwk.Set, error) {
 	k.mu.Lock()
 	if k.o.now().Sub(k.of) > goodFor {
 		k.set = nil
 	}
-	age, known := k.o.now().Sub(k.at), k.set != nil
-	if known && kid != "" {
-		_, known = k.set.LookupKeyID(kid)
-	}
+	age, known := k.o.now().Sub(k.at), k.set != nil && !newer
 	if !k.at.IsZero() && (known && age < freshFor || !known && age < retryAfter) {
 		defer k.mu.Unlock()
 		return k.had()

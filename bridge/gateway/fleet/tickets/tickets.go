@@ -20,13 +20,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/lestrrat-go/jwx/v3/jwk"
 	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // What an issuer's tokens are good for.
@@ -43,7 +47,7 @@ type Issuer struct {
 	Tenant string `json:"tenant"`
 	// JWKS is where its public keys are: a file, or a URL of https, or of http on loopback.
 	JWKS string `json:"jwks"`
-	// Algorithms are those that it signs with. Default ES256, ES384, RS256, PS256 and EdDSA: those with a public key.
+	// Algorithms are those that it signs with, of those with a public key. Default ES256, ES384, RS256, PS256 and EdDSA.
 	Algorithms []string `json:"algorithms"`
 	// For says what its tokens are good for: ForPages, ForAgents. Default both.
 	For []string `json:"for"`
@@ -51,7 +55,10 @@ type Issuer struct {
 	Origins []string `json:"origins"`
 }
 
-var publicKeys = []string{"ES256", "ES384", "RS256", "PS256", "EdDSA"}
+var (
+	usual      = []string{"ES256", "ES384", "RS256", "PS256", "EdDSA"}
+	publicKeys = append([]string{"ES512", "RS384", "RS512", "PS384", "PS512"}, usual...)
+)
 
 // Options say what is taken.
 type Options struct {
@@ -69,8 +76,9 @@ type Options struct {
 const (
 	// maxToken bounds a token, in bytes: a header of HTTP has 8 KiB with most servers.
 	maxToken = 8 << 10
-	// maxLife is how long a ticket may be good for.
-	maxLife = time.Hour
+	// maxTicketLife is how long a ticket may be good for, and maxTokenLife how long an access token may: Auth0 gives
+	// them for 24 h, and for 30 days at most.
+	maxTicketLife, maxTokenLife = time.Hour, 30 * 24 * time.Hour
 )
 
 // Skew is by how much clocks may differ: a token is good for so long past its end.
@@ -137,14 +145,14 @@ func New(o Options) (*Verifier, error) {
 			return nil, fmt.Errorf("issuer %q: a tenant's name has no zero byte: UserOf sets it off from the subject with one",
 				i.Issuer)
 		}
-		if len(i.Algorithms) == 0 {
-			i.Algorithms = publicKeys
+		if err := i.check(); err != nil {
+			return nil, fmt.Errorf("issuer %q: %w", i.Issuer, err)
 		}
-		if slices.ContainsFunc(i.Algorithms, func(a string) bool { return strings.EqualFold(a, "none") }) {
-			return nil, fmt.Errorf("issuer %q: tokens that are not signed are anybody's: name an algorithm", i.Issuer)
+		if len(i.Algorithms) == 0 {
+			i.Algorithms = usual
 		}
 		if len(i.For) == 0 {
-			i.For = []string{ForPages, ForAgents}
+			i.For = uses
 		}
 		k, err := newKeys(i.JWKS, o)
 		if err != nil {
@@ -153,6 +161,47 @@ func New(o Options) (*Verifier, error) {
 		v.issuers[i.Issuer] = &issuer{i, k}
 	}
 	return v, nil
+}
+
+var uses = []string{ForPages, ForAgents}
+
+// check finds values that are none: each would refuse all tokens, or take none of the restrictions that it is for.
+func (i *Issuer) check() error {
+	for _, a := range i.Algorithms {
+		if !slices.Contains(publicKeys, a) {
+			return fmt.Errorf("%q is no algorithm with a public key: name some of %s", a, strings.Join(publicKeys, ", "))
+		}
+	}
+	for _, use := range i.For {
+		if !slices.Contains(uses, use) {
+			return fmt.Errorf("its tokens cannot be for %q: name some of %s", use, strings.Join(uses, ", "))
+		}
+	}
+	for _, origin := range i.Origins {
+		if origin != weborigin.Loopback && !weborigin.IsPattern(origin) {
+			return fmt.Errorf("%q is no origin: it must be like https://example.com, or https://*.example.com", origin)
+		}
+	}
+	return nil
+}
+
+// Keys says of how many issuers there are no keys, and whether those that there are suffice: for pages some, and for
+// agents some, as far as issuers are for them. It has missing ones looked for, which it does not wait for.
+func (v *Verifier) Keys() (missing int, suffice bool) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	lacks := map[string]bool{} // by use: whether no issuer has keys
+	for _, i := range v.issuers {
+		_, err := i.keys.get(ended, false)
+		if err != nil {
+			missing++
+		}
+		for _, use := range i.For {
+			others, known := lacks[use]
+			lacks[use] = err != nil && (others || !known)
+		}
+	}
+	return missing, !slices.Contains(slices.Collect(maps.Values(lacks)), true)
 }
 
 // AgentIssuers are those of access tokens.
@@ -193,7 +242,7 @@ func (v *Verifier) Ticket(ctx context.Context, text, origin string) (Claim, erro
 		return c, refusal("origin", "the ticket is for pages of another origin than "+origin)
 	case !v.issuers[c.Issuer].serves(origin):
 		return c, refusal("origin", "the ticket's issuer has no pages at "+origin)
-	case c.Until.Sub(v.o.now()) > maxLife+Skew:
+	case c.Until.Sub(v.o.now()) > maxTicketLife+Skew:
 		return c, refusal("life", "the ticket is good for too long; the limit is an hour")
 	}
 	return c, nil
@@ -206,8 +255,11 @@ func (v *Verifier) Token(ctx context.Context, text string) (Claim, error) {
 		return c, err
 	}
 	var scope string
-	if token.Has("origin") {
+	switch {
+	case token.Has("origin"):
 		return c, refusal("no token", "this is a ticket for a page, and no access token")
+	case c.Until.Sub(v.o.now()) > maxTokenLife+Skew:
+		return c, refusal("life", "the token is good for too long; the limit is 30 days")
 	}
 	if token.Get("scope", &scope) == nil {
 		c.Scopes = strings.Fields(scope)
@@ -235,20 +287,12 @@ func scp(token jwt.Token) (scopes []string) {
 
 // verify does what both have in common.
 func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token jwt.Token, err error) {
-	i, kid, err := v.issuerOf(text, use)
+	i, header, err := v.issuerOf(text, use)
 	if err != nil {
 		return c, nil, err
 	}
-	set, err := i.keys.get(ctx, kid)
-	if err != nil {
-		v.o.Log.Error("there are no keys of an issuer", "issuer", i.Issuer.Issuer, "error", err)
-		return c, nil, refusal("keys", "there are no keys of the token's issuer at the moment")
-	}
-	// The default claims are looked at below, each with a reason of its own.
-	token, err = jwt.Parse([]byte(text), jwt.WithContext(ctx), jwt.WithValidate(false),
-		jwt.WithKeySet(set, jws.WithInferAlgorithmFromKey(true), jws.WithUseDefault(true)))
-	if err != nil {
-		return c, nil, refusal("signature", "the token's signature is not that of its issuer")
+	if token, err = i.signed(ctx, text, header); err != nil {
+		return c, nil, err
 	}
 	if name, _ := token.Issuer(); name != i.Issuer.Issuer { // what chose the keys was not verified
 		return c, nil, refusal("issuer", "the token's issuer is not the one whose keys it was verified with")
@@ -260,25 +304,68 @@ func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token
 	return c, token, v.valid(token, use)
 }
 
-// issuerOf is the issuer whose token it claims to be, and the name of its key: nothing of it is verified.
-func (v *Verifier) issuerOf(text, use string) (i *issuer, kid string, err error) {
+// signed verifies a token's signature. Where it is not that of a key which is here, a newer key may have come.
+func (i *issuer) signed(ctx context.Context, text string, header jws.Headers) (jwt.Token, error) {
+	var tried jwk.Set
+	for _, newer := range []bool{false, true} {
+		set, err := i.keys.get(ctx, newer)
+		if err != nil {
+			return nil, refusal("keys", "there are no keys of the token's issuer at the moment")
+		}
+		if set == tried {
+			break
+		}
+		if token, err := signedBy(set, text, header); err == nil {
+			return token, nil
+		}
+		tried = set
+	}
+	return nil, refusal("signature", "the token's signature is not that of its issuer")
+}
+
+// signedBy verifies it by the one key that the header names, or that there is, and by the header's algorithm, which the
+// issuer's configuration lists: by a key's own algorithm it would be whatever a set of keys says.
+func signedBy(set jwk.Set, text string, header jws.Headers) (jwt.Token, error) {
+	alg, _ := header.Algorithm()
+	kid, named := header.KeyID()
+	key, ok := set.LookupKeyID(kid)
+	if !named && set.Len() == 1 {
+		key, ok = set.Key(0)
+	}
+	if !ok {
+		return nil, errors.New("there is no such key")
+	}
+	if of, has := key.Algorithm(); has && of.String() != alg.String() {
+		return nil, errors.New("the key is for another algorithm")
+	}
+	if use, has := key.KeyUsage(); has && use != jwk.ForSignature.String() {
+		return nil, errors.New("the key is not for signatures")
+	}
+	// The default claims are looked at by valid, each with a reason of its own.
+	return jwt.Parse([]byte(text), jwt.WithKey(alg, key), jwt.WithValidate(false))
+}
+
+// issuerOf is the issuer whose token it claims to be, and the token's header: nothing of it is verified.
+func (v *Verifier) issuerOf(text, use string) (i *issuer, header jws.Headers, err error) {
 	if len(text) > maxToken {
-		return nil, "", refusal("size", fmt.Sprintf("the token has %d bytes; the limit is %d", len(text), maxToken))
+		return nil, nil, refusal("size", fmt.Sprintf("the token has %d bytes; the limit is %d", len(text), maxToken))
 	}
 	var claimed struct{ Iss string }
 	message, err := jws.Parse([]byte(text), jws.WithCompact())
 	if err != nil || len(message.Signatures()) != 1 || json.Unmarshal(message.Payload(), &claimed) != nil {
-		return nil, "", refusal("malformed", "this is no token")
+		return nil, nil, refusal("malformed", "this is no token")
 	}
 	if i = v.issuers[claimed.Iss]; i == nil || !slices.Contains(i.For, use) {
-		return nil, "", refusal("issuer", "the token's issuer is not one whose tokens for "+use+" are taken")
+		return nil, nil, refusal("issuer", "the token's issuer is not one whose tokens for "+use+" are taken")
 	}
-	header := message.Signatures()[0].ProtectedHeaders()
+	header = message.Signatures()[0].ProtectedHeaders()
 	if alg, _ := header.Algorithm(); !slices.Contains(i.Algorithms, alg.String()) {
-		return nil, "", refusal("algorithm", "the token is signed in a way that is not taken from its issuer")
+		return nil, nil, refusal("algorithm", "the token is signed in a way that is not taken from its issuer")
 	}
-	kid, _ = header.KeyID()
-	return i, kid, nil
+	if header.Has(jws.CriticalKey) { // of the extensions that a token may insist on none is known here
+		return nil, nil, refusal("malformed", "the token insists on an extension that is not known")
+	}
+	return i, header, nil
 }
 
 // valid looks at what every token must say.

@@ -3,9 +3,16 @@
 package tickets
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,7 +22,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lestrrat-go/jwx/v3/jwk"
+
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 const (
@@ -187,7 +197,9 @@ func TestKeysAtAURL(t *testing.T) {
 	began := time.Now()
 	var passed atomic.Int64
 	wait := func(d time.Duration) { passed.Add(int64(d)) }
+	log := testkit.LogOf(t, "the verifier")
 	v, err := New(Options{Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: server.URL}},
+		Log: slog.New(slog.NewTextHandler(log, nil)),
 		now: func() time.Time { return began.Add(time.Duration(passed.Load())) }})
 	if err != nil {
 		t.Fatal(err)
@@ -200,10 +212,22 @@ func TestKeysAtAURL(t *testing.T) {
 		}
 	}
 	first, second := newIssuer(t, login), newIssuer(t, login)
-	check(first, "keys")
+	for range 100 {
+		check(first, "keys")
+	}
+	if n := log.Count("level="); n != 1 { // one for each time that the issuer is asked
+		t.Errorf("the log has %d lines:\n%s", n, log)
+	}
+	if missing, suffice := v.Keys(); missing != 1 || suffice {
+		t.Errorf("without keys of the issuer there are no keys of %d, and they suffice: %t", missing, suffice)
+	}
 	current.Store(first)
 	check(first, "keys") // it was asked just now
 	wait(retryAfter)
+	testkit.Eventually(t, "whoever asks for keys has them fetched", func() bool {
+		missing, suffice := v.Keys()
+		return missing == 0 && suffice
+	})
 	check(first, "")
 	check(second, "signature")
 	current.Store(second)
@@ -223,8 +247,184 @@ func TestKeysAtAURL(t *testing.T) {
 		there bool
 	}{{goodFor - time.Minute, true}, {2 * time.Minute, false}} {
 		wait(c.after)
-		if _, err := v.issuers[login].keys.get(t.Context(), ""); (err == nil) != c.there {
+		if _, err := v.issuers[login].keys.get(t.Context(), false); (err == nil) != c.there {
 			t.Errorf("the keys of a day ago: %v", err)
+		}
+	}
+}
+
+// signedAs is a token of a user whose header says what it likes.
+func signedAs(t *testing.T, header, subject string, sign func(text []byte) ([]byte, error)) string {
+	t.Helper()
+	claims, err := json.Marshal(map[string]any{"iss": login, "aud": audience, "sub": subject,
+		"exp": time.Now().Add(time.Minute).Unix()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := base64.RawURLEncoding.EncodeToString
+	text := e([]byte(header)) + "." + e(claims)
+	signature, err := sign([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text + "." + e(signature)
+}
+
+func byEC(key *ecdsa.PrivateKey) func([]byte) ([]byte, error) {
+	return func(text []byte) ([]byte, error) {
+		sum := sha256.Sum256(text)
+		r, s, err := ecdsa.Sign(rand.Reader, key, sum[:])
+		if err != nil {
+			return nil, err
+		}
+		return append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...), nil
+	}
+}
+
+// keySet is a set of keys as an issuer publishes it, each with further members.
+func keySet(t *testing.T, keys ...any) []byte {
+	t.Helper()
+	set := jwk.NewSet()
+	for i := 0; i < len(keys); i += 2 {
+		key, err := jwk.Import(keys[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range keys[i+1].(map[string]string) {
+			if err := key.Set(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := set.AddKey(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A token is verified by the algorithm of its header, which the configuration lists, and not by one that a key is for;
+// and one that insists on what is not known here is refused.
+func TestAlgorithms(t *testing.T) {
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := []byte("a secret that the set of keys has by mistake")
+	name := filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(name, keySet(t, &ec.PublicKey, map[string]string{"kid": "ec"},
+		&rsaKey.PublicKey, map[string]string{"kid": "rsa"},
+		&rsaKey.PublicKey, map[string]string{"kid": "rs256", "alg": "RS256"},
+		&ec.PublicKey, map[string]string{"kid": "enc", "use": "enc"},
+		secret, map[string]string{"kid": "oct", "alg": "HS256"}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := newVerifier(t, Issuer{Issuer: login, JWKS: name, Algorithms: []string{"ES256", "PS256"}})
+	mac := func(text []byte) ([]byte, error) {
+		h := hmac.New(sha256.New, secret)
+		h.Write(text)
+		return h.Sum(nil), nil
+	}
+	pkcs := func(text []byte) ([]byte, error) {
+		sum := sha256.Sum256(text)
+		return rsa.SignPKCS1v15(nil, rsaKey, crypto.SHA256, sum[:])
+	}
+	pss := func(text []byte) ([]byte, error) {
+		sum := sha256.Sum256(text)
+		return rsa.SignPSS(rand.Reader, rsaKey, crypto.SHA256, sum[:],
+			&rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash})
+	}
+	for name, c := range map[string]struct {
+		header string
+		sign   func([]byte) ([]byte, error)
+		reason string
+	}{
+		"ES256":                   {`{"alg":"ES256","kid":"ec"}`, byEC(ec), ""},
+		"PS256":                   {`{"alg":"PS256","kid":"rsa"}`, pss, ""},
+		"HMAC that says ES256":    {`{"alg":"ES256","kid":"oct"}`, mac, "signature"},
+		"RS256 that says PS256":   {`{"alg":"PS256","kid":"rs256"}`, pkcs, "signature"},
+		"PS256 by a key of RS256": {`{"alg":"PS256","kid":"rs256"}`, pss, "signature"},
+		"RS256":                   {`{"alg":"RS256","kid":"rs256"}`, pkcs, "algorithm"},
+		"a key for encryption":    {`{"alg":"ES256","kid":"enc"}`, byEC(ec), "signature"},
+		"an unknown extension":    {`{"alg":"ES256","kid":"ec","crit":["x"],"x":1}`, byEC(ec), "malformed"},
+		"an extension, unnamed":   {`{"alg":"ES256","kid":"ec","crit":[]}`, byEC(ec), "malformed"},
+		"no key's name":           {`{"alg":"ES256"}`, byEC(ec), "signature"},
+	} {
+		_, err := v.Token(t.Context(), signedAs(t, c.header, "alice", c.sign))
+		if (err == nil) != (c.reason == "") || err != nil && ReasonOf(err) != c.reason {
+			t.Errorf("%s: %v, want %q", name, err, c.reason)
+		}
+	}
+}
+
+// A key that has no name, and is replaced, is noticed by a signature that is not its own.
+func TestKeyWithoutAName(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.json")
+	replace := func() *ecdsa.PrivateKey {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, keySet(t, &key.PublicKey, map[string]string{}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	first := replace()
+	now := time.Now()
+	v, err := New(Options{Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file}},
+		now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := replace()
+	for _, c := range []struct {
+		after  time.Duration
+		key    *ecdsa.PrivateKey
+		reason string
+	}{{0, first, ""}, {0, second, "signature"}, {retryAfter, second, ""}, {0, first, "signature"}} {
+		now = now.Add(c.after)
+		_, err := v.Token(t.Context(), signedAs(t, `{"alg":"ES256"}`, "alice", byEC(c.key)))
+		if (err == nil) != (c.reason == "") || err != nil && ReasonOf(err) != c.reason {
+			t.Errorf("after %v: %v, want %q", c.after, err, c.reason)
+		}
+	}
+}
+
+// An access token of ten years is refused: nobody could take it back.
+func TestTokensThatLiveForLong(t *testing.T) {
+	ours := newIssuer(t, login)
+	v := newVerifier(t, Issuer{Issuer: login, JWKS: keysFile(t, ours)})
+	for days, reason := range map[int]string{29: "", 31: "life", 3650: "life"} {
+		_, err := v.Token(t.Context(), sign(t, ours, "alice", map[string]any{"exp": time.Now().AddDate(0, 0, days)}))
+		if (err == nil) != (reason == "") || err != nil && ReasonOf(err) != reason {
+			t.Errorf("of %d days: %v", days, err)
+		}
+	}
+}
+
+// For pages and for agents there must be keys of some issuer, as far as issuers are for them.
+func TestKeysThatSuffice(t *testing.T) {
+	file, url := keysFile(t, newIssuer(t, login)), "http://"+testkit.Addr(t) // nobody listens
+	for name, c := range map[string]struct {
+		issuers []Issuer
+		missing int
+		suffice bool
+	}{
+		"all":           {[]Issuer{{Issuer: "a", JWKS: file}}, 0, true},
+		"one of two":    {[]Issuer{{Issuer: "a", JWKS: file}, {Issuer: "b", JWKS: url}}, 1, true},
+		"not for pages": {[]Issuer{{Issuer: "a", JWKS: file, For: []string{ForAgents}}, {Issuer: "b", JWKS: url}}, 1, false},
+		"only agents":   {[]Issuer{{Issuer: "a", JWKS: file, For: []string{ForAgents}}}, 0, true},
+	} {
+		if missing, suffice := newVerifier(t, c.issuers...).Keys(); missing != c.missing || suffice != c.suffice {
+			t.Errorf("%s: of %d issuers there are no keys, and they suffice: %t", name, missing, suffice)
 		}
 	}
 }
@@ -262,6 +462,10 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"an open line": {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "http://login.example/keys"}}},
 		// Its user "c" would be that of the tenant "a" whose subject is "b\x00c".
 		"a zero byte":    {Audience: audience, Issuers: []Issuer{{Issuer: login, Tenant: "a\x00b", JWKS: file}}},
+		"HMAC":           {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file, Algorithms: []string{"HS256"}}}},
+		"small letters":  {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file, Algorithms: []string{"es256"}}}},
+		"another use":    {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file, For: []string{"page"}}}},
+		"a host":         {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file, Origins: []string{"app.example"}}}},
 		"another scheme": {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "ftp://login.example/keys"}}},
 	} {
 		if _, err := New(o); err == nil {

@@ -1,10 +1,10 @@
 //go:build !js
 
-// Package traces exports what a node does for agents as traces, by OpenTelemetry's OTLP over HTTP: their requests, what
-// these ask of pages elsewhere, and the pages' answers.
+// Package traces exports the work of a node for agents as traces, by OpenTelemetry's OTLP over HTTP: agents' requests,
+// the resulting calls of pages elsewhere, and the pages' answers.
 //
-// A span has the user's hash, the node and the method. The package never learns of contents, URIs, tokens or names, and
-// never holds a request up: what the receiver does not take is dropped.
+// A span has the user's hash, the node and the method. The package never learns contents, URIs, tokens or names, and
+// never delays a request: spans that the receiver does not accept are dropped.
 package traces
 
 import (
@@ -25,13 +25,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Options say where traces go.
+// Options configure the exporter.
 type Options struct {
 	// Endpoint is the receiver's URL, such as http://127.0.0.1:4318: below it is /v1/traces.
 	Endpoint string
-	// Version is the node's.
+	// Version is the node's version.
 	Version string
-	// Failed is called with what could not be exported. There is one for the whole process.
+	// Failed is called with each failed export. It is one function for the whole process.
 	Failed func(error)
 }
 
@@ -42,10 +42,10 @@ type Traces struct {
 	w3c      propagation.TraceContext
 }
 
-// stopTimeout is how long the receiver may take to take what is left at the end.
+// stopTimeout is how long the receiver may take to accept the rest at the end.
 const stopTimeout = 2 * time.Second
 
-// New returns one. It connects when there is something to export. An error says that Endpoint is no URL.
+// New returns an exporter. It connects at its first export. An error means that Endpoint is no URL.
 func New(o Options) (*Traces, error) {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -72,14 +72,14 @@ func New(o Options) (*Traces, error) {
 	return t, nil
 }
 
-// Close exports what is left.
+// Close exports the rest.
 func (t *Traces) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	return t.provider.Shutdown(ctx)
 }
 
-// methods are those of HTTP and MCP that are named: what a client sends may be anything.
+// methods are the methods of HTTP and MCP that spans name. A client may send any other.
 var methods = map[string]bool{"GET": true, "POST": true, "DELETE": true, "initialize": true, "ping": true,
 	"server/discover": true, "resources/list": true, "resources/read": true, "resources/templates/list": true,
 	"resources/subscribe": true, "resources/unsubscribe": true, "subscriptions/listen": true, "tools/list": true,
@@ -89,10 +89,10 @@ func known(method string) string {
 	if methods[method] {
 		return method
 	}
-	return "_OTHER" // as OpenTelemetry's conventions have it
+	return "_OTHER" // as in OpenTelemetry's conventions
 }
 
-// Agents has each request to a handler be a span, of the trace that its traceparent names.
+// Agents makes each request to a handler a span, of the trace in its traceparent.
 func (t *Traces) Agents(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := t.w3c.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
@@ -114,7 +114,7 @@ func (t *Traces) Agents(next http.Handler) http.Handler {
 	})
 }
 
-// A status notes how a request is answered.
+// A status records the status of an answer.
 type status struct {
 	http.ResponseWriter
 	code int
@@ -152,7 +152,7 @@ func (t *Traces) Asks(ctx context.Context, call, user string) (carry string, don
 	return carrier.Get("traceparent"), done
 }
 
-// Answers begins the span of a page's answer, below that whose traceparent is carried.
+// Answers begins the span of a page's answer, below the span of the carried traceparent.
 func (t *Traces) Answers(carry, call, user string) (done func(ok bool)) {
 	ctx := t.w3c.Extract(context.Background(), propagation.MapCarrier{"traceparent": carry})
 	_, done = t.begin(ctx, "answer to "+call, trace.SpanKindServer, user)

@@ -18,18 +18,18 @@ type Pair struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	changed [2]time.Time // of the files, when they were looked at last
+	changed [2]time.Time // of the files, at the last look
 	last    *tls.Certificate
 }
 
-// Open reads a pair. It fails if the files hold none.
+// Open reads a pair. It fails if the files have none.
 func Open(cert, key string, log *slog.Logger) (*Pair, error) {
 	p := &Pair{files: [2]string{cert, key}, log: log}
 	return p, p.read()
 }
 
-// read is called with the lock held. If it fails, the last pair stays: one file may have been replaced, and the other is
-// about to be.
+// read is called with the lock held. If it fails, the last pair stays: one file may have been replaced, and the other
+// not yet.
 func (p *Pair) read() error {
 	var changed [2]time.Time
 	for i, file := range p.files {
@@ -48,7 +48,7 @@ func (p *Pair) read() error {
 	return err
 }
 
-// get looks at the files with each handshake.
+// get checks the files at each handshake.
 func (p *Pair) get() (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *Pair) get() (*tls.Certificate, error) {
 	return p.last, nil
 }
 
-// Config shows the pair at either end of a connection.
+// Config uses the pair at either end of a connection.
 func (p *Pair) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:           tls.VersionTLS12,

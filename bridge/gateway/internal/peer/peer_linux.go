@@ -16,17 +16,17 @@ const (
 	stateListen      = 10
 )
 
-// A socket is what the kernel says of one.
+// A socket is the kernel's entry of a socket.
 type socket struct {
 	local, remote netip.AddrPort
 	state         uint8
 	uid, inode    uint32
 }
 
-// connection is Of for the socket that is at local and connected with remote.
+// connection is Of for the socket at local that is connected to remote.
 func connection(local, remote netip.AddrPort) Who {
 	s, err := diag(local, remote)
-	// The kernel answers with a listener where there is no such connection: the same program may do both.
+	// The kernel answers with a listener if there is no such connection: one program may have both.
 	return found(s, err, s.state == stateEstablished && s.local == local && s.remote == remote)
 }
 
@@ -36,7 +36,7 @@ func listener(addr netip.AddrPort) Who {
 		(s.local.Addr() == addr.Addr() || s.local.Addr().IsUnspecified()))
 }
 
-// found says whose the socket is that was looked for.
+// found returns the user of a socket, if it is the right one.
 func found(s socket, err error, it bool) Who {
 	switch {
 	case errors.Is(err, errNoDiag):
@@ -54,8 +54,8 @@ func unspecified(a netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// owner says whose a socket is. One without an inode is nobody's: no process holds it, or none has accepted it yet, and
-// its user id is 0 then.
+// owner returns the user of a socket. If no process has it, or none has accepted it yet, it has no inode and its user
+// id is 0.
 func owner(s socket) Who {
 	own := uint32(os.Geteuid())
 	switch {
@@ -69,7 +69,7 @@ func owner(s socket) Who {
 	return Other
 }
 
-// established reports whether our end of a connection is.
+// established reports whether our end of a connection is established.
 func established(c *net.TCPConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -83,11 +83,11 @@ func established(c *net.TCPConn) bool {
 	return err == nil && is
 }
 
-// errNoDiag says that the kernel was not to be asked: there is no sock_diag, or it is forbidden here.
+// errNoDiag means that the kernel could not be asked: sock_diag is missing or forbidden.
 var errNoDiag = errors.New("no sock_diag")
 
-// A request of sock_diag, and what it answers: a netlink header, and inet_diag_req_v2 or inet_diag_msg
-// (linux/inet_diag.h). Numbers are in the machine's order, ports and addresses in the network's.
+// A request of sock_diag, and its answer: a netlink header, and inet_diag_req_v2 or inet_diag_msg (linux/inet_diag.h).
+// Numbers are in the machine's byte order, ports and addresses in the network's.
 const (
 	headerBytes  = 16
 	requestBytes = headerBytes + 8 + idBytes
@@ -95,14 +95,14 @@ const (
 	answerBytes  = headerBytes + 4 + idBytes + 20
 )
 
-// diag asks the kernel for one socket by its addresses. Without one it fails with an error that is not errNoDiag.
+// diag asks the kernel for one socket by its addresses. If there is none, its error is not errNoDiag.
 func diag(local, remote netip.AddrPort) (socket, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return socket{}, errNoDiag
 	}
 	defer unix.Close(fd)
-	// The kernel answers before Sendto returns; this is for a sandbox that takes the question and says nothing.
+	// The kernel answers before Sendto returns. The limit is for a sandbox that takes the question and does not answer.
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 200_000})
 	if err := unix.Sendto(fd, question(local, remote), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return socket{}, errNoDiag

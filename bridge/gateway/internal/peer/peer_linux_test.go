@@ -93,7 +93,7 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// Who sends and closes is gone when it is looked for. What it has sent can still be read, and must not count as this
+// A client that sends and closes is gone when it is looked for. Its data can still be read, and must not count as this
 // user's.
 func TestWhoHasClosed(t *testing.T) {
 	for name, end := range map[string]func(net.Conn){
@@ -136,7 +136,8 @@ func again(t *testing.T, l net.Listener) net.Conn {
 	return second
 }
 
-// Who resets a connection frees its port, and whoever takes that next has the same entry: it is not who had sent.
+// A client that resets a connection frees its port. The next owner of the port has the same entry, and is not the
+// sender.
 func TestReusedPort(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
 	second := again(t, l)
@@ -214,7 +215,7 @@ func TestListenerOfAnotherUser(t *testing.T) {
 	}
 }
 
-// Root is in the way for anybody, and who has no inode is nobody.
+// Root may be a proxy of any user, and a socket without an inode has no owner.
 func TestOwners(t *testing.T) {
 	own := uint32(os.Geteuid())
 	for _, c := range []struct {

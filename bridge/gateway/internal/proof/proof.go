@@ -41,7 +41,7 @@ type Messages interface {
 	Write(ctx context.Context, message []byte) error
 }
 
-// ErrNotProved is what the other end is told, too: it does not know the secret, or not this one.
+// ErrNotProved means that the other end does not know our secret. Both ends get it.
 var ErrNotProved = errors.New("the other end does not prove that it knows the secret")
 
 const (
@@ -57,9 +57,9 @@ type note struct {
 
 var nonceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// Dial proves itself to the end that it has connected to, at where, once that has proved itself.
+// Dial proves itself to the end that it has connected to, at where, after that end has proved itself.
 func Dial(ctx context.Context, m Messages, secret, where string) error {
-	if secret == "" { // anybody knows it
+	if secret == "" { // an empty secret is known to all
 		return ErrNotProved
 	}
 	ours := nonce()
@@ -77,8 +77,8 @@ func Dial(ctx context.Context, m Messages, secret, where string) error {
 	return write(ctx, m, note{Type: proofType, Proof: mac(secret, "client", where, ours, theirs.Nonce)})
 }
 
-// Accept proves itself to an end that has connected, at where, and returns nil once that has proved itself too. The
-// connection is the caller's to close. hello is the other's first message.
+// Accept proves itself to an end that has connected, at where, and returns nil after that end has proved itself too.
+// hello is that end's first message. The caller closes the connection.
 func Accept(ctx context.Context, m Messages, hello []byte, secret, where string) error {
 	var in note
 	if json.Unmarshal(hello, &in) != nil || in.Type != helloType || !nonceShape.MatchString(in.Nonce) || secret == "" {
@@ -120,17 +120,17 @@ func nonce() string {
 	return base64.RawURLEncoding.EncodeToString(random)
 }
 
-// mac is the HMAC over words, none of which holds a line end.
+// mac is the HMAC over words. A word has no line end.
 func mac(secret string, words ...string) string {
 	h := hmac.New(sha256.New, []byte(secret))
 	h.Write([]byte("pagewire proof 1\n" + strings.Join(words, "\n")))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// same takes as long whatever is given.
+// same takes the same time for all values.
 func same(given, want string) bool { return hmac.Equal([]byte(given), []byte(want)) }
 
-// Sign makes a token for a purpose at an address, which Verify accepts with the same secret until a time.
+// Sign makes a token for a purpose at an address. Verify accepts it with the same secret until a time.
 func Sign(secret, purpose, where string, until time.Time) string {
 	head := nonce() + "." + strconv.FormatInt(until.Unix(), 10)
 	return head + "." + mac(secret, purpose, where, head)

@@ -2,18 +2,13 @@
 
 package quota
 
-import (
-	"errors"
-	"testing"
-)
+import "testing"
 
 func TestQuota(t *testing.T) {
 	q := New(10, 6)
 	take := func(owner string, bytes, limit int64, own bool) {
 		t.Helper()
-		full := (*Full)(nil)
-		if err := q.Take(owner, bytes); errors.As(err, &full) != (limit > 0) ||
-			full != nil && *full != (Full{limit, own}) {
+		if full := q.Take(owner, bytes); full != nil != (limit > 0) || full != nil && *full != (Full{limit, own}) {
 			t.Errorf("%d bytes of %s: %+v", bytes, owner, full)
 		}
 	}

@@ -1,11 +1,11 @@
 //go:build !js
 
-// Package seats says which document has which place in which tab, among those that connect by themselves.
+// Package seats assigns places in tabs to documents that connect by themselves.
 //
 // A page names its tab by an id that it keeps in sessionStorage, which a browser copies when it duplicates a tab. So a
-// document may name a tab whose place is taken: by its own connection of before, by the document that is being left, or
-// by that of the tab which was duplicated. The package never decides whose tab it is, and never believes that who is
-// silent is still there.
+// document may name a tab whose place is taken: by its own earlier connection, by the document that is being left, or
+// by that of the tab that was duplicated. The package does not know which document the tab really belongs to. It takes
+// a silent document for gone.
 package seats
 
 import (
@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// A Seat is the place of a document in a tab. Of says whose tabs these are: an id is unique among them.
+// A Seat is the place of a document in a tab. Of is the tabs' owner: an id is unique among the tabs of one owner.
 type Seat struct{ Of, Tab, Frame string }
 
 // A Holder is a document that is connected.
 type Holder interface {
 	comparable
-	// Ping fails where the document has not shown within a time that it is there.
+	// Ping fails if the document does not answer within a time.
 	Ping(within time.Duration) error
 	// End ends the connection, and returns when the document has risen.
 	End()
 }
 
-// aliveTimeout is how long a document may take to show that it still has a tab that another one claims.
+// aliveTimeout is how long a document may take to answer if another one claims its tab.
 const aliveTimeout = 2 * time.Second
 
 var (
@@ -36,20 +36,20 @@ var (
 	frameShape = regexp.MustCompile(`^([0-9]{1,4}(\.[0-9]{1,4}){0,7})?$`)
 )
 
-// IsNamed reports whether a hello names a tab and a frame as the page layer does.
+// IsNamed reports whether a hello has valid names of a tab and a frame.
 func IsNamed(tab, frame string) bool {
 	return tabShape.MatchString(tab) && frameShape.MatchString(frame)
 }
 
-// Seats are those that are taken. The zero value has none. Its methods may be called concurrently.
+// Seats are the seats that are taken. The zero value has none. Its methods may be called concurrently.
 type Seats[D Holder] struct {
 	mu    sync.Mutex
 	taken map[Seat]D
 }
 
-// Sit gives a document its seat, and returns it, and the id of the tab if it is another than the document says: the one
-// that has the seat answers a ping. One that does not is ended, and waited for. same, which may be nil, reports whether
-// the holder is an earlier connection of the same document, from which the seat is taken.
+// Sit gives a document its seat, and returns it. If the seat's holder answers a ping, the document gets another tab,
+// and given is that tab's id. A holder that does not answer is ended, and waited for. same, which may be nil, reports
+// whether the holder is an earlier connection of the same document, which loses the seat.
 func (s *Seats[D]) Sit(by D, at Seat, same func(holder D) bool) (seat Seat, given string) {
 	at.Tab, at.Frame = strings.Clone(at.Tab), strings.Clone(at.Frame) // not the frame that they came in
 	for {
@@ -89,7 +89,7 @@ func (s *Seats[D]) Rise(by D, at Seat) {
 	}
 }
 
-// Len is how many are taken.
+// Len is how many seats are taken.
 func (s *Seats[D]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

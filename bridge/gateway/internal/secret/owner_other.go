@@ -4,5 +4,5 @@ package secret
 
 import "io/fs"
 
-// owned cannot be asked here: a file in the user's configuration directory is the user's.
+// owned is always true here: a file in the user's configuration directory is the user's.
 func owned(fs.FileInfo) bool { return true }

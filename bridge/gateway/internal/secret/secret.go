@@ -1,11 +1,10 @@
 //go:build !js
 
-// Package secret keeps secrets in files: the token of a user's gateways, and what the extension and they know of each
-// other.
+// Package secret keeps secrets in files: the token of a user's gateways, and the secret that they share with the
+// extension.
 //
-// It never follows a link, waits for nobody, and never repairs, replaces or removes a file that is there: one that is
-// empty, half written, no file, or may have been read by others is refused, in a sentence that names it and the way
-// out.
+// It never follows a link, never waits, and never repairs, replaces or removes an existing file: it refuses one that is
+// empty, half written, not regular, or readable by others, in a sentence that names it and the way out.
 package secret
 
 import (
@@ -25,7 +24,7 @@ import (
 
 const (
 	randomBytes = 32
-	// wholeLength is that of a secret of ours, in base64url. A shorter one must end in a newline, or it may be half of
+	// wholeLength is the length of our secrets in base64url. A shorter one must end in a newline, or it may be half of
 	// one.
 	wholeLength = 43
 	maxFile     = 4096
@@ -33,9 +32,9 @@ const (
 
 var shape = regexp.MustCompile(`^[A-Za-z0-9_-]{32,}$`)
 
-// Make gives the secret in the file at path, or a new one that it puts there: 32 random bytes as base64url and a
-// newline, in a file of mode 0600, with directories of mode 0700 where there are none. Of several processes that find
-// no file one makes it, and all get the same.
+// Make returns the secret in the file at path. If there is no file, it makes one: 32 random bytes as base64url and a
+// newline, of mode 0600, with directories of mode 0700 if they are missing. If several processes find no file, one of
+// them makes it, and all get the same secret.
 func Make(path string) (string, error) {
 	text, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -48,14 +47,14 @@ func Make(path string) (string, error) {
 	rand.Read(random) // it does not fail
 	text = base64.RawURLEncoding.EncodeToString(random)
 	if err := put(path, text+"\n"); errors.Is(err, fs.ErrExist) {
-		return Load(path) // somebody was faster
+		return Load(path) // another process was faster
 	} else if err != nil {
 		return "", err
 	}
 	return text, nil
 }
 
-// put makes a file that is whole from the first moment on, or none. It fails with fs.ErrExist if there is one.
+// put makes a file that is complete from the first moment on, or none. It fails with fs.ErrExist if there is one.
 func put(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // of mode 0600
 	if err != nil {
@@ -66,7 +65,7 @@ func put(path, text string) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	// A link and no rename, which would replace what another process has just put there.
+	// A link, and not a rename, which would replace a file that another process has just put there.
 	if err = os.Link(f.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -77,7 +76,7 @@ func put(path, text string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// Load gives the secret in the file at path. It fails with fs.ErrNotExist if there is none.
+// Load returns the secret in the file at path. It fails with fs.ErrNotExist if there is no file.
 func Load(path string) (string, error) {
 	text, err := readPrivate(path)
 	if err != nil {
@@ -103,7 +102,7 @@ func readPrivate(path string) (string, error) {
 	if !named.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path, kind(named.Mode()))
 	}
-	// a FIFO that has come in between must not hold us up
+	// a FIFO that has come in between must not block us
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
@@ -118,7 +117,7 @@ func readPrivate(path string) (string, error) {
 	case !owned(info):
 		return "", fmt.Errorf("%s belongs to another user: remove it, or name another file", path)
 	}
-	// Windows has no such bits; there the user's configuration directory is the user's alone.
+	// Windows has no such bits. There the user's configuration directory is private.
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
 		return "", fmt.Errorf("others may read or write %s (its mode is %04o): chmod 600 %s, or remove it if it may "+
 			"have been read", path, mode, path)

@@ -1,10 +1,10 @@
 //go:build !js
 
-// Package taburi makes the URIs by which agents tell tabs apart, and takes them apart.
+// Package taburi makes and splits the URIs by which agents tell tabs apart.
 //
 // If several tabs have one URI, each has it under a path of its own as well: ORIGIN/.pagewire/tab/N/PATH for
-// ORIGIN/PATH, with N.FRAME for a frame. The tab is in the path, because agent programs drop a URI's fragment, and
-// some compare the path alone. Templates are treated like URIs. The package parses neither, and knows of no page.
+// ORIGIN/PATH, with N.FRAME for a frame. The tab is in the path, because agent programs drop a URI's fragment, and some
+// compare the path alone. Templates are treated like URIs. The package parses neither, and knows of no page.
 package taburi
 
 import (
@@ -19,7 +19,7 @@ import (
 
 const tabPath = bridge.GatewayPath + "tab/"
 
-// Segment is what stands for a tab in the path, and for one of its frames, if that is not "".
+// Segment is the path's segment for a tab, and for one of its frames, if that is not "".
 func Segment(number int, frame string) string {
 	s := strconv.Itoa(number)
 	if frame != "" {
@@ -41,7 +41,7 @@ func Of(own, segment string) string {
 	return root + tabPath + segment + path
 }
 
-// Split takes apart what Of has made: the page's own URI, and the segment of its tab, which is "" for any other URI.
+// Split undoes Of: it returns the page's own URI, and the segment of its tab, which is "" for any other URI.
 func Split(uri string) (own, segment string) {
 	root, path := splitPath(uri)
 	rest, ok := strings.CutPrefix(path, tabPath)
@@ -59,8 +59,8 @@ func Split(uri string) (own, segment string) {
 	return root + path, segment
 }
 
-// Sorted lists URIs by the pages' own text, each before the same of other tabs. It takes each of them apart once: a
-// comparison that did so took 30 ms for the 8,000 of 200 tabs.
+// Sorted lists URIs by the pages' own text, each before its forms in other tabs. It splits each of them once: splitting
+// in each comparison took 30 ms for the 8,000 of 200 tabs.
 func Sorted(uris iter.Seq[string]) []string {
 	type parts struct{ own, segment, uri string }
 	var all []parts
@@ -78,14 +78,14 @@ func Sorted(uris iter.Seq[string]) []string {
 	return sorted
 }
 
-// Reserved reports whether a URI is under the path that is ours, where no page has one.
+// Reserved reports whether a URI is under our path, where no page may have one.
 func Reserved(uri string) bool {
 	_, path := splitPath(uri)
 	return strings.HasPrefix(path, bridge.GatewayPath)
 }
 
-// splitPath cuts a URI, or template, where its path begins, or what follows where it has none. It is no parser, so that
-// both halves are the URI's own text: canonical spellings are compared byte by byte.
+// splitPath cuts a URI, or template, at the beginning of its path, or of the part after it if it has no path. It is no
+// parser: both halves are the URI's own text, because canonical spellings are compared byte by byte.
 func splitPath(uri string) (root, path string) {
 	from := strings.IndexByte(uri, ':') + 1
 	if authority, ok := strings.CutPrefix(uri[from:], "//"); ok {

@@ -1,12 +1,12 @@
 //go:build !js
 
-// Package userdir is what the processes of one user on one machine share: a directory with locks and sockets, which the
-// kernel keeps for this user alone.
+// Package userdir is the directory that the processes of one user on one machine share, with locks and sockets. The
+// kernel keeps it for this user alone.
 //
-// The directory is checked when it is opened: it is this user's own, no link, and closed to others. Both ends of a socket
-// ask the kernel whose process the other is (SO_PEERCRED on Linux, LOCAL_PEERCRED on macOS and FreeBSD), so no secret is
-// needed between them, and none should be sent. On Windows the kernel names no peer, and the mode of a file says nothing:
-// there the profile's own access list is the check.
+// The directory is checked when it is opened: it is this user's own, no link, and closed to others. Both ends of a
+// socket ask the kernel for the other's user (SO_PEERCRED on Linux, LOCAL_PEERCRED on macOS and FreeBSD), so they need
+// no secret, and should send none. On Windows the kernel names no peer, and the mode of a file says nothing: there the
+// profile's own access list is the check.
 //
-// The package follows no link, and deletes nothing that it has not made.
+// The package follows no link, and deletes only what it has made.
 package userdir

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// ErrHeld is what LockFile and Listen fail with when another process has the lock. It may be this one, too.
+// ErrHeld is the error of LockFile and Listen if a process, maybe this one, has the lock.
 var ErrHeld = errors.New("another process has it")
 
-// lockEvery is the pause between two attempts to have a lock: one costs three system calls.
+// lockEvery is the pause between two attempts to take a lock: one costs three system calls.
 const lockEvery = 5 * time.Millisecond
 
 // A Lock is an empty file that one process at a time has locked. The kernel releases it when that process ends, however
@@ -38,23 +40,18 @@ func (d *Dir) tryLock(name string) (*Lock, error) {
 		if l := (&Lock{d, name, f}); l.holds() {
 			return l, nil
 		}
-		f.Close() // the process that had the lock before has removed the file: another one is made
+		f.Close() // the lock's last owner has removed the file: the next attempt makes another
 	}
 }
 
 // Lock waits for a lock until ctx ends.
 func (d *Dir) Lock(ctx context.Context, name string) (*Lock, error) {
-	for {
-		l, err := d.tryLock(name)
-		if !errors.Is(err, ErrHeld) {
+	for range retry.Attempts(ctx, lockEvery, lockEvery) {
+		if l, err := d.tryLock(name); !errors.Is(err, ErrHeld) {
 			return l, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
-		case <-time.After(lockEvery):
-		}
 	}
+	return nil, fmt.Errorf("lock %s: %w: %w", d.full(name), ErrHeld, context.Cause(ctx))
 }
 
 // holds reports whether other processes respect the lock: its file is still there.

@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	// ErrNobody is what Dial fails with when nobody listens.
+	// ErrNobody is the error of Dial if no process listens.
 	ErrNobody = errors.New("nobody listens")
-	// ErrPeer is what Dial fails with when another user's process listens.
+	// ErrPeer is the error of Dial if another user's process listens.
 	ErrPeer = errors.New("a process of another user listens")
 )
 
-// socketPath is a socket's, if the system takes one as long as that.
+// socketPath is a socket's path, if the system accepts its length.
 func (d *Dir) socketPath(name string) (string, error) {
 	path := d.full(name)
 	if len(path) > maxSocketPath {
@@ -36,9 +36,9 @@ type Listener struct {
 	lock *Lock
 }
 
-// Listen listens on a socket, or fails with ErrHeld if a process does that already. A process that listens holds the lock
-// name+".lock": a socket whose lock is free was left by a dead process, and is replaced. Listen leaves anything else of
-// that name as it is, and fails.
+// Listen listens on a socket, or fails with ErrHeld if a process already does. A listening process holds the lock
+// name+".lock": a socket whose lock is free was left by a dead process, and is replaced. Any other file of that name
+// stays, and Listen fails.
 func (d *Dir) Listen(name string) (*Listener, error) {
 	path, err := d.socketPath(name)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSocketPath is sun_path without the byte that ends it: 107 bytes on Linux, 103 on macOS.
+// maxSocketPath is sun_path without its last byte: 107 bytes on Linux, 103 on macOS.
 const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
-// errRefused is that nobody listens on a socket.
+// errRefused means that no process listens on a socket.
 const errRefused = unix.ECONNREFUSED
 
-// owner is the uid of a file's owner, where the system has such.
+// owner is the uid of a file's owner, if the system has such.
 func owner(info fs.FileInfo) (uid int, known bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -26,7 +26,7 @@ func owner(info fs.FileInfo) (uid int, known bool) {
 	return int(s.Uid), true
 }
 
-// LockFile locks an open file, or fails with ErrHeld. The lock goes with the last descriptor of what was opened, so that a
+// LockFile locks an open file, or fails with ErrHeld. The lock ends with the last descriptor of that opening, so a
 // child that inherits one holds it too.
 func LockFile(f *os.File) error {
 	raw, err := f.SyscallConn()

@@ -17,8 +17,8 @@ const (
 
 func owner(fs.FileInfo) (uid int, known bool) { return 0, false }
 
-// peer takes everybody for this user: the kernel does not say who it is, and the profile's access list has let nobody
-// else in.
+// peer takes every process for this user's: the kernel does not tell, and the profile's access list keeps other users
+// out.
 func peer(uintptr) (uid int, err error) { return os.Geteuid(), nil }
 
 // LockFile locks an open file, or fails with ErrHeld.

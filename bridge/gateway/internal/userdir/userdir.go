@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// A Dir is the directory, for those who say the same --hub. Its methods may be called concurrently.
+// A Dir is the directory, for processes with the same --hub. Its methods may be called concurrently.
 type Dir struct {
 	path   string
-	prefix string // of the names in it that are ours
+	prefix string // of the names of our files
 	root   *os.Root
 }
 
-// Open makes the directory (mode 0700), or checks the one that is there: pagewire in the user's configuration directory,
-// which is $XDG_CONFIG_HOME, or what the system has instead. hub is the address where pages find the daemon, host and port:
-// those who say another one share nothing with us, as if they were on another machine. If others may look into a directory
-// of this user, Open closes it to them. It refuses any other directory that is not as it should be.
+// Open makes the directory (mode 0700), or checks an existing one: pagewire in the user's configuration directory,
+// which is $XDG_CONFIG_HOME or the system's equivalent. hub is the address at which pages find the daemon, host and
+// port: processes with another one share nothing with us, as if they were on another machine. If a directory of this
+// user is open to others, Open closes it to them. It refuses any other faulty directory.
 func Open(hub string) (*Dir, error) {
 	config, err := os.UserConfigDir()
 	if err != nil {
@@ -45,7 +45,7 @@ func Open(hub string) (*Dir, error) {
 		return nil, fmt.Errorf("%s is %s and not a directory: move it away, or set XDG_CONFIG_HOME to another directory", path,
 			kind(before.Mode()))
 	}
-	// What is done later is done below what is opened, so that it cannot be exchanged.
+	// Later steps work below the opened directory, so it cannot be exchanged.
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
@@ -88,18 +88,18 @@ func OwnedByUs(info fs.FileInfo) bool {
 	return !known || uid == os.Geteuid()
 }
 
-// Close ends the use of the directory. Connections go on; listeners and locks are to be removed before.
+// Close ends the use of the directory. Connections go on; the caller removes listeners and locks before.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// String is where the directory is.
+// String is the directory's path.
 func (d *Dir) String() string { return d.path }
 
-// prefix tells those who share something from those who do not: by the address, and by the machine, since a home
-// directory may be several machines', where locks work between them (NFS) and sockets do not.
+// prefix distinguishes processes that share a directory but nothing else: by the address, and by the machine, since
+// several machines may share a home directory, where locks work between them (NFS) and sockets do not.
 func prefix(hub string) string {
 	machine := ""
 	if runtime.GOOS == "linux" {
-		id, _ := os.ReadFile("/etc/machine-id") // where there is none the address has to do
+		id, _ := os.ReadFile("/etc/machine-id") // without it the address alone must do
 		machine = string(id)
 	}
 	hub = strings.ToLower(hub)
@@ -114,10 +114,10 @@ func (d *Dir) name(name string) string { return d.prefix + "-" + name }
 
 func (d *Dir) full(name string) string { return filepath.Join(d.path, d.name(name)) }
 
-// Path is where a file of ours is, or would be, that is only opened by its path: HASH.log.
+// Path is the path of one of our files that is only opened by its path: HASH.log.
 func (d *Dir) Path(extension string) string { return filepath.Join(d.path, d.prefix+"."+extension) }
 
-// kind says in words what is in place of a file.
+// kind names the kind of a file.
 func kind(mode fs.FileMode) string {
 	switch mode.Type() {
 	case 0:

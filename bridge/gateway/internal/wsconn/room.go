@@ -10,22 +10,22 @@ import (
 
 // A Room bounds the bytes of messages above 64 KiB that connections hold: messages under way, and those that the reader
 // still works on. If a message needs more than is left, another connection ends: of the owner whose connections hold
-// most (Options.Whose), the one that has held its bytes longest. On loopback a message of 16 MiB takes 20 ms, so that is
-// one that was left unfinished. A connection whose message is complete is not ended. The message that needs room waits
-// until it is free, or the bytes would be held twice.
+// most (Options.Whose), the one that has held its bytes longest. On loopback a message of 16 MiB takes 20 ms, so that
+// one was left unfinished. A connection whose message is complete is not ended. The message that needs room waits for
+// it; otherwise the bytes would be held twice.
 type Room struct {
 	mu      sync.Mutex
 	left    int
 	freed   sync.Cond
-	holders []*holder // in order of coming
+	holders []*holder // in order of arrival
 }
 
 type holder struct {
 	conn  *Conn
-	whose string // when it began to
+	whose string // at its beginning
 	bytes int
-	whole bool // the message is, and being looked at
-	ended bool // for another; it holds them until its reader has noticed
+	whole bool // the message is complete and in use
+	ended bool // to make room for another; it keeps its bytes until its reader has noticed
 }
 
 // NewRoom returns a Room of so many bytes.
@@ -41,8 +41,8 @@ const smallest = 64 << 10
 // ErrNoRoom is the error of Read for a connection that a Room has ended.
 var ErrNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
 
-// take makes a connection hold so many bytes, instead of what it has held. It fails with ErrNoRoom if the connection
-// has been ended for another meanwhile.
+// take sets how many bytes a connection holds. It fails with ErrNoRoom if the connection has been ended for another
+// meanwhile.
 func (r *Room) take(c *Conn, bytes int) error {
 	if r == nil || bytes <= smallest {
 		return nil
@@ -73,7 +73,7 @@ func (r *Room) take(c *Conn, bytes int) error {
 	return nil
 }
 
-// coming is what is left when those are gone who have been ended.
+// coming is the room that will be left without the connections that have been ended.
 func (r *Room) coming() int {
 	left := r.left
 	for _, h := range r.holders {
@@ -84,7 +84,7 @@ func (r *Room) coming() int {
 	return left
 }
 
-// last is who ends, so that one may hold more.
+// last is the holder to end in favour of another.
 func (r *Room) last(one *holder) (found *holder) {
 	of := map[string]int{}
 	for _, h := range r.holders {
@@ -100,8 +100,8 @@ func (r *Room) last(one *holder) (found *holder) {
 	return found
 }
 
-// finish notes that a connection's message is whole. Its reader may not come back for another if the connection is
-// over.
+// finish notes that a connection's message is complete. If the connection is over, its reader may not come back for
+// another.
 func (r *Room) finish(c *Conn) {
 	if r == nil {
 		return
@@ -118,7 +118,7 @@ func (r *Room) finish(c *Conn) {
 	}
 }
 
-// over gives back what a connection holds that has been closed, but for one whose reader will.
+// over gives back the bytes of a closed connection, unless its reader will.
 func (r *Room) over(c *Conn) {
 	if r == nil {
 		return
@@ -132,7 +132,7 @@ func (r *Room) over(c *Conn) {
 	}
 }
 
-// leave gives back what a connection holds, and reports whether it was ended for another.
+// leave gives back the bytes of a connection, and reports whether it was ended for another.
 func (r *Room) leave(c *Conn) (ended bool) {
 	if r == nil {
 		return false

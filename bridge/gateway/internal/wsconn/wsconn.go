@@ -2,11 +2,11 @@
 
 // Package wsconn carries texts by WebSocket: JSON-RPC messages, as a mcpconn.Conn, or frames of a page's link.
 //
-// Beside those travel notes, small messages between the two ends of the transport that are nobody else's business: JSON
-// objects whose text begins with {"type":"pagewire: and which neither of the others can begin with.
+// Beside those it carries notes, small messages between the two ends of the transport. They are JSON objects whose text
+// begins with {"type":"pagewire: and neither messages nor frames can begin so.
 //
-// It bounds what a dead or hostile peer can cost: the size of a message, the time that one may take to be taken, what
-// waits for that, and the time until a peer that is gone without a word is noticed. It never decides who may connect.
+// It bounds the cost of a dead or hostile peer: the size of a message, the time to accept one, the unsent bytes, and
+// the time until a vanished peer is noticed. The caller decides which peers may connect.
 package wsconn
 
 import (
@@ -23,43 +23,45 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 )
 
-// protocol is the subprotocol that both ends name: what does not is something else.
+// protocol is the subprotocol that both ends must name.
 const protocol = "pagewire.v1"
 
 const (
-	// writeTimeout is how long the peer may take to take a message. A page at a breakpoint takes megabytes, since its
-	// browser does; who takes nothing for so long is given up.
+	// writeTimeout is how long the peer may take to accept a message. A page at a breakpoint accepts megabytes, since
+	// its browser does; a peer that accepts nothing for so long is dropped.
 	writeTimeout = 30 * time.Second
-	// pingEvery and pingTimeout bound how long a peer that vanished is held: on loopback the kernel tells at once, so
-	// this is for a process that is stopped, and for what is in between if there is anything.
+	// pingEvery and pingTimeout bound how long a vanished peer is held. On loopback the kernel tells at once, so this
+	// is for a stopped process, and for proxies in between.
 	pingEvery, pingTimeout = 20 * time.Second, 10 * time.Second
-	// maxUnsent bounds, in bytes, what waits to be sent by Send.
+	// maxUnsent bounds the bytes that wait to be sent by Send.
 	maxUnsent = 32 << 20
-	// closeTimeout is how long the peer may take to take what waits, and to answer our close, and maxIgnored how many
-	// bytes of it are read meanwhile: 60 peers that never stop would else keep two processors busy with what is thrown
-	// away.
+	// closeTimeout is how long the peer may take to accept the rest and to answer our close. maxIgnored is how many of
+	// its bytes are read meanwhile: otherwise 60 peers that never stop would keep two processors busy with bytes that
+	// are thrown away.
 	closeTimeout = 250 * time.Millisecond
 	maxIgnored   = 256 << 10
-	// refuseTimeout is the same for a peer that is refused. One that begins anew at once does so no more often.
+	// refuseTimeout is the same for a refused peer. A peer that begins anew at once can do so no more often.
 	refuseTimeout = time.Second
 )
 
 // ErrTooLong is in the error of Read for a message above Options.MaxMessage, with the limit.
 var ErrTooLong = errors.New("a message is too long")
 
-// Options say what a Conn takes.
+// Options configure a Conn.
 type Options struct {
-	// MaxMessage is the largest message that is taken, in bytes. A larger one ends the connection with close code 1009
-	// and a reason that names the limit.
+	// MaxMessage is the largest message that is accepted, in bytes. A larger one ends the connection with close code
+	// 1009 and a reason that names the limit.
 	MaxMessage int64
-	// Note is called with each note that comes, between two messages, by the goroutine that reads. Nil ignores them.
+	// Note is called with each note, between two messages, by the reading goroutine. Nil ignores them.
 	Note func(c *Conn, note []byte)
-	// Room bounds what several connections hold of large messages together. Nil does not.
+	// Room bounds the large messages of several connections together. Nil does not.
 	Room *Room
 	// Backlog bounds what waits to be sent by Send on several connections together. Nil does not.
-	Backlog *Backlog
+	Backlog *quota.Backlog[*Conn]
 	// Whose it is, to the Room and the Backlog: those of one share what they hold.
 	Whose string
 }
@@ -71,20 +73,20 @@ type Conn struct {
 	opt    Options
 	once   sync.Once
 	closed chan struct{}
-	alive  *time.Timer // looks whether the peer is still there
+	alive  *time.Timer // checks that the peer is still there
 	// reads is odd while a message is read.
 	reads atomic.Int64
-	// partial is the message of which WritePiece has written a beginning; nil if there is none.
+	// partial is the message that WritePiece has begun; nil if there is none.
 	partial io.WriteCloser
 
 	mu     sync.Mutex
 	unsent [][]byte
-	bytes  int           // of those
+	bytes  int           // their bytes
 	idle   chan struct{} // while something is unsent: closed when nothing is
 }
 
-// Accept answers a WebSocket's handshake. Where it cannot it has answered the request with the reason. Who may connect
-// is the caller's to check, the Origin included.
+// Accept answers a WebSocket's handshake. If it cannot, it has answered the request with the reason. The caller checks
+// which peers may connect, including the Origin.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	c := &Conn{opt: o, closed: make(chan struct{})}
 	ws, err := websocket.Accept(&hijacker{w, c}, r, &websocket.AcceptOptions{Subprotocols: []string{protocol},
@@ -96,7 +98,7 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// hijacker notes which connection the WebSocket has become: closing that is the only way to end one without waiting.
+// hijacker keeps the connection under the WebSocket: closing that is the only way to end it without waiting.
 type hijacker struct {
 	http.ResponseWriter
 	c *Conn
@@ -112,7 +114,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.c.tcp, rw, nil
 }
 
-// Of an ignoring connection no more is read when too much of it has been ignored: it is silent then until it is closed.
+// An ignoring connection reads no more when it has ignored too much: it is silent then until it is closed.
 type ignoring struct {
 	net.Conn
 	ignored atomic.Bool
@@ -139,8 +141,8 @@ func (c *ignoring) Close() error {
 	return c.Conn.Close()
 }
 
-// Client speaks over a connection that has been made, to a path of the server at its other end. The connection is
-// closed if that fails. The response is the server's to the handshake, if there was one; its body may be read and needs
+// Client runs a handshake over an existing connection, for a path of the server at its other end. If that fails, the
+// connection is closed. The response is the server's to the handshake, if there was one; its body may be read and needs
 // no closing.
 func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response,
 	error) {
@@ -152,7 +154,7 @@ func Client(ctx context.Context, over net.Conn, path string, header http.Header,
 			DialContext:       func(context.Context, string, string) (net.Conn, error) { return shy, nil },
 		},
 	}
-	// The host's name means nothing: the caller has made the connection, and knows its other end.
+	// The host's name has no meaning: the caller has made the connection, and knows its other end.
 	ws, response, err := websocket.Dial(ctx, "ws://pagewire"+path,
 		&websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{protocol}})
 	if err != nil {
@@ -164,8 +166,7 @@ func Client(ctx context.Context, over net.Conn, path string, header http.Header,
 	return c, response, nil
 }
 
-// A shyConn hears nothing before it has spoken: net/http prints a line to the process's log for a server that speaks
-// first.
+// A shyConn reads nothing before its first write: net/http logs a line if a server speaks first.
 type shyConn struct {
 	net.Conn
 	once   sync.Once
@@ -190,35 +191,34 @@ func (c *shyConn) Close() error {
 
 func (c *Conn) run(ws *websocket.Conn) {
 	c.ws = ws
-	ws.SetReadLimit(-1) // readAll has it: the library would name another number
+	ws.SetReadLimit(-1) // readAll checks it: the library would name another number
 	c.alive = time.AfterFunc(pingEvery, func() { c.look(pingTimeout) })
 }
 
-// Limit sets Options.MaxMessage and Options.Whose anew, for the messages that come from now on. It must not be called
-// beside a Read.
+// Limit changes Options.MaxMessage and Options.Whose for later messages. It must not be called beside a Read.
 func (c *Conn) Limit(most int64, whose string) {
-	c.mu.Lock() // Send looks whose it is
+	c.mu.Lock() // Send reads whose
 	defer c.mu.Unlock()
 	c.opt.MaxMessage, c.opt.Whose = most, whose
 }
 
-// Notes is c for a dialogue of notes alone.
+// Notes is c for an exchange of notes alone.
 func (c *Conn) Notes() Notes { return Notes{c} }
 
-// Notes reads what ReadNote does.
+// Notes reads notes as messages.
 type Notes struct{ c *Conn }
 
-// Read waits for the next note; a message in its place is an error.
+// Read waits for the next note. A message instead of it is an error.
 func (n Notes) Read(ctx context.Context) ([]byte, error) { return n.c.ReadNote(ctx) }
 
 // Write sends a note.
 func (n Notes) Write(ctx context.Context, note []byte) error { return n.c.Write(ctx, note) }
 
-// Closed is closed when the connection has ended by our Close or by a peer that did not answer.
+// Closed is closed when the connection has ended by our Close or because the peer did not answer.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
-// look ends the connection when the peer answers no ping, though it was read all the time: a peer whose messages wait
-// for their turn cannot answer. A goroutine that waited for the next look would cost each idle connection 4 KB.
+// look ends the connection if the peer answers no ping, although it was read all the time: a peer whose messages wait
+// for their turn cannot answer. A goroutine that waits for the next look would cost each idle connection 4 KB.
 func (c *Conn) look(timeout time.Duration) {
 	reads := c.reads.Load()
 	if c.Ping(timeout) != nil && reads%2 == 1 && c.reads.Load() == reads {
@@ -234,18 +234,19 @@ func (c *Conn) look(timeout time.Duration) {
 	}
 }
 
-// Ping waits until the peer has answered, the connection has ended, or the time is over. Somebody must be reading.
+// Ping waits until the peer has answered, the connection has ended, or the time is over. It needs a goroutine that
+// reads.
 func (c *Conn) Ping(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return c.ws.Ping(ctx)
 }
 
-// notePrefix is what a note begins with. Its writers see to that.
+// notePrefix is the beginning of every note. Their writers see to that.
 var notePrefix = []byte(`{"type":"pagewire:`)
 
-// Read waits for the next message; notes that come before go to Options.Note. It returns io.EOF when the peer has
-// closed in order, and another error, which says why, when the connection has ended otherwise; it is closed then.
+// Read waits for the next message; notes before it go to Options.Note. It returns io.EOF when the peer has closed in
+// order. If the connection has ended otherwise, it returns another error with the reason, and the connection is closed.
 func (c *Conn) Read(ctx context.Context) ([]byte, error) {
 	for {
 		text, err := c.next(ctx)
@@ -284,7 +285,7 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 	case errors.Is(err, ErrNoRoom):
 		return nil, err // the connection has ended
 	case errors.Is(err, ErrTooLong):
-		// What is left of it is read for a moment: a socket that is closed before would take our word with it.
+		// The rest of the message is read for a moment: closing the socket before would also drop our reason.
 		c.Refuse(websocket.StatusMessageTooBig, err.Error())
 		return nil, err
 	case err != nil:
@@ -301,10 +302,11 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 	return text, nil
 }
 
-// firsts are the beginnings of messages, before it is known how long they are.
+// firsts are buffers for messages of unknown length.
 var firsts = sync.Pool{New: func() any { return new([4 << 10]byte) }}
 
-// readAll reads a message. It starts at 4 KiB, which most fit, and doubles: io.ReadAll takes a quarter more each time.
+// readAll reads a message. It starts at 4 KiB, which is enough for most, and doubles: io.ReadAll grows by a quarter
+// each time.
 func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	first := firsts.Get().(*[4 << 10]byte)
 	defer firsts.Put(first)
@@ -323,7 +325,7 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 		case int64(len(text)) > c.opt.MaxMessage:
 			return nil, fmt.Errorf("%w; the limit is %d bytes", ErrTooLong, c.opt.MaxMessage)
 		case err == io.EOF && cap(text) == len(first):
-			return bytes.Clone(text), nil // of 100 bytes, which most are, 4 KiB would be kept
+			return bytes.Clone(text), nil // most have 100 bytes, and would keep 4 KiB
 		case err == io.EOF:
 			return text, nil
 		case err != nil:
@@ -332,7 +334,7 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	}
 }
 
-// Write sends a message, or a note. It fails, and the connection ends, when the peer takes too long to take it.
+// Write sends a message, or a note. If the peer takes too long to accept it, it fails, and the connection ends.
 func (c *Conn) Write(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -343,13 +345,13 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// WritePiece sends a piece of a message, which begins with the first one behind a last one: between the two nothing
-// else may be written. It fails as Write does.
+// WritePiece sends a piece of a message, which begins with the first one after a last one. Nothing else may be written
+// before its last. It fails as Write does.
 func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	if c.partial == nil && last {
 		return c.Write(ctx, piece)
 	}
-	// The library's deadline would be one for the whole message, which is as long in coming as its writer likes.
+	// The library's deadline would count for the whole message, which may take as long as its writer likes.
 	late := time.AfterFunc(writeTimeout, func() { c.end(0, "") })
 	defer late.Stop()
 	var err error
@@ -369,14 +371,14 @@ func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	return err
 }
 
-// Send sends a message behind those that were sent so before it, and does not wait for that. It must not be mixed with
-// Write. The connection ends when the peer leaves too much of it untaken.
+// Send queues a message and returns at once. It must not be mixed with Write. The connection ends when the peer leaves
+// too much unread.
 func (c *Conn) Send(message []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unsent = append(c.unsent, message)
 	c.bytes += len(message)
-	c.opt.Backlog.add(c, len(message))
+	c.opt.Backlog.Add(c, c.opt.Whose, len(message))
 	switch {
 	case c.bytes > maxUnsent:
 		go c.end(0, "")
@@ -386,7 +388,7 @@ func (c *Conn) Send(message []byte) {
 	}
 }
 
-// send writes what Send has been given, until nothing is left.
+// send writes the queue until it is empty.
 func (c *Conn) send() {
 	for {
 		c.mu.Lock()
@@ -401,12 +403,12 @@ func (c *Conn) send() {
 		c.mu.Unlock()
 		for _, message := range list {
 			_ = c.Write(context.Background(), message) // once it has ended the next ones fail at once
-			c.opt.Backlog.add(c, -len(message))
+			c.opt.Backlog.Add(c, nil, -len(message))
 		}
 	}
 }
 
-// sent waits until what Send was given is sent, or it is too late.
+// sent waits until the queue is empty, or for closeTimeout.
 func (c *Conn) sent() {
 	c.mu.Lock()
 	idle := c.idle
@@ -426,18 +428,18 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWith ends the connection, telling the peer why: a code of RFC 6455 section 7.4 and a reason of at most 123
+// CloseWith ends the connection with a reason for the peer: a code of RFC 6455 section 7.4 and a text of at most 123
 // bytes.
 func (c *Conn) CloseWith(code websocket.StatusCode, reason string) { c.end(code, reason) }
 
-// Refuse is CloseWith for a peer that is let go for what it says: where it does not answer our close it is left alone
-// for a second before the connection is closed, and not read.
+// Refuse is CloseWith for a peer that breaks the rules. If the peer does not answer our close, the connection is closed
+// after a second, and not read meanwhile.
 func (c *Conn) Refuse(code websocket.StatusCode, reason string) {
 	c.endWithin(refuseTimeout, code, reason)
 }
 
-// end closes once. With code 0 the peer is told nothing: it has gone, or has been told. It returns within closeTimeout,
-// whatever the peer does.
+// end closes once. With code 0 it sends no close to the peer, which has gone, or has been told. It returns within
+// closeTimeout, whatever the peer does.
 func (c *Conn) end(code websocket.StatusCode, reason string) { c.endWithin(closeTimeout, code, reason) }
 
 func (c *Conn) endWithin(limit time.Duration, code websocket.StatusCode, reason string) {

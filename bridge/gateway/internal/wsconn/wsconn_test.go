@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -75,7 +76,7 @@ func TestPiecesAreOneMessage(t *testing.T) {
 	}
 }
 
-// Who ends within a message has not sent it.
+// A peer that ends within a message has not sent it.
 func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	client, server := pair(t)
 	if err := client.WritePiece(t.Context(), []byte("half"), false); err != nil {
@@ -90,8 +91,8 @@ func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	})
 }
 
-// Messages that are left unfinished are held up to a sum: who has held its own for longest goes, and who comes gets
-// through.
+// Unfinished messages are held up to a sum. Above it the connection that has held its bytes longest ends, and the new
+// message gets through.
 func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	room := NewRoom(1 << 20)
 	ends := make(chan error, 10)
@@ -245,7 +246,7 @@ func TestMessageThatIsTooLong(t *testing.T) {
 	}
 }
 
-// Whoever leaves many messages unfinished loses one of them for another's, and not the other.
+// A peer with many unfinished messages loses one of them for another peer's, and not the other peer.
 func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 	room := NewRoom(1000 << 10)
 	hold := func(whose string, bytes int) *holder {
@@ -271,7 +272,7 @@ func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 
 // Of connections whose peers take nothing one ends above the bound of all: of who leaves most, the one that does.
 func TestBacklogEndsWhoLeavesMost(t *testing.T) {
-	b := NewBacklog(24 << 20)
+	b := quota.NewBacklog(24<<20, func(c *Conn) { c.end(0, "") })
 	conn := func(whose string, message int) *Conn {
 		_, c := pairOf(t, Options{MaxMessage: 8 << 20, Backlog: b, Whose: whose}) // whose peer reads nothing
 		c.Send(make([]byte, message))
@@ -292,5 +293,5 @@ func TestBacklogEndsWhoLeavesMost(t *testing.T) {
 		}
 		c.end(0, "")
 	}
-	testkit.Eventually(t, "nothing is counted any more", func() bool { return b.Held() == 0 && len(b.of) == 0 })
+	testkit.Eventually(t, "nothing is counted any more", func() bool { return b.Held() == 0 })
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A budget is what one delta may cost. A page writes both texts, and may write them so that each step is as dear as can
-// be: what cannot be afforded is not looked into.
+// A budget bounds the cost of one delta. A page writes both texts, and may make each step as expensive as it can. Steps
+// above the budget are left out.
 type budget struct{ ns, bytes int }
 
 const (
-	// Two texts of 1 MB may take 16 ms besides the scan that says what they are, and short ones 2 ms.
+	// Two texts of 1 MB may take 16 ms besides the first scan, and short ones 2 ms.
 	perByte, leastTime = 8, 2_000_000
-	// With what is written that is less than 4 MB for texts of 1 MB.
+	// Together with the output this is less than 4 MB for texts of 1 MB.
 	leastBytes = 3 << 18
 )
 
@@ -24,13 +24,13 @@ func budgetFor(before, after string) *budget {
 	return &budget{ns: perByte*(len(before)+len(after)) + leastTime, bytes: leastBytes + max(len(before), len(after))}
 }
 
-// time takes what it costs to scan so many bytes.
+// time takes the cost of scanning so many bytes.
 func (b *budget) time(bytes int) bool { return take(&b.ns, bytes*5/4) }
 
 func (b *budget) memory(bytes int) bool { return take(&b.bytes, bytes) }
 
-// compare takes what it costs to find what two lists have in common, of so many parts and bytes together: each part may
-// be compared 100 times, since the search gives up after 50 differences from either side.
+// compare takes the cost of comparing two lists of so many parts and bytes together. Each part may be compared 100
+// times, since the search gives up after 50 differences from either side.
 func (b *budget) compare(parts, bytes int) bool {
 	d := min(parts, 50)
 	return take(&b.ns, 2*d*(parts+bytes/16)) && b.memory(16*d*d+2400)
@@ -41,8 +41,8 @@ func take(from *int, n int) bool {
 	return *from >= 0
 }
 
-// grown makes room for one part more in a list that has n of a value so far: for as many as the rest of it will have,
-// if that is like what was before. It is false where that would be too many, or too much.
+// grown makes room for one more part in a list that has n of a value's parts. It estimates how many parts the rest of
+// the value has from the parts so far. It is false if the list would have too many parts or cost too much.
 func grown[T any](list []T, n int, v, part wire.Value, left *budget) ([]T, bool) {
 	if n == maxParts {
 		return list, false
@@ -55,8 +55,8 @@ func grown[T any](list []T, n int, v, part wire.Value, left *budget) ([]T, bool)
 	return list, left.memory(cap(list) * int(unsafe.Sizeof(list[:1][0])))
 }
 
-// room makes room in a text that will have at most so many bytes: all of it at once when it has an eighth, since to
-// grow by and by takes twice as much.
+// room makes room in a text of at most so many bytes. Above an eighth of that it makes room for all of it, since
+// growing by and by takes twice as much.
 func room(t wire.Text, more, most int) wire.Text {
 	if len(t)+more > cap(t) && len(t)+more > most/8 {
 		return with(t, max(more, most+64-len(t)))
@@ -64,15 +64,15 @@ func room(t wire.Text, more, most int) wire.Text {
 	return t
 }
 
-// with is a list that has room for so many more, and no more than that.
+// with is a list with room for exactly so many more.
 func with[S ~[]T, T any](list S, more int) S { return append(make(S, 0, len(list)+more), list...) }
 
-// raw and str are the bytes of a string, and back. Nobody writes to them. Copies would be half of what a delta takes.
+// raw and str are the bytes of a string, and back. They must not be changed. Copies would be half of a delta's cost.
 func raw(s string) wire.Value { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 func str[T ~[]byte](b T) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// common is how many of two lists are the same at the beginning, and how many of the others at the end.
+// common is how many entries two lists share at the beginning, and how many of the others at the end.
 func common(a, b []string) (same [2]int) {
 	n := min(len(a), len(b))
 	for same[0] < n && a[same[0]] == b[same[0]] {

@@ -1,11 +1,11 @@
 //go:build !js
 
-// Package delta says how a text has changed: as a JSON patch (RFC 6902) if both versions are JSON, as a unified diff
-// otherwise, and not at all if that would not be shorter. It also takes parts of a text, by pointer, lines or page.
+// Package delta makes the difference between two texts: a JSON patch (RFC 6902) if both versions are JSON, otherwise a
+// unified diff, and nothing if that would not be shorter. It also takes parts of a text, by pointer, lines or page.
 //
-// It never decodes: it walks the raw text of both, and goes only into what is different. So a change of 1 MB of JSON
-// costs a few scans and next to no memory, and numbers are what the page wrote. Time and memory are bounded whatever
-// the texts are (budget.go); what is above a bound is given as a whole, or has no delta. It keeps nothing, and knows
+// It never decodes: it walks the raw text of both, and enters only parts that differ. So a change of 1 MB of JSON costs
+// a few scans and next to no memory, and numbers stay as the page wrote them. Time and memory are bounded for any texts
+// (budget.go): above a bound a part is given as a whole, or the text has no delta. The package keeps nothing, and knows
 // nothing of pages and agents.
 package delta
 
@@ -19,7 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Kind says how a delta is written.
+// A Kind is the format of a delta.
 type Kind string
 
 const (
@@ -33,14 +33,14 @@ const (
 	MaxText = 4 << 20
 	// maxDepth is how deep JSON may be nested.
 	maxDepth = 64
-	// maxParts is how many members are looked at of one object, and how many elements or lines between the first and
-	// the last that differ: what has more is replaced as a whole.
+	// maxParts bounds the members of one object, and the elements or lines between the first and the last difference. A
+	// container with more is replaced as a whole.
 	maxParts = 1 << 14
 	// maxPointer is how long a pointer may be.
 	maxPointer = 1 << 12
 )
 
-// Of returns what makes after of before. It is None where that is not shorter than after. The texts must not be equal.
+// Of returns the delta from before to after. It is None if that is not shorter than after. The texts must differ.
 func Of(before, after string) (Kind, string) {
 	if len(before) > MaxText || len(after) > MaxText {
 		return None, ""
@@ -58,7 +58,7 @@ func Of(before, after string) (Kind, string) {
 	return kind, text
 }
 
-// documents reports whether both texts are JSON that has parts.
+// documents reports whether both texts are JSON containers.
 func documents(before, after string) (a, b wire.Value, ok bool) {
 	for i, text := range [2]string{before, after} {
 		trimmed := strings.TrimLeft(text, " \t\r\n")
@@ -77,14 +77,14 @@ func documents(before, after string) (a, b wire.Value, ok bool) {
 	return a, b, a.Kind() == b.Kind()
 }
 
-// A patcher writes the operations that make one JSON text of another.
+// A patcher writes the operations that turn one JSON text into another.
 type patcher struct {
 	out  wire.Text
-	at   []byte // the pointer to where it is
+	at   []byte // the pointer to the current part
 	most int    // bytes of out
 	lost bool   // there is no patch, or none within most
 	left *budget
-	// What containers have that are looked into now, the outer ones first.
+	// The members and elements of the containers that are being compared, the outer ones first.
 	members  []member
 	elements []string
 }
@@ -120,7 +120,7 @@ func (p *patcher) op(name string, value wire.Value) {
 	p.out = p.out.Raw(`}`)
 }
 
-// within calls f with the pointer one token longer.
+// within calls f with the pointer extended by a token.
 func (p *patcher) within(token string, f func()) {
 	if len(p.at)+len(token) > maxPointer {
 		p.lost = true
@@ -156,8 +156,8 @@ func (p *patcher) value(a, b wire.Value) {
 
 type member struct{ key, value string }
 
-// membersOf lists those of an object by name; ok is false where there are too many, or two of one name: what a patch
-// does to those depends on who applies it.
+// membersOf lists an object's members by name. ok is false if there are too many, or two of one name: programs differ
+// in how they patch those.
 func (p *patcher) membersOf(v wire.Value) (list []member, ok bool) {
 	from := len(p.members)
 	for key, value := range v.Members {
@@ -216,14 +216,14 @@ func (p *patcher) object(a, b wire.Value) {
 	}
 }
 
-// whole replaces what the pointer points to. Of the whole document that is no patch.
+// whole replaces the value at the pointer. For the whole document that is no patch.
 func (p *patcher) whole(b wire.Value) {
 	p.lost = p.lost || len(p.at) == 0
 	p.op("replace", b)
 }
 
-// elementsOf lists those of an array that are not within the bytes which it has in common with another one, and says
-// how many are before them. ok is false where there are too many.
+// elementsOf lists an array's elements outside the bytes that it shares with another array, and counts those before
+// them. ok is false if there are too many.
 func (p *patcher) elementsOf(v wire.Value, same [2]int) (list []string, before int, ok bool) {
 	from := len(p.elements)
 	for e := range v.Elements {
@@ -263,14 +263,14 @@ func (p *patcher) array(a, b wire.Value) {
 	case !p.left.compare(len(before)+len(after), len(a)+len(b)):
 		p.whole(b)
 	default:
-		// The last first: then those before it are where they were.
+		// In reverse order, so that indices before a change stay valid.
 		for _, d := range slices.Backward(lcs.DiffLines(before, after)) {
 			p.run(from+d.Start, before[d.Start:d.End], after[d.ReplStart:d.ReplEnd])
 		}
 	}
 }
 
-// run makes elements of others that are in their place, of which the first has that index.
+// run turns elements into others at the same place. The first has index at.
 func (p *patcher) run(at int, before, after []string) {
 	same := min(len(before), len(after))
 	for i := range same {

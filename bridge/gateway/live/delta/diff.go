@@ -10,7 +10,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// context is how many lines a diff has around a change: the model has the rest.
+// context is how many lines a diff has around a change: the model has the others.
 const context = 1
 
 // diff is a unified diff, or "".
@@ -37,8 +37,7 @@ func diff(before, after string, left *budget) string {
 	return str(out)
 }
 
-// between is how many bytes are the same before what differs and behind it, in whole lines, less those that a diff
-// shows.
+// between is how many bytes of whole lines are the same before and behind the difference, less a diff's context.
 func between(before, after string) (from, behind int) {
 	same := commonBytes(raw(before), raw(after))
 	begin := func(at int) int { return strings.LastIndexByte(before[:at], '\n') + 1 }
@@ -65,8 +64,8 @@ func lines(text string, left *budget) (list []string, ok bool) {
 	return list, true
 }
 
-// hunk writes edits that are close to each other; the texts begin behind so many lines. It is false where that would be
-// too long.
+// hunk writes edits that are close to each other; the texts begin at line first. It is false if the diff would be too
+// long.
 func hunk(out wire.Text, a, b []string, edits []lcs.Diff, first, most int) (wire.Text, bool) {
 	start, end := edits[0], edits[len(edits)-1]
 	above, below := min(context, start.Start), min(context, len(a)-end.End)
@@ -95,7 +94,7 @@ func hunk(out wire.Text, a, b []string, edits []lcs.Diff, first, most int) (wire
 	return out, !full
 }
 
-// span writes how many lines, behind how many.
+// span writes a range of lines: their number, and the number before them.
 func span(out wire.Text, behind, n int) wire.Text {
 	switch n {
 	case 0:

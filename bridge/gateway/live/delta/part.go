@@ -12,8 +12,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// At returns the value that a JSON Pointer (RFC 6901) points to in a JSON text, as it is written there. The error is a
-// sentence that names what is there instead.
+// At returns the value at a JSON Pointer (RFC 6901) in a JSON text, as it is written there. The error is a sentence
+// about the value that the pointer does reach.
 func At(text, pointer string) (string, error) {
 	v, err := wire.Parse([]byte(text), maxDepth)
 	if err != nil {
@@ -39,7 +39,7 @@ func At(text, pointer string) (string, error) {
 
 var unescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// step is the part of v that a token names, or nil.
+// step is the part of v with the name of a token, or nil.
 func step(v wire.Value, token string) wire.Value {
 	if v.Kind() == wire.Object {
 		return v.Get(token)
@@ -57,7 +57,7 @@ func step(v wire.Value, token string) wire.Value {
 	return nil
 }
 
-// holds says what is at a pointer.
+// holds describes the value at a pointer.
 func holds(v wire.Value, at string) string {
 	where := "the document"
 	if at != "" {
@@ -131,8 +131,8 @@ func Lines(text, span string) (string, error) {
 	return text[start:end], nil
 }
 
-// Page returns as much of a text from a byte on as has at most so many bytes (and a whole character at least), and
-// where the next page begins: 0 for nowhere. It ends at a line's end where there is one in its last quarter.
+// Page returns a part of a text that begins at a byte and has at most so many bytes (and at least one character), and
+// where the next page begins: 0 at the end. It ends at a line's end if there is one in its last quarter.
 func Page(text string, from, most int) (page string, next int) {
 	rest := text[min(max(from, 0), len(text)):]
 	if len(rest) <= most {

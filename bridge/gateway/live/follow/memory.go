@@ -10,21 +10,21 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A Memory is what is kept of an agent from one of its calls to the next. End it, for what it has seen is followed
-// until then.
+// A Memory is the state of an agent between its calls. The owner must call End: until then the Memory follows what the
+// agent has seen.
 type Memory struct {
-	// Record is for reading: what changes it here, Given, Told, Drop and Empty, also holds what is followed.
+	// Record is only for reading. Given, Told, Drop and Empty change it, and also follow the URIs in it.
 	*seen.Record
-	// Tag begins what we say of our own accord: a page cannot know it, and so not say it.
+	// Tag begins the texts that the agent did not ask for. A page does not know it, and so cannot imitate them.
 	Tag string
-	// Refused counts the calls of a tool that were refused in a row, since what the agent has seen was old.
+	// Refused counts a tool's calls in a row that were refused for old state.
 	Refused map[string]int
-	// told has, by URI, the revision up to which it was told by hooks.
+	// told has, by URI, the last revision that hooks have told the agent.
 	told map[string]int64
 	of   *Revisions
 }
 
-// NewMemory returns an agent's, which has seen nothing.
+// NewMemory returns the memory of an agent that has seen nothing.
 func (v *Revisions) NewMemory(limits seen.Limits) *Memory {
 	return &Memory{Record: seen.New(limits), Tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]",
 		Refused: map[string]int{}, told: map[string]int64{}, of: v}
@@ -39,16 +39,15 @@ func (m *Memory) Given(l *live.Look, part string) {
 	}
 	_, had := m.Last(l.URI)
 	if forgotten := m.Give(l.URI, l.Version(part)); forgotten != "" {
-		m.of.letGo(forgotten)
+		m.of.release(forgotten)
 	}
 	if !had {
-		m.of.hold(l.URI)
+		m.of.retain(l.URI)
 	}
 }
 
-// Recall takes what the agent was given of a URI by an earlier process, without its text. It is not trusted: whether the
-// agent has what a page shows is decided by the hash alone, and by the page's revision no more than whether it is
-// reminded.
+// Recall notes what an earlier process gave the agent of a URI, without its text. The page's revision in it is not
+// trusted: it decides only about reminders. Whether the agent's version is current is decided by the hash alone.
 func (m *Memory) Recall(uri string, was seen.Version) {
 	if _, had := m.Last(uri); had {
 		return
@@ -72,47 +71,47 @@ func (m *Memory) Recall(uri string, was seen.Version) {
 		v.recalled[uri] = was
 	}
 	if forgotten := m.Give(uri, was); forgotten != "" {
-		v.letGo(forgotten)
+		v.release(forgotten)
 	}
 	m.Renew(uri, now)
 }
 
-// Drop ends what is kept of one URI.
+// Drop forgets one URI.
 func (m *Memory) Drop(uri string) {
 	m.Forget(uri)
-	m.of.letGo(uri)
+	m.of.release(uri)
 }
 
-// End lets go of all that the agent has seen and was told of. The Memory is of no use then.
+// End forgets all that the agent has seen and was told of. The Memory cannot be used after it.
 func (m *Memory) End() {
 	for uri := range m.URIs {
-		m.of.letGo(uri)
+		m.of.release(uri)
 	}
 	for uri := range m.told {
-		m.of.letGo(uri)
+		m.of.release(uri)
 	}
 }
 
-// Empty empties the record of what the agent has seen. What it was told before is told no second time for that.
+// Empty empties the record of what the agent has seen. The agent is not told a second time of earlier changes.
 func (m *Memory) Empty() {
 	for uri := range m.told {
 		m.told[uri], _ = m.toldOf(uri)
 	}
 	for uri := range m.URIs {
-		m.of.letGo(uri)
+		m.of.release(uri)
 	}
 	m.Clear()
 	clear(m.Refused)
 }
 
-// toldOf is the revision of the last change of a URI that the agent knows of; false if it was never told of the URI.
+// toldOf is the last revision of a URI that the agent knows of; false if it was never told of the URI.
 func (m *Memory) toldOf(uri string) (revision int64, ok bool) {
 	told, held := m.told[uri]
 	known, read := m.Known(uri)
 	return max(told, known), held || read
 }
 
-// Told notes that the agent was told that a URI has changed, without what it is now.
+// Told notes that the agent was told of a change of a URI, without its contents.
 func (m *Memory) Told(uri string, revision int64) {
 	m.Mention(uri, revision)
 	if _, held := m.told[uri]; held {
@@ -120,7 +119,7 @@ func (m *Memory) Told(uri string, revision int64) {
 	}
 }
 
-// Old reports whether what the agent has seen of a URI has changed since.
+// Old reports whether a URI has changed since the agent has seen it.
 func (m *Memory) Old(uri string) bool {
 	v, ok := m.Last(uri)
 	return ok && m.of.Revision(uri) > v.Current

@@ -12,14 +12,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// News is a URI of which an agent knows something old, and its revision now.
+// News is a URI of which the agent has an older state, with its current revision.
 type News struct {
 	URI      string
 	Revision int64
 }
 
-// News lists what has changed since the agent looked, and was not mentioned, what is of an origin first, then what
-// changed last.
+// News lists the changes since the agent looked that were not mentioned yet: those of an origin first, then the latest
+// first.
 func (m *Memory) News(origin string) (list []News) {
 	for uri := range m.URIs {
 		if m.Old(uri) && !m.Mentioned(uri) {
@@ -38,24 +38,24 @@ func (m *Memory) News(origin string) (list []News) {
 	return list
 }
 
-// later orders news by what changed last.
+// later sorts the latest change first.
 func later(a, b News) int {
 	return cmp.Or(cmp.Compare(b.Revision, a.Revision), strings.Compare(a.URI, b.URI))
 }
 
-// A Telling is what an agent is told unasked.
+// A Telling is a text that an agent gets unasked.
 type Telling struct {
-	Head, More string // before the list, and, with how many there are, behind one that has no room for all
-	Chars      int    // how long it may be
+	Head, More string // before the list, and, with the number of the others, behind a list that is too long
+	Chars      int    // the maximum length
 	List       []News
-	Found      map[string]*live.Look // of what contents are told
-	Older      map[string]bool       // what the agent knew something old of when it called
+	Found      map[string]*live.Look // the resources whose contents are told
+	Older      map[string]bool       // URIs of which the agent had an older state when it called
 }
 
-// beforeThisCall is said of what had changed when a tool of its page was called: the agent did not know it.
+// beforeThisCall marks a change before the call of a page's tool: the agent did not know of it.
 const beforeThisCall = "before this call"
 
-// Tell makes the text of a telling, "" if there is nothing to say. The agent has seen what is in it.
+// Tell makes the text of a telling, "" if it has nothing to tell. The agent has then seen the contents in it.
 func (m *Memory) Tell(t Telling) string {
 	head := m.Tag + " " + t.Head
 	room := t.Chars - len(head) - len(t.More)
@@ -98,13 +98,11 @@ func (m *Memory) Tell(t Telling) string {
 	return head
 }
 
-// MaxFollowed is how many URIs an agent is told of by hooks: what the user chose, what it has read, then what is
-// listed.
+// MaxFollowed bounds the URIs of which hooks tell an agent: chosen by the user, then read, then listed.
 const MaxFollowed = 512
 
-// NewsAtPrompt lists what has changed that the agent was not told, what changed last first, and sees to it that later
-// changes are known of all that the agent is told of: at most MaxFollowed of what the user chose, what it has read, and
-// what pages list.
+// NewsAtPrompt lists the changes that the agent was not told of, the latest first. From then on it tracks all URIs of
+// which the agent is told: at most MaxFollowed of chosen ones, read ones, and listed ones.
 func (m *Memory) NewsAtPrompt(chosen, listed []string) (list []News) {
 	uris := m.promptURIs(chosen, listed)
 	changed := map[string]bool{}
@@ -121,13 +119,13 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string) (list []News) {
 	m.of.Track(untracked, func(map[string]string) {}) // no hook waits for a page
 	for _, uri := range uris {
 		if m.of.tracked[uri] == nil {
-			continue // no page has it
+			continue // no page offers it
 		}
 		told, _ := m.toldOf(uri)
 		if _, held := m.told[uri]; !held {
-			m.of.hold(uri)
+			m.of.retain(uri)
 		}
-		// A resource that is followed anew has a new revision, which is no change that anybody knows of.
+		// A resource that is tracked anew has a new revision, without a known change.
 		revision := m.of.Revision(uri)
 		if m.told[uri] = revision; changed[uri] {
 			m.told[uri] = told
@@ -138,8 +136,8 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string) (list []News) {
 	return list
 }
 
-// promptURIs lists what the agent is told of at its prompts. What is in the list stays in it while there is room, also
-// while no page offers it; what has none any more is let go.
+// promptURIs lists the URIs of which the agent is told at its prompts. A URI in the list stays in it while there is
+// room, also while no page offers it. The others are no longer tracked.
 func (m *Memory) promptURIs(chosen, all []string) (uris []string) {
 	in := map[string]bool{}
 	add := func(list []string) {
@@ -166,7 +164,7 @@ func (m *Memory) promptURIs(chosen, all []string) (uris []string) {
 	for uri := range m.told {
 		if !in[uri] {
 			delete(m.told, uri)
-			m.of.letGo(uri)
+			m.of.release(uri)
 		}
 	}
 	return uris

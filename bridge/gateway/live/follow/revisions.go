@@ -1,11 +1,10 @@
 //go:build !js
 
-// Package follow knows which of the things that agents have been given are old by now. Revisions count the changes
-// of resources that an agent has been given, or waits for. A Memory is what is kept of one agent from one call to
-// the next. It says what is news to that agent.
+// Package follow knows which of an agent's versions are old. Revisions count the changes of resources that agents have
+// been given or wait for. A Memory is the state of one agent between its calls. It lists the agent's news.
 //
-// It asks the gateway for what it needs through a Source, and never reads a page itself. It has no lock, no goroutine
-// and no timer: all of it, and what it calls, runs under the gateway's lock.
+// It gets changes from the gateway through a Source, and never reads a page itself. It has no lock, no goroutine and no
+// timer: all of it, and its callbacks, run under the gateway's lock.
 package follow
 
 import (
@@ -14,71 +13,72 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A Source tells of changes. Its methods are called from within those of Revisions, and may call back at once.
+// A Source reports changes. Methods of Revisions call its methods, which may call back at once.
 type Source interface {
-	// Watch asks to be told of a resource's changes: Revisions.Updated is called for each, until Unwatch. then is called
-	// once, at once or later, when none is missed any more, or with why they are not told.
+	// Watch has Revisions.Updated called for each change of a resource, until Unwatch. It calls then once, at once or
+	// later: when no change is missed any more, or with the reason why changes are not reported.
 	Watch(uri string, then func(why string))
 	Unwatch(uri string)
-	// Changed is called after each change that was counted.
+	// Changed is called after each counted change.
 	Changed()
-	// Unchanged reports whether a resource that is watched has not changed since its page had that revision.
+	// Unchanged reports whether a watched resource has not changed since that revision of its page.
 	Unchanged(uri, epoch string, count int64) bool
 	// Now is the time.
 	Now() time.Time
 }
 
-// Revisions count the changes of what agents read by tools, so that wait_for_page_update misses none between a read and
-// the next wait, and reminders know what is old. Make them with New.
+// Revisions count the changes of resources that agents read by tools. So wait_for_page_update misses none between a
+// read and the next wait, and reminders know which versions are old. Make them with New.
 //
-// A revision is the time of the change in microseconds since 1970, or one more than the last: so it grows across
-// restarts of the gateway too, and one number stands for all resources. In milliseconds, the number of a gateway before
-// could be one of this gateway's, too, and was answered with "unchanged". It stays below 2^53, beyond which JavaScript
-// rounds.
+// A revision is the time of the change in microseconds since 1970, or one more than the last. So revisions also grow
+// across restarts of the gateway, and one revision covers all resources. In milliseconds, a revision of an earlier
+// gateway could equal one of this gateway, and was answered with "unchanged". It stays below 2^53, beyond which
+// JavaScript rounds.
 type Revisions struct {
 	source  Source
 	clock   int64
 	tracked map[string]*tracked
-	// recalled has what agents were given by an earlier process, until it is known whether that has changed since.
+	// recalled has versions that an earlier process gave to agents, until it is known whether they are current.
 	recalled map[string]seen.Version
 }
 
 type tracked struct {
 	revision int64
 	used     time.Time
-	asked    bool // it is watched, or about to be
+	asked    bool // Source.Watch has been called
 	ready    bool // it is watched, and no change is missed
 	then     []func(why string)
 	holders  int // agents that have been given it
-	// hash is that of what it read as at this revision, if known.
+	// hash is that of the contents at this revision, if known.
 	hash  [32]byte
 	known bool
 }
 
 const (
-	// trackFor is how long a resource is followed after a tool asked for it last, while no agent is known to have it.
+	// trackFor is how long a resource is followed after a tool's last request for it, while no agent is known to have
+	// it.
 	trackFor = 15 * time.Minute
-	// followFor is how long it is followed beyond a change, if nobody asks for it: that what agents have is old is
-	// known then, and a page that changes all day need not say so all day.
+	// followFor is how long a resource is followed after a change without a request. By then agents' versions are known
+	// to be old, and a page that changes all day need not report it all day.
 	followFor = time.Minute
 )
 
-// New returns revisions of which the last is now.
+// New returns revisions that begin with the current time.
 func New(s Source) *Revisions {
 	return &Revisions{source: s, clock: s.Now().UnixMicro(), tracked: map[string]*tracked{},
 		recalled: map[string]seen.Version{}}
 }
 
-// Clock is the last revision of all.
+// Clock is the last revision.
 func (v *Revisions) Clock() int64 { return v.clock }
 
-// Advance makes the next revision. It is no other's: not a resource's, unless it is made for a change of that.
+// Advance makes the next revision. It is unique: it belongs to a resource only if it is made for its change.
 func (v *Revisions) Advance() int64 {
 	v.clock = max(v.clock+1, v.source.Now().UnixMicro())
 	return v.clock
 }
 
-// Revision is that of a tracked resource's last change; 0 for any other.
+// Revision is that of a tracked resource's last change; 0 for any other resource.
 func (v *Revisions) Revision(uri string) int64 {
 	if t := v.tracked[uri]; t != nil {
 		return t.revision
@@ -86,8 +86,8 @@ func (v *Revisions) Revision(uri string) int64 {
 	return 0
 }
 
-// Found takes what a URI read as when its revision was that before it was asked for, and returns the revision of that:
-// a new one where it had read differently.
+// Found notes the contents of a URI whose revision was known before it was read. It returns the revision of these
+// contents: a new one if earlier contents at that revision differ.
 func (v *Revisions) Found(uri string, revision int64, hash [32]byte) int64 {
 	t := v.tracked[uri]
 	if t == nil || t.revision != revision {
@@ -100,7 +100,7 @@ func (v *Revisions) Found(uri string, revision int64, hash [32]byte) int64 {
 	return t.revision
 }
 
-// change counts one.
+// change counts a change.
 func (v *Revisions) change(t *tracked) {
 	t.revision, t.known = v.Advance(), false
 	v.source.Changed()
@@ -115,13 +115,13 @@ func (v *Revisions) Clear() {
 	clear(v.recalled)
 }
 
-// Recalls reports whether a resource that agents were given by an earlier process is to be tracked when a page has it.
+// Recalls reports whether to track a resource once a page offers it, because an earlier process gave it to agents.
 func (v *Revisions) Recalls(uri string) bool {
 	_, ok := v.recalled[uri]
 	return ok
 }
 
-// Recalled calls yield for all of these, in no order.
+// Recalled calls yield for all such resources, in no order.
 func (v *Revisions) Recalled(yield func(uri string) bool) {
 	for uri := range v.recalled {
 		if !yield(uri) {
@@ -130,24 +130,24 @@ func (v *Revisions) Recalled(yield func(uri string) bool) {
 	}
 }
 
-// hold counts an agent that has been given a URI.
-func (v *Revisions) hold(uri string) {
+// retain counts an agent that has been given a URI.
+func (v *Revisions) retain(uri string) {
 	if t := v.tracked[uri]; t != nil {
 		t.holders++
 	}
 }
 
-// Hold has a tracked resource followed until release is called.
+// Hold tracks a tracked resource until release is called.
 func (v *Revisions) Hold(uri string) (release func()) {
 	if v.tracked[uri] == nil {
 		return func() {}
 	}
-	v.hold(uri)
-	return func() { v.letGo(uri) }
+	v.retain(uri)
+	return func() { v.release(uri) }
 }
 
-// letGo is the end of hold. With the last agent the page is left alone.
-func (v *Revisions) letGo(uri string) {
+// release undoes retain. After the last agent the page is no longer asked for changes.
+func (v *Revisions) release(uri string) {
 	t := v.tracked[uri]
 	if t == nil {
 		return
@@ -166,7 +166,7 @@ func (v *Revisions) untrack(uri string, t *tracked) {
 	}
 }
 
-// Track sees to it that changes of all the uris are counted, then calls then, with what went wrong by URI.
+// Track counts changes of all the uris from now on, then calls then with the failures by URI.
 func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 	failed := map[string]string{}
 	now := v.source.Now()
@@ -195,7 +195,7 @@ func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 		})
 		if !t.asked {
 			if !v.Recalls(uri) {
-				// Whatever an agent saw before is older than that.
+				// Versions that agents saw before are older than this.
 				t.revision, t.known = v.Advance(), false
 			}
 			t.asked = true
@@ -205,7 +205,7 @@ func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 	arrived()
 }
 
-// expire ends what nobody has asked for any more.
+// expire stops tracking resources without recent requests.
 func (v *Revisions) expire(now time.Time) {
 	for uri, t := range v.tracked {
 		if t.holders > 0 || t.asked && !t.ready || now.Sub(t.used) <= trackFor {
@@ -215,7 +215,7 @@ func (v *Revisions) expire(now time.Time) {
 	}
 }
 
-// Updated counts a change that a page has told.
+// Updated counts a change that a page has reported.
 func (v *Revisions) Updated(uri string) {
 	t := v.tracked[uri]
 	if t == nil {
@@ -228,7 +228,7 @@ func (v *Revisions) Updated(uri string) {
 	}
 }
 
-// watched takes the answer to Source.Watch.
+// watched handles the answer to Source.Watch.
 func (v *Revisions) watched(uri, why string) {
 	t := v.tracked[uri]
 	if t == nil || !t.asked || t.ready {

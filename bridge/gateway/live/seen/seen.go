@@ -1,11 +1,11 @@
 //go:build !js
 
-// Package seen keeps what one agent has seen: which URI it was given, with which text, at which revision. So a
-// gateway can say what has changed since, and whether what the agent knows is old.
+// Package seen records the versions that one agent has seen: URI, text and revision. So a gateway can tell what has
+// changed since, and whether the agent's version is old.
 //
-// A Record belongs to one agent, and ends with it. It holds no more than its limits: the texts that were given
-// longest ago go first, then the URIs. It is plain data: it reads no page and no clock, and but for Version and
-// Unsettled is not safe for concurrent use.
+// A Record belongs to one agent, and ends with it. It is bounded by its Limits: the texts that were given longest ago
+// go first, then the URIs. It is plain data: it reads no page and no clock. Only Version and Unsettled are safe for
+// concurrent use.
 package seen
 
 import (
@@ -23,45 +23,45 @@ type Limits struct {
 }
 
 const (
-	// maxVersions is how many of one URI are kept: those that an agent, or a subagent that shares its connection, may
-	// still have before it.
+	// maxVersions is how many versions of one URI are kept: an agent, or a subagent that shares its connection, may
+	// still have an earlier one in its context.
 	maxVersions = 4
-	// maxIssued is how many revisions are known as ones that the agent was given.
+	// maxIssued is how many of the revisions that the agent was given are known.
 	maxIssued = 1024
 )
 
-// A Version is what a URI read as when the agent was given it.
+// A Version is the state of a URI that the agent was given.
 type Version struct {
-	// Revision is the gateway's, as the agent was told it: it grows with each change of anything.
+	// Revision is the gateway's, as the agent was told it. It grows with each change of any resource.
 	Revision int64
-	// Current is the last revision of which it is known that it reads the same.
+	// Current is the last revision that is known to have the same contents.
 	Current int64
-	// Part is what of it the agent was given: "" for all, else any name of the part, the same for the same part.
+	// Part is the name of the part that the agent was given; "" for all.
 	Part string
-	// Text is all of it, as the page said it; "" with Gone set where it is not kept any more, or never was.
+	// Text is the whole text as the page wrote it. It is "", and Gone is set, if it is not kept.
 	Text string
 	Gone bool
 	// Hash is that of the contents, text or not.
 	Hash [32]byte
-	// Epoch and Count are the page's own revision: of the document, and of its changes, when it was read. Epoch is ""
-	// where they are not known.
+	// Epoch and Count are the page's own revision at the time of the read: of the document, and of its changes. Epoch
+	// is "" if they are unknown.
 	Epoch string
 	Count int64
-	// Recalled says that an earlier process is said to have given it: Epoch and Count may be made up.
+	// Recalled means that the version comes from a snapshot: Epoch and Count may be made up.
 	Recalled bool
 
 	given uint64
 }
 
-// A Record is what one agent has seen. Make one with New.
+// A Record is all that one agent has seen. Make one with New.
 type Record struct {
 	limit   Limits
 	entries map[string]*entry
 	issued  map[int64]bool
 	order   []int64 // of issued
 	bytes   int
-	clock   uint64 // counts what was given
-	// version counts the changes of what Settled and Revisions say; unsettled is whether Settle may change that.
+	clock   uint64 // counts the versions that were given
+	// version counts the changes of Settled's and Revisions' results. unsettled is set if Settle may change them.
 	version   atomic.Uint64
 	unsettled atomic.Bool
 }
@@ -70,7 +70,7 @@ type entry struct {
 	versions  []Version // in the order in which they were given
 	given     uint64
 	mentioned int64
-	// unsettled is whether something was given since Settle, and settled, if there was one, the version before that.
+	// unsettled is set if a version was given since Settle. settled is the version before that, if there was one.
 	unsettled bool
 	settled   *Version
 }
@@ -88,13 +88,13 @@ func New(l Limits) *Record {
 	return r
 }
 
-// Clear forgets all: the agent's model has nothing of it any more.
+// Clear forgets all: the agent's model has lost it.
 func (r *Record) Clear() {
 	r.entries, r.issued, r.order, r.bytes = map[string]*entry{}, map[int64]bool{}, nil, 0
 	r.version.Add(1)
 }
 
-// Give notes that the agent was given a version of a URI. It returns the URI that is forgotten for it, or "".
+// Give notes that the agent was given a version of a URI. It returns the URI that this pushes out of the record, or "".
 func (r *Record) Give(uri string, v Version) (forgotten string) {
 	r.clock++
 	v.given, v.Current = r.clock, v.Revision
@@ -118,7 +118,7 @@ func (r *Record) Give(uri string, v Version) (forgotten string) {
 			continue
 		}
 		if old.Part == "" && old.Hash == v.Hash {
-			v.Part = "" // the whole has its parts
+			v.Part = "" // the whole includes its parts
 		}
 		if old.Part == "" && old.Hash == v.Hash || old.Part == v.Part {
 			r.drop(e, i)
@@ -134,7 +134,7 @@ func (r *Record) Give(uri string, v Version) (forgotten string) {
 	return forgotten
 }
 
-// unsettle notes that an agent is being given a version. To be given the same once more is nothing new.
+// unsettle notes that an agent is being given a version. The same version again changes nothing.
 func (r *Record) unsettle(e *entry, v *Version) {
 	if n := len(e.versions); n > 0 {
 		last := e.versions[n-1]
@@ -151,7 +151,7 @@ func (r *Record) unsettle(e *entry, v *Version) {
 	r.version.Add(1)
 }
 
-// Settle says that the agent has received all that it was given.
+// Settle notes that the agent has received all that it was given.
 func (r *Record) Settle() {
 	r.unsettled.Store(false)
 	for _, e := range r.entries {
@@ -162,8 +162,8 @@ func (r *Record) Settle() {
 	}
 }
 
-// Settled calls yield for each URI with the version of which it is certain that the agent has it: what it was given
-// last before Settle. Where that is none it is what the agent was given since. What was given last comes first.
+// Settled calls yield for each URI with the version that the agent certainly has: the last one before Settle, or else
+// the one since. The latest comes first.
 func (r *Record) Settled(yield func(uri string, v Version) bool) {
 	order := slices.SortedFunc(maps.Keys(r.entries), func(a, b string) int {
 		return cmp.Compare(r.entries[b].given, r.entries[a].given)
@@ -180,13 +180,13 @@ func (r *Record) Settled(yield func(uri string, v Version) bool) {
 	}
 }
 
-// Version is another number whenever Settled or Revisions say something else. It may be called at any time, as may
-// Unsettled, which is whether Settle may change what Settled says.
+// Version changes whenever a result of Settled or Revisions changes. It may be called at any time, and so may
+// Unsettled, which reports whether Settle may change them.
 func (r *Record) Version() uint64 { return r.version.Load() }
 
 func (r *Record) Unsettled() bool { return r.unsettled.Load() }
 
-// Revisions are those that were issued, in that order.
+// Revisions are the issued ones, in that order.
 func (r *Record) Revisions() []int64 { return r.order }
 
 func (r *Record) drop(e *entry, i int) {
@@ -204,7 +204,7 @@ func (r *Record) oldest() (uri string) {
 	return uri
 }
 
-// trim lets texts go until the rest fits, those that were given longest ago first.
+// trim drops texts until the rest fits, those that were given longest ago first.
 func (r *Record) trim() {
 	for r.bytes > r.limit.Bytes {
 		var old *Version
@@ -220,7 +220,7 @@ func (r *Record) trim() {
 	}
 }
 
-// Issue notes that the agent was given a revision, of whatever it is.
+// Issue notes that the agent was given a revision, of any resource.
 func (r *Record) Issue(revision int64) {
 	if r.issued[revision] {
 		return
@@ -234,10 +234,10 @@ func (r *Record) Issue(revision int64) {
 	r.order = append(r.order, revision)
 }
 
-// Issued reports whether that is so, of one of the last 1024.
+// Issued reports whether the agent was given a revision, among the last 1024.
 func (r *Record) Issued(revision int64) bool { return r.issued[revision] }
 
-// Last returns what the agent was given last of a URI.
+// Last returns the version of a URI that the agent was given last.
 func (r *Record) Last(uri string) (v Version, ok bool) {
 	if e := r.entries[uri]; e != nil {
 		return e.versions[len(e.versions)-1], true
@@ -245,8 +245,8 @@ func (r *Record) Last(uri string) (v Version, ok bool) {
 	return v, false
 }
 
-// Since returns what an agent has of a URI, or of a part of it, that says that it has seen all up to a revision. There
-// is none where it was never given that revision, or where its version is forgotten.
+// Since returns a version of a URI, or of a part of it, which shows that the agent has seen all changes up to a
+// revision. ok is false if it was never given that revision, or if the version is forgotten.
 func (r *Record) Since(uri string, revision int64, part string) (v Version, ok bool) {
 	e := r.entries[uri]
 	if e == nil || !r.issued[revision] {
@@ -272,8 +272,8 @@ func (r *Record) At(uri string, revision int64) (v Version, ok bool) {
 	return v, ok
 }
 
-// Renew says that what the agent was given last of a URI is what it reads as now, too: it knows nothing old of it. Of
-// now the text does not count: the agent has the other one.
+// Renew notes that the agent's last version of a URI is current, although the page's revision is now's. The agent keeps
+// its text.
 func (r *Record) Renew(uri string, now Version) {
 	if e := r.entries[uri]; e != nil {
 		v := &e.versions[len(e.versions)-1]
@@ -282,7 +282,7 @@ func (r *Record) Renew(uri string, now Version) {
 	}
 }
 
-// With returns the version of a URI whose hash, in hexadecimal, is that, the latest one.
+// With returns the latest version of a URI with a hash in hexadecimal.
 func (r *Record) With(uri, hash string) (v Version, ok bool) {
 	if e := r.entries[uri]; e != nil {
 		for _, old := range e.versions {
@@ -294,20 +294,20 @@ func (r *Record) With(uri, hash string) (v Version, ok bool) {
 	return v, ok
 }
 
-// Mention notes that the agent was told that a URI has changed, without what it is now.
+// Mention notes that the agent was told of a change of a URI, without its contents.
 func (r *Record) Mention(uri string, revision int64) {
 	if e := r.entries[uri]; e != nil {
 		e.mentioned = revision
 	}
 }
 
-// Mentioned reports whether that was so since the agent was given the URI last.
+// Mentioned reports whether the agent was told of a change since it was given the URI last.
 func (r *Record) Mentioned(uri string) bool {
 	e := r.entries[uri]
 	return e != nil && e.mentioned > e.versions[len(e.versions)-1].Current
 }
 
-// Known returns the revision of the last change of a URI that the agent was given or told of.
+// Known returns the last revision of a URI that the agent was given or told of.
 func (r *Record) Known(uri string) (revision int64, ok bool) {
 	if e := r.entries[uri]; e != nil {
 		return max(e.versions[len(e.versions)-1].Current, e.mentioned), true
@@ -335,7 +335,7 @@ func (r *Record) URIs(yield func(string) bool) {
 	}
 }
 
-// Len is how many URIs there are; Bytes how long their texts are.
+// Len is the number of URIs; Bytes is the length of their texts.
 func (r *Record) Len() int { return len(r.entries) }
 
 func (r *Record) Bytes() int { return r.bytes }

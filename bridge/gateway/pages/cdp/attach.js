@@ -67,7 +67,7 @@
     } catch {
       return; // another library's
     }
-    receive = (calls) => link.hear?.(calls);
+    receive = (calls) => link.receive?.(calls);
     up();
   };
 

@@ -2,17 +2,17 @@
 
 // Package cdp brings the pages of a browser to a gateway by the Chrome DevTools Protocol.
 //
-// Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways: one
-// that has Pagewire, its own or the page layer that we have given it, speaks the link through a binding; one that has
-// neither, in a browser with WebMCP, has its tools offered (webmcp.go). conn.go is the connection, message.go what is
-// read from it, and dropped where it is too much, link.go the calls that wait for an answer, tabs.go what is known of the browser,
-// document.go one document, attach.js what is run in each.
+// Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways. A
+// document with Pagewire, its own or our page layer, speaks the link through a binding. A document without, in a
+// browser with WebMCP, has its tools offered (webmcp.go). conn.go is the connection; message.go decodes its messages,
+// and drops those that are too long; link.go has the calls that wait for an answer; tabs.go the state of the browser;
+// document.go one document; attach.js is the script in each.
 //
-// The browser says which origin a document has, never the page. One document cannot speak for another. Each has a
-// binding of its own, and only that is cut off when the document floods it.
+// The browser names a document's origin, never the page. One document cannot speak for another. Each has a binding of
+// its own, and only that is cut off when the document floods it.
 //
-// It never enables what makes a browser keep a copy of a page or show that it is watched (DOM, CSS, Network, Debugger),
-// never closes a tab, and never waits for a page while it reads from the browser.
+// It never enables domains that make a browser keep a copy of a page or show that it is watched (DOM, CSS, Network,
+// Debugger), never closes a tab, and never waits for a page while it reads from the browser.
 package cdp
 
 import (
@@ -32,31 +32,30 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
 )
 
-// Options say how Run attaches to a browser.
+// Options configure Run.
 type Options struct {
-	// URL is where the browser listens: http://127.0.0.1:9222, or its WebSocket, ws://HOST:PORT/devtools/browser/ID.
+	// URL is the browser's address: http://127.0.0.1:9222, or its WebSocket, ws://HOST:PORT/devtools/browser/ID.
 	URL string
-	// Dial connects to a browser that listens nowhere. URL then only names it, in errors. Default: to URL.
+	// Dial connects to a browser that does not listen. URL then only names it, in errors. Default: to URL.
 	Dial func(ctx context.Context) (Conn, error)
-	// Inject gives the page layer to documents that have no Pagewire. It needs a binary that has its page files in it.
+	// Inject gives the page layer to documents without Pagewire. It needs a binary with page files.
 	Inject bool
-	// Gateway is the host and port where pages connect to this gateway by themselves: those of this machine that have
-	// it in their data-gateway are left to do so. "" means nowhere.
+	// Gateway is the host and port at which pages connect to this gateway by themselves. Pages of this machine with
+	// this data-gateway are left to do so. "" means nowhere.
 	Gateway string
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
-// dialTimeout bounds how long the browser may take to accept us. One that asks its user first (Chrome 144 and later,
-// for the usual profile) takes as long as that one does.
+// dialTimeout bounds how long the browser may take to accept us. A browser that asks its user first (Chrome 144 and
+// later, for the usual profile) takes as long as its user.
 const dialTimeout = 60 * time.Second
 
 // pageLayer is dist/pagewire.inject.js. Tests, which are built without the page files, read it from dist.
 var pageLayer = assets.Inject
 
-// Run attaches the pages of all tabs and frames of a browser to g, those that are open and those to come, until ctx
-// ends, and then returns nil, or the browser is lost, and then returns why. The pages go with it; what is subscribed
-// waits in g for their return.
+// Run attaches the present and future pages of all tabs and frames of a browser to g. It returns nil when ctx ends, or
+// the reason when the browser is lost. The pages end with it; subscriptions wait in g for their return.
 func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -76,8 +75,8 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway,
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
-	// Ids of commands begin anywhere, below the 31 bits that the browser takes: a launched one may still answer commands
-	// of a daemon that has died.
+	// Ids of commands begin at random, below the browser's 31 bits: a launched browser may still answer commands of a
+	// dead daemon.
 	b.link.last = rand.Int64N(1 << 30)
 	var ended sync.WaitGroup
 	defer ended.Wait()
@@ -111,7 +110,7 @@ func reach(ctx context.Context, o Options) (Conn, error) {
 	return dialSocket(ctx, address)
 }
 
-// socketOf returns the WebSocket of a browser, which is asked for it where the URL does not say.
+// socketOf returns the WebSocket of a browser. It asks the browser if the URL does not have it.
 func socketOf(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -13,17 +13,16 @@ import (
 
 // A Conn is a connection to a browser, which carries JSON texts. One goroutine may read while another writes.
 type Conn interface {
-	// Next waits for the next message. Reading gives io.EOF at its end; what is left of it is passed over when Next is
-	// called again.
+	// Next waits for the next message. Reading gives io.EOF at its end; the next call of Next skips the rest.
 	Next() (io.Reader, error)
-	// Write sends a message, as one frame. It may change what is behind it in its array.
+	// Write sends a message, as one frame. It may overwrite the array behind the message.
 	Write(message []byte) error
-	// Close ends both.
+	// Close ends both directions.
 	Close() error
 }
 
-// A socket is a WebSocket as a Conn. It reads of a message only as much as is asked for, which the client of chromedp
-// does not: that one has it whole before it is handed over.
+// A socket is a WebSocket as a Conn. It reads only as much of a message as its caller does. chromedp's client reads all
+// of it first.
 type socket struct {
 	ws  *websocket.Conn
 	now io.Reader // the message that is being read
@@ -34,7 +33,7 @@ func dialSocket(ctx context.Context, address string) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the browser at %s: %w", address, err)
 	}
-	ws.SetReadLimit(-1) // the decoder's is one that drops a message, and not the browser
+	ws.SetReadLimit(-1) // the decoder has a limit, which drops a message and not the browser
 	return &socket{ws: ws}, nil
 }
 

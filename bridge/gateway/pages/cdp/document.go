@@ -20,30 +20,30 @@ import (
 //go:embed attach.js
 var attachScript string
 
-// What a document may do before it is cut off, whatever it says; what its link says the gateway bounds.
+// Limits of a document's messages, of any kind. Above them it is cut off. The gateway bounds its link.
 const (
 	burst     = 20_000 // messages at once
-	perSecond = 5_000  // and from then on
+	perSecond = 5_000  // later
 )
 
-// maxWaiting bounds, in bytes, what all documents together say before it is known where they are: a page that keeps its
-// process busy, which is asked that, could go on without end.
+// maxWaiting bounds, in bytes, the messages of all documents before their URLs are known: a page that keeps its process
+// busy delays its URL, and could send without end.
 const maxWaiting = 32 << 20
 
-// A document is one execution context: what a page and its scripts are between two navigations.
+// A document is one execution context: a page and its scripts between two navigations.
 type document struct {
 	b       *attachment
 	s       *session
 	context runtime.ExecutionContextID
-	world   string // what the browser calls the context, in whatever process it is
+	world   string // the browser's unique id of the context, over all processes
 	frameID string
-	frame   string // the same, but "" for the tab's own document
+	frame   string // of the frame; "" for the tab's own document
 	origin  string
 	binding string
 
 	// Guarded by the browser's lock.
-	prefix  jsonv2.Value // of a call of what attach.js has returned; nil before that
-	early   [][]byte     // what it said before that
+	prefix  jsonv2.Value // of a call of attach.js's result; nil before it is known
+	early   [][]byte     // messages before that
 	waiting int          // bytes of early, and of frames
 	title   string
 	bare    bool // it has been loaded, without Pagewire
@@ -57,8 +57,8 @@ type document struct {
 
 func bindingName(n int) string { return "pagewire_" + run + "_" + strconv.Itoa(n) }
 
-// webOrigin reports whether pages of an origin may have resources: not those of files, of the browser itself, or opaque
-// ones, which the browser gives as "://".
+// webOrigin reports whether pages of an origin may have resources. Files, the browser's own pages, and opaque origins,
+// which the browser gives as "://", may not.
 func webOrigin(origin string) bool {
 	host, ok := strings.CutPrefix(origin, "https://")
 	if !ok {
@@ -90,14 +90,14 @@ func (d *document) open() {
 	})
 }
 
-// addBinding is a command's parameters with one that cdproto leaves out since the protocol calls it deprecated. Its
-// successor goes by the names of worlds, and gives the same binding to each frame's.
+// addBinding has a parameter that cdproto leaves out because the protocol deprecates it. The parameter that replaces it
+// goes by the names of worlds, and would give the same binding to each frame.
 type addBinding struct {
 	Name    string                     `json:"name"`
 	Context runtime.ExecutionContextID `json:"executionContextId"`
 }
 
-// sendText hands JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
+// sendText passes JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
 func (d *document) sendText(value string) {
 	if d.prefix == nil {
 		return
@@ -107,7 +107,7 @@ func (d *document) sendText(value string) {
 	d.b.link.post(d.s.id, runtime.CommandCallFunctionOn, call, nil)
 }
 
-// send hands a frame of the gateway to the document's link, or nil, which ends that. It holds no lock of ours.
+// send passes a frame of the gateway to the document's link. nil ends the link. It holds no lock of ours.
 func (d *document) send(frame []byte) {
 	if frame == nil {
 		frame = []byte("null")
@@ -115,7 +115,8 @@ func (d *document) send(frame []byte) {
 	d.sendText(string(frame))
 }
 
-// handleMessage takes what the document says, or nil for what was too long. It is called by the reader, with the lock held.
+// handleMessage handles a message of the document, or nil for one that was too long. The reader calls it with the lock
+// held.
 func (d *document) handleMessage(payload []byte) {
 	switch {
 	case d.cut:
@@ -150,7 +151,7 @@ func (d *document) handleMessage(payload []byte) {
 	case 'n': // it has neither
 		d.title, d.bare = string(text), true
 		d.s.retool()
-	case 't': // it is called otherwise
+	case 't': // its title has changed
 		if d.title = string(text); d.page != nil {
 			d.page.Retitle(d.title)
 		}
@@ -159,7 +160,7 @@ func (d *document) handleMessage(payload []byte) {
 	}
 }
 
-// receiveFrame hands a frame of the document's link over.
+// receiveFrame passes on a frame of the document's link.
 func (d *document) receiveFrame(frame []byte) {
 	if d.page == nil {
 		if d.waits(len(frame)) {
@@ -172,8 +173,8 @@ func (d *document) receiveFrame(frame []byte) {
 	}
 }
 
-// waits counts what cannot be handed over yet, and reports whether it may wait. Where it is too much the document for
-// which most waits is cut off.
+// waits counts bytes that must wait, and reports whether they may. Above maxWaiting it cuts off the document with the
+// most waiting bytes.
 func (d *document) waits(bytes int) bool {
 	d.waiting += bytes
 	most, all := d, 0
@@ -191,7 +192,7 @@ func (d *document) waits(bytes int) bool {
 	return !d.cut
 }
 
-// cutOff ends a document that floods us. Without its binding it cannot even try: what it then calls is not sent.
+// cutOff ends a document that floods us. It removes the document's binding, so that its further calls are not sent.
 func (d *document) cutOff(reason string) {
 	d.b.log.Warn("a page was cut off until it is loaded anew", "origin", d.origin, "url", d.s.tab.url, "reason", reason)
 	d.cut = true
@@ -205,7 +206,7 @@ func (d *document) cutOff(reason string) {
 	d.end()
 }
 
-// end ends the document's part in the gateway, where it has one. Its resources wait for a successor.
+// end ends the document's page in the gateway, if it has one. Its resources wait for a successor.
 func (d *document) end() {
 	if d.webmcp != nil {
 		d.webmcp.close()
@@ -245,7 +246,7 @@ func (d *document) refused(err error) {
 	d.b.log.Debug("a page is not served", "origin", d.origin, "error", err)
 }
 
-// withURL finds out where the document is. A frame's URL the browser has to be asked for.
+// withURL finds the document's URL. For a frame it has to ask the browser.
 func (d *document) withURL(then func(info gateway.PageInfo)) {
 	t := d.s.tab
 	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/", Title: d.title,

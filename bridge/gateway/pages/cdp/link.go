@@ -13,12 +13,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A link is the connection to a browser: commands go out in the order in which they are posted, by a goroutine of its
-// own. To post one never waits. The goroutine may be the reader, which alone makes the browser read on, or an agent's,
-// whose other requests have nothing to do with a browser that stands still.
+// A link is the connection to a browser: a goroutine of its own sends commands in the order in which they are posted.
+// Posting never waits. The posting goroutine may be the reader, on which the browser's progress depends, or an agent's,
+// whose other requests do not concern a browser that stands still.
 //
-// chromedp.Browser is not used: it copies each tab's DOM, and it takes a listener and three goroutine switches for a
-// call, where a read of a page should take 0.3 ms.
+// It does not use chromedp.Browser, which copies each tab's DOM, and takes a listener and three goroutine switches for
+// a call, while a read of a page should take 0.3 ms.
 type link struct {
 	conn Conn
 
@@ -26,7 +26,7 @@ type link struct {
 	last    int64
 	waiting map[int64]pending
 	queue   [][]byte
-	bytes   int // that the browser has not taken
+	bytes   int // that the browser has not accepted
 	failed  error
 	wake    chan struct{}
 }
@@ -36,8 +36,8 @@ type pending struct {
 	done    func(result jsonv2.Value, err error)
 }
 
-// maxQueued bounds, in bytes, what waits for a browser that does not read: it gets no further calls from there on. What
-// else it is to be sent is little. A browser that leaves maxUnsent of all is given up.
+// maxQueued bounds the bytes that wait for a browser that does not read: above it the browser gets no further calls.
+// Other messages to it are few. A browser with maxUnsent bytes of all is given up.
 const maxQueued, maxUnsent = 64 << 20, 128 << 20
 
 var (
@@ -51,8 +51,8 @@ func newLink(conn Conn) *link {
 	return &link{conn: conn, waiting: map[int64]pending{}, wake: make(chan struct{}, 1)}
 }
 
-// post sends a command. params is JSON text, or a value that becomes it, or nil. done, unless it is nil, is called with
-// the answer by the reader: it must not block.
+// post sends a command. params is JSON text, or a value that becomes it, or nil. The reader calls done, unless it is
+// nil, with the answer: it must not block.
 func (l *link) post(session target.SessionID, method string, params any,
 	done func(result jsonv2.Value, err error)) error {
 	text, raw := params.(jsonv2.Value)
@@ -85,7 +85,7 @@ func (l *link) post(session target.SessionID, method string, params any,
 	return nil
 }
 
-// full is why the browser is to get no further calls, or nil.
+// full is the reason why the browser gets no further calls, or nil.
 func (l *link) full() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *link) full() error {
 	return nil
 }
 
-// command is the text of a command. There is room for a byte behind it.
+// command is the text of a command, with room for another byte.
 func command(id int64, session target.SessionID, method string, params jsonv2.Value) []byte {
 	text := make([]byte, 0, len(params)+len(session)+len(method)+64)
 	text = strconv.AppendInt(append(text, `{"id":`...), id, 10)
@@ -117,10 +117,10 @@ func (l *link) fail(err error) {
 	l.failed = err
 	l.queue = nil
 	close(l.wake)
-	go l.conn.Close() // it may wait for a write that the browser does not take
+	go l.conn.Close() // it may wait for a write that the browser does not accept
 }
 
-// write sends what is posted, until the link fails.
+// write sends the posted commands, until the link fails.
 func (l *link) write() {
 	for range l.wake {
 		l.mu.Lock()
@@ -143,7 +143,7 @@ func (l *link) write() {
 	}
 }
 
-// read hands over each event, and each answer to the call that waits for it, and returns why there are no more.
+// read handles each event, and each answer by its waiting call. It returns the reason of its end.
 func (l *link) read(handle func(event *message, answered func())) error {
 	d := newDecoder()
 	for {
@@ -178,7 +178,7 @@ func (l *link) read(handle func(event *message, answered func())) error {
 	}
 }
 
-// forget ends what waits for a session that is no more.
+// forget ends the calls of a session that has gone.
 func (l *link) forget(session target.SessionID) {
 	l.mu.Lock()
 	var ended []pending

@@ -18,12 +18,12 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// maxMessage bounds, in bytes, what is held of one message of the browser: what a page says by its binding, which is a
-// letter and a frame of the link, as the page said it; all else as it travels. What is longer is dropped while it is
-// read.
+// maxMessage bounds the bytes kept of one message of the browser. For a page's call of its binding it counts the
+// unquoted text (a letter and a frame of the link), for other messages the raw text. A longer message is dropped while
+// it is read.
 const maxMessage = 17<<20 + 1
 
-// tooLong is why what was dropped ends a page, or fails a command.
+// tooLong is the reason when a dropped message ends a page, or fails a command.
 var tooLong = "a message is too long; the limit is " + strconv.Itoa(maxMessage-1) + " bytes"
 
 // A message is an answer of the browser, or an event.
@@ -40,7 +40,7 @@ type message struct {
 	said *said // of Runtime.bindingCalled, in place of Params
 }
 
-// call is what a page says by a binding, or nil for what a newer browser means by that.
+// call is a page's call of a binding. It is nil for parameters that only a newer browser sends.
 func (m *message) call() *said {
 	if m.said != nil || m.Dropped != nil {
 		return m.said
@@ -52,58 +52,58 @@ func (m *message) call() *said {
 	return &said{e.Name, e.ExecutionContextID, []byte(e.Payload)}
 }
 
-// A refusal is why the browser does not do what a command says.
+// A refusal is the browser's reason for refusing a command.
 type refusal struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
-// edges are how a message that was dropped begins and ends: at most as many bytes of each as edge.
+// edges are the beginning and the end of a dropped message: at most edge bytes of each.
 type edges struct {
 	Begin string `json:"begin"`
 	End   string `json:"end"`
 }
 
-// said is what a page has said by a binding. Of what was too long there is no payload.
+// said is a page's call of a binding. A call that was too long has no payload.
 type said struct {
 	binding string
 	context runtime.ExecutionContextID
 	payload []byte
 }
 
-// A decoder reads the browser's messages one after the other.
+// A decoder decodes the browser's messages one after the other.
 //
-// What pages say is most of what is large. It is unquoted while it arrives, and so held once: by way of the types of
-// cdproto it was held four times, a message of 100 MB as 538.
+// Most large messages are calls of pages. They are unquoted while they arrive, and so held once: with the types of
+// cdproto they were held four times, a message of 100 MB as 538.
 type decoder struct {
 	in   *bufio.Reader
-	text []byte // for the next message, where nobody keeps it
+	text []byte // for the next message, if no one keeps it
 }
 
 const (
 	// readSize is how much is read at once.
 	readSize = 64 << 10
-	// retained is how large a buffer may be that is kept for the next message.
+	// retained is the largest buffer that is kept for the next message.
 	retained = 1 << 20
-	// edge is how much of a message that is dropped is kept of its begin and of its end.
+	// edge is how much of the beginning and of the end of a dropped message is kept.
 	edge = 256
-	// window is how far a text is searched for its end, and for what is escaped: 1 MB takes 0.1 ms so, and 1 by the
-	// byte.
+	// window is how far a text is searched at once for its end and for escapes: 1 MB then takes 0.1 ms, and by the byte
+	// 1 ms.
 	window = 1 << 10
-	// maxTail is far more than what stands behind what a page has said.
+	// maxTail is far more than the text behind a call's payload.
 	maxTail = 4 << 10
 )
 
 func newDecoder() *decoder { return &decoder{in: bufio.NewReaderSize(nil, readSize)} }
 
-// The browser writes an event so. One that writes it otherwise is understood too, but its messages are bounded as they
-// travel, where each quote of a page has become two bytes, or four.
+// The browser writes such a call this way. Another notation is understood too, but is bounded by its raw text, where
+// each quote of a page has become two bytes, or four.
 var (
 	callBegins   = []byte(`{"method":"Runtime.bindingCalled","params":{"name":"`)
 	payloadComes = []byte(`","payload":"`)
 )
 
-// decode reads a message. Its errors are the connection's, or say that this is none.
+// decode reads a message. Its errors are the connection's, or mean an invalid message.
 func (d *decoder) decode(from io.Reader) (*message, error) {
 	d.in.Reset(from)
 	begin, err := d.in.Peek(edge)
@@ -118,7 +118,7 @@ func (d *decoder) decode(from io.Reader) (*message, error) {
 	return d.other()
 }
 
-// call reads what a page says by a binding.
+// call reads a page's call of a binding.
 func (d *decoder) call(binding string) (*message, error) {
 	d.in.Discard(len(callBegins) + len(binding) + len(payloadComes))
 	payload, err := d.unquote()
@@ -144,7 +144,7 @@ func noMessage(err error) error {
 	return fmt.Errorf("the browser sends something that is not a message: %w", err)
 }
 
-// unquote reads the rest of a JSON string, and its quote. It returns nil for one that is too long.
+// unquote reads the rest of a JSON string, and its quote. It returns nil for a string that is too long.
 func (d *decoder) unquote() ([]byte, error) {
 	out := make([]byte, 0, max(edge, d.in.Buffered()))
 	for dropped := false; ; {
@@ -183,7 +183,7 @@ func (d *decoder) unquote() ([]byte, error) {
 	}
 }
 
-// roomFor makes room for n more bytes. It doubles what there is, up to the largest: append would make more garbage.
+// roomFor makes room for n more bytes. It doubles the buffer, up to the largest: append would make more garbage.
 func roomFor(out []byte, n int) []byte {
 	if len(out)+n <= cap(out) {
 		return out
@@ -200,7 +200,7 @@ func cutShort(err error) error {
 
 var plain = [256]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escaped reads what a backslash begins. Half a character becomes U+FFFD.
+// escaped reads an escape after its backslash. Half a character becomes U+FFFD.
 func (d *decoder) escaped() (rune, error) {
 	two, err := d.in.Peek(2)
 	if err != nil {
@@ -246,7 +246,7 @@ func (d *decoder) unit() (rune, error) {
 	return rune(unit), nil
 }
 
-// other reads a message that is no page's word.
+// other reads a message that is no call of a binding.
 func (d *decoder) other() (*message, error) {
 	e, err := d.readAll()
 	switch {
@@ -282,7 +282,7 @@ func (d *decoder) readAll() (dropped *edges, err error) {
 		if dropped == nil && len(d.text)+len(chunk) > maxMessage {
 			dropped = &edges{Begin: string(d.text[:edge])}
 		}
-		if dropped != nil { // what comes may be its end
+		if dropped != nil { // the next bytes may be its end
 			d.text = append([]byte(nil), d.text[max(0, len(d.text)-edge):]...)
 		}
 		d.text = append(roomFor(d.text, len(chunk)), chunk...)
@@ -290,7 +290,7 @@ func (d *decoder) readAll() (dropped *edges, err error) {
 	}
 }
 
-// What looks like the end of a message is it: in a string there is a backslash before each quote.
+// These patterns match only the real end of a message: within a string a backslash comes before each quote.
 var (
 	answerBegins  = regexp.MustCompile(`^\{"id":([0-9]{1,18})[,}]`)
 	eventBegins   = regexp.MustCompile(`^\{"method":"([A-Za-z.]+)"`)
@@ -299,7 +299,7 @@ var (
 	namesToolCall = regexp.MustCompile(`^\{"method":"[A-Za-z.]+","params":\{"invocationId":"([^"\\]+)"`)
 )
 
-// message is what is known of one that was dropped.
+// message is the known part of a dropped message.
 func (e *edges) message() *message {
 	m := &message{Session: target.SessionID(find(sessionEnds, e.End))}
 	if id := find(answerBegins, e.Begin); id != "" {
@@ -311,7 +311,7 @@ func (e *edges) message() *message {
 	return m
 }
 
-// context is that in which a page called a binding, or 0.
+// context is the context in which a page called a binding, or 0.
 func (e *edges) context() runtime.ExecutionContextID {
 	id, _ := strconv.ParseInt(find(contextEnds, e.End), 10, 64)
 	return runtime.ExecutionContextID(id)

@@ -22,7 +22,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// An attachment is what is known of a browser that Run is attached to.
+// An attachment is the state of a browser to which Run is attached.
 type attachment struct {
 	link    *link
 	g       *gateway.Gateway
@@ -43,7 +43,7 @@ type tab struct {
 	pages       map[string]*gateway.Page // the last one of each frame
 }
 
-// key is the tab's for the gateway. A target keeps its id over reloads and navigations, whatever process they end in.
+// key is the tab's key in the gateway. A target keeps its id over reloads and navigations, even into another process.
 func (t *tab) key() string { return "cdp:" + t.target }
 
 // A session is our end of one target: a tab, or a frame that has a process of its own.
@@ -53,12 +53,12 @@ type session struct {
 	tab       *tab
 	documents map[runtime.ExecutionContextID]*document
 	tools     map[string]map[string]*webmcp.Tool // by frame and name
-	following bool                               // the browser tells of tools
+	following bool                               // the browser reports tools
 	retooling bool
 	console   int // messages since their arguments were released
 }
 
-// pages are the targets that hold documents. What is not listed is not attached to.
+// pages are the targets that hold documents. Run attaches to no others.
 var pages = target.Filter{{Type: "page"}, {Type: "iframe"}}
 
 func yes() *bool { t := true; return &t }
@@ -78,7 +78,7 @@ func (b *attachment) start() {
 	b.autoAttach("")
 }
 
-// leave tells the documents that the gateway goes, which they could not know, and waits a moment for that to arrive.
+// leave tells the documents that the gateway goes, which they could not notice, and waits a moment for that to arrive.
 func (b *attachment) leave() {
 	b.mu.Lock()
 	for _, s := range b.sessions {
@@ -114,7 +114,7 @@ func (s *session) clear() {
 	s.unfollow()
 }
 
-// handle takes an event, or an answer.
+// handle handles an event, or an answer.
 func (b *attachment) handle(m *message, answered func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,7 +156,7 @@ func (b *attachment) handle(m *message, answered func()) {
 	}
 }
 
-// handle takes an event in a session.
+// handle handles an event in a session.
 func (s *session) handle(m *message) {
 	switch m.Method {
 	case runtime.BindingCalled.Method:
@@ -166,7 +166,8 @@ func (s *session) handle(m *message) {
 			}
 		}
 	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
-		// The browser keeps each object that a page logs until a listener of Runtime releases it: the page would grow.
+		// The browser keeps each object that a page logs until a listener of Runtime releases it: otherwise the page
+		// would grow.
 		if s.console++; s.console >= 100 {
 			s.console = 0
 			s.b.link.post(s.id, runtime.CommandReleaseObjectGroup,
@@ -203,7 +204,7 @@ func (s *session) handle(m *message) {
 
 var decodeOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
 
-// decode returns an event's parameters, or nil for what a newer browser means by them.
+// decode returns an event's parameters. It is nil for parameters that only a newer browser sends.
 func decode[T any](m *message, _ protocol.Event[T]) *T {
 	e := new(T)
 	if jsonv2.Unmarshal(m.Params, e, decodeOptions) != nil {
@@ -212,8 +213,8 @@ func decode[T any](m *message, _ protocol.Event[T]) *T {
 	return e
 }
 
-// dropped ends what waits for an event that was too long. What else such an event says nobody goes by: a page may log
-// what it likes.
+// dropped ends the calls that wait for an event that was too long. It uses nothing else of such an event: a page may
+// log any text.
 func (b *attachment) dropped(s *session, m *message) {
 	b.log.Debug("an event of the browser was dropped", "method", m.Method, "reason", tooLong)
 	if s == nil {
@@ -243,8 +244,7 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		}
 	}
 	resume := func() { b.link.post(e.SessionID, runtime.CommandRunIfWaitingForDebugger, nil, nil) }
-	// A page that is rendered in advance is no tab of anybody yet; when it is shown its contexts are created anew in
-	// the tab.
+	// A prerendered page belongs to no visible tab yet. When it is shown, its contexts are created anew in the tab.
 	if t == nil || info.Subtype == "prerender" {
 		resume()
 		return
@@ -254,7 +254,7 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 	b.sessions[string(s.id)] = s
 	b.autoAttach(s.id)
 	if b.inject != "" {
-		// Scripts for new documents are the Page domain's.
+		// The Page domain has the scripts for new documents.
 		b.link.post(s.id, page.CommandEnable, nil, nil)
 		b.link.post(s.id, page.CommandAddScriptToEvaluateOnNewDocument,
 			&page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()}, nil)
@@ -271,8 +271,8 @@ func (b *attachment) detached(id target.SessionID) {
 	}
 }
 
-// dialog closes a dialog that nobody sees, as a browser without a window does for itself when nobody listens to the
-// Page domain; while we do, the page would stand still.
+// dialog closes a dialog in a browser without a window. Such a browser closes its dialogs itself if no client listens
+// to the Page domain. While we listen, the page would stand still.
 func (b *attachment) dialog(m *message) {
 	if e := decode(m, page.JavascriptDialogOpening); e != nil && !e.HasBrowserHandler {
 		b.link.post(m.Session, page.CommandHandleJavaScriptDialog,
@@ -280,7 +280,7 @@ func (b *attachment) dialog(m *message) {
 	}
 }
 
-// created takes a context on. Only a document's own world counts: extensions and DevTools have others.
+// created adds a context. Only a document's own world counts: extensions and DevTools have others.
 func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription) {
 	var aux struct {
 		IsDefault bool   `json:"isDefault"`
@@ -312,5 +312,5 @@ func (s *session) destroyed(id runtime.ExecutionContextID) {
 	}
 }
 
-// run tells the bindings of this process from those of another gateway at the same browser.
+// run distinguishes the bindings of this process from those of another gateway at the same browser.
 var run = rand.Text()[:8]

@@ -14,11 +14,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// webmcpTools are those of a document without Pagewire in a browser with WebMCP, which has tools and no resources. They
-// are run by the browser, which tells us of them and of what they give (its WebMCP domain). It is a gateway.ToolRunner.
+// webmcpTools are the tools of a document without Pagewire in a browser with WebMCP. It has no resources. The browser
+// runs them, and reports them and their results (its WebMCP domain). It is a gateway.ToolRunner.
 type webmcpTools struct {
 	d     *document
-	page  *gateway.Page // guarded by the browser's lock, as is what document has
+	page  *gateway.Page // guarded by the browser's lock, as are document's fields
 	tools []bridge.Tool // until there is a page
 
 	mu          sync.Mutex             // taken with the gateway's lock held, and never the other way round
@@ -26,9 +26,9 @@ type webmcpTools struct {
 }
 
 type invocation struct {
-	id    string // the browser's; "" before it has said it
+	id    string // the browser's; "" before it is known
 	done  func(result []byte)
-	ended bool // nobody waits
+	ended bool // its result is not needed
 }
 
 var _ gateway.ToolRunner = (*webmcpTools)(nil)
@@ -57,9 +57,9 @@ func (s *session) removeTools(tools []*webmcp.RemovedTool) {
 	s.offerTools()
 }
 
-// retool asks the browser for all tools, also where it has told of some: it says nothing of those that went with a
-// document, and of those of one that came back (bfcache) it may have told before we knew of that. A browser without
-// WebMCP refuses.
+// retool asks the browser for all tools, even if it has reported some. It does not report the tools of a document that
+// goes, and it may have reported those of one that came back (bfcache) before we knew of it. A browser without WebMCP
+// refuses.
 func (s *session) retool() {
 	if s.b.inject != "" {
 		return
@@ -75,8 +75,8 @@ func (s *session) retool() {
 	})
 }
 
-// unfollow ends that where no document of the session needs it: while somebody listens, the browser tells of every call
-// of every tool, which makes one that a page itself runs 0.1 ms dearer.
+// unfollow stops the reports if no document of the session needs them: they include every call of every tool, which
+// makes a page's own call 0.1 ms slower.
 func (s *session) unfollow() {
 	if !s.following {
 		return
@@ -91,8 +91,7 @@ func (s *session) unfollow() {
 	s.b.link.post(s.id, webmcp.CommandDisable, nil, nil)
 }
 
-// offerTools brings what the gateway is offered in line with the tools that there are. A document with Pagewire offers
-// its tools itself.
+// offerTools updates the gateway's tools. A document with Pagewire offers its tools itself.
 func (s *session) offerTools() {
 	if s.retooling {
 		return
@@ -110,7 +109,7 @@ func (s *session) offerTools() {
 	}
 }
 
-// offer says what tools there are, as MCP describes tools.
+// offer sets the tools, as MCP describes tools.
 func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 	list := make([]bridge.Tool, 0, len(tools))
 	for name, t := range tools {
@@ -140,7 +139,7 @@ func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 	n.tell()
 }
 
-// tell hands the tools to the gateway, once there is a page.
+// tell passes the tools to the gateway, once there is a page.
 func (n *webmcpTools) tell() {
 	if n.page == nil {
 		return
@@ -200,8 +199,8 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte)
 	}
 }
 
-// begun notes the browser's id of a call, whose result comes as an event. The document may have gone meanwhile, also
-// one that the browser has run the tool of: then no event will be for it.
+// begun notes the browser's id of a call, whose result comes as an event. The document may have gone meanwhile, even
+// after the browser has run the tool: then no event will come.
 func (n *webmcpTools) begun(i *invocation, id string) {
 	n.mu.Lock()
 	i.id = id
@@ -216,7 +215,7 @@ func (n *webmcpTools) begun(i *invocation, id string) {
 	}
 }
 
-// finish hands a result over, if anybody waits for it.
+// finish passes on a result, if the call still waits for it.
 func (n *webmcpTools) finish(i *invocation, result []byte) {
 	n.mu.Lock()
 	ended := i.ended
@@ -234,7 +233,7 @@ func (n *webmcpTools) cancel(id string) {
 
 const pageHasGone = "The page has gone."
 
-// close ends what runs.
+// close ends all calls.
 func (n *webmcpTools) close() {
 	n.mu.Lock()
 	all := n.invocations
@@ -245,7 +244,7 @@ func (n *webmcpTools) close() {
 	}
 }
 
-// finish ends a call with what its tool has given.
+// finish ends a call with its tool's result.
 func (s *session) finish(id string, result []byte) {
 	for _, d := range s.documents {
 		n := d.webmcp
@@ -261,8 +260,8 @@ func (s *session) finish(id string, result []byte) {
 	}
 }
 
-// toolResult is MCP's CallToolResult of what a tool gave: that itself where it is one, the text of a string, and of all
-// else the JSON text.
+// toolResult is MCP's CallToolResult for a tool's result: the result itself if it is one, the text of a string, and
+// otherwise the JSON text.
 func toolResult(e *webmcp.EventToolResponded) []byte {
 	if e.Status != webmcp.InvocationStatusCompleted {
 		why := e.ErrorText

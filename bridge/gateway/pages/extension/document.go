@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // A document is one that the extension has opened.
@@ -27,18 +28,18 @@ type document struct {
 	wake   chan struct{}
 
 	mu     sync.Mutex
-	over   bool    // there is to be no further session
+	over   bool    // no further session will begin
 	last   int64   // session
 	live   bool    // it is open
 	queue  []piece // for the daemon
-	queued int     // bytes of it
+	queued int     // its bytes
 }
 
-// A piece is one of a frame for the daemon.
+// A piece is a part of a frame for the daemon.
 type piece struct {
 	text []byte
 	more bool  // others follow
-	ack  int64 // what the extension is told when the daemon has taken it
+	ack  int64 // sent to the extension when the daemon has accepted the piece
 }
 
 // push queues a piece for the daemon. It reports whether there was room.
@@ -72,7 +73,7 @@ func (d *document) waits() int {
 	return d.queued
 }
 
-// next takes a piece off the queue, which counts until taken is called. over says that there will be none.
+// next takes a piece off the queue. The piece counts until taken is called. over says that no more will come.
 func (d *document) next() (p piece, ok, over bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +93,7 @@ func (d *document) taken(bytes int) {
 	d.h.queued.Add(int64(-bytes))
 }
 
-// begin makes way for a session, and returns its number.
+// begin starts a new session, and returns its number.
 func (d *document) begin() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +102,7 @@ func (d *document) begin() int64 {
 	return d.last
 }
 
-// end is for what waited for a session that is over.
+// end drops the queue of a session that is over.
 func (d *document) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +110,7 @@ func (d *document) end() {
 	d.live, d.queue, d.queued = false, nil, 0
 }
 
-// leave ends the document as soon as the daemon has taken what it has said.
+// leave ends the document as soon as the daemon has accepted its queue.
 func (d *document) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,32 +123,27 @@ func (d *document) leave() {
 	time.AfterFunc(farewellTimeout, d.cancel)
 }
 
-// ended reports whether there is to be no further session.
+// ended reports whether no further session will begin.
 func (d *document) ended() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.over
 }
 
-// run is the life of a document: one session with the daemon after the other.
+// run serves a document: one session with the daemon after the other.
 func (d *document) run(ctx context.Context) {
 	defer d.cancel()
-	pause := firstPause
-	for ctx.Err() == nil {
+	for range retry.Attempts(ctx, firstPause, longestPause) {
 		if d.h.wait(ctx); ctx.Err() != nil {
 			return
 		}
-		start := time.Now()
 		begun, refused, err := d.relay(ctx)
 		if ctx.Err() != nil || d.ended() {
 			return
 		}
-		if begun && time.Since(start) > lasting {
-			pause = firstPause
-		}
-		wait, reason := pause, ""
+		reason := ""
 		if refused {
-			wait, reason = refusedPause, err.Error()
+			reason = err.Error()
 			d.log.Warn("the daemon refuses a document", "error", err)
 		}
 		if begun || refused {
@@ -155,16 +151,14 @@ func (d *document) run(ctx context.Context) {
 				return
 			}
 		}
-		pause = min(2*pause, longestPause)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
+		if refused {
+			retry.Sleep(ctx, refusedPause)
 		}
 	}
 }
 
-// wait returns when a daemon is there, or where that cannot be waited for. One document waits at a time: each takes an
-// instance of inotify, of which Linux gives a user 128.
+// wait returns when a daemon runs, or at once if the system cannot report that. One document waits at a time: each
+// takes an instance of inotify, of which Linux gives a user 128.
 func (h *host) wait(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -177,7 +171,7 @@ func (h *host) wait(ctx context.Context) {
 	}
 }
 
-// dial connects to where the daemon takes pages.
+// dial connects to the daemon's socket for pages.
 func (d *document) dial(ctx context.Context) (c *wsconn.Conn, refused bool, err error) {
 	ctx, end := context.WithTimeout(ctx, dialTimeout)
 	defer end()
@@ -193,7 +187,8 @@ func (d *document) dial(ctx context.Context) (c *wsconn.Conn, refused bool, err 
 	return c, false, err
 }
 
-// relay is one connection with the daemon. It reports whether that has begun, and whether the daemon has refused it.
+// relay is one connection with the daemon. It reports whether the session has begun, and whether the daemon has refused
+// it.
 func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 	conn, refused, err := d.dial(ctx)
 	if err != nil {
@@ -201,7 +196,7 @@ func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	// From here on what the extension says belongs to this session.
+	// From here on the extension's frames belong to this session.
 	session := d.begin()
 	defer d.end()
 	if err := d.h.out.write(message{Type: "open", ID: d.id, Session: session}); err != nil {
@@ -225,7 +220,8 @@ func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 	}
 }
 
-// send hands what is queued to the daemon, until the session has ended. A document that leaves is done when nothing is left.
+// send passes the queue to the daemon, until the session has ended. A document that leaves is done when the queue is
+// empty.
 func (d *document) send(ctx context.Context, conn *wsconn.Conn, session int64, ended <-chan struct{}) {
 	for {
 		p, ok, over := d.next()
@@ -237,7 +233,7 @@ func (d *document) send(ctx context.Context, conn *wsconn.Conn, session int64, e
 				err = d.h.out.write(message{Type: "taken", ID: d.id, Session: session, Ack: p.ack})
 			}
 			if err != nil {
-				return // the reader finds out
+				return // the reader notices
 			}
 			continue
 		case over:

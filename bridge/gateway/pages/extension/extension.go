@@ -46,22 +46,22 @@ import (
 )
 
 const (
-	// ExtensionID is that of our extension: it follows from the key in its manifest.
+	// ExtensionID is our extension's id: it follows from the key in its manifest.
 	ExtensionID = "cfcnkimmciafamoogfahooifkmmegfho"
-	// ExtensionOrigin is where its own pages and its worker are.
+	// ExtensionOrigin is the origin of its own pages and its worker.
 	ExtensionOrigin = "chrome-extension://" + ExtensionID
-	// FirefoxID is that of our extension in Firefox, where its manifest says it; the origin of its pages is another one
-	// in each profile.
+	// FirefoxID is our extension's id in Firefox, from its manifest. The origin of its pages is different in each
+	// profile.
 	FirefoxID = "extension@pagewire.github.io"
 	// HostName is the name under which the browser knows this process.
 	HostName = "com.pagewire.host"
 )
 
-// SecretFile is where the extension's secret is kept: beside the token.
+// SecretFile is the path of the extension's secret: beside the token.
 func SecretFile(tokenFile string) string { return filepath.Join(filepath.Dir(tokenFile), "extension") }
 
-// Secret gives what the extension and this user's gateways prove to each other that they know. It fails if there is
-// none yet, or if something is wrong with its file.
+// Secret returns the secret that the extension and this user's gateways share. It fails if there is none yet, or if its
+// file is faulty.
 func Secret(tokenFile string) (string, error) {
 	known, err := secret.Load(SecretFile(tokenFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func Secret(tokenFile string) (string, error) {
 	return known, fileError(err)
 }
 
-// MakeSecret gives Secret, and makes it where there is none.
+// MakeSecret returns the secret, and makes one if there is none.
 func MakeSecret(tokenFile string) (string, error) {
 	known, err := secret.Make(SecretFile(tokenFile))
 	return known, fileError(err)
@@ -83,31 +83,29 @@ func fileError(err error) error {
 	return fmt.Errorf("the extension's secret: %w", err)
 }
 
-// Options say what a host relays to.
+// Options configure Serve.
 type Options struct {
 	// Connect connects to the daemon. Wait returns when there is one.
 	Connect func(context.Context) (net.Conn, error)
 	Wait    func(context.Context) error
-	// Version and Secret are what the extension is told: MakeSecret gives the latter.
+	// Version and Secret are sent to the extension. MakeSecret gives the latter.
 	Version, Secret string
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
 const (
-	// maxDocuments and maxPerOrigin bound the documents that are open, as package socket does.
+	// maxDocuments and maxPerOrigin bound the open documents, as package socket does.
 	maxDocuments, maxPerOrigin = 1024, 256
-	// maxQueued bounds what waits for the daemon to take it, in bytes, for each document, and maxQueuedAll for all. The
-	// extension lets 2 Mi characters wait here, of three bytes at most.
+	// maxQueued bounds the bytes that wait for the daemon, for each document, and maxQueuedAll for all. The extension
+	// lets 2 Mi characters wait here, of three bytes at most.
 	maxQueued, maxQueuedAll = 8 << 20, 256 << 20
 	// maxFrame bounds a frame of the daemon: a tool's arguments of 4 MiB, quoted twice.
 	maxFrame = 48 << 20
-	// firstPause and longestPause are those between two attempts to reach the daemon.
+	// firstPause and longestPause are the first and the longest pause between two attempts to reach the daemon.
 	firstPause, longestPause = 20 * time.Millisecond, time.Second
-	// refusedPause is that after a daemon has refused a document: its options do not change.
+	// refusedPause is the pause after a daemon has refused a document: its options do not change.
 	refusedPause = 30 * time.Second
-	// lasting is how long a session must have been for the next attempt to be made soon.
-	lasting = time.Second
 	// farewellTimeout is how long the daemon may take to take what a document has said before it went.
 	farewellTimeout = time.Second
 	// dialTimeout bounds an attempt.
@@ -132,7 +130,7 @@ type message struct {
 type host struct {
 	o         Options
 	out       writer
-	documents map[int64]*document // of the reader alone
+	documents map[int64]*document // the reader's
 	origins   map[string]int
 	refused   int
 	queued    atomic.Int64 // bytes that wait for the daemon, of all documents
@@ -140,8 +138,8 @@ type host struct {
 	running   sync.WaitGroup
 }
 
-// Serve relays until in ends, which is nil, or ctx does, which is its error, or the browser takes nothing more. in
-// should be closed by the caller when ctx ends: a read of standard input cannot be ended otherwise.
+// Serve relays until the end of in, which returns nil, until ctx ends, which returns its error, or until the browser
+// reads no more. The caller should close in when ctx ends: a read of standard input cannot be ended otherwise.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -164,10 +162,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	}
 }
 
-// Fail tells the extension why there will be no Serve.
+// Fail tells the extension the reason why Serve does not run.
 func Fail(out io.Writer, reason string) {
 	w := writer{w: out}
-	_ = w.write(message{Type: "failed", Reason: reason}) // it has gone
+	_ = w.write(message{Type: "failed", Reason: reason}) // the extension has gone
 }
 
 func (h *host) read(ctx context.Context, in *reader) error {
@@ -201,14 +199,14 @@ func (h *host) read(ctx context.Context, in *reader) error {
 	}
 }
 
-// refuse says why something was refused: of the document that was closed for it, or 0.
+// refuse reports a refusal. id is the document that was closed for it, or 0.
 func (h *host) refuse(why string, id int64) {
 	h.refused++
 	h.o.Log.Warn("refused a message of the browser", "reason", why, "count", h.refused)
-	_ = h.out.write(message{Type: "refused", ID: id, Reason: why, Count: h.refused}) // the reader finds out
+	_ = h.out.write(message{Type: "refused", ID: id, Reason: why, Count: h.refused}) // the reader notices
 }
 
-// take does what a message says. It returns why it does not, or "".
+// take handles a message. It returns the reason of a refusal, or "".
 func (h *host) take(ctx context.Context, m message) string {
 	d := h.documents[m.ID]
 	switch {
@@ -230,7 +228,7 @@ func (h *host) take(ctx context.Context, m message) string {
 	return ""
 }
 
-// open takes a document on, or returns why not.
+// open adds a document, or returns the reason of a refusal.
 func (h *host) open(ctx context.Context, known *document, m message) string {
 	u, err := url.Parse(m.Origin)
 	switch {
@@ -254,13 +252,13 @@ func (h *host) open(ctx context.Context, known *document, m message) string {
 	return ""
 }
 
-// expel closes a document, and says why.
+// expel closes a document for a reason.
 func (h *host) expel(d *document, why string) {
 	h.close(d.id)
 	h.refuse(why, d.id)
 }
 
-// fullest is the document for which most waits.
+// fullest is the document with the longest queue.
 func (h *host) fullest() *document {
 	var most *document
 	bytes := -1
@@ -278,7 +276,7 @@ func (h *host) close(id int64) {
 	d.cancel()
 }
 
-// forget takes a document off the list.
+// forget removes a document.
 func (h *host) forget(id int64) {
 	d := h.documents[id]
 	delete(h.documents, id)

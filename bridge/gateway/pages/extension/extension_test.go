@@ -70,7 +70,7 @@ type peer struct {
 	ended   chan error
 	g       *gateway.Gateway
 	log     *testkit.Log
-	frames  map[int64]chan []byte // for who plays a page, by document
+	frames  map[int64]chan []byte // of each document, for a test that plays its page
 	addr    atomic.Value          // where the daemon is
 }
 
@@ -245,7 +245,7 @@ func (p *peer) serve(id int64) (page *testkit.Page, session int64) {
 func (p *peer) pages() []gateway.PageState { return p.g.Snapshot().Pages }
 
 func TestADocumentIsThePageThatTheBrowserSays(t *testing.T) {
-	p := startPeer(t, gateway.Options{Grace: time.Hour}) // who is waited for does not go
+	p := startPeer(t, gateway.Options{Grace: time.Hour}) // an awaited page does not go
 	p.open(1)
 	page, session := p.serve(1)
 	if got := p.pages()[0]; got.Origin != shop || got.Transport != "extension" || got.Title != "A page" ||
@@ -411,7 +411,7 @@ func TestFramesInPieces(t *testing.T) {
 	}
 }
 
-// What a document says is bounded by what waits; what a frame may be the daemon says. Who is above ends alone.
+// The queue bounds a document's frames; the daemon limits a single frame. Only the document above a bound ends.
 func TestWhoSaysTooMuchEndsAlone(t *testing.T) {
 	p := startPeer(t, gateway.Options{})
 	p.open(1)
@@ -470,7 +470,8 @@ func TestWhoSaysTooMuchEndsAlone(t *testing.T) {
 	unharmed()
 }
 
-// Bytes that the daemon does not take are bounded for a document, and what is above ends it, whoever fails to heed that.
+// The bytes that the daemon does not accept are bounded for a document. A document above the bound ends, even if the
+// extension ignores the refusals.
 func TestBytesThatWaitForTheDaemon(t *testing.T) {
 	p := startPeer(t, gateway.Options{})
 	hung := p.hang()

@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// maxIn bounds a message of the extension, in bytes: the browser takes no larger one from it.
+	// maxIn bounds a message of the extension, in bytes: the browser accepts no larger one from it.
 	maxIn = 64 << 20
-	// maxOut is the largest message that the browser takes from us: a larger one makes it end the process.
+	// maxOut is the largest message that the browser accepts from us: a larger one makes it end the process.
 	maxOut = 1 << 20
-	// maxPiece bounds the text of one message to the extension, in bytes, so that it fits into maxOut whatever it is
-	// made of: a character may take six bytes in JSON.
+	// maxPiece bounds the text of one message to the extension, in bytes, so that it always fits into maxOut: a
+	// character may take six bytes in JSON.
 	maxPiece = (maxOut - 256) / 6
 )
 
 // errTooLong is a message that is longer than maxIn. It has been skipped.
 var errTooLong = errors.New("longer than 64 MiB")
 
-// A reader takes the browser's messages apart: 32 bits of length, in the machine's byte order, and as many bytes of
-// JSON.
+// A reader reads the browser's messages: 32 bits of length, in the machine's byte order, and as many bytes of JSON.
 type reader struct{ r *bufio.Reader }
 
 func newReader(r io.Reader) *reader { return &reader{bufio.NewReaderSize(r, 64<<10)} }
@@ -49,7 +48,7 @@ func (r *reader) next() ([]byte, error) {
 		}
 		return nil, errTooLong
 	}
-	// The length is a claim. What is not there is not allocated.
+	// The length is only a claim. Memory is allocated as bytes arrive.
 	text := make([]byte, 0, min(n, 64<<10))
 	for int64(len(text)) < n {
 		if len(text) == cap(text) {
@@ -64,7 +63,7 @@ func (r *reader) next() ([]byte, error) {
 	return text, nil
 }
 
-// A writer puts messages for the browser together. Its methods may be called at the same time.
+// A writer writes messages to the browser. Its methods may be called at the same time.
 type writer struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -86,7 +85,7 @@ func (w *writer) write(m message) error {
 	return err
 }
 
-// frame sends a frame for a document, in pieces where it is long. Those of other documents may come in between.
+// frame sends a frame for a document, in pieces if it is long. Other documents' frames may come in between.
 func (w *writer) frame(id int64, text []byte) error {
 	for len(text) > maxPiece {
 		n := maxPiece

@@ -22,22 +22,22 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// Options say which pages a desktop's gateway admits.
+// Options set which pages a desktop's gateway admits.
 type Options struct {
 	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove
 	// that they know Secret.
 	Extensions []string
-	// Secret gives what the extension must prove that it knows. It is asked for each time: the extension
-	// may be installed while the gateway runs. Nil, or an error, refuses it.
+	// Secret returns the secret of the extension. It is called for each connection: the extension may be installed
+	// while the gateway runs. Nil, or an error, refuses the extension.
 	Secret func() (string, error)
-	// Refused is told of each connection that is refused: "origin" or "proof". May be nil.
+	// Refused is called for each refused connection, with "origin" or "proof". May be nil.
 	Refused func(reason string, r *http.Request)
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
 
 const (
-	// maxPerOrigin and maxPages bound the documents that are connected. Chromium has 255 WebSockets in all.
+	// maxPerOrigin and maxPages bound the connected documents. Chromium has 255 WebSockets in all.
 	maxPerOrigin, maxPages = 256, 1024
 	// frames is how many of the largest frames all pages together may have under way.
 	frames = 2
@@ -45,13 +45,13 @@ const (
 
 // A Handler admits pages to a desktop's gateway. Pages of this machine may connect at once; others only if the user has
 // allowed their origin, to all agents or to one that is connected. It takes no cookie and no token: a page has neither,
-// and cannot forge its origin. A program can forge an origin. Package access, before this one, lets no program of
-// another user in where the kernel tells.
+// and cannot forge its origin. A program can forge an origin. Package access, before this one, refuses programs of
+// other users where the kernel tells.
 //
-// The extension speaks for pages of any origin that its user allows. Its worker connects with the extension's
-// origin. Before anything is said of a page, both ends prove that they know the secret that `pagewire extension
-// install` has made (package proof). The extension's native host has no origin, and connects by a door that only
-// this user's programs reach (Host). Mount the Handler at /page.
+// The extension speaks for pages of any origin that its user allows. Its worker connects with the extension's origin.
+// Before it names a page, both ends prove that they know the secret that `pagewire extension install` has made (package
+// proof). The extension's native host has no origin. It connects by a socket that only this user's programs reach
+// (Host). Mount the Handler at /page.
 type Handler struct {
 	*Server
 	g *gateway.Gateway
@@ -70,22 +70,22 @@ func New(g *gateway.Gateway, o Options) *Handler {
 	return &Handler{Server: NewServer(Limits{Frames: frames}), g: g, o: o, origins: map[string]*origin{}}
 }
 
-// ServeHTTP takes a page, or the extension.
+// ServeHTTP serves a page, or the extension.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.isExtension(r.Header.Get("Origin")) {
-		h.take(w, r, true, true)
+		h.serve(w, r, true, true)
 		return
 	}
-	h.take(w, r, false, false)
+	h.serve(w, r, false, false)
 }
 
-// Host takes pages of any origin from the extension's native host, which the browser has told the pages' origins. It is
-// for a door that only this user's programs reach.
+// Host serves pages of any origin from the extension's native host. The browser has told it the pages' origins. Only a
+// socket that no other user reaches may serve this.
 func (h *Handler) Host() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.take(w, r, true, false) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, true, false) })
 }
 
-func (h *Handler) take(w http.ResponseWriter, r *http.Request, extension, proves bool) {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, extension, proves bool) {
 	origin := r.Header.Get("Origin")
 	if why := h.refuse(origin, extension); why != "" {
 		h.o.Refused("origin", r)
@@ -105,11 +105,11 @@ func (h *Handler) isExtension(origin string) bool {
 	return false
 }
 
-// refuse says why pages of an origin may not connect, and what to do; or nothing.
+// refuse returns the reason why pages of an origin may not connect, and the remedy; or "".
 func (h *Handler) refuse(origin string, extension bool) string {
 	switch {
 	case extension:
-		return "" // the hello says which origin the page has
+		return "" // the hello has the page's origin
 	case origin == "":
 		return "Only pages connect here, from a browser, which sends an Origin."
 	case origin == "null":
@@ -135,7 +135,7 @@ func (h *Handler) refuse(origin string, extension bool) string {
 type visitor struct {
 	h         *Handler
 	r         *http.Request
-	from      string // the origin of the connection
+	from      string // of the connection
 	extension bool   // the connection is the extension's, and the page has another origin
 	proves    bool
 	conn      *wsconn.Conn
@@ -143,7 +143,7 @@ type visitor struct {
 	*gateway.Page
 }
 
-// Greet has the extension prove itself, and makes a page wait for its turn.
+// Greet has the extension prove itself, and has a page wait for its turn.
 func (v *visitor) Greet(ctx context.Context, c *wsconn.Conn) error {
 	v.conn = c
 	if v.h.Len() > maxPages {
@@ -186,10 +186,10 @@ func (h *Handler) prove(ctx context.Context, r *http.Request, conn *wsconn.Conn)
 	return proof.Accept(ctx, conn.Notes(), hello, secret, local.String())
 }
 
-// enter counts the page as one of its origin's, and waits until it is heard.
+// enter counts the page as one of its origin's, and waits until its origin may connect.
 func (v *visitor) enter(name string) error {
 	v.h.mu.Lock()
-	v.of = v.h.hold(name)
+	v.of = v.h.acquire(name)
 	pause, why := v.of.wait(time.Now())
 	if v.of.pages > maxPerOrigin && !v.extension {
 		why = fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, name)
@@ -209,7 +209,7 @@ func (v *visitor) enter(name string) error {
 	}
 }
 
-// Admit takes an extension's word for the page's origin, and nobody else's.
+// Admit accepts the hello's origin only from the extension.
 func (v *visitor) Admit(about link.About) (owner, origin string, err error) {
 	if !v.extension {
 		return v.from, v.from, nil
@@ -222,7 +222,7 @@ func (v *visitor) Admit(about link.About) (owner, origin string, err error) {
 	return name, name, v.enter(name)
 }
 
-// Attach makes it a page of the gateway.
+// Attach attaches the page to the gateway.
 func (v *visitor) Attach(about link.About, tab, given string, send func([]byte)) (Page, error) {
 	origin := v.of.name
 	info := gateway.PageInfo{Tab: "page " + origin + " " + tab, Given: given, Frame: about.Frame, Origin: origin,
@@ -241,12 +241,12 @@ func (v *visitor) Attach(about link.About, tab, given string, send func([]byte))
 	return v, err
 }
 
-// Note refuses every note: a page of a desktop has nothing to say beside its link.
+// Note refuses every note: a desktop's page sends none.
 func (v *visitor) Note([]byte) error {
 	return v.refuse("a note where the link's frames are to be", false)
 }
 
-// LetGo counts the pages of an origin that were let go for what they said.
+// LetGo counts the pages of an origin that were dropped for breaking the rules.
 func (v *visitor) LetGo(err error) {
 	v.h.o.Log.Warn("a page was let go", "origin", v.from, "reason", err)
 	if errors.Is(err, wsconn.ErrNoRoom) || v.Page == nil && errors.Is(err, wsconn.ErrTooLong) {
@@ -259,7 +259,7 @@ func (v *visitor) LetGo(err error) {
 	}
 }
 
-// Leave gives back what was counted.
+// Leave gives back the page's share.
 func (v *visitor) Leave() {
 	if v.of != nil {
 		v.h.mu.Lock()
@@ -269,8 +269,8 @@ func (v *visitor) Leave() {
 	}
 }
 
-// Receive hands a frame over when it is the origin's turn. Calls wait besides until the origin may be heard. What
-// agents have asked for does not: nobody holds the turn while he waits.
+// Receive passes a frame on when it is the origin's turn. Calls also wait until the origin has credit. Answers to
+// agents do not: a waiting call does not hold the turn.
 func (v *visitor) Receive(frame []byte) error {
 	o := v.of
 	calls := len(frame) > 0 && frame[0] == '['

@@ -8,48 +8,48 @@ import (
 	"time"
 )
 
-// An origin is what is known of one: the pages that it has here, and that some were let go.
+// An origin is an origin's state: its pages here, and its pages that were dropped.
 type origin struct {
 	name  string
-	pages int // documents that are connected, those of an extension included
+	pages int // connected documents, including an extension's
 
-	// held while what one of its pages says is looked at: it has one processor, however many pages it has
+	// held while a frame of one of its pages is processed: an origin uses one processor, however many pages it has
 	turn   sync.Mutex
-	credit time.Duration // of work for calls; guarded by turn, as are paid and rests
+	credit time.Duration // of working time for calls; guarded by turn, as are paid and rests
 	paid   time.Time
-	rests  time.Time // until then its calls are not heard
-	// queue is full while a call of one of its pages waits to be heard, or is heard: others wait in order.
+	rests  time.Time // its calls wait until then
+	// queue has one place, for a call of one of its pages that waits or is processed. Others wait in order.
 	queue chan struct{}
 
-	letGo int       // pages that were, with no longer pause than letGoTime
-	last  time.Time // when
-	next  time.Time // when one more page is heard, where that are maxLetGo
+	letGo int       // dropped pages, with no longer pause than letGoTime
+	last  time.Time // of the last one
+	next  time.Time // when the next page may connect, once letGo is maxLetGo
 }
 
 const (
-	// Where maxLetGo pages of an origin were let go for what they said, with pauses below letGoTime, one further page
-	// of it is heard every letGoPace. One that would wait for more than maxWait is told to come later. Sixty peers that
-	// each begin anew at once would keep two processors busy.
+	// If maxLetGo pages of an origin were dropped for breaking the rules, with pauses below letGoTime, one further page
+	// may connect every letGoPace. A page that would wait for more than maxWait is told to come later. Otherwise sixty
+	// peers that each begin anew at once would keep two processors busy.
 	maxLetGo  = 20
 	letGoTime = 10 * time.Second
 	letGoPace = time.Second
 	maxWait   = 5 * time.Second
 
-	// What pages of an origin call may take maxCredit at once, and from then on a part of the time; an answer to what
-	// they were asked does not count. 10,000 resources take 60 ms; 60 pages that touch as often as they may took a
-	// whole processor. It pauses for minPause at least: a frame takes 5 us, and to wake up as much.
+	// Calls of an origin's pages may use maxCredit of working time at once, and from then on a part of the time.
+	// Answers do not count. 10,000 resources take 60 ms; 60 pages that touch as often as they may took a whole
+	// processor. A pause has minPause at least: a frame takes 5 us, and waking up as much.
 	maxCredit = 100 * time.Millisecond
 	partOf    = 4
 	minPause  = 10 * time.Millisecond
 )
 
-// newOrigin returns one with all the credit that there is.
+// newOrigin returns an origin with full credit.
 func newOrigin(name string) *origin {
 	return &origin{name: name, credit: maxCredit, queue: make(chan struct{}, 1)}
 }
 
-// await waits until a call of the origin is heard, and reports false if the connection ends before. Else awaited is to
-// be called behind it.
+// await waits until a call of the origin may be processed. It reports false if the connection ends before; otherwise
+// the caller must call awaited afterwards.
 func (o *origin) await(closed <-chan struct{}) bool {
 	select {
 	case o.queue <- struct{}{}:
@@ -73,7 +73,7 @@ func (o *origin) await(closed <-chan struct{}) bool {
 
 func (o *origin) awaited() { <-o.queue }
 
-// spend counts work that is over by now, and returns for how long the origin is not to be heard.
+// spend counts finished work, and returns how long the origin must pause.
 func (o *origin) spend(now time.Time, work time.Duration) (pause time.Duration) {
 	o.credit = min(maxCredit, o.credit+now.Sub(o.paid)/partOf) - work
 	o.paid = now
@@ -83,8 +83,8 @@ func (o *origin) spend(now time.Time, work time.Duration) (pause time.Duration) 
 	return pause
 }
 
-// hold counts one more page of an origin. The lock is held.
-func (h *Handler) hold(name string) *origin {
+// acquire counts one more page of an origin. The lock is held.
+func (h *Handler) acquire(name string) *origin {
 	h.forget()
 	o := h.origins[name]
 	if o == nil {
@@ -95,7 +95,7 @@ func (h *Handler) hold(name string) *origin {
 	return o
 }
 
-// forget forgets the origins that have no page, and had none let go lately. The lock is held.
+// forget removes the origins without a page and without a recent drop. The lock is held.
 func (h *Handler) forget() {
 	for name, o := range h.origins {
 		if o.pages == 0 && time.Since(o.last) > letGoTime {
@@ -104,7 +104,7 @@ func (h *Handler) forget() {
 	}
 }
 
-// countLetGo counts that a page is let go for what it has said. The handler's lock is held.
+// countLetGo counts a page that is dropped for breaking the rules. The handler's lock is held.
 func (o *origin) countLetGo(now time.Time) {
 	if now.Sub(o.last) > letGoTime {
 		o.letGo = 0
@@ -113,7 +113,7 @@ func (o *origin) countLetGo(now time.Time) {
 	o.last = now
 }
 
-// wait says for how long a page is not heard, or why it is to come later. The handler's lock is held.
+// wait returns how long a page must wait, or why it must come later. The handler's lock is held.
 func (o *origin) wait(now time.Time) (pause time.Duration, why string) {
 	if o.letGo < maxLetGo || now.Sub(o.last) > letGoTime {
 		return 0, ""

@@ -1,15 +1,15 @@
 //go:build !js
 
-// Package socket takes pages that connect by themselves, by WebSocket. One WebSocket is one document, and one link
+// Package socket serves pages that connect by themselves, by WebSocket. One WebSocket is one document, and one link
 // with it (package link), one frame a message.
 //
-// A Server carries the frames, and is the same for a desktop and for a service. A Guest decides whether the page may
-// connect and where it belongs: Handler has those of a desktop, package fleet/dial those of a service.
+// A Server carries the frames, for a desktop and for a service alike. A Guest decides whether the page may connect and
+// where it belongs: Handler has those of a desktop, package fleet/dial those of a service.
 //
-// The browser says in the Origin header which origin a page has. The page's own word counts only for what concerns the
-// page alone, such as its title. The page's hello says its tab and frame, its title, and when its window had the
-// focus. If a page names a tab that another document is in, it is a duplicate of that tab, with a copy of its
-// sessionStorage: it gets a tab of its own.
+// The browser gives the page's origin in the Origin header. The page's own word counts only for things that concern the
+// page alone, such as its title. The page's hello has its tab and frame, its title, and when its window had the focus.
+// If a page names a tab that another document is in, it is a duplicate of that tab, with a copy of its sessionStorage:
+// it gets a tab of its own.
 package socket
 
 import (
@@ -22,15 +22,16 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
 const (
-	// maxHello bounds what comes before a page is known, and maxFrame a frame from then on, in bytes: LINK.md.
+	// maxHello bounds a page's hello, and maxFrame a later frame, in bytes: LINK.md.
 	maxHello, maxFrame = 64 << 10, 17 << 20
-	// helloTimeout is how long a page may take to introduce itself.
+	// helloTimeout is how long a page may take for its hello.
 	helloTimeout = 10 * time.Second
 	// Drain tells drainPace pages each drainPause to go elsewhere: 1,000 a second.
 	drainPace, drainPause = 50, 50 * time.Millisecond
@@ -39,56 +40,56 @@ const (
 	goesAway      = "the gateway goes away"
 )
 
-// Limits bound what all pages of a Server hold together.
+// Limits bound all pages of a Server together.
 type Limits struct {
 	// Frames is how many of the largest frames may be under way.
 	Frames int
-	// Unsent bounds the bytes that wait for pages that do not take what they are sent. 0 is no bound besides that of
-	// each connection.
+	// Unsent bounds the bytes that wait for slow pages. 0 leaves only each connection's bound.
 	Unsent int
-	// Resumes lets a new connection of a document take the tab of the last one, which may be dead and not known to be.
+	// Resumes lets a new connection of a document take over the tab of its last one, which may be dead without our
+	// knowledge.
 	Resumes bool
 }
 
-// A Guest is a page that connects, as its admission knows it. One goroutine calls its methods, in this order.
+// A Guest is a connecting page, as its admission knows it. One goroutine calls its methods, in this order.
 type Guest interface {
-	// Greet reads what has to come before the hello, and waits as long as the page has to wait.
+	// Greet reads the messages before the hello, and waits as long as the page must wait.
 	Greet(ctx context.Context, c *wsconn.Conn) error
-	// Admit says, by the page's hello, on whose share of the limits the page counts, and which origin it has.
+	// Admit decides by the page's hello. owner is whose limits the page counts for, and origin is its origin.
 	Admit(about link.About) (owner, origin string, err error)
-	// Attach makes the document a page. tab is its tab, and given is "" unless that is another than the hello says.
+	// Attach attaches the document as a page. given is "" if tab is the hello's.
 	Attach(about link.About, tab, given string, send func(frame []byte)) (Page, error)
 	// Note takes a note, which comes between two frames. An error ends the connection.
 	Note(note []byte) error
-	// LetGo is told for what the page's connection ends: it does not begin with a hello, breaks the rules of the link
-	// (*link.Ended), or has sent too much (wsconn.ErrTooLong, wsconn.ErrNoRoom).
+	// LetGo is called with the fault that ends the connection: no hello, a broken rule of the link (*link.Ended), or
+	// too much data (wsconn.ErrTooLong, wsconn.ErrNoRoom).
 	LetGo(err error)
-	// Leave is called last, whatever was called before.
+	// Leave is called last, in any case.
 	Leave()
 }
 
-// A Page is what a Guest becomes: of a gateway, or of a fleet.
+// A Page is an attached page of a gateway or of a fleet.
 type Page interface {
 	Receive(frame []byte) error
 	Refuse(reason string)
 	Lost(reason string)
 }
 
-// A Refusal is the error of a Guest that is not admitted. The page is told why.
+// A Refusal is the error for a page that is not admitted. The page gets its text.
 type Refusal struct {
 	Says  string
-	Later bool // it may be admitted at another time
+	Later bool // the page may try again later
 }
 
 func (r *Refusal) Error() string { return r.Says }
 
 var errNoHello = errors.New("the first frame is to be the link's hello, with the page's tab and frame")
 
-// A Server takes the WebSockets of pages.
+// A Server serves the WebSockets of pages.
 type Server struct {
 	limits  Limits
 	room    *wsconn.Room
-	backlog *wsconn.Backlog
+	backlog *quota.Backlog[*wsconn.Conn]
 	seats   seats.Seats[*document]
 
 	mu     sync.Mutex
@@ -97,7 +98,7 @@ type Server struct {
 	gone   sync.WaitGroup
 }
 
-// A document is one that is connected.
+// A document is a connected document.
 type document struct {
 	s     *Server
 	guest Guest
@@ -110,7 +111,7 @@ type document struct {
 func NewServer(l Limits) *Server {
 	s := &Server{limits: l, room: wsconn.NewRoom(l.Frames * maxFrame), open: map[*document]bool{}}
 	if l.Unsent > 0 {
-		s.backlog = wsconn.NewBacklog(l.Unsent)
+		s.backlog = quota.NewBacklog(l.Unsent, func(c *wsconn.Conn) { c.CloseWith(0, "") })
 	}
 	return s
 }
@@ -122,7 +123,7 @@ func (s *Server) Len() int {
 	return len(s.open)
 }
 
-// close takes no more documents, and returns those that are connected.
+// close accepts no more documents, and returns the connected ones.
 func (s *Server) close() (list []*document) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +134,7 @@ func (s *Server) close() (list []*document) {
 	return list
 }
 
-// Close ends all connections and takes no more. It returns when they are gone, within a second.
+// Close ends all connections and accepts no more. It returns when they are gone, within a second.
 func (s *Server) Close() error {
 	for _, d := range s.close() {
 		go d.goAway()
@@ -142,8 +143,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Drain tells the pages to connect elsewhere, and takes no more. It returns when they are gone. Those that are left
-// when ctx ends are cut off.
+// Drain tells the pages to connect elsewhere, and accepts no more. It returns when they are gone. When ctx ends, it
+// cuts off the rest.
 func (s *Server) Drain(ctx context.Context) {
 	for i, d := range s.close() {
 		d.conn.Send([]byte(noteElsewhere))
@@ -158,7 +159,7 @@ func (s *Server) Drain(ctx context.Context) {
 	s.gone.Wait()
 }
 
-// Take takes a page's connection, until it has ended or the context of the request does.
+// Take serves a page's connection, until it or the context of the request has ended.
 func (s *Server) Take(w http.ResponseWriter, r *http.Request, guest Guest) {
 	d := &document{s: s, guest: guest, gone: make(chan struct{})}
 	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: d.note, Room: s.room,
@@ -199,7 +200,7 @@ func (s *Server) leave(d *document) {
 	s.gone.Done()
 }
 
-// serve is the life of a document. An error is why the connection ends.
+// serve serves a document. An error is the reason of its end.
 func (d *document) serve() error {
 	ctx, cancel := context.WithTimeout(context.Background(), helloTimeout)
 	defer cancel()
@@ -222,7 +223,8 @@ func (d *document) serve() error {
 	}
 	d.conn.Limit(maxFrame, owner)
 	d.epoch = strings.Clone(about.Epoch)
-	// An id is unique among the pages of an origin. Nobody learns another's, but nothing may depend on that.
+	// An id is unique among the pages of an origin. A page does not learn another's, but the rules must not depend on
+	// that.
 	seat, given := d.s.seats.Sit(d, seats.Seat{Of: owner + " " + origin, Tab: about.Tab, Frame: about.Frame}, d.resumes)
 	defer d.s.seats.Rise(d, seat)
 	page, err := d.guest.Attach(about, seat.Tab, given, d.send)
@@ -234,12 +236,12 @@ func (d *document) serve() error {
 	return nil
 }
 
-// resumes reports whether this document has connected before, by another connection.
+// resumes reports whether an earlier connection was of this document.
 func (d *document) resumes(before *document) bool {
 	return d.s.limits.Resumes && before.epoch == d.epoch
 }
 
-// carry hands the document's frames over, until its end.
+// carry passes the document's frames on, until its end.
 func (d *document) carry(page Page, frame []byte) {
 	var err error
 	for ; err == nil; frame, err = d.conn.Read(context.Background()) {
@@ -260,11 +262,11 @@ func (d *document) carry(page Page, frame []byte) {
 
 func (d *document) note(_ *wsconn.Conn, note []byte) {
 	if err := d.guest.Note(note); err != nil {
-		go d.refuse(err) // not here: the reader, who calls this, has to see the page's close
+		go d.refuse(err) // not here: this runs in the reader, which must see the page's close
 	}
 }
 
-// refuse ends the connection, and tells the page why if a Guest has refused it.
+// refuse ends the connection. If a Guest has refused the page, the page gets the reason.
 func (d *document) refuse(err error) {
 	refusal := (*Refusal)(nil)
 	if !errors.As(err, &refusal) {
@@ -282,13 +284,13 @@ func (d *document) goAway() { d.conn.CloseWith(websocket.StatusGoingAway, goesAw
 // send is called with nil when the page's link has ended.
 func (d *document) send(frame []byte) {
 	if frame == nil {
-		go d.conn.Refuse(websocket.StatusGoingAway, "") // not here: it waits for what is before
+		go d.conn.Refuse(websocket.StatusGoingAway, "") // not here: it waits for the frames before it
 		return
 	}
 	d.conn.Send(frame)
 }
 
-// Ping and End are for the document that claims the same seat.
+// Ping and End are called for another document that claims the seat.
 func (d *document) Ping(within time.Duration) error { return d.conn.Ping(within) }
 
 // End returns when the document has left.

@@ -259,7 +259,7 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	}
 	testkit.Eventually(t, "all are counted", func() bool { return p.g.Snapshot().Ended[tooLong] == maxLetGo })
 	p.pages.mu.Lock()
-	o := p.pages.hold(local)
+	o := p.pages.acquire(local)
 	p.pages.mu.Unlock()
 	testkit.Eventually(t, "it is known that they were let go", func() bool {
 		p.pages.mu.Lock()

@@ -15,8 +15,8 @@ const (
 	Wait = "wait_for_page_update"
 )
 
-// Described are the tools as agents are shown them. Clients that put tools off show a model their names first, and some
-// models see no instructions: each name and description stands alone. All that the tools say is text.
+// Described are the descriptions of the tools. Some clients show a model only the names first, and some models see no
+// instructions: so each name and description stands alone. All results are text.
 var Described = []*mcp.Tool{
 	{
 		Name: List,

@@ -7,12 +7,11 @@ import (
 	"fmt"
 )
 
-// maxGiven is how many gifts are known: some 150 KB, for all who have no memory.
+// maxGiven bounds the gifts: some 150 KB, for all agents without a memory.
 const maxGiven = 1024
 
-// given is what was given last to those who have no memory. They cannot be told apart, so what one of them has is known
-// only by what it names: a revision of a resource, or of a part, that was told with just these contents. The zero value
-// is empty.
+// given records the last gifts to agents without a memory. These agents cannot be told apart. So an agent counts as
+// having a version only if it names a revision that was given with just these contents. The zero value is empty.
 type given struct {
 	hashes map[gift][32]byte // of the contents
 	order  []gift
@@ -25,7 +24,7 @@ func giftOf(uri, part string, revision int64) gift {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %q %q", revision, uri, part))
 }
 
-// add notes that somebody was given a part of a URI, or with "" all of it, under a revision.
+// add notes that a part of a URI, or with "" all of it, was given under a revision.
 func (g *given) add(uri, part string, revision int64, hash [32]byte) {
 	if g.hashes == nil {
 		g.hashes = map[gift][32]byte{}
@@ -41,14 +40,14 @@ func (g *given) add(uri, part string, revision int64, hash [32]byte) {
 	g.hashes[one] = hash
 }
 
-// again notes that what somebody was given under one revision goes by a later one, too.
+// again notes that a gift under one revision is also current under a later one.
 func (g *given) again(uri string, revision, later int64) {
 	if hash, ok := g.hashes[giftOf(uri, "", revision)]; ok {
 		g.add(uri, "", later, hash)
 	}
 }
 
-// has reports whether who was told a revision of a URI has these contents, or that part of them.
+// has reports whether contents, or that part of them, were given under a revision.
 func (g *given) has(uri, part string, revision int64, hash [32]byte) bool {
 	for _, part := range []string{"", part} {
 		if was, ok := g.hashes[giftOf(uri, part, revision)]; ok && was == hash {

@@ -13,33 +13,33 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A Call is one of a tool, as the gateway has it. It calls back with its lock held.
+// A Call is a call of a tool, as the gateway has it. It calls back with its lock held.
 type Call interface {
-	// Memory is what is kept of the agent; nil of one that has gone, or is not the same one at its next call.
+	// Memory is the agent's memory. It is nil if the agent has gone or is not the same one at its next call.
 	Memory() *follow.Memory
-	// Sees reports whether the agent sees what is at a URI, or at an origin. What it does not see is not there for it.
+	// Sees reports whether the agent sees a URI or an origin. The rest does not exist for it.
 	Sees(uri string) bool
-	// Reminds says whether the agent is told, behind results, of what has changed since it looked, in at most
-	// ReminderChars, and inline, what that is now.
+	// Reminds reports whether the agent gets reminders behind results, of at most ReminderChars, and whether these
+	// include contents (inline).
 	Reminds() (told, inline bool)
-	// Older is what the agent knew something old of when it called a page's tool.
+	// Older are the URIs of which the agent had an older state when it called a page's tool.
 	Older() map[string]bool
-	// Look reads a URI at its page, whose changes are counted from then on. done is called once, unless end is called
-	// before. end is to be called in any case.
+	// Look reads a URI at its page, and counts its changes from then on. done is called once, unless end is called
+	// before. The caller must call end.
 	Look(uri string, done func(*live.Look)) (end func())
 	// After calls f after a while, unless stop is called before.
 	After(d time.Duration, f func()) (stop func())
-	// Apart has work done without the lock, and then what that returns, unless the call has ended.
+	// Apart does work without the lock, and then calls its result with the lock, unless the call has ended.
 	Apart(work func() (then func()))
-	// OnEnd has f called when the call ends: it is completed, or nobody waits any more.
+	// OnEnd has f called when the call ends, completed or not.
 	OnEnd(f func())
-	// Progress tells the agent how far the call has come, in members of MCP's notifications/progress.
+	// Progress reports the call's progress to the agent, in members of MCP's notifications/progress.
 	Progress(members string)
 	// Complete answers with the JSON text of MCP's CallToolResult.
 	Complete(result []byte)
 }
 
-// A Resource is one that is listed, or, with a URI that has a {, a template.
+// A Resource is a listed resource or, if its URI has a {, a template.
 type Resource struct {
 	URI         string `json:"uri"`
 	Title       string `json:"title,omitempty"`
@@ -48,31 +48,30 @@ type Resource struct {
 	Tab         int    `json:"-"` // the number of its tab
 }
 
-// Unknown is why a URI cannot be read that no page offers.
+// Unknown is the reason for a URI that no page offers.
 const Unknown = "Resource not found"
 
-// ReminderChars is how long a reminder is at most.
+// ReminderChars is the maximum length of a reminder.
 const ReminderChars = 600
 
-// Options say what the tools are of. All must be set.
+// Options configure Tools. All must be set.
 type Options struct {
 	Revisions *follow.Revisions
-	// Listed are the resources that pages list, in order, and Notices sentences for an agent about what is not as it
-	// should be.
+	// Listed are the resources that pages list, in order. Notices are sentences for an agent about faults.
 	Listed  iter.Seq[Resource]
 	Notices func(Call) []string
-	// PageChars is how long a result is unless the agent wants more, its reminder included.
+	// PageChars is the length of a result, including its reminder, unless the agent asks for more.
 	PageChars int
-	// ReadTimeout is how long a page may take to answer; ProgressEvery is how often a call that waits says so.
+	// ReadTimeout is how long a page may take to answer; ProgressEvery is the interval of progress reports.
 	ReadTimeout, ProgressEvery time.Duration
 }
 
-// Tools are the gateway's own. Make them with New.
+// Tools are the gateway's own tools. Make them with New.
 type Tools struct {
 	Options
-	// waiters look whether what they wait for has changed.
+	// waiters are called when something changes.
 	waiters map[*waiting]bool
-	// issued has the revisions that were told to those who have no memory, and given what they were given.
+	// issued has the revisions that agents without a memory were told, and given their gifts.
 	issued *seen.Record
 	given  given
 }
@@ -82,7 +81,7 @@ func New(o Options) *Tools {
 	return &Tools{Options: o, waiters: map[*waiting]bool{}, issued: seen.New(seen.Limits{})}
 }
 
-// Run runs the tool of a name. It reports false if there is none.
+// Run runs the tool with a name. It reports false if there is none.
 func (t *Tools) Run(c Call, name string, args []byte) bool {
 	switch name {
 	case List:
@@ -97,15 +96,15 @@ func (t *Tools) Run(c Call, name string, args []byte) bool {
 	return true
 }
 
-// Changed has those look who wait.
+// Changed has the waiting calls look again.
 func (t *Tools) Changed() {
 	for w := range t.waiters {
 		w.look()
 	}
 }
 
-// issues notes the revisions that the agent of a call is told. Any other number says nothing of what it has: not one of
-// a gateway that was here before, nor of another machine's, nor one that a model has made up.
+// issues is the record of revisions for the agent of a call. Only these count: another number may be an earlier
+// gateway's, another machine's, or a model's invention.
 func (t *Tools) issues(c Call) *seen.Record {
 	if m := c.Memory(); m != nil {
 		return m.Record
@@ -122,12 +121,12 @@ func (t *Tools) give(c Call, l *live.Look, part string, revision int64) {
 	t.given.add(l.URI, part, revision, l.Hash)
 }
 
-// fail completes a call that could not be done, with a sentence.
-func (t *Tools) fail(c Call, why string) { t.Say(c, "", true, live.AsText(why)) }
+// fail completes a call with the reason of its failure.
+func (t *Tools) fail(c Call, why string) { t.Respond(c, "", true, live.AsText(why)) }
 
-// Say completes a call that was about pages of an origin, or with "" of any, and says what else has changed. The
-// content is of types of package live.
-func (t *Tools) Say(c Call, origin string, failed bool, content ...any) {
+// Respond completes a call about pages of an origin, or with "" of any, and adds the reminder. The content is of types of
+// package live.
+func (t *Tools) Respond(c Call, origin string, failed bool, content ...any) {
 	t.Remind(c, origin, func(block string) {
 		if block != "" {
 			content = append(content, live.AsText(block))
@@ -184,5 +183,5 @@ func (t *Tools) list(c Call, args []byte) {
 	for _, notice := range t.Notices(c) {
 		out.Note = strings.TrimSpace(out.Note + " " + notice)
 	}
-	t.Say(c, "", false, live.AsJSON(out))
+	t.Respond(c, "", false, live.AsJSON(out))
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 )
 
-// What read_page_resource and wait_for_page_update give: all of a resource, a part of it, or what has changed of that,
-// in pages.
+// read_page_resource and wait_for_page_update give all of a resource, a part of it, or its changes, in pages.
 
 // read answers a call of read_page_resource.
 func (t *Tools) read(c Call, args []byte) {
@@ -71,13 +70,12 @@ func (t *Tools) read(c Call, args []byte) {
 				t.fail(c, in.URI+": "+why)
 				return
 			}
-			t.Say(c, live.OriginOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
+			t.Respond(c, live.OriginOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
 		})
 	})
 }
 
-// goOn gives the next page of a text that the agent has been given a page of. It reports false where that is not kept
-// any more.
+// goOn gives the next page of a text. It reports false if that text is not kept any more.
 func (t *Tools) goOn(c Call, w live.Wish) bool {
 	m := c.Memory()
 	if m == nil {
@@ -93,7 +91,7 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	}
 	h := live.Head{Revision: v.Revision, URI: w.URI}
 	if w.At.Since == 0 {
-		t.Say(c, live.OriginOf(w.URI), false, paged(&h, w, text)...)
+		t.Respond(c, live.OriginOf(w.URI), false, paged(&h, w, text)...)
 		return true
 	}
 	old, ok := m.At(w.URI, w.At.Since)
@@ -103,19 +101,19 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	}
 	t.differ(c, before, text, func(kind delta.Kind, difference string) {
 		h.Since, h.Delta = w.At.Since, string(kind)
-		t.Say(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
+		t.Respond(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
 	})
 	return true
 }
 
-// paged is a page of a text behind its head, which says how to go on.
+// paged is a page of a text behind its head, which says how to continue.
 func paged(h *live.Head, w live.Wish, text string) []any {
 	content := live.Page(h, w, text)
 	return append([]any{live.AsJSON(h)}, content...)
 }
 
-// grant makes what an agent wishes of what it reads as, and notes that it has that: then is called once,
-// or with why there is no such part.
+// grant makes the answer to an agent's wish from the current look, and notes that the agent has it. It calls then once,
+// with the answer or with the reason why there is no such part.
 func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, content []any, why string)) {
 	h := live.Head{Revision: t.revision(c, l, w.Part), URI: w.URI}
 	text, err := live.PartOf(l.Text, w.Part)
@@ -155,16 +153,16 @@ func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, 
 	}
 }
 
-// revision is the one under which an agent is given a part, or with "" all. To those without a memory a part has one of
-// its own: by the resource's it would be taken for all, which another one of them was given.
+// revision is the one under which an agent is given a part, or with "" all. For agents without a memory a part has a
+// revision of its own: under the resource's it would be taken for the whole, which another agent was given.
 func (t *Tools) revision(c Call, l *live.Look, part string) int64 {
-	if part == "" || c.Memory() != nil || t.Revisions.Revision(l.URI) != l.Revision { // a change is to come after it
+	if part == "" || c.Memory() != nil || t.Revisions.Revision(l.URI) != l.Revision { // a change must come after it
 		return l.Revision
 	}
 	return t.Revisions.Advance()
 }
 
-// What an agent has that names a revision.
+// An agent's version that names a revision.
 type has int
 
 const (
@@ -178,8 +176,8 @@ type earlier struct {
 	revision int64
 }
 
-// before finds what an agent has of what it wishes. Of one without a memory nothing is known but what anybody was given
-// under the number that it names.
+// before finds the agent's version of what it wishes. For an agent without a memory, only gifts under the revision that
+// it names count.
 func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string) (earlier, has) {
 	if w.Since == nil || w.At.From > 0 {
 		return earlier{}, hasNothing
@@ -209,7 +207,7 @@ func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string)
 	return earlier{old, v.Revision}, hasOld
 }
 
-// differ makes a delta for a call, a large one apart.
+// differ makes a delta for a call. It compares large texts apart.
 func (t *Tools) differ(c Call, before, after string, then func(kind delta.Kind, text string)) {
 	if len(before)+len(after) <= live.MaxInline {
 		then(delta.Of(before, after))

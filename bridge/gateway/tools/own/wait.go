@@ -11,7 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// maxGranted is how many resources a wait gives of those that have changed; it names the others.
+// maxGranted is how many changed resources a wait gives; it names the others.
 const maxGranted = 5
 
 // A waiting is a call of wait_for_page_update.
@@ -20,12 +20,12 @@ type waiting struct {
 	c       Call
 	uris    []string
 	since   *int64
-	from    int64 // the revision from which on a change counts, for what the agent has not been given
+	from    int64 // the first revision that counts as a change of a resource that the agent has not been given
 	timeout time.Duration
-	looking bool // at what has changed
+	looking bool // a read is under way
 	late    bool // its time is over
 	over    bool
-	timers  []func() // that end them
+	timers  []func() // stops of its timers
 }
 
 // wait answers a call of wait_for_page_update.
@@ -57,7 +57,7 @@ func (t *Tools) wait(c Call, args []byte) {
 	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since,
 		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
 	c.OnEnd(w.stop)
-	w.begin() // a page that does not say that it tells of changes is waited for no longer than for a change
+	w.begin() // if a page does not confirm that it reports changes, the wait does not take longer for it
 	t.Revisions.Track(w.uris, func(failed map[string]string) {
 		if w.over {
 			return
@@ -71,14 +71,14 @@ func (t *Tools) wait(c Call, args []byte) {
 		}
 		w.from = t.Revisions.Clock()
 		if w.since != nil && !t.issues(c).Issued(*w.since) {
-			w.since = new(int64) // no revision that it was told: it has nothing
+			w.since = new(int64) // it names no revision that it was given: it has nothing
 		}
 		t.waiters[w] = true
 		w.look()
 	})
 }
 
-// changed lists what has changed since the agent had it.
+// changed lists the resources that have changed since the agent's version.
 func (w *waiting) changed() (list []string) {
 	for _, uri := range w.uris {
 		from := w.from
@@ -96,7 +96,7 @@ func (w *waiting) changed() (list []string) {
 	return list
 }
 
-// begin bounds the time of the wait, and tells the agent how much of it has passed.
+// begin starts the time of the wait, and reports its progress to the agent.
 func (w *waiting) begin() {
 	w.after(w.timeout, func() {
 		if w.late = true; !w.looking {
@@ -126,7 +126,7 @@ func (w *waiting) stop() {
 	delete(w.t.waiters, w)
 }
 
-// look answers, if something has changed, with what that is now. Some pages say so without: then it goes on.
+// look answers if something has changed. Some pages report a change without one: then the wait goes on.
 func (w *waiting) look() {
 	changed := w.changed()
 	if w.over || w.looking || len(changed) == 0 {
@@ -147,7 +147,7 @@ func (w *waiting) look() {
 	})
 }
 
-// has reports whether the agent has what was read already, and notes that that is current.
+// has reports whether the agent has the contents already, and notes that they are current.
 func (w *waiting) has(l *live.Look) bool {
 	if m := w.c.Memory(); l != nil && m != nil {
 		if v, ok := m.Last(l.URI); ok && live.Same(v, l) && (w.since == nil || v.Revision <= *w.since) {
@@ -161,7 +161,7 @@ func (w *waiting) has(l *live.Look) bool {
 	return false
 }
 
-// grant gives what can be read of what has changed, one after the other, as long as there is room.
+// grant gives the readable ones of the changed resources, one after the other, as long as there is room.
 func (w *waiting) grant(h live.Head, changed []string, found map[string]*live.Look) {
 	room := w.t.PageChars - ReminderChars
 	var heads []live.Head
@@ -190,8 +190,8 @@ func (w *waiting) grant(h live.Head, changed []string, found map[string]*live.Lo
 	step(0)
 }
 
-// revision is one that stands for all that is waited for. It is made for this wait: a resource's own would say, of
-// somebody without a memory, that it was given that resource.
+// revision is one for all awaited resources together. It is made for this wait: a resource's own would say, for an
+// agent without a memory, that it was given that resource.
 func (w *waiting) revision() int64 {
 	if w.c.Memory() != nil {
 		return w.t.Revisions.Clock()
@@ -199,7 +199,7 @@ func (w *waiting) revision() int64 {
 	return w.t.Revisions.Advance()
 }
 
-// give answers with what has changed. Where that is one resource, its head is the first line.
+// give answers with the changes. If one resource has changed, its head is the first line.
 func (w *waiting) give(h live.Head, changed []string, heads []live.Head, contents [][]any) {
 	var content []any
 	if len(heads) == 1 && len(changed) == 1 {
@@ -217,7 +217,7 @@ func (w *waiting) give(h live.Head, changed []string, heads []live.Head, content
 	w.answer(h, changed, heads, content)
 }
 
-// answer is the end of the wait. Without a change its time is over.
+// answer ends the wait, with changes or because its time is over.
 func (w *waiting) answer(h live.Head, changed []string, heads []live.Head, content []any) {
 	if h.Revision == 0 {
 		h.Revision = w.revision()
@@ -234,7 +234,7 @@ func (w *waiting) answer(h live.Head, changed []string, heads []live.Head, conte
 		}
 	}
 	first := waited{append([]string{}, changed...), h, len(changed) == 0}
-	w.t.Say(w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
+	w.t.Respond(w.c, "", false, append([]any{live.AsJSON(first)}, content...)...)
 }
 
 // waited is the first line of a wait's result.

@@ -1,7 +1,7 @@
 //go:build !js
 
-// Package issuertest is an issuer of tickets and access tokens, for tests and demos: it has a key, a key set that it
-// serves, and gives a token to whoever asks in this process. It never looks at who that is, and is no login.
+// Package issuertest is an issuer of tickets and access tokens, for tests and demos: it has a key, serves a key set,
+// and gives a token to any caller in this process. It is no login.
 package issuertest
 
 import (
@@ -53,14 +53,14 @@ func New(name, audience string) (*Issuer, error) {
 // Keys are the public ones, as a JSON Web Key Set.
 func (i *Issuer) Keys() []byte { return i.public }
 
-// ServeHTTP serves them.
+// ServeHTTP serves the public keys.
 func (i *Issuer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/jwk-set+json")
-	_, _ = w.Write(i.public) // who asked may have gone
+	_, _ = w.Write(i.public) // the client may have gone
 }
 
-// Claims are those of a ticket or token, which more replaces; a nil value removes one. They are good for as long as a
-// ticket may be, but for a minute: a test may wait ten for its turn.
+// Claims are the claims of a ticket or token. more replaces some of them; a nil value removes one. They are valid for a
+// minute less than a ticket's maximum, because a test may wait ten minutes for its turn.
 func (i *Issuer) Claims(subject string, more map[string]any) map[string]any {
 	all := map[string]any{"iss": i.Name, "aud": i.Audience, "sub": subject, "iat": time.Now(),
 		"exp": time.Now().Add(59 * time.Minute)}
@@ -84,7 +84,7 @@ func (i *Issuer) Sign(claims map[string]any) (string, error) {
 	return string(text), err
 }
 
-// Ticket is one for a user's page at an origin.
+// Ticket is a ticket for a user's page at an origin.
 func (i *Issuer) Ticket(subject, origin string) string {
 	return i.must(i.Claims(subject, map[string]any{"origin": origin}))
 }
@@ -94,11 +94,11 @@ func (i *Issuer) Token(subject, scopes string) string {
 	return i.must(i.Claims(subject, map[string]any{"scope": scopes}))
 }
 
-// must signs what can be signed.
+// must signs claims that can be signed.
 func (i *Issuer) must(claims map[string]any) string {
 	text, err := i.Sign(claims)
 	if err != nil {
-		panic(err) // claims of this package
+		panic(err) // these claims are always valid
 	}
 	return text
 }

@@ -1,6 +1,6 @@
 //go:build !js
 
-// Package deltatest has the documents with which deltas are tested and measured. It makes no delta itself.
+// Package deltatest has the documents with which deltas are tested and measured.
 package deltatest
 
 import (
@@ -28,10 +28,10 @@ func Cart(size, quantity int) string {
 	return b.String() + `]}`
 }
 
-// Hostile are pairs of documents of about 1 MB that are made to make patches expensive, by name: with more parts than
-// are looked at, with just as many, and deep.
+// Hostile are pairs of documents of about 1 MB that make patches expensive, by name: with more parts than maxParts,
+// with exactly that many, and with deep nesting.
 func Hostile() map[string][2]string {
-	const mb, most = 1 << 20, 1<<14 - 1 // so many parts are looked at
+	const mb, most = 1 << 20, 1<<14 - 1 // as many parts as are compared
 	pad := strings.Repeat("x", 55)
 	some := func(open string, n int, f func(i int) string, end string) string {
 		var b strings.Builder
