@@ -4,6 +4,7 @@ package agents
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -88,7 +89,8 @@ func onStdio(t *testing.T, g *gateway.Gateway) mcp.Transport {
 	theirIn, in := io.Pipe()
 	out, theirOut := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- serveLines(t.Context(), g, theirIn, theirOut) }()
+	// Not t.Context, which ends before the cleanup: on a busy machine the session still runs then.
+	go func() { done <- serveLines(context.Background(), g, theirIn, theirOut) }()
 	t.Cleanup(func() {
 		in.Close()
 		if err := testkit.Receive(t, "the session on stdio ends", done); err != nil {
