@@ -328,7 +328,7 @@ func TestDuplicatedTab(t *testing.T) {
 func (s *Strangers[T]) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.list)
+	return len(s.of)
 }
 
 // Pages that show tickets without end, or connect and say nothing, are bounded.

@@ -3,7 +3,7 @@
 package dial
 
 import (
-	"slices"
+	"container/list"
 	"sync"
 )
 
@@ -14,29 +14,38 @@ type Strangers[T comparable] struct {
 	most     int
 	turnAway func(T)
 
-	mu   sync.Mutex
-	list []T
+	mu    sync.Mutex
+	order *list.List // of T, the oldest first
+	of    map[T]*list.Element
 }
 
 // NewStrangers returns none yet, for most at once. turnAway is called on a goroutine of its own.
 func NewStrangers[T comparable](most int, turnAway func(T)) *Strangers[T] {
-	return &Strangers[T]{most: most, turnAway: turnAway}
+	return &Strangers[T]{most: most, turnAway: turnAway, order: list.New(), of: map[T]*list.Element{}}
 }
 
 // Meet counts a stranger.
 func (s *Strangers[T]) Meet(one T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.list) >= s.most {
-		go s.turnAway(s.list[0])
-		s.list = s.list[1:]
+	if len(s.of) >= s.most {
+		oldest := s.order.Front().Value.(T)
+		s.remove(oldest)
+		go s.turnAway(oldest)
 	}
-	s.list = append(s.list, one)
+	s.of[one] = s.order.PushBack(one)
 }
 
-// Know counts one stranger less, if the client still is one.
+// Know counts one stranger less, if the client still is one. Each request with a good token calls it.
 func (s *Strangers[T]) Know(one T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list = slices.DeleteFunc(s.list, func(other T) bool { return other == one })
+	s.remove(one)
+}
+
+func (s *Strangers[T]) remove(one T) {
+	if e := s.of[one]; e != nil {
+		s.order.Remove(e)
+		delete(s.of, one)
+	}
 }
