@@ -2,9 +2,6 @@ package e2e
 
 import (
 	"context"
-	"io"
-	"log"
-	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -92,16 +89,9 @@ func TestConformanceOfAFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = to.Scheme, to.Host, to.Host
-			r.Out.Header.Set("Authorization", nodes.header)
-		}}
-	bearer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if readWhole(r) != nil {
-			panic(http.ErrAbortHandler) // the client has gone
-		}
-		proxy.ServeHTTP(w, r)
+	bearer := httptest.NewServer(passes(func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = to.Scheme, to.Host, to.Host
+		r.Out.Header.Set("Authorization", nodes.header)
 	}))
 	t.Cleanup(bearer.Close)
 	conforms(t, bearer.URL+to.Path)

@@ -32,17 +32,9 @@ func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) mee
 	t.Helper()
 	var targets []*url.URL
 	var turn atomic.Int64
-	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if readWhole(r) != nil {
-			panic(http.ErrAbortHandler) // the client has gone
-		}
-		to := targets[turn.Add(1)%int64(len(targets))]
-		p := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-			Rewrite: func(out *httputil.ProxyRequest) {
-				out.SetURL(to)
-				out.Out.Host = out.In.Host
-			}}
-		p.ServeHTTP(w, r)
+	balancer := httptest.NewServer(passes(func(r *httputil.ProxyRequest) {
+		r.SetURL(targets[turn.Add(1)%int64(len(targets))])
+		r.Out.Host = r.In.Host
 	}))
 	t.Cleanup(balancer.Close)
 	login, err := issuertest.New(issuer, balancer.URL)
@@ -89,12 +81,18 @@ func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) mee
 	return at
 }
 
-// readWhole reads a request's body before anything is passed on. httputil.ReverseProxy ends an answer in its middle
-// where that begins before the transport has looked for more of the body.
-func readWhole(r *http.Request) error {
-	body, err := io.ReadAll(r.Body)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return err
+// passes is a proxy that reads a request's body before it passes the request on. httputil.ReverseProxy cuts an answer
+// off if it begins before the transport has read the end of the body.
+func passes(rewrite func(*httputil.ProxyRequest)) http.Handler {
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: rewrite}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler) // the client has gone
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		proxy.ServeHTTP(w, r)
+	})
 }
 
 // lists reports whether a node lists the page of clients/page.
