@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -46,7 +45,6 @@ type world struct {
 	calls int
 	ran   map[int]int // how often the tool ran for a call
 
-	ended                                       atomic.Int64 // how many daemons have begun to end
 	reads, lost, succeeded, refused, unanswered int
 	ends                                        map[string]int // of daemons
 }
@@ -207,8 +205,6 @@ type modelAgent struct {
 	turn sync.Mutex // held while it waits for an answer
 	seen map[string]int
 	held map[string]string // what it read last
-	// seenAt is how many daemons had begun to end when it saw a page last.
-	seenAt map[string]int64
 	// revisions are of what it was given last by read_page_resource.
 	revisions map[string]int64
 }
@@ -220,7 +216,7 @@ func (w *world) openAgent(build int) {
 	cmd.Stderr = w.log
 	in, out := testkit.Pipes(w.t, cmd)
 	a := &modelAgent{w: w, process: cmd.Process, exited: make(chan struct{}), watched: map[string]bool{},
-		seen: map[string]int{}, seenAt: map[string]int64{}, held: map[string]string{}, revisions: map[string]int64{}}
+		seen: map[string]int{}, held: map[string]string{}, revisions: map[string]int64{}}
 	go func() {
 		cmd.Process.Wait() // cmd.Wait would close what is still read
 		close(a.exited)
@@ -273,7 +269,7 @@ func (a *modelAgent) sees(text string) {
 		if count < a.seen[m[1]] {
 			a.w.t.Errorf("%s: the agent had seen %d, and is told %d: %s", m[1], a.seen[m[1]], count, text)
 		}
-		a.seen[m[1]], a.seenAt[m[1]] = count, a.w.ended.Load()
+		a.seen[m[1]] = count
 	}
 }
 
@@ -388,8 +384,7 @@ func (w *world) callTool() {
 		w.t.Fatalf("an agent has no session any more: %v", err)
 	case ran > 0 && isStale:
 		w.t.Errorf("call %d of %s ran: the agent has seen %d, and the page had %d", n, p.uri, known, p.count)
-	case isRefused && (ran > 0 || !isStale && !changes && !isUnknown && !w.endedSince(a, p)):
-		// What was not known to be read when the daemon ended does not count as seen.
+	case isRefused && (ran > 0 || !isStale && !changes && !isUnknown):
 		w.t.Errorf("call %d of %s was refused, ran %d times, the agent has seen %d, and the page had %d: %s", n, p.uri, ran,
 			known, p.count, text)
 	case isRefused:
@@ -406,9 +401,6 @@ func (w *world) callTool() {
 	}
 }
 
-// endedSince reports whether a daemon has begun to end since an agent saw a page last. The turn is held.
-func (w *world) endedSince(a *modelAgent, p *modelPage) bool { return w.ended.Load() > a.seenAt[p.uri] }
-
 func (w *world) ranFor(call int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -424,7 +416,6 @@ func (w *world) end(signal syscall.Signal) {
 		return
 	}
 	c.Close()
-	w.ended.Add(1)
 	if syscall.Kill(c.Daemon.PID, signal) == nil {
 		w.ends[signal.String()]++
 	}
@@ -466,7 +457,6 @@ func (w *world) step() {
 		}
 	case n < 965:
 		w.build++ // which retires the daemon
-		w.ended.Add(1)
 		w.openAgent(w.build)
 	case n < 985:
 		if len(w.agents) > 2 {
