@@ -290,6 +290,7 @@ func TestAHookIsNeverInTheWay(t *testing.T) {
 		}
 		for _, in := range []string{"no JSON", `{"session_id":"s"}`} {
 			for _, args := range []string{"--hook claude-code", "--hook codex", "--hook gemini-cli", "--hook copilot",
+				"--hook qwen-code",
 				"--forget", "--hook claude-code --forget"} {
 				if status, out, errs := as(in, append(strings.Fields(args), "--hub", addr)...); status != exitDone ||
 					out != "" || errs != "" {

@@ -240,6 +240,8 @@ func TestLiveWritesWhatEachProgramReads(t *testing.T) {
 		filepath.Join(home, ".gemini", "settings.json"): {"BeforeAgent": changes("gemini-cli"),
 			"SessionStart clear": changes("gemini-cli") + " --forget",
 			"PreCompress":        changes("gemini-cli") + " --forget"},
+		filepath.Join(home, ".qwen", "settings.json"): {"UserPromptSubmit": changes("qwen-code"),
+			"SessionStart clear|compact": changes("qwen-code") + " --forget"},
 		filepath.Join(home, ".copilot", "settings.json"): {"userPromptSubmitted": changes("copilot"),
 			"sessionStart": changes("copilot") + " --forget",
 			"preCompact":   changes("copilot") + " --forget"},
