@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,7 +171,7 @@ func manifestOf(pkg source) manifest {
 		Unpkg:     "./pagewire.js",
 		Jsdelivr:  "./pagewire.js",
 		// A release adds the licences of others.
-		Files: slices.Concat(shipped, packaged, []string{"README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
+		Files: slices.Concat(shipped, packaged, []string{"docs", "README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
 	}
 }
 
@@ -189,6 +191,9 @@ func writePackage(root, dist string, pkg source) error {
 			return err
 		}
 	}
+	if err := copyManual(filepath.Join(dir, "docs"), filepath.Join(root, "demo", "docs")); err != nil {
+		return err
+	}
 	var text bytes.Buffer
 	to := json.NewEncoder(&text)
 	to.SetIndent("", "  ")
@@ -197,4 +202,15 @@ func writePackage(root, dist string, pkg source) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "package.json"), text.Bytes(), 0o644)
+}
+
+// copyManual copies the manual's pages for agents that write code, and its list of them as llms.txt too.
+func copyManual(to, from string) error {
+	pages, err := fs.Glob(os.DirFS(from), "*.md")
+	clients, clientsErr := fs.Glob(os.DirFS(from), "clients/*.md")
+	err = errors.Join(err, clientsErr, copyFile(filepath.Join(to, "llms.txt"), filepath.Join(from, "README.md")))
+	for _, page := range append(pages, clients...) {
+		err = errors.Join(err, copyFile(filepath.Join(to, page), filepath.Join(from, page)))
+	}
+	return err
 }
