@@ -74,6 +74,7 @@ var packages = []row{
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/internal/...", native, "bridge/gateway/retry", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
+	{"bridge/gateway/skills", native, "", ""},
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/link bridge/gateway/live/seen bridge/gateway/live/delta", ""},
