@@ -67,6 +67,7 @@ func everywhere(types, file, require string) export {
 // (--omit=optional). Only pagewire/react needs React; packages without that do not get it.
 type manifest struct {
 	source
+	MCPName     string              `json:"mcpName"`
 	Type        string              `json:"type"`
 	Types       string              `json:"types"`
 	Main        string              `json:"main"`
@@ -136,11 +137,12 @@ func manifestOf(pkg source) manifest {
 		programs[platform.Package()] = pkg.Version
 	}
 	return manifest{
-		source: pkg,
-		Type:   "module",
-		Types:  types,
-		Main:   "./pagewire.mjs",
-		Bin:    map[string]string{"pagewire": "./cli.js"},
+		source:  pkg,
+		MCPName: commands.RegistryName,
+		Type:    "module",
+		Types:   types,
+		Main:    "./pagewire.mjs",
+		Bin:     map[string]string{"pagewire": "./cli.js"},
 		Exports: map[string]export{
 			".":       elsewhere(types, files{"./pagewire.mjs", "./pagewire.cjs", "./pagewire.mjs"}),
 			"./react": everywhere("./react.d.ts", "./react.js", "./react.cjs"),

@@ -237,7 +237,7 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 		}
 		o.browser.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
 	}
-	if said("chrome") && !serve.IsBrowser(o.Flags.Chrome) {
+	if o.Flags.Chrome != "" && !serve.IsBrowser(o.Flags.Chrome) {
 		return fmt.Errorf("--chrome %q: want auto, or a URL such as http://127.0.0.1:9222", o.Flags.Chrome)
 	}
 	for _, page := range o.browser.Open {
