@@ -126,7 +126,7 @@ func (m made) archives(t *testing.T) {
 func (m made) unpacked(t *testing.T, name string) fs.FS {
 	t.Helper()
 	var files fs.FS
-	if strings.HasSuffix(name, ".zip") {
+	if !strings.HasSuffix(name, "gz") {
 		z, err := zip.OpenReader(m.file(name))
 		if err != nil {
 			t.Fatal(err)
