@@ -339,7 +339,9 @@ func TestConfigRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"emacs":                            `unknown client "emacs": want one of claude-desktop, claude-code, cursor, vscode, codex, windsurf, zed, gemini-cli, copilot, opencode, qwen-code`,
 		"zed --link":                       "Zed takes no link that is known: --link is for cursor and vscode",
-		"cursor --link --http":             "a link holds no token",
+		"cursor --link --http":             "--link prints a link, and a link holds no token",
+		"zed --skill":                      "Zed has no known place for skills: --skill is for claude-code, codex, qwen-code",
+		"codex --skill --live":             "--skill writes the skills alone",
 		"claude-desktop --http":            "Claude Desktop starts its servers and takes no address",
 		"cursor --http=8000":               `--http "8000": want host and port`,
 		"cursor --http -- --inject":        "flags of serve are for a server that the client starts",
