@@ -81,7 +81,8 @@ func (p plan) bundle(platform commands.Platform) ([]byte, error) {
 		text, readErr := os.ReadFile(file.from)
 		err = errors.Join(err, add(file.name, file.mode, text, readErr))
 	}
-	return out.Bytes(), errors.Join(err, to.Close())
+	err = errors.Join(err, to.Close())
+	return out.Bytes(), err
 }
 
 // bundleManifest says what a host starts, and what it asks its user.

@@ -165,8 +165,8 @@ func TestWorkflows(t *testing.T) {
 
 // A bundle starts as its host starts it, and server.json keeps the rules of the MCP Registry.
 func TestBundles(t *testing.T) {
-	built := filepath.Join(root(t), "bin", "pagewire")
-	icon := filepath.Join(root(t), "js/extension/icon-128.png")
+	tree := root(t)
+	built, icon := filepath.Join(tree, "bin/pagewire"), filepath.Join(tree, "js/extension/icon-128.png")
 	t.Chdir(t.TempDir())
 	link := func(to, name string) {
 		t.Helper()
@@ -175,7 +175,7 @@ func TestBundles(t *testing.T) {
 		}
 	}
 	link(icon, "js/extension/icon-128.png")
-	link(filepath.Join(root(t), "LICENSE"), "LICENSE")
+	link(filepath.Join(tree, "LICENSE"), "LICENSE")
 	link(icon, "dist/stage/programs/THIRD-PARTY-LICENSES.txt")
 	for _, p := range commands.Platforms {
 		name := "pagewire"
@@ -187,7 +187,7 @@ func TestBundles(t *testing.T) {
 	if err := (plan{version: "0.2.0-rc.1", at: "2026-11-30T10:00:00Z"}).bundles(); err != nil {
 		t.Fatal(err)
 	}
-	checkServerJSON(t)
+	checkServerJSON(t, tree)
 
 	dir := t.TempDir()
 	unzip(t, "dist/release/pagewire-mcp-0.2.0-rc.1-"+runtime.GOOS+"-"+runtime.GOARCH+".mcpb", dir)
@@ -225,7 +225,7 @@ func TestBundles(t *testing.T) {
 }
 
 // checkServerJSON holds the schema of 2025-12-11, and that each bundle is the one that was made.
-func checkServerJSON(t *testing.T) {
+func checkServerJSON(t *testing.T, tree string) {
 	t.Helper()
 	var is struct {
 		Name, Description, Version, Title string
@@ -249,7 +249,7 @@ func checkServerJSON(t *testing.T) {
 		}
 	}
 	var npm struct{ MCPName string }
-	if readInto(t, filepath.Join(root(t), "dist/npm/package.json"), &npm); npm.MCPName != is.Name {
+	if readInto(t, filepath.Join(tree, "dist/npm/package.json"), &npm); npm.MCPName != is.Name {
 		t.Errorf("the npm package proves %q, and server.json says %q", npm.MCPName, is.Name)
 	}
 }
