@@ -147,7 +147,7 @@ test-docs: $(BUILD) site browser ## How each page of the manual and the demos lo
 	@go vet -tags look ./e2e/docs
 	$(call gotest,docs,go test -json -count=1 -timeout 30m -tags look -run TestLook ./e2e/docs $(if $(PICTURES),-pictures $(PICTURES)))
 
-test-ecosystem: $(BUILD) browser $(ECOSYSTEM) ## The npm package in bundlers, server runtimes and test environments of others. RUN=TestEcosystemPages narrows it
+test-ecosystem: $(BUILD) browser $(ECOSYSTEM) ## The npm package in bundlers, server runtimes and test environments of others, and the files that deploy nodes. RUN=TestEcosystemPages narrows it
 	@go vet -tags ecosystem ./e2e
 	$(call gotest,ecosystem,go test -json -count=1 -timeout 30m -tags ecosystem -run '$(or $(RUN),TestEcosystem)' ./e2e)
 

@@ -115,7 +115,7 @@ var packages = []row{
 		"go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"},
 	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
 		"bridge/gateway/internal/keypair bridge/gateway/fleet/...",
-		"github.com/VictoriaMetrics/metrics"},
+		"github.com/prometheus/client_golang"},
 	// What puts them together.
 	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
 	// In nobody's row: tests alone import it.

@@ -35,7 +35,7 @@ const bounds = { soon: 2_000, later: 10_000, hidden: 15_000 };
 const soonFor = 34;
 /** Failures before the console is told: a gateway that restarts is back before that. */
 const patience = 4;
-/** Within this time the pages of a node that ends connect anew. */
+/** Within this time the pages of a node that ends, or has died, connect anew, in ms: nodes take 1,000 a second. */
 const moveWithin = 2_000;
 
 const tabKey = "pagewire:tab";
@@ -199,7 +199,8 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
 
   function retry(slowly?: boolean): void {
     if (over || away) return;
-    if (loop.again(slowly ? bounds.hidden : undefined) >= patience && !told) reportNoGateway();
+    const pause = slowly ? backoff(bounds.hidden, 0, bounds.hidden) : undefined;
+    if (loop.again(pause, settings.ticket ? moveWithin : 0) >= patience && !told) reportNoGateway();
   }
 
   function reportNoGateway(): void {

@@ -2,8 +2,8 @@
  * The one reconnect loop, for everything of ours that loses its other end: the page's gateway, the extension's worker,
  * native host and gateway, the inspector's feed.
  *
- * After a connection that lasted, the first attempt is made at once; each further one waits twice as long as the one
- * before, up to a bound. The loop neither connects nor knows to what: it calls `connect`.
+ * After a connection that lasted, the first attempt is made at once, or within a time; each further one waits twice as
+ * long as the one before, up to a bound. The loop neither connects nor knows to what: it calls `connect`.
  */
 
 // The page may patch its own.
@@ -34,14 +34,19 @@ export function reconnect(connect: () => void, longest: (failures: number) => nu
     opened(): void {
       opened = Date.now();
     },
-    /** Connects again, after `pause` if that is given. Returns how many failures there were in a row. */
-    again(pause?: number): number {
+    /**
+     * Connects again, after `pause` if that is given; for the first time `within` so many ms. Returns how many failures
+     * there were in a row.
+     */
+    again(pause?: number, within = 0): number {
       stop();
       if (opened && Date.now() - opened > minLife) failures = 0;
       opened = 0;
+      const first = !failures++;
+      pause ??= first ? random() * within : backoff(firstPause, failures - 2, longest(failures));
       // Without a timer, since those of a hidden page are late by up to a second.
-      if (!failures++ && !pause) connect();
-      else timer = setTimeout(connect, pause ?? backoff(firstPause, failures - 2, longest(failures)));
+      if (pause) timer = setTimeout(connect, pause);
+      else connect();
       return failures;
     },
   };

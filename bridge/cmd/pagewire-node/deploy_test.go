@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,12 +19,14 @@ import (
 func TestDeploymentFiles(t *testing.T) {
 	cmd := command(new(process.Options), os.LookupEnv)
 	for name, wants := range map[string][]string{
-		"pagewire-node.service": {"ExecStart=/usr/local/bin/pagewire-node ", "TimeoutStopSec=30s", "DynamicUser=yes"},
+		"pagewire-node.service": {"ExecStart=" + installed + " ", "TimeoutStopSec=30s", "DynamicUser=yes",
+			"LoadCredential="},
 		"Containerfile": {`ENTRYPOINT ["/pagewire-node"]`, "./bridge/cmd/pagewire-node",
 			"EXPOSE 8443 9090 7434"},
 		"kubernetes.yaml": {
 			"containerPort: 8443", "--listen=0.0.0.0:8443", "containerPort: 9090", "--admin=0.0.0.0:9090",
 			"containerPort: 7434", "--cluster=0.0.0.0:7434", "terminationGracePeriodSeconds: 30", "path: /readyz",
+			"--drain-delay=5s", "--node-url=https://", "kind: NetworkPolicy", "kind: PodDisruptionBudget",
 			"path: /healthz", "runAsNonRoot: true", "fsGroup: 65532", "defaultMode: 0440",
 		},
 	} {
@@ -52,7 +55,33 @@ func TestDeploymentFiles(t *testing.T) {
 			t.Errorf("%s names no option: the test sees nothing", name)
 		}
 	}
-	if process.DefaultDrain+process.EndTimeout > 30*time.Second {
+	if process.DefaultDrainDelay+process.DefaultDrain+process.EndTimeout > 30*time.Second {
 		t.Error("a node's end takes longer than what runs it waits")
+	}
+}
+
+// installed is where the unit has the program.
+const installed = "/usr/local/bin/pagewire-node"
+
+// systemd itself finds no fault in the unit.
+func TestUnit(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("there is no systemd-analyze: ", err)
+	}
+	text, err := os.ReadFile("../../../demo/fleet/deploy/pagewire-node.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable() // systemd looks whether there is one
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := filepath.Join(t.TempDir(), "pagewire-node.service")
+	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), installed, program)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("systemd-analyze", "verify", "--recursive-errors=no", unit).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -116,6 +116,8 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 		"before it speaks TLS")
 	f.StringSliceVar(&o.AllowHosts, "allow-host", nil, "answer requests that call this node by this `name` too")
 	f.StringSliceVar(&o.AllowOrigins, "allow-origin", nil, "let agents in pages of this `origin` ask at /mcp")
+	f.DurationVar(&o.DrainDelay, "drain-delay", process.DefaultDrainDelay, "how `long` a node that is to end serves on, "+
+		"and says at /readyz that it is not ready")
 	f.DurationVar(&o.Drain, "drain", 0, "how `long` pages may take to go elsewhere when the node ends (default 20s)")
 	f.IntVar(&o.Pages, "max-pages", 0, "`number` of pages at this node (default 100,000)")
 	f.IntVar(&o.UserPages, "max-user-pages", 0, "`number` of pages that one user has at this node (default 256)")
@@ -157,7 +159,7 @@ func busFlags(cmd *cobra.Command, o *process.Options) {
 		"it is alone")
 	f.StringVar(&o.Advertise, "advertise", "", "`address` that other nodes are told in place of --cluster")
 	f.StringSliceVar(&o.Join, "join", nil, "`address` of another node's --cluster; may be repeated")
-	f.StringVar(&o.SecretFile, "secret-file", "", "`file` of what all nodes know")
+	f.StringVar(&o.SecretFile, "secret-file", "", "`file` of what all nodes know; not needed with certificates")
 	f.StringVar(&o.ClusterCert, "cluster-cert", "", "`file` of the certificate that this node shows to others, in PEM")
 	f.StringVar(&o.ClusterKey, "cluster-key", "", "`file` of its key")
 	f.StringVar(&o.ClusterCA, "cluster-ca", "", "`file` of the authority of all nodes' certificates")

@@ -59,7 +59,7 @@ func TestWhatCountsFirst(t *testing.T) {
 	}
 	want := process.Options{
 		Listen: "127.0.0.1:1", Admin: "127.0.0.1:3", PublicURL: "https://file.example", Join: []string{"a:1", "b:2"},
-		Drain: 5 * time.Second, Pages: 1_000_000, InsecureHTTP: true, Space: "flag",
+		Drain: 5 * time.Second, DrainDelay: process.DefaultDrainDelay, Pages: 1_000_000, InsecureHTTP: true, Space: "flag",
 		AllowHosts: []string{"x.example", "y.example"},
 		Issuers: []tickets.Issuer{{Issuer: "https://login.example", Tenant: "shop", JWKS: "keys.json",
 			For: []string{"pages"}}},

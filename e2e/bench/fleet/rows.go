@@ -428,8 +428,8 @@ func recovery(ctx context.Context, program string, count int) error {
 	var all sync.WaitGroup
 	for i, ticket := range fresh {
 		all.Go(func() {
-			// With the jitter of the page layer, over a second.
-			time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
+			// As the page layer does, within 2 s.
+			time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Second))))
 			if k.open(i, 1, ticket) != nil {
 				k.failed.Add(1)
 			}

@@ -68,18 +68,23 @@ const answer = async (name) => {
   await turn();
 };
 
-let page;
-beforeEach(async () => {
-  page?.shutDown();
-  sockets = [];
-  asked = [];
-  const source = { dead() {}, closed() {}, send() {} };
-  page = gateway(
+const source = { dead() {}, closed() {}, send() {} };
+function open() {
+  const page = gateway(
     { settings: { origin: "https://app.test", ticket: "/ticket" }, emit() {} },
     { epoch: "e" },
     { attach: () => ({ source, adopt() {} }) },
   );
   page.dial("wss://live.test");
+  return page;
+}
+
+let page;
+beforeEach(async () => {
+  page?.shutDown();
+  sockets = [];
+  asked = [];
+  page = open();
   await answer("first");
   sockets[0].open();
 });
@@ -135,4 +140,48 @@ test("a service that does not answer is asked again", async () => {
   await after(3);
   await answer("second");
   assert.deepEqual(names(sockets[0]), ["first", "second"]);
+});
+
+/** Has 400 pages, of which each has had a connection for a while. */
+async function openMany() {
+  const pages = Array.from({ length: 399 }, open);
+  await turn();
+  while (asked.length) await answer("first");
+  for (const socket of sockets.slice(1)) socket.open();
+  await after(3);
+  return pages;
+}
+
+/** The pages ask for a ticket within so many seconds, and in each tenth of them some, but not many. */
+async function spread(seconds) {
+  const asking = [];
+  let all = 0;
+  for (let i = 0; i < 10; i++) {
+    await after(seconds / 10);
+    all += asked.length;
+    asking.push(asked.length);
+    asked = [];
+  }
+  const even = asking.every((n) => n > 0 && n < 80);
+  assert.ok(even, asking.join(" "));
+  assert.equal(all, 400);
+}
+
+test("the pages of a node that has died dial over 2 s", async () => {
+  const pages = await openMany();
+  for (const socket of sockets) socket.end();
+  await spread(2);
+  for (const one of pages) one.shutDown();
+});
+
+test("pages that are refused a ticket ask again over 7.5 s", async () => {
+  const pages = await openMany();
+  for (const socket of sockets) socket.end();
+  await after(2);
+  for (const one of asked.splice(0)) one.fail();
+  await turn();
+  await after(11.25);
+  assert.equal(asked.length, 0);
+  await spread(7.5);
+  for (const one of pages) one.shutDown();
 });

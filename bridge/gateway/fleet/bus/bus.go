@@ -41,11 +41,11 @@ type Options struct {
 	Join    []string
 	// Advertise is the address that other nodes are told, if it differs from Cluster.
 	Advertise string
-	// Secret is common to all nodes.
-	Secret string
-	// TLS is for connections between nodes: both ends show a certificate of one of its RootCAs. It may be nil if all
-	// addresses are on loopback.
+	// TLS is for connections between nodes: both ends show a certificate of one of its RootCAs, which says that they are
+	// nodes. It may be nil if all addresses are on loopback.
 	TLS *tls.Config
+	// Secret is common to all nodes. It may be "" if there is TLS.
+	Secret string
 
 	// URL is the address of an existing cluster, in place of all above; Creds is a file of NATS credentials. If it is
 	// not on this machine, its connections have TLS: that of ClientTLS, or with the system's roots. If it is on this
@@ -203,8 +203,9 @@ func (o *Options) cluster(opts *server.Options) error {
 	if err != nil || numErr != nil {
 		return fmt.Errorf("%q is not an address for other nodes: it must be like 10.0.0.5:7434", o.Cluster)
 	}
-	if o.Secret == "" {
-		return errors.New("nodes that speak to each other need a secret that all of them know")
+	if o.Secret == "" && o.TLS == nil {
+		return errors.New("nodes that speak to each other need a certificate at each, or, on loopback, a secret that all " +
+			"of them know")
 	}
 	local := loopback(host)
 	if o.Advertise != "" {
@@ -217,15 +218,22 @@ func (o *Options) cluster(opts *server.Options) error {
 			return fmt.Errorf("%q is not an address of a node: it must be like 10.0.0.5:7434", peer)
 		}
 		local = local && loopback(h)
-		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats", Host: peer, User: url.UserPassword(user, o.Secret)})
+		route := &url.URL{Scheme: "nats", Host: peer}
+		if o.Secret != "" {
+			route.User = url.UserPassword(user, o.Secret)
+		}
+		opts.Routes = append(opts.Routes, route)
 	}
 	if !local && o.TLS == nil {
 		return errors.New("nodes that speak to each other past loopback need TLS, with a certificate at each")
 	}
 	opts.Cluster = server.ClusterOpts{
-		Name: "pagewire", Host: host, Port: n, Username: user, Password: o.Secret, AuthTimeout: 2, TLSTimeout: 2,
+		Name: "pagewire", Host: host, Port: n, AuthTimeout: 2, TLSTimeout: 2,
 		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, PoolSize: -1,
 		PingInterval: routePing, MaxPingsOut: routePingsOut, ConnectRetries: 1 << 30,
+	}
+	if o.Secret != "" {
+		opts.Cluster.Username, opts.Cluster.Password = user, o.Secret
 	}
 	if n == 0 {
 		opts.Cluster.Port = server.RANDOM_PORT

@@ -27,7 +27,7 @@ import (
 
 func open(t *testing.T, o Options) *Bus {
 	t.Helper()
-	if o.Secret == "" {
+	if o.Secret == "" && o.TLS == nil {
 		o.Secret = "secret"
 	}
 	b, err := Open(o)
@@ -177,7 +177,7 @@ func TestAnotherSecretIsNotLetIn(t *testing.T) {
 	}
 }
 
-// A node that knows the secret and has no certificate of ours is not let in either.
+// Nodes that have certificates need no secret, and one that knows a secret and has no certificate of ours is not let in.
 func TestNodesShowCertificates(t *testing.T) {
 	ours, theirs := authority(t), authority(t)
 	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0", TLS: ours})

@@ -97,12 +97,13 @@ func (a *authority) shown(addr string) int64 {
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
 
-// A certificate that is renewed is shown without a restart, to clients and to nodes that join.
+// A certificate that is renewed is shown without a restart, to clients and to nodes that join, which need no secret.
 func TestCertificateThatIsRenewed(t *testing.T) {
 	a := newAuthority(t)
 	a.renew(2)
 	f := newFleet(t, 0)
 	first := f.next().options()
+	first.SecretFile = ""
 	first.TLSCert, first.TLSKey, first.NodeCA = a.file("cert"), a.file("key"), a.file("ca")
 	first.ClusterCert, first.ClusterKey, first.ClusterCA = a.file("cert"), a.file("key"), a.file("ca")
 	start := func(o Options) (listen, admin, cluster string) {

@@ -44,7 +44,7 @@ type Options struct {
 	// which are for the node's operators: "" for none.
 	Listen, Admin string
 	// PublicURL is where clients reach the fleet: the audience of tickets and tokens. NodeURL is where other nodes
-	// reach this one; default Listen, if it names a host: on loopback, or with https, unless InsecureHTTP is set, for
+	// reach this one; default Listen, which must name a host then if there are others: on loopback, or with https, unless InsecureHTTP is set, for
 	// agents' tokens pass there. NodeCA is a file in PEM of the authority of nodes' certificates; default the system's.
 	PublicURL, NodeURL, NodeCA string
 	// TLSCert and TLSKey are files in PEM for Listen. Without them an address that other machines reach takes
@@ -72,8 +72,10 @@ type Options struct {
 	Traces string
 	// AnyScheme is gateway.Options.AnyScheme, for conformance suites.
 	AnyScheme bool
-	// Drain is how long pages may take to go elsewhere. Default DefaultDrain.
-	Drain time.Duration
+	// DrainDelay is how long a process that is told to end serves on as before, and says at /readyz that it is not
+	// ready: a balancer needs that time to notice. Drain is how long pages may take to go elsewhere then. Default 0, and
+	// DefaultDrain.
+	DrainDelay, Drain time.Duration
 	// Started is called when the node listens, with where. May be nil.
 	Started func(listen, admin, cluster net.Addr)
 	// Log receives what happens. Default none.
@@ -81,6 +83,7 @@ type Options struct {
 
 	interval, answers time.Duration // of tests: the latter in place of agents.WriteTimeout, until a token is shown
 	strangers         int           // of tests: in place of maxStrangers
+	delayed           chan struct{} // of tests: closed, it ends DrainDelay
 }
 
 // ErrUsage wraps what is wrong with Options.
@@ -100,9 +103,11 @@ type process struct {
 	traces *traces.Traces // nil where there are none
 	tls    *keypair.Pair  // nil without TLS
 	leaves atomic.Bool
+	*figures
 }
 
-// Run serves until ctx ends, and then in order, which takes as long as Options.Drain at most, and two seconds.
+// Run serves until ctx ends, and then ends in order, which takes Options.DrainDelay, Options.Drain at most, and two
+// seconds.
 func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -120,14 +125,15 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	failed := make(chan error, 2)
-	public := p.serve(listen, p.public(), p.tls, failed)
+	public := p.serve("listen", listen, p.public(), p.tls, failed)
 	var private *http.Server
 	if admin != nil {
-		private = p.serve(admin, p.admin(), nil, failed)
+		private = p.serve("admin", admin, p.admin(), nil, failed)
 	}
 	o.started(listen, admin, p.node)
 	select {
 	case <-ctx.Done():
+		p.announceEnd()
 	case err = <-failed:
 	}
 	p.end(public, private)
@@ -167,8 +173,11 @@ func (o *Options) check() error {
 	case o.TLSCert == "" && !o.InsecureHTTP && !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")):
 		return usage("%s can be reached from other machines, and without TLS whoever is on the way reads tokens and "+
 			"contents: add --tls-cert and --tls-key, or say --insecure-http if something before it speaks TLS", o.Listen)
-	case o.Drain < 0:
-		return usage("--drain %v: it must be above 0", o.Drain)
+	case o.Drain < 0 || o.DrainDelay < 0:
+		return usage("--drain %v, --drain-delay %v: neither may be below 0", o.Drain, o.DrainDelay)
+	case o.unnamed() && o.NodeURL == "" && (o.NATS != "" || o.Cluster != ""):
+		return usage("%s is no address by which other nodes reach this one, and agents' sessions would end wherever a "+
+			"balancer sends a request to another node: name this node by --node-url", o.Listen)
 	case o.NATS != "" && (o.Cluster != "" || len(o.Join) > 0):
 		return usage("nodes meet in a cluster of NATS that exists, or in their own: --nats, or --cluster and --join")
 	}
@@ -254,6 +263,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		return nil, usage("%w", err)
 	}
 	p.pages = dial.New(dial.Options{Node: p.node, Tickets: verifier})
+	p.figures = p.newFigures()
 	return p, nil
 }
 
@@ -271,16 +281,20 @@ func (p *process) trace() (err error) {
 	return nil
 }
 
-// nodeURL is where other nodes reach this one, "" where that cannot be known.
+// unnamed reports whether Listen says at which port, and not by which name or address, others reach this machine.
+func (o *Options) unnamed() bool {
+	host, _, _ := net.SplitHostPort(o.Listen)
+	return host == "" || net.ParseIP(host).IsUnspecified()
+}
+
+// nodeURL is where other nodes reach this one, "" where that is not known, as there need be none.
 func (o *Options) nodeURL(listen net.Listener) string {
 	if o.NodeURL != "" {
 		return o.NodeURL
 	}
 	host, _, err := net.SplitHostPort(o.Listen)
 	_, port, err2 := net.SplitHostPort(listen.Addr().String())
-	ip := net.ParseIP(host)
-	if err != nil || err2 != nil || host == "" || ip != nil && ip.IsUnspecified() {
-		o.Log.Warn("other nodes cannot pass sessions on to this one: name its address by --node-url", "listen", o.Listen)
+	if err != nil || err2 != nil || o.unnamed() {
 		return ""
 	}
 	scheme := "http://"
@@ -345,7 +359,7 @@ func rootsOf(file string) (*x509.CertPool, error) {
 func (p *process) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
-	mux.Handle("/mcp", p.traced(p.agents))
+	mux.Handle("/mcp", p.timed(p.traced(p.agents)))
 	mux.Handle("/mcp/", p.agents) // the server card
 	mux.Handle("/.well-known/", p.agents)
 	p.health(mux)
@@ -368,7 +382,9 @@ type know struct{}
 
 // serve serves a handler until the server is shut down, with TLS where there is a certificate. What a client without a
 // token may cost is bounded: the connections of all of them, and the time for a header, a body and an answer.
-func (p *process) serve(l net.Listener, h http.Handler, pair *keypair.Pair, failed chan<- error) *http.Server {
+func (p *process) serve(option string, l net.Listener, h http.Handler, pair *keypair.Pair,
+	failed chan<- error) *http.Server {
+	open := p.connections.WithLabelValues(option)
 	strangers := dial.NewStrangers(cmp.Or(p.o.strangers, maxStrangers), func(c net.Conn) {
 		p.node.Refuse("connection: strangers")
 		c.Close()
@@ -387,8 +403,10 @@ func (p *process) serve(l net.Listener, h http.Handler, pair *keypair.Pair, fail
 			switch state {
 			case http.StateNew:
 				strangers.Meet(c)
+				open.Inc()
 			case http.StateHijacked, http.StateClosed: // a page's is one of p.pages' strangers
 				strangers.Know(c)
+				open.Dec()
 			}
 		},
 	}
@@ -415,9 +433,20 @@ func (p *process) admitted(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// DefaultDrainDelay is for a balancer that asks /readyz each second or two, and gives a node up after two answers.
 // DefaultDrain is how long pages may take to go elsewhere, and EndTimeout how long what is under way may take when they
 // have gone.
-const DefaultDrain, EndTimeout = 20 * time.Second, 2 * time.Second
+const DefaultDrainDelay, DefaultDrain, EndTimeout = 5 * time.Second, 20 * time.Second, 2 * time.Second
+
+// announceEnd has the node say that it is not ready, while it serves on.
+func (p *process) announceEnd() {
+	p.leaves.Store(true)
+	p.o.Log.Info("the node is to end, and is not ready any more", "drain delay", p.o.DrainDelay.String())
+	select {
+	case <-time.After(p.o.DrainDelay):
+	case <-p.o.delayed:
+	}
+}
 
 // end ends in order.
 func (p *process) end(public, private *http.Server) {

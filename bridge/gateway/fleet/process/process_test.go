@@ -14,12 +14,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
@@ -109,7 +111,7 @@ func (f *place) start(changes ...func(*Options)) *member {
 	o.Started = func(listen, admin, cluster net.Addr) { started <- [3]net.Addr{listen, admin, cluster} }
 	go func() { m.ended <- Run(ctx, o) }()
 	at := testkit.Receive(f.t, "it listens", started)
-	m.listen, m.admin, m.cluster = at[0].String(), at[1].String(), at[2].String()
+	m.listen, m.admin, m.cluster = at[0].String(), at[1].String(), fmt.Sprint(at[2])
 	f.nodes = append(f.nodes, m)
 	f.t.Cleanup(func() {
 		stop()
@@ -218,11 +220,33 @@ func TestNodesAndTheirEnd(t *testing.T) {
 	b.Shows(app + "/bobs")
 }
 
-func TestMetrics(t *testing.T) {
-	f := newFleet(t, 1)
-	m := f.nodes[0]
+// A node that is told to end says that it is not ready, and serves old and new clients meanwhile: without any page, too.
+func TestDrainDelay(t *testing.T) {
+	f, delayed := newFleet(t, 0), make(chan struct{})
+	m := f.start(func(o *Options) { o.DrainDelay, o.delayed = testkit.Patience, delayed })
+	t.Cleanup(func() { close(delayed) })
+	m.stop()
+	for _, at := range []string{m.listen, m.admin} {
+		testkit.Eventually(t, "it is not ready", func() bool {
+			got := get(t, at, "/readyz")
+			if strings.Contains(got, "refused") {
+				t.Fatal(got)
+			}
+			return strings.Contains(got, "503") && strings.Contains(got, "the node ends")
+		})
+	}
 	f.page(m, testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
 	f.agent(m, "alice").Shows(app + "/doc")
+}
+
+func TestMetrics(t *testing.T) {
+	f := newFleet(t, 0)
+	m := f.start(func(o *Options) { o.Version = "1.2" })
+	f.page(m, testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
+	f.agent(m, "alice").Shows(app + "/doc")
+	if answer := get(t, m.listen, "/mcp"); !strings.Contains(answer, "401") {
+		t.Errorf("a client without a token: %s", answer)
+	}
 	if answer := get(t, m.listen, "/page"); !strings.Contains(answer, "403") {
 		t.Errorf("who is no page: %s", answer)
 	}
@@ -230,10 +254,30 @@ func TestMetrics(t *testing.T) {
 	for _, line := range []string{"pagewire_node_pages 1\n", "pagewire_node_agents 1\n", "pagewire_node_cores 1\n",
 		"pagewire_node_bus_up 1\n", `pagewire_node_refused_total{reason="page: no origin"} 1` + "\n",
 		"pagewire_node_messages_said_total ", "pagewire_node_bus_latency_seconds ", "pagewire_node_waiting_bytes ",
-		"pagewire_node_pauses_total 0\n", "pagewire_node_announcements_total "} {
+		"pagewire_node_pauses_total 0\n", "pagewire_node_announcements_total ", "pagewire_node_draining 0\n",
+		`pagewire_node_build_info{version="1.2"} 1` + "\n", `pagewire_node_connections{address="admin"} 1` + "\n",
+		`pagewire_node_request_seconds_count{code="200",method="post"} `,
+		`pagewire_node_request_seconds_count{code="401",method="get"} 1` + "\n",
+		`pagewire_node_keys_timestamp_seconds{issuer="https://login.example"} 1.`, "go_goroutines ",
+		"process_resident_memory_bytes "} {
 		if !strings.Contains(text, line) {
 			t.Errorf("the metrics lack %q:\n%s", line, text)
 		}
+	}
+	for _, file := range []string{"dashboard.json", "alerts.yaml"} {
+		asks, err := os.ReadFile(filepath.Join("../../../../demo/fleet/deploy", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\b(pagewire_node|process)_\w+`).FindAllString(string(asks), -1) {
+			if !strings.Contains(text, "\n"+name+" ") && !strings.Contains(text, "\n"+name+"{") {
+				t.Errorf("%s asks for %s, which there is not", file, name)
+			}
+		}
+	}
+	_, text, _ = strings.Cut(text, "\n")
+	if problems, err := promlint.New(strings.NewReader(text)).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("promlint: %v %v", problems, err)
 	}
 	if answer := get(t, m.listen, "/metrics"); !strings.Contains(answer, "404") {
 		t.Errorf("whoever reaches the node has its metrics: %s", answer)
@@ -245,9 +289,10 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A node is not ready before it has heard another one, if it is to join any, and has keys.
+// A node is not ready before the bus is there, it has heard another node, if it is to join any, and it has keys.
 func TestReadiness(t *testing.T) {
 	for why, change := range map[string]func(*Options){
+		"the bus is not there":         func(o *Options) { o.NATS, o.Cluster = "nats://"+testkit.Addr(t), "" },
 		"no other node has been heard": func(o *Options) { o.Join = []string{testkit.Addr(t)} },
 		"there are no keys of issuers": func(o *Options) { o.Issuers[0].JWKS = "http://" + testkit.Addr(t) },
 	} {
@@ -364,13 +409,16 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Options){
-		"no address":          func(o *Options) { o.Listen = "here" },
-		"no public URL":       func(o *Options) { o.PublicURL = "" },
-		"no URL":              func(o *Options) { o.PublicURL = "live.example" },
-		"no issuer":           func(o *Options) { o.Issuers = nil },
-		"no keys":             func(o *Options) { o.Issuers = []tickets.Issuer{{Issuer: "x", JWKS: "/nowhere"}} },
-		"no TLS":              func(o *Options) { o.Listen = "0.0.0.0:0" },
-		"no URL of a node":    func(o *Options) { o.NodeURL = "here" },
+		"no address":       func(o *Options) { o.Listen = "here" },
+		"no public URL":    func(o *Options) { o.PublicURL = "" },
+		"no URL":           func(o *Options) { o.PublicURL = "live.example" },
+		"no issuer":        func(o *Options) { o.Issuers = nil },
+		"no keys":          func(o *Options) { o.Issuers = []tickets.Issuer{{Issuer: "x", JWKS: "/nowhere"}} },
+		"no TLS":           func(o *Options) { o.Listen = "0.0.0.0:0" },
+		"no URL of a node": func(o *Options) { o.NodeURL = "here" },
+		"no node's own URL": func(o *Options) {
+			o.Listen, o.InsecureHTTP, o.Cluster, o.SecretFile = "0.0.0.0:0", true, "127.0.0.1:0", f.secret
+		},
 		"a node without TLS":  func(o *Options) { o.NodeURL = "http://10.0.0.7:8443" },
 		"no node authority":   func(o *Options) { o.NodeCA = short },
 		"half a certificate":  func(o *Options) { o.TLSCert = "x" },
@@ -383,6 +431,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"no authority":        func(o *Options) { o.NATSCA = short },
 		"fewer than no pages": func(o *Options) { o.Pages = -1 },
 		"a drain in the past": func(o *Options) { o.Drain = -time.Second },
+		"a delay below zero":  func(o *Options) { o.DrainDelay = -time.Second },
 		"an origin's host":    func(o *Options) { o.AllowOrigins = []string{"app.example"} },
 	} {
 		o := good

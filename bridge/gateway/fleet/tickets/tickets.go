@@ -204,6 +204,19 @@ func (v *Verifier) Keys() (missing int, suffice bool) {
 	return missing, !slices.Contains(slices.Collect(maps.Values(lacks)), true)
 }
 
+// KeyTimes says when the keys of each issuer were had last, of those that have any.
+func (v *Verifier) KeyTimes() map[string]time.Time {
+	all := map[string]time.Time{}
+	for name, i := range v.issuers {
+		i.keys.mu.Lock()
+		if i.keys.set != nil {
+			all[name] = i.keys.of
+		}
+		i.keys.mu.Unlock()
+	}
+	return all
+}
+
 // AgentIssuers are those of access tokens.
 func (v *Verifier) AgentIssuers() (list []string) {
 	for _, i := range v.o.Issuers {

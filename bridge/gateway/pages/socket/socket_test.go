@@ -530,3 +530,17 @@ func TestExtension(t *testing.T) {
 		t.Errorf("read %q", got)
 	}
 }
+
+// A node that ends tells its pages in time, however many they are, and a few no faster than others can take them.
+func TestDrainPace(t *testing.T) {
+	for _, pages := range []int{0, 1, 500, 15_000, 20_000, 100_000} {
+		const left = 20 * time.Second
+		pace := drainPaceOf(pages, left)
+		if took := time.Duration(pages/pace) * drainPause; took > left*3/4 || pages <= 15_000 && pace != drainPace {
+			t.Errorf("%d pages: %d each %v, which takes %v", pages, pace, drainPause, took)
+		}
+	}
+	if pace := drainPaceOf(100, 0); pace < 100 {
+		t.Errorf("without time left, %d", pace)
+	}
+}
