@@ -641,7 +641,7 @@ func TestAgentsSayTheirNames(t *testing.T) {
 		`{"params":{"clientInfo":{"name":"C"},"x":"` + strings.Repeat("x", 64<<10) +
 			`"}}`: "",
 	} {
-		if got := agentName([]byte(message)); got != want {
+		if got, _ := agentName([]byte(message)); got != want {
 			t.Errorf("agentName(%.80s) = %q, want %q", message, got, want)
 		}
 	}

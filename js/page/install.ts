@@ -9,16 +9,20 @@ import { convert } from "./convert.ts";
 import { getter, uncurry } from "./basics.ts";
 import { attributes, operations } from "./idl.gen.ts";
 import {
+  apply,
   construct,
   defineProperty,
   deleteProperty,
   descriptorOf,
   exception,
+  exec,
   getPrototypeOf,
+  listen,
   SafeWeakMap,
+  unlisten,
   warn,
 } from "./intrinsics.ts";
-import { type Late, shared } from "./shared.ts";
+import { type Late, shared, type Tooling } from "./shared.ts";
 
 /** The three methods, on converted arguments. `where` is how the messages of their errors start. */
 export type Methods = { readonly [name: string]: (args: readonly unknown[], where: string) => void };
@@ -62,6 +66,17 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     void (undo[undo.length] = define(target, name, descriptor));
 
   let context: object | undefined = document.modelContext ?? navigator.modelContext;
+  // A polyfill of an older draft drops the hints that it does not know, and agents would not ask their user.
+  const { registerTool } = (context ?? {}) as Tooling;
+  if (registerTool && !exec(/\[native code/, `${registerTool}`))
+    add(context!, "registerTool", {
+      writable: true,
+      async value(this: Tooling, tool: { name: string; annotations?: object }, options: unknown) {
+        const annotations = { ...tool?.annotations };
+        await apply(registerTool, this, [tool, options as never]);
+        shared.annotated.set(`${tool.name}`, annotations);
+      },
+    });
   if (context && "registerResource" in context) {
     warn(foreignContext);
     return { undo: undoAll, context, foreign: true };
@@ -85,6 +100,8 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
       };
       add(ModelContext.prototype, name, { writable: true, enumerable: true, value });
     }
+    for (const type of ["toolchange", "toolactivated", "toolcancel"])
+      add(ModelContext.prototype, "on" + type, handler(type, context, check));
     // The mark of an MCP server: without it @mcp-b/global would replace document.modelContext.
     add(ModelContext.prototype, "__isBrowserMcpServer", { value: true });
   }
@@ -152,6 +169,27 @@ function makeContexts() {
 const acceptsOnly = (only: object) => (self: unknown) => {
   if (self !== only) throw new TypeError("Illegal invocation");
 };
+
+/** An event handler attribute: its listener has the place at which it was set first. */
+function handler(type: string, context: object, check: (self: unknown) => void): PropertyDescriptor {
+  let given: ((event: Event) => void) | null = null;
+  const run = (event: Event) => apply(given!, context, [event]);
+  const name = "on" + type;
+  return descriptorOf(
+    {
+      get [name]() {
+        check(this);
+        return given;
+      },
+      set [name](value: typeof given) {
+        check(this);
+        given = typeof value === "function" ? value : null;
+        (given ? listen : unlisten)(context as EventTarget, type, run);
+      },
+    },
+    name,
+  )!;
+}
 
 function attribute(name: string, get: (self: unknown) => unknown): () => unknown {
   // A getter in an object literal is named "get modelContext", and is no constructor.
