@@ -94,9 +94,9 @@ func TestHintsOfPages(t *testing.T) {
 	agent, developer := h.serve(t), h.serve(t, "--debugging-tools")
 	tag := `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`
 	for i, m := range inThisEngine([]toolMode{
-		{noFlag, "", tag}, {native, "", tag}, {mode{"polyfill", nil}, polyfill(t), tag},
-		{mode{"polyfill after", nil}, "", tag + polyfill(t)}, {mode{"mcp-b", nil}, globalServer(t), tag},
-		{mode{"mcp-b after", nil}, "", tag + globalServer(t)},
+		{noFlag, "", tag}, {native, "", tag}, {mode{name: "polyfill"}, polyfill(t), tag},
+		{mode{name: "polyfill after"}, "", tag + polyfill(t)}, {mode{name: "mcp-b"}, globalServer(t), tag},
+		{mode{name: "mcp-b after"}, "", tag + globalServer(t)},
 	}, func(m toolMode) mode { return m.mode }) {
 		t.Run(m.name, func(t *testing.T) {
 			prefix := fmt.Sprint("at", i)

@@ -47,7 +47,7 @@ interface Given {
 }
 type Options = { signal?: AbortSignal; exposedTo?: ArrayLike<unknown> } | null | undefined;
 
-const { deleteProperty } = Reflect;
+const { deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
 const { DOMException, Event, setTimeout, URL } = globalThis;
 const dispatch = uncurry(EventTarget.prototype.dispatchEvent);
 
@@ -88,6 +88,41 @@ const events: { readonly [name: string]: ReturnType<typeof eventOf> } = {
   ToolActivatedEvent: eventOf("ToolActivatedEvent"),
   ToolCancelEvent: eventOf("ToolCancelEvent"),
 };
+
+/**
+ * Gives the context what only its users need: the constructors of its events, and its event handlers. A handler that
+ * the page has set before is a plain property until now.
+ */
+function dress(context: object) {
+  for (const name in events)
+    if (!(name in globalThis))
+      defineProperty(globalThis, name, { configurable: true, writable: true, value: events[name] });
+  const types = ["toolchange", "toolactivated", "toolcancel"];
+  for (let i = 0; i < types.length; i++) {
+    const name = `on${types[i]}`;
+    let handler: ((event: Event) => void) | null = null;
+    const run = (event: Event) => apply(handler!, context, [event]);
+    const brand = (self: unknown) => {
+      if (self !== context) throw new TypeError("Illegal invocation");
+    };
+    const own = context as { [name: string]: unknown };
+    const before = own[name];
+    deleteProperty(own, name);
+    const accessors = {
+      get [name]() {
+        brand(this);
+        return handler;
+      },
+      set [name](given: typeof handler) {
+        brand(this);
+        handler = typeof given === "function" ? given : null;
+        (handler ? listen : unlisten)(context as EventTarget, types[i]!, run);
+      },
+    };
+    defineProperty(getPrototypeOf(context)!, name, getOwnPropertyDescriptor(accessors, name)!);
+    own[name] = before;
+  }
+}
 
 /** A keyword, such as native-agent, is no origin. It names no other page, so it is not refused. */
 const keyword = /^[a-z][a-z-]*$/;
@@ -217,9 +252,7 @@ export function modelContextTools({ shared, settings }: Early) {
       if (shared.unused) {
         // The context is in use from now on, so it gets our own tools, too.
         shared.unused = undefined;
-        for (const name in events)
-          if (!(name in globalThis))
-            defineProperty(globalThis, name, { configurable: true, writable: true, value: events[name] });
+        dress(context);
         shared.populated(shared.entries.size > 0);
       }
       return await methods[name]!(context, subject, rest[0] as never, rest[1] as never);

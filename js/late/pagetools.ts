@@ -142,12 +142,7 @@ export function pageTools(
       ...(title && { title }),
       description,
       inputSchema: { type: "object", ...inputSchema },
-      ...(annotations && {
-        annotations: {
-          readOnlyHint: !!annotations.readOnlyHint,
-          ...(hints.consequentialHint && { destructiveHint: true }),
-        },
-      }),
+      ...(annotations && { annotations: { readOnlyHint: !!annotations.readOnlyHint } }),
       ...((state || hinted) && {
         _meta: { ...(state && { "pagewire/freshState": state }), ...(hinted && { "pagewire/hints": hints }) },
       }),
@@ -161,6 +156,7 @@ export function pageTools(
         ? ""
         : stringify({
             ...members,
+            ...(hints.consequentialHint && { annotations: { ...members.annotations, destructiveHint: true } }),
             description:
               description +
               (hints.consequentialHint ? consequential : "") +

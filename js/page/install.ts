@@ -17,9 +17,7 @@ import {
   exception,
   exec,
   getPrototypeOf,
-  listen,
   SafeWeakMap,
-  unlisten,
   warn,
 } from "./intrinsics.ts";
 import { type Late, shared, type Tooling } from "./shared.ts";
@@ -71,10 +69,9 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
   if (registerTool && !exec(/\[native code/, `${registerTool}`))
     add(context!, "registerTool", {
       writable: true,
-      async value(this: Tooling, tool: { name: string; annotations?: object }, options: unknown) {
-        const annotations = { ...tool?.annotations };
-        await apply(registerTool, this, [tool, options as never]);
-        shared.annotated.set(`${tool.name}`, annotations);
+      async value(this: Tooling, tool: { name: string; annotations?: object }, options: never) {
+        shared.annotated.set(tool.name, { ...tool.annotations }); // first, since @mcp-b's lists the tool within its call
+        await apply(registerTool, this, [tool, options]);
       },
     });
   if (context && "registerResource" in context) {
@@ -100,8 +97,6 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
       };
       add(ModelContext.prototype, name, { writable: true, enumerable: true, value });
     }
-    for (const type of ["toolchange", "toolactivated", "toolcancel"])
-      add(ModelContext.prototype, "on" + type, handler(type, context, check));
     // The mark of an MCP server: without it @mcp-b/global would replace document.modelContext.
     add(ModelContext.prototype, "__isBrowserMcpServer", { value: true });
   }
@@ -169,27 +164,6 @@ function makeContexts() {
 const acceptsOnly = (only: object) => (self: unknown) => {
   if (self !== only) throw new TypeError("Illegal invocation");
 };
-
-/** An event handler attribute: its listener has the place at which it was set first. */
-function handler(type: string, context: object, check: (self: unknown) => void): PropertyDescriptor {
-  let given: ((event: Event) => void) | null = null;
-  const run = (event: Event) => apply(given!, context, [event]);
-  const name = "on" + type;
-  return descriptorOf(
-    {
-      get [name]() {
-        check(this);
-        return given;
-      },
-      set [name](value: typeof given) {
-        check(this);
-        given = typeof value === "function" ? value : null;
-        (given ? listen : unlisten)(context as EventTarget, type, run);
-      },
-    },
-    name,
-  )!;
-}
 
 function attribute(name: string, get: (self: unknown) => unknown): () => unknown {
   // A getter in an object literal is named "get modelContext", and is no constructor.
