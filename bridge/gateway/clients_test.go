@@ -69,7 +69,8 @@ func TestCodexReadsWholePriorities(t *testing.T) {
 		"resources/read": {`{"uri":"` + app + `/cart"}`, []string{`"priority":0.5,"x":[0.5]}`},
 			[]string{`"text":"\"priority\":0.8"`, `"priority":1,"x":[0.5]}`, `"annotations":{}`}},
 		"tools/call": {`{"name":"show","arguments":{}}`, []string{item},
-			[]string{strings.Replace(item, `:0.8}`, `:1}`, 1), `"_meta":{"annotations":{"priority":0.3}}`}},
+			[]string{`{"annotations":{"priority":1},"text":"annotations priority 0.8","type":"text"}`,
+				`"_meta":{"annotations":{"priority":0.3}}`}},
 	} {
 		for client, codex := range map[string]bool{`{"name":"codex-mcp-client","version":"1"}`: true,
 			`{"name":"x","title":"OpenAI Codex","version":"1"}`: true, `{"name":"x","version":"1"}`: false} {

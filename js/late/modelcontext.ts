@@ -47,7 +47,7 @@ interface Given {
 }
 type Options = { signal?: AbortSignal; exposedTo?: ArrayLike<unknown> } | null | undefined;
 
-const { deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
+const { deleteProperty } = Reflect;
 const { DOMException, Event, setTimeout, URL } = globalThis;
 const dispatch = uncurry(EventTarget.prototype.dispatchEvent);
 
@@ -67,23 +67,17 @@ const jsonOf = (schema: unknown, what: string): string => {
   return text;
 };
 
-/** A constructor of events about a tool. */
-const eventOf = (name: string) => {
-  // The name of the member is the name of the class, also when the build shortens names.
-  const { [name]: Class } = {
+/** A constructor of events about a tool. Its name is that of the member, also when the build shortens names. */
+const eventOf = (name: string) =>
+  ({
     [name]: class extends Event {
-      readonly #toolName: string;
+      readonly toolName: string;
       constructor(type: string, init: EventInit & { toolName?: unknown } = {}) {
         super(type, init);
-        this.#toolName = `${init.toolName ?? ""}`;
-      }
-      get toolName() {
-        return this.#toolName;
+        this.toolName = `${init.toolName ?? ""}`;
       }
     },
-  };
-  return Class!;
-};
+  })[name]!;
 const events: { readonly [name: string]: ReturnType<typeof eventOf> } = {
   ToolActivatedEvent: eventOf("ToolActivatedEvent"),
   ToolCancelEvent: eventOf("ToolCancelEvent"),
@@ -93,34 +87,26 @@ const events: { readonly [name: string]: ReturnType<typeof eventOf> } = {
  * Gives the context what only its users need: the constructors of its events, and its event handlers. A handler that
  * the page has set before is a plain property until now.
  */
-function dress(context: object) {
+function equip(context: EventTarget & { [name: string]: unknown }) {
+  const expose = (target: object, name: string, descriptor: PropertyDescriptor) =>
+    defineProperty(target, name, { configurable: true, ...descriptor });
   for (const name in events)
-    if (!(name in globalThis))
-      defineProperty(globalThis, name, { configurable: true, writable: true, value: events[name] });
+    if (!(name in globalThis)) expose(globalThis, name, { writable: true, value: events[name] });
   const types = ["toolchange", "toolactivated", "toolcancel"];
   for (let i = 0; i < types.length; i++) {
-    const name = `on${types[i]}`;
+    const type = types[i]!;
+    const before = context[`on${type}`];
     let handler: ((event: Event) => void) | null = null;
     const run = (event: Event) => apply(handler!, context, [event]);
-    const brand = (self: unknown) => {
-      if (self !== context) throw new TypeError("Illegal invocation");
-    };
-    const own = context as { [name: string]: unknown };
-    const before = own[name];
-    deleteProperty(own, name);
-    const accessors = {
-      get [name]() {
-        brand(this);
-        return handler;
-      },
-      set [name](given: typeof handler) {
-        brand(this);
+    expose(context, `on${type}`, {
+      enumerable: true,
+      get: () => handler,
+      set(given: typeof handler) {
         handler = typeof given === "function" ? given : null;
-        (handler ? listen : unlisten)(context as EventTarget, types[i]!, run);
+        (handler ? listen : unlisten)(context, type, run);
       },
-    };
-    defineProperty(getPrototypeOf(context)!, name, getOwnPropertyDescriptor(accessors, name)!);
-    own[name] = before;
+    });
+    context[`on${type}`] = before;
   }
 }
 
@@ -252,7 +238,7 @@ export function modelContextTools({ shared, settings }: Early) {
       if (shared.unused) {
         // The context is in use from now on, so it gets our own tools, too.
         shared.unused = undefined;
-        dress(context);
+        equip(context as never);
         shared.populated(shared.entries.size > 0);
       }
       return await methods[name]!(context, subject, rest[0] as never, rest[1] as never);

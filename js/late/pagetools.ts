@@ -127,7 +127,7 @@ export function pageTools(
     },
   });
 
-  /** Throws if a tool cannot be served. Runs getters of the page. */
+  /** Throws if a tool cannot be served. Calls getters of the page. */
   function offerOf(tool: RegisteredTool): Offer {
     const { name, title, description, inputSchema, outputSchema } = tool;
     // MCP's input is an object, and clients refuse a whole list for one schema that says otherwise.
@@ -215,14 +215,9 @@ export function pageTools(
       const stale = changedOf(unless);
       if (stale.length) return { stale };
       const output = await apply(served.executeTool, served, [tool, input, { signal }]);
-      result =
-        output === null
-          ? failure("the page was left before the tool had finished")
-          : toResult(
-              output,
-              isOutput(tool.outputSchema),
-              !elsewhere && hints.untrustedContentHint && `${settings.origin}`,
-            );
+      const marked = hints.untrustedContentHint && !elsewhere && settings.origin;
+      if (output === null) result = failure("the page was left before the tool had finished");
+      else result = toResult(output, isOutput(tool.outputSchema), marked);
     } catch (cause) {
       if (!aborted(signal)) error(`pagewire: the tool ${name} failed:`, cause);
       result = failure(settings.exposeErrors ? describe(cause) : "The tool failed.");

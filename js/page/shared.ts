@@ -146,13 +146,8 @@ export interface Tooling {
   executeTool?(tool: RegisteredTool, input: object, options: { signal: AbortSignal }): Promise<string | null>;
 }
 
-/** WebMCP's annotations of a tool. */
-export interface Annotations {
-  readonly readOnlyHint?: unknown;
-  readonly untrustedContentHint?: unknown;
-  readonly consequentialHint?: unknown;
-  readonly debugging?: unknown;
-}
+/** WebMCP's annotations of a tool, by name. */
+export type Annotations = { readonly [hint: string]: unknown };
 
 export interface RegisteredTool {
   readonly name: string;

@@ -48,7 +48,7 @@ func Claimed(t *mcp.Tool, h Hints) mcp.Tool {
 		yes := true
 		shown.Annotations = &mcp.ToolAnnotations{DestructiveHint: &yes}
 	}
-	var claims, words []string
+	var claims []string
 	claim := func(made bool, words string) {
 		if made {
 			claims = append(claims, words)
@@ -59,7 +59,7 @@ func Claimed(t *mcp.Tool, h Hints) mcp.Tool {
 	claim(a.DestructiveHint != nil && !*a.DestructiveHint, "not destructive")
 	claim(a.IdempotentHint, "idempotent")
 	claim(a.OpenWorldHint != nil && !*a.OpenWorldHint, "closed world")
-	words = append(words, shown.Description)
+	words := []string{shown.Description}
 	if len(claims) > 0 {
 		words = append(words, "The page says: "+strings.Join(claims, ", ")+".")
 	}

@@ -33,102 +33,74 @@ func Inlined(schema any) any {
 		return schema
 	}
 	w := inliner{root: schema, open: map[string]int{}, left: maxInlined}
-	return w.schema(schema)
+	return w.copy(schema, false)
 }
 
 type inliner struct {
 	root any
 	open map[string]int // how often each reference is being written out
 	deep int            // the sum of open
-	left int
+	left int            // bytes
 }
 
-// What a schema has by these keywords is no schema.
-var dataKeywords = []string{"enum", "const", "default", "examples", "required"}
+var (
+	// What a schema has by these keywords is data, or has schemas by names.
+	dataKeywords  = []string{"enum", "const", "default", "examples", "required"}
+	namedKeywords = []string{"properties", "patternProperties", "dependentSchemas"}
+	// These have no meaning without references.
+	referenceKeywords = []string{"$ref", "$defs", "definitions", "$dynamicRef", "$anchor", "$dynamicAnchor", "$id"}
+	// Beside a reference these replace those of its target. Others are demanded too.
+	annotationKeywords = []string{"title", "description", "default", "examples"}
+)
 
-// What a schema has by these keywords has schemas by names.
-var namedKeywords = []string{"properties", "patternProperties", "dependentSchemas"}
-
-// What becomes meaningless without references.
-var referenceKeywords = []string{"$ref", "$defs", "definitions", "$dynamicRef", "$anchor", "$dynamicAnchor", "$id"}
-
-// Keywords that explain and check nothing: beside a reference they replace those of its target.
-var annotationKeywords = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
-
-func (w *inliner) schema(v any) any {
-	of, ok := v.(map[string]any)
-	if !ok {
-		return v
-	}
-	out := map[string]any{}
-	for _, key := range slices.Sorted(maps.Keys(of)) {
-		value := of[key]
-		w.count(key, value)
-		switch {
-		case slices.Contains(referenceKeywords, key):
-			continue
-		case slices.Contains(namedKeywords, key):
-			value = w.each(value)
-		case !slices.Contains(dataKeywords, key):
-			value = w.schemas(value)
+// copy copies a part of a schema, with references written out. named means that the keys of v are names and no keywords.
+func (w *inliner) copy(v any, named bool) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = w.copy(v[i], false)
 		}
-		out[key] = value
-	}
-	for _, key := range []string{"$ref", "$dynamicRef"} {
-		if ref, ok := of[key].(string); ok {
-			out = join(out, w.target(ref))
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			w.count(key)
+			switch {
+			case !named && slices.Contains(referenceKeywords, key):
+			case !named && slices.Contains(dataKeywords, key):
+				w.count(v[key])
+				out[key] = v[key]
+			default:
+				out[key] = w.copy(v[key], !named && slices.Contains(namedKeywords, key))
+			}
 		}
+		if ref, ok := v["$ref"].(string); ok && !named {
+			return join(out, w.target(ref))
+		}
+		return out
 	}
-	return out
+	w.count(v)
+	return v
 }
 
-// count counts a member of what a reference leads to, without the schemas in it.
-func (w *inliner) count(key string, value any) {
-	if w.deep == 0 {
-		return
-	}
-	w.left -= len(key)
-	if _, nested := value.(map[string]any); !nested || slices.Contains(dataKeywords, key) {
-		text, _ := json.Marshal(value)
+// count counts what is written out.
+func (w *inliner) count(v any) {
+	if w.deep > 0 {
+		text, _ := json.Marshal(v)
 		w.left -= len(text)
 	}
 }
 
-// schemas is a schema, or those of an array.
-func (w *inliner) schemas(v any) any {
-	list, ok := v.([]any)
-	if !ok {
-		return w.schema(v)
-	}
-	out := make([]any, len(list))
-	for i := range list {
-		out[i] = w.schema(list[i])
-	}
-	return out
-}
-
-func (w *inliner) each(v any) any {
-	of, ok := v.(map[string]any)
-	if !ok {
-		return v
-	}
-	out := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		w.count(name, nil)
-		out[name] = w.schema(of[name])
-	}
-	return out
-}
-
 // target is what a reference leads to, written out; empty if it cannot be.
 func (w *inliner) target(ref string) map[string]any {
-	at, ok := w.find(ref)
-	if !ok || w.open[ref] == maxSelf || w.deep == maxDeep || w.left <= 0 {
+	at := w.find(ref)
+	if w.open[ref] == maxSelf || w.deep == maxDeep || w.left <= 0 {
 		return nil
 	}
 	w.open[ref]++
 	w.deep++
-	out, _ := w.schema(at).(map[string]any)
+	out, _ := w.copy(at, false).(map[string]any)
 	w.open[ref]--
 	w.deep--
 	if w.left <= 0 {
@@ -137,46 +109,46 @@ func (w *inliner) target(ref string) map[string]any {
 	return out
 }
 
-// find follows a reference of the form #, or # with a JSON Pointer.
-func (w *inliner) find(ref string) (any, bool) {
+// find follows a reference of the form #, or # with a JSON Pointer. It is nil for any other.
+func (w *inliner) find(ref string) any {
 	path, ok := strings.CutPrefix(ref, "#")
 	path, err := url.PathUnescape(path)
 	if !ok || err != nil || path != "" && path[0] != '/' {
-		return nil, false
+		return nil
 	}
 	at := w.root
 	for _, step := range strings.Split(path, "/")[1:] {
-		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 		switch of := at.(type) {
 		case map[string]any:
-			if at, ok = of[step]; !ok {
-				return nil, false
-			}
+			at = of[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
 		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(of) {
-				return nil, false
+			i, err := strconv.ParseUint(step, 10, 31)
+			if err != nil || i >= uint64(len(of)) {
+				return nil
 			}
 			at = of[i]
 		default:
-			return nil, false
+			return nil
 		}
 	}
-	return at, true
+	return at
 }
 
 // join is a schema that demands what two demand.
 func join(schema, target map[string]any) map[string]any {
-	for key := range target {
-		if _, both := schema[key]; both && !slices.Contains(annotationKeywords, key) {
+	out := maps.Clone(schema)
+	for key, value := range target {
+		_, both := schema[key]
+		switch {
+		case !both:
+			out[key] = value
+		case !slices.Contains(annotationKeywords, key):
 			all, _ := schema["allOf"].([]any)
-			schema["allOf"] = append(slices.Clip(all), target)
-			return schema
+			out = maps.Clone(schema)
+			out["allOf"] = append(slices.Clip(all), target)
+			return out
 		}
 	}
-	out := map[string]any{}
-	maps.Copy(out, target)
-	maps.Copy(out, schema)
 	return out
 }
 
