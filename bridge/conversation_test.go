@@ -160,6 +160,8 @@ func (c *conversation) line(line string) {
 		if err := e.OpenShaken(c.now, bridge.PortID(number(first))); err != nil {
 			c.Say("error: %v", err)
 		}
+	case "debugging":
+		e.ShowDebugging(bridge.PortID(number(first)))
 	case "restrict":
 		e.Restrict(bridge.PortID(number(first)), func(uri string) bool { return strings.HasPrefix(uri, second) })
 	case "close":
@@ -185,6 +187,8 @@ func (c *conversation) line(line string) {
 		for i := range tools {
 			v, _ := wire.Parse(tools[i].JSON, 100)
 			tools[i].Origin, _ = v.Get("origin").Text()
+			tools[i].First = v.Get("first").True()
+			tools[i].Debugging = v.Get("debugging").True()
 		}
 		if err == nil {
 			err = e.SetTools(c.now, tools)

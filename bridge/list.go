@@ -28,10 +28,10 @@ func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
 
 // begin returns the text for an entry to be appended to.
 func (p *page) begin() wire.Text {
-	if p.count > 0 {
-		return p.text.Raw(`,`)
+	if p.text[len(p.text)-1] == '[' {
+		return p.text
 	}
-	return p.text
+	return p.text.Raw(`,`)
 }
 
 // take takes the text with an entry, and reports whether it fits. The first entry always fits.
@@ -43,6 +43,9 @@ func (p *page) take(text wire.Text) bool {
 	p.count++
 	return true
 }
+
+// put takes the text with an entry that does not count.
+func (p *page) put(text wire.Text) { p.text, p.first = text, len(text) }
 
 // cursorOf is the cursor of a request, or "".
 func cursorOf(r *request) (string, *wire.Error) {

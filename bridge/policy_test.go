@@ -69,7 +69,8 @@ var packages = []row{
 	// The gateway's leaves, which know of no other.
 	{"bridge/gateway/weborigin", native, "", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk " +
+		"github.com/google/jsonschema-go"},
 	{"bridge/gateway/retry", native, "", ""},
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/internal/...", native, "bridge/gateway/retry", "github.com/coder/websocket golang.org/x/sys"},

@@ -13,6 +13,8 @@ type port struct {
 	held     bool                  // it accepts only answers and progress
 	lists    [listKinds]interest   // legacy: all of them, once it is initialized
 	sees     func(uri string) bool // nil sees all
+	// debugging shows it the tools with Tool.Debugging.
+	debugging bool
 
 	subscribed map[string]*sub // legacy: URI -> subscription
 	listens    []*listen
@@ -50,6 +52,13 @@ func (e *Engine) Restrict(id PortID, sees func(uri string) bool) {
 	if p := e.ports[id]; restricts && p != nil && p.sees == nil && sees != nil {
 		p.sees = sees
 		e.restricted++
+	}
+}
+
+// ShowDebugging shows a port the tools with Tool.Debugging. It must be called before the port's first message.
+func (e *Engine) ShowDebugging(id PortID) {
+	if p := e.ports[id]; restricts && p != nil {
+		p.debugging = true
 	}
 }
 

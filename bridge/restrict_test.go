@@ -11,3 +11,7 @@ import (
 func TestRestrictedPort(t *testing.T) {
 	script.Play(t, "testdata/native/restricted_port.txtar", converse)
 }
+
+func TestDebuggingTools(t *testing.T) {
+	script.Play(t, "testdata/native/debugging_tools.txtar", converse)
+}

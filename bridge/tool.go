@@ -34,6 +34,10 @@ type Tool struct {
 	JSON []byte
 	// Origin is the origin of the tool's page. Restricted ports see the tool by it. "" is for every port.
 	Origin string
+	// First tools come before all others, on a list's first page: some agents read no other.
+	First bool
+	// Debugging tools exist only for ports with ShowDebugging.
+	Debugging bool
 }
 
 // DecodeTools decodes the JSON text of an array of MCP's Tool objects. It keeps no part of text.
@@ -112,10 +116,14 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 	return err
 }
 
-// hidesTool reports whether a listed tool is hidden from this port.
-func (p *port) hidesTool(e *Engine, name string) bool {
-	i := toolAfter(e.tools, name)
-	return i > 0 && e.tools[i-1].Name == name && p.hides(e.tools[i-1].Origin)
+// hidesTool reports whether a tool is hidden from this port.
+func (p *port) hidesTool(t *Tool) bool {
+	return restricts && t.Debugging && !p.debugging || p.hides(t.Origin)
+}
+
+// hidesNamed reports whether the listed tool with a name is hidden from this port.
+func (p *port) hidesNamed(e *Engine, name string) bool {
+	return named(e.tools, name) && p.hidesTool(&e.tools[toolAfter(e.tools, name)-1])
 }
 
 // missing are the origins of a list's tools that another list, ordered by name, does not have unchanged.
@@ -147,7 +155,7 @@ func toolAfter(tools []Tool, name string) int {
 	return lo
 }
 
-// listTools answers one page. Its cursor is the name of the page's last tool, so it stays valid while tools come and
+// listTools answers one page, by name. Its cursor is the name of the page's last tool, so it stays valid while tools come and
 // go.
 func (e *Engine) listTools(r *request) *wire.Error {
 	cursor, fault := cursorOf(r)
@@ -167,8 +175,13 @@ func (e *Engine) listTools(r *request) *wire.Error {
 	}
 	p := e.newPage(e.result(r).Raw(`"tools":[`), len(e.tools), bytes)
 	next := ""
+	for i := range e.tools {
+		if t := &e.tools[i]; cursor == "" && t.First && !r.port.hidesTool(t) {
+			p.put(p.begin().Bytes(t.JSON))
+		}
+	}
 	for _, t := range e.tools[from:] {
-		if r.port.hides(t.Origin) {
+		if t.First || r.port.hidesTool(&t) {
 			continue
 		}
 		if !p.take(p.begin().Bytes(t.JSON)) {
@@ -194,7 +207,7 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	default:
 		return invalidParams("arguments must be an object")
 	}
-	if !e.opt.UnlistedTools && !named(e.tools, name) || restricts && r.port.hidesTool(e, name) {
+	if !e.opt.UnlistedTools && !named(e.tools, name) || restricts && r.port.hidesNamed(e, name) {
 		return unknownTool(name)
 	}
 	meta := r.params.Get("_meta")

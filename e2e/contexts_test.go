@@ -39,7 +39,7 @@ func TestOriginAgentCluster(t *testing.T) {
 // Without a secure context there is no WebMCP: nothing is installed, and connecting says why.
 func TestInsecureContext(t *testing.T) {
 	t.Parallel()
-	insecure := mode{"a host of its own", []string{"--host-resolver-rules=MAP " + engine.InsecureHost +
+	insecure := mode{name: "a host of its own", flags: []string{"--host-resolver-rules=MAP " + engine.InsecureHost +
 		" 127.0.0.1", "--enable-features=WebMCP"}}
 	s := serve(t,
 		page{script: `let thrown = ""; try { pagewire.connect(); } catch (error) { thrown = error.message; }`})

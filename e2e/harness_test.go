@@ -29,11 +29,13 @@ import (
 type mode struct {
 	name  string
 	flags []string
+	// without is set if pages are to have no WebMCP, whatever the flags say.
+	without bool
 }
 
 var (
-	noFlag = mode{"no flag", nil}
-	native = mode{"WebMCP", []string{"--enable-features=WebMCP"}} // which Chromium alone has
+	noFlag = mode{name: "no flag"}
+	native = mode{name: "WebMCP", flags: []string{withWebMCP}} // which Chromium alone has
 	modes  = inThisEngine([]mode{noFlag, native}, func(m mode) mode { return m })
 )
 

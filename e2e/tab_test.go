@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -75,7 +77,55 @@ func launchChromium(t *testing.T, m mode) (context.Context, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ctx, close
+	wanted := !m.without && slices.Contains(m.flags, withWebMCP)
+	switch has := hasWebMCP(t, ctx); {
+	case has == wanted:
+		return ctx, close
+	case wanted:
+		close()
+		t.Fatalf("this browser has no document.modelContext with %q", m.flags)
+	case slices.Contains(m.flags, withoutWebMCP):
+		close()
+		t.Fatalf("this browser has document.modelContext also with %q", m.flags)
+	}
+	// It has WebMCP without a flag.
+	close()
+	m.flags = append(slices.Clone(m.flags), withoutWebMCP)
+	return launchChromium(t, m)
+}
+
+const withWebMCP, withoutWebMCP = "--enable-features=WebMCP", "--disable-features=WebMCP,WebMCPTesting"
+
+// hasWebMCP reports whether a browser has WebMCP of its own. It looks, since no version says so.
+func hasWebMCP(t *testing.T, ctx context.Context) (has bool) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+	}))
+	defer s.Close()
+	ctx, end := chromedp.NewContext(ctx)
+	defer end()
+	err := chromedp.Do(ctx, chromedp.Navigate(s.URL))
+	if err == nil {
+		has, err = chromedp.Run(ctx, chromedp.Evaluate[bool]("!!document.modelContext"))
+	}
+	if err != nil {
+		t.Fatalf("look for WebMCP: %v", err)
+	}
+	return has
+}
+
+// A browser that has WebMCP without a flag runs tests of pages without it, too.
+func TestBrowserThatHasWebMCPAlready(t *testing.T) {
+	t.Parallel()
+	if thisEngine != chromium {
+		t.Skip("other engines have none")
+	}
+	ctx, close := launchChromium(t, mode{"has it already", []string{withWebMCP}, true})
+	defer close()
+	if hasWebMCP(t, ctx) {
+		t.Error("its pages have document.modelContext")
+	}
 }
 
 // startChromium starts a browser of the test's own that other programs can drive, too, at its URL. The context is for

@@ -31,7 +31,7 @@ type toolMode struct {
 
 // toolModes are those in which somebody else has it.
 func toolModes(t *testing.T) []toolMode {
-	return inThisEngine([]toolMode{{native, "", ""}, {mode{"polyfill", nil}, polyfill(t), ""}},
+	return inThisEngine([]toolMode{{native, "", ""}, {mode{name: "polyfill"}, polyfill(t), ""}},
 		func(m toolMode) mode { return m.mode })
 }
 
@@ -40,8 +40,8 @@ func allToolModes(t *testing.T) []toolMode {
 	const tag = `<script src="/pagewire.js"></script>`
 	return append(toolModes(t),
 		toolMode{noFlag, "", tag},
-		toolMode{mode{"polyfill after", nil}, "", tag + polyfill(t)},
-		toolMode{mode{"mcp-b after", nil}, "", tag + globalServer(t)})
+		toolMode{mode{name: "polyfill after"}, "", tag + polyfill(t)},
+		toolMode{mode{name: "mcp-b after"}, "", tag + globalServer(t)})
 }
 
 // tooling calls the tools of the page as an agent of the browser does: executeTool, whose input was a string in the
@@ -80,7 +80,7 @@ func TestProjectedTools(t *testing.T) {
 				add("a");
 				await agent.until(() => changes >= 3);
 				out.first = await names();
-				out.schemas = JSON.stringify((await context.getTools()).map((t) => [t.inputSchema, t.annotations, t.description.length]));
+				out.schemas = JSON.stringify((await context.getTools()).map((t) => [t.inputSchema, t.annotations, t.description]));
 				add("b");
 				out.listed = JSON.stringify(await call("resources_list"));
 				out.read = JSON.stringify(await call("resources_read", { uri: at("a") }));
@@ -136,6 +136,9 @@ func TestProjectedTools(t *testing.T) {
 				if strings.Contains(got.Schemas, `"`+keyword) {
 					t.Errorf("a schema uses %s: %s", keyword, got.Schemas)
 				}
+			}
+			if strings.ContainsFunc(got.Schemas, func(r rune) bool { return r == ';' || r > '~' }) {
+				t.Errorf("mcp-context-forge refuses %s", got.Schemas)
 			}
 			if s.fetched("/pagewire.wasm") {
 				t.Error("the wasm was fetched for it")
@@ -431,5 +434,65 @@ func TestToolListPages(t *testing.T) {
 				t.Errorf("cursors that were never given: refused %v", got.Refused)
 			}
 		})
+	}
+}
+
+// The model context that Pagewire brings has WebMCP's events and their handlers, all hints, outputSchema and exposedTo.
+func TestOwnModelContext(t *testing.T) {
+	t.Parallel()
+	got := run[map[string]string](open(t, noFlag, serve(t, page{})), `
+		const out = {}, context = document.modelContext, said = [];
+		const tried = async (what, call) => {
+			try { out[what] = String(await call()); } catch (e) { out[what] = e?.name ?? String(e); }
+		};
+		const log = (who) => (event) => void said.push(who + " " + event.type + " " + event.toolName);
+		context.ontoolactivated = log("early"); // before anything has used the context
+		let inside;
+		const circle = {}; circle.self = circle;
+		const add = (name, more, options) => context.registerTool({ name, description: "d", execute: (_, { signal }) => { inside = signal; return { n: 1 }; }, ...more }, options);
+		await tried("native-agent", () => add("a", { outputSchema: { type: "object", x: [1] }, annotations: { consequentialHint: 1, debugging: "yes", unknown: true } }, { exposedTo: ["native-agent"] }));
+		await tried("an origin", () => add("b", {}, { exposedTo: ["https://other.example"] }));
+		await tried("every origin", () => add("c", {}, { exposedTo: ["*"] }));
+		await tried("no secure origin", () => add("c", {}, { exposedTo: ["http://other.example"] }));
+		await tried("a circle", () => add("c", { outputSchema: circle }));
+		await tried("a text", () => add("c", { outputSchema: "{}" }));
+		const [a, b] = await context.getTools();
+		out.listed = JSON.stringify([a.outputSchema, a.annotations, "outputSchema" in b, "annotations" in b]);
+		out.handler = typeof context.ontoolactivated + " " + context.ontoolcancel ;
+		context.addEventListener("toolactivated", log("first"));
+		context.ontoolactivated = log("handler"); // at the place of the early one
+		await context.executeTool(a, {});
+		context.ontoolactivated = 5;
+		out.nothing = String(context.ontoolactivated);
+		context.ontoolactivated = log("last");
+		context.ontoolcancel = ({ type, toolName, constructor: { name } }) => said.push([type, toolName, name, inside.aborted].join(" "));
+		await add("hangs", { execute: (_, { signal }) => new Promise(() => { inside = signal; }) });
+		const stop = new AbortController(), hangs = (await context.getTools()).find((tool) => tool.name === "hangs");
+		const hanging = context.executeTool(hangs, {}, { signal: stop.signal }).catch(() => {});
+		await agent.until(() => said.length >= 4);
+		stop.abort();
+		await hanging;
+		out.said = said.join(", ");
+		const event = new ToolActivatedEvent("toolactivated", { toolName: "x", cancelable: true });
+		out.event = [event instanceof Event, event.toolName, event.cancelable, new ToolCancelEvent("y").toolName].join(" ");
+		const client = (await agent.connect("modern")).client, tool = (await client.listTools()).tools.find((tool) => tool.name === "b");
+		out.inThePage = JSON.stringify([tool.outputSchema, (await client.callTool({ name: "b", arguments: {} })).structuredContent]);
+		pagewire.uninstall();
+		await agent.until(() => !("ToolCancelEvent" in globalThis));
+		return out;
+	`)
+	for what, want := range map[string]string{
+		"native-agent": "undefined", "an origin": "undefined", "every origin": "SecurityError",
+		"no secure origin": "SecurityError", "a circle": "TypeError", "a text": "TypeError",
+		"listed": `[{"type":"object","x":[1]},{"readOnlyHint":false,"untrustedContentHint":false,"consequentialHint":true,` +
+			`"debugging":true},false,false]`,
+		"handler": "function null", "nothing": "null",
+		"said": "handler toolactivated a, first toolactivated a, first toolactivated hangs, last toolactivated hangs, " +
+			"toolcancel hangs ToolCancelEvent true",
+		"event": "true x true ", "inThePage": `[null,null]`,
+	} {
+		if got[what] != want {
+			t.Errorf("%s: %s, want %s", what, got[what], want)
+		}
 	}
 }

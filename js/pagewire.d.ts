@@ -7,7 +7,7 @@ declare global {
   }
 
   interface Navigator {
-    /** The same object as `document.modelContext`. */
+    /** The same object as `document.modelContext`, which is WebMCP's name now. This one stays. */
     readonly modelContext: ModelContext;
   }
 

@@ -34,6 +34,8 @@ type Agent struct {
 	blocked atomic.Bool
 	// name is the name that the agent gives itself, once it has. The gateway's lock guards it.
 	name string
+	// whole is set if priorities are to be integers: wantsWhole. The gateway's lock guards it.
+	whole bool
 	// memory records the content that the agent has seen. It is nil for a session of one request, and for the command
 	// line. The gateway's lock guards it.
 	memory *follow.Memory
@@ -45,6 +47,8 @@ type Agent struct {
 	scope     Scope
 	sees      func(uri string) bool
 	reminders Reminders
+	// debugging is set if the agent has the tools that pages have for their developers.
+	debugging bool
 }
 
 const (
@@ -86,6 +90,8 @@ type AgentOptions struct {
 	Allow, Deny, Only []string
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
+	// DebuggingTools shows the agent also the tools that pages have for their developers. Default off.
+	DebuggingTools bool
 	// Snapshot is the result of Agent.Snapshot for this session at an earlier gateway; nil for none. Invalid parts of
 	// it are left out. At worst, calls are then refused and contents are given in full.
 	Snapshot []byte
@@ -111,13 +117,16 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	}
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
-		reminders: cmp.Or(o.Reminders, g.opt.Reminders)}
+		reminders: cmp.Or(o.Reminders, g.opt.Reminders), debugging: o.DebuggingTools}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
 	a.sees = a.scope.sees()
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
 	g.engine.Restrict(a.id, a.sees)
+	if a.debugging {
+		g.engine.ShowDebugging(a.id)
+	}
 	if remembers(o.Transport) {
 		a.memory = g.tools.revisions.NewMemory(seen.Limits{})
 		a.record = a.memory.Record
@@ -156,7 +165,8 @@ func (a *Agent) Write(_ context.Context, message []byte) error {
 		return io.ErrClosedPipe
 	}
 	if a.name == "" {
-		a.name = agentName(message)
+		name, title := agentName(message)
+		a.name, a.whole = name, wantsWhole(name, title)
 	}
 	return g.engine.Receive(g.now(), a.id, message)
 }
@@ -279,6 +289,9 @@ func (a *Agent) countWaiting(bytes int) {
 
 // send is called with the gateway's lock held.
 func (a *Agent) send(message []byte) {
+	if a.whole {
+		message = wholePriorities(message)
+	}
 	a.g.tap(Event{Way: ToAgent, Agent: int(a.id), Text: message})
 	a.out.Push(message)
 	if a.client.waiting.Load() > maxWaiting {

@@ -348,7 +348,7 @@ func (p *Page) locate() {
 	if u, err := url.Parse(p.Origin); err == nil && u.Host != "" {
 		host = u.Host
 	}
-	p.where = " · " + pageTitle(p) + " (tab " + strconv.Itoa(p.tab.number) + ", " + host + ")"
+	p.where = " - " + pageTitle(p) + " (tab " + strconv.Itoa(p.tab.number) + ", " + host + ")"
 	p.meta = withMeta(nil, p.tabMeta())
 }
 
@@ -372,7 +372,7 @@ func pageTitle(p *Page) string {
 		title = p.URL
 	}
 	if runes := []rune(title); len(runes) > 80 {
-		title = string(runes[:79]) + "…"
+		title = string(runes[:77]) + "..."
 	}
 	return title
 }

@@ -55,5 +55,5 @@ func Example() {
 	for _, r := range list.Resources {
 		fmt.Println(r.URI, "-", r.Title)
 	}
-	// Output: https://shop.example/cart - Cart · Shop (tab 1, shop.example)
+	// Output: https://shop.example/cart - Cart - Shop (tab 1, shop.example)
 }

@@ -398,7 +398,7 @@ func TestTools(t *testing.T) {
 	add(p2, "read_page_resource", "not ours ")
 	add(p2, "read_it", "its own ")
 	testkit.Eventually(t, "both are there, and none that looks like ours", func() bool {
-		return slices.Equal(names(), []string{"add", "add_other_example", own[0], own[1], "read_it", own[2], own[3]})
+		return slices.Equal(names(), append(slices.Clip(own), "add", "add_other_example", "read_it"))
 	})
 	for name, want := range map[string]string{"add": "first !", "add_tab1": "first !", "add_other_example": "second !",
 		"read_it": "its own !"} {
@@ -641,7 +641,7 @@ func TestAgentsSayTheirNames(t *testing.T) {
 		`{"params":{"clientInfo":{"name":"C"},"x":"` + strings.Repeat("x", 64<<10) +
 			`"}}`: "",
 	} {
-		if got := agentName([]byte(message)); got != want {
+		if got, _ := agentName([]byte(message)); got != want {
 			t.Errorf("agentName(%.80s) = %q, want %q", message, got, want)
 		}
 	}

@@ -231,14 +231,14 @@ func (g *Gateway) Snapshot() Snapshot {
 	return s
 }
 
-// agentName is the name under which an agent introduces itself: in initialize, or in the _meta of any request of the
-// modern era.
-func agentName(message []byte) string {
+// agentName is the name under which an agent introduces itself, and its title: in initialize, or in the _meta of any
+// request of the modern era.
+func agentName(message []byte) (name, title string) {
 	// Most messages have no name and are not parsed twice. A large one is not parsed for a name while the lock is held.
 	if len(message) > 64<<10 || !bytes.Contains(message, []byte("lientInfo")) {
-		return ""
+		return "", ""
 	}
-	type info struct{ Name string }
+	type info struct{ Name, Title string }
 	var m struct {
 		Params struct {
 			ClientInfo info
@@ -248,10 +248,11 @@ func agentName(message []byte) string {
 		}
 	}
 	if json.Unmarshal(message, &m) != nil {
-		return ""
+		return "", ""
 	}
-	name := []rune(cmp.Or(m.Params.ClientInfo.Name, m.Params.Meta.ClientInfo.Name))
-	return string(name[:min(len(name), 100)])
+	who := cmp.Or(m.Params.ClientInfo, m.Params.Meta.ClientInfo)
+	runes := []rune(who.Name)
+	return string(runes[:min(len(runes), 100)]), who.Title
 }
 
 func (g *Gateway) logOpen(a *Agent) {

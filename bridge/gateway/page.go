@@ -214,6 +214,8 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 		o, err := decodeTool(t)
 		if err != nil {
 			refused = err
+		}
+		if o.tool == nil {
 			continue
 		}
 		o.fresh = freshnessOf(o.tool.Meta, p.owns)

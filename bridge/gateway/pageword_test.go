@@ -4,13 +4,16 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -145,8 +148,12 @@ func TestAnnotationsOfPagesTools(t *testing.T) {
 		"wipe": "Does it. The page says: destructive. [tool of", "silent": "Does it. [tool of",
 		"none": "Does it. [tool of",
 	} {
-		if tool := tools[name]; tool.Annotations != nil || !strings.HasPrefix(tool.Description, want) {
-			t.Errorf("%s: %+v, %q; want %q", name, tool.Annotations, tool.Description, want)
+		tool := tools[name]
+		a := tool.Annotations
+		asks := a != nil && a.DestructiveHint != nil && *a.DestructiveHint
+		if asks != (name == "wipe") || a != nil && (a.ReadOnlyHint || a.IdempotentHint || a.OpenWorldHint != nil) ||
+			!strings.HasPrefix(tool.Description, want) {
+			t.Errorf("%s: %+v, %q; want %q", name, a, tool.Description, want)
 		}
 	}
 	if tools["pay"].Title != "Look" {
@@ -156,5 +163,108 @@ func TestAnnotationsOfPagesTools(t *testing.T) {
 		if a := tools[own.Name].Annotations; a == nil || !a.ReadOnlyHint {
 			t.Errorf("our own %s has %+v", own.Name, a)
 		}
+	}
+}
+
+// A tool for developers exists for an agent with the option alone, also if it has no place in the list. A result that
+// holds text of others is marked, behind what the page gave.
+func TestHintsOfPagesTools(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
+	add := func(name string, hints map[string]any, result any) {
+		p.page.SetTool(name, testkit.Tool{Members: map[string]any{"_meta": map[string]any{"pagewire/hints": hints}},
+			Run: func(context.Context, json.RawMessage, func(map[string]any)) any { return result }})
+	}
+	const given = `{"content":[{"type":"text","text":"a comment"}]}`
+	add("comments", map[string]any{"untrustedContentHint": true}, json.RawMessage(given))
+	add("plain", map[string]any{"consequentialHint": true}, json.RawMessage(given))
+	add("dump", map[string]any{"debugging": true}, json.RawMessage(given))
+	port, err := g.ConnectWith(AgentOptions{Transport: "test", DebuggingTools: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	developer := &testAgent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	for name, agent := range map[string]*testAgent{"user": openAgent(t, g), "developer": developer} {
+		has := name == "developer"
+		if got := toolNames(t, agent); got["dump"] != has || !got["plain"] {
+			t.Errorf("the %s is listed %v", name, got)
+		}
+		for _, tool := range []string{"dump", "dump_tab1"} { // listed, and not
+			result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool})
+			if (err == nil) != has {
+				t.Errorf("the %s calls %s: %v, %v", name, tool, result, err)
+			}
+		}
+	}
+	texts, _ := developer.tool("comments", nil)
+	if len(texts) != 2 || texts[0] != "a comment" || !strings.Contains(texts[1], "data of the page "+app) {
+		t.Errorf("the result is %q", texts)
+	}
+	if texts, _ = developer.tool("plain", nil); len(texts) != 1 {
+		t.Errorf("a result without text of others is %q", texts)
+	}
+}
+
+// An outputSchema is listed if its root is an object, without references. Then a result whose
+// structuredContent fits goes as it is, and another as text alone, of which the page's developer is told.
+func TestOutputSchema(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
+	add := func(name, schema, result string) {
+		p.page.SetTool(name, testkit.Tool{Members: map[string]any{"outputSchema": json.RawMessage(schema)},
+			Run: func(context.Context, json.RawMessage, func(map[string]any)) any { return json.RawMessage(result) }})
+	}
+	const schema = `{"type":"object","properties":{"n":{"$ref":"#/$defs/n"}},"required":["n"],"$defs":{"n":{"type":"integer"}}}`
+	add("fits", schema, `{"content":[{"type":"text","text":"one"}],"structuredContent":{"n":1}}`)
+	add("both", schema, `{"content":[{"type":"text","text":"{\"n\": 1}"}],"structuredContent":{"n":1}}`)
+	add("wrong", schema, `{"content":[],"structuredContent":{"n":"one"}}`)
+	add("none", schema, `{"content":[{"type":"text","text":"one"}]}`)
+	add("fails", schema, `{"content":[{"type":"text","text":"no"}],"isError":true}`)
+	add("list", `{"type":"array"}`, `{"content":[],"structuredContent":{"n":1}}`)
+	a := openAgent(t, g)
+	testkit.Eventually(t, "the tools are listed", func() bool { return toolNames(t, a)["list"] })
+	for tool, err := range a.Tools(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := json.Marshal(tool.OutputSchema)
+		want := `{"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`
+		if tool.Name == "list" || slices.ContainsFunc(ownTools, func(o *mcp.Tool) bool { return o.Name == tool.Name }) {
+			want = "null"
+		}
+		if string(text) != want {
+			t.Errorf("the outputSchema of %s is %s, want %s", tool.Name, text, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"fits":  `["one"] {"n":1}`,
+		"both":  `["{\"n\": 1}"] {"n":1}`,
+		"wrong": `["{\"n\":\"one\"}"] null`,
+		"none":  `["one"] null`,
+		"fails": `["no"] null`,
+		"list":  `["{\"n\":1}"] null`,
+	} {
+		r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: name})
+		if err != nil {
+			t.Error(name, err)
+			continue
+		}
+		texts := []string{}
+		for _, c := range r.Content {
+			texts = append(texts, c.(*mcp.TextContent).Text)
+		}
+		said, _ := json.Marshal(texts)
+		structured, _ := json.Marshal(r.StructuredContent)
+		if got := string(said) + " " + string(structured); got != want {
+			t.Errorf("%s gives %s, want %s", name, got, want)
+		}
+	}
+	reports := func() string { return strings.Join(p.page.Reports(), "\n") }
+	for _, want := range []string{"the result of the tool wrong", "the result of the tool none",
+		"list is served without its outputSchema"} {
+		testkit.Eventually(t, "the developer is told of "+want, func() bool { return strings.Contains(reports(), want) })
+	}
+	if got := reports(); strings.Contains(got, "tool fits") || strings.Contains(got, "tool fails") {
+		t.Errorf("the developer is told: %s", got)
 	}
 }

@@ -261,8 +261,8 @@ var changesTool = &mcp.Tool{
 		"last, as the JSON that a " +
 		"hook prints, {} for nothing. To ask by yourself use " + own.Wait + ".",
 	InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-		`"hook":{"type":"string","enum":["claude-code","codex","gemini-cli","copilot"],"description":"Whose hook; default claude-code"},` +
-		`"event":{"type":"string","description":"The hook's event; default that of a prompt"},` +
+		`"hook":{"type":"string","enum":["claude-code","codex","gemini-cli","copilot"],"description":"Whose hook (default claude-code)"},` +
+		`"event":{"type":"string","description":"The hook's event (default that of a prompt)"},` +
 		`"inline":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Origins whose contents are told, not names alone"},` +
 		`"uris":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Resources whose contents are told"},` +
 		`"forget":{"type":"boolean","description":"Forget what the agent has seen: its conversation was cleared or compacted"}},"additionalProperties":false}`),

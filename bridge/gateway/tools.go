@@ -44,8 +44,11 @@ type toolOffer struct {
 	tool  *mcp.Tool
 	page  *Page
 	fresh *freshness // nil if it depends on nothing
-	bytes int        // of the page's description, at least toolBytes
-	shown shownTool
+	// output checks results against the tool's outputSchema; nil if it has none.
+	output *tools.Output
+	hints  tools.Hints
+	bytes  int // of the page's description, at least toolBytes
+	shown  shownTool
 }
 
 // A shownTool is a page's tool as agents see it. It is kept because the list of all tools is made anew for each change
@@ -55,13 +58,24 @@ type shownTool struct {
 	text   []byte // nil if its schema is no JSON
 }
 
-// decodeTool makes an offer from a page's description of a tool.
-func decodeTool(t bridge.Tool) (toolOffer, error) {
+// decodeTool makes an offer from a page's description of a tool. An outputSchema that cannot be served is left out, with
+// an error.
+func decodeTool(t bridge.Tool) (o toolOffer, err error) {
 	var decoded mcp.Tool
 	if err := json.Unmarshal(t.JSON, &decoded); err != nil {
 		return toolOffer{}, fmt.Errorf("%s is not described as MCP has it: %w", t.Name, err)
 	}
-	return toolOffer{name: t.Name, tool: &decoded, bytes: max(toolBytes, len(t.JSON))}, nil
+	o = toolOffer{name: t.Name, tool: &decoded, hints: tools.HintsOf(&decoded), bytes: max(toolBytes, len(t.JSON))}
+	decoded.InputSchema = tools.Inlined(decoded.InputSchema)
+	if decoded.OutputSchema == nil {
+		return o, nil
+	}
+	decoded.OutputSchema = tools.Inlined(decoded.OutputSchema)
+	if o.output, err = tools.NewOutput(decoded.OutputSchema); err != nil {
+		decoded.OutputSchema = nil
+		err = fmt.Errorf("%s is served without its outputSchema: %w", t.Name, err)
+	}
+	return o, err
 }
 
 const (
@@ -179,12 +193,13 @@ func (g *Gateway) setTools() {
 	b.names.Sweep()
 	var all []bridge.Tool
 	for _, t := range ownTools {
-		all = append(all, bridge.Tool{Name: t.Name, JSON: text(t, true)})
+		all = append(all, bridge.Tool{Name: t.Name, JSON: text(t, true), First: true})
 	}
 	var left []*toolOffer
 	for i, chosen := range b.listing.Choose(entries) {
 		if o := wanted[i]; chosen {
-			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Origin: o.origin()})
+			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Origin: o.origin(),
+				Debugging: o.hints.Debugging})
 		} else {
 			left = append(left, o)
 		}
@@ -265,7 +280,7 @@ func (o *toolOffer) show(name, title string) {
 		return
 	}
 	p := o.page
-	shown := tools.Claimed(o.tool)
+	shown := tools.Claimed(o.tool, o.hints)
 	if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
 		shown.Meta = mcp.Meta{}
 	}
@@ -273,8 +288,12 @@ func (o *toolOffer) show(name, title string) {
 	if o.fresh != nil {
 		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale}
 	}
+	if delete(shown.Meta, tools.MetaHints); o.hints != (tools.Hints{}) {
+		shown.Meta[tools.MetaHints] = o.hints
+	}
 	shown.Meta[metaOrigin] = p.Origin
-	shown.Description += " [tool of the page " + title + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
+	shown.Description = strings.ReplaceAll(shown.Description+" [tool of the page "+title+" at "+p.Origin+", tab "+
+		strconv.Itoa(p.tab.number)+"]", ";", ",") // mcp-context-forge before 0.7.0 refuses a semicolon
 	shown.Name = name
 	o.shown = shownTool{as: name, at: title, text: text(&shown, true)}
 }
@@ -313,7 +332,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		return
 	}
 	o, ok := g.tools.routes[t.Name]
-	if !ok || !c.Sees(o.origin()) {
+	if !ok || !c.Sees(o.origin()) || o.hints.Debugging && (c.agent == nil || !c.agent.debugging) {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.NotFound})
 		return
 	}

@@ -26,8 +26,8 @@ type artefact struct {
 // importing it must not throw; pagewire.views.wasm only by pages that host Views. Their budgets are of TinyGo's build.
 // A budget is raised with the reason in the commit, or not at all.
 var artefacts = []artefact{
-	{"pagewire.js", 5_900},
-	{"pagewire.mjs", 6_300},
+	{"pagewire.js", 6_100},
+	{"pagewire.mjs", 6_500},
 	{"pagewire.core.js", 0},
 	{"pagewire.worker.js", 0},
 	{"pagewire.wasm", 46_000},

@@ -55,7 +55,7 @@ export function coresOf(early: Early, revisions: Revisions) {
   const watched = new SafeMap<string, number>();
 
   const each = (call: (member: Member) => void) => members.forEach(call);
-  const tools = pageTools(early, revisions, (text) => each(({ core }) => core.setTools(text)));
+  const tools = pageTools(early, revisions, () => each(({ core }) => core.setTools(tools.told(core.carries))));
 
   /** All cores, as the registry sees them. */
   const all = {
@@ -128,7 +128,7 @@ export function coresOf(early: Early, revisions: Revisions) {
           "",
           async (call) => {
             const revision = revisions.now();
-            const ran = await tools.run(name, args, unless, abort.signal);
+            const ran = await tools.run(name, args, unless, abort.signal, core?.carries);
             if (calls.get(id) !== call || !core) return;
             if ("stale" in ran) return core.complete(id, Status.stale, revision, 0, stringify(ran.stale));
             const { text } = ran;
@@ -182,7 +182,7 @@ export function coresOf(early: Early, revisions: Revisions) {
         shared.core = all;
         if (given.carries) tools.prepare(); // for a core in the page late.ts has done it
         entries.forEach(({ descriptor }) => over || given.register(descriptor));
-        if (tools.told()) given.setTools(tools.told());
+        if (tools.told(given.carries)) given.setTools(tools.told(given.carries));
       },
       detach: () => detach("it was given up"),
       held(call) {

@@ -4,12 +4,14 @@
  * there are only their names (install.ts): this file comes with pagewire.core.js at the first call, without any wasm.
  *
  * They do what Chromium 156's do, in its words, within one window: there is no other document to list tools of, or to
- * expose them to. As polyfills of the older draft did, executeTool takes its input as JSON text, too.
+ * expose them to, so exposedTo changes nothing. As polyfills of the older draft did, executeTool takes its input as JSON
+ * text, too.
  */
 import { isObject, uncurry } from "../page/basics.ts";
 import {
   aborted,
   apply,
+  defineProperty,
   error,
   exec,
   listen,
@@ -27,6 +29,7 @@ import type { Early } from "../page/shared.ts";
 interface Tool {
   /** What getTools gives, but for the window, as JSON text. */
   readonly described: string;
+  readonly name: string;
   readonly execute: (input: object, options: { signal: AbortSignal }) => unknown;
 }
 
@@ -36,6 +39,7 @@ interface Given {
   title?: unknown;
   description?: unknown;
   inputSchema?: unknown;
+  outputSchema?: unknown;
   execute?: unknown;
   annotations?: { [hint: string]: unknown } | null;
   origin?: unknown;
@@ -43,6 +47,7 @@ interface Given {
 }
 type Options = { signal?: AbortSignal; exposedTo?: ArrayLike<unknown> } | null | undefined;
 
+const { deleteProperty } = Reflect;
 const { DOMException, Event, setTimeout, URL } = globalThis;
 const dispatch = uncurry(EventTarget.prototype.dispatchEvent);
 
@@ -53,6 +58,60 @@ const required = (value: unknown, what: string): string => {
 const fail = (name: string, message: string): never => {
   throw new DOMException(message, name);
 };
+
+/** The JSON text of a schema, "" without one. */
+const jsonOf = (schema: unknown, what: string): string => {
+  if (schema === undefined) return "";
+  const text = isObject(schema) && stringify(schema);
+  if (!text) throw new TypeError(`Failed to read the '${what}' property: it is no object that JSON can hold.`);
+  return text;
+};
+
+/** A constructor of events about a tool. Its name is that of the member, also when the build shortens names. */
+const eventOf = (name: string) =>
+  ({
+    [name]: class extends Event {
+      readonly toolName: string;
+      constructor(type: string, init: EventInit & { toolName?: unknown } = {}) {
+        super(type, init);
+        this.toolName = `${init.toolName ?? ""}`;
+      }
+    },
+  })[name]!;
+const events: { readonly [name: string]: ReturnType<typeof eventOf> } = {
+  ToolActivatedEvent: eventOf("ToolActivatedEvent"),
+  ToolCancelEvent: eventOf("ToolCancelEvent"),
+};
+
+/**
+ * Gives the context what only its users need: the constructors of its events, and its event handlers. A handler that
+ * the page has set before is a plain property until now.
+ */
+function equip(context: EventTarget & { [name: string]: unknown }) {
+  const expose = (target: object, name: string, descriptor: PropertyDescriptor) =>
+    defineProperty(target, name, { configurable: true, ...descriptor });
+  for (const name in events)
+    if (!(name in globalThis)) expose(globalThis, name, { writable: true, value: events[name] });
+  const types = ["toolchange", "toolactivated", "toolcancel"];
+  for (let i = 0; i < types.length; i++) {
+    const type = types[i]!;
+    const before = context[`on${type}`];
+    let handler: ((event: Event) => void) | null = null;
+    const run = (event: Event) => apply(handler!, context, [event]);
+    expose(context, `on${type}`, {
+      enumerable: true,
+      get: () => handler,
+      set(given: typeof handler) {
+        handler = typeof given === "function" ? given : null;
+        (handler ? listen : unlisten)(context, type, run);
+      },
+    });
+    context[`on${type}`] = before;
+  }
+}
+
+/** A keyword, such as native-agent, is no origin. It names no other page, so it is not refused. */
+const keyword = /^[a-z][a-z-]*$/;
 
 const isSecure = (origin: unknown) => {
   try {
@@ -76,36 +135,30 @@ export function modelContextTools({ shared, settings }: Early) {
     return () => unlisten(signal, "abort", onabort);
   };
 
-  const changed = (context: object) =>
-    microtask(() => {
-      const event = new Event("toolchange");
-      dispatch(context as EventTarget, event);
-      const { ontoolchange } = context as { ontoolchange?: unknown };
-      if (typeof ontoolchange === "function") apply(ontoolchange, context, [event]);
-    });
+  const changed = (context: object) => microtask(() => dispatch(context as EventTarget, new Event("toolchange")));
+  const say = (context: object, event: string, type: string, toolName: string) =>
+    dispatch(context as EventTarget, new events[event]!(type, { toolName }));
 
   const methods: { [name: string]: (context: object, subject: Given, ...rest: never[]) => Promise<unknown> } = {
     async registerTool(
       context,
-      { annotations, description, execute, inputSchema, name: given, title },
+      { annotations, description, execute, inputSchema, name: given, outputSchema, title },
       options: Options,
     ) {
       const text = required(description, "description");
       if (typeof execute !== "function")
         throw new TypeError("Failed to read the 'execute' property: The given value is not a function.");
-      const schema = inputSchema === undefined ? undefined : isObject(inputSchema) && stringify(inputSchema);
-      if (schema === false || (inputSchema && !schema))
-        throw new TypeError("Failed to read the 'inputSchema' property: it is no object that JSON can hold.");
+      const schema = jsonOf(inputSchema, "inputSchema");
+      const output = jsonOf(outputSchema, "outputSchema");
       const name = required(given, "name");
       if (tools.has(name)) fail("InvalidStateError", "Duplicate tool name");
       if (!exec(/^[\w.-]{1,128}$/, name)) fail("InvalidStateError", "Invalid tool name");
       if (!text) fail("InvalidStateError", "Description is required");
       const origins = options?.exposedTo ?? [];
       for (let i = 0; i < origins.length; i++) {
-        if (!isSecure(origins[i])) fail("SecurityError", "Only secure origins are allowed in the exposedTo list.");
+        if (!exec(keyword, `${origins[i]}`) && !isSecure(origins[i]))
+          fail("SecurityError", "Only secure origins are allowed in the exposedTo list.");
       }
-      if (origins.length)
-        fail("NotSupportedError", "Tools can be exposed to other origins only where the browser itself has WebMCP.");
       const release = follow(options?.signal, () => {
         release();
         if (tools.get(name) !== tool) return;
@@ -113,15 +166,19 @@ export function modelContextTools({ shared, settings }: Early) {
         changed(context);
       });
       const tool: Tool = {
+        name,
         described: stringify({
           name,
           title: title === undefined ? "" : `${title}`,
           description: text,
           ...(schema && { inputSchema: parse(schema) }),
+          ...(output && { outputSchema: parse(output) }),
           ...(annotations && {
             annotations: {
               readOnlyHint: !!annotations.readOnlyHint,
               untrustedContentHint: !!annotations.untrustedContentHint,
+              consequentialHint: !!annotations.consequentialHint,
+              debugging: !!annotations.debugging,
             },
           }),
           origin: settings.origin,
@@ -144,7 +201,7 @@ export function modelContextTools({ shared, settings }: Early) {
       return list;
     },
 
-    async executeTool(_, { name, origin, window: where }, given: unknown, options: Options) {
+    async executeTool(context, { name, origin, window: where }, given: unknown, options: Options) {
       const tool = tools.get(required(name, "name"));
       if (!tool || where !== window || required(origin, "origin") !== settings.origin)
         return fail("UnknownError", `There is no tool '${name}' of that origin and window.`);
@@ -157,7 +214,9 @@ export function modelContextTools({ shared, settings }: Early) {
         const release = follow(signal, () => {
           reject(signal!.reason);
           abort.abort(signal!.reason);
+          say(context, "ToolCancelEvent", "toolcancel", tool.name);
         });
+        say(context, "ToolActivatedEvent", "toolactivated", tool.name);
         void (async () => {
           try {
             const output = await apply(tool.execute, undefined, [input, { signal: abort.signal }]);
@@ -179,10 +238,15 @@ export function modelContextTools({ shared, settings }: Early) {
       if (shared.unused) {
         // The context is in use from now on, so it gets our own tools, too.
         shared.unused = undefined;
+        equip(context as never);
         shared.populated(shared.entries.size > 0);
       }
       return await methods[name]!(context, subject, rest[0] as never, rest[1] as never);
     },
-    shutDown: () => tools.clear(),
+    shutDown: () => {
+      tools.clear();
+      for (const name in events)
+        if ((globalThis as { [name: string]: unknown })[name] === events[name]) deleteProperty(globalThis, name);
+    },
   };
 }

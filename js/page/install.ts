@@ -9,16 +9,18 @@ import { convert } from "./convert.ts";
 import { getter, uncurry } from "./basics.ts";
 import { attributes, operations } from "./idl.gen.ts";
 import {
+  apply,
   construct,
   defineProperty,
   deleteProperty,
   descriptorOf,
   exception,
+  exec,
   getPrototypeOf,
   SafeWeakMap,
   warn,
 } from "./intrinsics.ts";
-import { type Late, shared } from "./shared.ts";
+import { type Late, shared, type Tooling } from "./shared.ts";
 
 /** The three methods, on converted arguments. `where` is how the messages of their errors start. */
 export type Methods = { readonly [name: string]: (args: readonly unknown[], where: string) => void };
@@ -62,6 +64,16 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     void (undo[undo.length] = define(target, name, descriptor));
 
   let context: object | undefined = document.modelContext ?? navigator.modelContext;
+  // A polyfill of an older draft drops the hints that it does not know, and agents would not ask their user.
+  const { registerTool } = (context ?? {}) as Tooling;
+  if (registerTool && !exec(/\[native code/, `${registerTool}`))
+    add(context!, "registerTool", {
+      writable: true,
+      async value(this: Tooling, tool: { name: string; annotations?: object }, options: never) {
+        shared.annotated.set(tool.name, { ...tool.annotations }); // first, since @mcp-b's lists the tool within its call
+        await apply(registerTool, this, [tool, options]);
+      },
+    });
   if (context && "registerResource" in context) {
     warn(foreignContext);
     return { undo: undoAll, context, foreign: true };

@@ -54,6 +54,8 @@ export const shared = {
   populated: (_any: boolean): void => {},
   /** The model context that Pagewire has made, until one of its methods for tools is called. */
   unused: undefined as object | undefined,
+  /** The annotations of tools that a polyfill has registered, by name: it keeps only those that it knows (install.ts). */
+  annotated: new SafeMap<string, Annotations>(),
   /** Called with each key that is notified, and with "" when the list changes: late/resourcetools.ts, once loaded. */
   changed: undefined as ((key: string) => void) | undefined,
   /** Called with each key that was notified, once per turn of the event loop: for content scripts. */
@@ -144,12 +146,16 @@ export interface Tooling {
   executeTool?(tool: RegisteredTool, input: object, options: { signal: AbortSignal }): Promise<string | null>;
 }
 
+/** WebMCP's annotations of a tool, by name. */
+export type Annotations = { readonly [hint: string]: unknown };
+
 export interface RegisteredTool {
   readonly name: string;
   readonly title?: string;
   readonly description: string;
   readonly inputSchema?: { readonly type?: unknown };
-  readonly annotations?: { readonly readOnlyHint?: boolean };
+  readonly outputSchema?: { readonly type?: unknown };
+  readonly annotations?: Annotations;
   readonly window: Window;
 }
 

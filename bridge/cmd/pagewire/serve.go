@@ -52,7 +52,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 			"Pages come from a browser (--chrome, --launch), or connect by themselves if their script tag has\n" +
 			"data-gateway. A browser that --launch starts listens on no port. All agents with --launch share it, and it\n" +
 			"is closed with the last of them.\n\n" +
-			"--allow-origin, --deny-origin, --only and --reminders are this agent's alone.",
+			"--allow-origin, --deny-origin, --only, --reminders and --debugging-tools are this agent's alone.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -115,6 +115,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 		"with different addresses share nothing")
 	f.StringVar(&o.Flags.Reminders, "reminders", string(gateway.RemindersInline),
 		"`what` results of tools say about changes since the agent looked: off, names, inline")
+	f.BoolVar(&o.Flags.DebuggingTools, "debugging-tools", false, "show this agent also the tools that pages have for "+
+		"their developers")
 	httpFlags(cmd, o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
 		"configuration directory)")

@@ -64,6 +64,8 @@ type Flags struct {
 	Reminders    string   `json:"reminders,omitempty"`
 	Chrome       string   `json:"chrome,omitempty"`
 	Inject       bool     `json:"inject,omitempty"`
+	// DebuggingTools shows the agent the tools that pages have for their developers.
+	DebuggingTools bool `json:"debuggingTools,omitempty"`
 	// Debug makes the daemon's log verbose while this agent is connected.
 	Debug bool `json:"debug,omitempty"`
 }

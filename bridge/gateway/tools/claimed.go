@@ -8,17 +8,45 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// MetaHints is the key in a tool's _meta of the hints that WebMCP has and MCP's annotations have not. A page sends an
+// object of booleans. MCP's typed SDKs drop unknown members of annotations, so the hints cannot travel there.
+const MetaHints = "pagewire/hints"
+
+// Hints are those hints.
+type Hints struct {
+	// Consequential means that a call may not be undone: it buys, sends or deletes.
+	Consequential bool `json:"consequentialHint,omitempty"`
+	// UntrustedContent means that results hold text that the page did not write.
+	UntrustedContent bool `json:"untrustedContentHint,omitempty"`
+	// Debugging means that the tool is for developers of the page.
+	Debugging bool `json:"debugging,omitempty"`
+}
+
+// HintsOf decodes the hints of a page's tool. A value that is no boolean counts as true: each hint has a client ask
+// more, or show less.
+func HintsOf(t *mcp.Tool) Hints {
+	members, _ := t.Meta[MetaHints].(map[string]any)
+	says := func(name string) bool { return members[name] != nil && members[name] != false }
+	return Hints{says("consequentialHint"), says("untrustedContentHint"), says("debugging")}
+}
+
 // Claimed is a page's tool as agents see it. Its annotations move into words, as the page's own claims: clients skip
-// questions for a tool with readOnlyHint, and a page may claim anything.
-func Claimed(t *mcp.Tool) mcp.Tool {
+// questions for a tool with readOnlyHint, and a page may claim anything. A claim that has clients ask more is an
+// annotation too.
+func Claimed(t *mcp.Tool, h Hints) mcp.Tool {
 	shown := *t
-	if shown.Annotations == nil {
-		return shown
+	a := t.Annotations
+	if a == nil {
+		a = &mcp.ToolAnnotations{}
 	}
-	a := shown.Annotations
 	shown.Annotations = nil
 	if shown.Title == "" {
 		shown.Title = a.Title
+	}
+	destructive := a.DestructiveHint != nil && *a.DestructiveHint
+	if destructive || h.Consequential {
+		yes := true
+		shown.Annotations = &mcp.ToolAnnotations{DestructiveHint: &yes}
 	}
 	var claims []string
 	claim := func(made bool, words string) {
@@ -27,12 +55,20 @@ func Claimed(t *mcp.Tool) mcp.Tool {
 		}
 	}
 	claim(a.ReadOnlyHint, "read-only")
-	claim(a.DestructiveHint != nil && *a.DestructiveHint, "destructive")
+	claim(destructive, "destructive")
 	claim(a.DestructiveHint != nil && !*a.DestructiveHint, "not destructive")
 	claim(a.IdempotentHint, "idempotent")
 	claim(a.OpenWorldHint != nil && !*a.OpenWorldHint, "closed world")
+	words := []string{shown.Description}
 	if len(claims) > 0 {
-		shown.Description = strings.TrimSpace(shown.Description + " The page says: " + strings.Join(claims, ", ") + ".")
+		words = append(words, "The page says: "+strings.Join(claims, ", ")+".")
 	}
+	if h.Consequential {
+		words = append(words, "The page says that this may not be undone.")
+	}
+	if h.UntrustedContent {
+		words = append(words, "Its results hold text that the page did not write.")
+	}
+	shown.Description = strings.TrimSpace(strings.Join(words, " "))
 	return shown
 }

@@ -109,8 +109,7 @@ func (n *Names) suffix(key pageTool, try int) string {
 	if try == 1 {
 		return "_" + host
 	}
-	hash := sha256.Sum256(fmt.Append(nil, try, " ", key.origin, " ", key.tool))
-	return "_" + host[:min(len(host), maxSuffix-10)] + "_" + hex.EncodeToString(hash[:4])
+	return "_" + host[:min(len(host), maxSuffix-1-hashed)] + hash(fmt.Sprint(try, " ", key.origin, " ", key.tool))
 }
 
 // taken reports whether a name cannot be given: another tool has it, or it looks like a tab's name.
@@ -174,9 +173,18 @@ func (n *Names) forget() {
 	}
 }
 
-const maxSuffix = 48
+const (
+	// maxName is the longest name. Cursor drops a tool in silence if its server's name and its own have more than some 60
+	// characters together.
+	maxName = 60 - len("pagewire") - 1
+	// maxSuffix leaves 19 characters for the page's own name.
+	maxSuffix = 32
+	// hashed is the length of an underscore and a hash.
+	hashed = 9
+)
 
-// Fit makes a name that every client accepts: letters, digits, _ and -, 64 at most.
+// Fit makes a name that every client accepts: letters, digits, _ and -, 51 at most with the suffix. A longer name ends
+// with a hash, so that names that begin alike differ.
 func Fit(name, suffix string) string {
 	clean := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -188,6 +196,15 @@ func Fit(name, suffix string) string {
 	}
 	suffix = clean(suffix)
 	suffix = suffix[:min(len(suffix), maxSuffix)]
-	name = clean(name)
-	return name[:min(len(name), 64-len(suffix))] + suffix
+	cleaned := clean(name)
+	if most := maxName - len(suffix); len(cleaned) > most {
+		cleaned = cleaned[:most-hashed] + hash(name)
+	}
+	return cleaned + suffix
+}
+
+// hash is an underscore and the beginning of a text's hash.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "_" + hex.EncodeToString(sum[:4])
 }

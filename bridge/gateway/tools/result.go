@@ -5,20 +5,30 @@ package tools
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// TextOnly is a tool's result with its structuredContent as text, and with another text if more is not "".
-func TextOnly(result wire.Value, more string) []byte {
-	structured := result.Get("structuredContent")
+// TextOnly is a tool's result with its structuredContent as text, and with further texts behind its content. A text of
+// "" is none.
+func TextOnly(result wire.Value, more ...string) []byte {
+	return withTexts(result, result.Get("structuredContent"), more)
+}
+
+// WithTexts is a tool's result with further texts behind its content. A text of "" is none.
+func WithTexts(result wire.Value, more ...string) []byte { return withTexts(result, nil, more) }
+
+// withTexts makes a text of structured, which is nil or the result's structuredContent.
+func withTexts(result, structured wire.Value, more []string) []byte {
 	content := result.Get("content")
-	if structured == nil && more == "" {
+	more = slices.DeleteFunc(more, func(text string) bool { return text == "" })
+	if structured == nil && len(more) == 0 {
 		return result
 	}
 	var out wire.Text
 	result.Members(func(key, value wire.Value) bool {
-		if !key.Is("structuredContent") && !key.Is("content") {
+		if (structured == nil || !key.Is("structuredContent")) && !key.Is("content") {
 			out = out.Bytes(key).Raw(":").Bytes(value).Raw(",")
 		}
 		return true
@@ -37,8 +47,8 @@ func TextOnly(result wire.Value, more string) []byte {
 	if structured != nil && !says(content, structured) {
 		add(textPart(string(structured)))
 	}
-	if more != "" {
-		add(textPart(more))
+	for _, text := range more {
+		add(textPart(text))
 	}
 	return wire.Text("{").Bytes(out).Raw(`"content":[`).Bytes(list).Raw("]}")
 }

@@ -272,7 +272,7 @@ export class View implements Watcher {
     const updates = element("span", "count", "");
     button.append(
       // A gateway says behind it on which page of which tab that is.
-      element("span", "name", (resource.title ?? resource.name).split(" · ")[0]!),
+      element("span", "name", (resource.title ?? resource.name).split(" - ")[0]!),
       updates,
       element("code", "uri", brief(resource.uri)),
       preview,

@@ -126,8 +126,12 @@ func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 			continue
 		}
 		described := map[string]any{"name": name, "description": t.Description, "inputSchema": schema}
-		if t.Annotations != nil {
-			described["annotations"] = map[string]any{"readOnlyHint": t.Annotations.ReadOnly}
+		if a := t.Annotations; a != nil {
+			described["annotations"] = map[string]any{"readOnlyHint": a.ReadOnly}
+			// A form that submits by itself has consequences, unless the page says that it only reads.
+			described["_meta"] = map[string]any{"pagewire/hints": map[string]bool{
+				"consequentialHint":    a.Consequential || a.Autosubmit && !a.ReadOnly,
+				"untrustedContentHint": a.UntrustedContent, "debugging": a.Debugging}}
 		}
 		text, err := json.Marshal(described)
 		if err != nil {

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/webmcp"
+
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -52,5 +55,29 @@ func TestToolCallOfADocumentThatHasGone(t *testing.T) {
 	testkit.Receive(t, "the link ends", ended)
 	if len(results) > 0 {
 		t.Errorf("it ends once more: %s", <-results)
+	}
+}
+
+// What the browser says of a tool of a page without Pagewire, as the gateway gets it.
+func TestHintsOfTheBrowsersTools(t *testing.T) {
+	for given, want := range map[string]string{
+		"":                                      "",
+		`,"annotations":{"readOnly":true}`:      `"readOnlyHint":true`,
+		`,"annotations":{"consequential":true}`: `"consequentialHint":true`,
+		`,"annotations":{"untrustedContent":true}`:           `"untrustedContentHint":true`,
+		`,"annotations":{"debugging":true}`:                  `"debugging":true`,
+		`,"annotations":{"autosubmit":true}`:                 `"consequentialHint":true`,
+		`,"annotations":{"autosubmit":true,"readOnly":true}`: `"readOnlyHint":true`,
+	} {
+		var tool webmcp.Tool
+		if err := jsonv2.Unmarshal([]byte(`{"name":"do","frameId":"F"`+given+`}`), &tool, decodeOptions); err != nil {
+			t.Fatal(given, err)
+		}
+		n := &webmcpTools{d: &document{b: &attachment{}}}
+		n.offer(map[string]*webmcp.Tool{"do": &tool})
+		if got := strings.Count(string(n.tools[0].JSON), "true"); got != min(len(want), 1) ||
+			!strings.Contains(string(n.tools[0].JSON), want) {
+			t.Errorf("%s: %s, want %s", given, n.tools[0].JSON, want)
+		}
 	}
 }

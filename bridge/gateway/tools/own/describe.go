@@ -31,15 +31,15 @@ var Described = []*mcp.Tool{
 	{
 		Name: Read,
 		Description: "Read what an open web page shows now: the current state of one of its live resources. The " +
-			"first line gives a revision; " +
-			"with that as since only what has changed comes back, as a JSON patch or a diff. Long texts come in pages.",
+			"first line gives a revision. " +
+			"With that as since only what has changed comes back, as a JSON patch or a diff. Long texts come in pages.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"uri":{"type":"string","description":"As ` + List + ` gives it"},` +
 			`"since":{"type":"integer","minimum":0,"description":"A revision whose contents you still have: only the difference is given"},` +
 			`"pointer":{"type":"string","description":"JSON Pointer to a part, such as /items/0"},` +
 			`"lines":{"type":"string","description":"Lines of a text, such as 10-20"},` +
 			`"cursor":{"type":"string","description":"Where to go on in a long text, as the page before says"},` +
-			`"max_chars":{"type":"integer","minimum":2000,"maximum":100000,"description":"Longest result; default 8000"}` +
+			`"max_chars":{"type":"integer","minimum":2000,"maximum":100000,"description":"Longest result (default 8000)"}` +
 			`},"required":["uri"],"additionalProperties":false}`),
 		Annotations: ReadOnly("Read a page resource"),
 	},
@@ -51,7 +51,7 @@ var Described = []*mcp.Tool{
 		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 			`"uris":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Default: all that you have read"},` +
 			`"since":{"type":"integer","minimum":0,"description":"The last revision that you were given, if you still have what you read: then only the difference is given"},` +
-			`"timeout_ms":{"type":"integer","minimum":0,"maximum":25000,"description":"How long to wait at most; default 20000"}},"additionalProperties":false}`),
+			`"timeout_ms":{"type":"integer","minimum":0,"maximum":25000,"description":"How long to wait at most (default 20000)"}},"additionalProperties":false}`),
 		Annotations: ReadOnly("Wait for a page to change"),
 	},
 }
