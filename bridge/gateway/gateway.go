@@ -85,6 +85,7 @@ type Gateway struct {
 	remembering int
 	clients     map[string]*client // by name
 	calls       map[bridge.CallID]*call
+	continued   map[*continuation]bool
 	catalog     catalog
 	silent      map[*Page]bool // pages that have offered nothing yet
 	toSend      []*linked      // pages with frames to send
@@ -144,6 +145,7 @@ func New(o Options) *Gateway {
 		notices:   map[string]string{},
 		differing: make(chan struct{}, 2),
 		calls:     map[bridge.CallID]*call{},
+		continued: map[*continuation]bool{},
 		silent:    map[*Page]bool{},
 		held:      map[string]int{},
 		refusals:  map[string]int{},

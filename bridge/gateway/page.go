@@ -5,6 +5,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -47,6 +48,7 @@ type Page struct {
 	order     int    // of arrival
 	epoch     string // of the document, from its page layer; "" if unknown
 	absent    bool
+	ended     bool // it has no successor
 	gone      bool
 	parked    []parked
 	retitled  bool   // it is in catalog.retitled
@@ -279,7 +281,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	}
 	g.log.Info("page gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
 	stays := mayReturn && !g.closed && !p.tab.closed
-	p.absent = true
+	p.absent, p.ended = true, !stays
 	before := p.watches
 	p.watches = map[string]*watch{}
 	for _, w := range before {
@@ -334,6 +336,11 @@ func (g *Gateway) drop(p *Page) {
 func (g *Gateway) CloseTab(key string) {
 	g.mu.Lock()
 	defer g.unlock()
+	for w := range maps.Clone(g.continued) {
+		if w.o.page.Tab == key {
+			g.complete(w.c.call, lost)
+		}
+	}
 	t := g.catalog.tabs[key]
 	if t == nil {
 		return

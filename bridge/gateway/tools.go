@@ -273,6 +273,9 @@ func (o *toolOffer) show(name, title string) {
 	if o.fresh != nil {
 		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale}
 	}
+	if shown.Meta[metaNavigates] == true {
+		shown.OutputSchema = nil // another document answers
+	}
 	shown.Meta[metaOrigin] = p.Origin
 	shown.Description += " [tool of the page " + title + " at " + p.Origin + ", tab " + strconv.Itoa(p.tab.number) + "]"
 	shown.Name = name

@@ -26,6 +26,8 @@ type Page struct {
 	HoldWatch chan struct{}
 	// OnRead, if it is set, is called with each read.
 	OnRead func(uri string)
+	// Arrived, if it is not nil, is the page's own answer to a call that has led to it.
+	Arrived func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
 
 	mu      sync.Mutex
 	post    func(frame []byte)
@@ -303,6 +305,9 @@ func (p *Page) read(id int64, key, uri string) {
 func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
 	p.mu.Lock()
 	tool, ok := p.tools[name]
+	if name == "pagewire/arrived" {
+		tool, ok = Tool{Run: p.Arrived}, p.Arrived != nil
+	}
 	count := p.count
 	var seen [][2]any
 	stale := []string{}

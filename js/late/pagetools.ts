@@ -21,6 +21,7 @@ import {
   unlisten,
   warn,
 } from "./intrinsics.ts";
+import { answer, departure } from "./departure.ts";
 import { describe } from "./reads.ts";
 import { failure } from "./refusal.ts";
 import type { FreshState } from "../pagewire.d.ts";
@@ -86,6 +87,7 @@ export function pageTools(
             error(`pagewire: the tool ${name} is not served to MCP clients: ${(cause as Error).message}`);
             continue;
           }
+          const leads = navigates(name);
           next.set(name, tool);
           described[described.length] = {
             name,
@@ -93,7 +95,9 @@ export function pageTools(
             description,
             inputSchema: { type: "object", ...inputSchema },
             ...(annotations && { annotations: { readOnlyHint: !!annotations.readOnlyHint } }),
-            ...(state && { _meta: { "pagewire/freshState": state } }),
+            ...((state || leads) && {
+              _meta: { ...(state && { "pagewire/freshState": state }), ...(leads && { "pagewire/navigates": true }) },
+            }),
           };
         }
         tools = next;
@@ -107,22 +111,36 @@ export function pageTools(
     }
   }
   const onchange = () => void look();
-  let fresh = hasOwn(settings, "freshState") ? settings.freshState : undefined;
   // Set by configure(), which every page carries: a hook there would be 25 bytes for all.
-  defineProperty(settings, "freshState", {
-    enumerable: false, // a worker is sent the settings
-    get: () => fresh,
-    set(given: typeof fresh) {
-      fresh = given;
-      onchange();
-    },
-  });
+  const follow = (name: "freshState" | "navigatingTools") => {
+    let now = hasOwn(settings, name) ? settings[name] : undefined;
+    defineProperty(settings, name, {
+      enumerable: false, // a worker is sent the settings
+      get: () => now,
+      set(given: typeof now) {
+        now = given;
+        onchange();
+      },
+    });
+  };
+  follow("freshState");
+  follow("navigatingTools");
+
+  /** Whether a tool may lead to another document: the page has said so, or it is a form. */
+  function navigates(name: string): boolean {
+    const { navigatingTools: names } = settings;
+    if (isArray(names)) for (let i = 0; i < names.length; i++) if (names[i] === name) return true;
+    const { forms } = document;
+    for (let i = 0; i < forms.length; i++) if (forms[i]!.getAttribute("toolname") === name) return true;
+    return false;
+  }
 
   /**
    * The URIs that a tool depends on, as cores are told. Throws if the page's setting is wrong: better no tool than an
    * unguarded one.
    */
   function freshOf(name: string): object | undefined {
+    const fresh = settings.freshState;
     if (!fresh || !hasOwn(fresh, name)) return;
     const given = fresh[name] as readonly string[] | FreshState;
     const { uris, onStale } = (isArray(given) ? { uris: given } : given) as FreshState;
@@ -150,8 +168,10 @@ export function pageTools(
 
   /** Runs a tool in this turn, unless a URI in the condition `unless` has changed. Never rejects. Calls page code. */
   async function run(name: string, args: string, unless: string, signal: AbortSignal): Promise<Ran> {
-    let result: object;
+    let result: Result;
+    let left: (() => Promise<boolean>) | undefined;
     try {
+      if (name === arrived) return { text: stringify({ content: await answer() }) };
       const tool = tools.get(name);
       if (!tool || !served) throw new TypeError("it is no longer registered");
       const input = parse(args || "{}");
@@ -160,12 +180,15 @@ export function pageTools(
         defineProperty(input, "toString", { value: () => args || "{}" });
       const stale = changedOf(unless);
       if (stale.length) return { stale };
+      if (navigates(name)) left = departure();
       const output = await apply(served.executeTool, served, [tool, input, { signal }]);
       result = output === null ? failure("the page was left before the tool had finished") : toResult(output);
     } catch (cause) {
       if (!aborted(signal)) error(`pagewire: the tool ${name} failed:`, cause);
       result = failure(settings.exposeErrors ? describe(cause) : "The tool failed.");
     }
+    if (await left?.())
+      result = { content: result.isError ? [] : result.content, _meta: { "pagewire/continues": true } };
     return { text: stringify(result) };
   }
 
@@ -207,12 +230,21 @@ export function pageTools(
 
 const { toString } = Object.prototype;
 
+/** The tool by which a gateway asks for a document's answer to a call that has led to it. */
+const arrived = "pagewire/arrived";
+
+interface Result {
+  content: readonly object[];
+  isError?: boolean;
+  _meta?: object;
+}
+
 /** A CallToolResult of what executeTool gives: the text of a string as it is, of all else as JSON. */
-function toResult(output: string): object {
+function toResult(output: string): Result {
   try {
     const value = parse(output);
     // The page's tool may have returned MCP's own shape, as MCP's servers and @mcp-b's do.
-    if (isObject(value) && isContent((value as { content?: unknown }).content)) return value;
+    if (isObject(value) && isContent((value as { content?: unknown }).content)) return value as Result;
   } catch {} // a string
   return { content: [{ type: "text", text: output }] };
 }

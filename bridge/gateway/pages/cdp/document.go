@@ -150,6 +150,9 @@ func (d *document) handleMessage(payload []byte) {
 		}
 	case 'n': // it has neither
 		d.title, d.bare = string(text), true
+		if d.frame == "" {
+			d.withURL(d.b.g.Arrived)
+		}
 		d.s.retool()
 	case 't': // its title has changed
 		if d.title = string(text); d.page != nil {

@@ -290,7 +290,13 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		return
 	}
 	s.destroyed(c.ID)
-	if !webOrigin(c.Origin) || !b.g.Admits(c.Origin) {
+	if !webOrigin(c.Origin) {
+		return
+	}
+	if !b.g.Admits(c.Origin) {
+		if aux.FrameID == s.tab.target {
+			b.g.Arrived(gateway.PageInfo{Tab: s.tab.key(), Origin: c.Origin})
+		}
 		return
 	}
 	b.bindings++
