@@ -656,6 +656,57 @@ func TestToolThatOpensAFrame(t *testing.T) {
 	}
 }
 
+// A search leads from one document to another, and the agent gets what that says: by a script that changes the location
+// or submits a form, and by a form that is a tool itself.
+func TestSearchForm(t *testing.T) {
+	const form = `<form action="/results" toolname="search" tooldescription="Searches." toolautosubmit>
+		<input name="q" toolparamdescription="Words"></form>`
+	script := func(leads string) string {
+		return `<script type="module">
+			pagewire.configure({ navigatingTools: ["search"] });
+			document.modelContext.registerTool({ name: "search", description: "Searches.", execute: ({ q }) => { ` +
+			leads + `; return "searching"; } });
+		</script>`
+	}
+	for name, c := range map[string]struct {
+		page, results string
+		says          []string
+	}{
+		"a script that changes the location": {tag + script("location.href = '/results?q=' + q"), tag,
+			[]string{"searching", `{"@type":"ItemList"}`, "/state"}},
+		"a script that submits a form": {tag + `<form action="/results"><input name="q"></form>` +
+			script("document.forms[0].q.value = q; document.forms[0].requestSubmit()"), tag,
+			[]string{"searching", `{"@type":"ItemList"}`, "/state"}},
+		"a form": {tag + form, tag, []string{`{"@type":"ItemList"}`, "/state"}},
+		// The browser itself gives the JSON-LD where there is no Pagewire.
+		"a form without Pagewire":            {form, "", []string{"/results?q=cup"}},
+		"a script that leads to a bare page": {tag + script("location.href = '/results?q=' + q"), "", []string{"searching"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := begin(t, tagged)
+			r.site.add("/search", c.page)
+			r.site.add("/results", c.results+`<script type="application/ld+json">{"@type":"ItemList"}</script>`)
+			r.open("/search")
+			r.until("the tool is listed", func() bool { return slices.Contains(r.ToolNames(), "search") })
+			result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "search",
+				Arguments: map[string]any{"q": "cup"}})
+			if err != nil || result.IsError {
+				t.Fatalf("the call ends with %v, %v", result, err)
+			}
+			var text strings.Builder
+			for _, part := range result.Content {
+				text.WriteString(part.(*mcp.TextContent).Text + "\n")
+			}
+			for _, want := range append(c.says, "/results, "+r.at("/results?q=cup")) {
+				if !strings.Contains(text.String(), want) {
+					t.Errorf("it says %q, without %q", text.String(), want)
+				}
+			}
+		})
+	}
+}
+
 func TestToolsOfAnInjectedPage(t *testing.T) {
 	t.Parallel()
 	tools := `<script>document.modelContext.registerTool({ name: "say", description: "Says.", execute: () => "hello" })</script>`
