@@ -32,6 +32,13 @@ type PageInfo struct {
 	Focused int64 `json:"-"`
 	// Transport is "cdp", "websocket" or "extension".
 	Transport string `json:"transport"`
+	// Browser is the everyday name of its browser, Profile the user's name for the profile, and Window any text that is
+	// the same for all pages of a window. "" if they are not known.
+	Browser string `json:"browser,omitempty"`
+	Profile string `json:"profile,omitempty"`
+	Window  string `json:"-"`
+	// Source is the browser of the page for NameProfile.
+	Source string `json:"-"`
 }
 
 // A Page is an attached page.
@@ -46,6 +53,7 @@ type Page struct {
 	// Guarded by the gateway's lock.
 	tab       *tab   // nil until the page has offered something
 	order     int    // of arrival
+	window    int    // its number; 0 if it is not known
 	epoch     string // of the document, from its page layer; "" if unknown
 	absent    bool
 	ended     bool // it has no successor
@@ -112,6 +120,7 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
 	info.Title = Shorten(info.Title, maxTitle)
+	info.Profile = Shorten(strings.Join(strings.Fields(info.Profile), " "), MaxProfile)
 	p := g.newPage(info)
 	g.mu.Lock()
 	defer g.unlock()
@@ -390,6 +399,9 @@ func (p *Page) Retitle(title string) {
 }
 
 const maxTitle = 1 << 10
+
+// MaxProfile bounds the name of a profile, in bytes.
+const MaxProfile = 64
 
 // Shorten returns a text as far as it has no more than so many bytes.
 func Shorten(text string, bytes int) string {

@@ -64,6 +64,8 @@ type Flags struct {
 	Reminders    string   `json:"reminders,omitempty"`
 	Chrome       string   `json:"chrome,omitempty"`
 	Inject       bool     `json:"inject,omitempty"`
+	// Name is the user's for the profile of the browser.
+	Name string `json:"name,omitempty"`
 	// Debug makes the daemon's log verbose while this agent is connected.
 	Debug bool `json:"debug,omitempty"`
 }

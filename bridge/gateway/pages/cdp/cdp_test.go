@@ -58,6 +58,18 @@ func TestTabsThatWereOpenBefore(t *testing.T) {
 	})
 }
 
+// An entry names the browser and the window.
+func TestWindowOfATab(t *testing.T) {
+	t.Parallel()
+	r := begin(t, tagged)
+	r.openListed()
+	for found, err := range r.Resources(t.Context(), nil) {
+		if err != nil || !strings.Contains(found.Title, "(tab 1 in window 1 of headless Chrome") {
+			t.Errorf("its title is %q, %v", found.Title, err)
+		}
+	}
+}
+
 func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, k kind) {
