@@ -118,8 +118,11 @@ func (w *continuation) arrived(p *Page) {
 			if w.at != p || r.gone {
 				return // another one follows
 			}
-			var result struct{ Content []any }
-			if r.failure == "" && json.Unmarshal(r.contents, &result) == nil {
+			var result struct {
+				Content []any
+				IsError bool
+			}
+			if r.failure == "" && json.Unmarshal(r.contents, &result) == nil && !result.IsError {
 				w.said = append(w.said, result.Content...)
 			}
 			w.answer(p)

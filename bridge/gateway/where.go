@@ -26,7 +26,9 @@ func (g *Gateway) NameProfile(source, name string) (release func()) {
 	set := func(change func(names []*string) []*string) {
 		g.mu.Lock()
 		defer g.unlock()
-		g.profiles[source] = change(g.profiles[source])
+		if g.profiles[source] = change(g.profiles[source]); len(g.profiles[source]) == 0 {
+			delete(g.profiles, source)
+		}
 		for p := range g.catalog.pages {
 			if p.Source == source {
 				g.redescribe(p)

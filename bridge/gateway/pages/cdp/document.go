@@ -254,12 +254,13 @@ func (d *document) refused(err error) {
 // withURL finds the document's URL and window. It has to ask the browser for them.
 func (d *document) withURL(then func(info gateway.PageInfo)) {
 	t := d.s.tab
-	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/", Title: d.title,
+	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/",
 		Transport: "cdp", Browser: d.b.browser, Window: t.window, Source: d.b.source}
 	at := func(url string) {
 		if strings.HasPrefix(url, d.origin+"/") {
 			info.URL = url
 		}
+		info.Title = d.title
 		then(info)
 	}
 	if d.frame == "" {
