@@ -187,9 +187,9 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			a.hasTool("search")
 			var result *mcp.CallToolResult
 			var err error
-			ended := make(chan bool)
+			ended := make(chan bool, 1)
 			go func() {
-				defer close(ended)
+				defer func() { ended <- true }()
 				params := &mcp.CallToolParams{Name: "search", Arguments: map[string]any{}}
 				params.SetProgressToken("p")
 				result, err = a.CallTool(ctx, params)
