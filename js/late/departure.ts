@@ -22,8 +22,10 @@ export function departure(): () => Promise<boolean> {
   const { navigation } = globalThis as { navigation?: Navigation };
   if (!navigation) return async () => false;
   let leaves = false;
+  let found = (): void => {};
   const onnavigate = ({ destination, downloadRequest }: NavigateEvent) => {
     leaves ||= !destination.sameDocument && downloadRequest === null;
+    setTimeout(found); // when all listeners have run: one may intercept it
   };
   // An intercepted navigation ends with one of these, in the same document.
   const onstay = () => (leaves = false);
@@ -31,7 +33,8 @@ export function departure(): () => Promise<boolean> {
   listen(navigation, "navigatesuccess", onstay);
   listen(navigation, "navigateerror", onstay);
   return async () => {
-    await new SafePromise<void>((done) => void setTimeout(done, settling));
+    // No longer than needed: what the tool has said can only be sent before the document goes.
+    if (!leaves) await new SafePromise<void>((done) => void setTimeout((found = done), settling));
     unlisten(navigation, "navigate", onnavigate);
     unlisten(navigation, "navigatesuccess", onstay);
     unlisten(navigation, "navigateerror", onstay);

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -680,29 +681,50 @@ func TestSearchForm(t *testing.T) {
 			leads + `; return "searching"; } });
 		</script>`
 	}
+	const slow = "a script that changes the location, and a slow site"
 	for name, c := range map[string]struct {
 		page, results string
 		says          []string
 	}{
 		"a script that changes the location": {tag + script("location.href = '/results?q=' + q"), tag,
+			[]string{`{"@type":"ItemList"}`, "/state"}},
+		slow: {tag + script("location.href = '/slow?q=' + q"), tag,
 			[]string{"searching", `{"@type":"ItemList"}`, "/state"}},
 		"a script that submits a form": {tag + `<form action="/results"><input name="q"></form>` +
 			script("document.forms[0].q.value = q; document.forms[0].requestSubmit()"), tag,
-			[]string{"searching", `{"@type":"ItemList"}`, "/state"}},
+			[]string{`{"@type":"ItemList"}`, "/state"}},
 		"a form": {tag + form, tag, []string{`{"@type":"ItemList"}`, "/state"}},
 		// The browser itself gives the JSON-LD where there is no Pagewire.
 		"a form without Pagewire":            {form, "", []string{"/results?q=cup"}},
-		"a script that leads to a bare page": {tag + script("location.href = '/results?q=' + q"), "", []string{"searching"}},
+		"a script that leads to a bare page": {tag + script("location.href = '/results?q=' + q"), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := begin(t, tagged)
 			r.site.add("/search", c.page)
 			r.site.add("/results", c.results+`<script type="application/ld+json">{"@type":"ItemList"}</script>`)
+			// The slow one answers when the agent has heard that its call waits for the next document.
+			waits, files := make(chan string, 9), r.site.Config.Handler
+			r.site.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+				if request.URL.Path == "/slow" {
+					testkit.Receive(t, "progress", waits)
+					http.Redirect(w, request, "/results?"+request.URL.RawQuery, http.StatusSeeOther)
+					return
+				}
+				files.ServeHTTP(w, request)
+			})
+			port, err := r.g.Connect("test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy, func(p *mcp.ProgressNotificationParams) {
+				waits <- p.Message
+			}), t}
 			r.open("/search")
-			r.until("the tool is listed", func() bool { return slices.Contains(r.ToolNames(), "search") })
-			result, err := r.CallTool(r.Context(), &mcp.CallToolParams{Name: "search",
-				Arguments: map[string]any{"q": "cup"}})
+			a.until("the tool is listed", func() bool { return slices.Contains(a.ToolNames(), "search") })
+			params := &mcp.CallToolParams{Name: "search", Arguments: map[string]any{"q": "cup"}}
+			params.SetProgressToken("p")
+			result, err := a.CallTool(a.Context(), params)
 			if err != nil || result.IsError {
 				t.Fatalf("the call ends with %v, %v", result, err)
 			}
