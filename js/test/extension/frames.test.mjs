@@ -18,7 +18,10 @@ async function linked(t) {
   await eventually("it is admitted", () => document.admitted);
   const heard = [];
   let closed;
-  const link = document.link((id) => `name-of-${id}`, { frame: (text) => heard.push(text), closed: (why) => (closed = why) });
+  const link = document.link((id) => `name-of-${id}`, {
+    frame: (text) => heard.push(text),
+    closed: (why) => (closed = why),
+  });
   return { page, document, link, heard, closed: () => closed };
 }
 
