@@ -36,8 +36,10 @@ func textResult(text string, members map[string]any) map[string]any {
 func (j *journey) next(info PageInfo, says string) *testPage {
 	p := &testPage{t: j.t, page: testkit.NewPage(j.t, map[string]string{info.Origin + "/results": "3"})}
 	p.page.Epoch("of " + info.Title)
+	offered := make(chan bool)
+	defer close(offered)
 	p.page.Arrived = func(ctx context.Context, _ json.RawMessage, _ func(map[string]any)) any {
-		if says == "" {
+		if <-offered; says == "" {
 			<-ctx.Done()
 		}
 		return textResult(says, nil)
