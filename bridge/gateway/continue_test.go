@@ -123,7 +123,9 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			j.leave()
 			frame := results()
 			frame.Frame = "0"
-			j.next(frame, "advertisement")
+			if j.next(frame, "advertisement").page.Running() != 0 {
+				j.t.Error("the frame is asked")
+			}
 			j.next(results(), "found")
 		}, want: []string{"found"}, not: "advertisement"},
 		"two documents, of which the first goes on to the second": {act: func(j *journey) {

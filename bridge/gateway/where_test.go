@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
@@ -143,6 +144,21 @@ func TestAgentOfOneProfile(t *testing.T) {
 	if got := a.Text(doc); got != "of work" {
 		t.Errorf("in front again it reads %q", got)
 	}
+	told := func(what string, change func()) {
+		t.Helper()
+		testkit.Eventually(t, "the agent has heard of earlier changes", func() bool {
+			select {
+			case <-a.Lists:
+				return false
+			case <-time.After(200 * time.Millisecond):
+				return true
+			}
+		})
+		change()
+		testkit.Receive(t, what, a.Lists)
+	}
+	told("a resource has come", func() { work.offer(app+"/new", "new") })
+	told("a resource has gone", func() { work.page.Withdraw(app + "/new") })
 }
 
 // until waits until exactly these resources are listed.
