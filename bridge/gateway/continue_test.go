@@ -54,6 +54,12 @@ func results() PageInfo {
 	return info
 }
 
+// byExtension is a page whose tab is named with its origin.
+func byExtension(origin string) PageInfo {
+	return PageInfo{Tab: "page " + origin + " run-7", Origin: origin, URL: origin + "/", Title: "Secret",
+		Transport: "extension"}
+}
+
 // waiting waits until the call waits for a document.
 func (j *journey) waiting() {
 	testkit.Eventually(j.t, "the call waits for a document", func() bool {
@@ -72,6 +78,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 	continues := map[string]any{"_meta": map[string]any{metaContinues: true}}
 	for name, c := range map[string]struct {
 		options Options
+		first   PageInfo
 		result  any // of the tool; nil if it does not end
 		stays   bool
 		act     func(j *journey)
@@ -110,6 +117,10 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			j.leave()
 			j.next(PageInfo{Tab: "a", Origin: "https://bank.example", URL: "https://bank.example/me", Title: "Secret",
 				Transport: "test"}, "secret")
+		}, want: []string{"a document of https://bank.example."}, not: "ecret"},
+		"another origin, by the extension": {first: byExtension(app), act: func(j *journey) {
+			j.leave()
+			j.next(byExtension("https://bank.example"), "secret")
 		}, want: []string{"a document of https://bank.example."}, not: "ecret"},
 		"a document without Pagewire": {act: func(j *journey) {
 			j.leave()
@@ -167,6 +178,9 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 		}, err: "context canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if c.first.Tab == "" {
+				c.first = tabInfo("a")
+			}
 			g := newGateway(t, c.options)
 			progress := make(chan string, 100)
 			a := openAgentBy(t, g, "test", func(p *mcp.ProgressNotificationParams) {
@@ -177,7 +191,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			})
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			j := &journey{t, g, openPage(t, g, tabInfo("a"), nil), stop, progress}
+			j := &journey{t, g, openPage(t, g, c.first, nil), stop, progress}
 			runs := make(chan bool)
 			j.first.page.SetTool("search", testkit.Tool{
 				Members: map[string]any{"_meta": map[string]any{metaNavigates: !c.stays}},
