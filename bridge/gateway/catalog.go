@@ -354,16 +354,7 @@ func (p *Page) locate() {
 }
 
 func (p *Page) tabMeta() map[string]any {
-	meta := map[string]any{metaTab: p.tab.number, metaKey: p.Tab, metaSegment: p.segment()}
-	for key, name := range map[string]string{metaBrowser: p.Browser, metaProfile: p.profile()} {
-		if name != "" {
-			meta[key] = name
-		}
-	}
-	if p.window > 0 {
-		meta[metaWindow] = p.window
-	}
-	return meta
+	return map[string]any{metaTab: p.tab.number, metaKey: p.Tab, metaSegment: p.segment()}
 }
 
 // redescribe describes all offers of a page anew.
@@ -393,8 +384,6 @@ const (
 	metaKey = "pagewire/tabKey" // the tab's key, for its life
 	// N, or N.FRAME, of the URI's form /.pagewire/tab/N/
 	metaSegment = "pagewire/tabSegment"
-	// as far as they are known: two names, and a number
-	metaBrowser, metaProfile, metaWindow = "pagewire/browser", "pagewire/profile", "pagewire/window"
 )
 
 // withMeta adds members to a _meta.

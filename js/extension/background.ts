@@ -7,7 +7,7 @@
  */
 import { documents, Live } from "./documents.ts";
 import { nativeMessaging } from "./nativemessaging.ts";
-import { permissions } from "./permissions.ts";
+import { type Permissions, permissions } from "./permissions.ts";
 import { registerScripts } from "./scripts.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
@@ -20,10 +20,10 @@ const defaultGateway = "ws://127.0.0.1:7433/page";
 const lookAgain = 60_000;
 
 const granted = permissions();
-let profile = "";
+let user: Permissions | undefined;
 /** The documents are to connect anew, since they say their profile then. */
 let renamed = false;
-void granted.then((p) => (profile = p.profile));
+void granted.then((p) => (user = p));
 const panels = new Set<chrome.runtime.Port>();
 
 /** Registers the content scripts where the user wants them. */
@@ -43,7 +43,7 @@ const pages = documents(
       return !p.stopped && p.of(origin) !== undefined;
     },
     changed: () => void update(),
-    profile: () => profile,
+    profile: () => user?.profile ?? "",
   },
   Live,
 );
@@ -199,7 +199,6 @@ chrome.runtime.onConnect.addListener((port) => {
     else if (request.do === "only") await p.setOnly(request.on);
     else if (request.do === "profile") {
       await p.setProfile(request.name);
-      profile = p.profile;
       renamed = true;
     }
     await placed();
