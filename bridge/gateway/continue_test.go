@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,9 +33,14 @@ func textResult(text string, members map[string]any) map[string]any {
 	return all
 }
 
-// next opens the tab's next document. It answers what its JSON-LD has, or never for "".
-func (j *journey) next(info PageInfo, says string) *testPage {
-	p := &testPage{t: j.t, page: testkit.NewPage(j.t, map[string]string{info.Origin + "/results": "3"})}
+// next opens the tab's next document, with some resources more than one. It answers what its JSON-LD has, or never for
+// "".
+func (j *journey) next(info PageInfo, says string, more ...string) *testPage {
+	state := map[string]string{info.Origin + "/results": "3"}
+	for _, path := range more {
+		state[info.Origin+path] = ""
+	}
+	p := &testPage{t: j.t, page: testkit.NewPage(j.t, state)}
 	p.page.Epoch("of " + info.Title)
 	offered := make(chan bool)
 	defer close(offered)
@@ -94,6 +100,16 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			}
 			j.next(results(), `{"@type":"ItemList"}`)
 		}, want: []string{`{"@type":"ItemList"}`, "Results, " + app + "/results?q=cup", "\n" + app + "/results"}},
+		"a document of many resources": {act: func(j *journey) {
+			j.leave()
+			var more []string
+			for n := range maxArrived + 1 {
+				more = append(more, fmt.Sprintf("/result/%d", n))
+			}
+			info := results()
+			info.URL += strings.Repeat("x", maxArrivedURL)
+			j.next(info, "found", more...)
+		}, want: []string{"xxx. Its resources:\n", "\nand 2 more: list_page_resources"}, not: strings.Repeat("x", maxArrivedURL)},
 		"after a result that is not all": {result: textResult("searching", continues), act: func(j *journey) {
 			j.waiting()
 			j.first.crash()

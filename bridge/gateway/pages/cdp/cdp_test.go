@@ -693,6 +693,8 @@ func TestSearchForm(t *testing.T) {
 		"a script that submits a form": {tag + `<form action="/results"><input name="q"></form>` +
 			script("document.forms[0].q.value = q; document.forms[0].requestSubmit()"), tag,
 			[]string{`{"@type":"ItemList"}`, "/state"}},
+		"a form whose results have a long answer": {tag + form, tag + `<script type="application/ld+json">"` +
+			strings.Repeat("x", 16_384) + `"</script>`, []string{"/state"}},
 		"a form": {tag + form, tag, []string{`{"@type":"ItemList"}`, "/state"}},
 		// The browser itself gives the JSON-LD where there is no Pagewire.
 		"a form without Pagewire":            {form, "", []string{"/results?q=cup"}},
@@ -731,6 +733,9 @@ func TestSearchForm(t *testing.T) {
 			var text strings.Builder
 			for _, part := range result.Content {
 				text.WriteString(part.(*mcp.TextContent).Text + "\n")
+			}
+			if strings.Contains(text.String(), "xxx") {
+				t.Error("an answer above the limit is given")
 			}
 			for _, want := range append(c.says, "/results, "+r.at("/results?q=cup")) {
 				if !strings.Contains(text.String(), want) {
