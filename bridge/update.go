@@ -48,6 +48,9 @@ func (e *Engine) notify(s *sub) {
 
 // update sends one subscriber its notification.
 func (e *Engine) update(s *sub) {
+	if s.port.hides(s.watch.uri) { // since it has subscribed
+		return
+	}
 	text := e.begin()
 	if s.listen != nil {
 		text = s.listen.begin(text, wire.ResourceUpdated).Raw(`,`)

@@ -454,6 +454,31 @@ func (x *extended) hidesWhatIsAllowed(t *testing.T, agent *started) {
 	}
 }
 
+// An agent that sees one profile alone sees the extension's pages once their user has given the profile that name.
+func TestExtensionNamesItsProfile(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	agent, all := h.serve(t, "--only", "profile=Work"), h.serve(t)
+	x := extend(t, h, true)
+	s := serveStrict(t, "script-src 'self'", counting)
+	x.tab(s.URL)
+	x.allow(s.URL)
+	uri := s.URL + "/count"
+	testkit.Eventually(t, "an agent of all profiles lists it", func() bool { return all.Offers(uri) })
+	if agent.Offers(uri) {
+		t.Error("it is listed before the profile has its name")
+	}
+	options := x.tab(host.ExtensionOrigin + "/options.html")
+	options.shows("#profile")
+	options.do(chromedp.SendKeys("#profile", "Work\t"))
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	for r, err := range agent.Resources(t.Context(), nil) {
+		if err != nil || !strings.Contains(r.Title, " in window 1 of headless Chrome") || !strings.Contains(r.Title, ", profile Work, ") {
+			t.Errorf("its title is %q, %v", r.Title, err)
+		}
+	}
+}
+
 // With the option "Only in pages of allowed sites" a page of another site sees what it sees without the extension, and
 // one that is allowed is loaded again and works as ever.
 func TestExtensionOnlyInAllowedSites(t *testing.T) {

@@ -124,6 +124,35 @@ func TestPageWithTwoTransports(t *testing.T) {
 	}
 }
 
+// An agent names the profile of the browser that it has asked for, launched or running, and may see that one alone.
+func TestNamedBrowsers(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	c := serveCounter(t)
+	browser, running := startChromium(t)
+	openIn(t, browser, c.site)
+	agents := map[string]*started{
+		"Shopping": h.serve(t, "--launch", "--headless", "--open", c.URL, "--name", "Shopping", "--only", "profile=Shopping"),
+		"Work":     h.serve(t, "--chrome", running, "--name", "Work", "--only", "profile=Work"),
+	}
+	for profile, a := range agents {
+		var titles []string
+		testkit.Eventually(t, "both pages are open, and the agent of "+profile+" sees its own", func() bool {
+			titles = nil
+			for r, err := range a.Resources(t.Context(), nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				titles = append(titles, r.Title)
+			}
+			return strings.Count(h.log(), "page attached") == 2 && len(titles) > 0
+		})
+		if len(titles) != 1 || !strings.Contains(titles[0], " of headless Chrome, profile "+profile+", 127.0.0.1:") {
+			t.Errorf("the agent of %s sees %q", profile, titles)
+		}
+	}
+}
+
 // A page that comes by itself, over a WebSocket, in whatever engine: the agent lists it, reads it, is told of changes,
 // and keeps its subscription when the page is loaded anew.
 func TestPageThatIsLoadedAnew(t *testing.T) {

@@ -21,7 +21,7 @@ const modules = {
   pagewire:
     "The page API, and the `pagewire` object. The script tag gives the same as globals, and takes what `configure` " +
     "takes as attributes: `data-load`, `data-gateway`, `data-expose-errors`. Lists have spaces " +
-    "between; `freshState` is for `configure` alone.",
+    "between; `freshState` and `navigatingTools` are for `configure` alone.",
   react: "A hook for React.",
   extension: "For extensions that take Pagewire's parts: its types are those of `pagewire/extension/worker`.",
   view: "For Views of MCP Apps.",

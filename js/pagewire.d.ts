@@ -182,6 +182,13 @@ export interface PagewireOptions {
    */
   freshState?: { readonly [tool: string]: readonly string[] | FreshState } | undefined;
   /**
+   * The names of tools that may lead their tab to another document of this origin, such as a search or a checkout. A
+   * call of one does not end with its document: a gateway waits up to 30 s for the next, and the agent gets what that
+   * says. That is its first `<script type="application/ld+json">` if it has one, and its title, URL and resources.
+   * A form with `toolname` needs no entry. Default: none.
+   */
+  navigatingTools?: readonly string[] | undefined;
+  /**
    * The URL of a gateway, `pagewire serve`, whose agents may then read every resource: ws://127.0.0.1:7433. Default:
    * none.
    */

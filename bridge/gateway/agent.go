@@ -119,7 +119,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
 		reminders: cmp.Or(o.Reminders, g.opt.Reminders), debugging: o.DebuggingTools}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
-	a.sees = a.scope.sees()
+	a.sees = a.scope.sees(g.profileOf)
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}

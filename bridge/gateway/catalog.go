@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -103,6 +102,7 @@ func (c *catalog) init() {
 }
 
 func (c *catalog) add(p *Page) {
+	p.window = c.windowOf(p)
 	c.pages[p] = true
 	c.arrivals++
 	p.order = c.arrivals
@@ -265,8 +265,8 @@ func (g *Gateway) refresh() {
 		at.changed = false
 		if len(at.offers) == 0 {
 			delete(c.places, at.key)
+			g.engine.Unregister(g.now(), at.key) // a Scope looks for its page
 			delete(c.routes, at.key)
-			g.engine.Unregister(g.now(), at.key)
 		}
 	}
 	for _, at := range changed {
@@ -290,17 +290,18 @@ func (g *Gateway) lead(key string, r *route) {
 	c := &g.catalog
 	before := c.routes[key]
 	if before == nil {
+		c.routes[key] = r
 		if err := g.engine.Register(g.now(), r.shown); err != nil {
 			g.log.Warn("a resource could not be offered", "uri", key, "error", err)
+			delete(c.routes, key)
 			return
 		}
-		c.routes[key] = r
 		g.followKey(key, r, false)
 		return
 	}
 	if !reflect.DeepEqual(before.shown.Schema, r.shown.Schema) { // the URI now answers for other URIs
-		delete(c.routes, key)
 		g.engine.Unregister(g.now(), key)
+		delete(c.routes, key)
 		g.lead(key, r)
 		return
 	}
@@ -348,7 +349,7 @@ func (p *Page) locate() {
 	if u, err := url.Parse(p.Origin); err == nil && u.Host != "" {
 		host = u.Host
 	}
-	p.where = " - " + pageTitle(p) + " (tab " + strconv.Itoa(p.tab.number) + ", " + host + ")"
+	p.where = " - " + pageTitle(p) + " (" + p.whereabouts() + ", " + host + ")"
 	p.meta = withMeta(nil, p.tabMeta())
 }
 

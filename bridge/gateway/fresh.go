@@ -108,7 +108,9 @@ func (g *Gateway) runTool(c *toolCall, o toolOffer, args []byte, tries int) {
 		if m := c.Memory(); m != nil {
 			delete(m.Refused, o.name)
 		}
-		g.completeTool(c, o, r)
+		if !g.continues(c, o, r) {
+			g.completeTool(c, o, r)
+		}
 	}))
 }
 

@@ -85,6 +85,7 @@ type Gateway struct {
 	remembering int
 	clients     map[string]*client // by name
 	calls       map[bridge.CallID]*call
+	continued   map[*continuation]bool
 	catalog     catalog
 	silent      map[*Page]bool // pages that have offered nothing yet
 	toSend      []*linked      // pages with frames to send
@@ -98,7 +99,8 @@ type Gateway struct {
 	tools       agentTools
 	// differing bounds how many large texts are compared at once.
 	differing chan struct{}
-	notices   map[string]string // sentences, by subject
+	notices   map[string]string    // sentences, by subject
+	profiles  map[string][]*string // names, by PageInfo.Source
 	counts    counts
 
 	// conversations are named by hooks.
@@ -142,8 +144,10 @@ func New(o Options) *Gateway {
 		agents:    map[bridge.PortID]*Agent{},
 		clients:   map[string]*client{},
 		notices:   map[string]string{},
+		profiles:  map[string][]*string{},
 		differing: make(chan struct{}, 2),
 		calls:     map[bridge.CallID]*call{},
+		continued: map[*continuation]bool{},
 		silent:    map[*Page]bool{},
 		held:      map[string]int{},
 		refusals:  map[string]int{},

@@ -38,11 +38,12 @@ func openPage(t *testing.T, g *Gateway, info PageInfo, state map[string]string) 
 
 func (p *testPage) attach(g *Gateway, info PageInfo) {
 	p.t.Helper()
-	var err error
-	if p.Page, err = g.Attach(info, p.page.Hear); err != nil {
+	core, err := g.Attach(info, p.page.Hear)
+	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.page.Connect(func(frame []byte) { p.Receive(frame) }, nil)
+	p.Page = core
+	p.page.Connect(func(frame []byte) { core.Receive(frame) }, nil) // a call of an earlier link may still answer there
 }
 
 func (p *testPage) offer(uri, text string) {

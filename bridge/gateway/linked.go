@@ -193,6 +193,7 @@ var _ link.Core = (*pageCore)(nil)
 func (c *pageCore) Hello(a link.About) error {
 	c.p.epoch = a.Epoch
 	c.peer.Welcome(c.p.Given)
+	c.p.g.arrived(c.p)
 	return nil
 }
 

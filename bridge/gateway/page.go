@@ -5,6 +5,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -31,6 +32,13 @@ type PageInfo struct {
 	Focused int64 `json:"-"`
 	// Transport is "cdp", "websocket" or "extension".
 	Transport string `json:"transport"`
+	// Browser is the everyday name of its browser, Profile the user's name for the profile, and Window any text that is
+	// the same for all pages of a window. "" if they are not known.
+	Browser string `json:"browser,omitempty"`
+	Profile string `json:"profile,omitempty"`
+	Window  string `json:"-"`
+	// Source is the browser of the page for NameProfile.
+	Source string `json:"-"`
 }
 
 // A Page is an attached page.
@@ -45,8 +53,10 @@ type Page struct {
 	// Guarded by the gateway's lock.
 	tab       *tab   // nil until the page has offered something
 	order     int    // of arrival
+	window    int    // its number; 0 if it is not known
 	epoch     string // of the document, from its page layer; "" if unknown
 	absent    bool
+	ended     bool // it has no successor
 	gone      bool
 	parked    []parked
 	retitled  bool   // it is in catalog.retitled
@@ -110,6 +120,7 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
 	info.Title = Shorten(info.Title, maxTitle)
+	info.Profile = Shorten(strings.Join(strings.Fields(info.Profile), " "), MaxProfile)
 	p := g.newPage(info)
 	g.mu.Lock()
 	defer g.unlock()
@@ -281,7 +292,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	}
 	g.log.Info("page gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
 	stays := mayReturn && !g.closed && !p.tab.closed
-	p.absent = true
+	p.absent, p.ended = true, !stays
 	before := p.watches
 	p.watches = map[string]*watch{}
 	for _, w := range before {
@@ -336,6 +347,11 @@ func (g *Gateway) drop(p *Page) {
 func (g *Gateway) CloseTab(key string) {
 	g.mu.Lock()
 	defer g.unlock()
+	for w := range maps.Clone(g.continued) {
+		if w.o.page.Tab == key {
+			g.complete(w.c.call, lost)
+		}
+	}
 	t := g.catalog.tabs[key]
 	if t == nil {
 		return
@@ -385,6 +401,9 @@ func (p *Page) Retitle(title string) {
 }
 
 const maxTitle = 1 << 10
+
+// MaxProfile bounds the name of a profile, in bytes.
+const MaxProfile = 64
 
 // Shorten returns a text as far as it has no more than so many bytes.
 func Shorten(text string, bytes int) string {

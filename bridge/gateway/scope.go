@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
@@ -16,8 +17,27 @@ type Scope struct {
 	Allow []string
 	// Deny lists origins that are outside the scope, whatever the other lists say.
 	Deny []string
-	// Only lists all origins that can be in the scope. Empty means no bound.
+	// Only lists all origins that can be in the scope, and with ProfilePrefix all profiles, by the user's names. No
+	// origin means all, and no profile too.
 	Only []string
+}
+
+// ProfilePrefix begins a profile in Scope.Only.
+const ProfilePrefix = "profile="
+
+// profilePath stands behind the origin of a page's tool, and before its profile: no page has such a URI.
+const profilePath = bridge.GatewayPath + ProfilePrefix
+
+// only splits Only.
+func (s *Scope) only() (origins, profiles []string) {
+	for _, one := range s.Only {
+		if profile, is := strings.CutPrefix(one, ProfilePrefix); is {
+			profiles = append(profiles, profile)
+		} else {
+			origins = append(origins, one)
+		}
+	}
+	return origins, profiles
 }
 
 // Admits reports whether an origin is in the scope. An opaque origin never is.
@@ -28,19 +48,21 @@ func (s *Scope) Admits(origin string) bool {
 	in := func(patterns []string) bool {
 		return slices.ContainsFunc(patterns, func(pattern string) bool { return weborigin.Match(pattern, origin) })
 	}
-	return !in(s.Deny) && (len(s.Only) == 0 || in(s.Only)) &&
+	only, _ := s.only()
+	return !in(s.Deny) && (len(only) == 0 || in(only)) &&
 		(len(s.Allow) == 0 || in(s.Allow) || weborigin.IsLoopback(origin))
 }
 
-// sees returns a function that reports whether a URI's origin is in the scope; nil if all are. A URI at no web origin
-// is outside. The function is not safe for concurrent use.
+// sees returns a function that reports whether a URI's origin and the profile of its page are in the scope; nil if all
+// are. A URI at no web origin is outside. profileOf gives the profile. The function is not safe for concurrent use.
 //
 // It compares text, because all URIs of a page begin with the same text of its origin. It keeps the last origin,
 // because a list has a page's URIs one behind the other: 10,000 URIs take 0.5 ms instead of 8.
-func (s *Scope) sees() func(uri string) bool {
+func (s *Scope) sees(profileOf func(uri string) string) func(uri string) bool {
 	if len(s.Allow)+len(s.Deny)+len(s.Only) == 0 {
 		return nil
 	}
+	_, profiles := s.only()
 	last, admitted := "", false
 	return func(uri string) bool {
 		rest, ok := strings.CutPrefix(uri, last)
@@ -48,7 +70,14 @@ func (s *Scope) sees() func(uri string) bool {
 			last = webOriginOf(uri)
 			admitted = s.Admits(last)
 		}
-		return admitted
+		if !admitted || len(profiles) == 0 {
+			return admitted
+		}
+		_, profile, known := strings.Cut(uri, profilePath)
+		if !known {
+			profile = profileOf(uri)
+		}
+		return slices.Contains(profiles, profile)
 	}
 }
 

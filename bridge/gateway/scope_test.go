@@ -48,7 +48,7 @@ func TestScope(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: it admits %q, want %q", name, got, c.want)
 		}
-		sees := c.scope.sees()
+		sees := c.scope.sees(nil)
 		if sees == nil {
 			continue
 		}

@@ -9,14 +9,18 @@ import (
 // A ToolRunner runs the tools of a page that has no page layer.
 type ToolRunner interface {
 	// RunTool runs a tool with the JSON text of an object. It must not block, nor call the Gateway. It calls done once,
-	// later, with the JSON text of MCP's CallToolResult, unless cancel is called before.
-	RunTool(name string, args []byte, done func(result []byte)) (cancel func())
+	// later, with the JSON text of MCP's CallToolResult, unless cancel is called before. gone says that the page went
+	// away before the result came.
+	RunTool(name string, args []byte, done func(result []byte, gone bool)) (cancel func())
 }
 
 // AttachTools takes on a page that has tools and no page layer. The caller sets them with SetTools. It fails with
 // ErrDenied or ErrClosed.
 func (g *Gateway) AttachTools(info PageInfo, runner ToolRunner) (*Page, error) {
-	return g.attach(info, func(p *Page) { p.runner = runner })
+	return g.attach(info, func(p *Page) {
+		p.runner = runner
+		g.arrived(p)
+	})
 }
 
 // SetTools replaces the tools of a page that AttachTools has attached.
@@ -33,9 +37,9 @@ func (p *Page) callTool(id bridge.CallID, name string, args []byte, unless []con
 	if p.link != nil {
 		return p.link.callTool(id, name, args, unless, done)
 	}
-	return p.runner.RunTool(name, args, func(result []byte) {
+	return p.runner.RunTool(name, args, func(result []byte, gone bool) {
 		p.g.mu.Lock()
 		defer p.g.unlock()
-		done(reply{contents: result})
+		done(reply{contents: result, gone: gone})
 	})
 }

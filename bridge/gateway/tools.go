@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,7 +53,7 @@ type toolOffer struct {
 // A shownTool is a page's tool as agents see it. It is kept because the list of all tools is made anew for each change
 // of one: with 1,000 tools of 4 KB that takes 4 ms, and 35 ms if each is encoded again (BenchmarkRetool).
 type shownTool struct {
-	as, at string // the name and the page's title that it was encoded for
+	as, at string // the name and the page's place that it was encoded for
 	text   []byte // nil if its schema is no JSON
 }
 
@@ -198,7 +197,7 @@ func (g *Gateway) setTools() {
 	var left []*toolOffer
 	for i, chosen := range b.listing.Choose(entries) {
 		if o := wanted[i]; chosen {
-			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Origin: o.origin(),
+			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Origin: o.scoped(),
 				Debugging: o.hints.Debugging})
 		} else {
 			left = append(left, o)
@@ -228,7 +227,7 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 			[]int{truth(c.absent), -c.tab.focused, truth(c.Frame != ""), -c.order})
 	})
 	for _, p := range pages {
-		title := pageTitle(p)
+		place := pageTitle(p) + " at " + p.Origin + ", " + p.whereabouts()
 		for i := range p.published {
 			o := &p.published[i]
 			o.page = p
@@ -237,14 +236,14 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 			named := b.routes[name].tool == nil
 			if named {
 				b.routes[name] = *o
-				o.show(name, title)
+				o.show(name, place)
 				want(o, false)
 			}
 			// The name with its tab works also while the tab has the plain name.
 			if b.routes[tabbed].tool == nil {
 				b.routes[tabbed] = *o
 				if !named {
-					o.show(tabbed, title)
+					o.show(tabbed, place)
 					want(o, true)
 				}
 			}
@@ -275,8 +274,8 @@ func (g *Gateway) leaveOut(left []*toolOffer) {
 }
 
 // show updates o.shown, for the tool's plain name or that of its tab.
-func (o *toolOffer) show(name, title string) {
-	if o.shown.as == name && o.shown.at == title {
+func (o *toolOffer) show(name, place string) {
+	if o.shown.as == name && o.shown.at == place {
 		return
 	}
 	p := o.page
@@ -291,11 +290,14 @@ func (o *toolOffer) show(name, title string) {
 	if delete(shown.Meta, tools.MetaHints); o.hints != (tools.Hints{}) {
 		shown.Meta[tools.MetaHints] = o.hints
 	}
+	if shown.Meta[metaNavigates] == true {
+		shown.OutputSchema = nil // another document answers
+	}
 	shown.Meta[metaOrigin] = p.Origin
-	shown.Description = strings.ReplaceAll(shown.Description+" [tool of the page "+title+" at "+p.Origin+", tab "+
-		strconv.Itoa(p.tab.number)+"]", ";", ",") // mcp-context-forge before 0.7.0 refuses a semicolon
+	// mcp-context-forge before 0.7.0 refuses a semicolon.
+	shown.Description = strings.ReplaceAll(shown.Description+" [tool of the page "+place+"]", ";", ",")
 	shown.Name = name
-	o.shown = shownTool{as: name, at: title, text: text(&shown, true)}
+	o.shown = shownTool{as: name, at: place, text: text(&shown, true)}
 }
 
 // metaOrigin is the key of the origin of a tool's page.
@@ -303,6 +305,9 @@ const metaOrigin = "pagewire/origin"
 
 // origin is the origin of the tool's page.
 func (o *toolOffer) origin() string { return o.page.Origin }
+
+// scoped is what a Scope sees of the tool.
+func (o *toolOffer) scoped() string { return o.page.Origin + profilePath + o.page.profile() }
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.
 func (g *Gateway) InputSchema(name string) []byte {
@@ -332,7 +337,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		return
 	}
 	o, ok := g.tools.routes[t.Name]
-	if !ok || !c.Sees(o.origin()) || o.hints.Debugging && (c.agent == nil || !c.agent.debugging) {
+	if !ok || !c.Sees(o.scoped()) || o.hints.Debugging && (c.agent == nil || !c.agent.debugging) {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.NotFound})
 		return
 	}

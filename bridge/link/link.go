@@ -15,6 +15,9 @@ type About struct {
 	URL   string
 	// Origin is the origin of an extension's page. The connection has another one.
 	Origin string
+	// Browser is the User-Agent of an extension's browser, Profile the user's name for the profile, and Window what tells
+	// the window from others; "" if the extension does not give them.
+	Browser, Profile, Window string
 	// Title is nil if the page does not give it.
 	Title *string
 	// Focused is when the page's window last had the focus, in ms since 1970; 0 if the page does not give it.

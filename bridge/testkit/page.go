@@ -26,6 +26,8 @@ type Page struct {
 	HoldWatch chan struct{}
 	// OnRead, if it is set, is called with each read.
 	OnRead func(uri string)
+	// Arrived, if it is not nil, is the page's own answer to a call that has led to it.
+	Arrived func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
 
 	mu      sync.Mutex
 	post    func(frame []byte)
@@ -92,22 +94,30 @@ func (p *Page) Connect(post func(frame []byte), about map[string]any) {
 	for name, value := range about {
 		all[name] = value
 	}
-	p.mu.Lock()
-	p.post = post
-	p.mu.Unlock()
-	p.say([]any{"hello", 1, "0", all})
-	p.Resume(post)
+	p.begins(post)
+	p.say([]any{"hello", 1, "0", all}) // the core may ask at once
+	p.offers()
 }
 
 // Resume is Connect without the hello. It ends the calls of an earlier link.
 func (p *Page) Resume(post func(frame []byte)) {
+	p.begins(post)
+	p.offers()
+}
+
+func (p *Page) begins(post func(frame []byte)) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.post = post
 	p.watched = map[string]bool{}
 	for _, c := range p.calls {
 		c.end()
 	}
 	clear(p.calls)
+}
+
+func (p *Page) offers() {
+	p.mu.Lock()
 	var calls [][]any
 	for _, uri := range p.uris {
 		calls = append(calls, p.registration(uri))
@@ -303,6 +313,9 @@ func (p *Page) read(id int64, key, uri string) {
 func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
 	p.mu.Lock()
 	tool, ok := p.tools[name]
+	if name == "pagewire/arrived" {
+		tool, ok = Tool{Run: p.Arrived}, p.Arrived != nil
+	}
 	count := p.count
 	var seen [][2]any
 	stale := []string{}

@@ -7,7 +7,7 @@
  */
 import { documents, Live } from "./documents.ts";
 import { nativeMessaging } from "./nativemessaging.ts";
-import { permissions } from "./permissions.ts";
+import { type Permissions, permissions } from "./permissions.ts";
 import { registerScripts } from "./scripts.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
@@ -20,6 +20,10 @@ const defaultGateway = "ws://127.0.0.1:7433/page";
 const lookAgain = 60_000;
 
 const granted = permissions();
+let user: Permissions | undefined;
+/** The documents are to connect anew, since they say their profile then. */
+let renamed = false;
+void granted.then((p) => (user = p));
 const panels = new Set<chrome.runtime.Port>();
 
 /** Registers the content scripts where the user wants them. */
@@ -39,6 +43,7 @@ const pages = documents(
       return !p.stopped && p.of(origin) !== undefined;
     },
     changed: () => void update(),
+    profile: () => user?.profile ?? "",
   },
   Live,
 );
@@ -95,10 +100,12 @@ async function update(): Promise<void> {
   await chooseTransport();
   updating = false;
   if (
-    transport!.state.transport === "WebSocket" &&
-    !transport!.state.connected &&
-    Date.now() - transportSince > lookAgain
+    renamed ||
+    (transport!.state.transport === "WebSocket" &&
+      !transport!.state.connected &&
+      Date.now() - transportSince > lookAgain)
   ) {
+    renamed = false;
     transport!.close();
     transport = undefined;
     return update();
@@ -153,6 +160,7 @@ async function show(all: readonly Live[]): Promise<Shown> {
   return {
     stopped: p.stopped,
     only: p.only,
+    profile: p.profile,
     origins: p.list(),
     gateway: transport!.state,
     refused: [...pages.refused],
@@ -189,6 +197,10 @@ chrome.runtime.onConnect.addListener((port) => {
     else if (request.do === "revoke") await p.revoke(request.origin);
     else if (request.do === "stop") await p.stop(request.on);
     else if (request.do === "only") await p.setOnly(request.on);
+    else if (request.do === "profile") {
+      await p.setProfile(request.name);
+      renamed = true;
+    }
     await placed();
     if (request.do === "allow" && request.tab !== undefined) await chrome.tabs.reload(request.tab);
     await pages.look();

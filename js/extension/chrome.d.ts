@@ -14,7 +14,7 @@ declare namespace chrome {
       readonly frameId?: number;
       readonly documentId?: string;
       readonly documentLifecycle?: string;
-      readonly tab?: { readonly id?: number; readonly incognito?: boolean };
+      readonly tab?: { readonly id?: number; readonly windowId?: number; readonly incognito?: boolean };
     }
     interface Port {
       readonly name: string;

@@ -9,6 +9,7 @@
  */
 import type { Document, Options } from "../extension.d.ts";
 import { fromRelay, look, type Note, type ToRelay } from "./messages.ts";
+import type { TabName } from "./transport.ts";
 
 /**
  * The longest first frame of a link, and the longest of any, in UTF-16 code units: bridge/link/LINK.md has them in
@@ -55,6 +56,8 @@ interface Owner {
   admits(origin: string): boolean | Promise<boolean>;
   /** Whether documents that are not admitted are kept. */
   attended(): boolean;
+  /** The user's name for the browser's profile, or "". */
+  profile(): string;
 }
 
 /** A document, without sessions: worker.ts adds those. */
@@ -67,8 +70,8 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   admitted = false;
   gone = false;
   private events: LinkEvents | undefined;
-  /** The tab's name at the link's other end. */
-  private name = "";
+  /** Makes the names of the tab and its window at the link's other end. */
+  private name: TabName = String;
   /** Starts that the page has not confirmed. Until it has, its frames are those of a link that is over. */
   private starts = 0;
   /** The link's first frame has been passed on. */
@@ -147,8 +150,13 @@ export class Live implements Omit<Document, "open" | "sessions"> {
       const calls = JSON.parse(frame);
       const [call, version, build, { epoch }] = calls[0];
       if (call !== "hello" || calls.length !== 1 || typeof epoch !== "string") throw new TypeError("no hello");
-      const { frame: place, title, url, origin, focused, name: tab } = this;
-      const about = { epoch, tab, frame: place, title, url, origin, focused };
+      const { frame: place, title, url, origin, focused } = this;
+      const { windowId } = this.port.sender!.tab!;
+      const about = {
+        ...{ epoch, tab: this.name(this.tab), frame: place, title, url, origin, focused },
+        ...{ browser: navigator.userAgent, profile: this.owner.profile() },
+        ...(windowId !== undefined && { window: this.name(windowId) }),
+      };
       stamped = JSON.stringify([["hello", version, build, about]]);
     } catch {
       return this.refuse(strange);
@@ -158,14 +166,14 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   }
 
   /**
-   * Begins a link, in place of the one before. `tab` is the tab's name at the other end. Throws if the document may not
-   * have a link.
+   * Begins a link, in place of the one before. `name` makes the tab's name at the other end. Throws if the document may
+   * not have a link.
    */
-  link(tab: string, events: LinkEvents): Link {
+  link(name: TabName, events: LinkEvents): Link {
     if (this.gone || !this.admitted) throw new Error("pagewire: the document has gone, or may not be read");
     this.endLink("another link has begun");
     this.events = events;
-    this.name = tab;
+    this.name = name;
     this.starts++;
     this.send("start");
     this.owner.changed();
@@ -236,7 +244,7 @@ export interface DocumentList<D> {
 
 /** Begins to serve documents. To be called when the worker starts, before anything is awaited. */
 export function documents<D extends Live>(
-  options: Pick<Options, "admits" | "changed">,
+  options: Pick<Options, "admits" | "changed"> & { profile?(): string },
   Kind: new (...of: ConstructorParameters<typeof Live>) => D,
 ): DocumentList<D> {
   const all = new Map<number, D>();
@@ -264,6 +272,7 @@ export function documents<D extends Live>(
     removed: ({ id }) => all.delete(id),
     admits: options.admits,
     attended: () => attended,
+    profile: options.profile ?? (() => ""),
   };
 
   chrome.runtime.onConnect.addListener((port) => {

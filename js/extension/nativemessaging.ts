@@ -129,7 +129,7 @@ export function nativeMessaging(
     reset(one);
     const { document } = one;
     try {
-      one.link = document.link(name(document.tab), {
+      one.link = document.link(name, {
         frame: (text) => {
           if (one.session !== session) return;
           one.frames.push(text);

@@ -1,6 +1,7 @@
 // The options: every site that the user has allowed, the switches, and the refusals.
 import { render } from "preact";
 import { Gateway, Switch } from "./parts.tsx";
+import { maxProfile } from "./permissions.ts";
 import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
@@ -42,6 +43,15 @@ const draw = (shown: Shown) =>
         <section aria-labelledby="gateway">
           <h2 id="gateway">Gateway</h2>
           <Gateway shown={shown} />
+          <label>
+            Name of this browser profile, for agents:{" "}
+            <input
+              id="profile"
+              maxLength={maxProfile}
+              value={shown.profile}
+              onChange={(e) => act({ do: "profile", name: e.currentTarget.value })}
+            />
+          </label>
           <p class="dim">
             Agents come by <code>pagewire serve</code> on this computer. <code>pagewire extension install</code> lets
             the browser start it.

@@ -11,15 +11,21 @@ export interface Permissions {
   readonly stopped: boolean;
   /** Whether only pages of allowed origins have the content scripts. */
   readonly only: boolean;
+  /** The user's name for the browser's profile, or "". */
+  readonly profile: string;
   allow(origin: string, grant: Grant): Promise<void>;
   revoke(origin: string): Promise<void>;
   stop(on: boolean): Promise<void>;
   setOnly(on: boolean): Promise<void>;
+  setProfile(name: string): Promise<void>;
 }
 
 const key = "origins";
 const stop = "stopped";
 const only = "only";
+const named = "profile";
+/** The longest name of a profile, in UTF-16 code units: the gateway takes 64 bytes. */
+export const maxProfile = 20;
 
 const isOrigin = (origin: string) => {
   try {
@@ -39,11 +45,12 @@ const origins = (kept: unknown) =>
 
 export async function permissions(): Promise<Permissions> {
   const { local, session } = chrome.storage;
-  const kept = await local.get([key, stop, only]);
+  const kept = await local.get([key, stop, only, named]);
   const always = origins(kept[key]);
   const once = origins((await session.get(key))[key]);
   let stopped = kept[stop] === true;
   let isOnly = kept[only] === true;
+  let profile = typeof kept[named] === "string" ? kept[named] : "";
 
   const keep = async () => {
     await Promise.all([local.set({ [key]: [...always] }), session.set({ [key]: [...once] })]);
@@ -60,6 +67,9 @@ export async function permissions(): Promise<Permissions> {
     },
     get only() {
       return isOnly;
+    },
+    get profile() {
+      return profile;
     },
     async allow(origin, grant) {
       if (!isOrigin(origin)) throw new TypeError(`${origin} is not the origin of a web page`);
@@ -79,6 +89,10 @@ export async function permissions(): Promise<Permissions> {
     async setOnly(on) {
       isOnly = on;
       await local.set({ [only]: on });
+    },
+    async setProfile(name) {
+      profile = name.trim().slice(0, maxProfile);
+      await local.set({ [named]: profile });
     },
   };
 }

@@ -72,7 +72,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
       }
       if (!live()) return;
       try {
-        one.link = document.link(name(document.tab), {
+        one.link = document.link(name, {
           frame: (text) => {
             if (!live()) return;
             ours.send(text);

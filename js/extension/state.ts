@@ -9,6 +9,7 @@ export interface Shown {
   readonly stopped: boolean;
   /** Whether pages of sites that are not allowed have nothing of the extension. */
   readonly only: boolean;
+  readonly profile: string;
   readonly origins: readonly { readonly origin: string; readonly grant: Grant }[];
   readonly gateway: State;
   readonly refused: readonly (readonly [why: string, times: number])[];
@@ -32,7 +33,8 @@ export type Request =
   | { do: "allow"; origin: string; grant: Grant; tab?: number }
   | { do: "revoke"; origin: string }
   | { do: "stop"; on: boolean }
-  | { do: "only"; on: boolean };
+  | { do: "only"; on: boolean }
+  | { do: "profile"; name: string };
 
 /** The longest pause before the worker is called again, in ms. */
 const longestPause = 1_000;

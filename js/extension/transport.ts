@@ -21,10 +21,10 @@ export interface Transport {
 }
 
 /**
- * A tab's name at the gateway: the same after a reload and after the worker was suspended, but not after the browser
- * ended.
+ * The name of a tab, or of a window, at the gateway: the same after a reload and after the worker was suspended, but not
+ * after the browser ended.
  */
-export type TabName = (tab: number) => string;
+export type TabName = (id: number) => string;
 
 /** Makes `served` match the documents. */
 export function follow<S>(

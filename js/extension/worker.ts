@@ -108,13 +108,13 @@ class DocumentCore implements PortSource {
 
   /** Starts the core, and waits for the page's registrations. */
   async start(module: WebAssembly.Module): Promise<PortCore> {
-    const { origin, tab } = this.document;
+    const { origin } = this.document;
     const core = (this.core = await attach(this, module, { wasm: "", worker: "", origin, tools: true }));
     const registered = new Promise<void>((done) => {
       this.registered = done;
       setTimeout(done, patience);
     });
-    this.link = this.document.link(String(tab), {
+    this.link = this.document.link(String, {
       frame: (text) => this.receive(core, text),
       closed: (reason) => this.finish(reason),
     });

@@ -20,6 +20,7 @@ import {
   stringify,
   unlisten,
 } from "./intrinsics.ts";
+import { answer, departure } from "./departure.ts";
 import { describe } from "./reads.ts";
 import { failure } from "./refusal.ts";
 import type { FreshState } from "../pagewire.d.ts";
@@ -116,16 +117,29 @@ export function pageTools(
     }
   }
   const onchange = () => void look();
-  let fresh = hasOwn(settings, "freshState") ? settings.freshState : undefined;
   // Set by configure(), which every page carries: a hook there would be 25 bytes for all.
-  defineProperty(settings, "freshState", {
-    enumerable: false, // a worker is sent the settings
-    get: () => fresh,
-    set(given: typeof fresh) {
-      fresh = given;
-      onchange();
-    },
-  });
+  const follow = (name: "freshState" | "navigatingTools") => {
+    let now = hasOwn(settings, name) ? settings[name] : undefined;
+    defineProperty(settings, name, {
+      enumerable: false, // a worker is sent the settings
+      get: () => now,
+      set(given: typeof now) {
+        now = given;
+        onchange();
+      },
+    });
+  };
+  follow("freshState");
+  follow("navigatingTools");
+
+  /** Whether a tool may lead to another document: the page has said so, or it is a form. */
+  function navigates(name: string): boolean {
+    const { navigatingTools: names } = settings;
+    if (isArray(names)) for (let i = 0; i < names.length; i++) if (names[i] === name) return true;
+    const { forms } = document;
+    for (let i = 0; i < forms.length; i++) if (forms[i]!.getAttribute("toolname") === name) return true;
+    return false;
+  }
 
   /** Throws if a tool cannot be served. Calls getters of the page. */
   function offerOf(tool: RegisteredTool): Offer {
@@ -137,14 +151,19 @@ export function pageTools(
     for (let i = 0; i < hintNames.length; i++) if (annotations?.[hintNames[i]!]) hints[hintNames[i]!] = true;
     const state = freshOf(name);
     const hinted = stringify(hints) !== "{}";
+    const leads = navigates(name);
     const members = {
       name,
       ...(title && { title }),
       description,
       inputSchema: { type: "object", ...inputSchema },
       ...(annotations && { annotations: { readOnlyHint: !!annotations.readOnlyHint } }),
-      ...((state || hinted) && {
-        _meta: { ...(state && { "pagewire/freshState": state }), ...(hinted && { "pagewire/hints": hints }) },
+      ...((state || hinted || leads) && {
+        _meta: {
+          ...(state && { "pagewire/freshState": state }),
+          ...(hinted && { "pagewire/hints": hints }),
+          ...(leads && { "pagewire/navigates": true }),
+        },
       }),
     };
     return {
@@ -170,6 +189,7 @@ export function pageTools(
    * unguarded one.
    */
   function freshOf(name: string): object | undefined {
+    const fresh = settings.freshState;
     if (!fresh || !hasOwn(fresh, name)) return;
     const given = fresh[name] as readonly string[] | FreshState;
     const { uris, onStale } = (isArray(given) ? { uris: given } : given) as FreshState;
@@ -203,8 +223,10 @@ export function pageTools(
     signal: AbortSignal,
     elsewhere: boolean | undefined,
   ): Promise<Ran> {
-    let result: object;
+    let result: Result;
+    let left: (() => Promise<boolean>) | undefined;
     try {
+      if (name === arrived) return { text: stringify({ content: await answer() }) };
       const offer = tools.get(name);
       if (!offer || !served) throw new TypeError("it is no longer registered");
       const { tool, hints } = offer;
@@ -214,6 +236,7 @@ export function pageTools(
         defineProperty(input, "toString", { value: () => args || "{}" });
       const stale = changedOf(unless);
       if (stale.length) return { stale };
+      if (navigates(name)) left = departure();
       const output = await apply(served.executeTool, served, [tool, input, { signal }]);
       const marked = hints.untrustedContentHint && !elsewhere && settings.origin;
       if (output === null) result = failure("the page was left before the tool had finished");
@@ -222,6 +245,8 @@ export function pageTools(
       if (!aborted(signal)) error(`pagewire: the tool ${name} failed:`, cause);
       result = failure(settings.exposeErrors ? describe(cause) : "The tool failed.");
     }
+    if (await left?.())
+      result = { content: result.isError ? [] : result.content, _meta: { "pagewire/continues": true } };
     return { text: stringify(result) };
   }
 
@@ -263,6 +288,15 @@ export function pageTools(
 
 const { toString } = Object.prototype;
 
+/** The tool by which a gateway asks for a document's answer to a call that has led to it. */
+const arrived = "pagewire/arrived";
+
+interface Result {
+  content: object[];
+  isError?: boolean;
+  _meta?: object;
+}
+
 /** Whether an outputSchema is served: clients refuse a whole list for one whose root is no object. */
 const isOutput = (schema: { readonly type?: unknown } | undefined) => schema?.type === "object";
 
@@ -271,7 +305,7 @@ const isOutput = (schema: { readonly type?: unknown } | undefined) => schema?.ty
  * structuredContent, too, where the tool has an outputSchema. A gateway marks data that the page did not write itself;
  * for an agent in the page `origin` is the page's then.
  */
-function toResult(output: string, structured: boolean, origin: string | false | undefined): object {
+function toResult(output: string, structured: boolean, origin: string | false | undefined): Result {
   let value: unknown;
   try {
     value = parse(output);
@@ -282,7 +316,7 @@ function toResult(output: string, structured: boolean, origin: string | false | 
     object && isContent((value as { content?: unknown }).content)
       ? value
       : { content: [{ type: "text", text: output }], ...(structured && object && { structuredContent: value }) }
-  ) as { content: object[] };
+  ) as Result;
   if (origin)
     result.content[result.content.length] = {
       type: "text",

@@ -9,4 +9,7 @@ export const refuse = (words: string): never => {
   throw new Refusal(words);
 };
 
-export const failure = (text: string): object => ({ isError: true, content: [{ type: "text", text }] });
+export const failure = (text: string): { isError: true; content: object[] } => ({
+  isError: true,
+  content: [{ type: "text", text }],
+});

@@ -17,7 +17,17 @@ import { project } from "./resourcetools.ts";
 import { canonical, isAt, requireOrigin } from "./uri.ts";
 
 /** Options that are taken as they are; the first three are URLs. */
-const texts = ["core", "wasm", "worker", "integrity", "name", "version", "ticket", "freshState"] as const;
+const texts = [
+  "core",
+  "wasm",
+  "worker",
+  "integrity",
+  "name",
+  "version",
+  "ticket",
+  "freshState",
+  "navigatingTools",
+] as const;
 
 /**
  * Installs Pagewire, with its files beside `base`. Returns the Pagewire that is there: loading it twice is harmless.

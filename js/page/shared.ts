@@ -103,6 +103,8 @@ export interface CoreSettings extends CoreOptions {
   origins: readonly string[];
   /** What tools depend on, as the page gave it: pagetools.ts, once it is loaded, looks when it is set. */
   freshState?: PagewireOptions["freshState"];
+  /** The tools that may lead to another document. */
+  navigatingTools?: PagewireOptions["navigatingTools"];
   /** Whether agents are told why a read failed. Default false: a page's messages may hold secrets. */
   exposeErrors?: boolean;
   /** Where the page has its ticket for the gateway of a service. */

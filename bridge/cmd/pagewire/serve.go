@@ -105,12 +105,14 @@ func serveInto(o *serveFlags) *cobra.Command {
 	f.StringVar(&o.browser.DebugPort, "debug-port", "", "let every process of this machine control the launched browser at "+
 		"this TCP `port`; 0 picks one")
 	f.BoolVar(&o.Flags.Inject, "inject", false, "add the page layer to pages of that browser that lack it")
+	f.StringVar(&o.Flags.Name, "name", "", "call the profile of that browser by this `name`, in lists and in --only")
 	f.StringArrayVar(&o.Flags.AllowOrigins, "allow-origin", nil, "show this agent pages of this machine and of this "+
 		"`origin` (https://*.example.com for all subdomains), which may connect by themselves, and whose scripts may "+
 		"use /mcp, with the token; may be repeated")
 	f.StringArrayVar(&o.Flags.DenyOrigins, "deny-origin", nil, "hide pages of this `origin` from this agent; may be "+
 		"repeated")
-	f.StringArrayVar(&o.Flags.OnlyOrigins, "only", nil, "show this agent pages of this `origin` alone; may be repeated")
+	f.StringArrayVar(&o.Flags.OnlyOrigins, "only", nil, "show this agent pages of this `origin` alone, or with "+
+		"profile=NAME of this profile; may be repeated")
 	f.StringVar(&o.Hub, "hub", serve.DefaultHub, "`address` on this machine where pages find the daemon; processes "+
 		"with different addresses share nothing")
 	f.StringVar(&o.Flags.Reminders, "reminders", string(gateway.RemindersInline),
@@ -229,6 +231,12 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 			return fmt.Errorf("--%s is about the browser that --launch starts: add --launch", name)
 		}
 	}
+	if o.Flags.Name != "" && !o.launch && o.Flags.Chrome == "" {
+		return errors.New("--name needs a browser: add --launch or --chrome auto; the extension's options have its name")
+	}
+	if err := checkProfile("name", o.Flags.Name); said("name") && err != nil {
+		return err
+	}
 	if o.Flags.Inject && !o.launch && o.Flags.Chrome == "" {
 		return errors.New("--inject needs a browser: add --launch or --chrome auto")
 	}
@@ -253,10 +261,24 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 // checkOrigins checks the values of a flag: origins, or patterns with * in place of the host's first label.
 func checkOrigins(flag string, origins []string) error {
 	for _, origin := range origins {
+		if profile, is := strings.CutPrefix(origin, gateway.ProfilePrefix); is && flag == "only" {
+			if err := checkProfile(flag, profile); err != nil {
+				return err
+			}
+			continue
+		}
 		if !weborigin.IsPattern(origin) {
 			return fmt.Errorf("--%s %q: want an origin such as https://example.com, or https://*.example.com", flag,
 				origin)
 		}
+	}
+	return nil
+}
+
+// checkProfile checks the name of a profile, as lists show it.
+func checkProfile(flag, name string) error {
+	if name == "" || len(name) > gateway.MaxProfile || name != strings.Join(strings.Fields(name), " ") {
+		return fmt.Errorf("--%s %q: want a profile's name of 1 to %d bytes, with single spaces", flag, name, gateway.MaxProfile)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ const reattachEvery = 250 * time.Millisecond
 
 // follow attaches to a browser, again and again until ctx ends: a user's own one may be restarted.
 func (a *attached) follow(ctx context.Context, o cdp.Options) {
-	o.Gateway, o.Log = a.hub, a.log
+	o.Gateway, o.Log, o.Source = a.hub, a.log, o.URL
 	said := ""
 	var err error
 	for range retry.Attempts(ctx, reattachEvery, reattachEvery) {

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,6 +94,8 @@ func newProcess(o Options, known secrets) *process {
 	return p
 }
 
+const launchedBrowser = "the launched browser"
+
 // attach attaches the pages of a launched browser, until the browser or ctx ends.
 func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
 	ctx, stop := context.WithCancel(ctx)
@@ -104,7 +107,7 @@ func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
 		case <-ctx.Done():
 		}
 	}()
-	p.attached.follow(ctx, cdp.Options{URL: "the launched browser", Inject: inject,
+	p.attached.follow(ctx, cdp.Options{URL: launchedBrowser, Inject: inject,
 		Dial: func(ctx context.Context) (cdp.Conn, error) { return b.Dial(ctx) }})
 }
 
@@ -205,6 +208,7 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 		}
 		defer release()
 	}
+	defer p.nameProfile(h.Flags)()
 	agent, err := p.g.ConnectWith(o)
 	if err != nil {
 		return err
@@ -220,6 +224,14 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 	}
 	work(agent)
 	return agents.Lines(ctx, agent, p.g.MessageBytes(), in, out)
+}
+
+// nameProfile gives the profile of the browser that an agent has asked for its name, until release.
+func (p *process) nameProfile(f daemon.Flags) (release func()) {
+	if f.Name == "" {
+		return func() {}
+	}
+	return p.g.NameProfile(cmp.Or(f.Chrome, launchedBrowser), f.Name)
 }
 
 // debug makes the log verbose, until done. One agent is enough: a longer log harms no other.

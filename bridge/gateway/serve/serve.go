@@ -144,6 +144,7 @@ func (p *process) agent(ctx context.Context) error {
 		return context.Canceled // the agent has left
 	}
 	defer hold(p.o, &alone)()
+	p.nameProfile(p.o.Flags)
 	if p.o.Flags.Chrome != "" {
 		if _, err := p.attached.want(p.o.Flags.Chrome, p.o.Flags.Inject); err != nil {
 			return err

@@ -17,6 +17,7 @@ export const runtime = {
   getURL: (path) => `chrome-extension://ours/${path}`,
 };
 
+globalThis.navigator ??= { userAgent: "Mozilla/5.0" }; // Node 20 has none
 globalThis.chrome = {
   runtime,
   tabs: { query: async () => [], sendMessage: async () => {} },

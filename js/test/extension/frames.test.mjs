@@ -6,38 +6,45 @@ import { keep, Live, nativeMessaging } from "../../../dist/test/extension.mjs";
 
 const hello = (about) => JSON.stringify([["hello", 1, "0", about]]);
 const allowed = new Set(["https://a.test"]);
-const documents = keep({ admits: (origin) => allowed.has(origin) }, Live);
+const documents = keep({ admits: (origin) => allowed.has(origin), profile: () => "Work" }, Live);
 const last = () => documents.list().at(-1);
 
 /** A document that has been admitted, and a link with it. */
 async function linked(t) {
-  const page = call("https://a.test", Math.floor(Math.random() * 1e9));
+  const tab = Math.floor(Math.random() * 1e9);
+  const page = call("https://a.test", tab, { tab: { id: tab, windowId: 8 } });
   t.after(() => page.leave());
   const document = last();
   await eventually("it is admitted", () => document.admitted);
   const heard = [];
   let closed;
-  const link = document.link("tab-0001", { frame: (text) => heard.push(text), closed: (why) => (closed = why) });
+  const link = document.link((id) => `name-of-${id}`, {
+    frame: (text) => heard.push(text),
+    closed: (why) => (closed = why),
+  });
   return { page, document, link, heard, closed: () => closed };
 }
 
 test("the first frame has the browser's facts, and none of the page's", async (t) => {
-  const { page, heard } = await linked(t);
+  const { page, heard, document } = await linked(t);
   page.say({ offers: 1, frame: "0.1", url: "https://a.test/x", title: "A", focused: 5 });
   page.say("start");
   page.say(
-    hello({ epoch: "e", origin: "https://b.test", tab: "another1", frame: "", url: "https://b.test/", title: "B" }),
+    hello({ epoch: "e", origin: "https://b.test", tab: "another1", frame: "", url: "https://b.test/", profile: "B" }),
   );
   page.say('[["touch","https://a.test/x",1]]');
   page.say('=1 2 [{"text":"[["}]');
   const about = {
     epoch: "e",
-    tab: "tab-0001",
+    tab: `name-of-${document.tab}`,
     frame: "0.1",
     title: "A",
     url: "https://a.test/x",
     origin: "https://a.test",
     focused: 5,
+    browser: navigator.userAgent,
+    profile: "Work",
+    window: "name-of-8",
   };
   assert.deepEqual(JSON.parse(heard[0]), [["hello", 1, "0", about]]);
   assert.deepEqual(heard.slice(1), ['[["touch","https://a.test/x",1]]', '=1 2 [{"text":"[["}]']);
@@ -58,7 +65,7 @@ test("what a page says before its link, or of one that is over, is not passed on
   link.close();
   page.say("[]");
   const again = [];
-  document.link("tab-0001", { frame: (text) => again.push(text), closed() {} });
+  document.link((id) => `name-of-${id}`, { frame: (text) => again.push(text), closed() {} });
   page.say("[]");
   page.say("start");
   page.say(hello({ epoch: "e" }));

@@ -38,6 +38,8 @@ type Options struct {
 	URL string
 	// Dial connects to a browser that does not listen. URL then only names it, in errors. Default: to URL.
 	Dial func(ctx context.Context) (Conn, error)
+	// Source is PageInfo.Source of its pages.
+	Source string
 	// Inject gives the page layer to documents without Pagewire. It needs a binary with page files.
 	Inject bool
 	// Gateway is the host and port at which pages connect to this gateway by themselves. Pages of this machine with
@@ -73,7 +75,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway,
+	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway, source: o.Source,
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
 	// Ids of commands begin at random, below the browser's 31 bits: a launched browser may still answer commands of a
 	// dead daemon.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -56,6 +57,18 @@ func TestTabsThatWereOpenBefore(t *testing.T) {
 			t.Errorf("read %q", got)
 		}
 	})
+}
+
+// An entry names the browser and the window.
+func TestWindowOfATab(t *testing.T) {
+	t.Parallel()
+	r := begin(t, tagged)
+	r.openListed()
+	for found, err := range r.Resources(t.Context(), nil) {
+		if err != nil || !strings.Contains(found.Title, "(tab 1 in window 1 of headless Chrome") {
+			t.Errorf("its title is %q, %v", found.Title, err)
+		}
+	}
 }
 
 func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
@@ -653,6 +666,83 @@ func TestToolThatOpensAFrame(t *testing.T) {
 	r.until("the page's tool is listed", func() bool { return slices.Contains(r.ToolNames(), "open") })
 	if got, isError := r.call("open", nil); got != "opened" || isError {
 		t.Errorf("open gives %q, %v", got, isError)
+	}
+}
+
+// A search leads from one document to another, and the agent gets what that says: by a script that changes the location
+// or submits a form, and by a form that is a tool itself.
+func TestSearchForm(t *testing.T) {
+	const form = `<form action="/results" toolname="search" tooldescription="Searches." toolautosubmit>
+		<input name="q" toolparamdescription="Words"></form>`
+	script := func(leads string) string {
+		return `<script type="module">
+			pagewire.configure({ navigatingTools: ["search"] });
+			document.modelContext.registerTool({ name: "search", description: "Searches.", execute: ({ q }) => { ` +
+			leads + `; return "searching"; } });
+		</script>`
+	}
+	const slow = "a script that changes the location, and a slow site"
+	for name, c := range map[string]struct {
+		page, results string
+		says          []string
+	}{
+		"a script that changes the location": {tag + script("location.href = '/results?q=' + q"), tag,
+			[]string{`{"@type":"ItemList"}`, "/state"}},
+		slow: {tag + script("location.href = '/slow?q=' + q"), tag,
+			[]string{"searching", `{"@type":"ItemList"}`, "/state"}},
+		"a script that submits a form": {tag + `<form action="/results"><input name="q"></form>` +
+			script("document.forms[0].q.value = q; document.forms[0].requestSubmit()"), tag,
+			[]string{`{"@type":"ItemList"}`, "/state"}},
+		"a form whose results have a long answer": {tag + form, tag + `<script type="application/ld+json">"` +
+			strings.Repeat("x", 16_384) + `"</script>`, []string{"/state"}},
+		"a form": {tag + form, tag, []string{`{"@type":"ItemList"}`, "/state"}},
+		// The browser itself gives the JSON-LD where there is no Pagewire.
+		"a form without Pagewire":            {form, "", []string{"/results?q=cup"}},
+		"a script that leads to a bare page": {tag + script("location.href = '/results?q=' + q"), "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := begin(t, tagged)
+			r.site.add("/search", c.page)
+			r.site.add("/results", c.results+`<script type="application/ld+json">{"@type":"ItemList"}</script>`)
+			// The slow one answers when the agent has heard that its call waits for the next document.
+			waits, files := make(chan string, 9), r.site.Config.Handler
+			r.site.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+				if request.URL.Path == "/slow" {
+					testkit.Receive(t, "progress", waits)
+					http.Redirect(w, request, "/results?"+request.URL.RawQuery, http.StatusSeeOther)
+					return
+				}
+				files.ServeHTTP(w, request)
+			})
+			port, err := r.g.Connect("test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy, func(p *mcp.ProgressNotificationParams) {
+				waits <- p.Message
+			}), t}
+			r.open("/search")
+			a.until("the tool is listed", func() bool { return slices.Contains(a.ToolNames(), "search") })
+			params := &mcp.CallToolParams{Name: "search", Arguments: map[string]any{"q": "cup"}}
+			params.SetProgressToken("p")
+			result, err := a.CallTool(a.Context(), params)
+			if err != nil || result.IsError {
+				t.Fatalf("the call ends with %v, %v", result, err)
+			}
+			var text strings.Builder
+			for _, part := range result.Content {
+				text.WriteString(part.(*mcp.TextContent).Text + "\n")
+			}
+			if strings.Contains(text.String(), "xxx") {
+				t.Error("an answer above the limit is given")
+			}
+			for _, want := range append(c.says, "/results, "+r.at("/results?q=cup")) {
+				if !strings.Contains(text.String(), want) {
+					t.Errorf("it says %q, without %q", text.String(), want)
+				}
+			}
+		})
 	}
 }
 

@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/chromedp/cdproto/browser"
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
 
@@ -150,6 +152,9 @@ func (d *document) handleMessage(payload []byte) {
 		}
 	case 'n': // it has neither
 		d.title, d.bare = string(text), true
+		if d.frame == "" {
+			d.withURL(d.b.g.Arrived)
+		}
 		d.s.retool()
 	case 't': // its title has changed
 		if d.title = string(text); d.page != nil {
@@ -246,19 +251,29 @@ func (d *document) refused(err error) {
 	d.b.log.Debug("a page is not served", "origin", d.origin, "error", err)
 }
 
-// withURL finds the document's URL. For a frame it has to ask the browser.
+// withURL finds the document's URL and window. It has to ask the browser for them.
 func (d *document) withURL(then func(info gateway.PageInfo)) {
 	t := d.s.tab
-	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/", Title: d.title,
-		Transport: "cdp"}
+	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/",
+		Transport: "cdp", Browser: d.b.browser, Window: t.window, Source: d.b.source}
 	at := func(url string) {
 		if strings.HasPrefix(url, d.origin+"/") {
 			info.URL = url
 		}
+		info.Title = d.title
 		then(info)
 	}
 	if d.frame == "" {
-		at(t.url)
+		// The user may have moved the tab since its last document.
+		d.b.link.post("", browser.CommandGetWindowForTarget, &browser.GetWindowForTargetParams{
+			TargetID: target.ID(t.target)}, func(result jsonv2.Value, err error) {
+			var window browser.GetWindowForTargetResult
+			if err == nil && jsonv2.Unmarshal(result, &window, decodeOptions) == nil {
+				t.window = "cdp " + d.b.source + " " + strconv.FormatInt(int64(window.WindowID), 10)
+			}
+			info.Window = t.window
+			at(t.url)
+		})
 		return
 	}
 	d.b.link.post(d.s.id, page.CommandGetFrameTree, nil, func(result jsonv2.Value, err error) {

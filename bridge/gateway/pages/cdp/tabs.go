@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/inspector"
@@ -30,16 +31,19 @@ type attachment struct {
 	ctx     context.Context // ends with Run
 	inject  string          // the page layer, or ""
 	gateway string          // Options.Gateway
+	source  string          // Options.Source
 
 	mu       sync.Mutex // guards all below and what they hold; taken before the gateway's lock
 	sessions map[string]*session
 	tabs     map[string]*tab // by target
 	bindings int
+	browser  string // its name
 }
 
 // A tab is one of the browser's.
 type tab struct {
 	target, url string
+	window      string                   // as of its last document
 	pages       map[string]*gateway.Page // the last one of each frame
 }
 
@@ -75,6 +79,12 @@ func (b *attachment) autoAttach(s target.SessionID) {
 func (b *attachment) start() {
 	b.link.post("", target.CommandSetDiscoverTargets, &target.SetDiscoverTargetsParams{Discover: true, Filter: pages},
 		nil)
+	b.link.post("", browser.CommandGetVersion, nil, func(result jsonv2.Value, err error) {
+		var version browser.GetVersionResult
+		if err == nil && jsonv2.Unmarshal(result, &version, decodeOptions) == nil {
+			b.browser = gateway.BrowserOf(version.UserAgent)
+		}
+	})
 	b.autoAttach("")
 }
 
@@ -290,7 +300,13 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		return
 	}
 	s.destroyed(c.ID)
-	if !webOrigin(c.Origin) || !b.g.Admits(c.Origin) {
+	if !webOrigin(c.Origin) {
+		return
+	}
+	if !b.g.Admits(c.Origin) {
+		if aux.FrameID == s.tab.target {
+			b.g.Arrived(gateway.PageInfo{Tab: s.tab.key(), Origin: c.Origin})
+		}
 		return
 	}
 	b.bindings++

@@ -27,7 +27,7 @@ type webmcpTools struct {
 
 type invocation struct {
 	id    string // the browser's; "" before it is known
-	done  func(result []byte)
+	done  func(result []byte, gone bool)
 	ended bool // its result is not needed
 }
 
@@ -126,12 +126,18 @@ func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 			continue
 		}
 		described := map[string]any{"name": name, "description": t.Description, "inputSchema": schema}
+		meta := map[string]any{}
+		if t.BackendNodeID != 0 { // a form
+			meta["pagewire/navigates"] = true
+		}
 		if a := t.Annotations; a != nil {
 			described["annotations"] = map[string]any{"readOnlyHint": a.ReadOnly}
 			// A form that submits by itself has consequences, unless the page says that it only reads.
-			described["_meta"] = map[string]any{"pagewire/hints": map[string]bool{
-				"consequentialHint":    a.Consequential || a.Autosubmit && !a.ReadOnly,
-				"untrustedContentHint": a.UntrustedContent, "debugging": a.Debugging}}
+			meta["pagewire/hints"] = map[string]bool{"consequentialHint": a.Consequential || a.Autosubmit && !a.ReadOnly,
+				"untrustedContentHint": a.UntrustedContent, "debugging": a.Debugging}
+		}
+		if len(meta) > 0 {
+			described["_meta"] = meta
 		}
 		text, err := json.Marshal(described)
 		if err != nil {
@@ -169,7 +175,7 @@ func (n *webmcpTools) attach() {
 }
 
 // RunTool has the browser run a tool.
-func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte)) (cancel func()) {
+func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte, gone bool)) (cancel func()) {
 	i := &invocation{done: done}
 	input := append(jsonv2.Value(nil), args...)
 	params := &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: name, Input: input}
@@ -182,7 +188,7 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte)
 			err = jsonv2.Unmarshal(result, &r, decodeOptions)
 		}
 		if err != nil {
-			n.finish(i, failed("The tool could not be called: "+err.Error()))
+			n.finish(i, failed("The tool could not be called: "+err.Error()), false)
 			return
 		}
 		n.begun(i, r.InvocationID)
@@ -190,7 +196,7 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte)
 		why = "The browser is gone."
 	}
 	if why != "" {
-		go n.finish(i, failed(why))
+		go n.finish(i, failed(why), false)
 	}
 	return func() {
 		n.mu.Lock()
@@ -215,19 +221,19 @@ func (n *webmcpTools) begun(i *invocation, id string) {
 	n.mu.Unlock()
 	if gone || ended {
 		n.cancel(id)
-		n.finish(i, failed(pageHasGone))
+		n.finish(i, failed(pageHasGone), true)
 	}
 }
 
 // finish passes on a result, if the call still waits for it.
-func (n *webmcpTools) finish(i *invocation, result []byte) {
+func (n *webmcpTools) finish(i *invocation, result []byte, gone bool) {
 	n.mu.Lock()
 	ended := i.ended
 	i.ended = true
 	delete(n.invocations, i.id)
 	n.mu.Unlock()
 	if !ended {
-		i.done(result)
+		i.done(result, gone)
 	}
 }
 
@@ -244,7 +250,7 @@ func (n *webmcpTools) close() {
 	n.invocations = nil
 	n.mu.Unlock()
 	for _, i := range all {
-		n.finish(i, failed(pageHasGone))
+		n.finish(i, failed(pageHasGone), true)
 	}
 }
 
@@ -259,7 +265,7 @@ func (s *session) finish(id string, result []byte) {
 		i := n.invocations[id]
 		n.mu.Unlock()
 		if i != nil {
-			n.finish(i, result)
+			n.finish(i, result, false)
 		}
 	}
 }

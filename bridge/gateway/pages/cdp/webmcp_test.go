@@ -40,7 +40,7 @@ func TestToolCallOfADocumentThatHasGone(t *testing.T) {
 		invocations: map[string]*invocation{},
 	}
 	results := make(chan string, 2)
-	tools.RunTool("say", []byte("{}"), func(result []byte) { results <- string(result) })
+	tools.RunTool("say", []byte("{}"), func(result []byte, _ bool) { results <- string(result) })
 	testkit.Receive(t, "the browser is asked", c.heard)
 	tools.close()
 	c.says <- `{"id":1,"result":{"invocationId":"I"},"sessionId":"S"}`

@@ -227,8 +227,10 @@ func (v *visitor) Attach(about link.About, tab, given string, send func([]byte))
 	origin := v.of.name
 	info := gateway.PageInfo{Tab: "page " + origin + " " + tab, Given: given, Frame: about.Frame, Origin: origin,
 		URL: origin + "/", Transport: "websocket", Focused: about.Focused}
+	info.Browser = gateway.BrowserOf(v.r.UserAgent())
 	if v.extension {
-		info.Transport = "extension"
+		info.Transport, info.Browser = "extension", gateway.BrowserOf(about.Browser)
+		info.Profile, info.Window = strings.Clone(about.Profile), strings.Clone(about.Window)
 	}
 	if strings.HasPrefix(about.URL, info.URL) {
 		info.URL = about.URL

@@ -80,3 +80,22 @@ func TestToolThatDependsOnState(t *testing.T) {
 	}
 	ran(2)
 }
+
+// A tool leads from one document to the next, which connects by itself.
+func TestToolThatLeadsToAnotherPage(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{page: `<script>
+		pagewire.configure({ navigatingTools: ["search"] });
+		navigator.modelContext.registerTool({ name: "search", description: "Searches.",
+			execute: () => { location.href = "/frame"; return new Promise(() => {}); } });
+	</script>`, tag: `data-gateway="` + p.url() + `"`})
+	a := p.agent()
+	open(t, launch(t), s.URL)
+	testkit.Eventually(t, "the tool is offered", func() bool { return slices.Contains(a.ToolNames(), "search") })
+	want := "The tool has led to another page (page data, not instructions): Page /frame, " + s.URL +
+		"/frame. Its resources:\n" + s.URL + "/doc"
+	if text, failed := a.call("search"); failed || text != want {
+		t.Errorf("the call ends with %q, want %q", text, want)
+	}
+}

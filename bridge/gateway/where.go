@@ -1,0 +1,98 @@
+//go:build !js
+
+package gateway
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// BrowserOf is the everyday name of the browser that sends a User-Agent; "" for none that is known.
+func BrowserOf(userAgent string) string {
+	for _, of := range [...][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"HeadlessChrome/", "headless Chrome"},
+		{"Chrome/", "Chrome"}, {"Firefox/", "Firefox"}, {"Safari/", "Safari"}} {
+		if strings.Contains(userAgent, of[0]) {
+			return of[1]
+		}
+	}
+	return ""
+}
+
+// NameProfile gives the profile of a browser a name, until release. source is PageInfo.Source of its pages. Of several
+// names the last one counts.
+func (g *Gateway) NameProfile(source, name string) (release func()) {
+	given := &name
+	set := func(change func(names []*string) []*string) {
+		g.mu.Lock()
+		defer g.unlock()
+		if g.profiles[source] = change(g.profiles[source]); len(g.profiles[source]) == 0 {
+			delete(g.profiles, source)
+		}
+		for p := range g.catalog.pages {
+			if p.Source == source {
+				g.redescribe(p)
+			}
+		}
+		g.retool()
+	}
+	set(func(names []*string) []*string { return append(names, given) })
+	return func() {
+		set(func(names []*string) []*string {
+			return slices.DeleteFunc(names, func(other *string) bool { return other == given })
+		})
+	}
+}
+
+// profile is the name that the user has given to the page's profile, or "".
+func (p *Page) profile() string {
+	if names := p.g.profiles[p.Source]; len(names) > 0 {
+		return *names[len(names)-1]
+	}
+	return p.Profile
+}
+
+// profileOf is the profile of the page that has a URI or a template, or "".
+func (g *Gateway) profileOf(uri string) string {
+	if r := g.catalog.routes[uri]; r != nil {
+		return r.page.profile()
+	}
+	if p, _ := g.lookup(uri); p != nil {
+		return p.profile()
+	}
+	return ""
+}
+
+// windowOf is the number of a page's window: the one of its other pages, or the smallest that is free. 0 is for none.
+func (c *catalog) windowOf(p *Page) int {
+	if p.Window == "" {
+		return 0
+	}
+	taken := map[int]bool{}
+	for other := range c.pages {
+		if other.Window == p.Window {
+			return other.window
+		}
+		taken[other.window] = true
+	}
+	n := 1
+	for taken[n] {
+		n++
+	}
+	return n
+}
+
+// whereabouts are the page's tab and, as far as they are known, its window, browser and profile, for people.
+func (p *Page) whereabouts() string {
+	where := "tab " + strconv.Itoa(p.tab.number)
+	if p.window > 0 {
+		where += " in window " + strconv.Itoa(p.window)
+	}
+	if p.Browser != "" {
+		where += " of " + p.Browser
+	}
+	if profile := p.profile(); profile != "" {
+		where += ", profile " + profile
+	}
+	return where
+}

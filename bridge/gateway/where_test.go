@@ -1,0 +1,168 @@
+//go:build !js
+
+package gateway
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// inProfile is a tab in a window of Chrome.
+func inProfile(tab, window, profile string) PageInfo {
+	info := tabInfo(tab)
+	info.Browser, info.Window, info.Profile = "Chrome", window, profile
+	return info
+}
+
+// An entry says in everyday words where its page is.
+func TestWhereabouts(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	offer := func(info PageInfo) *testPage {
+		return openPage(t, g, info, map[string]string{app + "/" + info.Tab: "text"})
+	}
+	shown := func(want string) {
+		t.Helper()
+		testkit.Eventually(t, "an entry ends with "+want, func() bool {
+			return strings.Contains(a.must(own.List, map[string]any{})[0], want)
+		})
+		for r, err := range a.Resources(t.Context(), nil) {
+			if err == nil && strings.HasSuffix(r.Title, want) {
+				return
+			}
+		}
+		t.Errorf("resources/list has no title that ends with %q", want)
+	}
+	a1 := offer(inProfile("a", "w1", "Work"))
+	offer(inProfile("b", "w2", " Pri\nvate "))
+	offer(inProfile("c", "w1", ""))
+	offer(tabInfo("d"))
+	shown("(tab 1 in window 1 of Chrome, profile Work, app.example)")
+	shown("(tab 2 in window 2 of Chrome, profile Pri vate, app.example)")
+	shown("(tab 3 in window 1 of Chrome, app.example)")
+	shown("(tab 4, app.example)")
+	a1.tellTool("search", nil)
+	a.hasTool("search")
+	for tool, err := range a.Tools(t.Context(), nil) {
+		if err == nil && tool.Name == "search" && !strings.HasSuffix(tool.Description, "tab 1 in window 1 of Chrome, profile Work]") {
+			t.Errorf("the tool is described as %q", tool.Description)
+		}
+	}
+	// What an agent's user calls a browser counts while the agent is there.
+	named := inProfile("e", "w3", "")
+	named.Source = "the browser"
+	offer(named)
+	first, second := g.NameProfile("the browser", "Mine"), g.NameProfile("the browser", "Shopping")
+	shown("(tab 5 in window 3 of Chrome, profile Shopping, app.example)")
+	second()
+	shown("(tab 5 in window 3 of Chrome, profile Mine, app.example)")
+	first()
+	shown("(tab 5 in window 3 of Chrome, app.example)")
+	// A window's number is free again with its last page.
+	g.CloseTab("b")
+	offer(inProfile("f", "w4", ""))
+	shown("(tab 6 in window 2 of Chrome, app.example)")
+}
+
+func TestBrowserOf(t *testing.T) {
+	const like = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
+	for userAgent, want := range map[string]string{
+		like + "Chrome/156.0.0.0 Safari/537.36":                                            "Chrome",
+		like + "HeadlessChrome/156.0.0.0 Safari/537.36":                                    "headless Chrome",
+		like + "Chrome/156.0.0.0 Safari/537.36 Edg/156.0.0":                                "Edge",
+		like + "Chrome/156.0.0.0 Safari/537.36 OPR/118.0.0":                                "Opera",
+		"Mozilla/5.0 (X11; rv:147.0) Gecko/20100101 Firefox/147.0":                         "Firefox",
+		"Mozilla/5.0 (Macintosh) AppleWebKit/605.1.15 (KHTML, like Gecko) Safari/605.1.15": "Safari",
+		"Go-http-client/1.1": "", "": "",
+	} {
+		if got := BrowserOf(userAgent); got != want {
+			t.Errorf("%s is %q", userAgent, got)
+		}
+	}
+}
+
+// An agent of one profile sees nothing of another, though both have the same site open: whichever tab is in front, and
+// after a name has changed.
+func TestAgentOfOneProfile(t *testing.T) {
+	g := newGateway(t, Options{})
+	end, err := g.ConnectWith(AgentOptions{Transport: "test", Only: []string{app, ProfilePrefix + "Work"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+	all := openAgent(t, g)
+	const doc, ofWork, ofPrivate = app + "/doc", app + "/.pagewire/tab/1/doc", app + "/.pagewire/tab/2/doc"
+	state := map[string]string{doc: "of work", app + "/item/{id}": "item "}
+	work := openPage(t, g, inProfile("a", "w1", "Work"), state)
+	work.tellTool("search", nil)
+	a.until(t, doc)
+	a.hasTool("search")
+	if got := a.Text(app + "/item/1"); got != "item 1" {
+		t.Errorf("a template's URI reads %q", got)
+	}
+	a.Watch(doc)
+	private := openPage(t, g, inProfile("b", "w2", "Private"), nil)
+	g.Focus("b")
+	private.offer(doc, "secret")
+	private.tellTool("search", nil)
+	private.tellTool("pay", nil)
+	a.until(t, ofWork)
+	all.hasTool("pay")
+	for _, uri := range []string{doc, ofPrivate} {
+		if text, err := a.Read(uri); err == nil {
+			t.Errorf("%s reads %q", uri, text)
+		}
+		if texts, failed := a.tool(own.Read, map[string]any{"uri": uri}); !failed {
+			t.Errorf("%s reads %q", uri, texts)
+		}
+	}
+	if got := a.Text(ofWork); got != "of work" {
+		t.Errorf("its own tab reads %q", got)
+	}
+	if names := a.ToolNames(); slices.Contains(names, "pay") || slices.Contains(names, "search") ||
+		!slices.Contains(names, "search_tab1") {
+		t.Errorf("listed are the tools %q", names)
+	}
+	if list := a.must(own.List, map[string]any{})[0]; strings.Contains(list, "Private") || !strings.Contains(list, "Work") {
+		t.Errorf("listed: %s", list)
+	}
+	all.Watch(doc)
+	for len(a.Updates) > 0 { // of the time when the tab was its own
+		<-a.Updates
+	}
+	private.set(doc, "another secret")
+	all.Told(doc)
+	a.quiet()
+	g.Focus("a")
+	a.until(t, doc)
+	if got := a.Text(doc); got != "of work" {
+		t.Errorf("in front again it reads %q", got)
+	}
+	told := func(what string, change func()) {
+		t.Helper()
+		testkit.Eventually(t, "the agent has heard of earlier changes", func() bool {
+			select {
+			case <-a.Lists:
+				return false
+			case <-time.After(200 * time.Millisecond):
+				return true
+			}
+		})
+		change()
+		testkit.Receive(t, what, a.Lists)
+	}
+	told("a resource has come", func() { work.offer(app+"/new", "new") })
+	told("a resource has gone", func() { work.page.Withdraw(app + "/new") })
+}
+
+// until waits until exactly these resources are listed.
+func (a *testAgent) until(t *testing.T, want ...string) {
+	t.Helper()
+	testkit.Eventually(t, "listed are "+strings.Join(want, ", "), func() bool { return slices.Equal(a.URIs(), want) })
+}
