@@ -33,8 +33,8 @@ AGENT_PROGRAMS := $(AGENT) $(PROGRAMS) e2e/agents/libraries/node_modules/.packag
 # a build makes; what js/wasm can compile is tested there as well as natively.
 LEVELS         := native wasm js browser
 # The tests of the browser level that have a core in the page: .ci/run runs them with the one that Go compiles, too.
-IN_PAGE := ^Test(Story|Matrix|NotifyLoop|TwoClients|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
-	Bad|Contents|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
+IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
+	Bad|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
 DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build(/release)?$$
 # TestPageSourcesStayFitForThePage keeps goroutines out of these, so that -race would find nothing, at several times the

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -354,68 +353,6 @@ func TestViewsNavigate(t *testing.T) {
 	run[any](b,
 		`for (const name of host.places.keys()) await host.navigate(name, (frame) => (frame.src = "/other.html"))`)
 	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
-}
-
-// At a stock host the helper polls; when the host is loaded anew with our module, under the same Views, it subscribes;
-// and when that is loaded anew it subscribes again; and it polls again when support is gone.
-func TestViewsSwitchWhenTheHostIsLoadedAnew(t *testing.T) {
-	t.Parallel()
-	s := typescriptServer(t)
-	b := openHost(t)
-	run[any](b, fmt.Sprintf(`
-		await host.connect(%q, %q);
-		await host.open("v", "interval=50&timeout=300&recheck=200&watch=%s", null);
-		await host.until(() => host.seen("v").length === 1);
-	`, s.url+"/mcp", "legacy", live))
-	testkit.Eventually(t, "it polls", func() bool { return s.counts(t).Methods["resources/read"] >= 4 })
-	if c := s.counts(t); c.Methods["resources/subscribe"]+c.Methods["subscriptions/listen"] != 0 {
-		t.Errorf("at a stock host: %v", c.Methods)
-	}
-	s.change(t, "uri="+live)
-	run[any](b, `await host.until(() => host.seen("v").length === 2)`)
-	if n := run[int](b, `return host.seen("v").length`); n != 2 {
-		t.Errorf("called back %d times for two states", n)
-	}
-
-	again := func(options string) {
-		t.Helper()
-		run[any](b, `
-			await host.places.get("v").bridge.close();
-			await host.sleep(100);
-			await host.bridge("v", `+options+`);
-		`)
-	}
-	mode := func(want string) {
-		t.Helper()
-		run[any](b,
-			`await host.until(async () => (await host.inView("v", "return watches[0].mode")) === "`+want+`")`)
-	}
-	again("{}")
-	mode("subscribed")
-	testkit.Eventually(t, "one subscription", func() bool { return s.counts(t).held() == 1 })
-	testkit.Eventually(t, "it reads nothing while nothing changes", func() bool {
-		before := s.counts(t).Methods["resources/read"]
-		time.Sleep(2 * testkit.Moment) // ten intervals of its polling
-		return s.counts(t).Methods["resources/read"] == before
-	})
-	s.change(t, "uri="+live)
-	run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":2}')`)
-
-	// What changes while there is no host is seen when there is one.
-	run[any](b, `await host.places.get("v").bridge.close()`)
-	testkit.Eventually(t, "the host that went has unsubscribed", func() bool { return s.counts(t).held() == 0 })
-	s.change(t, "uri="+live)
-	run[any](b, `await host.bridge("v", {})`)
-	run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":3}')`)
-	mode("subscribed")
-	if c := s.counts(t); c.held() != 1 {
-		t.Errorf("after the reload: %+v", c)
-	}
-
-	again("null")
-	mode("polling")
-	s.change(t, "uri="+live)
-	run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":4}')`)
 }
 
 // The connection to the server is lost, and there is another: what the Views watch is watched again, and what changed

@@ -41,23 +41,6 @@ func TestListReadSubscribeUpdated(t *testing.T) {
 	})
 }
 
-func TestTabsThatWereOpenBefore(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := browse(t, k)
-		r.open(r.path)
-		r.open(r.path + "2")
-		r.attach()
-		if r.inject {
-			return // their scripts found no registerResource: TestLateInjection
-		}
-		r.until("both tabs are listed", func() bool { return len(r.URIs()) == 2 })
-		if got := r.Text(r.at("/.pagewire/tab/1/state")); !strings.HasSuffix(got, " 0") {
-			t.Errorf("read %q", got)
-		}
-	})
-}
-
 func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, k kind) {
@@ -116,23 +99,6 @@ func TestFrames(t *testing.T) {
 		r.listed(top, far, srcdoc)
 		p.eval("document.querySelector('iframe').remove()")
 		r.listed(top, srcdoc)
-	})
-}
-
-// A frame whose origin is opaque may say what it likes: nothing of it is served.
-func TestOpaqueFrameIsRefused(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := begin(t, k)
-		r.site.add("/opaque", r.script)
-		r.site.add("/top", "<iframe sandbox='allow-scripts' src=/opaque></iframe>"+r.script)
-		p := r.open("/top")
-		r.listed(r.uri)
-		// The frame has been told of by now: its context came with the page's.
-		p.eval("new Promise(setTimeout)")
-		if pages := r.g.Snapshot().Pages; len(pages) != 1 {
-			t.Errorf("attached %+v", pages)
-		}
 	})
 }
 
