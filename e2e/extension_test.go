@@ -23,7 +23,6 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
@@ -214,7 +213,6 @@ func TestExtension(t *testing.T) {
 		name string
 		test func(*extended, *testing.T, *started)
 	}{
-		{"long messages", (*extended).longMessages}, // the first: a tool's result would else have reminders behind it
 		{"reaches strict pages", (*extended).reachesStrictPages},
 		{"hides what is allowed", (*extended).hidesWhatIsAllowed},
 		{"beside the page's own", (*extended).besideThePagesOwn},
@@ -765,36 +763,6 @@ func TestExtensionLook(t *testing.T) {
 	picture(p, "extension-popup", 360, 460)
 	if p.said("Uncaught") || p.said("Refused") {
 		t.Errorf("its console says %q", p.console)
-	}
-}
-
-// The browser takes 1 MB from a native host at once, and ends one that sends more.
-func (x *extended) longMessages(t *testing.T, agent *started) {
-	s := serveStrict(t, "script-src 'self'", counting+`
-		navigator.modelContext.registerResource({ uri: location.origin + "/long", name: "long", read: () => '"é𝄞'.repeat(1 << 20) });
-		navigator.modelContext.registerTool({ name: "measure", description: "Says how long a text is.", inputSchema: { type: "object", properties: { text: { type: "string" } } }, execute: ({ text }) => text.length + text.slice(-3) });`)
-	x.tab(s.URL)
-	x.allow(s.URL)
-	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(s.URL + "/long") })
-	if got, err := agent.Read(s.URL + "/long"); err != nil || got != strings.Repeat(`"é𝄞`, 1<<20) {
-		t.Errorf("a long text arrives as %d bytes, %v", len(got), err)
-	}
-	var name string
-	testkit.Eventually(t, "the tool is there", func() bool {
-		for tool, err := range agent.Tools(t.Context(), nil) {
-			if err == nil && strings.Contains(tool.Name, "measure") {
-				name = tool.Name
-			}
-		}
-		return name != ""
-	})
-	long := strings.Repeat(`\"é`, 120_000) // twice quoted, as JSON in JSON, it is more than 1 MB
-	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{"text": long}})
-	if err != nil || len(result.Content) != 1 {
-		t.Fatalf("%+v, %v", result, err)
-	}
-	if got := result.Content[0].(*mcp.TextContent).Text; got != `360000\"é` {
-		t.Errorf("a long argument arrives as %q", got)
 	}
 }
 
