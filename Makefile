@@ -29,6 +29,10 @@ AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
 PROGRAMS := e2e/agents/programs/node_modules/.package-lock.json
 AGENT_PROGRAMS := $(AGENT) $(PROGRAMS) e2e/agents/libraries/node_modules/.package-lock.json
 
+# As bridge/gateway/browser finds them.
+BROWSERS := chromium chromium-browser google-chrome{,-stable,-beta,-unstable} chrome microsoft-edge{,-stable} msedge \
+	brave-browser brave
+
 # The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
 # a build makes; what js/wasm can compile is tested there as well as natively.
 LEVELS         := native wasm js browser
@@ -68,7 +72,7 @@ help: ## List the targets, and say which to use when
 
 ##@ To see it, and to know that it works (both install what they need):
 demo: build $(if $(ONCE)$(FLEET),,site) ## Serve the demo and the manual, and tell the story headless; ONCE=1 ends after the story, FLEET=1: of three nodes
-	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
+	@$(MAKE) browser $(if $(ONCE),,|| true)
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
 test: build ## Run every test; say how many ran at each level, and what had compiled the core
@@ -235,11 +239,12 @@ clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist
 
 browser: ## Make sure that a Chromium or Chrome is there (by apt-get where that is possible)
-	@go build -o bin/ ./bridge/gateway/browser/ensure && bin/ensure
+	@# On other systems a browser has no command; what needs one says so itself.
+	@test -n "$$PAGEWIRE_BROWSER$$(command -v $(BROWSERS))" || test "$$(uname)" != Linux || .ci/debian chromium
 
 engines: ## Make sure that Firefox ESR and WebKitGTK with its driver are there (by apt-get where that is possible)
-	@go build -o bin/ ./bridge/gateway/browser/ensure && \
-		bin/ensure firefox-esr=firefox-esr WebKitWebDriver=webkit2gtk-driver Xvfb=xvfb
+	@for program in firefox-esr WebKitWebDriver Xvfb; do command -v $$program > /dev/null || \
+		exec .ci/debian firefox-esr webkit2gtk-driver xvfb; done
 
 node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \

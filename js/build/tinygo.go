@@ -159,7 +159,11 @@ func unpack(archive, sum, dir string) error {
 
 // buildTinyGo builds TinyGo from its Go module with Debian's LLVM, into root.
 func buildTinyGo(root string) error {
-	if err := installPackages(tinyGoPackages); err != nil {
+	repository, err := findRoot()
+	if err == nil {
+		err = run(repository, nil, ".ci/debian", tinyGoPackages...)
+	}
+	if err != nil {
 		return err
 	}
 	if err := os.Mkdir(root, 0o755); err != nil {
@@ -231,23 +235,4 @@ func linkDebian(path string) error {
 		return err
 	}
 	return os.WriteFile(path, text, 0o644)
-}
-
-// installPackages makes sure of Debian's packages, by apt-get where one is missing.
-func installPackages(names []string) error {
-	if exec.Command("dpkg", append([]string{"-s"}, names...)...).Run() == nil {
-		return nil
-	}
-	apt, err := exec.LookPath("apt-get")
-	if err != nil || os.Geteuid() != 0 {
-		return fmt.Errorf("it can be built where these packages of Debian are: %s (as root, make tinygo installs them)",
-			strings.Join(names, " "))
-	}
-	env := []string{"DEBIAN_FRONTEND=noninteractive"}
-	// Another apt-get may run; it has five minutes to end.
-	wait := []string{"-q", "-o", "DPkg::Lock::Timeout=300"}
-	if err := run("", env, apt, append(wait, "update")...); err != nil {
-		return err
-	}
-	return run("", env, apt, slices.Concat(wait, []string{"install", "-y", "--no-install-recommends"}, names)...)
 }
