@@ -135,14 +135,19 @@ func (x *extended) follow(name string, options ...chromedp.ContextOption) *tab {
 func (x *extended) popup(origin string) *tab {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
-	number := run[int](p, fmt.Sprintf(`
+	p.do(chromedp.Navigate(host.ExtensionOrigin + p.popupFor(origin)))
+	return p
+}
+
+// popupFor is where the popup is for the tab that shows a site. b is one of the extension's own.
+func (b *tab) popupFor(origin string) (path string) {
+	b.t.Helper()
+	return fmt.Sprint("/popup.html?tab=", run[int](b, fmt.Sprintf(`
 		const port = chrome.runtime.connect({name: "pagewire.panel"});
 		return await new Promise((done) => port.onMessage.addListener((shown) => {
 			const page = shown.pages.find((page) => page.origin === %q);
 			if (page) { port.disconnect(); done(page.tab); }
-		}))`, origin))
-	p.do(chromedp.Navigate(host.ExtensionOrigin + "/popup.html?tab=" + strconv.Itoa(number)))
-	return p
+		}))`, origin)))
 }
 
 // allow allows a site as a person does.
