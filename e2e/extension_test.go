@@ -574,7 +574,7 @@ func TestExtensionWorkerStopped(t *testing.T) {
 				x.useSocket()
 			}
 			p, uri := x.allowed(t, agent)
-			for i := 1; i <= 5; i++ {
+			for i := 1; i <= 3; i++ {
 				run[any](p, fmt.Sprintf("set(%d)", 10*i))
 				before := x.life()
 				x.stop(x.worker())

@@ -221,51 +221,6 @@ func TestViewsSubscribe(t *testing.T) {
 	})
 }
 
-// The helper in the View, and ours and the host's all the way: what is shown follows what the server has; sets of URIs
-// grow and shrink without a change lost.
-func TestViewsFollow(t *testing.T) {
-	t.Parallel()
-	eachEra(t, func(t *testing.T, s viewServer, b *tab) {
-		run[any](b, `
-			await host.open("one", "watch=`+live+`");
-			await host.open("two", "watch=`+live+`");
-			await host.until(() => host.seen("one").length && host.seen("two").length);
-		`)
-		follow := func(uri string, version int, views ...string) {
-			t.Helper()
-			for _, v := range views {
-				run[any](b,
-					fmt.Sprintf(
-						`await host.until(() => host.places.get(%q).reports.some((r) => r.uri === %q && r.shown === '{"version":%d}'))`, v, uri, version))
-			}
-		}
-		// Each change comes right behind a change of the set.
-		version := 0
-		for i := range 6 {
-			uri := fmt.Sprintf("data://many/%d", i)
-			run[any](b, fmt.Sprintf(`await host.inView("one", 'watch(%q)')`, uri))
-			version++
-			s.change(t, "uri="+live)
-			follow(live, version, "one", "two")
-			s.change(t, "uri="+uri)
-			follow(uri, 1, "one")
-		}
-		for range 6 {
-			run[any](b, `await host.inView("one", 'watches.pop().stop()')`)
-			version++
-			s.change(t, "uri="+live)
-			follow(live, version, "one", "two")
-		}
-		modes := run[[]string](b,
-			`return Promise.all(["one", "two"].map((v) => host.inView(v, "return watches[0].mode")))`)
-		if !slices.Equal(modes, []string{"subscribed", "subscribed"}) {
-			t.Errorf("modes %q", modes)
-		}
-		run[any](b, `for (const { frame } of host.places.values()) frame.remove()`)
-		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
-	})
-}
-
 // A frame that goes to a document which is no App: what the App watched is released, and the document hears of nothing;
 // an App that comes after it, or is reloaded, goes on. The App greets its host before its document has loaded, or long
 // after.
