@@ -223,6 +223,8 @@ func TestExtension(t *testing.T) {
 		{"beside the page's own", (*extended).besideThePagesOwn},
 		{"navigation", (*extended).navigation},
 		{"a page that forges", (*extended).forgingPage},
+		{"a page whose process is taken over", (*extended).takenOverPage},
+		{"leaves a stopped daemon", (*extended).leavesAStoppedDaemon},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			one.test(&extended{t, h, x.ctx}, t, &started{Agent: agent.Agent, t: t, cmd: agent.cmd, log: agent.log})
@@ -268,13 +270,9 @@ func (x *extended) reachesStrictPages(t *testing.T, agent *started) {
 const fetches = `return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`
 
 // The pages of the extension are at the next daemon when the one before hangs.
-func TestExtensionLeavesAStoppedDaemon(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	agent := h.serve(t)
-	x := extend(t, h, true)
+func (x *extended) leavesAStoppedDaemon(t *testing.T, agent *started) {
 	p, uri := x.allowed(t, agent)
-	syscall.Kill(h.daemon(t), syscall.SIGSTOP)
+	syscall.Kill(x.home.daemon(t), syscall.SIGSTOP)
 	stopped := time.Now()
 	run[any](p, "set(7)")
 	agent.holds(uri, "7")

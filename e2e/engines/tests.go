@@ -53,11 +53,8 @@ type exclusion struct{ tests, why string }
 var leftOut = []exclusion{
 	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
-	{"TestExtensionTakenOverPage TestExtensionAnotherExtension " +
-		"TestExtensionLeavesAStoppedDaemon TestExtensionRemembers TestExtensionWorkerStopped " +
-		"TestExtensionOnAPublicPage TestExtensionLook " +
-		"TestExtensionWorker " +
-		"TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
+	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
+		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet " +
