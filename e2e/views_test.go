@@ -1,13 +1,11 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,19 +69,7 @@ func needViews(t *testing.T) {
 func typescriptServer(t *testing.T) viewServer {
 	t.Helper()
 	needViews(t)
-	cmd := exec.Command("node", "server.mjs")
-	cmd.Dir = "views"
-	cmd.Stderr = os.Stderr
-	in, out := testkit.Pipes(t, cmd)
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatal("the TypeScript server did not start")
-	}
-	return viewServer{lines.Text()}
+	return viewServer{serverOf(t, "views", "server.mjs")}
 }
 
 var viewPages struct {
