@@ -208,23 +208,6 @@ func TestNoBrowser(t *testing.T) {
 	}
 }
 
-func TestNextGateway(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := begin(t, k)
-		p := r.openWatched()
-		r.bump(p)
-		if err := r.stop(); err != nil {
-			t.Fatal(err)
-		}
-		r.attach()
-		r.listed(r.uri)
-		r.checkText(r.uri, r.path+" 1")
-		r.Watch(r.uri)
-		r.bump(p)
-	})
-}
-
 // A gateway that is killed says nothing, and the page cannot see it: the next one replaces its sessions.
 func TestGatewayThatWasKilled(t *testing.T) {
 	t.Parallel()
@@ -366,16 +349,6 @@ func TestTabThatWaitsForADeadGateway(t *testing.T) {
 	r.listed(r.at("/state"))
 }
 
-func TestPageThatUninstalls(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := begin(t, k)
-		p := r.openListed()
-		p.eval("(pagewire.uninstall(), 0)")
-		r.listed()
-	})
-}
-
 func TestInjectedBesideAScriptTag(t *testing.T) {
 	t.Parallel()
 	r := begin(t, kind{inject: true, path: "/page", script: tag})
@@ -471,28 +444,6 @@ func TestFloodIsCutOff(t *testing.T) {
 			r.checkText(r.uri, "/page 0") // the other page's
 		})
 	}
-}
-
-// A page that notifies without end is no flood: touches wait for each other.
-func TestNotifyingWithoutEnd(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := begin(t, k)
-		p := r.openWatched()
-		p.eval("await (async () => { for (let i = 0; i < 200_000; i++) { bump(); if (i % 100 === 0) await new " +
-			"Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); " +
-			"}); } })()")
-		testkit.Eventually(t, "the last state is read after an update", func() bool {
-			select {
-			case <-r.Updates:
-			default:
-			}
-			return r.Text(r.uri) == r.path+" 200000"
-		})
-		if r.log.Has("cut off") {
-			t.Error("the page was cut off")
-		}
-	})
 }
 
 func TestNativeTools(t *testing.T) {
