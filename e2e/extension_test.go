@@ -221,6 +221,7 @@ func TestExtension(t *testing.T) {
 		{"reaches strict pages", (*extended).reachesStrictPages},
 		{"hides what is allowed", (*extended).hidesWhatIsAllowed},
 		{"beside the page's own", (*extended).besideThePagesOwn},
+		{"beside agents in the page", (*extended).besideAgentsInThePage},
 		{"navigation", (*extended).navigation},
 		{"a page that forges", (*extended).forgingPage},
 		{"a page whose process is taken over", (*extended).takenOverPage},
@@ -689,9 +690,7 @@ func (x *extended) besideThePagesOwn(t *testing.T, agent *started) {
 
 // Agents in the page are served by the page's own core beside the extension too, before the document is complete.
 // (TestEcosystemPages has pages that bundlers have made.)
-func TestExtensionBesideAgentsInThePage(t *testing.T) {
-	t.Parallel()
-	x := extend(t, newHome(t), false)
+func (x *extended) besideAgentsInThePage(t *testing.T, _ *started) {
 	early := serve(t, page{tag: " ", script: `
 		document.write('<script>' + "globalThis.answered = new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = ({ data }) => done(data); port1.postMessage({ jsonrpc: '2.0', id: 1, method: 'ping' }); postMessage({ type: 'pagewire:connect' }, location.origin, [port2]); });" + '</' + 'script><script src=/pagewire.js async></' + 'script>');`})
 	if got := run[map[string]any](x.tab(early.URL), `return await answered`); got["result"] == nil {

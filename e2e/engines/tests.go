@@ -54,7 +54,7 @@ var leftOut = []exclusion{
 	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
-		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
+		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet " +
