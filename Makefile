@@ -29,12 +29,18 @@ AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
 PROGRAMS := e2e/agents/programs/node_modules/.package-lock.json
 AGENT_PROGRAMS := $(AGENT) $(PROGRAMS) e2e/agents/libraries/node_modules/.package-lock.json
 
+MODULE := github.com/pagewire/pagewire
+
+# As bridge/gateway/browser finds them.
+BROWSERS := chromium chromium-browser google-chrome{,-stable,-beta,-unstable} chrome microsoft-edge{,-stable} msedge \
+	brave-browser brave
+
 # The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
 # a build makes; what js/wasm can compile is tested there as well as natively.
 LEVELS         := native wasm js browser
 # The tests of the browser level that have a core in the page: .ci/run runs them with the one that Go compiles, too.
-IN_PAGE := ^Test(Story|Matrix|NotifyLoop|TwoClients|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
-	Bad|Contents|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
+IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
+	Bad|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
 DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build(/release)?$$
 # TestPageSourcesStayFitForThePage keeps goroutines out of these, so that -race would find nothing, at several times the
@@ -68,7 +74,7 @@ help: ## List the targets, and say which to use when
 
 ##@ To see it, and to know that it works (both install what they need):
 demo: build $(if $(ONCE)$(FLEET),,site) ## Serve the demo and the manual, and tell the story headless; ONCE=1 ends after the story, FLEET=1: of three nodes
-	@go build -o bin/ ./bridge/gateway/browser/ensure && { bin/ensure $(if $(ONCE),,|| true); }
+	@$(MAKE) browser $(if $(ONCE),,|| true)
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
 test: build ## Run every test; say how many ran at each level, and what had compiled the core
@@ -226,8 +232,11 @@ pictures: build browser $(DOCS) ## Take pictures anew: the inspector's and the R
 site: $(DOCS) ## Make the manual's site from demo/docs/ into dist/docs/
 	@cd demo/docs && node_modules/.bin/vitepress build
 
-imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
-	@go run ./e2e/imports $(if $(DOT),-dot)
+imports: ## List which packages import which, each above its imports; DOT=1: for Graphviz, which tred makes sparse
+	@edges=$$(go list -f '{{$$from := .ImportPath}}{{range .Imports}}{{$$from}} {{.}}{{"\n"}}{{end}}' ./... | \
+		sed -n 's,^$(MODULE)/\(.*\) $(MODULE)/,\1 ,p'); \
+	$(if $(DOT),echo 'digraph {'; sed 's/\(.*\) \(.*\)/"\1" -> "\2"/' <<< "$$edges"; echo '}',tsort <<< "$$edges" | \
+		awk 'NR == FNR { of[$$1] = of[$$1] " " $$2; next } { printf "%-36s%s\n", $$1, of[$$1] }' <(echo "$$edges") -)
 
 generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md, cli.md and cli-node.md
 	node idl/generate.mjs && node idl/reference.mjs && \
@@ -237,11 +246,12 @@ clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist
 
 browser: ## Make sure that a Chromium or Chrome is there (by apt-get where that is possible)
-	@go build -o bin/ ./bridge/gateway/browser/ensure && bin/ensure
+	@# On other systems a browser has no command; what needs one says so itself.
+	@test -n "$$PAGEWIRE_BROWSER$$(command -v $(BROWSERS))" || test "$$(uname)" != Linux || .ci/debian chromium
 
 engines: ## Make sure that Firefox ESR and WebKitGTK with its driver are there (by apt-get where that is possible)
-	@go build -o bin/ ./bridge/gateway/browser/ensure && \
-		bin/ensure firefox-esr=firefox-esr WebKitWebDriver=webkit2gtk-driver Xvfb=xvfb
+	@for program in firefox-esr WebKitWebDriver Xvfb; do command -v $$program > /dev/null || \
+		exec .ci/debian firefox-esr webkit2gtk-driver xvfb; done
 
 node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \

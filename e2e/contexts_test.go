@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
@@ -36,13 +37,15 @@ func TestOriginAgentCluster(t *testing.T) {
 	}
 }
 
-// Without a secure context there is no WebMCP: nothing is installed, and connecting says why.
+// Without a secure context there is no WebMCP: nothing is installed, connecting says why, and so does the console of a page
+// that has a gateway.
 func TestInsecureContext(t *testing.T) {
 	t.Parallel()
 	insecure := mode{name: "a host of its own", flags: []string{"--host-resolver-rules=MAP " + engine.InsecureHost +
 		" 127.0.0.1", "--enable-features=WebMCP"}}
 	s := serve(t,
-		page{script: `let thrown = ""; try { pagewire.connect(); } catch (error) { thrown = error.message; }`})
+		page{tag: `<script src="/pagewire.js" data-gateway="ws://127.0.0.1:1"></script>`,
+			script: `let thrown = ""; try { pagewire.connect(); } catch (error) { thrown = error.message; }`})
 	b := open(t, insecure, s)
 	b.navigate(strings.Replace(s.URL, "127.0.0.1", engine.InsecureHost, 1))
 	got := run[struct {
@@ -56,6 +59,7 @@ func TestInsecureContext(t *testing.T) {
 	if got.Context || !strings.Contains(got.Thrown, "secure context") {
 		t.Errorf("%+v", got)
 	}
+	testkit.Eventually(t, "the page with a gateway is told", func() bool { return b.said("a page needs a secure context") })
 }
 
 // A model context that is there, the browser's or a polyfill's, is

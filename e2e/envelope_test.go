@@ -19,47 +19,42 @@ const recorder = `<script>
 // A client of @mcp-b, unmodified: it lists, reads, subscribes and is notified.
 func TestTabClient(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, page{head: recorder, script: field.script})
-			b := open(t, m, s)
-			run[any](b, `await agent.sleep(100)`)
-			if s.fetched("/pagewire.core.js") {
-				t.Error("the core was fetched though no client has come")
-			}
-			got := run[struct {
-				Listed         []string
-				Before, After  string
-				Updated, Again []string
-				Foreign        int
-				Ready          int
-				Version        string
-			}](b, `
-				const a = await agent.connect("legacy", agent.tab());
-				const listed = await a.list();
-				const before = await a.read(uri);
-				await a.subscribe(uri);
-				document.getElementById("field").value = "typed";
-				navigator.modelContext.notifyResourceUpdated(uri);
-				await agent.until(() => a.updated.length);
-				const after = await a.read(uri);
-				const updated = [...a.updated];
-				await a.client.unsubscribeResource({ uri });
-				await agent.sleep(150);
-				navigator.modelContext.notifyResourceUpdated(uri);
-				await agent.sleep(150);
-				return { listed, before, after, updated, again: a.updated.slice(updated.length), foreign: envelopes.filter((e) => !e.own).length,
-					ready: said("mcp-server-ready"), version: a.client.getNegotiatedProtocolVersion() };
-			`)
-			if len(got.Listed) != 1 || got.Before != "" || got.After != "typed" || len(got.Updated) != 1 ||
-				len(got.Again) != 0 {
-				t.Errorf("%+v", got)
-			}
-			if got.Foreign != 0 || got.Ready != 1 || got.Version != "2025-11-25" {
-				t.Errorf("%+v: want ready once, when asked", got)
-			}
-		})
+	s := serve(t, page{head: recorder, script: field.script})
+	b := open(t, noFlag, s)
+	run[any](b, `await agent.sleep(100)`)
+	if s.fetched("/pagewire.core.js") {
+		t.Error("the core was fetched though no client has come")
+	}
+	got := run[struct {
+		Listed         []string
+		Before, After  string
+		Updated, Again []string
+		Foreign        int
+		Ready          int
+		Version        string
+	}](b, `
+		const a = await agent.connect("legacy", agent.tab());
+		const listed = await a.list();
+		const before = await a.read(uri);
+		await a.subscribe(uri);
+		document.getElementById("field").value = "typed";
+		navigator.modelContext.notifyResourceUpdated(uri);
+		await agent.until(() => a.updated.length);
+		const after = await a.read(uri);
+		const updated = [...a.updated];
+		await a.client.unsubscribeResource({ uri });
+		await agent.sleep(150);
+		navigator.modelContext.notifyResourceUpdated(uri);
+		await agent.sleep(150);
+		return { listed, before, after, updated, again: a.updated.slice(updated.length), foreign: envelopes.filter((e) => !e.own).length,
+			ready: said("mcp-server-ready"), version: a.client.getNegotiatedProtocolVersion() };
+	`)
+	if len(got.Listed) != 1 || got.Before != "" || got.After != "typed" || len(got.Updated) != 1 ||
+		len(got.Again) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got.Foreign != 0 || got.Ready != 1 || got.Version != "2025-11-25" {
+		t.Errorf("%+v: want ready once, when asked", got)
 	}
 }
 

@@ -83,13 +83,7 @@ func (f firefox) tab(url string) *tab {
 func (f firefox) popup(origin string) *tab {
 	f.t.Helper()
 	b := f.tab(firefoxPages + "/options.html")
-	number := run[int](b, fmt.Sprintf(`
-		const port = chrome.runtime.connect({name: "pagewire.panel"});
-		return await new Promise((done) => port.onMessage.addListener((shown) => {
-			const page = shown.pages.find((page) => page.origin === %q);
-			if (page) { port.disconnect(); done(page.tab); }
-		}))`, origin))
-	b.navigate(fmt.Sprintf("%s/popup.html?tab=%d", firefoxPages, number))
+	b.navigate(firefoxPages + b.popupFor(origin))
 	return b
 }
 

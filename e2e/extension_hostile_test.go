@@ -169,14 +169,9 @@ const forge = `
 	});
 `
 
-// What such a page says over the link is for the worker and the gateway to refuse: js/test/extension/frames.test.mjs,
-// and TestForeignOriginsAreRefused.
-
-func TestExtensionTakenOverPage(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	agent := h.serve(t)
-	x := extend(t, h, true)
+// An attacker in a page's process says what the relay may. What such a page says over the link is for the worker and the
+// gateway to refuse: js/test/extension/frames.test.mjs, and TestForeignOriginsAreRefused.
+func (x *extended) takenOverPage(t *testing.T, agent *started) {
 	other := x.bystander(agent)
 	s := serveStrict(t, "script-src 'self'", "")
 	p := x.tab(s.URL)

@@ -23,7 +23,6 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
@@ -136,14 +135,19 @@ func (x *extended) follow(name string, options ...chromedp.ContextOption) *tab {
 func (x *extended) popup(origin string) *tab {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
-	number := run[int](p, fmt.Sprintf(`
+	p.do(chromedp.Navigate(host.ExtensionOrigin + p.popupFor(origin)))
+	return p
+}
+
+// popupFor is where the popup is for the tab that shows a site. b is one of the extension's own.
+func (b *tab) popupFor(origin string) (path string) {
+	b.t.Helper()
+	return fmt.Sprint("/popup.html?tab=", run[int](b, fmt.Sprintf(`
 		const port = chrome.runtime.connect({name: "pagewire.panel"});
 		return await new Promise((done) => port.onMessage.addListener((shown) => {
 			const page = shown.pages.find((page) => page.origin === %q);
 			if (page) { port.disconnect(); done(page.tab); }
-		}))`, origin))
-	p.do(chromedp.Navigate(host.ExtensionOrigin + "/popup.html?tab=" + strconv.Itoa(number)))
-	return p
+		}))`, origin)))
 }
 
 // allow allows a site as a person does.
@@ -214,12 +218,14 @@ func TestExtension(t *testing.T) {
 		name string
 		test func(*extended, *testing.T, *started)
 	}{
-		{"long messages", (*extended).longMessages}, // the first: a tool's result would else have reminders behind it
 		{"reaches strict pages", (*extended).reachesStrictPages},
 		{"hides what is allowed", (*extended).hidesWhatIsAllowed},
 		{"beside the page's own", (*extended).besideThePagesOwn},
+		{"beside agents in the page", (*extended).besideAgentsInThePage},
 		{"navigation", (*extended).navigation},
 		{"a page that forges", (*extended).forgingPage},
+		{"a page whose process is taken over", (*extended).takenOverPage},
+		{"leaves a stopped daemon", (*extended).leavesAStoppedDaemon},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			one.test(&extended{t, h, x.ctx}, t, &started{Agent: agent.Agent, t: t, cmd: agent.cmd, log: agent.log})
@@ -265,13 +271,9 @@ func (x *extended) reachesStrictPages(t *testing.T, agent *started) {
 const fetches = `return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`
 
 // The pages of the extension are at the next daemon when the one before hangs.
-func TestExtensionLeavesAStoppedDaemon(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
-	agent := h.serve(t)
-	x := extend(t, h, true)
+func (x *extended) leavesAStoppedDaemon(t *testing.T, agent *started) {
 	p, uri := x.allowed(t, agent)
-	syscall.Kill(h.daemon(t), syscall.SIGSTOP)
+	syscall.Kill(x.home.daemon(t), syscall.SIGSTOP)
 	stopped := time.Now()
 	run[any](p, "set(7)")
 	agent.holds(uri, "7")
@@ -596,7 +598,7 @@ func TestExtensionWorkerStopped(t *testing.T) {
 				x.useSocket()
 			}
 			p, uri := x.allowed(t, agent)
-			for i := 1; i <= 5; i++ {
+			for i := 1; i <= 3; i++ {
 				run[any](p, fmt.Sprintf("set(%d)", 10*i))
 				before := x.life()
 				x.stop(x.worker())
@@ -713,9 +715,7 @@ func (x *extended) besideThePagesOwn(t *testing.T, agent *started) {
 
 // Agents in the page are served by the page's own core beside the extension too, before the document is complete.
 // (TestEcosystemPages has pages that bundlers have made.)
-func TestExtensionBesideAgentsInThePage(t *testing.T) {
-	t.Parallel()
-	x := extend(t, newHome(t), false)
+func (x *extended) besideAgentsInThePage(t *testing.T, _ *started) {
 	early := serve(t, page{tag: " ", script: `
 		document.write('<script>' + "globalThis.answered = new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = ({ data }) => done(data); port1.postMessage({ jsonrpc: '2.0', id: 1, method: 'ping' }); postMessage({ type: 'pagewire:connect' }, location.origin, [port2]); });" + '</' + 'script><script src=/pagewire.js async></' + 'script>');`})
 	if got := run[map[string]any](x.tab(early.URL), `return await answered`); got["result"] == nil {
@@ -790,36 +790,6 @@ func TestExtensionLook(t *testing.T) {
 	picture(p, "extension-popup", 360, 460)
 	if p.said("Uncaught") || p.said("Refused") {
 		t.Errorf("its console says %q", p.console)
-	}
-}
-
-// The browser takes 1 MB from a native host at once, and ends one that sends more.
-func (x *extended) longMessages(t *testing.T, agent *started) {
-	s := serveStrict(t, "script-src 'self'", counting+`
-		navigator.modelContext.registerResource({ uri: location.origin + "/long", name: "long", read: () => '"é𝄞'.repeat(1 << 20) });
-		navigator.modelContext.registerTool({ name: "measure", description: "Says how long a text is.", inputSchema: { type: "object", properties: { text: { type: "string" } } }, execute: ({ text }) => text.length + text.slice(-3) });`)
-	x.tab(s.URL)
-	x.allow(s.URL)
-	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(s.URL + "/long") })
-	if got, err := agent.Read(s.URL + "/long"); err != nil || got != strings.Repeat(`"é𝄞`, 1<<20) {
-		t.Errorf("a long text arrives as %d bytes, %v", len(got), err)
-	}
-	var name string
-	testkit.Eventually(t, "the tool is there", func() bool {
-		for tool, err := range agent.Tools(t.Context(), nil) {
-			if err == nil && strings.Contains(tool.Name, "measure") {
-				name = tool.Name
-			}
-		}
-		return name != ""
-	})
-	long := strings.Repeat(`\"é`, 120_000) // twice quoted, as JSON in JSON, it is more than 1 MB
-	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{"text": long}})
-	if err != nil || len(result.Content) != 1 {
-		t.Fatalf("%+v, %v", result, err)
-	}
-	if got := result.Content[0].(*mcp.TextContent).Text; got != `360000\"é` {
-		t.Errorf("a long argument arrives as %q", got)
 	}
 }
 

@@ -352,14 +352,7 @@ func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 		"SIGHUP to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) {
 			syscall.Kill(-pid, syscall.SIGHUP)
 		},
-		"SIGINT to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) {
-			syscall.Kill(-pid, syscall.SIGINT)
-		},
 		"nobody at its error": func(t *testing.T, h userHome, pid int, in, said *os.File) { said.Close(); in.Close() },
-		"SIGPIPE": func(t *testing.T, h userHome, pid int, in, said *os.File) {
-			syscall.Kill(pid, syscall.SIGPIPE)
-			in.Close()
-		},
 		"the browser hears": func(t *testing.T, h userHome, pid int, in, said *os.File) {
 			syscall.Kill(h.browser(t), syscall.SIGTERM)
 			in.Close()

@@ -219,13 +219,7 @@ func (h userHome) env() []string {
 // belongings lists the user's processes by their command lines: those that have the user's home directory.
 func (h userHome) belongings() map[int]string {
 	all := map[int]string{}
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil || !strings.Contains("\x00"+string(text), "\x00HOME="+h.dir+"\x00") {
-			continue
-		}
-		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+	for _, pid := range testkit.Processes("HOME=" + h.dir) {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if running(pid) {
 			all[pid] = strings.ReplaceAll(string(line), "\x00", " ")

@@ -106,7 +106,7 @@ func TestBackForwardCache(t *testing.T) {
 				Watched int
 			}
 			var first state
-			const rounds = 6
+			const rounds = 3
 			for round := 1; round <= rounds; round++ {
 				b.navigate(s.URL + "/away")
 				// The restored document fires no load event to wait for.

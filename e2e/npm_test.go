@@ -35,7 +35,7 @@ func TestNpm(t *testing.T) {
 	})
 	t.Run("edited", func(t *testing.T) {
 		app := installApp(t, t.TempDir())
-		b := openApp(t, &site{Server: &httptest.Server{URL: develop(t, app)}})
+		b := openApp(t, &site{Server: &httptest.Server{URL: serverOf(t, app, "dev.mjs")}})
 		shop(b)
 		edit(b, filepath.Join(app, "src/Cart.jsx"))
 		b.quiet()
@@ -256,24 +256,23 @@ func serveApp(t *testing.T, dir string) *site {
 	return s
 }
 
-// develop runs Vite's development server until the test ends, and returns its URL.
-func develop(t *testing.T, app string) string {
+// serverOf runs a script with Node until the test ends, and returns the URL of which it tells.
+func serverOf(t *testing.T, dir, script string) string {
 	t.Helper()
-	cmd := exec.Command("node", "dev.mjs")
-	cmd.Dir = app
+	cmd := exec.Command("node", script)
+	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	in, out := testkit.Pipes(t, cmd)
 	t.Cleanup(func() {
 		in.Close()
 		cmd.Wait()
 	})
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if strings.HasPrefix(lines.Text(), "http://") {
 			return lines.Text()
 		}
 	}
-	t.Fatal("Vite's development server did not start")
+	t.Fatalf("%s of %s did not start", script, dir)
 	return ""
 }
 

@@ -76,51 +76,6 @@ func TestBadReads(t *testing.T) {
 	}
 }
 
-// What a read may return.
-func TestContents(t *testing.T) {
-	t.Parallel()
-	b := open(t, noFlag, serve(t, page{script: `
-		const at = (name) => location.origin + "/" + name;
-		const bytes = new Uint8Array([0, 1, 254, 255]);
-		const reads = {
-			string: () => "text", text: () => ({ text: "text" }), empty: () => ({ text: "" }),
-			base64: () => ({ blob: "AAH+/w==" }), buffer: () => ({ blob: bytes.buffer }), view: () => ({ blob: bytes }),
-			part: () => ({ blob: new DataView(bytes.buffer, 1, 2) }), blob: () => ({ blob: new Blob([bytes]) }),
-			several: () => ({ contents: [{ text: "one" }, { uri: at("other"), mimeType: "image/png", blob: bytes }] }),
-		};
-		for (const [name, read] of Object.entries(reads)) navigator.modelContext.registerResource({ uri: at(name), name, mimeType: "text/x-own", read });
-		navigator.modelContext.registerResource({ uri: at("item/{id}{?q}"), name: "T", read: (uri, { params }) => JSON.stringify({ uri, params }) });
-		const big = "é".repeat(1 << 20);
-		navigator.modelContext.registerResource({ uri: at("big"), name: "big", read: () => big });
-	`}))
-	got := run[map[string]string](b, `
-		globalThis.a = await agent.connect("modern");
-		const out = {};
-		for (const name of Object.keys(reads)) out[name] = JSON.stringify((await a.client.readResource({ uri: at(name) })).contents).replaceAll(location.origin, "");
-		out.template = (await a.read(at("item/a%20b?q=1"))).replaceAll(location.origin, "");
-		out.big = String((await a.read(at("big"))) === big);
-		return out;
-	`)
-	own := func(name, member string) string {
-		return fmt.Sprintf(`[{"uri":"/%s","mimeType":"text/x-own",%s}]`, name, member)
-	}
-	want := map[string]string{
-		"string": own("string", `"text":"text"`), "text": own("text", `"text":"text"`),
-		"empty":  own("empty", `"text":""`),
-		"base64": own("base64", `"blob":"AAH+/w=="`), "buffer": own("buffer", `"blob":"AAH+/w=="`),
-		"view": own("view", `"blob":"AAH+/w=="`),
-		"part": own("part", `"blob":"Af4="`), "blob": own("blob", `"blob":"AAH+/w=="`),
-		"several":  `[{"uri":"/several","mimeType":"text/x-own","text":"one"},{"uri":"/other","mimeType":"image/png","blob":"AAH+/w=="}]`,
-		"template": `{"uri":"/item/a%20b?q=1","params":{"q":"1","id":"a b"}}`,
-		"big":      "true",
-	}
-	for name, contents := range want {
-		if got[name] != contents {
-			t.Errorf("%s: got %s, want %s", name, got[name], contents)
-		}
-	}
-}
-
 // uninstall leaves the document as it was.
 func TestUninstall(t *testing.T) {
 	t.Parallel()

@@ -147,65 +147,61 @@ func TestProjectedTools(t *testing.T) {
 	}
 }
 
-// Waiting: woken by the change, by what changed since the revision given, at the timeout, and by its signal.
+// Waiting: woken by the change, by what changed since the revision given, at the timeout, and by its signal. Whose
+// registerTool it is does not matter to the tool: see TestProjectedTools.
 func TestWaitTool(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes { // the origin of registerTool does not matter to the tool
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			b := open(t, m, serve(t, page{script: tooling + `
-				const context = document.modelContext;
-				for (const name of ["a", "b", "t/{id}"]) context.registerResource({ uri: at(name), name, read: (uri, { params }) => "text " + (params.id ?? "") });`}))
-			got := run[map[string]any](b, `
-				const out = {};
-				const { revision } = await call("resources_list");
-				// The clock starts before what it measures: a page may rest between two statements.
-				const time = async (what, begin) => { const start = performance.now(); const { revision: _, ...rest } = await begin(); out[what] = JSON.stringify(rest).replaceAll(location.origin, ""); out[what + " ms"] = performance.now() - start; };
-				const soon = (f) => setTimeout(f, 100);
-				await time("woken", () => { soon(() => context.notifyResourceUpdated(at("a"))); return call("resources_wait", { uris: [at("a")], since: revision }); });
-				await time("missed", () => call("resources_wait", { since: revision }));
-				await time("other", () => call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
-				await time("since now", () => call("resources_wait", { timeoutMs: 150 }));
-				await time("another page's", () => call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
-				// A wait from now on is not told of earlier changes, and the call may take longer than any time to
-				// get there.
-				const meanwhile = async (f, what, begin) => { let again; await time(what, () => { again = setInterval(f, 100); return begin(); }); clearInterval(again); };
-				const burst = () => { for (let i = 0; i < 1000; i++) context.notifyResourceUpdated(at(i % 2 ? "a" : "b")); };
-				await meanwhile(burst, "burst", () => call("resources_wait", {}));
-				await meanwhile(() => context.notifyResourceUpdated(at("t/5")), "template", () => call("resources_wait", { uris: [at("t/5")] }));
-				await time("unknown", () => call("resources_wait", { uris: [at("x")] }));
-				out.expansion = JSON.stringify((await call("resources_read", { uri: at("t/5") })).contents).replaceAll(location.origin, "");
-				const stop = new AbortController();
-				const start = performance.now();
-				soon(() => stop.abort());
-				out.aborted = await call("resources_wait", {}, { signal: stop.signal }).then(JSON.stringify, (e) => e.name);
-				out["aborted ms"] = performance.now() - start;
-				return out;
-			`)
-			for what, want := range map[string]string{
-				"woken": `{"updated":["/a"]}`, "missed": `{"updated":["/a"]}`, "other": `{"updated":[]}`,
-				"since now":      `{"updated":[]}`,
-				"another page's": `{"updated":["/b"]}`, "template": `{"updated":["/t/5"]}`,
-				"expansion": `[{"uri":"/t/5","text":"text 5"}]`, "aborted": "AbortError",
-			} {
-				if got[what] != want {
-					t.Errorf("%s: %v, want %s", what, got[what], want)
-				}
-			}
-			// None may answer before there is a reason to.
-			for what, least := range map[string]float64{"woken": 90, "other": 140, "since now": 140, "burst": 90,
-				"aborted": 90} {
-				if ms := got[what+" ms"].(float64); ms < least {
-					t.Errorf("%s took %.0f ms, want at least %.0f", what, ms, least)
-				}
-			}
-			if burst := fmt.Sprint(got["burst"]); !strings.Contains(burst, `"/a"`) || !strings.Contains(burst, `"/b"`) {
-				t.Errorf("burst: %s, want both", burst)
-			}
-			if unknown := fmt.Sprint(got["unknown"]); !strings.Contains(unknown, "isError") {
-				t.Errorf("waiting for what is not registered: %s", unknown)
-			}
-		})
+	b := open(t, noFlag, serve(t, page{script: tooling + `
+		const context = document.modelContext;
+		for (const name of ["a", "b", "t/{id}"]) context.registerResource({ uri: at(name), name, read: (uri, { params }) => "text " + (params.id ?? "") });`}))
+	got := run[map[string]any](b, `
+		const out = {};
+		const { revision } = await call("resources_list");
+		// The clock starts before what it measures: a page may rest between two statements.
+		const time = async (what, begin) => { const start = performance.now(); const { revision: _, ...rest } = await begin(); out[what] = JSON.stringify(rest).replaceAll(location.origin, ""); out[what + " ms"] = performance.now() - start; };
+		const soon = (f) => setTimeout(f, 100);
+		await time("woken", () => { soon(() => context.notifyResourceUpdated(at("a"))); return call("resources_wait", { uris: [at("a")], since: revision }); });
+		await time("missed", () => call("resources_wait", { since: revision }));
+		await time("other", () => call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
+		await time("since now", () => call("resources_wait", { timeoutMs: 150 }));
+		await time("another page's", () => call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
+		// A wait from now on is not told of earlier changes, and the call may take longer than any time to
+		// get there.
+		const meanwhile = async (f, what, begin) => { let again; await time(what, () => { again = setInterval(f, 100); return begin(); }); clearInterval(again); };
+		const burst = () => { for (let i = 0; i < 1000; i++) context.notifyResourceUpdated(at(i % 2 ? "a" : "b")); };
+		await meanwhile(burst, "burst", () => call("resources_wait", {}));
+		await meanwhile(() => context.notifyResourceUpdated(at("t/5")), "template", () => call("resources_wait", { uris: [at("t/5")] }));
+		await time("unknown", () => call("resources_wait", { uris: [at("x")] }));
+		out.expansion = JSON.stringify((await call("resources_read", { uri: at("t/5") })).contents).replaceAll(location.origin, "");
+		const stop = new AbortController();
+		const start = performance.now();
+		soon(() => stop.abort());
+		out.aborted = await call("resources_wait", {}, { signal: stop.signal }).then(JSON.stringify, (e) => e.name);
+		out["aborted ms"] = performance.now() - start;
+		return out;
+	`)
+	for what, want := range map[string]string{
+		"woken": `{"updated":["/a"]}`, "missed": `{"updated":["/a"]}`, "other": `{"updated":[]}`,
+		"since now":      `{"updated":[]}`,
+		"another page's": `{"updated":["/b"]}`, "template": `{"updated":["/t/5"]}`,
+		"expansion": `[{"uri":"/t/5","text":"text 5"}]`, "aborted": "AbortError",
+	} {
+		if got[what] != want {
+			t.Errorf("%s: %v, want %s", what, got[what], want)
+		}
+	}
+	// None may answer before there is a reason to.
+	for what, least := range map[string]float64{"woken": 90, "other": 140, "since now": 140, "burst": 90,
+		"aborted": 90} {
+		if ms := got[what+" ms"].(float64); ms < least {
+			t.Errorf("%s took %.0f ms, want at least %.0f", what, ms, least)
+		}
+	}
+	if burst := fmt.Sprint(got["burst"]); !strings.Contains(burst, `"/a"`) || !strings.Contains(burst, `"/b"`) {
+		t.Errorf("burst: %s, want both", burst)
+	}
+	if unknown := fmt.Sprint(got["unknown"]); !strings.Contains(unknown, "isError") {
+		t.Errorf("waiting for what is not registered: %s", unknown)
 	}
 }
 
@@ -398,42 +394,37 @@ func TestToolMethods(t *testing.T) {
 // resources that are listed come and go.
 func TestToolListPages(t *testing.T) {
 	t.Parallel()
-	for _, m := range toolModes(t) {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling}))
-			got := run[struct {
-				Missing, Twice, Cursors, Longest int
-				Refused                          []bool
-			}](b, `
-				const add = (n, description) => document.modelContext.registerResource({ uri: at(n), name: "n", description, read: () => "" });
-				for (let n = 0; n < 450; n++) add("small" + n);
-				for (let n = 0; n < 12; n++) add("large" + n, "d".repeat(250_000));
-				const seen = new Map(), out = { cursors: 0, longest: 0 };
-				for (let cursor; ; out.cursors++) {
-					const page = await call("resources_list", cursor === undefined ? {} : { cursor });
-					for (const { uri } of page.resources) seen.set(uri, (seen.get(uri) ?? 0) + 1);
-					out.longest = Math.max(out.longest, JSON.stringify(page).length);
-					if ((cursor = page.nextCursor) === undefined) break;
-					// Of those that have been listed two go, and one of them comes again; what else is there has to be
-					// listed.
-					for (const n of [2 * out.cursors, 2 * out.cursors + 1]) document.modelContext.unregisterResource(at("small" + n));
-					add("small" + 2 * out.cursors);
-				}
-				const rest = [...Array(450).keys()].slice(100).map((n) => "small" + n).concat([...Array(12).keys()].map((n) => "large" + n)).map(at);
-				out.missing = rest.filter((uri) => !seen.has(uri)).length;
-				out.twice = rest.filter((uri) => seen.get(uri) > 1).length;
-				out.refused = [];
-				for (const cursor of ["1e9", "0.5", "x", "NaN"]) out.refused.push(!!(await call("resources_list", { cursor })).isError);
-				return out;
-			`)
-			if got.Missing != 0 || got.Twice != 0 || got.Cursors != 4 || got.Longest > 1_200_000 {
-				t.Errorf("%+v", got)
-			}
-			if slices.Contains(got.Refused, false) {
-				t.Errorf("cursors that were never given: refused %v", got.Refused)
-			}
-		})
+	b := open(t, noFlag, serve(t, page{script: tooling}))
+	got := run[struct {
+		Missing, Twice, Cursors, Longest int
+		Refused                          []bool
+	}](b, `
+		const add = (n, description) => document.modelContext.registerResource({ uri: at(n), name: "n", description, read: () => "" });
+		for (let n = 0; n < 450; n++) add("small" + n);
+		for (let n = 0; n < 12; n++) add("large" + n, "d".repeat(250_000));
+		const seen = new Map(), out = { cursors: 0, longest: 0 };
+		for (let cursor; ; out.cursors++) {
+			const page = await call("resources_list", cursor === undefined ? {} : { cursor });
+			for (const { uri } of page.resources) seen.set(uri, (seen.get(uri) ?? 0) + 1);
+			out.longest = Math.max(out.longest, JSON.stringify(page).length);
+			if ((cursor = page.nextCursor) === undefined) break;
+			// Of those that have been listed two go, and one of them comes again; what else is there has to be
+			// listed.
+			for (const n of [2 * out.cursors, 2 * out.cursors + 1]) document.modelContext.unregisterResource(at("small" + n));
+			add("small" + 2 * out.cursors);
+		}
+		const rest = [...Array(450).keys()].slice(100).map((n) => "small" + n).concat([...Array(12).keys()].map((n) => "large" + n)).map(at);
+		out.missing = rest.filter((uri) => !seen.has(uri)).length;
+		out.twice = rest.filter((uri) => seen.get(uri) > 1).length;
+		out.refused = [];
+		for (const cursor of ["1e9", "0.5", "x", "NaN"]) out.refused.push(!!(await call("resources_list", { cursor })).isError);
+		return out;
+	`)
+	if got.Missing != 0 || got.Twice != 0 || got.Cursors != 4 || got.Longest > 1_200_000 {
+		t.Errorf("%+v", got)
+	}
+	if slices.Contains(got.Refused, false) {
+		t.Errorf("cursors that were never given: refused %v", got.Refused)
 	}
 }
 

@@ -1,19 +1,16 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -72,19 +69,7 @@ func needViews(t *testing.T) {
 func typescriptServer(t *testing.T) viewServer {
 	t.Helper()
 	needViews(t)
-	cmd := exec.Command("node", "server.mjs")
-	cmd.Dir = "views"
-	cmd.Stderr = os.Stderr
-	in, out := testkit.Pipes(t, cmd)
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatal("the TypeScript server did not start")
-	}
-	return viewServer{lines.Text()}
+	return viewServer{serverOf(t, "views", "server.mjs")}
 }
 
 var viewPages struct {
@@ -222,51 +207,6 @@ func TestViewsSubscribe(t *testing.T) {
 	})
 }
 
-// The helper in the View, and ours and the host's all the way: what is shown follows what the server has; sets of URIs
-// grow and shrink without a change lost.
-func TestViewsFollow(t *testing.T) {
-	t.Parallel()
-	eachEra(t, func(t *testing.T, s viewServer, b *tab) {
-		run[any](b, `
-			await host.open("one", "watch=`+live+`");
-			await host.open("two", "watch=`+live+`");
-			await host.until(() => host.seen("one").length && host.seen("two").length);
-		`)
-		follow := func(uri string, version int, views ...string) {
-			t.Helper()
-			for _, v := range views {
-				run[any](b,
-					fmt.Sprintf(
-						`await host.until(() => host.places.get(%q).reports.some((r) => r.uri === %q && r.shown === '{"version":%d}'))`, v, uri, version))
-			}
-		}
-		// Each change comes right behind a change of the set.
-		version := 0
-		for i := range 6 {
-			uri := fmt.Sprintf("data://many/%d", i)
-			run[any](b, fmt.Sprintf(`await host.inView("one", 'watch(%q)')`, uri))
-			version++
-			s.change(t, "uri="+live)
-			follow(live, version, "one", "two")
-			s.change(t, "uri="+uri)
-			follow(uri, 1, "one")
-		}
-		for range 6 {
-			run[any](b, `await host.inView("one", 'watches.pop().stop()')`)
-			version++
-			s.change(t, "uri="+live)
-			follow(live, version, "one", "two")
-		}
-		modes := run[[]string](b,
-			`return Promise.all(["one", "two"].map((v) => host.inView(v, "return watches[0].mode")))`)
-		if !slices.Equal(modes, []string{"subscribed", "subscribed"}) {
-			t.Errorf("modes %q", modes)
-		}
-		run[any](b, `for (const { frame } of host.places.values()) frame.remove()`)
-		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
-	})
-}
-
 // A frame that goes to a document which is no App: what the App watched is released, and the document hears of nothing;
 // an App that comes after it, or is reloaded, goes on. The App greets its host before its document has loaded, or long
 // after.
@@ -354,68 +294,6 @@ func TestViewsNavigate(t *testing.T) {
 	run[any](b,
 		`for (const name of host.places.keys()) await host.navigate(name, (frame) => (frame.src = "/other.html"))`)
 	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
-}
-
-// At a stock host the helper polls; when the host is loaded anew with our module, under the same Views, it subscribes;
-// and when that is loaded anew it subscribes again; and it polls again when support is gone.
-func TestViewsSwitchWhenTheHostIsLoadedAnew(t *testing.T) {
-	t.Parallel()
-	s := typescriptServer(t)
-	b := openHost(t)
-	run[any](b, fmt.Sprintf(`
-		await host.connect(%q, %q);
-		await host.open("v", "interval=50&timeout=300&recheck=200&watch=%s", null);
-		await host.until(() => host.seen("v").length === 1);
-	`, s.url+"/mcp", "legacy", live))
-	testkit.Eventually(t, "it polls", func() bool { return s.counts(t).Methods["resources/read"] >= 4 })
-	if c := s.counts(t); c.Methods["resources/subscribe"]+c.Methods["subscriptions/listen"] != 0 {
-		t.Errorf("at a stock host: %v", c.Methods)
-	}
-	s.change(t, "uri="+live)
-	run[any](b, `await host.until(() => host.seen("v").length === 2)`)
-	if n := run[int](b, `return host.seen("v").length`); n != 2 {
-		t.Errorf("called back %d times for two states", n)
-	}
-
-	again := func(options string) {
-		t.Helper()
-		run[any](b, `
-			await host.places.get("v").bridge.close();
-			await host.sleep(100);
-			await host.bridge("v", `+options+`);
-		`)
-	}
-	mode := func(want string) {
-		t.Helper()
-		run[any](b,
-			`await host.until(async () => (await host.inView("v", "return watches[0].mode")) === "`+want+`")`)
-	}
-	again("{}")
-	mode("subscribed")
-	testkit.Eventually(t, "one subscription", func() bool { return s.counts(t).held() == 1 })
-	testkit.Eventually(t, "it reads nothing while nothing changes", func() bool {
-		before := s.counts(t).Methods["resources/read"]
-		time.Sleep(2 * testkit.Moment) // ten intervals of its polling
-		return s.counts(t).Methods["resources/read"] == before
-	})
-	s.change(t, "uri="+live)
-	run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":2}')`)
-
-	// What changes while there is no host is seen when there is one.
-	run[any](b, `await host.places.get("v").bridge.close()`)
-	testkit.Eventually(t, "the host that went has unsubscribed", func() bool { return s.counts(t).held() == 0 })
-	s.change(t, "uri="+live)
-	run[any](b, `await host.bridge("v", {})`)
-	run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":3}')`)
-	mode("subscribed")
-	if c := s.counts(t); c.held() != 1 {
-		t.Errorf("after the reload: %+v", c)
-	}
-
-	again("null")
-	mode("polling")
-	s.change(t, "uri="+live)
-	run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":4}')`)
 }
 
 // The connection to the server is lost, and there is another: what the Views watch is watched again, and what changed

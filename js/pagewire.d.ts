@@ -120,7 +120,7 @@ declare global {
   }
 }
 
-// By hand (idl/pagewire.d.ts): what no IDL describes.
+// By hand, from here to the end: what no IDL describes.
 
 declare global {
   // WebMCP's interface. Its methods for tools are not declared here.

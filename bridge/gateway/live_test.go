@@ -379,20 +379,27 @@ func TestStaleCallIsRefused(t *testing.T) {
 	}
 }
 
+// A tool that only has it told what was older runs, and so does one that says nothing of what it depends on.
 func TestStaleCallIsTold(t *testing.T) {
-	g := newGateway(t, Options{})
-	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
-	p.tellTool("checkout", fresh("tell"))
-	a := openAgent(t, g)
-	a.hasTool("checkout")
-	since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
-	p.set(cart, cartOf(2))
-	revised(t, g, cart, since)
-	a.must(own.List, map[string]any{}) // mentions it
-	texts := a.must("checkout", map[string]any{})
-	if texts[0] != "fine" || len(texts) != 2 || !strings.Contains(texts[1], `"when":"before this call"`) ||
-		!strings.Contains(texts[1], `"value":2`) {
-		t.Errorf("what was older is told: %q", texts)
+	for name, members := range map[string]map[string]any{"tell": fresh("tell"), "nothing": nil} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, Options{})
+			p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
+			p.tellTool("checkout", members)
+			a := openAgent(t, g)
+			a.hasTool("checkout")
+			since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
+			p.set(cart, cartOf(2))
+			revised(t, g, cart, since)
+			if name == "tell" {
+				a.must(own.List, map[string]any{}) // mentions it
+			}
+			texts := a.must("checkout", map[string]any{})
+			if texts[0] != "fine" || len(texts) != 2 ||
+				!strings.Contains(texts[1], `"value":2}],"when":"before this call"}`) {
+				t.Errorf("what was older is told: %q", texts)
+			}
+		})
 	}
 }
 

@@ -140,22 +140,6 @@ func TestWhatLooksLikeAReminder(t *testing.T) {
 	}
 }
 
-// A tool that says nothing of what it depends on runs, and its result says what was older.
-func TestResultSaysWhatWasOlder(t *testing.T) {
-	g := newGateway(t, Options{})
-	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
-	p.tellTool("checkout", nil)
-	a := openAgent(t, g)
-	a.hasTool("checkout")
-	since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
-	p.set(cart, cartOf(2))
-	revised(t, g, cart, since)
-	texts := a.must("checkout", map[string]any{})
-	if texts[0] != "fine" || len(texts) != 2 || !strings.Contains(texts[1], `"value":2}],"when":"before this call"}`) {
-		t.Errorf("what was older is told: %q", texts)
-	}
-}
-
 // What one agent has seen is its own, and gone with it: then the page is left alone.
 func TestARecordIsItsAgents(t *testing.T) {
 	g := newGateway(t, Options{})

@@ -30,7 +30,6 @@ const (
 // Methods.
 const (
 	Initialize           = "initialize"
-	Initialized          = "notifications/initialized"
 	Ping                 = "ping"
 	Discover             = "server/discover"
 	ResourcesList        = "resources/list"

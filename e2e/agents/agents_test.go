@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -224,13 +223,8 @@ func excerpt(body, before, words, end string) string {
 
 // endAll ends what a program has left behind, such as a daemon: all whose home is the one that only this test has.
 func endAll(home string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
-		env, err := os.ReadFile(file)
-		if err != nil || !strings.Contains("\x00"+string(env), "\x00HOME="+home+"\x00") {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid != os.Getpid() {
+	for _, pid := range testkit.Processes("HOME=" + home) {
+		if pid != os.Getpid() {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 		}
 	}

@@ -124,7 +124,7 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", b.code)
 	cmd.Dir, cmd.Env = dir, env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is ended with all that it has started
-	out := &output{}
+	out := &testkit.Log{}
 	cmd.Stdout, cmd.Stderr = out, out
 	if until != "" { // what serves an agent ends with its standard input
 		if _, err := cmd.StdinPipe(); err != nil {
@@ -137,7 +137,7 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	for late := time.After(within); until == "" || !strings.Contains(out.String(), until); {
+	for late := time.After(within); until == "" || !out.Has(until); {
 		select {
 		case err := <-ended:
 			status := 0
@@ -145,7 +145,7 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 				status = exit.ExitCode()
 			}
 			want, _ := strconv.Atoi(b.values["status"])
-			if until == "" && status != want || !strings.Contains(out.String(), until) {
+			if until == "" && status != want || !out.Has(until) {
 				t.Errorf("%v ended with status %d, want %d and to say %q:\n%s\n%s", b, status, want, until, b.code, out)
 			}
 			return
@@ -160,24 +160,6 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 	case <-ended:
 	case <-time.After(patience):
 	}
-}
-
-// An output is what a process prints, to be looked at while it goes on.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }
 
 var (

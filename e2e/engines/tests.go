@@ -23,8 +23,7 @@ var rows = []row{
 	{"the core's first turn, by tasks of a priority, which WebKit has not", "", map[string]string{
 		"chromium": "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn",
 		"firefox":  "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn"}},
-	{"bad reads, contents, uninstall", "TestBadReads TestContents TestUninstall", nil},
-	{"two clients on one page", "TestTwoClients", nil},
+	{"bad reads, uninstall", "TestBadReads TestUninstall", nil},
 	{"clients of @mcp-b, by window.postMessage", "TestTabClient TestTabClientBeforeThePage TestEnvelopeReadiness " +
 		"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestEnvelopeStops TestNothingIsPostedUnasked", nil},
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
@@ -54,20 +53,17 @@ type exclusion struct{ tests, why string }
 var leftOut = []exclusion{
 	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
-	{"TestExtensionTakenOverPage TestExtensionAnotherExtension " +
-		"TestExtensionLeavesAStoppedDaemon TestExtensionRemembers TestExtensionWorkerStopped " +
-		"TestExtensionOnAPublicPage TestExtensionLook " +
-		"TestExtensionWorker " +
-		"TestExtensionOnlyInAllowedSites TestExtensionBesideAgentsInThePage",
+	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
+		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestForeignPort TestEndsWithItsProgram " +
-		"TestTypeScriptClient TestInspector TestClientsOfADaemonThatIsKilled TestConformance TestConformanceOfAFleet " +
+		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet " +
 		"TestTypeScriptClientAtAFleet " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers", "they are about bundlers and servers: make test-ecosystem runs them"},
-	{"TestViewsSubscribe TestViewsFollow TestViewsNavigate " +
-		"TestViewsSwitchWhenTheHostIsLoadedAnew TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
+	{"TestViewsSubscribe TestViewsNavigate " +
+		"TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
 		"TestViewsOfAPlainHost TestViewsDemo",
 		"hosts of MCP Apps' Views: not carried over yet"},
 }

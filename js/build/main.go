@@ -77,7 +77,7 @@ func main() {
 	switch {
 	case err != nil:
 	case *tinygo:
-		err = installTinyGo(os.Stdout)
+		err = installTinyGo(os.Stdout, root)
 	default:
 		err = do(root, *core, *size)
 	}

@@ -12,8 +12,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // ours is the entry of the tables below.
@@ -400,20 +398,5 @@ func TestConfigKeepsTheToken(t *testing.T) {
 			!strings.Contains(string(first), "Bearer") {
 			t.Errorf("%s: %s", c.name, text)
 		}
-	}
-}
-
-// What config checks of the flags behind -- is what serve gets, each of them.
-func TestConfigChecksAsServeDoes(t *testing.T) {
-	args := []string{"--launch", "--debug-port", "9222", "--http", "127.0.0.1:1", "--token-file", "/t"}
-	o, err := parseServe(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.Launch == nil || o.Launch.DebugPort != "9222" || o.TokenFile != "/t" || o.Hub != serve.DefaultHub {
-		t.Errorf("it takes %q as %+v", args, o)
-	}
-	if _, err := parseServe([]string{"--launch", "--debug-port", "x"}); err == nil {
-		t.Error("a port that is none is taken")
 	}
 }

@@ -260,40 +260,6 @@ func TestStdioNotRead(t *testing.T) {
 	}
 }
 
-// A slow agent gets the last state of each resource, and not each step.
-func TestStdioSlowReader(t *testing.T) {
-	p := open(t)
-	c := stdio(t, t.Context(), p.g)
-	c.send(listen("1", origin+"/doc") + "\n")
-	c.next()
-	const changes = 20_000
-	for i := range changes {
-		p.Set(origin+"/doc", fmt.Sprint(i))
-	}
-	p.Set(origin+"/doc", "last")
-	c.send(call("2", "resources/read", `"uri":"`+origin+`/slow"`) + "\n")
-	<-p.reading
-	close(p.released)
-	updates := 0
-	for m := c.next(); m.Method != ""; m = c.next() {
-		updates++
-	}
-	if updates == 0 || updates > 5000 {
-		t.Errorf("%d updates for %d changes", updates, changes)
-	}
-	c.send(call("3", "resources/read", `"uri":"`+origin+`/doc"`) + "\n")
-	for m := c.next(); ; m = c.next() {
-		if m.Result != nil {
-			if got := m.Result.Contents[0].Text; got != "last" {
-				t.Errorf("read %q", got)
-			}
-			break
-		}
-	}
-	c.in.Close()
-	c.ended()
-}
-
 // An out that fails ends the session.
 func TestStdioBrokenPipe(t *testing.T) {
 	p := open(t)

@@ -32,34 +32,26 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-func TestFindTakesTheNamedBrowserBeforeAll(t *testing.T) {
-	named, other := program(t, "mine"), program(t, "chromium")
-	t.Setenv("PATH", filepath.Dir(other))
-	t.Setenv("PAGEWIRE_BROWSER", named)
-	if got, err := Find(); got != named || err != nil {
-		t.Errorf("Find() = %q, %v; want %q", got, err, named)
-	}
-}
-
-func TestFindDoesNotReplaceANamedBrowserThatIsMissing(t *testing.T) {
-	t.Setenv("PATH", filepath.Dir(program(t, "chromium")))
-	t.Setenv("PAGEWIRE_BROWSER", filepath.Join(t.TempDir(), "gone"))
-	got, err := Find()
-	if err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "PAGEWIRE_BROWSER") {
-		t.Errorf("Find() = %q, %v; want an error that names PAGEWIRE_BROWSER", got, err)
-	}
-}
-
-func TestFindPrefersChromiumOnPath(t *testing.T) {
-	chrome, chromium := program(t, "google-chrome"), program(t, "chromium")
-	t.Setenv("PAGEWIRE_BROWSER", "")
-	t.Setenv("PATH", filepath.Dir(chrome)+string(filepath.ListSeparator)+filepath.Dir(chromium))
-	if got, err := Find(); got != chromium || err != nil {
-		t.Errorf("Find() = %q, %v; want %q", got, err, chromium)
-	}
-	t.Setenv("PATH", filepath.Dir(chrome))
-	if got, err := Find(); got != chrome || err != nil {
-		t.Errorf("Find() = %q, %v; want %q", got, err, chrome)
+func TestFindTakesTheNamedBrowserBeforeAllAndChromiumOnPathBeforeChrome(t *testing.T) {
+	named, chrome, chromium := program(t, "mine"), program(t, "google-chrome"), program(t, "chromium")
+	gone := filepath.Join(t.TempDir(), "gone")
+	for _, c := range []struct {
+		named string
+		path  []string
+		want  string // "": an error that names the variable, and is not ErrNone
+	}{{named, []string{chromium}, named}, {"", []string{chrome, chromium}, chromium}, {"", []string{chrome}, chrome},
+		{gone, []string{chromium}, ""}} {
+		t.Setenv("PAGEWIRE_BROWSER", c.named)
+		var path []string
+		for _, program := range c.path {
+			path = append(path, filepath.Dir(program))
+		}
+		t.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator)))
+		got, err := Find()
+		if got != c.want || (err == nil) != (c.want != "") ||
+			err != nil && (errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "PAGEWIRE_BROWSER")) {
+			t.Errorf("%+v: Find() = %q, %v", c, got, err)
+		}
 	}
 }
 

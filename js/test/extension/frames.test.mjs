@@ -159,6 +159,11 @@ test("by native messaging a frame goes in pieces, and no more than the gateway t
   }
   assert.deepEqual(texts.slice(1), ["[]", ""]);
   assert.ok(texts[0] === long, "what arrives is something else");
+  // And back: the browser takes 1 MB from a native host at once.
+  const from = { type: "frame", id: document.id, session: 3 };
+  for (const piece of [{ text: '[["read"', more: true }, { text: ",1", more: true }, { text: "]]" }])
+    host.say({ ...from, ...piece });
+  assert.equal(page.said.at(-1), '[["read",1]]');
 });
 
 test("a document that is withdrawn says farewell, and one that is refused comes again", async (t) => {

@@ -7,27 +7,21 @@
 package look
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"image"
-	"image/color"
-	"image/png"
-	"maps"
-	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -41,7 +35,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-var pictures = flag.String("pictures", "", "write inspector-dark.png and inspector-light.png to this directory, by "+
+var pictures = flag.String("pictures", "", "write inspector-dark.webp and inspector-light.webp to this directory, by "+
 	"its path from the module's root")
 
 // dist is what make build has written.
@@ -332,25 +326,22 @@ func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
 	}
 	var seen []string
 	for range 2 {
-		name := "inspector-" + eval[string](b, `document.documentElement.dataset.theme`) + ".png"
+		name := "inspector-" + eval[string](b, `document.documentElement.dataset.theme`) + ".webp"
 		eval[any](b, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
-		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		shot, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: "webp"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if picture, err = smaller(picture); err != nil {
-			t.Fatal(err)
+		if len(shot.Data) > 200<<10 {
+			t.Errorf("%s has %d bytes, more than belong into a repository", name, len(shot.Data))
 		}
-		if len(picture) > 200<<10 {
-			t.Errorf("%s has %d bytes, more than belong into a repository", name, len(picture))
-		}
-		seen = append(seen, string(picture))
+		seen = append(seen, string(shot.Data))
 		if *pictures != "" {
 			path := filepath.Join("../../../..", *pictures, name)
 			if filepath.IsAbs(*pictures) {
 				path = filepath.Join(*pictures, name)
 			}
-			if err := os.WriteFile(path, picture, 0o644); err != nil {
+			if err := os.WriteFile(path, shot.Data, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -359,50 +350,6 @@ func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
 	if seen[0] == seen[1] {
 		t.Error("both themes look alike")
 	}
-}
-
-// smaller reduces a picture to 256 colours, the most frequent ones that are not nearly alike: a third of the bytes, and
-// nobody sees it.
-func smaller(picture []byte) ([]byte, error) {
-	decoded, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		return nil, err
-	}
-	bounds := decoded.Bounds()
-	counts := map[color.Color]int{}
-	for y := range bounds.Dy() {
-		for x := range bounds.Dx() {
-			counts[decoded.At(x, y)]++
-		}
-	}
-	all := slices.SortedFunc(maps.Keys(counts), func(a, b color.Color) int { return counts[b] - counts[a] })
-	var palette color.Palette
-	for _, c := range all {
-		if len(palette) < 256 && (len(palette) == 0 || apart(c, palette.Convert(c)) > 8) {
-			palette = append(palette, c)
-		}
-	}
-	index := map[color.Color]uint8{}
-	for _, c := range all {
-		index[c] = uint8(palette.Index(c))
-	}
-	reduced := image.NewPaletted(bounds, palette)
-	for y := range bounds.Dy() {
-		for x := range bounds.Dx() {
-			reduced.SetColorIndex(x, y, index[decoded.At(x, y)])
-		}
-	}
-	var out bytes.Buffer
-	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduced)
-	return out.Bytes(), err
-}
-
-// apart is how far two colours are from each other, in steps of 256 from black to white.
-func apart(a, b color.Color) float64 {
-	r, g, bl, _ := a.RGBA()
-	x, y, z, _ := b.RGBA()
-	return math.Sqrt(math.Pow(float64(r)-float64(x), 2)+math.Pow(float64(g)-float64(y), 2)+math.Pow(
-		float64(bl)-float64(z), 2)) / 257
 }
 
 // A browser sees nothing without a ticket. With one it sees all, after a reload too; and what it keeps for that no

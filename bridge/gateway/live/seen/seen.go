@@ -10,7 +10,6 @@ package seen
 
 import (
 	"cmp"
-	"encoding/hex"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -280,18 +279,6 @@ func (r *Record) Renew(uri string, now Version) {
 		v.Current, v.Epoch, v.Count, v.Hash, v.Recalled = now.Revision, now.Epoch, now.Count, now.Hash, now.Recalled
 		r.version.Add(1)
 	}
-}
-
-// With returns the latest version of a URI with a hash in hexadecimal.
-func (r *Record) With(uri, hash string) (v Version, ok bool) {
-	if e := r.entries[uri]; e != nil {
-		for _, old := range e.versions {
-			if hex.EncodeToString(old.Hash[:]) == hash {
-				v, ok = old, true
-			}
-		}
-	}
-	return v, ok
 }
 
 // Mention notes that the agent was told of a change of a URI, without its contents.

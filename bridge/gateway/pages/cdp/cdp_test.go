@@ -42,23 +42,6 @@ func TestListReadSubscribeUpdated(t *testing.T) {
 	})
 }
 
-func TestTabsThatWereOpenBefore(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := browse(t, k)
-		r.open(r.path)
-		r.open(r.path + "2")
-		r.attach()
-		if r.inject {
-			return // their scripts found no registerResource: TestLateInjection
-		}
-		r.until("both tabs are listed", func() bool { return len(r.URIs()) == 2 })
-		if got := r.Text(r.at("/.pagewire/tab/1/state")); !strings.HasSuffix(got, " 0") {
-			t.Errorf("read %q", got)
-		}
-	})
-}
-
 // An entry names the browser and the window.
 func TestWindowOfATab(t *testing.T) {
 	t.Parallel()
@@ -129,23 +112,6 @@ func TestFrames(t *testing.T) {
 		r.listed(top, far, srcdoc)
 		p.eval("document.querySelector('iframe').remove()")
 		r.listed(top, srcdoc)
-	})
-}
-
-// A frame whose origin is opaque may say what it likes: nothing of it is served.
-func TestOpaqueFrameIsRefused(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := begin(t, k)
-		r.site.add("/opaque", r.script)
-		r.site.add("/top", "<iframe sandbox='allow-scripts' src=/opaque></iframe>"+r.script)
-		p := r.open("/top")
-		r.listed(r.uri)
-		// The frame has been told of by now: its context came with the page's.
-		p.eval("new Promise(setTimeout)")
-		if pages := r.g.Snapshot().Pages; len(pages) != 1 {
-			t.Errorf("attached %+v", pages)
-		}
 	})
 }
 
@@ -253,23 +219,6 @@ func TestNoBrowser(t *testing.T) {
 			t.Errorf("%s: %v; want an error with %q", url, err, want)
 		}
 	}
-}
-
-func TestNextGateway(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := begin(t, k)
-		p := r.openWatched()
-		r.bump(p)
-		if err := r.stop(); err != nil {
-			t.Fatal(err)
-		}
-		r.attach()
-		r.listed(r.uri)
-		r.checkText(r.uri, r.path+" 1")
-		r.Watch(r.uri)
-		r.bump(p)
-	})
 }
 
 // A gateway that is killed says nothing, and the page cannot see it: the next one replaces its sessions.
@@ -413,16 +362,6 @@ func TestTabThatWaitsForADeadGateway(t *testing.T) {
 	r.listed(r.at("/state"))
 }
 
-func TestPageThatUninstalls(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := begin(t, k)
-		p := r.openListed()
-		p.eval("(pagewire.uninstall(), 0)")
-		r.listed()
-	})
-}
-
 func TestInjectedBesideAScriptTag(t *testing.T) {
 	t.Parallel()
 	r := begin(t, kind{inject: true, path: "/page", script: tag})
@@ -495,10 +434,10 @@ func last(s string, n int) string {
 func TestFloodIsCutOff(t *testing.T) {
 	t.Parallel()
 	for name, flood := range map[string]string{
-		"frames": "for (let i = 0; i < 400_000; i++) post('[]')",
+		"frames": "for (let i = 0; i < 200_000; i++) post('[]')",
 		"calls": "for (let i = 0; i < 400; i++) post(JSON.stringify(Array(1000).fill(['touch', origin + " +
 			"'/state', 1])))",
-		"one message": "post('x'.repeat(100 << 20))",
+		"one message": "post('x'.repeat(20 << 20))",
 		"no JSON":     "post('[[')",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -518,28 +457,6 @@ func TestFloodIsCutOff(t *testing.T) {
 			r.checkText(r.uri, "/page 0") // the other page's
 		})
 	}
-}
-
-// A page that notifies without end is no flood: touches wait for each other.
-func TestNotifyingWithoutEnd(t *testing.T) {
-	t.Parallel()
-	kinds(t, func(t *testing.T, k kind) {
-		r := begin(t, k)
-		p := r.openWatched()
-		p.eval("await (async () => { for (let i = 0; i < 200_000; i++) { bump(); if (i % 100 === 0) await new " +
-			"Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); " +
-			"}); } })()")
-		testkit.Eventually(t, "the last state is read after an update", func() bool {
-			select {
-			case <-r.Updates:
-			default:
-			}
-			return r.Text(r.uri) == r.path+" 200000"
-		})
-		if r.log.Has("cut off") {
-			t.Error("the page was cut off")
-		}
-	})
 }
 
 func TestNativeTools(t *testing.T) {

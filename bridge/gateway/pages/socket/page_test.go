@@ -363,14 +363,3 @@ func TestContentSecurityPolicy(t *testing.T) {
 		t.Errorf("the page said: %s", text)
 	}
 }
-
-// Where there is no secure context there is no page API, and the page is told.
-func TestInsecurePage(t *testing.T) {
-	t.Parallel()
-	p := openPlace(t, Options{})
-	s := serve(t, &site{name: "app.example", tag: `data-gateway="` + p.url() + `"`})
-	b := open(t, launch(t, "--host-resolver-rules=MAP app.example 127.0.0.1"), s.origin())
-	testkit.Eventually(t, "the page says what is wrong", func() bool {
-		return b.console.Has("a page needs a secure context")
-	})
-}
