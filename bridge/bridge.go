@@ -47,8 +47,9 @@ func (m Message) AppendTo(dst []byte) []byte {
 	return append(append(append(dst, m.Head...), m.Contents...), m.Tail...)
 }
 
-// A SubscriptionHost is a Host that consents to each subscription (platformatic/mcp#96). Its methods come once for each
-// subscription: a port may have several of one URI, a legacy one and one of each of its listens.
+// A SubscriptionHost is a Host that consents to each subscription, or keeps a store of its own (platformatic/mcp#96).
+// Its methods come once for each subscription: a port may have several of one URI, a legacy one and one of each of its
+// listens. Notify tells a single port of a change.
 type SubscriptionHost interface {
 	Host
 	// Subscribe asks whether a port may subscribe. The host answers with Complete, now or later, unless End comes

@@ -117,3 +117,20 @@ func (e *Engine) abandon(o *opening) {
 func (e *Engine) revoke(p *port, uri string) {
 	e.queue.ops = append(e.queue.ops, op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
 }
+
+// Notify sends one port an update of a URI under each of its subscriptions to it, without coalescing. Like any update
+// it waits while the port is not writable or has used up its rate.
+//
+// Pagewire itself does not call it. It is for a SubscriptionHost with a subscription store of its own. Touch notifies
+// all subscribers.
+func (e *Engine) Notify(now Time, id PortID, uri string) {
+	e.enter(now)
+	if w := e.watches[uri]; w != nil {
+		for _, s := range w.subs {
+			if s.port.id == id {
+				e.notify(s)
+			}
+		}
+	}
+	e.drain()
+}

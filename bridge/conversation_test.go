@@ -178,6 +178,8 @@ func (c *conversation) line(line string) {
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
 	case "allow":
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{})
+	case "notify":
+		e.Notify(c.now, bridge.PortID(number(first)), second)
 	case "progress":
 		e.Progress(c.now, bridge.CallID(number(first)), []byte(second))
 	case "tools":

@@ -468,6 +468,9 @@ func (w *world) step() {
 	case 13:
 		tools := []Tool{{Name: "t", JSON: []byte(`{"name":"t"}`)}, {Name: "u", JSON: []byte(`{"name":"u"}`)}}
 		_ = w.engine.SetTools(w.now, tools[:1+w.byte()%2])
+	case 14:
+		w.now += Time(w.byte() % 8)
+		w.engine.Notify(w.now, w.port(), pick(w, worldURIs))
 	default:
 		w.send()
 	}
