@@ -29,8 +29,6 @@ AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
 PROGRAMS := e2e/agents/programs/node_modules/.package-lock.json
 AGENT_PROGRAMS := $(AGENT) $(PROGRAMS) e2e/agents/libraries/node_modules/.package-lock.json
 
-MODULE := github.com/pagewire/pagewire
-
 # As bridge/gateway/browser finds them.
 BROWSERS := chromium chromium-browser google-chrome{,-stable,-beta,-unstable} chrome microsoft-edge{,-stable} msedge \
 	brave-browser brave
@@ -232,11 +230,8 @@ pictures: build browser $(DOCS) ## Take pictures anew: the inspector's and the R
 site: $(DOCS) ## Make the manual's site from demo/docs/ into dist/docs/
 	@cd demo/docs && node_modules/.bin/vitepress build
 
-imports: ## List which packages import which, each above its imports; DOT=1: for Graphviz, which tred makes sparse
-	@edges=$$(go list -f '{{$$from := .ImportPath}}{{range .Imports}}{{$$from}} {{.}}{{"\n"}}{{end}}' ./... | \
-		sed -n 's,^$(MODULE)/\(.*\) $(MODULE)/,\1 ,p'); \
-	$(if $(DOT),echo 'digraph {'; sed 's/\(.*\) \(.*\)/"\1" -> "\2"/' <<< "$$edges"; echo '}',tsort <<< "$$edges" | \
-		awk 'NR == FNR { of[$$1] = of[$$1] " " $$2; next } { printf "%-36s%s\n", $$1, of[$$1] }' <(echo "$$edges") -)
+imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
+	@go run ./e2e/imports $(if $(DOT),-dot)
 
 generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md, cli.md and cli-node.md
 	node idl/generate.mjs && node idl/reference.mjs && \

@@ -1,0 +1,137 @@
+// Command imports draws which packages of this module import which: as text, a layer a paragraph, or with -dot for
+// Graphviz. A package stands above all that it imports, so no arrow leads upwards; tests are left out, and so is an
+// import that another one implies. What may import what is decided in bridge/policy_test.go, and not here.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+func main() {
+	dot := flag.Bool("dot", false, "draw for Graphviz")
+	flag.Parse()
+	graph, err := list("./...")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "imports:", err)
+		os.Exit(1)
+	}
+	if *dot {
+		drawDOT(os.Stdout, graph)
+		return
+	}
+	drawText(os.Stdout, graph)
+}
+
+// list returns the packages of the module that patterns name, each with those of them that it imports, by their paths
+// below the module's.
+func list(patterns ...string) (map[string][]string, error) {
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Module"}, patterns...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w\n%s", err, &stderr)
+	}
+	graph := map[string][]string{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+			Module     struct{ Path string }
+		}
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return graph, nil
+		} else if err != nil {
+			return nil, err
+		}
+		ours := p.Module.Path + "/"
+		name := strings.TrimPrefix(p.ImportPath, ours)
+		graph[name] = nil
+		for _, to := range p.Imports {
+			if below, ok := strings.CutPrefix(to, ours); ok {
+				graph[name] = append(graph[name], below)
+			}
+		}
+	}
+}
+
+// layers says how high each package stands: 0 if it imports none, else one more than the highest that it imports.
+func layers(graph map[string][]string) map[string]int {
+	height := map[string]int{}
+	var of func(name string) int
+	of = func(name string) int {
+		if h, ok := height[name]; ok {
+			return h
+		}
+		h := 0
+		for _, to := range graph[name] {
+			h = max(h, of(to)+1)
+		}
+		height[name] = h
+		return h
+	}
+	for name := range graph {
+		of(name)
+	}
+	return height
+}
+
+// needed are the imports of a package that no other of its imports implies.
+func needed(graph map[string][]string, name string) (list []string) {
+	for _, to := range graph[name] {
+		if !slices.ContainsFunc(graph[name], func(via string) bool { return via != to && reaches(graph, via, to) }) {
+			list = append(list, to)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func reaches(graph map[string][]string, from, to string) bool {
+	return slices.ContainsFunc(graph[from], func(next string) bool { return next == to || reaches(graph, next, to) })
+}
+
+func drawText(w io.Writer, graph map[string][]string) {
+	height := layers(graph)
+	for h := slices.Max(slices.Collect(maps.Values(height))); h >= 0; h-- {
+		for _, name := range slices.Sorted(maps.Keys(graph)) {
+			if height[name] == h {
+				fmt.Fprintln(w,
+					strings.TrimSpace(fmt.Sprintf("%-36s %s", name, strings.Join(needed(graph, name), ", "))))
+			}
+		}
+		if h > 0 {
+			fmt.Fprintln(w, "   v")
+		}
+	}
+}
+
+func drawDOT(w io.Writer, graph map[string][]string) {
+	height := layers(graph)
+	fmt.Fprintln(w, "digraph imports {\n  node [shape=box, fontname=\"sans-serif\"];")
+	for h := 0; h <= slices.Max(slices.Collect(maps.Values(height))); h++ {
+		fmt.Fprint(w, "  { rank=same;")
+		for _, name := range slices.Sorted(maps.Keys(graph)) {
+			if height[name] == h {
+				fmt.Fprintf(w, " %q;", name)
+			}
+		}
+		fmt.Fprintln(w, " }")
+	}
+	for _, name := range slices.Sorted(maps.Keys(graph)) {
+		for _, to := range needed(graph, name) {
+			fmt.Fprintf(w, "  %q -> %q;\n", name, to)
+		}
+	}
+	fmt.Fprintln(w, "}")
+}
