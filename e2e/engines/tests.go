@@ -27,7 +27,8 @@ var rows = []row{
 	{"clients of @mcp-b, by window.postMessage", "TestTabClient TestTabClientBeforeThePage TestEnvelopeReadiness " +
 		"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestEnvelopeStops TestNothingIsPostedUnasked", nil},
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
-	{"tools", "TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages", nil},
+	{"tools", "TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages " +
+		"TestOwnModelContext TestHintsOfPages TestToolsThatCannotBeServed", nil},
 	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
 		"TestOriginAgentCluster TestInsecureContext", nil},
 	{"a core that dies", "TestCoreDeath", nil},
@@ -51,17 +52,19 @@ var rows = []row{
 type exclusion struct{ tests, why string }
 
 var leftOut = []exclusion{
-	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos",
+	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos " +
+		"TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
-		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites",
+		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet " +
-		"TestTypeScriptClientAtAFleet " +
+		"TestTypeScriptClientAtAFleet TestClientsOfADaemonThatIsKilled TestHintsInAFleet " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
-	{"TestEcosystemPages TestEcosystemServers", "they are about bundlers and servers: make test-ecosystem runs them"},
+	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy",
+		"they are about bundlers, servers and deployments: make test-ecosystem runs them"},
 	{"TestViewsSubscribe TestViewsNavigate " +
 		"TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
 		"TestViewsOfAPlainHost TestViewsDemo",
