@@ -21,6 +21,7 @@ import {
   unlisten,
   warn,
 } from "./intrinsics.ts";
+import { olderContexts } from "./oldercontext.ts";
 import { describe } from "./reads.ts";
 import { failure } from "./refusal.ts";
 import type { FreshState } from "../pagewire.d.ts";
@@ -49,6 +50,7 @@ export function pageTools(
   revisions: Revisions,
   tell: (tools: string) => void,
 ) {
+  const older = olderContexts();
   let tools = new SafeMap<string, RegisteredTool>();
   let served: Serving | undefined;
   /** The JSON text that the cores were told last. */
@@ -175,7 +177,7 @@ export function pageTools(
      * Begins to list the tools, for a core that is being started. Returns whether the page can have tools.
      */
     prepare(): boolean {
-      const holder = tooling();
+      const holder = older.adapt(tooling());
       if (holder?.getTools && holder.executeTool && holder !== served) {
         if (served) unlisten(served, "toolchange", onchange);
         served = holder as Serving;
@@ -201,7 +203,10 @@ export function pageTools(
       }),
     /** The tools' JSON text, for a new core. */
     told: () => told,
-    shutDown: () => served && unlisten(served, "toolchange", onchange),
+    shutDown() {
+      older.end();
+      if (served) unlisten(served, "toolchange", onchange);
+    },
   };
 }
 
