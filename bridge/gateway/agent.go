@@ -43,6 +43,9 @@ type Agent struct {
 	record *seen.Record
 	// last is its snapshot as of its end: the message that Read returned last may still be on its way then.
 	last []byte
+	// conversation is its program's name for what it is in, if a hook has said so. lastRecord is as last.
+	conversation string
+	lastRecord   []byte
 	// scope is what it sees, and sees the same for a URI; nil for all. reminders are how it is reminded.
 	scope     Scope
 	sees      func(uri string) bool
@@ -230,8 +233,9 @@ func (a *Agent) Dismiss() {
 func (a *Agent) Close() error {
 	g := a.g
 	g.mu.Lock()
-	defer g.unlock()
 	a.end("closed", true)
+	g.unlock()
+	a.keep()
 	return nil
 }
 
@@ -239,7 +243,7 @@ func (a *Agent) Close() error {
 func (a *Agent) end(reason string, drop bool) {
 	g := a.g
 	if g.agents[a.id] != nil {
-		a.last = a.snapshot()
+		a.last, a.lastRecord = a.snapshot(), a.recorded()
 		g.engine.Close(g.now(), a.id)
 		delete(g.agents, a.id)
 		g.forget(a)

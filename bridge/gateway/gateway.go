@@ -48,6 +48,8 @@ type Options struct {
 	Found func(uri string)
 	// Pool bounds the unread bytes of this gateway and others together. Default nil: only this one's bound, 256 MiB.
 	Pool *Pool
+	// Conversations keep what agents have seen for the next process of their conversation. Default nil: none is kept.
+	Conversations Conversations
 	// progressEvery is how often a waiting call reports progress. Some clients give up a call that is silent for a
 	// minute, and start again with each message. Default 5 s.
 	progressEvery time.Duration

@@ -28,15 +28,14 @@ func (f *follower) Unwatch(uri string) { f.engine.Unwatch((*Gateway)(f).now(), u
 // Changed has the calls that wait for a change look again.
 func (f *follower) Changed() { f.tools.own.Changed() }
 
-// Unchanged compares a revision with the page's last report on a URI since it is watched, including the answer to
-// watched.
-func (f *follower) Unchanged(uri, epoch string, count int64) bool {
-	p, own := (*Gateway)(f).lookup(uri)
-	if p == nil || epoch == "" || p.epoch != epoch {
-		return false
+// State is the page's last report on a URI since it is watched, including the answer to watched.
+func (f *follower) State(uri string) (epoch string, count int64) {
+	if p, own := (*Gateway)(f).lookup(uri); p != nil {
+		if w := p.watches[own]; w != nil && w.active {
+			return p.epoch, w.revision
+		}
 	}
-	w := p.watches[own]
-	return w != nil && w.active && w.revision <= count
+	return "", 0
 }
 
 func (f *follower) Now() time.Time { return f.opt.wallClock() }

@@ -45,6 +45,8 @@ type sessionAgent struct {
 	Tag    string        `json:"tag"`
 	Issued []int64       `json:"issued"`
 	Seen   []sessionSeen `json:"seen"` // what was given last comes first
+	// Told are URIs without contents: a revision of which hooks have told the agent. Only a conversation's record has it.
+	Told []sessionSeen `json:"told,omitempty"`
 }
 
 type sessionSeen struct {
@@ -52,7 +54,7 @@ type sessionSeen struct {
 	Part     string `json:"p,omitempty"`
 	Revision int64  `json:"r"`
 	Current  int64  `json:"n"`
-	Hash     []byte `json:"h"`
+	Hash     []byte `json:"h,omitempty"`
 	Epoch    string `json:"e,omitempty"`
 	Count    int64  `json:"c,omitempty"`
 }
@@ -102,14 +104,22 @@ func (a *Agent) snapshot() []byte {
 	if a.memory == nil {
 		return a.last
 	}
-	a.settle()
+	return fmt.Appendf(nil, `{"v":%d,"agent":%s,"shared":%s}`, snapshotVersion, a.agentPart(nil), a.g.shared())
+}
+
+func (a *Agent) agentPart(told []sessionSeen) []byte {
+	if a.record != nil {
+		a.settle()
+	} else {
+		a.memory.Settle() // a conversation alone: nothing is on its way to it
+	}
 	issued := a.memory.Revisions()
 	var list []sessionSeen
 	for uri, v := range a.memory.Settled {
 		list = append(list, sessionSeen{uri, v.Part, v.Revision, v.Current, v.Hash[:], v.Epoch, v.Count})
 	}
-	return fmt.Appendf(nil, `{"v":%d,"agent":{"tag":%q,"issued":%s,"seen":%s},"shared":%s}`, snapshotVersion,
-		a.memory.Tag, array(issued[max(0, len(issued)-maxIssued):]), array(list), a.g.shared())
+	return fmt.Appendf(nil, `{"tag":%q,"issued":%s,"seen":%s,"told":%s}`, a.memory.Tag,
+		array(issued[max(0, len(issued)-maxIssued):]), array(list), array(told))
 }
 
 // SnapshotVersion is another number whenever Snapshot gives something else. It takes no lock, unless what the agent was
@@ -215,47 +225,64 @@ var tagShape = regexp.MustCompile(`^\[pagewire-[a-z2-7]{6}\]$`)
 // restore takes over a snapshot for an agent that has just connected. What makes no sense is left out, and a text that
 // is no snapshot as a whole.
 func (a *Agent) restore(snapshot []byte) error {
-	if len(snapshot) > MaxSnapshotBytes {
-		return fmt.Errorf("it has %d bytes, and the limit is %d", len(snapshot), MaxSnapshotBytes)
-	}
 	var s session
-	if err := json.Unmarshal(snapshot, &s); err != nil {
+	if err := s.decode(snapshot); err != nil {
+		return err
+	}
+	a.g.restoreTabs(&s.Shared)
+	if a.memory == nil {
+		return errors.New("the agent has no session that goes on")
+	}
+	a.recall(&s.Agent)
+	return nil
+}
+
+func (s *session) decode(text []byte) error {
+	if len(text) > MaxSnapshotBytes {
+		return fmt.Errorf("it has %d bytes, and the limit is %d", len(text), MaxSnapshotBytes)
+	}
+	if err := json.Unmarshal(text, s); err != nil {
 		return err
 	}
 	if s.Version != snapshotVersion {
 		return fmt.Errorf("it is of version %d, and not of %d", s.Version, snapshotVersion)
 	}
-	a.g.restoreTabs(&s.Shared)
+	return nil
+}
+
+// recall gives an agent what it has seen before.
+func (a *Agent) recall(s *sessionAgent) {
 	m := a.memory
-	if m == nil {
-		return errors.New("the agent has no session that goes on")
-	}
-	if tagShape.MatchString(s.Agent.Tag) {
-		m.Tag = s.Agent.Tag
+	if tagShape.MatchString(s.Tag) {
+		m.Tag = s.Tag
 	}
 	// The clock that revisions are times of may have been set back by a day at most.
 	latest := a.g.opt.wallClock().Add(24 * time.Hour).UnixMicro()
-	for _, revision := range s.Agent.Issued {
+	for _, revision := range s.Issued {
 		if 0 < revision && revision <= latest {
 			m.Issue(revision)
 		}
 	}
 	var found []string
-	for _, one := range slices.Backward(s.Agent.Seen) {
+	slices.Reverse(s.Seen)
+	for i, one := range slices.Concat(s.Seen, s.Told) {
 		v := seen.Version{Part: one.Part, Epoch: one.Epoch, Count: one.Count,
 			Revision: min(max(one.Revision, 1), latest), Current: min(max(one.Current, 1), latest)}
-		if one.URI == "" || len(one.Hash) != len(v.Hash) || a.sees != nil && !a.sees(one.URI) {
+		switch told := i >= len(s.Seen); {
+		case one.URI == "" || a.sees != nil && !a.sees(one.URI) || !told && len(one.Hash) != len(v.Hash):
 			continue
+		case told:
+			m.RecallTold(one.URI, v)
+		default:
+			copy(v.Hash[:], one.Hash)
+			m.Recall(one.URI, v)
 		}
-		copy(v.Hash[:], one.Hash)
-		m.Recall(one.URI, v)
 		if p, _ := a.g.lookup(one.URI); p != nil && !p.absent {
 			found = append(found, one.URI)
 		}
 	}
 	m.Settle()
 	a.g.tools.revisions.Track(found, func(map[string]string) {})
-	return nil
 }
 
 // restoreTabs takes over what a snapshot has of tabs and names. What is known here already stays: of snapshots of one
@@ -313,17 +340,25 @@ const tabsTimeout = time.Second
 func (g *Gateway) AwaitTabs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tabsTimeout)
 	defer cancel()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for {
-		g.mu.Lock()
+	g.await(ctx, func() bool {
 		awaits := g.catalog.awaits && len(g.catalog.ranks) > 0
 		if awaits && ctx.Err() == context.DeadlineExceeded {
 			g.catalog.awaits = false
 			g.catalog.version.Add(1)
 		}
+		return !awaits
+	})
+}
+
+// await returns when a condition holds, or ctx has ended. It calls met with the lock held, also at the end.
+func (g *Gateway) await(ctx context.Context, met func() bool) {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		g.mu.Lock()
+		over := met()
 		g.mu.Release()
-		if !awaits || ctx.Err() != nil {
+		if over || ctx.Err() != nil {
 			return
 		}
 		select {

@@ -29,6 +29,8 @@ var rows = []row{
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
 	{"tools", "TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages " +
 		"TestOwnModelContext TestHintsOfPages TestToolsThatCannotBeServed", nil},
+	{"Firefox's own model context, of an older draft", "TestOlderContext TestOlderContextWithoutGetTools",
+		map[string]string{"firefox": "TestFirefoxModelContext"}},
 	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
 		"TestOriginAgentCluster TestInsecureContext", nil},
 	{"a core that dies", "TestCoreDeath", nil},
@@ -41,6 +43,7 @@ var rows = []row{
 	{"the npm package, in an app of Vite and React", "TestNpm", nil},
 	{"resources by attributes: pagewire.elements.js", "TestElements TestElementsForm TestElementsTableAndText " +
 		"TestElementsComeAndGo TestElementsBesideOthers", nil},
+	{"forms as tools: pagewire.elements.js", "TestElementsTools TestElementsToolsComeAndGo", nil},
 	{"Web IDL, and tests for the web platform's own", "TestWebPlatform TestIDL", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
 		"chromium": "TestExtension TestExtensionAsksItsUser", "firefox": "TestFirefoxExtension"}},

@@ -13,6 +13,8 @@ const differences = `
 ## What differs
 
 * **WebMCP.** Firefox and WebKit have no ` + "`document.modelContext`" + ` of their own: Pagewire brings a minimal one there.
+  Firefox's own ` + "`navigator.modelContext`" + ` is behind a preference, and of an older shape: a page that has that shape is
+  tested in all three.
 * **A policy without 'wasm-unsafe-eval'.** WebKit compiles wasm there and refuses to instantiate it, where the others
   refuse both. Pagewire takes either for what it is, and runs its core in a worker.
 * **Two clients with the same ids on one window** (a transport of @mcp-b, which has no sessions). WebKit runs timers

@@ -21,6 +21,7 @@ import {
   unlisten,
 } from "./intrinsics.ts";
 import { answer, departure } from "./departure.ts";
+import { olderContexts } from "./oldercontext.ts";
 import { describe } from "./reads.ts";
 import { failure } from "./refusal.ts";
 import type { FreshState } from "../pagewire.d.ts";
@@ -67,6 +68,7 @@ export function pageTools(
   revisions: Revisions,
   tell: () => void,
 ) {
+  const older = olderContexts();
   let tools = new SafeMap<string, Offer>();
   let served: Serving | undefined;
   /** The JSON text that cores elsewhere were told last, and the one for a core in the page. */
@@ -256,7 +258,7 @@ export function pageTools(
      * Begins to list the tools, for a core that is being started. Returns whether the page can have tools.
      */
     prepare(): boolean {
-      const holder = tooling();
+      const holder = older.adapt(tooling());
       if (holder?.getTools && holder.executeTool && holder !== served) {
         if (served) unlisten(served, "toolchange", onchange);
         served = holder as Serving;
@@ -282,7 +284,10 @@ export function pageTools(
       }),
     /** The tools' JSON text, for a core elsewhere or in the page. */
     told: (elsewhere: boolean | undefined) => (elsewhere ? told : toldLocal),
-    shutDown: () => served && unlisten(served, "toolchange", onchange),
+    shutDown() {
+      older.end();
+      if (served) unlisten(served, "toolchange", onchange);
+    },
   };
 }
 

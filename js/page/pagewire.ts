@@ -133,9 +133,12 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     shared.populated = projection.populated;
     shared.hint = (uri) => {
       if (!isAt(uri, settings.origin)) return; // another origin's: never registered
+      const hint = new Custom("resourceupdated", { detail: { uri } });
       try {
-        dispatch(context as EventTarget, new Custom("resourceupdated", { detail: { uri } }));
-      } catch {} // a polyfill's context that is no EventTarget
+        dispatch(context as EventTarget, hint);
+      } catch {
+        dispatch(document, hint); // the context is no EventTarget: Firefox's own, or a polyfill's
+      }
     };
     const stopAccepting = agents.accept(installed.foreign);
     const onload = () => {

@@ -6,7 +6,7 @@
  * pagewire.core.js at the first call, without wasm. The descriptions are for models, within the lengths that Chrome
  * recommends: 30 for a name, 500 for a description, 150 for a parameter's. Nothing here throws into the page.
  */
-import { SafeAbortController, warn } from "./intrinsics.ts";
+import { listen, SafeAbortController, warn } from "./intrinsics.ts";
 import { shared, type Tooling } from "./shared.ts";
 
 /**
@@ -51,6 +51,14 @@ export function project(
   const register = async (holder: Tooling, index: number, { signal }: AbortController) => {
     const tool = tools[index]!;
     const name = tool[0];
+    const names = registered;
+    // Firefox's own context, of an older draft, ignores the signal.
+    if (!holder.executeTool)
+      listen(signal, "abort", () => {
+        try {
+          if (names[name]) holder.unregisterTool!(name);
+        } catch {} // there is none, or the page has withdrawn the tool itself
+      });
     try {
       registered[name] = true;
       await holder.registerTool(

@@ -141,9 +141,13 @@ export interface Early {
   projected(name: string): boolean;
 }
 
-/** The part of WebMCP's own ModelContext that is about tools. A polyfill's need not be an EventTarget. */
+/**
+ * The part of WebMCP's own ModelContext that is about tools. A polyfill's need not be an EventTarget. Firefox's is older:
+ * late/oldercontext.ts.
+ */
 export interface Tooling {
   registerTool(tool: object, options: { signal: AbortSignal }): Promise<void>;
+  unregisterTool?(name: string): void;
   getTools?(): Promise<readonly RegisteredTool[]>;
   executeTool?(tool: RegisteredTool, input: object, options: { signal: AbortSignal }): Promise<string | null>;
 }

@@ -14,7 +14,7 @@ export const attribute = (element: Element, name: string) => Element.prototype.g
 export const is = (element: Element, selector: string): boolean => Element.prototype.matches.call(element, selector);
 export const all = (within: Element, selector: string): Iterable<Element> =>
   Element.prototype.querySelectorAll.call(within, selector);
-const fieldsOf = (form: HTMLFormElement): Iterable<Element> =>
+export const fieldsOf = (form: HTMLFormElement): Iterable<Element> =>
   Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "elements")!.get!.call(form);
 
 /** The elements of a form: its fields and their options. */
@@ -169,7 +169,7 @@ const apart = `[${privately}],input,select,textarea,script,style,noscript`;
  * The text that a person sees in an element. The browser's innerText knows styles, lines and white space, but not what
  * is private: so it is used for each part without private elements.
  */
-function textOf(element: HTMLElement): string {
+export function textOf(element: HTMLElement): string {
   if (!element.firstElementChild) return element.textContent!.trim();
   // SVG has no innerText.
   if (!Element.prototype.querySelector.call(element, apart)) return (element.innerText ?? element.textContent).trim();

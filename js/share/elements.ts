@@ -1,6 +1,7 @@
 /**
  * dist/pagewire.elements.js: resources without a script of one's own. Each element with `data-resource` is offered to
- * agents for as long as it is in the document; its URI is the attribute's value, which may be a path.
+ * agents for as long as it is in the document; its URI is the attribute's value, which may be a path. Likewise each
+ * form with `toolname` is a tool (formtools.ts).
  *
  * An observer of the document sees elements that come and go. It looks at the added nodes, never at the whole document:
  * the cost is in proportion to the changes. Each offered element has an observer of its own for its contents. No text
@@ -10,6 +11,7 @@
  */
 import { all, attribute, contentsOf, fields, is, privately, remember, rememberAll } from "./contents.ts";
 import { type Field, isField, isForm, isList, isPrivate, isSecret, isTable } from "./contents.ts";
+import { followForms, makesTools, renew, renewAll, toolAttributes } from "./formtools.ts";
 import { type Offer, offer } from "./offer.ts";
 
 const named = "data-resource";
@@ -100,13 +102,19 @@ function onmutation(records: MutationRecord[]): void {
     if (!document.contains(element) || marked.some((target) => target.contains(element))) vanish(element);
   for (const { addedNodes } of records) for (const node of addedNodes) find(node);
   marked.forEach(find);
+  renewAll(marked);
 }
 
 function find(root: Node): void {
-  const selector = `[${named}]`;
+  const selector = `[${named}],form[toolname]`;
   if (!isElement(root)) return;
-  if (is(root, selector)) appear(root);
-  if (root.firstElementChild) for (const element of all(root, selector)) appear(element);
+  if (is(root, selector)) meet(root);
+  if (root.firstElementChild) for (const element of all(root, selector)) meet(element);
+}
+
+function meet(element: Element): void {
+  if (is(element, `[${named}]`)) appear(element);
+  if (makesTools && isForm(element)) renew(element);
 }
 
 function oninput({ target }: Event): void {
@@ -120,7 +128,8 @@ const once = Symbol.for("pagewire.elements");
 
 if (typeof document === "object" && !(once in document)) {
   Object.defineProperty(document, once, { value: true });
-  const attributeFilter = [...described, privately];
+  const attributeFilter = [...described, privately, ...toolAttributes];
+  if (makesTools) followForms();
   new MutationObserver(onmutation).observe(document, { subtree: true, childList: true, attributeFilter });
   for (const type of ["input", "change", "reset"]) document.addEventListener(type, oninput, true);
   find(document.documentElement);

@@ -18,7 +18,7 @@ export interface Offer {
 const waiting = new Set<() => void>();
 
 /** The page API; empty without a secure context, and after `pagewire.uninstall()`. */
-const api = (): Partial<ModelContext> => document.modelContext ?? navigator.modelContext ?? {};
+export const api = (): Partial<ModelContext> => document.modelContext ?? navigator.modelContext ?? {};
 
 /**
  * Registers a resource. A refusal of registerResource is an error on the console, which names `by`, the caller, and

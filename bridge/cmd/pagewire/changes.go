@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,8 @@ func changesCommand() *cobra.Command {
 	f.StringArrayVar(&c.URIs, "uri", nil, "include contents of this `URI`; may be repeated")
 	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen, and print nothing: for a hook of a "+
 		"conversation that was cleared or compacted")
+	f.StringVar(&c.Session, "session", "", "the program's `name` for the conversation, for a hook whose input has none: "+
+		"what it has seen is known for a day, also to its next process")
 	c.hub.add(cmd)
 	return cmd
 }
@@ -114,7 +117,10 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	if !c.Forget && gateway.HookOutput(c.program, given.Event, "x") == "" {
 		return // the program takes no text at this event
 	}
-	c.Session = given.Session
+	if c.Forget && given.Source == "resume" {
+		return // Copilot's hook at each start: the model has what it had
+	}
+	c.Session = cmp.Or(given.Session, c.Session)
 	text, err := hook.Changes(ctx, c.hub.client(), c.Ask)
 	if err != nil || text == "" {
 		return

@@ -19,7 +19,7 @@ export const Pagewire = async ({ client }) => {
   let session; // with the latest prompt
   let busy = false;
 
-  const news = async () => [...lines.splice(0), await changed()].filter(Boolean).join("\n");
+  const news = async () => [...lines.splice(0), await changed("--session", session)].filter(Boolean).join("\n");
 
   const wake = async () => {
     if (busy || !session || lines.length === 0) return;
@@ -45,7 +45,7 @@ export const Pagewire = async ({ client }) => {
       const of = event.properties?.sessionID ?? event.properties?.info?.id;
       if (event.type === "session.created" && event.properties.info?.parentID) children.add(of);
       if (event.type === "session.deleted" && of === session) session = undefined;
-      if (event.type === "session.compacted") await changed("--forget");
+      if (event.type === "session.compacted") await changed("--forget", "--session", of);
       if (event.type === "session.idle" && of === session) {
         busy = false;
         await wake();

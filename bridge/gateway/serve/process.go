@@ -71,7 +71,7 @@ func (s secrets) extension() (string, error) {
 // newProcess makes a process that serves no pages yet.
 func newProcess(o Options, known secrets) *process {
 	g := gateway.New(gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins, AnyScheme: o.AnyScheme,
-		Log: o.Log})
+		Conversations: conversationsOf(known.file, o.Log), Log: o.Log})
 	if known.missing != nil {
 		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+known.missing.Error()+".")
 		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error",

@@ -63,12 +63,13 @@ func Changes(ctx context.Context, daemon *http.Client, q gateway.Ask) (string, e
 		return "", err
 	}
 	ask := question{Ask: q}
+	if q.Session != "" {
+		ask.Session = "session " + q.Session
+	}
 	switch {
 	case len(found) == 1 || len(found) > 1 && q.Session == "":
 		ask.PID = found[0]
-	case q.Session != "":
-		ask.Session = "session " + q.Session
-	default:
+	case q.Session == "":
 		ask.Session = "process " + s.String() // one conversation for all that the process says
 	}
 	t, err := post(ctx, ask, daemon)

@@ -106,10 +106,11 @@ func TestWhoseHookItIs(t *testing.T) {
 // A program is given what it is given: a hook reads what it can use of that, and takes nothing else for it.
 func TestRead(t *testing.T) {
 	for text, want := range map[string]Input{
-		`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"hello"}` + "\n": {"s", "UserPromptSubmit"},
-		`{"sessionId":"s","timestamp":1}`:                                                 {"s", ""},
+		`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"hello"}` + "\n": {"s", "UserPromptSubmit", ""},
+		`{"sessionId":"s","timestamp":1}`:                                                 {"s", "", ""},
+		`{"sessionId":"s","source":"resume"}`:                                             {"s", "", "resume"},
 		`{}`:                                                                              {},
-		`{"session_id":"s"} and more`:                                                     {"s", ""},
+		`{"session_id":"s"} and more`:                                                     {"s", "", ""},
 	} {
 		if got, err := Read(t.Context(), strings.NewReader(text)); got != want || err != nil {
 			t.Errorf("%s: %+v, %v", text, got, err)

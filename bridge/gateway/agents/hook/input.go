@@ -22,6 +22,8 @@ type Input struct {
 	Session string
 	// Event is the program's name for the event, or "".
 	Event string
+	// Source is how a session has begun, or "".
+	Source string
 }
 
 // ErrInput is the error of Read for other input.
@@ -56,6 +58,7 @@ func decode(from io.Reader) (Input, error) {
 		Session string `json:"session_id"`
 		ID      string `json:"sessionId"` // Copilot's
 		Event   string `json:"hook_event_name"`
+		Source  string `json:"source"`
 	}
 	if err := json.NewDecoder(from).Decode(&in); err != nil || in == nil {
 		return Input{}, ErrInput
@@ -67,5 +70,5 @@ func decode(from io.Reader) (Input, error) {
 	if len(session) > maxSession {
 		return Input{}, ErrInput
 	}
-	return Input{session, in.Event}, nil
+	return Input{session, in.Event, in.Source}, nil
 }

@@ -14,11 +14,11 @@ import (
 // A page that tells of all its changes.
 type page struct{ revisions *follow.Revisions }
 
-func (page) Watch(_ string, then func(string))    { then("") }
-func (page) Unwatch(string)                       {}
-func (page) Unchanged(string, string, int64) bool { return false }
-func (page) Changed()                             {}
-func (page) Now() time.Time                       { return time.Now() }
+func (page) Watch(_ string, then func(string)) { then("") }
+func (page) Unwatch(string)                    {}
+func (page) State(string) (string, int64)      { return "", 0 }
+func (page) Changed()                          {}
+func (page) Now() time.Time                    { return time.Now() }
 
 func Example() {
 	const cart = "https://shop.example/cart"

@@ -52,8 +52,8 @@ func (p *pages) Unwatch(uri string) {
 
 func (p *pages) Changed() { p.changes++ }
 
-// Unchanged goes by the count alone: 1 is what there is now.
-func (p *pages) Unchanged(_, _ string, count int64) bool { return count == 1 }
+// State is the same of all: what there is now.
+func (p *pages) State(string) (string, int64) { return "e", 1 }
 
 func (p *pages) Now() time.Time { return p.now }
 

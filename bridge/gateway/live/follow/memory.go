@@ -52,28 +52,52 @@ func (m *Memory) Recall(uri string, was seen.Version) {
 	if _, had := m.Last(uri); had {
 		return
 	}
-	v := m.of
-	v.clock = max(v.clock, was.Revision, was.Current)
-	t := v.tracked[uri]
-	if t == nil {
-		t = &tracked{}
-		v.tracked[uri] = t
-	}
-	t.holders++
 	was.Recalled, was.Gone = true, true
 	now := was
-	now.Revision = was.Current
-	switch {
-	case t.ready && v.source.Unchanged(uri, was.Epoch, was.Count):
-		now.Revision = t.revision
-	case !t.asked && was.Current > t.revision:
-		t.revision = was.Current
-		v.recalled[uri] = was
-	}
+	now.Revision = m.of.recall(uri, &was)
 	if forgotten := m.Give(uri, was); forgotten != "" {
-		v.release(forgotten)
+		m.of.release(forgotten)
 	}
 	m.Renew(uri, now)
+}
+
+// RecallTold notes of what state of a URI an earlier process has told the agent, at the revision was.Current. Call it
+// after Recall.
+func (m *Memory) RecallTold(uri string, was seen.Version) {
+	if _, held := m.told[uri]; !held && len(m.told) < MaxFollowed {
+		m.told[uri] = m.of.recall(uri, &was)
+	}
+}
+
+// AllTold calls yield for each URI of which hooks tell the agent, with what RecallTold takes. It leaves out a URI whose
+// page does not say what it is like.
+func (m *Memory) AllTold(yield func(uri string, was seen.Version) bool) {
+	for uri := range m.told {
+		was, pending := m.of.recalled[uri]
+		if !pending {
+			was = seen.Version{}
+			was.Epoch, was.Count = m.of.source.State(uri)
+		}
+		told, _ := m.toldOf(uri)
+		if was.Current = told; m.of.Revision(uri) > told {
+			was.Epoch = "" // it has changed, and the agent is still to be told
+		} else if was.Epoch == "" {
+			continue
+		}
+		if !yield(uri, was) {
+			return
+		}
+	}
+}
+
+// Awaits reports whether pages have not yet said if what Recall and RecallTold noted is current.
+func (m *Memory) Awaits() bool {
+	for uri := range m.of.recalled {
+		if m.ToldOf(uri) {
+			return true
+		}
+	}
+	return false
 }
 
 // Drop forgets one URI.

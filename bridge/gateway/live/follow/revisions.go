@@ -21,8 +21,9 @@ type Source interface {
 	Unwatch(uri string)
 	// Changed is called after each counted change.
 	Changed()
-	// Unchanged reports whether a watched resource has not changed since that revision of its page.
-	Unchanged(uri, epoch string, count int64) bool
+	// State returns the page's own revision of a watched resource: its document, and the document's count at the last
+	// change. epoch is "" if the page has not said.
+	State(uri string) (epoch string, count int64)
 	// Now is the time.
 	Now() time.Time
 }
@@ -215,6 +216,32 @@ func (v *Revisions) expire(now time.Time) {
 	}
 }
 
+// recall tracks a URI for one more holder, who knows a version of it from an earlier process. It returns the revision
+// that this version has here.
+func (v *Revisions) recall(uri string, was *seen.Version) int64 {
+	v.clock = max(v.clock, was.Revision, was.Current)
+	t := v.tracked[uri]
+	if t == nil {
+		t = &tracked{}
+		v.tracked[uri] = t
+	}
+	t.holders++
+	switch {
+	case t.ready && v.unchanged(uri, was):
+		return t.revision
+	case !t.asked && was.Current >= t.revision:
+		t.revision = was.Current
+		v.recalled[uri] = *was
+	}
+	return was.Current
+}
+
+// unchanged reports whether a watched resource is as it was in a version.
+func (v *Revisions) unchanged(uri string, was *seen.Version) bool {
+	epoch, count := v.source.State(uri)
+	return epoch != "" && epoch == was.Epoch && count <= was.Count
+}
+
 // Updated counts a change that a page has reported.
 func (v *Revisions) Updated(uri string) {
 	t := v.tracked[uri]
@@ -241,7 +268,7 @@ func (v *Revisions) watched(uri, why string) {
 		}
 	} else if was, ok := v.recalled[uri]; ok {
 		delete(v.recalled, uri)
-		if !v.source.Unchanged(uri, was.Epoch, was.Count) {
+		if !v.unchanged(uri, &was) {
 			v.change(t)
 		}
 	}

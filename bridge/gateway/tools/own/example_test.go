@@ -25,10 +25,10 @@ func (p *page) Watch(_ string, then func(string)) {
 		then("")
 	}
 }
-func (page) Unwatch(string)                       {}
-func (page) Changed()                             {}
-func (page) Unchanged(string, string, int64) bool { return false }
-func (page) Now() time.Time                       { return time.Unix(1800000000, 0) }
+func (page) Unwatch(string)               {}
+func (page) Changed()                     {}
+func (page) State(string) (string, int64) { return "", 0 }
+func (page) Now() time.Time               { return time.Unix(1800000000, 0) }
 
 // A call is answered at once, and nothing takes its time.
 type call struct {

@@ -1,0 +1,97 @@
+//go:build !js
+
+package serve
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+// conversations keep the record of each conversation in a file of its own, of mode 0600, in a directory beside the
+// token. Its name is a hash of the conversation's name, which comes over a wire.
+type conversations struct {
+	dir string
+	log *slog.Logger
+}
+
+const (
+	// keptFor is how long a record is kept after its last use, and maxKept how many are: at most 16 MiB.
+	keptFor = 24 * time.Hour
+	maxKept = 64
+)
+
+// conversationsOf keeps records beside the file with the token; nil, none are kept, if its path is unknown.
+func conversationsOf(token string, log *slog.Logger) gateway.Conversations {
+	if token == "" {
+		return nil
+	}
+	return conversations{filepath.Join(filepath.Dir(token), "conversations"), log}
+}
+
+func (c conversations) path(name string) string {
+	hash := sha256.Sum256([]byte(name))
+	return filepath.Join(c.dir, hex.EncodeToString(hash[:])+".json")
+}
+
+func (c conversations) Load(name string) []byte {
+	path := c.path(name)
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > gateway.MaxSnapshotBytes ||
+		time.Since(info.ModTime()) > keptFor {
+		return nil
+	}
+	text, _ := os.ReadFile(path) // another process may have removed it
+	return text
+}
+
+func (c conversations) Save(name string, record []byte) {
+	err := os.MkdirAll(c.dir, 0o700)
+	if err == nil {
+		c.prune(c.path(name))
+		err = replace(c.path(name), record)
+	}
+	if err != nil {
+		c.log.Warn("what an agent has seen is not kept for its next process", "reason", err)
+	}
+}
+
+// replace writes a file as a whole.
+func replace(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "new-*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// prune removes the files that are too old, and the oldest ones, until there is room for one more.
+func (c conversations) prune(but string) {
+	ages := map[string]time.Duration{}
+	paths, _ := filepath.Glob(filepath.Join(c.dir, "*")) // the pattern is valid
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil && path != but {
+			ages[path] = time.Since(info.ModTime())
+		}
+	}
+	byAge := slices.SortedFunc(maps.Keys(ages), func(a, b string) int { return cmp.Compare(ages[a], ages[b]) })
+	for i, path := range byAge {
+		if i >= maxKept-1 || ages[path] > keptFor {
+			_ = os.Remove(path) // another process may have been faster
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package agents
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// resumings are programs that can go on with their last conversation in another process: the arguments with which they
+// take a prompt at first, and then. The prompt is the last argument.
+var resumings = []struct {
+	name        string
+	first, then []string
+}{
+	{"gemini-cli", []string{"-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p"},
+		[]string{"-m", "gemini-2.5-flash", "--approval-mode", "yolo", "--resume", "latest", "-p"}},
+	{"codex", []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+		"--dangerously-bypass-hook-trust"},
+		[]string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+			"--dangerously-bypass-hook-trust", "resume", "--last"}},
+	{"opencode", []string{"run"}, []string{"run", "--continue"}},
+}
+
+// A program ends, its user changes the cart, and another process of the program goes on with the conversation: its first
+// request to the model says that the cart has changed. Of a conversation without a change nothing is said.
+func TestResumed(t *testing.T) {
+	for _, r := range resumings {
+		if r.name != "gemini-cli" && os.Getenv("AGENTS") != "all" {
+			continue
+		}
+		t.Run(r.name, func(t *testing.T) {
+			home := testkit.ShortDir(t)
+			t.Cleanup(func() { endAll(home) })
+			s := openShop(t, home)
+			m := newModel(t, step{tool: "read_page_resource", args: object{"uri": cart}}, step{say: "DONE"})
+			p := programNamed(t, r.name, m.URL, s.gateway)
+			p.install(t, home)
+			config(t, home, append([]string{r.name, "--live", "--"}, s.gateway[2:]...)...)
+			say := func(args []string, text string) (first string) {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
+				defer cancel()
+				cmd := exec.CommandContext(ctx, p.command[0], append(args[:len(args):len(args)], text)...)
+				cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(home), home, 5*time.Second
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+				before := len(m.bodies)
+				if out, err := cmd.CombinedOutput(); err != nil || len(m.bodies) == before {
+					t.Fatalf("%v, after %d requests: %s", err, len(m.bodies)-before, out)
+				}
+				return m.bodies[before]
+			}
+			say(r.first, "Read the cart.")
+			if last := m.last(); !strings.Contains(last, "b-19") {
+				t.Fatalf("the model has not read the cart: %s", last)
+			}
+			if first := say(r.then, "And now?"); !strings.Contains(first, "b-19") || strings.Contains(first, toldAtPrompt) {
+				t.Errorf("without a change the first request is %s", first[max(0, len(first)-3000):])
+			}
+			s.Set(cart, cartOf(2))
+			first := say(r.then, "And now?")
+			_, told, _ := strings.Cut(first, toldAtPrompt)
+			if !strings.Contains(first, "b-19") || !strings.Contains(told, cart) {
+				t.Errorf("after a change the first request is %s", first[max(0, len(first)-3000):])
+			}
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package e2e
+
+import "testing"
+
+// formTools is for pages with forms that are tools: what agents see of them, and what they get.
+const formTools = `
+	globalThis.eventually = async (condition) => { while (!(await condition())) await agent.sleep(5); };
+	globalThis.schema = async (name) => (await a.client.listTools()).tools.find((t) => t.name === name)?.inputSchema;
+	globalThis.tools = async () => (await a.client.listTools()).tools.map((t) => t.name).sort().join(" ");
+	globalThis.use = async (name, input = {}, options) => {
+		const { content, isError } = await a.client.callTool({ name, arguments: input }, options);
+		return (isError ? "error: " : "") + content[0].text;
+	};
+	/** What the page's scripts saw of submissions: whether an agent's, and the values. */
+	globalThis.submitted = [];
+	globalThis.answer = undefined;
+	addEventListener("submit", (event) => {
+		if (event.target.id === "framed") return;
+		event.preventDefault();
+		submitted.push([event.agentInvoked, Object.fromEntries(new FormData(event.target, event.submitter))]);
+		if (answer) event.respondWith(answer());
+	});
+	await eventually(async () => (await tools()).includes("order"));`
+
+// A form with toolname is a tool: its fields are the parameters, and a call fills them in. Only toolautosubmit submits.
+func TestElementsTools(t *testing.T) {
+	t.Parallel()
+	b := openElements(t, noFlag, `<p data-resource="/p">text</p>
+		<form id=search toolname=search tooldescription="Searches the shop." toolautosubmit>
+			<label>Words <input id=q name=q required></label>
+			<label>How many <input name=count type=number min=1 max=9 value=2></label>
+			<label><input type=checkbox name=gift> As a gift</label>
+			<label><input type=radio name=size value=s toolparamdescription="The size"> Small</label>
+			<label><input type=radio name=size value=l checked> Large</label>
+			<select name=colour aria-label=Colour><option value="">any<option value=r>red<option>blue<option disabled>none</select>
+			<select name=tags multiple><option>x<option selected>y</select>
+			<input type=checkbox name=extra value=a checked><input type=checkbox name=extra value=b>
+			<textarea name=note>as it was</textarea><input type=date name=day><input type=email name=mail>
+			<input name=elements><input name=checkValidity><input name=requestSubmit><input name=getAttribute><input name=__proto__>
+			<input type=password name=pw><input type=hidden name=token value=t><input type=file name=doc>
+			<input name=off disabled><input name=fixed readonly><div hidden><input name=unseen></div>
+			<input name=card autocomplete=cc-number><p data-resource-private><input name=inner></p><input><select name=none></select>
+			<input type=reset><button type=button name=no>No</button><button name=go value=1>Search</button>
+		</form>
+		<form id=order toolname=order tooldescription="Orders."><input id=sku name=sku><button id=buy>Buy</button></form>`)
+	b.expectations(formTools + `
+		const text = (description) => ({ type: "string", description }), bare = text("");
+		expect("parameters", await schema("search"), {
+			type: "object",
+			properties: {
+				q: text("Words"), count: { type: "number", minimum: 1, maximum: 9, description: "How many" },
+				gift: { type: "boolean", description: "As a gift" },
+				size: { type: "string", enum: ["s", "l"], description: "The size. s: Small, l: Large" },
+				colour: { type: "string", enum: ["r", "blue"], description: "Colour. r: red" },
+				tags: { type: "array", items: { type: "string", enum: ["x", "y"] }, description: "" },
+				extra: { type: "array", items: { type: "string", enum: ["a", "b"] }, description: "" },
+				note: bare, day: bare, mail: bare, elements: bare, checkValidity: bare, requestSubmit: bare, getAttribute: bare, ["__proto__"]: bare,
+			},
+			required: ["q"], additionalProperties: false,
+		});
+
+		// It is filled in as by a person, and submitted; the page's script answers.
+		globalThis.answer = async () => ({ found: 3 });
+		const events = [];
+		for (const type of ["input", "change", "click"]) search.addEventListener(type, ({ target }) => events.push(type + " " + target.name), true);
+		expect("answered", await use("search", { q: "tea", count: 3, gift: true, size: "s", colour: "blue", tags: ["x"], extra: ["b"], day: "2026-11-25", ["__proto__"]: "p" }), '{"found":3}');
+		expect("what the page got", submitted.pop(), [true, { q: "tea", count: "3", gift: "on", size: "s", colour: "blue", tags: "x", extra: "b",
+			note: "as it was", day: "2026-11-25", mail: "", elements: "", checkValidity: "", requestSubmit: "", getAttribute: "", ["__proto__"]: "p", pw: "", token: "t",
+			doc: {}, fixed: "", unseen: "", card: "", inner: "", go: "1" }]);
+		for (const event of ["input q", "change q", "click gift", "input gift", "click size", "change colour", "change tags"]) if (!events.includes(event)) out[event] = "is missing";
+		expect("left as they were", [await use("search", { q: "tea", gift: false }), submitted.pop()[1].size], ['{"found":3}', "s"]);
+
+		// What is wrong is said, and not submitted.
+		for (const [input, want] of [
+			[{ q: "tea", pw: "x" }, "error: The form has no parameter 'pw'."], [{ unseen: "x" }, "error: The form has no parameter 'unseen'."],
+			[{ q: 5 }, "error: 'q' is not of its schema"], [{ count: "3" }, "error: 'count' is not of its schema"], [{ gift: "on" }, "error: 'gift' is not of its schema"],
+			[{ size: "m" }, "error: 'size' is not of its schema"], [{ colour: "none" }, "error: 'colour' is not of its schema"], [{ tags: "x" }, "error: 'tags' is not of its schema"],
+			[{ extra: ["c"] }, "error: 'extra' is not of its schema"], [{ day: "tomorrow" }, "error: 'day' takes no such value of type date."], [{ mail: "tea" }, "error: 'mail' takes no such value of type email."],
+			[{ q: "" }, "error: The form is filled in, and cannot be submitted. q: "], [{ q: "tea", count: 10 }, "error: The form is filled in, and cannot be submitted. count: "],
+		]) {
+			const got = await use("search", input);
+			if (!got.startsWith(want)) out[JSON.stringify(input)] = got;
+		}
+		expect("nothing submitted", submitted, []);
+
+		// How a call ends that the page does not answer.
+		const right = { q: "tea", count: 3 };
+		globalThis.answer = undefined;
+		expect("without an answer", await use("search", right), "The form is submitted to a script, which does not answer.");
+		globalThis.answer = () => Promise.reject(new Error("SECRET"));
+		expect("failed", await use("search", right), "error: The tool failed.");
+		globalThis.answer = () => new Promise(() => {});
+		submitted.length = 0;
+		const ended = async (what, act, want) => {
+			const call = use("search", right);
+			await agent.until(() => submitted.length);
+			if (what === "reset") expect("a second call", await use("search", right), "error: The form is busy: the page has not answered the call before.");
+			act();
+			expect(what, await call, want);
+			submitted.length = 0;
+		};
+		await ended("reset", () => HTMLFormElement.prototype.reset.call(search), "error: The call has ended: the form was reset.");
+		await ended("changed", () => search.setAttribute("tooldescription", "Searches."), "error: The call has ended: the page has changed the form.");
+		await eventually(async () => (await a.client.listTools()).tools.find((t) => t.name === "search")?.description === "Searches.");
+		const stop = new AbortController(), call = agent.refusal(use("search", right, { signal: stop.signal }));
+		await agent.until(() => submitted.length);
+		stop.abort();
+		await call;
+		globalThis.answer = async () => "free";
+		await eventually(async () => (await use("search", right)) === "free"); // the core has told the page
+
+		// Without toolautosubmit the user submits.
+		submitted.length = 0;
+		expect("to be submitted", await use("order", { sku: "tea" }), "The form is filled in, and not submitted. The user has to look at it and submit it.");
+		expect("by its user", [submitted, document.activeElement.id, $("#sku").value], [[], "buy", "tea"]);
+	`)
+	b.click("#buy")
+	b.expectations(`
+		await agent.until(() => submitted.length);
+		expect("by its user, after an agent", submitted, [[true, { sku: "tea" }]]);
+		globalThis.answer = undefined;
+		submitted.length = 0;
+	`)
+	b.click("#buy")
+	b.expectations(`
+		await agent.until(() => submitted.length);
+		expect("by its user alone", submitted, [[false, { sku: "tea" }]]);
+		await use("order", { sku: "milk" });
+		order.reset();
+		submitted.length = 0;
+		globalThis.answer = () => 1; // which throws, since no agent asked
+		globalThis.refused = new Promise((done) => addEventListener("error", (event) => { event.preventDefault(); done(event.error.name); }));
+	`)
+	b.click("#buy")
+	b.expectations(`
+		expect("after a reset", [await refused, submitted], ["InvalidStateError", [[false, { sku: "" }]]]);
+	`)
+	if !b.said("the tool search failed") {
+		t.Error("the console does not have the page's reason")
+	}
+}
+
+// Forms come, go and change; what is no tool is said. A browser that does it itself is left alone.
+func TestElementsToolsComeAndGo(t *testing.T) {
+	t.Parallel()
+	b := openElements(t, noFlag, `<p data-resource="/p">text</p><iframe name=frame></iframe>
+		<main><form id=order toolname=order tooldescription="Orders."><select name=size><option>s</select></form></main>`)
+	b.expectations(formTools + `
+		const main = $("main");
+		const change = async (act, want) => { act(); await eventually(async () => (await tools()) === want); };
+		await change(() => main.insertAdjacentHTML("beforeend", "<div><form id=framed toolname=go toolautosubmit tooldescription=Goes. target=frame action=/agent.js></form></div>"), "go order");
+		expect("without fields", await schema("go"), { type: "object", properties: {}, required: [], additionalProperties: false });
+		const loaded = new Promise((done) => $("iframe").addEventListener("load", done));
+		expect("not a script's", await use("go"), "The form is submitted.");
+		await loaded;
+		$("select").append(new Option("l"));
+		await eventually(async () => (await schema("order")).properties.size.enum.length === 2);
+		$("select").disabled = true;
+		await eventually(async () => !("size" in (await schema("order")).properties));
+		await change(() => $("#framed").setAttribute("toolname", "leave"), "leave order");
+		await change(() => $("div").remove(), "order");
+		await change(() => order.removeAttribute("toolname"), "");
+		await change(() => order.setAttribute("toolname", "again"), "again");
+		await change(() => main.setAttribute("data-resource-private", ""), "");
+		await change(() => main.removeAttribute("data-resource-private"), "again");
+		main.insertAdjacentHTML("beforeend", "<form toolname tooldescription=Nameless></form><form toolname=mute></form><form toolname='no name' tooldescription=x></form>" +
+			"<form toolname=again tooldescription=Twin></form><form tooldescription=x></form><form toolname=good tooldescription=Good><input></form>");
+		await eventually(async () => (await tools()) === "again good");
+		expect("nameless fields", (await schema("good")).properties, {});
+	`)
+	for _, want := range []string{"toolname does not offer '' to agents", "toolname does not offer 'mute' to agents",
+		"toolname does not offer 'no name' to agents", "toolname does not offer 'again' to agents"} {
+		if !b.said(want) {
+			t.Errorf("no %q on the console", want)
+		}
+	}
+	for _, m := range inThisEngine([]mode{native}, func(m mode) mode { return m }) {
+		b := openElements(t, m, `<p data-resource="/p">text</p><form id=order toolname=order
+			tooldescription="Orders."><input name=sku></form>`)
+		b.expectations(formTools + `
+			expect("of the browser", [await tools(), "respondWith" in SubmitEvent.prototype], ["order", true]);
+			expect("is native", String(Object.getOwnPropertyDescriptor(SubmitEvent.prototype, "respondWith").value).includes("native code"), true);
+		`)
+		b.quiet()
+	}
+}

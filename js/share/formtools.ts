@@ -1,0 +1,221 @@
+/**
+ * WebMCP's declarative tools, where the browser has none: a form with `toolname` and `tooldescription` is a tool, and
+ * its named fields are the parameters. A call fills the form in as a person would, and submits it only if it has
+ * `toolautosubmit`. A browser with SubmitEvent.agentInvoked does all this by itself.
+ *
+ * Fields that no agent may read (contents.ts) are no parameters. Neither are files, and fields that a person cannot see
+ * or change: he is to know what he submits.
+ */
+import { attribute, type Field, fieldsOf, is, isField, isPrivate, isSecret, privately } from "./contents.ts";
+import { rememberAll, textOf } from "./contents.ts";
+import { api } from "./offer.ts";
+
+/** The attributes of a form that make it a tool; and those of its elements that change the parameters. */
+export const toolAttributes = ["toolname", "tooldescription", "toolautosubmit"] as const;
+const shaping = "toolparamdescription name type value min max multiple required readonly disabled hidden autocomplete";
+/** Fields that are no parameters, and buttons that submit. */
+const skipped =
+  ":disabled,[readonly],[hidden],[hidden] *,datalist *,[type=file],[type=submit],[type=reset],[type=button],[type=image]";
+const submits = "button:not([type=button],[type=reset],:disabled),input[type=submit]:not(:disabled)";
+
+/** Whether the browser leaves this to us. */
+export const makesTools = typeof SubmitEvent === "function" && !("agentInvoked" in SubmitEvent.prototype);
+
+type Input = { [name: string]: unknown };
+type Schema = { type: string; description?: string; enum?: string[]; items?: Schema };
+/** One field; or the radio buttons, or the checkboxes, of a name. */
+type Parameter = { fields: Field[]; schema?: Schema | undefined };
+type Call = { event?: SubmitEvent; answer?: Promise<unknown>; cancel(why: string): void };
+
+/** By form: what was registered, as JSON text; the observer of the fields; and what withdraws the tool. */
+const tools = new Map<HTMLFormElement, { text: string; observer: MutationObserver; end: AbortController }>();
+/** The call of a form until it is answered; or, if the user is to submit the form, until then. */
+const calls = new Map<HTMLFormElement, Call>();
+const submissions = new WeakMap<Event, Call>();
+
+class Refusal extends Error {}
+
+/** Makes, renews or withdraws the tool of a form that has come, gone or changed. */
+export function renew(form: HTMLFormElement): void {
+  const before = tools.get(form);
+  const [name, description, automatic] = toolAttributes.map((name) => attribute(form, name));
+  const isTool = document.contains(form) && typeof name === "string" && !isPrivate(form);
+  // A page that submits without its user may do what cannot be undone.
+  const annotations = { consequentialHint: typeof automatic === "string" };
+  const tool = isTool && { name, description: description ?? "", inputSchema: inputSchemaOf(form), annotations };
+  const text = tool ? JSON.stringify(tool) : "";
+  if (text === (before?.text ?? "")) return;
+  before?.end.abort();
+  before?.observer.disconnect();
+  tools.delete(form);
+  if (!tool) return;
+  const observer = new MutationObserver(() => renew(form));
+  observer.observe(form, { subtree: true, childList: true, attributeFilter: [...shaping.split(" "), privately] });
+  const end = new AbortController();
+  tools.set(form, { text, observer, end });
+  void register(form, tool, end.signal);
+}
+
+/** Renews the tools of the forms that are gone, or have other attributes, which ends their calls. */
+export function renewAll(marked: readonly Node[]): void {
+  for (const form of tools.keys())
+    if (!document.contains(form) || marked.includes(form)) {
+      calls.get(form)?.cancel("the page has changed the form");
+      renew(form);
+    }
+}
+
+async function register(form: HTMLFormElement, tool: { name: string }, signal: AbortSignal): Promise<void> {
+  try {
+    const context = api() as { [method: string]: ((...args: unknown[]) => unknown) | undefined };
+    if (!context.registerTool) throw new Error("the page has no modelContext with registerTool");
+    const execute = (input: Input, options?: { signal?: AbortSignal }) => call(form, input, options?.signal);
+    const registered = context.registerTool({ ...tool, execute }, { signal });
+    // Firefox's own context, of an older draft, ignores the signal.
+    if (!context.executeTool) signal.addEventListener("abort", () => context.unregisterTool?.(tool.name));
+    await registered;
+  } catch (error) {
+    if (!signal.aborted) console.error(`pagewire: toolname does not offer '${tool.name}' to agents:`, error, form);
+  }
+}
+
+const isCheckable = (field: Field): field is HTMLInputElement => /^(checkbox|radio)$/.test(field.type);
+const labelOf = (field: Field): string =>
+  (field.labels?.[0] && textOf(field.labels[0])) || (attribute(field, "aria-label") ?? "");
+
+function parametersOf(form: HTMLFormElement): Map<string, Parameter> {
+  const found = new Map<string, Parameter>();
+  rememberAll(form);
+  for (const field of fieldsOf(form)) {
+    if (!isField(field) || !field.name || is(field, skipped) || isSecret(field)) continue;
+    const before = found.get(field.name)?.fields;
+    if (!before) found.set(field.name, { fields: [field] });
+    else if (isCheckable(field) && before[0]!.type === field.type) before.push(field);
+  }
+  for (const [name, one] of found) if (!(one.schema = schemaOf(one.fields[0]!, one.fields))) found.delete(name);
+  return found;
+}
+
+/** The schema of a parameter; undefined if there is nothing to choose. */
+function schemaOf(field: Field, fields: Field[]): Schema | undefined {
+  const given = fields.map((one) => attribute(one, "toolparamdescription")).find(Boolean);
+  const isSelect = field instanceof HTMLSelectElement;
+  if (!isSelect && field.type !== "radio" && fields.length === 1) {
+    const { min, max } = field as HTMLInputElement;
+    const type = /^(number|range)$/.test(field.type) ? "number" : field.type === "checkbox" ? "boolean" : "string";
+    const range = type === "number" && { ...(min && { minimum: +min }), ...(max && { maximum: +max }) };
+    return { type, ...range, description: given || labelOf(field) };
+  }
+  const labels = new Map<string, string>();
+  if (!isSelect) for (const one of fields) labels.set(one.value, labelOf(one));
+  else for (const one of field.options) if (!is(one, ":disabled")) labels.set(one.value, one.label);
+  labels.delete(""); // clients refuse a schema with "" in an enum
+  const words = [...labels].filter(([value, label]) => label && label !== value).map((one) => one.join(": "));
+  const description = [given || (isSelect ? labelOf(field) : ""), words.join(", ")].filter(Boolean).join(". ");
+  const items = { type: "string", enum: [...labels.keys()] };
+  if (!labels.size) return;
+  return /checkbox|multiple/.test(field.type) ? { type: "array", items, description } : { ...items, description };
+}
+
+function inputSchemaOf(form: HTMLFormElement): object {
+  const parameters = [...parametersOf(form)];
+  const required = parameters.filter(([, { fields }]) => fields.some((one) => one.required)).map(([name]) => name);
+  const properties = Object.fromEntries(parameters.map(([name, { schema }]) => [name, schema]));
+  return { type: "object", properties, required, additionalProperties: false };
+}
+
+const fits = (value: unknown, { type, enum: choices, items }: Schema): boolean => {
+  if (items) return Array.isArray(value) && value.every((one) => fits(one, items));
+  return `${typeof value}` === type && (!choices || choices.includes(value as string));
+};
+
+/** Fills a form in. If a name or a type is wrong it throws, with the form as it was. */
+function fill(form: HTMLFormElement, input: Input): void {
+  const parameters = parametersOf(form);
+  for (const [name, value] of Object.entries(input)) {
+    const { schema } = parameters.get(name) ?? {};
+    if (!schema) throw new Refusal(`The form has no parameter '${name}'.`);
+    if (!fits(value, schema)) throw new Refusal(`'${name}' is not of its schema, ${JSON.stringify(schema)}.`);
+  }
+  for (const [name, value] of Object.entries(input))
+    for (const field of parameters.get(name)!.fields) set(field, value);
+}
+
+/** Sets a field as a person does: with its events, and past the setters of libraries, which then see a change. */
+function set(field: Field, value: unknown): void {
+  const isWanted = (one: string) => (Array.isArray(value) ? value.includes(one) : value === one || value === true);
+  if (isCheckable(field)) {
+    if (field.checked !== isWanted(field.value) && (field.type === "checkbox" || !field.checked)) field.click();
+    return;
+  }
+  if (field instanceof HTMLSelectElement) for (const one of field.options) one.selected = isWanted(one.value);
+  else {
+    const { prototype } = field instanceof HTMLInputElement ? HTMLInputElement : HTMLTextAreaElement;
+    const put = Object.getOwnPropertyDescriptor(prototype, "value")!.set!;
+    const before = field.value;
+    put.call(field, `${value}`);
+    const { badInput, typeMismatch } = field.validity; // WebKitGTK keeps any text as a date
+    if (value !== "" && (!field.value || badInput || typeMismatch)) {
+      put.call(field, before);
+      throw new Refusal(`'${field.name}' takes no such value of type ${field.type}.`);
+    }
+  }
+  for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
+}
+
+async function call(form: HTMLFormElement, input: Input, signal: AbortSignal | undefined): Promise<unknown> {
+  const { checkValidity, requestSubmit } = HTMLFormElement.prototype;
+  const mine: Call = { cancel() {} };
+  const cancelled = new Promise<never>((_, reject) => {
+    mine.cancel = (why) => calls.delete(form) && reject(new Refusal(`The call has ended: ${why}.`));
+  });
+  cancelled.catch(() => {}); // nobody waits for it where the user is to submit
+  try {
+    if (calls.get(form)?.event) throw new Refusal("The form is busy: the page has not answered the call before.");
+    fill(form, input);
+    calls.set(form, mine);
+    const button = Array.from(fieldsOf(form)).find((element) => is(element, submits)) as HTMLElement | undefined;
+    if (attribute(form, "toolautosubmit") === null) {
+      button?.focus();
+      return "The form is filled in, and not submitted. The user has to look at it and submit it.";
+    }
+    signal?.addEventListener("abort", () => mine.cancel("the agent has cancelled it"));
+    if (attribute(form, "novalidate") !== null || checkValidity.call(form)) requestSubmit.call(form, button);
+    const wrong = Array.from(fieldsOf(form)).filter((field) => isField(field) && is(field, ":invalid")) as Field[];
+    const why = wrong.map((field) => `${field.name}: ${field.validationMessage}`).join(" ");
+    if (!mine.event) throw new Refusal(`The form is filled in, and cannot be submitted. ${why}`);
+    if (!mine.event.defaultPrevented) return "The form is submitted.";
+    return await Promise.race([mine.answer ?? "The form is submitted to a script, which does not answer.", cancelled]);
+  } catch (cause) {
+    if (cause instanceof Refusal) return { isError: true, content: [{ type: "text", text: cause.message }] };
+    throw cause;
+  } finally {
+    if (calls.get(form) === mine && attribute(form, "toolautosubmit") !== null) calls.delete(form);
+  }
+}
+
+/** Follows submissions and resets, and gives the page's scripts the two members of SubmitEvent. */
+export function followForms(): void {
+  const onsubmit = (event: SubmitEvent) => {
+    const form = event.target as HTMLFormElement;
+    const call = calls.get(form);
+    if (!call || call.event || !event.isTrusted) return;
+    call.event = event;
+    submissions.set(event, call);
+    if (attribute(form, "toolautosubmit") === null) calls.delete(form); // the next submission is the user's own
+  };
+  addEventListener("submit", onsubmit, true);
+  addEventListener("reset", ({ target }) => calls.get(target as HTMLFormElement)?.cancel("the form was reset"), true);
+  const members = {
+    get agentInvoked(): boolean {
+      return submissions.has(this as unknown as Event);
+    },
+    respondWith(this: unknown, answer: unknown): void {
+      const call = submissions.get(this as Event);
+      const wants = "respondWith needs a submission by an agent, and preventDefault().";
+      if (!call?.event?.defaultPrevented) throw new DOMException(wants, "InvalidStateError");
+      call.answer ??= Promise.resolve(answer);
+    },
+  };
+  Object.defineProperties(SubmitEvent.prototype, Object.getOwnPropertyDescriptors(members));
+}
