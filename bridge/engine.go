@@ -43,6 +43,9 @@ type Engine struct {
 	capabilities, serverInfo, modernMeta wire.Text // the same JSON for every session
 
 	hostWatches map[string]bool // URIs that the host watches; none in a page
+
+	streams map[CallID]*stream // of events; none in a page
+	beats   []*stream          // in the order of their heartbeats
 }
 
 // New returns an engine for a host.
@@ -66,6 +69,11 @@ func New(o Options, host Host) *Engine {
 	if _, ok := host.(ToolHost); o.Tools && !ok {
 		panic("bridge: Options.Tools needs a ToolHost")
 	}
+	if restricts && o.Events {
+		if _, ok := host.(EventHost); !ok {
+			panic("bridge: Options.Events needs an EventHost")
+		}
+	}
 	e.capabilities = wire.Text(`"capabilities":{"resources":{`)
 	if !o.NoSubscriptions {
 		e.capabilities = e.capabilities.Raw(`"subscribe":true,`)
@@ -73,6 +81,9 @@ func New(o Options, host Host) *Engine {
 	e.capabilities = e.capabilities.Raw(`"listChanged":true}`)
 	if o.Tools {
 		e.capabilities = e.capabilities.Raw(`,"tools":{"listChanged":true}`)
+	}
+	if restricts && o.Events { // in two places: ChatGPT looks at the second
+		e.capabilities = e.capabilities.Raw(`,"extensions":{"` + wire.EventsExtension + `":{}},"events":{}`)
 	}
 	e.capabilities = e.capabilities.Raw(`}`)
 	if o.Instructions != "" {
@@ -119,6 +130,9 @@ func (e *Engine) due() {
 		p.throttled = false
 		e.flush(p)
 	}
+	if restricts {
+		e.heartbeats()
+	}
 	e.expire(&e.reads, e.opt.ReadTimeout)
 	e.expire(&e.toolCalls, e.opt.ToolTimeout)
 }
@@ -134,6 +148,9 @@ func (e *Engine) Deadline() (at Time, ok bool) {
 	soonest(e.lists.Next())
 	for _, p := range e.throttled {
 		soonest(p.ready(e.opt.Limits.UpdateRate), true)
+	}
+	if restricts && len(e.beats) > 0 {
+		soonest(e.beats[0].beat, true)
 	}
 	for _, list := range [...]*ages{&e.reads, &e.toolCalls} {
 		if c := list.first; c != nil {
