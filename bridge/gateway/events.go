@@ -339,7 +339,7 @@ func (g *Gateway) eventState(uri string) (s events.State) {
 	}
 	count := max(w.revision, p.wide[r.own(key)])
 	epoch := cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.order))
-	return events.State{Document: events.Document(epoch), Count: count, At: g.opt.wallClock()}
+	return events.State{Document: events.Document(p.Origin, epoch), Count: count, At: g.opt.wallClock()}
 }
 
 // eventTouched notes that a page has reported a change of a URI, which may be a template.
