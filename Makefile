@@ -191,7 +191,9 @@ release: $(NPM) tinygo ## Make all that is released as VERSION (such as 0.2.0-rc
 	@# It asks for a tag and a remote, neither of which a clone has to have.
 	@GORELEASER_CURRENT_TAG='v$(VERSION)' GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url \
 		GIT_CONFIG_VALUE_0=https://github.com/pagewire/pagewire $(GORELEASER) release --skip=validate,publish,announce
-	@mv dist/goreleaser/*.tgz dist/goreleaser/*.tar.gz dist/goreleaser/*.zip dist/goreleaser/SHA256SUMS dist/release/
+	@mv dist/goreleaser/*.tgz dist/goreleaser/*.tar.gz dist/goreleaser/*.zip dist/release/
+	@go run ./js/build/release -bundles '$(VERSION)'
+	@cd dist/release && ls | grep -vx NOTES.md | xargs sha256sum > ../SHA256SUMS && mv ../SHA256SUMS .
 	@cd dist/release && ls -l
 
 test-release: release browser ## Make it twice, which gives the same bytes; install it by npm, npx and install.sh; run its Vite app
@@ -229,7 +231,7 @@ imports: ## Draw which packages import which, the higher above the lower; DOT=1 
 
 generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md, cli.md and cli-node.md
 	node idl/generate.mjs && node idl/reference.mjs && \
-		go test -count=1 -run 'TestReference$$' ./bridge/cmd/pagewire ./bridge/cmd/pagewire-node -update
+		go test -count=1 -run 'TestReference' ./bridge/cmd/pagewire ./bridge/cmd/pagewire-node -update
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist

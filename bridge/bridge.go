@@ -141,6 +141,8 @@ type Options struct {
 	// HeartbeatInterval is how often an event stream says that it lives. Default 15,000 ms: clients give up after a
 	// minute.
 	HeartbeatInterval Time
+	// Skills are served to agents. Default none.
+	Skills []Skill
 	// ExposeErrors shows agents the host's Detail of a failed read. It is off because a page's messages may hold
 	// secrets.
 	ExposeErrors bool

@@ -48,6 +48,27 @@ type Engine struct {
 	beats   []*stream          // in the order of their heartbeats
 }
 
+// extensions appends the extensions that are declared: events in two places, since ChatGPT looks at the second.
+func extensions(text wire.Text, o Options) wire.Text {
+	before := `,"extensions":{`
+	declare := func(key string) {
+		text, before = text.Raw(before).Str(key).Raw(`:{}`), `,`
+	}
+	if o.Events {
+		declare(wire.EventsExtension)
+	}
+	if len(o.Skills) > 0 {
+		declare(wire.SkillsExtension)
+	}
+	if before == `,` {
+		text = text.Raw(`}`)
+	}
+	if o.Events {
+		text = text.Raw(`,"events":{}`)
+	}
+	return text
+}
+
 // New returns an engine for a host.
 func New(o Options, host Host) *Engine {
 	o = o.withDefaults()
@@ -82,8 +103,8 @@ func New(o Options, host Host) *Engine {
 	if o.Tools {
 		e.capabilities = e.capabilities.Raw(`,"tools":{"listChanged":true}`)
 	}
-	if restricts && o.Events { // in two places: ChatGPT looks at the second
-		e.capabilities = e.capabilities.Raw(`,"extensions":{"` + wire.EventsExtension + `":{}},"events":{}`)
+	if restricts {
+		e.capabilities = extensions(e.capabilities, o)
 	}
 	e.capabilities = e.capabilities.Raw(`}`)
 	if o.Instructions != "" {

@@ -43,7 +43,10 @@ func (e *Engine) lookup(name string) method {
 		return method{(*Engine).ping, true, false}
 	}
 	if restricts {
-		return e.eventsMethod(name)
+		if m := e.eventsMethod(name); m.handle != nil {
+			return m
+		}
+		return e.skillsMethod(name)
 	}
 	return method{}
 }

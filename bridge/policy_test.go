@@ -75,6 +75,7 @@ var packages = []row{
 	{"bridge/gateway/internal/...", native, "bridge/gateway/retry", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
 	{"bridge/gateway/events", native, "bridge bridge/wire", ""},
+	{"bridge/gateway/skills", native, "", ""},
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/link bridge/gateway/live/seen bridge/gateway/live/delta", ""},
@@ -122,7 +123,8 @@ var packages = []row{
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
 	// where the tests of page code run too, so under js/wasm as well
 	{"bridge/testkit/script", tool, "", "golang.org/x/tools"},
-	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/aymanbagabas/go-udiff " +
+	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/spf13/pflag " +
+		"github.com/aymanbagabas/go-udiff " +
 		"github.com/modelcontextprotocol/go-sdk github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
 	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process",
 		"github.com/spf13/cobra github.com/spf13/pflag"},

@@ -10,6 +10,9 @@ func (e *Engine) read(r *request) *wire.Error {
 	if err != nil {
 		return err
 	}
+	if restricts && e.readSkill(r, uri) {
+		return nil
+	}
 	entry, params, resolveErr := e.registry.Resolve(uri)
 	if resolveErr != nil && !((e.opt.Relay || e.opt.Several) && entry == nil) {
 		return refused(r.modern, uri, resolveErr)

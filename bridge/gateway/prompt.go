@@ -293,13 +293,14 @@ func (g *Gateway) changes(c *toolCall, args []byte) {
 }
 
 // HookPrograms are the programs whose hooks' output is known.
-var HookPrograms = []string{"claude-code", "codex", "gemini-cli", "copilot"}
+var HookPrograms = []string{"claude-code", "codex", "gemini-cli", "copilot", "qwen-code"}
 
 // hookEvents are the events of a program that take text for its model, a prompt's first. Copilot names none.
 var hookEvents = map[string][]string{
 	"claude-code": {"UserPromptSubmit", "SessionStart", "PostToolUse"},
 	"codex":       {"UserPromptSubmit", "SessionStart", "PostToolUse"},
 	"gemini-cli":  {"BeforeAgent", "SessionStart", "AfterTool"},
+	"qwen-code":   {"UserPromptSubmit", "SessionStart", "PostToolUse"},
 }
 
 // HookOutput is the JSON that a program's hook prints to give its model a text at an event, or with "" at a prompt. It

@@ -64,6 +64,13 @@ const (
 	EventsTerminated  = "notifications/events/terminated"
 )
 
+// Skills over MCP (SEP-2640): the key of the extension, and its methods.
+const (
+	SkillsExtension = "io.modelcontextprotocol/skills"
+	SkillsList      = "skills/list"
+	SkillsGet       = "skills/get"
+)
+
 // Error codes: JSON-RPC 2.0 section 5.1 and the two that MCP adds and Pagewire sends.
 const (
 	ParseError         = -32700

@@ -158,14 +158,14 @@ func (d docs) write(t *testing.T) {
 func runProgram(t *testing.T, name string) (told, refused string) {
 	home := testkit.ShortDir(t)
 	s := openShop(t, home)
-	m := newModel(t,
+	m := newModel(t, append(programNamed(t, name, "", s.gateway).search,
 		step{tool: "read_page_resource", args: map[string]any{"uri": cart}},
 		step{before: func() { s.Set(cart, cartOf(2)) }, tool: "shipping_costs"},
 		step{before: func() { s.Edit(cart, cartOf(3)) }, tool: "checkout"},
 		step{tool: "checkout"},
 		step{before: func() { s.killDaemon(t); s.Edit(cart, cartOf(4)) }, tool: "checkout"},
 		step{say: "DONE"},
-	)
+	)...)
 	p := programNamed(t, name, m.URL, s.gateway)
 	p.install(t, home)
 	if p.client != "" {

@@ -20,6 +20,8 @@ type program struct {
 	files   map[string]string
 	env     []string
 	command []string
+	// search is the call by which the model of a program gets the tools that it does not see at first.
+	search []step
 }
 
 const prompt = "Buy what is in the cart."
@@ -91,6 +93,16 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1",
 				"OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 			command: []string{bin + "/opencode", "run", prompt},
+		},
+		{
+			name: "qwen-code", client: "qwen-code",
+			from:  []string{dir(t, "programs/node_modules/@qwen-code/qwen-code/package.json")},
+			needs: bin + "/qwen",
+			files: map[string]string{".qwen/settings.json": `{"security":{"auth":{"selectedType":"openai"}},"privacy":{"usageStatisticsEnabled":false},"memory":{"enableManagedAutoMemory":false}}`},
+			search: []step{{tool: "tool_search", args: map[string]any{"query": "select:mcp__pagewire__read_page_resource," +
+				"mcp__pagewire__shipping_costs,mcp__pagewire__checkout"}}},
+			env:     []string{"OPENAI_API_KEY=sk-fake", "OPENAI_BASE_URL=" + url + "/v1", "OPENAI_MODEL=scripted"},
+			command: []string{bin + "/qwen", "-p", prompt, "--approval-mode", "yolo"},
 		},
 		{
 			name: "continue", from: []string{dir(t, "programs/node_modules/@continuedev/cli/package.json")},

@@ -143,7 +143,8 @@ func TestToolchainsThatAreNotThere(t *testing.T) {
 }
 
 func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
-	files := map[string]string{"README.md": "# Pagewire\n", "LICENSE": "MIT\n"}
+	files := map[string]string{"README.md": "# Pagewire\n", "LICENSE": "MIT\n", "demo/docs/README.md": "# Manual\n",
+		"demo/docs/clients/x.md": "# X\n"}
 	for _, name := range slices.Concat(shipped, packaged) {
 		files["dist/"+name] = "// " + name + "\n"
 	}
@@ -170,7 +171,8 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	for _, file := range packed[0].Files {
 		got = append(got, file.Path)
 	}
-	want := slices.Concat(shipped, packaged, []string{"package.json", "README.md", "LICENSE"})
+	want := slices.Concat(shipped, packaged, []string{"docs/README.md", "docs/clients/x.md",
+		"docs/llms.txt", "package.json", "README.md", "LICENSE"})
 	slices.Sort(got)
 	slices.Sort(want)
 	if packed[0].Name != "pagewire" || !slices.Equal(got, want) {

@@ -163,10 +163,10 @@ func build(root string, tc toolchain) error {
 	if err := buildDemos(root, filepath.Join(dist, "demo")); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	if err := buildCommands(root, dist, pkg.Version); err != nil {
+	if err := os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644); err != nil {
+	if err := buildCommands(root, dist, pkg.Version); err != nil {
 		return err
 	}
 	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", pkg.Version, time.Since(start).Seconds(), tc.name)
@@ -176,7 +176,7 @@ func build(root string, tc toolchain) error {
 // buildCommands copies what is shipped to where the assets package embeds it, and links bin/pagewire with it, and
 // bin/pagewire-node.
 func buildCommands(root, dist, version string) error {
-	for _, name := range slices.Concat([]string{"pagewire.inject.js"}, inspector, shipped) {
+	for _, name := range slices.Concat([]string{"core", "pagewire.inject.js"}, inspector, shipped) {
 		err := copyFile(filepath.Join(root, "bridge/gateway/assets/dist", name), filepath.Join(dist, name))
 		if err != nil {
 			return err

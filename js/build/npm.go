@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,6 +67,7 @@ func everywhere(types, file, require string) export {
 // (--omit=optional). Only pagewire/react needs React; packages without that do not get it.
 type manifest struct {
 	source
+	MCPName     string              `json:"mcpName"`
 	Type        string              `json:"type"`
 	Types       string              `json:"types"`
 	Main        string              `json:"main"`
@@ -134,11 +137,12 @@ func manifestOf(pkg source) manifest {
 		programs[platform.Package()] = pkg.Version
 	}
 	return manifest{
-		source: pkg,
-		Type:   "module",
-		Types:  types,
-		Main:   "./pagewire.mjs",
-		Bin:    map[string]string{"pagewire": "./cli.js"},
+		source:  pkg,
+		MCPName: commands.RegistryName,
+		Type:    "module",
+		Types:   types,
+		Main:    "./pagewire.mjs",
+		Bin:     map[string]string{"pagewire": "./cli.js"},
 		Exports: map[string]export{
 			".":       elsewhere(types, files{"./pagewire.mjs", "./pagewire.cjs", "./pagewire.mjs"}),
 			"./react": everywhere("./react.d.ts", "./react.js", "./react.cjs"),
@@ -169,7 +173,7 @@ func manifestOf(pkg source) manifest {
 		Unpkg:     "./pagewire.js",
 		Jsdelivr:  "./pagewire.js",
 		// A release adds the licences of others.
-		Files: slices.Concat(shipped, packaged, []string{"README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
+		Files: slices.Concat(shipped, packaged, []string{"docs", "README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
 	}
 }
 
@@ -189,6 +193,9 @@ func writePackage(root, dist string, pkg source) error {
 			return err
 		}
 	}
+	if err := copyManual(filepath.Join(dir, "docs"), filepath.Join(root, "demo", "docs")); err != nil {
+		return err
+	}
 	var text bytes.Buffer
 	to := json.NewEncoder(&text)
 	to.SetIndent("", "  ")
@@ -197,4 +204,15 @@ func writePackage(root, dist string, pkg source) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "package.json"), text.Bytes(), 0o644)
+}
+
+// copyManual copies the manual's pages for agents that write code, and its list of them as llms.txt too.
+func copyManual(to, from string) error {
+	pages, err := fs.Glob(os.DirFS(from), "*.md")
+	clients, clientsErr := fs.Glob(os.DirFS(from), "clients/*.md")
+	err = errors.Join(err, clientsErr, copyFile(filepath.Join(to, "llms.txt"), filepath.Join(from, "README.md")))
+	for _, page := range append(pages, clients...) {
+		err = errors.Join(err, copyFile(filepath.Join(to, page), filepath.Join(from, page)))
+	}
+	return err
 }

@@ -28,8 +28,8 @@ func changesCommand() *cobra.Command {
 		Use:   "changes",
 		Short: "Print the changes in open pages that the agent has not seen",
 		Long: "Finds the agent that started this process, and prints the changes in the open pages since its last\n" +
-			"call: URI and revision of each resource, and the contents of those that --inline and --uri name. It\n" +
-			"prints nothing if nothing has changed. Resources that exist at the first call are no change.\n\n" +
+			"call: URI and revision of each resource, and the contents of those that --inline and --uri name.\n" +
+			"Resources that exist at the first call are no change.\n\n" +
 			"With --hook it acts as a hook of that program: it reads the program's input for hooks and prints output\n" +
 			"in the program's format. It never holds up a prompt: it ends within a second, always with status 0, and\n" +
 			"prints nothing if no pagewire serve runs.",
@@ -51,8 +51,11 @@ func changesCommand() *cobra.Command {
 				return hintError{daemon.ErrNone, startOne}
 			case errors.Is(err, context.DeadlineExceeded):
 				return fmt.Errorf("%w (for %v)", daemon.ErrSilent, hookTime)
-			case err != nil || text == "":
+			case err != nil:
 				return err
+			case text == "":
+				fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: no open page has changed since the agent last looked")
+				return nil
 			}
 			_, err = fmt.Fprintln(visible{cmd.OutOrStdout()}, text)
 			return err

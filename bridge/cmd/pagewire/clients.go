@@ -27,6 +27,10 @@ type client struct {
 	// words says that the command and its arguments are one list. more are further members of each entry.
 	words bool
 	more  entry
+	// skills is the directory of the user's skills for it; nil: none is known.
+	skills func(places) string
+	// link is an install link with an entry; nil: none is known.
+	link func(entry) string
 	// notifier is how a change reaches its model without a tool call; nil: no way is known.
 	notifier *notifier
 }
@@ -87,6 +91,7 @@ func copilotDir(p places) string  { return p.or("COPILOT_HOME", ".copilot") }
 func opencodeDir(p places) string { return filepath.Join(p.xdg(), "opencode") }
 
 func geminiSettings(p places) string { return filepath.Join(p.home, ".gemini", "settings.json") }
+func qwenSettings(p places) string   { return filepath.Join(p.home, ".qwen", "settings.json") }
 
 // in is a file in a directory.
 func in(dir func(places) string, name ...string) func(places) string {
@@ -98,13 +103,14 @@ var clients = []client{
 		file: func(p places) string { return filepath.Join(p.config(), "Claude", "claude_desktop_config.json") }},
 	{name: "claude-code", title: "Claude Code", key: "mcpServers", kind: "stdio", url: "url", headers: "headers",
 		file:     func(p places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") },
-		notifier: &claudeNotifier},
+		notifier: &claudeNotifier, skills: in(claudeDir, "skills")},
 	{name: "cursor", title: "Cursor", key: "mcpServers", url: "url", headers: "headers",
-		file: func(p places) string { return filepath.Join(p.home, ".cursor", "mcp.json") }},
+		file: func(p places) string { return filepath.Join(p.home, ".cursor", "mcp.json") }, link: cursorLink},
 	{name: "vscode", title: "VS Code", key: "servers", kind: "stdio", url: "url", headers: "headers",
-		file: func(p places) string { return filepath.Join(p.config(), "Code", "User", "mcp.json") }},
+		file: func(p places) string { return filepath.Join(p.config(), "Code", "User", "mcp.json") }, link: vscodeLink},
 	{name: "codex", title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers",
-		file: in(codexDir, "config.toml"), notifier: &codexNotifier},
+		file: in(codexDir, "config.toml"), notifier: &codexNotifier,
+		skills: func(p places) string { return filepath.Join(p.home, ".agents", "skills") }},
 	{name: "windsurf", title: "Windsurf", key: "mcpServers", url: "serverUrl", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.home, ".codeium", "windsurf", "mcp_config.json") }},
 	{name: "zed", title: "Zed", key: "context_servers", url: "url", headers: "headers",
@@ -121,6 +127,8 @@ var clients = []client{
 	{name: "opencode", title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url", headers: "headers",
 		words: true, more: entry{{"enabled", true}}, file: in(opencodeDir, "opencode.json"),
 		notifier: &opencodeNotifier},
+	{name: "qwen-code", title: "Qwen Code", key: "mcpServers", url: "httpUrl", headers: "headers", file: qwenSettings,
+		notifier: &qwenNotifier, skills: func(p places) string { return filepath.Join(p.home, ".qwen", "skills") }},
 }
 
 // clientNames are the names of the clients for which wanted is true.
@@ -133,8 +141,9 @@ func clientNames(wanted func(client) bool) (names []string) {
 	return names
 }
 
-func isLive(c client) bool  { return c.notifier != nil }
-func anyClient(client) bool { return true }
+func hasSkills(c client) bool { return c.skills != nil }
+func isLive(c client) bool    { return c.notifier != nil }
+func anyClient(client) bool   { return true }
 
 // An entry is an object of a configuration, with its members in order.
 type entry []member

@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/gateway/skills"
 )
 
 // A configuration is one run of config.
@@ -23,10 +25,10 @@ type configuration struct {
 	places places
 	serve  []string // flags of it
 
-	write, live, remove, force bool
-	inline                     []string
-	overHTTP                   bool
-	http, tokenFile            string
+	write, live, remove, force, link, skill bool
+	inline                                  []string
+	overHTTP                                bool
+	http, tokenFile                         string
 }
 
 func configCommand() *cobra.Command {
@@ -40,7 +42,8 @@ func configCommand() *cobra.Command {
 			"contents for the origins of --inline. --remove takes back what was written. Clients:\n" +
 			oneOf(clientNames(anyClient)) + ".\n" +
 			"With --live: " + strings.Join(clientNames(isLive), ", ") + ".",
-		Example: "  pagewire config claude-desktop --write -- --chrome auto\n  pagewire config codex --live",
+		Example:   "  pagewire config claude-desktop --write -- --chrome auto\n  pagewire config codex --live",
+		ValidArgs: clientNames(anyClient),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				args = args[:dash]
@@ -59,13 +62,25 @@ func configCommand() *cobra.Command {
 	flags.BoolVar(&c.write, "write", false, "put the entry into the client's file, and print the path")
 	flags.BoolVar(&c.live, "live", false, "write the entry and the hooks or the plugin, and print the paths")
 	flags.StringArrayVar(&c.inline, "inline", nil, "with --live: include contents of this `origin`; may be repeated")
-	flags.BoolVar(&c.remove, "remove", false, "take back what --live wrote, or else the entry")
+	flags.BoolVar(&c.remove, "remove", false, "take back what --live wrote, or else the entry; with --skill the skills")
+	flags.BoolVar(&c.link, "link", false, "print a link that installs the entry: for "+
+		strings.Join(clientNames(hasLink), " and "))
+	flags.BoolVar(&c.skill, "skill", false, "write Pagewire's skills where the client's models find them: for "+
+		strings.Join(clientNames(hasSkills), ", "))
 	flags.BoolVar(&c.force, "force", false, "replace or remove a different entry of the same name")
 	flags.StringVar(&c.http, "http", "",
 		"the client connects over HTTP to a pagewire serve that runs, with the token (default `address` "+serve.DefaultHub+")")
 	flags.StringVar(&c.tokenFile, "token-file", "",
 		"`file` of the token that the client sends (default in the user's configuration directory)")
 	flags.Lookup("http").NoOptDefVal = serve.DefaultHub
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && serveInto(new(serveFlags)).Flags().Lookup(unknown.GetSpecifiedName()) != nil {
+			err = fmt.Errorf("--%s is a flag of serve: put it behind --, as in pagewire config CLIENT -- --%[1]s",
+				unknown.GetSpecifiedName())
+		}
+		return usageError{cmd, err}
+	})
 	return cmd
 }
 
@@ -77,10 +92,20 @@ func (c *configuration) check(name string) error {
 	}
 	c.client = clients[i]
 	switch {
-	case c.remove && (c.write || c.overHTTP || len(c.inline) > 0 || len(c.serve) > 0):
+	case c.skill && !hasSkills(c.client):
+		return fmt.Errorf("%s has no known place for skills: --skill is for %s", c.client.title,
+			strings.Join(clientNames(hasSkills), ", "))
+	case c.skill && (c.write || c.live || c.link || c.overHTTP || len(c.serve) > 0):
+		return errors.New("--skill writes the skills alone: leave the rest out, or run it once more without --skill")
+	case c.remove && (c.write || c.link || c.overHTTP || len(c.inline) > 0 || len(c.serve) > 0):
 		return errors.New("--remove takes back what was written: leave the rest out")
 	case c.remove:
 		return nil
+	case c.link && (c.write || c.live || c.overHTTP):
+		return errors.New("--link prints a link, and a link holds no token: leave --write, --live and --http out")
+	case c.link && !hasLink(c.client):
+		return fmt.Errorf("%s takes no link that is known: --link is for %s", c.client.title,
+			strings.Join(clientNames(hasLink), " and "))
 	case c.live && c.client.notifier == nil:
 		return fmt.Errorf("%s has no known way to be told of changes: --live is for %s", c.client.title,
 			strings.Join(clientNames(isLive), ", "))
@@ -109,7 +134,10 @@ func (c *configuration) run() (err error) {
 			return err
 		}
 	}
-	if !c.write && !c.live && !c.remove {
+	if c.link {
+		return c.printLink(server)
+	}
+	if !c.write && !c.live && !c.remove && !c.skill {
 		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.client.title,
 			server.file)
 		text, err := server.put(nil, false)
@@ -123,6 +151,8 @@ func (c *configuration) run() (err error) {
 	switch {
 	case err != nil:
 		return err
+	case c.skill:
+		return c.writeSkills(s)
 	case c.remove:
 		return c.takeBack(s)
 	case c.live:
@@ -182,6 +212,27 @@ func (c *configuration) writeLive(s *setup, server part) error {
 	fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: what was there is kept in %s; pagewire config %s --remove takes it "+
 		"back\n", s.dir, c.client.name)
 	return nil
+}
+
+// writeSkills writes each skill into a directory of its name, or takes back what it has written.
+func (c *configuration) writeSkills(s *setup) error {
+	if c.remove {
+		dirs := s.record.Dirs
+		if err := s.undo(c.client.skillKey(), c.force); err != nil {
+			return err
+		}
+		_, err := c.do(s, 1)
+		removeEmpty(dirs)
+		return err
+	}
+	for _, name := range skills.Names {
+		file := filepath.Join(c.client.skills(c.places), name, "SKILL.md")
+		if err := s.put(c.client.skillKey(), part{file: file, Value: skills.Text(name)}, c.force); err != nil {
+			return err
+		}
+	}
+	_, err := c.do(s, -1)
+	return err
 }
 
 // parts are the server's entry, in the plugin if the program has one that can hold it, and the notifier.
@@ -282,8 +333,16 @@ func (c *configuration) do(s *setup, order int) (changed bool, err error) {
 	for _, sentence := range s.kept {
 		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", sentence)
 	}
+	if len(names) > 0 && !c.remove && !c.skill {
+		fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", c.pages())
+	}
 	last := "restart " + c.client.title + " to have it noticed"
-	if len(names) == 0 {
+	if len(names) == 0 && c.skill {
+		last = c.client.title + " has them already"
+		if c.remove {
+			last = c.client.title + " has no skill of pagewire"
+		}
+	} else if len(names) == 0 {
 		last = c.client.file(c.places) + " has it already"
 		if c.remove {
 			last = c.client.file(c.places) + " has nothing of pagewire"
@@ -291,6 +350,21 @@ func (c *configuration) do(s *setup, order int) (changed bool, err error) {
 	}
 	_, err = fmt.Fprintln(c.cmd.ErrOrStderr(), "pagewire:", last)
 	return len(names) > 0, err
+}
+
+// pages is how pages will come to the agents of the client.
+func (c *configuration) pages() string {
+	o, err := parseServe(c.serve)
+	switch {
+	case c.overHTTP || err != nil:
+		return "its agents see the pages of the pagewire serve that runs"
+	case o.launch:
+		return "its agents see the pages of a browser that pagewire serve launches"
+	case o.Flags.Chrome != "":
+		return "its agents see the pages of your running browser"
+	}
+	return "its agents see pages whose script tag has data-gateway, and what the extension allows (pagewire extension); " +
+		"-- --launch or -- --chrome auto adds a browser"
 }
 
 // checkHTTP checks --http for a client, and finds flags of serve, which contradict it.

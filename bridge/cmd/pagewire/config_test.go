@@ -222,7 +222,7 @@ func TestConfigKnowsWhereClientsLook(t *testing.T) {
 	everywhere := map[string]string{"claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
 		"codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
 		"gemini-cli": "/h/.gemini/settings.json", "copilot": "/h/.copilot/mcp-config.json",
-		"opencode": "/h/.config/opencode/opencode.json", "zed": "/h/.config/zed/settings.json"}
+		"opencode": "/h/.config/opencode/opencode.json", "qwen-code": "/h/.qwen/settings.json", "zed": "/h/.config/zed/settings.json"}
 	for _, c := range []struct {
 		goos string
 		env  map[string]string
@@ -312,6 +312,7 @@ func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
 	for name, want := range map[string]string{
 		"cursor": `"url": "http://127.0.0.1:7433/mcp"`, "windsurf": `"serverUrl": "http://127.0.0.1:7433/mcp"`,
 		"gemini-cli": `"httpUrl": "http://127.0.0.1:7433/mcp"`,
+		"qwen-code":  `"httpUrl": "http://127.0.0.1:7433/mcp"`,
 		"vscode":     "\"type\": \"http\",\n      \"url\": \"http://127.0.0.1:7433/mcp\"",
 		"codex":      `url = "http://127.0.0.1:7433/mcp"`,
 	} {
@@ -336,7 +337,11 @@ func TestConfigPrintsTheEntryOfEachClient(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	atHome(t)
 	for args, want := range map[string]string{
-		"emacs":                            `unknown client "emacs": want one of claude-desktop, claude-code, cursor, vscode, codex, windsurf, zed, gemini-cli, copilot, opencode`,
+		"emacs":                            `unknown client "emacs": want one of claude-desktop, claude-code, cursor, vscode, codex, windsurf, zed, gemini-cli, copilot, opencode, qwen-code`,
+		"zed --link":                       "Zed takes no link that is known: --link is for cursor and vscode",
+		"cursor --link --http":             "--link prints a link, and a link holds no token",
+		"zed --skill":                      "Zed has no known place for skills: --skill is for claude-code, codex, qwen-code",
+		"codex --skill --live":             "--skill writes the skills alone",
 		"claude-desktop --http":            "Claude Desktop starts its servers and takes no address",
 		"cursor --http=8000":               `--http "8000": want host and port`,
 		"cursor --http -- --inject":        "flags of serve are for a server that the client starts",

@@ -88,21 +88,82 @@ func commands() *cobra.Command {
 		Example:       "  pagewire config claude-desktop --write\n  pagewire ls",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return cmd.Help()
-		},
-		Args: noArguments,
+		Args:          noArguments,
 	}
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetHelpCommand(&cobra.Command{Hidden: true}) // --help is the one way
+	showVersion := root.Flags().BoolP("version", "v", false, "print version, commit and toolchain")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *showVersion {
+			return writeVersion(cmd.OutOrStdout(), false)
+		}
+		return cmd.Help()
+	}
 	root.SetHelpFunc(help)
-	root.AddCommand(serveCommand(), lsCommand(), readCommand(), watchCommand(), changesCommand(), inspectCommand(),
-		configCommand(), doctorCommand(), extensionCommand(), nativeHostCommand(),
-		daemonCommand(), nodeCommand(), assetsCommand(), versionCommand())
+	root.SetHelpCommand(helpCommand())
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, cmd := range g.commands() {
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetCompletionCommandGroupID(otherGroup)
+	root.AddCommand(nativeHostCommand(), daemonCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{cmd, err}
 	})
 	return root
+}
+
+// otherGroup is the last group of commands, which cobra's completion joins.
+const otherGroup = "Other commands"
+
+// groups are the commands by their use, as the help shows them.
+var groups = []struct {
+	title    string
+	commands func() []*cobra.Command
+}{
+	{"Set up", func() []*cobra.Command {
+		return []*cobra.Command{configCommand(), extensionCommand(), doctorCommand()}
+	}},
+	{"Look at open pages", func() []*cobra.Command {
+		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), inspectCommand()}
+	}},
+	{"Run by programs", func() []*cobra.Command {
+		return []*cobra.Command{serveCommand(), changesCommand(), nodeCommand()}
+	}},
+	{otherGroup, func() []*cobra.Command {
+		return []*cobra.Command{assetsCommand(), versionCommand()}
+	}},
+}
+
+// helpCommand is the help of the command that its arguments name.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "help [COMMAND...]",
+		Short:  "Print the help of a command",
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			named, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				err = unknownCommand(named, rest[0])
+			}
+			if err != nil {
+				return err
+			}
+			named.InitDefaultHelpFlag()
+			return named.Help()
+		},
+	}
+}
+
+// unknownCommand is the error for a name that is no command, with those that it resembles.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	err := fmt.Errorf("unknown command %q", name)
+	cmd.SuggestionsMinimumDistance = 2
+	if like := cmd.SuggestionsFor(name); len(like) > 0 {
+		err = fmt.Errorf("%w: did you mean %s?", err, strings.Join(like, " or "))
+	}
+	return usageError{cmd, err}
 }
 
 // usageError is a mistake in the command line: exit status 2, and a pointer to the help.
@@ -134,14 +195,14 @@ func arguments(name string, least, most int) cobra.PositionalArgs {
 		case len(args) <= most:
 			return nil
 		case cmd.HasSubCommands():
-			return usageError{cmd, fmt.Errorf("unknown command %q", args[0])}
+			return unknownCommand(cmd, args[0])
 		}
 		return usageError{cmd, fmt.Errorf("unexpected argument %q", args[most])}
 	}
 }
 
-// help is cobra's, with the example last. It uses no template: with text/template the linker keeps every exported method
-// of every package, 2.5 MB.
+// help is cobra's, with groups and the example last. It uses no template: with text/template the linker keeps every
+// exported method of every package, 2.5 MB.
 func help(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	about := cmd.Long
@@ -150,11 +211,12 @@ func help(cmd *cobra.Command, _ []string) {
 	}
 	fmt.Fprintf(w, "%s\n\nUsage:\n", about)
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "  %s <command>\n\nCommands:\n", cmd.CommandPath())
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				fmt.Fprintf(w, "  %-*s %s\n", cmd.Commands()[0].NamePadding(), c.Name(), c.Short)
-			}
+		fmt.Fprintf(w, "  %s <command>\n", cmd.CommandPath())
+		for _, group := range cmd.Groups() {
+			writeCommands(w, cmd, group.Title, group.ID)
+		}
+		if len(cmd.Groups()) == 0 {
+			writeCommands(w, cmd, "Commands", "")
 		}
 	} else {
 		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
@@ -162,5 +224,29 @@ func help(cmd *cobra.Command, _ []string) {
 	if cmd.HasAvailableLocalFlags() {
 		fmt.Fprintf(w, "\nFlags:\n%s\n", strings.TrimRight(cmd.LocalFlags().FlagUsages(), "\n"))
 	}
+	if cmd.HasParent() && cmd.Example == "" { // cobra's completion, whose text has its examples
+		return
+	}
+	if !cmd.HasParent() {
+		fmt.Fprintf(w, "\nEnvironment:\n%s\nManual: %s\n", environment, manual)
+	}
 	fmt.Fprintf(w, "\nExample:\n%s\n", cmd.Example)
 }
+
+// writeCommands writes the commands of a group.
+func writeCommands(w io.Writer, cmd *cobra.Command, title, id string) {
+	fmt.Fprintf(w, "\n%s:\n", title)
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() && c.GroupID == id {
+			fmt.Fprintf(w, "  %-*s %s\n", c.NamePadding(), c.Name(), c.Short)
+		}
+	}
+}
+
+const (
+	environment = `  XDG_CONFIG_HOME       directory of pagewire/, with socket, token and logs (default: the user's own)
+  PAGEWIRE_BROWSER      the browser of --launch
+  PAGEWIRE_TOKEN_FILE   file of the token for agents on HTTP
+`
+	manual = "https://github.com/pagewire/pagewire/tree/main/demo/docs"
+)

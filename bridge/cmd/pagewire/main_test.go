@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -46,7 +47,8 @@ func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
 		args string
 		want string // on stderr
 	}{
-		{"serf", "pagewire: unknown command \"serf\"\npagewire: see pagewire --help\n"},
+		{"serf", "pagewire: unknown command \"serf\": did you mean serve?\npagewire: see pagewire --help\n"},
+		{"frobnicate", "pagewire: unknown command \"frobnicate\"\npagewire: see pagewire --help\n"},
 		{"--quiet", "pagewire: unknown flag: --quiet\npagewire: see pagewire --help\n"},
 		{"version now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire version --help\n"},
 		{"assets show", "pagewire: unknown command \"show\"\npagewire: see pagewire assets --help\n"},
@@ -72,8 +74,10 @@ func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
 		{"config", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config -- --launch", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
 		{"config cursor zed", "pagewire: unexpected argument \"zed\"\npagewire: see pagewire config --help\n"},
-		{"help", "pagewire: unknown command \"help\"\npagewire: see pagewire --help\n"},
-		{"completion bash", "pagewire: unknown command \"completion\"\npagewire: see pagewire --help\n"},
+		{"help wach", "pagewire: unknown command \"wach\": did you mean watch?\npagewire: see pagewire --help\n"},
+		{"help assets x", "pagewire: unknown command \"x\"\npagewire: see pagewire assets --help\n"},
+		{"config codex --launch", "pagewire: --launch is a flag of serve: put it behind --, as in pagewire config CLIENT " +
+			"-- --launch\npagewire: see pagewire config --help\n"},
 	} {
 		if status, out, errs := run(strings.Fields(c.args)...); status != exitUsage || out != "" || errs != c.want {
 			t.Errorf("%s: status %d, stdout %q, stderr %q; want %d and %q", c.args, status, out, errs, exitUsage,
@@ -82,15 +86,61 @@ func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
 	}
 }
 
-func TestVersionSaysWhatABugReportNeeds(t *testing.T) {
-	status, out, errs := run("version")
-	if status != exitDone || errs != "" {
-		t.Fatalf("status %d, stderr %q", status, errs)
-	}
-	for _, line := range []string{"pagewire ", "\ncommit    ", "\ntoolchain go"} {
-		if !strings.Contains(out, line) {
-			t.Errorf("no %q in\n%s", line, out)
+func TestHelpOfACommand(t *testing.T) {
+	for asked, args := range map[string][]string{"help": {"--help"}, "help config": {"config", "--help"},
+		"help assets write": {"assets", "write", "--help"}} {
+		_, want, _ := run(args...)
+		if status, out, errs := run(strings.Fields(asked)...); status != exitDone || out != want || errs != "" {
+			t.Errorf("%s: status %d, stderr %q, and not the help of %v:\n%s", asked, status, errs, args, out)
 		}
+	}
+}
+
+// Every command that a person can type is in one of the groups.
+func TestHelpHasEachCommand(t *testing.T) {
+	_, out, _ := run("--help")
+	for _, cmd := range commands().Commands() {
+		if !cmd.Hidden && cmd.GroupID == "" {
+			t.Errorf("%s is in no group, and so not in the help", cmd.Name())
+		}
+	}
+	for _, want := range []string{"\nSet up:\n  config ", "\nEnvironment:\n  XDG_CONFIG_HOME ", "\nManual: https://"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string]string{"ser": "serve", "config qw": "qwen-code"} {
+		words := strings.Fields(line)
+		if status, out, _ := run(append([]string{"__completeNoDesc"}, words...)...); status != exitDone ||
+			!strings.HasPrefix(out, want+"\n") {
+			t.Errorf("%s: status %d, completed to %q, want %s", line, status, out, want)
+		}
+	}
+	if status, out, errs := run("completion", "bash"); status != exitDone || !strings.Contains(out, "__start_pagewire") {
+		t.Errorf("completion bash: status %d, %q, stderr %q", status, out, errs)
+	}
+}
+
+func TestVersionSaysWhatABugReportNeeds(t *testing.T) {
+	for _, args := range []string{"version", "--version", "-v"} {
+		status, out, errs := run(args)
+		if status != exitDone || errs != "" {
+			t.Fatalf("%s: status %d, stderr %q", args, status, errs)
+		}
+		for _, line := range []string{"pagewire ", "\ncommit    ", "\ntoolchain go", "\ncore      "} {
+			if !strings.Contains(out, line) {
+				t.Errorf("%s: no %q in\n%s", args, line, out)
+			}
+		}
+	}
+	var is struct{ Version, Commit, Toolchain, Core string }
+	_, out, _ := run("version", "--json")
+	if err := json.Unmarshal([]byte(out), &is); err != nil || is.Version == "" || is.Commit == "" || is.Core == "" ||
+		!strings.HasPrefix(is.Toolchain, "go") {
+		t.Errorf("version --json is %s (%v)", out, err)
 	}
 }
 

@@ -52,7 +52,7 @@ const hookSeconds = 5
 // wakeFlags are the arguments of a watch that wakes an agent.
 var wakeFlags = []string{"watch", "--changes", "--all", "--lines", "--min-interval", "30s"}
 
-// inGroup is the format of Claude Code, Codex and Gemini CLI; second is the number of their units in a second.
+// inGroup is the format of Claude Code, Codex, Gemini CLI and Qwen Code; second is the number of their units in a second.
 func inGroup(second int) func(moment, string) entry {
 	return func(h moment, run string) entry {
 		one := entry{{"type", "command"}, {"command", run}, {"timeout", hookSeconds * second}}
@@ -105,6 +105,13 @@ var (
 		hooksFile: geminiSettings,
 		hooks: []moment{{event: "BeforeAgent"}, {event: "SessionStart", matcher: "clear", forget: true},
 			{event: "PreCompress", forget: true}},
+		write: inGroup(1000),
+	}
+	qwenNotifier = notifier{
+		says:      atEachPrompt,
+		hooksFile: qwenSettings,
+		hooks: []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact",
+			forget: true}},
 		write: inGroup(1000),
 	}
 	copilotNotifier = notifier{

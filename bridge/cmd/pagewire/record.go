@@ -40,6 +40,7 @@ type written struct {
 
 func (c client) liveKey() string  { return c.name }
 func (c client) entryKey() string { return c.name + ".entry" }
+func (c client) skillKey() string { return c.name + ".skill" }
 
 // newSetup reads the record.
 func newSetup(c client, p places) (*setup, error) {

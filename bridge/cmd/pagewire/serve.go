@@ -59,6 +59,12 @@ func serveInto(o *serveFlags) *cobra.Command {
 			if err := checkServe(cmd, o); err != nil {
 				return usageError{cmd, err}
 			}
+			if level == "" {
+				level = "info"
+				if !o.isForeground() { // programs show their users what a server logs
+					level = "warn"
+				}
+			}
 			log, err := newLog(cmd, level, format)
 			if err != nil {
 				return usageError{cmd, err}
@@ -112,8 +118,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 	httpFlags(cmd, o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
 		"configuration directory)")
-	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, "+
-		"info, warn, error; with debug the daemon's log has as much")
+	f.StringVar(&level, "log-level", "", "log to standard error from this `level` on: debug, info, warn, error "+
+		"(default warn, or info with --http); with debug the daemon's log has as much")
 	f.StringVar(&format, "log-format", "text", "log as text or json")
 	f.BoolVar(&o.AnyScheme, "any-scheme", false, "admit URIs at no web origin, for conformance suites")
 	f.StringArrayVar(&o.browser.Flags, "browser-flag", nil, "a further `flag` for the launched browser")
@@ -231,7 +237,7 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 		}
 		o.browser.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
 	}
-	if said("chrome") && !serve.IsBrowser(o.Flags.Chrome) {
+	if o.Flags.Chrome != "" && !serve.IsBrowser(o.Flags.Chrome) {
 		return fmt.Errorf("--chrome %q: want auto, or a URL such as http://127.0.0.1:9222", o.Flags.Chrome)
 	}
 	for _, page := range o.browser.Open {

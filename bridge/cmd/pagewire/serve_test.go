@@ -114,7 +114,6 @@ func TestServeRefusesWhatContradictsItself(t *testing.T) {
 		"--inject":                           "--inject needs a browser",
 		"--launch --open a.example":          `--open "a.example": want a URL with its scheme`,
 		"--chrome 9222":                      `--chrome "9222": want auto, or a URL`,
-		"--chrome=":                          `--chrome "": want auto, or a URL`,
 		"--chrome ftp://127.0.0.1":           "want auto, or a URL",
 		"--allow-origin example.com":         `--allow-origin "example.com": want an origin`,
 		"--allow-origin https://a.example/x": "want an origin",
@@ -155,10 +154,11 @@ func TestServeRefusesWhatContradictsItself(t *testing.T) {
 
 func TestServeLogsToStandardError(t *testing.T) {
 	for args, want := range map[string][2]string{
-		"":                  {`msg=coarse x=1`, `msg=fine`},
-		"--log-format json": {`"msg":"coarse","x":1`, `"msg":"fine"`},
-		"--log-level warn":  {``, `coarse`},
-		"--log-level debug": {`msg=fine`, `"msg"`},
+		"":                                   {``, `coarse`}, // programs show their users what a server logs
+		"--stdio --http 127.0.0.1:1":         {`msg=coarse x=1`, `msg=fine`},
+		"--log-level info --log-format json": {`"msg":"coarse","x":1`, `"msg":"fine"`},
+		"--log-level warn":                   {``, `coarse`},
+		"--log-level debug":                  {`msg=fine`, `"msg"`},
 	} {
 		_, _, _, stderr := captured(t, nil, strings.Fields(args)...)
 		if !strings.Contains(stderr, want[0]) || strings.Contains(stderr, want[1]) {

@@ -41,6 +41,9 @@ func Inject() (string, error) {
 	return inject, nil
 }
 
+// Core returns the name and the version of the compiler of the core, such as "tinygo 0.41.1", or "none" without the files.
+func Core() string { return core }
+
 // FS returns the embedded files, each at the top by its name, or ErrNone.
 func FS() (fs.FS, error) {
 	return files()

@@ -21,3 +21,6 @@ func inspector() (fs.FS, error) { return fs.Sub(inspectorDist, "dist/inspector")
 
 //go:embed dist/pagewire.inject.js
 var inject string
+
+//go:embed dist/core
+var core string

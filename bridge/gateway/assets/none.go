@@ -8,4 +8,4 @@ func files() (fs.FS, error) { return nil, ErrNone }
 
 func inspector() (fs.FS, error) { return nil, ErrNone }
 
-const inject = ""
+const inject, core = "", "none"

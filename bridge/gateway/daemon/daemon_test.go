@@ -145,6 +145,11 @@ func TestUnansweredWhenTheDaemonDies(t *testing.T) {
 	if err := testkit.Receive(t, "an answer", called); err == nil || !strings.Contains(err.Error(), "restarted") {
 		t.Errorf("the call is answered %v", err)
 	}
+	// The tests' daemon waits for no tabs, as that of package serve does.
+	testkit.Eventually(t, "the next daemon has the tool", func() bool {
+		list, err := a.ListTools(t.Context(), nil)
+		return err == nil && slices.ContainsFunc(list.Tools, func(tool *mcp.Tool) bool { return tool.Name == "buy" })
+	})
 	if _, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "buy"}); err != nil {
 		t.Errorf("the next call: %v", err)
 	}

@@ -35,6 +35,9 @@ func (p Platform) Package() string {
 	return "@pagewire/cli-" + system + "-" + cpu
 }
 
+// RegistryName is Pagewire's name in the MCP Registry. The npm package says it as mcpName, which proves who publishes.
+const RegistryName = "io.github.pagewire/pagewire"
+
 // Programs are Pagewire's, with the tags that each is built with.
 var Programs = map[string]string{"pagewire": "pagewire_assets", "pagewire-node": ""}
 

@@ -1,10 +1,12 @@
 // Command release VERSION prepares a release for GoReleaser, which links the programs, packs the archives and sums them
-// (.goreleaser.yaml). `make release` runs both. It writes what GoReleaser does not know:
+// (.goreleaser.yaml), and with -bundles before VERSION packs what that has linked as bundles. `make release` runs all
+// three. It writes what GoReleaser does not know:
 //
 //	dist/release/install.sh                the script that installs a platform's programs
 //	dist/release/SRI.json                  subresource integrity of the files that a site hosts
 //	dist/release/pagewire-VERSION.cdx.json what of others is in which file: a CycloneDX parts list (SBOM)
 //	dist/release/NOTES.md                  the newest section of CHANGELOG.md, and what compiled the core
+//	dist/release/*.mcpb, server.json       bundles for MCP hosts, and the entry of the MCP Registry: with -bundles
 //	dist/stage/                            files of the archives: licences, npm manifests, the stores' extension
 //
 // It writes no file of the tree but those that git ignores, and never publishes.
@@ -15,6 +17,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,8 +38,14 @@ var installer string
 type plan struct{ version, commit, at, notes string }
 
 func main() {
-	p, err := planned(strings.Join(os.Args[1:], " "))
-	if err == nil {
+	bundles := flag.Bool("bundles", false, "pack the programs as bundles")
+	flag.Parse()
+	p, err := planned(strings.Join(flag.Args(), " "))
+	switch {
+	case err != nil:
+	case *bundles:
+		err = p.bundles()
+	default:
 		err = p.prepare()
 	}
 	if err != nil {

@@ -1,11 +1,24 @@
 package main
 
 import (
+	"archive/zip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/js/build/commands"
 )
 
 // root is the repository's.
@@ -147,5 +160,129 @@ func TestBundledPackagesAreThoseThatAreNotForDevelopmentAlone(t *testing.T) {
 func TestWorkflows(t *testing.T) {
 	if out, err := tool(root(t), nil, "go", "tool", "actionlint", "-shellcheck=", "-pyflakes="); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A bundle starts as its host starts it, and server.json keeps the rules of the MCP Registry.
+func TestBundles(t *testing.T) {
+	tree := root(t)
+	built, icon := filepath.Join(tree, "bin/pagewire"), filepath.Join(tree, "js/extension/icon-128.png")
+	t.Chdir(t.TempDir())
+	link := func(to, name string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.Symlink(to, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(icon, "js/extension/icon-128.png")
+	link(filepath.Join(tree, "LICENSE"), "LICENSE")
+	link(icon, "dist/stage/programs/THIRD-PARTY-LICENSES.txt")
+	for _, p := range commands.Platforms {
+		name := "pagewire"
+		if p.OS == "windows" {
+			name += ".exe"
+		}
+		link(built, filepath.Join("dist/goreleaser", "pagewire_"+p.OS+"_"+p.Arch+"_v1", "bin", name))
+	}
+	if err := (plan{version: "0.2.0-rc.1", at: "2026-11-30T10:00:00Z"}).bundles(); err != nil {
+		t.Fatal(err)
+	}
+	checkServerJSON(t, tree)
+
+	dir := t.TempDir()
+	unzip(t, "dist/release/pagewire-mcp-0.2.0-rc.1-"+runtime.GOOS+"-"+runtime.GOARCH+".mcpb", dir)
+	var manifest struct {
+		Server struct {
+			MCPConfig struct {
+				Command string
+				Args    []string
+			} `json:"mcp_config"`
+		}
+		UserConfig map[string]struct{ Default any } `json:"user_config"`
+	}
+	readInto(t, filepath.Join(dir, "manifest.json"), &manifest)
+	words := append([]string{manifest.Server.MCPConfig.Command}, manifest.Server.MCPConfig.Args...)
+	for i, word := range words {
+		word = strings.ReplaceAll(word, "${__dirname}", dir)
+		for key, its := range manifest.UserConfig {
+			text, _ := json.Marshal(its.Default)
+			word = strings.ReplaceAll(word, "${user_config."+key+"}", strings.Trim(string(text), `"`))
+		}
+		words[i] = word
+	}
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Env = []string{"HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
+	client := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatalf("%v: %v", words, err)
+	}
+	defer session.Close()
+	tools, err := session.ListTools(t.Context(), nil)
+	if err != nil || !slices.ContainsFunc(tools.Tools, func(tool *mcp.Tool) bool { return tool.Name == "read_page_resource" }) {
+		t.Errorf("%v has the tools %v, %v", words, tools, err)
+	}
+}
+
+// checkServerJSON holds the schema of 2025-12-11, and that each bundle is the one that was made.
+func checkServerJSON(t *testing.T, tree string) {
+	t.Helper()
+	var is struct {
+		Name, Description, Version, Title string
+		Packages                          []struct {
+			RegistryType, Identifier, Version, FileSha256 string
+			Transport                                     struct{ Type string }
+		}
+	}
+	readInto(t, "dist/release/server.json", &is)
+	if !regexp.MustCompile(`^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$`).MatchString(is.Name) || len(is.Name) > 200 ||
+		len(is.Description) < 1 || len(is.Description) > 100 || len(is.Title) > 100 || is.Version != "0.2.0-rc.1" ||
+		len(is.Packages) != 1+len(commands.Platforms) {
+		t.Errorf("server.json is %+v", is)
+	}
+	for _, p := range is.Packages[1:] {
+		text, err := os.ReadFile(filepath.Join("dist/release", filepath.Base(p.Identifier)))
+		sum := sha256.Sum256(text)
+		if err != nil || p.FileSha256 != hex.EncodeToString(sum[:]) || p.Transport.Type != "stdio" ||
+			!strings.HasPrefix(p.Identifier, repository+"/releases/download/v"+is.Version+"/") {
+			t.Errorf("%+v is not what was made (%v)", p, err)
+		}
+	}
+	var npm struct{ MCPName string }
+	if readInto(t, filepath.Join(tree, "dist/npm/package.json"), &npm); npm.MCPName != is.Name {
+		t.Errorf("the npm package proves %q, and server.json says %q", npm.MCPName, is.Name)
+	}
+}
+
+func readInto(t *testing.T, file string, value any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, value)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// unzip unpacks an archive with the modes that it says.
+func unzip(t *testing.T, archive, to string) {
+	t.Helper()
+	from, err := zip.OpenReader(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	for _, file := range from.File {
+		in, err := file.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(in)
+		path := filepath.Join(to, file.Name)
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, file.Mode()))
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -99,6 +99,7 @@ func (m made) archives(t *testing.T) {
 			ending = ".zip"
 		}
 		of["pagewire-*-"+p.OS+"-"+p.Arch+ending] = ""
+		of["pagewire-mcp-*-"+p.OS+"-"+p.Arch+".mcpb"] = `"version": "` + m.version + `"`
 	}
 	for name, want := range of {
 		files := m.unpacked(t, name)
@@ -108,7 +109,7 @@ func (m made) archives(t *testing.T) {
 			}
 		}
 		manifest := "package.json"
-		if strings.Contains(name, "extension") {
+		if strings.Contains(name, "extension") || strings.HasSuffix(name, ".mcpb") {
 			manifest = "manifest.json"
 		}
 		text, _ := fs.ReadFile(files, manifest)
@@ -116,7 +117,7 @@ func (m made) archives(t *testing.T) {
 			t.Errorf("%s: %s lacks %s, or has a key: %s", name, manifest, want, text)
 		}
 	}
-	if list, err := os.ReadDir(m.dir); err != nil || len(list) != len(of)+5 {
+	if list, err := os.ReadDir(m.dir); err != nil || len(list) != len(of)+6 { // and install.sh, SRI.json, server.json, NOTES.md, SHA256SUMS, the parts list
 		t.Errorf("the release has %d files, and %d archives are known: %v", len(list), len(of), err)
 	}
 }
@@ -125,7 +126,7 @@ func (m made) archives(t *testing.T) {
 func (m made) unpacked(t *testing.T, name string) fs.FS {
 	t.Helper()
 	var files fs.FS
-	if strings.HasSuffix(name, ".zip") {
+	if !strings.HasSuffix(name, "gz") {
 		z, err := zip.OpenReader(m.file(name))
 		if err != nil {
 			t.Fatal(err)

@@ -57,6 +57,8 @@ const headerVia = "Pagewire-Via"
 type Options struct {
 	Node    *fleet.Node
 	Tickets *tickets.Verifier
+	// Version is the node's, for its server card.
+	Version string
 	// PublicURL is where clients reach the fleet, without the path /mcp: https://live.example.
 	PublicURL string
 	// Hosts are the names by which a request may call a node, besides that of PublicURL and those of loopback. Origins
@@ -126,6 +128,7 @@ func New(o Options) (*Handler, error) {
 	gate := access.New(access.Options{Hosts: append([]string{u.Hostname()}, o.Hosts...),
 		Origins: func() []string { return origins },
 		Refused: func(reason string) { o.Node.Refuse("agent: " + reason) }})
+	h.cards(u, cmp.Or(o.Version, "0"))
 	h.mux.Handle("/mcp", gate.Anybody(h.bounded(protect(http.HandlerFunc(h.serve)))))
 	return h, nil
 }

@@ -235,7 +235,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	members := fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, InsecureHTTP: o.InsecureHTTP,
 		Pages: o.Pages, UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
 		Interval: o.interval, Log: o.Log, Gateway: gateway.Options{AnyScheme: o.AnyScheme}}
-	doors := front.Options{Tickets: verifier, PublicURL: o.PublicURL, Origins: o.AllowOrigins, Roots: roots,
+	doors := front.Options{Version: o.Version, Tickets: verifier, PublicURL: o.PublicURL, Origins: o.AllowOrigins, Roots: roots,
 		Shares: o.Shares, Admitted: p.admitted, Log: o.Log}
 	if p.traces != nil {
 		members.Tracer, doors.Seen = p.traces, p.traces.Seen
@@ -346,6 +346,7 @@ func (p *process) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
 	mux.Handle("/mcp", p.traced(p.agents))
+	mux.Handle("/mcp/", p.agents) // the server card
 	mux.Handle("/.well-known/", p.agents)
 	p.health(mux)
 	return mux

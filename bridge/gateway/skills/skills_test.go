@@ -1,0 +1,53 @@
+//go:build !js
+
+package skills
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The rules of agentskills.io, and of hosts that compare the frontmatter field by field: plain strings alone.
+func TestSkills(t *testing.T) {
+	entries, err := Files.ReadDir(".")
+	if err != nil || len(entries) != len(Names) {
+		t.Fatalf("there are %v (%v), and Names are %v", entries, err, Names)
+	}
+	for _, name := range Names {
+		text := Text(name)
+		front, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
+		fields := map[string]string{}
+		for line := range strings.SplitSeq(front, "\n") {
+			key, value, ok := strings.Cut(line, ": ")
+			if !ok || strings.ContainsAny(value[:1], "\"'[{>|&*!%@`#") || strings.Contains(value, ": ") ||
+				strings.Contains(value, " #") {
+				t.Errorf("%s: %q is no plain string of YAML", name, line)
+			}
+			fields[key] = value
+		}
+		if !ok || !strings.HasPrefix(text, "---\nname: ") || strings.Contains(text, "\r") {
+			t.Errorf("%s has no frontmatter", name)
+		}
+		if fields["name"] != name || !regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(name) {
+			t.Errorf("%s: its name is %q", name, fields["name"])
+		}
+		if n := len(fields["description"]); n < 1 || n > 1024 {
+			t.Errorf("%s: its description has %d characters", name, n)
+		}
+		if strings.Count(body, "\n") >= 500 || len(body)/4 > 5000 {
+			t.Errorf("%s is too long for a model's context", name)
+		}
+		for key := range fields {
+			if key != "name" && key != "description" && key != "license" {
+				t.Errorf("%s: %s is not a field of every host", name, key)
+			}
+		}
+		found, err := os.ReadFile(filepath.Join("../../../.agents/skills", name, "SKILL.md"))
+		if err != nil || string(found) != text {
+			t.Errorf("%s is not where agents look in a repository: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pagewire/pagewire/js/build/commands"
+)
+
+const (
+	repository = "https://github.com/pagewire/pagewire"
+	// about is what both say of Pagewire, in at most 100 characters.
+	about = "Live state of the web pages you have open: agents list it, read it and are told of changes"
+)
+
+// object keeps its members in order of their names, as encoding/json writes them.
+type object = map[string]any
+
+// bundles writes a .mcpb for each platform (MCP Bundles, manifest 0.4), which Claude Desktop installs by a double click,
+// and server.json for the MCP Registry, which has their sums. GoReleaser has linked the programs by then.
+func (p plan) bundles() error {
+	packages := []object{{"registryType": "npm", "identifier": "pagewire", "version": p.version, "runtimeHint": "npx",
+		"transport": object{"type": "stdio"}, "packageArguments": []object{{"type": "positional", "value": "serve"}}}}
+	for _, platform := range commands.Platforms {
+		text, err := p.bundle(platform)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("pagewire-mcp-%s-%s-%s.mcpb", p.version, platform.OS, platform.Arch)
+		if err := write("release/"+name, text); err != nil {
+			return err
+		}
+		sum := sha256.Sum256(text)
+		packages = append(packages, object{"registryType": "mcpb", "version": p.version, "transport": object{"type": "stdio"},
+			"identifier": repository + "/releases/download/v" + p.version + "/" + name, "fileSha256": hex.EncodeToString(sum[:])})
+	}
+	return writeJSON("release/server.json", object{
+		"$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+		"name":    commands.RegistryName, "title": "Pagewire", "description": about, "version": p.version, "websiteUrl": repository,
+		"repository": object{"url": repository, "source": "github"}, "packages": packages})
+}
+
+// bundle is a zip of the manifest, the program, the icon and the licences. Its times are the commit's.
+func (p plan) bundle(platform commands.Platform) ([]byte, error) {
+	at, err := time.Parse(time.RFC3339, p.at)
+	manifest, manifestErr := json.MarshalIndent(bundleManifest(p.version, platform), "", "  ")
+	program := filepath.Join("dist", "goreleaser", "pagewire_"+platform.OS+"_"+platform.Arch+"*", "bin", "pagewire*")
+	found, globErr := filepath.Glob(program)
+	if err := errors.Join(err, manifestErr, globErr); err != nil || len(found) != 1 {
+		return nil, errors.Join(err, fmt.Errorf("%s are %d programs: GoReleaser links one", program, len(found)))
+	}
+	var out bytes.Buffer
+	to := zip.NewWriter(&out)
+	add := func(name string, mode os.FileMode, text []byte, err error) error {
+		header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: at.UTC()}
+		header.SetMode(mode)
+		file, headerErr := to.CreateHeader(header)
+		if err := errors.Join(err, headerErr); err != nil {
+			return err
+		}
+		_, err = file.Write(text)
+		return err
+	}
+	err = add("manifest.json", 0o644, manifest, nil)
+	for _, file := range []struct {
+		name, from string
+		mode       os.FileMode
+	}{
+		{"icon.png", "js/extension/icon-128.png", 0o644}, {"LICENSE", "LICENSE", 0o644},
+		{"THIRD-PARTY-LICENSES.txt", "dist/stage/programs/THIRD-PARTY-LICENSES.txt", 0o644},
+		{"server/" + filepath.Base(found[0]), found[0], 0o755},
+	} {
+		text, readErr := os.ReadFile(file.from)
+		err = errors.Join(err, add(file.name, file.mode, text, readErr))
+	}
+	err = errors.Join(err, to.Close())
+	return out.Bytes(), err
+}
+
+// bundleManifest says what a host starts, and what it asks its user.
+func bundleManifest(version string, platform commands.Platform) object {
+	system, _ := platform.NPM()
+	option := func(kind, title, description string, value any) object {
+		return object{"type": kind, "title": title, "description": description, "required": false, "default": value}
+	}
+	return object{
+		"manifest_version": "0.4", "name": "pagewire", "display_name": "Pagewire", "version": version, "description": about,
+		"long_description": "Pages say what they can show and when it changes. Nothing leaves a page until it is read.",
+		"author":           object{"name": "Pagewire", "url": repository},
+		"repository":       object{"type": "git", "url": repository}, "homepage": repository,
+		"documentation": repository + "/tree/main/demo/docs", "support": repository + "/issues", "icon": "icon.png",
+		"license": "MIT", "keywords": []string{"browser", "webmcp", "resources", "live"},
+		"server": object{"type": "binary", "entry_point": "server/pagewire", "mcp_config": object{
+			"command": "${__dirname}/server/pagewire", "env": object{},
+			"args": []string{"serve", "--launch=${user_config.launch}", "--chrome=${user_config.attach}",
+				"--inject=${user_config.inject}"}}},
+		"user_config": object{
+			"launch": option("boolean", "Launch a browser", "Open a browser of the agent's own, with an empty profile", false),
+			"attach": option("string", "Attach to your browser",
+				"auto, or the DevTools address of a browser that runs, such as http://127.0.0.1:9222", ""),
+			"inject": option("boolean", "Pages without Pagewire",
+				"Let the agent see pages of that browser that lack Pagewire, too", false)},
+		"tools":           []object{{"name": "list_page_resources"}, {"name": "read_page_resource"}, {"name": "wait_for_page_update"}},
+		"tools_generated": true, "compatibility": object{"platforms": []string{system}}, "privacy_policies": []string{},
+	}
+}
