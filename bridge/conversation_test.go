@@ -32,7 +32,8 @@ func converse(s *script.Script) func(line string) {
 // setOptions reads lines such as "UpdateInterval 50" or "Limits.Reads 2".
 func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 	c.T.Helper()
-	flags := map[string]*bool{"NoSubscriptions": &o.NoSubscriptions, "ExposeErrors": &o.ExposeErrors, "Asks": &asks,
+	var skills bool
+	flags := map[string]*bool{"Skills": &skills, "NoSubscriptions": &o.NoSubscriptions, "ExposeErrors": &o.ExposeErrors, "Asks": &asks,
 		"AnyURI": &o.Rule.Any, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Relay": &o.Relay, "Events": &o.Events}
 	times := map[string]*bridge.Time{"UpdateInterval": &o.UpdateInterval, "ListInterval": &o.ListInterval,
 		"ReadTimeout": &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout,
@@ -61,6 +62,11 @@ func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 	}
 	if o.Rule.Any {
 		o.Rule.Origin = ""
+	}
+	if skills {
+		const uri = "skill://x/live/SKILL.md"
+		o.Skills = []bridge.Skill{{URI: uri, Entry: `{"uri":"` + uri + `","frontmatter":{"name":"live"},"resources":[]}`,
+			Contents: `[{"uri":"` + uri + `","text":"# Live"}]`}}
 	}
 	return asks
 }

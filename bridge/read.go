@@ -6,12 +6,12 @@ import (
 )
 
 func (e *Engine) read(r *request) *wire.Error {
+	if restricts && e.readSkill(r) {
+		return nil
+	}
 	uri, err := e.uri(r)
 	if err != nil {
 		return err
-	}
-	if restricts && e.readSkill(r, uri) {
-		return nil
 	}
 	entry, params, resolveErr := e.registry.Resolve(uri)
 	if resolveErr != nil && !((e.opt.Relay || e.opt.Several) && entry == nil) {

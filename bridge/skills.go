@@ -14,7 +14,7 @@ type Skill struct {
 }
 
 // lasting lets clients cache what changes only with a release.
-const lasting = `"ttlMs":300000,"cacheScope":"public"`
+const lasting = `"ttlMs":300000,"cacheScope":"public",`
 
 // skillsMethod is the row of one of the skills' methods.
 func (e *Engine) skillsMethod(name string) method {
@@ -42,7 +42,7 @@ func (e *Engine) listSkills(r *request) *wire.Error {
 		}
 		text = text.Raw(s.Entry)
 	}
-	e.sendLasting(r, text.Raw(`]`))
+	e.sendFor(r, text.Raw(`]`), lasting)
 	return nil
 }
 
@@ -52,22 +52,25 @@ func (e *Engine) getSkill(r *request) *wire.Error {
 	if s == nil {
 		return invalidParams("uri is of no skill: skills/list has them")
 	}
-	e.sendLasting(r, e.result(r).Raw(`"skill":`).Raw(s.Entry))
+	e.sendFor(r, e.result(r).Raw(`"skill":`).Raw(s.Entry), lasting)
 	return nil
 }
 
-// readSkill answers resources/read of a skill's file, and reports whether the URI is of one.
-func (e *Engine) readSkill(r *request, uri string) bool {
+// readSkill answers resources/read of a skill's file, and reports whether the URI is of one. No page can have it, so no
+// port hides it.
+func (e *Engine) readSkill(r *request) bool {
+	uri, _ := r.params.Get("uri").Text()
 	s := e.skill(uri)
 	if s != nil {
-		e.sendLasting(r, e.result(r).Raw(`"contents":`).Raw(s.Contents))
+		e.sendFor(r, e.result(r).Raw(`"contents":`).Raw(s.Contents), cacheable)
 	}
 	return s != nil
 }
 
-func (e *Engine) sendLasting(r *request, text wire.Text) {
+// sendFor completes an answer that modern clients may cache.
+func (e *Engine) sendFor(r *request, text wire.Text, cache string) {
 	if r.modern {
-		text = text.Raw("," + lasting)
+		text = text.Raw(`,`).Raw(cache)
 	}
 	e.send(r.port, e.end(r, text))
 }
