@@ -95,6 +95,8 @@ type Result struct {
 	Failure Failure
 	// Detail is a sentence about Failure. Agents see it only with Options.ExposeErrors.
 	Detail string
+	// Refused is why a request of an EventHost has no result.
+	Refused *EventError
 }
 
 // A Failure is a way for a read to fail. Its text is the data.reason that agents see.
@@ -132,6 +134,15 @@ type Options struct {
 	// UnlistedTools means that the host has tools that it does not list. It is asked for calls of any name, and fails
 	// with NotFound for a tool that does not exist.
 	UnlistedTools bool
+	// Events offers MCP Events of the host, which must be an EventHost. A page's core has none.
+	Events bool
+	// EventCodes choose the numbers of their errors. Default by what each request declares.
+	EventCodes EventCodes
+	// HeartbeatInterval is how often an event stream says that it lives. Default 15,000 ms: clients give up after a
+	// minute.
+	HeartbeatInterval Time
+	// Skills are served to agents. Default none.
+	Skills []Skill
 	// ExposeErrors shows agents the host's Detail of a failed read. It is off because a page's messages may hold
 	// secrets.
 	ExposeErrors bool
@@ -166,6 +177,7 @@ type Limits struct {
 	Ports         int // open at once. Default 1,024
 	Subscriptions int // of one port, its listens' URIs included. Default 1,024
 	Listens       int // of one port. Default 64
+	Streams       int // of events, of one port. Default 64
 	Calls         int // of one port: reads, tool calls and consents under way. Default 64
 	Tools         int // of the host. Default 1,000
 	ResultBytes   int // of the contents of one read, as JSON text. Default 16 MiB
@@ -194,6 +206,7 @@ func (o Options) withDefaults() Options {
 	pick(&l.Ports, 1024)
 	pick(&l.Subscriptions, 1024)
 	pick(&l.Listens, 64)
+	pick(&l.Streams, 64)
 	pick(&l.Calls, 64)
 	pick(&l.Tools, 1000)
 	pick(&l.ResultBytes, 16<<20)
@@ -217,6 +230,7 @@ func (o Options) withDefaults() Options {
 	pickTime(&o.ListInterval, 16)
 	pickTime(&o.ReadTimeout, 30_000)
 	pickTime(&o.ToolTimeout, 600_000)
+	pickTime(&o.HeartbeatInterval, 15_000)
 	if o.Name == "" {
 		o.Name = "pagewire"
 	}
@@ -233,10 +247,12 @@ type Stats struct {
 	Ports         int `json:"ports"`
 	Subscriptions int `json:"subscriptions"`
 	Listens       int `json:"listens"`
+	Streams       int `json:"streams"` // of events
 	Calls         int `json:"calls"`
 	Watched       int `json:"watched"` // URIs with a subscription, or that the host watches
-	// since New: Touch calls, those of URIs without a resource, updates sent
+	// since New: Touch calls, those of URIs without a resource, updates and events sent
 	Touches        int `json:"touches"`
 	UnknownTouches int `json:"unknownTouches"`
 	Updates        int `json:"updates"`
+	Events         int `json:"events"`
 }

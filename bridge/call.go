@@ -27,6 +27,8 @@ const (
 	callTool
 	callSubscribe
 	callUnsubscribe
+	callEvents
+	callStream // until the stream begins
 )
 
 // fits reports whether a result can be an answer: an array for a read, an object for a tool, and not an empty one. It
@@ -52,6 +54,7 @@ type wait struct {
 	modern   bool
 	opening  *opening   // the listen that waits, if it is one
 	progress wire.Value // the progressToken of a tool call, or absent
+	final    bool       // the set of numbers for an EventError
 }
 
 // ages are the calls under way by age. All calls of one list have the same timeout, so the first expires next. An ended
@@ -121,7 +124,11 @@ func (p *port) wait(id wire.Value) *wait {
 
 // full reports whether a port has as many waits as it may.
 func (e *Engine) full(p *port) *wire.Error {
-	if len(p.waits) < e.opt.Limits.Calls {
+	waits := len(p.waits)
+	if restricts {
+		waits -= p.streamsOpening()
+	}
+	if waits < e.opt.Limits.Calls {
 		return nil
 	}
 	return limited("Too many requests at once", reasonCalls, "maxCalls", e.opt.Limits.Calls)
@@ -140,6 +147,10 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 	}
 	if c.kind == callSubscribe || c.kind == callUnsubscribe {
 		e.consent(c, r)
+		return
+	}
+	if restricts && (c.kind == callEvents || c.kind == callStream) {
+		e.answerEvents(c, r)
 		return
 	}
 	if r.Failure == "" && r.Size <= e.opt.Limits.ResultBytes && !c.kind.fits(&r) {

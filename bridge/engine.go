@@ -43,6 +43,30 @@ type Engine struct {
 	capabilities, serverInfo, modernMeta wire.Text // the same JSON for every session
 
 	hostWatches map[string]bool // URIs that the host watches; none in a page
+
+	streams map[CallID]*stream // of events; none in a page
+	beats   []*stream          // in the order of their heartbeats
+}
+
+// extensions appends the extensions that are declared: events in two places, since ChatGPT looks at the second.
+func extensions(text wire.Text, o Options) wire.Text {
+	before := `,"extensions":{`
+	declare := func(key string) {
+		text, before = text.Raw(before).Str(key).Raw(`:{}`), `,`
+	}
+	if o.Events {
+		declare(wire.EventsExtension)
+	}
+	if len(o.Skills) > 0 {
+		declare(wire.SkillsExtension)
+	}
+	if before == `,` {
+		text = text.Raw(`}`)
+	}
+	if o.Events {
+		text = text.Raw(`,"events":{}`)
+	}
+	return text
 }
 
 // New returns an engine for a host.
@@ -66,6 +90,11 @@ func New(o Options, host Host) *Engine {
 	if _, ok := host.(ToolHost); o.Tools && !ok {
 		panic("bridge: Options.Tools needs a ToolHost")
 	}
+	if restricts && o.Events {
+		if _, ok := host.(EventHost); !ok {
+			panic("bridge: Options.Events needs an EventHost")
+		}
+	}
 	e.capabilities = wire.Text(`"capabilities":{"resources":{`)
 	if !o.NoSubscriptions {
 		e.capabilities = e.capabilities.Raw(`"subscribe":true,`)
@@ -73,6 +102,9 @@ func New(o Options, host Host) *Engine {
 	e.capabilities = e.capabilities.Raw(`"listChanged":true}`)
 	if o.Tools {
 		e.capabilities = e.capabilities.Raw(`,"tools":{"listChanged":true}`)
+	}
+	if restricts {
+		e.capabilities = extensions(e.capabilities, o)
 	}
 	e.capabilities = e.capabilities.Raw(`}`)
 	if o.Instructions != "" {
@@ -119,6 +151,9 @@ func (e *Engine) due() {
 		p.throttled = false
 		e.flush(p)
 	}
+	if restricts {
+		e.heartbeats()
+	}
 	e.expire(&e.reads, e.opt.ReadTimeout)
 	e.expire(&e.toolCalls, e.opt.ToolTimeout)
 }
@@ -134,6 +169,9 @@ func (e *Engine) Deadline() (at Time, ok bool) {
 	soonest(e.lists.Next())
 	for _, p := range e.throttled {
 		soonest(p.ready(e.opt.Limits.UpdateRate), true)
+	}
+	if restricts && len(e.beats) > 0 {
+		soonest(e.beats[0].beat, true)
 	}
 	for _, list := range [...]*ages{&e.reads, &e.toolCalls} {
 		if c := list.first; c != nil {

@@ -6,6 +6,7 @@ import "github.com/pagewire/pagewire/bridge/wire"
 type request struct {
 	port   *port
 	id     wire.Value
+	method string
 	params wire.Value
 	modern bool
 }
@@ -41,6 +42,12 @@ func (e *Engine) lookup(name string) method {
 	case wire.Ping:
 		return method{(*Engine).ping, true, false}
 	}
+	if restricts {
+		if m := e.eventsMethod(name); m.handle != nil {
+			return m
+		}
+		return e.skillsMethod(name)
+	}
 	return method{}
 }
 
@@ -60,7 +67,7 @@ func (e *Engine) message(p *port, text []byte) {
 		}
 		return // we send no requests, and need no other notifications
 	}
-	r := request{port: p, id: m.ID, params: m.Params}
+	r := request{port: p, id: m.ID, method: m.Method, params: m.Params}
 	if len(m.ID) > e.opt.Limits.IDBytes { // before it is kept, and repeated with every update
 		e.fail(p, m.ID, tooLarge("Id too long", reasonIDSize, "maxIdBytes", e.opt.Limits.IDBytes))
 		return
@@ -119,7 +126,9 @@ func (e *Engine) era(r *request, name string) (method, *wire.Error) {
 }
 
 // outstanding reports whether a request with an id has no answer yet.
-func (p *port) outstanding(id wire.Value) bool { return p.wait(id) != nil || p.listening(id) != nil }
+func (p *port) outstanding(id wire.Value) bool {
+	return p.wait(id) != nil || p.listening(id) != nil || restricts && p.streaming(id) != nil
+}
 
 // result begins the answer to r. The method appends its members, and end completes it.
 func (e *Engine) result(r *request) wire.Text {

@@ -75,7 +75,8 @@ var packages = []row{
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/internal/...", native, "bridge/gateway/retry", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
-	{"bridge/gateway/skills", native, "", ""},
+	{"bridge/gateway/events", native, "bridge bridge/wire", ""},
+	{"bridge/gateway/skills", native, "bridge", ""},
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/link bridge/gateway/live/seen bridge/gateway/live/delta", ""},
@@ -86,7 +87,7 @@ var packages = []row{
 	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
 		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
-		"bridge/gateway/internal/taburi bridge/gateway/internal/quota",
+		"bridge/gateway/events bridge/gateway/skills bridge/gateway/internal/taburi bridge/gateway/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in, of which none knows another.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets",

@@ -18,9 +18,10 @@ type port struct {
 
 	subscribed map[string]*sub // legacy: URI -> subscription
 	listens    []*listen
-	openings   int    // listens that wait for consent
-	granted    int    // subscriptions of such listens that have consent
-	subs       []*sub // all subscriptions, legacy and of listens, each at its portIndex
+	streams    []*stream // of events
+	openings   int       // listens that wait for consent
+	granted    int       // subscriptions of such listens that have consent
+	subs       []*sub    // all subscriptions, legacy and of listens, each at its portIndex
 	waits      []*wait
 
 	first, last *sub // pending updates, in the order in which they were due
@@ -91,6 +92,9 @@ func (e *Engine) drop(p *port) {
 		e.unsubscribe(p.subs[len(p.subs)-1])
 	}
 	e.stats.Listens -= len(p.listens)
+	for restricts && len(p.streams) > 0 {
+		e.endStream(p.streams[0])
+	}
 	for len(p.waits) > 0 {
 		e.leave(p.waits[len(p.waits)-1])
 	}
@@ -107,8 +111,9 @@ func (e *Engine) drop(p *port) {
 	delete(e.ports, p.id)
 }
 
-// Shutdown ends every session in order. Each open request gets an error. Each listen gets its result and then its
-// cancellation, which satisfies both of the specification's pages on it (spec issue 3348). Then the ports are gone.
+// Shutdown ends every session in order. Each open request gets an error, and each event stream its result. Each listen
+// gets its result and then its cancellation, which satisfies both of the specification's pages on it (spec issue 3348).
+// Then the ports are gone.
 func (e *Engine) Shutdown(now Time) {
 	e.enter(now)
 	for _, p := range e.order {
@@ -137,6 +142,11 @@ func (e *Engine) dismiss(p *port) {
 	}
 	for len(p.listens) > 0 {
 		e.closeListen(p.listens[0])
+	}
+	if restricts {
+		for _, s := range p.streams {
+			e.completeStream(s)
+		}
 	}
 	e.queue.ops = append(e.queue.ops, op{kind: opDrop, port: p.id})
 }

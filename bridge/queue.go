@@ -20,9 +20,10 @@ type op struct {
 	on       bool   // opWatched
 	port     PortID // opSend, opSubscribe, opUnsubscribe, opDrop
 	call     CallID
-	from, to int     // opSend: the message is text[from:to]
-	hole     int     // opSend: the place of call's contents, if call is not 0
-	contents []byte  // opSend, and the arguments of opTool
+	from, to int    // opSend: the message is text[from:to]
+	hole     int    // opSend: the place of call's contents, if call is not 0
+	contents []byte // opSend, and the arguments of opTool
+	events   *EventRequest
 	request  Request // opRead; opTool uses its Key and Params, and the subscriptions' ops its URI
 }
 
@@ -38,6 +39,9 @@ const (
 	opUnsubscribe
 	opDrop
 	opChanged
+	opEvents
+	opNextEvent
+	opHeartbeat
 )
 
 // begin returns the buffer for appending a message; send ends that message.
@@ -93,6 +97,10 @@ func (e *Engine) handOver(o *op, text wire.Text) {
 		e.host.(WatchHost).Changed(o.request.URI)
 		return
 	}
+	if restricts && o.kind >= opEvents {
+		e.handOverEvents(o)
+		return
+	}
 	switch o.kind {
 	case opSend:
 		// A closed port gets no more messages, not even queued ones.
@@ -128,5 +136,17 @@ func (e *Engine) handOver(o *op, text wire.Text) {
 		if p := e.ports[o.port]; p != nil {
 			e.drop(p)
 		}
+	}
+}
+
+func (e *Engine) handOverEvents(o *op) {
+	s := e.streams[o.call]
+	switch {
+	case o.kind == opEvents && e.calls[o.call] != nil:
+		e.host.(EventHost).Events(o.call, *o.events)
+	case o.kind == opNextEvent && s != nil:
+		e.nextEvent(s)
+	case o.kind == opHeartbeat && s != nil:
+		e.heartbeat(s)
 	}
 }

@@ -6,6 +6,9 @@ import (
 )
 
 func (e *Engine) read(r *request) *wire.Error {
+	if restricts && e.readSkill(r) {
+		return nil
+	}
 	uri, err := e.uri(r)
 	if err != nil {
 		return err

@@ -43,6 +43,12 @@ func (e *Engine) cancelled(p *port, params wire.Value) {
 		e.unlisten(l)
 		return
 	}
+	if restricts {
+		if s := p.streaming(id); s != nil {
+			e.endStream(s)
+			return
+		}
+	}
 	for w := p.wait(id); w != nil; w = p.wait(id) {
 		e.leave(w)
 	}

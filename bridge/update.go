@@ -64,6 +64,11 @@ func (e *Engine) update(s *sub) {
 // flush sends a port's pending updates, as far as it accepts them. They go in the order in which they fell due, one for
 // each URI, so a URI that changes all the time gets no more of the port than one that changes rarely.
 func (e *Engine) flush(p *port) {
+	if restricts {
+		for _, s := range p.streams { // they are answers, which reach a port that is held
+			e.pull(s)
+		}
+	}
 	if !p.acceptsUpdates() {
 		return
 	}

@@ -52,6 +52,7 @@ type Agent struct {
 	reminders Reminders
 	// debugging is set if the agent has the tools that pages have for their developers.
 	debugging bool
+	webhooks  Webhooks
 }
 
 const (
@@ -95,6 +96,8 @@ type AgentOptions struct {
 	Reminders Reminders
 	// DebuggingTools shows the agent also the tools that pages have for their developers. Default off.
 	DebuggingTools bool
+	// Webhooks deliver events to the agent's principal. Default none: it can poll and stream.
+	Webhooks Webhooks
 	// Snapshot is the result of Agent.Snapshot for this session at an earlier gateway; nil for none. Invalid parts of
 	// it are left out. At worst, calls are then refused and contents are given in full.
 	Snapshot []byte
@@ -120,7 +123,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	}
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
-		reminders: cmp.Or(o.Reminders, g.opt.Reminders), debugging: o.DebuggingTools}
+		reminders: cmp.Or(o.Reminders, g.opt.Reminders), debugging: o.DebuggingTools, webhooks: o.Webhooks}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
 	a.sees = a.scope.sees(g.profileOf)
 	if err := g.engine.Open(g.now(), a.id); err != nil {

@@ -48,6 +48,28 @@ const (
 	Progress             = "notifications/progress"
 )
 
+// MCP Events: the key of the extension, its methods, and the notifications of a stream.
+const (
+	EventsExtension   = "io.modelcontextprotocol/events"
+	EventsList        = "events/list"
+	EventsPoll        = "events/poll"
+	EventsStream      = "events/stream"
+	EventsSubscribe   = "events/subscribe"
+	EventsUnsubscribe = "events/unsubscribe"
+	EventsActive      = "notifications/events/active"
+	EventsEvent       = "notifications/events/event"
+	EventsHeartbeat   = "notifications/events/heartbeat"
+	EventsError       = "notifications/events/error"
+	EventsTerminated  = "notifications/events/terminated"
+)
+
+// Skills over MCP (SEP-2640): the key of the extension, and its methods.
+const (
+	SkillsExtension = "io.modelcontextprotocol/skills"
+	SkillsList      = "skills/list"
+	SkillsGet       = "skills/get"
+)
+
 // Error codes: JSON-RPC 2.0 section 5.1 and the two that MCP adds and Pagewire sends.
 const (
 	ParseError         = -32700

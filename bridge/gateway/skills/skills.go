@@ -5,7 +5,15 @@
 // again about other bytes.
 package skills
 
-import "embed"
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
+)
 
 // Files are a folder for each skill, of its name, with SKILL.md.
 //
@@ -23,6 +31,51 @@ func Text(name string) string {
 	text, err := Files.ReadFile(name + "/SKILL.md")
 	if err != nil {
 		panic(err)
+	}
+	return string(text)
+}
+
+// Served are the skills that a gateway serves to its agents: how to use pages.
+func Served() []bridge.Skill {
+	type file struct {
+		URI    string `json:"uri"`
+		Digest string `json:"digest"`
+		Size   int    `json:"size"`
+	}
+	type contents struct {
+		URI      string `json:"uri"`
+		MIMEType string `json:"mimeType"`
+		Text     string `json:"text"`
+	}
+	text := Text(LivePages)
+	uri := URI(LivePages)
+	sum := sha256.Sum256([]byte(text))
+	front := map[string]string{}
+	for line := range strings.SplitSeq(frontmatter(text), "\n") {
+		key, value, _ := strings.Cut(line, ": ")
+		front[key] = value
+	}
+	return []bridge.Skill{{URI: uri, Entry: encode(struct {
+		URI         string            `json:"uri"`
+		Frontmatter map[string]string `json:"frontmatter"`
+		Resources   []file            `json:"resources"`
+	}{uri, front, []file{{uri, "sha256:" + hex.EncodeToString(sum[:]), len(text)}}}),
+		Contents: encode([]contents{{uri, "text/markdown", text}})}}
+}
+
+// URI is that of a skill's SKILL.md.
+func URI(name string) string { return "skill://pagewire/" + name + "/SKILL.md" }
+
+// frontmatter is what a SKILL.md begins with, between two lines of hyphens.
+func frontmatter(text string) string {
+	front, _, _ := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
+	return front
+}
+
+func encode(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // of strings and numbers
 	}
 	return string(text)
 }

@@ -3,6 +3,10 @@
 package skills
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -48,6 +52,31 @@ func TestSkills(t *testing.T) {
 		found, err := os.ReadFile(filepath.Join("../../../.agents/skills", name, "SKILL.md"))
 		if err != nil || string(found) != text {
 			t.Errorf("%s is not where agents look in a repository: %v", name, err)
+		}
+	}
+}
+
+// Hosts compare the digest with what resources/read gives, and the frontmatter field by field.
+func TestServedSkills(t *testing.T) {
+	for _, s := range Served() {
+		var entry struct {
+			URI         string
+			Frontmatter map[string]string
+			Resources   []struct {
+				URI, Digest string
+				Size        int
+			}
+		}
+		var contents []struct{ URI, MIMEType, Text string }
+		if err := errors.Join(json.Unmarshal([]byte(s.Entry), &entry), json.Unmarshal([]byte(s.Contents), &contents)); err != nil {
+			t.Fatal(err)
+		}
+		sum := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(contents[0].Text)))
+		if entry.URI != s.URI || contents[0].URI != s.URI || contents[0].MIMEType != "text/markdown" ||
+			len(entry.Resources) != 1 || entry.Resources[0].Digest != sum ||
+			entry.Resources[0].Size != len(contents[0].Text) || contents[0].Text != Text(entry.Frontmatter["name"]) ||
+			!strings.HasSuffix(s.URI, "/"+entry.Frontmatter["name"]+"/SKILL.md") || len(entry.Frontmatter) != 3 {
+			t.Errorf("%s is %+v, and its contents are %.100s", s.URI, entry, s.Contents)
 		}
 	}
 }

@@ -1,0 +1,397 @@
+package bridge
+
+import "github.com/pagewire/pagewire/bridge/wire"
+
+// MCP Events (SEP-3415) in the engine: five methods, six notifications, and streams. The catalogue is the host's. The
+// core of a page has none of it: see restrict.go.
+
+// An EventHost is a Host that has events.
+type EventHost interface {
+	Host
+	// Events asks for the answer to a request. The host answers with Complete, now or later, unless End comes first:
+	// Contents are the JSON text of an object, whose members become the result's, or Refused is why there is none. The
+	// answer to events/stream has the members of its first active notification. Then the call names the stream, until
+	// End.
+	Events(call CallID, r EventRequest)
+	// NextEvent takes what a stream has to tell next. ok is false if that is nothing; Wake says that there is more. A
+	// stream asks only when its port takes more, so events can be merged until then.
+	NextEvent(stream CallID) (n EventNote, ok bool)
+	// EventCursor is the cursor that a stream's heartbeat carries.
+	EventCursor(stream CallID) string
+}
+
+// An EventRequest is a request of one of the events' methods, whose members have the right types.
+type EventRequest struct {
+	Method    string // wire.EventsPoll and so on
+	Port      PortID
+	Name      string
+	Arguments []byte // the JSON text of an object. It belongs to the engine again when the call returns, as Delivery does
+	Cursor    string // "" is null
+	MaxAge    Time   // in ms; -1 if absent
+	Max       int    // of maxEvents; 0 if absent
+	Delivery  JSON   // of a webhook, an object or absent
+	TTL       Time   // in ms; -1 if absent, 0 if null
+}
+
+// An EventNote is a notification on a stream: an event, unless Gap or Refused is set.
+type EventNote struct {
+	// Members is the JSON text of the notification's members, without _meta. It is not used with Refused.
+	Members []byte
+	Gap     bool        // it is active again, with truncated
+	Refused *EventError // an error that the stream survives
+}
+
+// An EventError is an error of the events' methods. The engine finds its number, since there are two sets of them.
+type EventError struct {
+	Kind    EventErrorKind
+	Message string
+	Data    Text // the JSON text of data, or nil
+}
+
+func (e *EventError) Error() string { return e.Kind.String() + ": " + e.Message }
+
+// An EventErrorKind is a row of the table of errors.
+type EventErrorKind byte
+
+// The kinds of errors: SEP-3415, "Errors".
+const (
+	EventInvalid     EventErrorKind = iota
+	EventNotFound                   // data: kind, event or subscription
+	EventForbidden                  // data: reason
+	EventExhausted                  // data: limit, max
+	EventUnsupported                // data: feature, value
+	EventCallback                   // data: reason
+)
+
+// eventErrors has each kind's name, its code in the SEP, and the one in the sketch before it, by which ChatGPT and the
+// servers of October 2026 go.
+var eventErrors = [...]struct {
+	name         string
+	code, sketch int
+}{
+	EventInvalid:     {"InvalidParams", wire.InvalidParams, wire.InvalidParams},
+	EventNotFound:    {"NotFound", -32023, -32011},
+	EventForbidden:   {"Forbidden", -32024, -32012},
+	EventExhausted:   {"ResourceExhausted", -32025, -32013},
+	EventUnsupported: {"Unsupported", -32026, -32014},
+	EventCallback:    {"CallbackEndpointError", -32027, -32015},
+}
+
+func (k EventErrorKind) String() string { return eventErrors[k].name }
+
+// Code is the number of an error, in the set that a client knows: the SEP's (final) or the sketch's.
+func (k EventErrorKind) Code(final bool) int {
+	if final {
+		return eventErrors[k].code
+	}
+	return eventErrors[k].sketch
+}
+
+// EventCodes choose the set of an error's numbers.
+type EventCodes byte
+
+// The sets.
+const (
+	EventCodesAuto   EventCodes = iota // the SEP's for a request that declares the extension, else the sketch's
+	EventCodesFinal                    // the SEP's
+	EventCodesSketch                   // the sketch's
+)
+
+// finalCodes reports whether a request's errors have the SEP's numbers.
+func (e *Engine) finalCodes(r *request) bool {
+	if e.opt.EventCodes != EventCodesAuto {
+		return e.opt.EventCodes == EventCodesFinal
+	}
+	return r.modern && DeclaresEvents(r.params)
+}
+
+// DeclaresEvents reports whether the params of a modern request declare the extension.
+func DeclaresEvents(params JSON) bool {
+	capabilities := params.Get("_meta").Get(wire.MetaCapabilities)
+	return len(capabilities.Get("extensions").Get(wire.EventsExtension)) > 0
+}
+
+func (x *EventError) wire(final bool) *wire.Error {
+	return &wire.Error{Code: x.Kind.Code(final), Message: x.Error(), Data: x.Data}
+}
+
+// eventsMethod is the row of one of the events' methods.
+func (e *Engine) eventsMethod(name string) method {
+	switch name {
+	case wire.EventsList, wire.EventsPoll, wire.EventsStream, wire.EventsSubscribe, wire.EventsUnsubscribe:
+		return method{(*Engine).events, e.opt.Events, e.opt.Events}
+	}
+	return method{}
+}
+
+// events asks the host. A stream is no call under way, so that it never keeps an agent from reading.
+func (e *Engine) events(r *request) *wire.Error {
+	q, bad := eventRequest(r)
+	if bad != "" {
+		return invalidParams(bad)
+	}
+	final := e.finalCodes(r)
+	kind := callEvents
+	if r.method == wire.EventsStream {
+		kind = callStream
+		if len(r.port.streams)+r.port.streamsOpening() >= e.opt.Limits.Streams {
+			data := wire.Text(`{"limit":"subscriptions","max":`).Int(e.opt.Limits.Streams).Raw(`}`)
+			return (&EventError{EventExhausted, "too many streams: a session may have " +
+				wire.Itoa(e.opt.Limits.Streams), data}).wire(final)
+		}
+	} else if err := e.full(r.port); err != nil {
+		return err
+	}
+	c := e.newCall(kind, &e.reads, e.opt.ReadTimeout)
+	e.queue.ops = append(e.queue.ops, op{kind: opEvents, call: c.id, events: &q})
+	e.await(r, c).final = final
+	return nil
+}
+
+// eventRequest reads the members that the methods share, as far as each has them.
+func eventRequest(r *request) (q EventRequest, bad string) {
+	q = EventRequest{Method: r.method, Port: r.port.id, Arguments: []byte("{}"), MaxAge: -1, TTL: -1}
+	p := r.params
+	if cursor := p.Get("cursor"); cursor.Kind() == wire.String {
+		if q.Cursor, _ = cursor.Text(); q.Cursor == "" {
+			return q, "cursor is not one of this server's"
+		}
+	} else if len(cursor) > 0 && cursor.Kind() != wire.Null {
+		return q, "cursor must be a string or null"
+	}
+	if q.Method == wire.EventsList {
+		return q, ""
+	}
+	var ok bool
+	if q.Name, ok = p.Get("name").Text(); !ok {
+		return q, "name must be a string"
+	}
+	if v := p.Get("arguments"); v.Kind() == wire.Object {
+		q.Arguments = clone(v)
+	} else if len(v) > 0 {
+		return q, "arguments must be an object"
+	}
+	if v := p.Get("delivery"); len(v) > 0 && v.Kind() != wire.Object {
+		return q, "delivery must be an object"
+	} else if len(v) > 0 {
+		q.Delivery = clone(v)
+	}
+	count := func(name string, least int64, to func(int64)) {
+		if v := p.Get(name); len(v) > 0 && bad == "" {
+			n, ok := v.Int()
+			if !ok || n < least {
+				bad = name + " must be an integer of " + wire.Itoa(int(least)) + " or more"
+			}
+			to(n)
+		}
+	}
+	count("maxAgeMs", 0, func(n int64) { q.MaxAge = Time(n) })
+	count("maxEvents", 1, func(n int64) { q.Max = int(min(n, 1<<30)) })
+	if p.Get("ttlMs").Kind() == wire.Null {
+		q.TTL = 0
+	} else {
+		count("ttlMs", 1, func(n int64) { q.TTL = Time(n) })
+	}
+	return q, bad
+}
+
+// answerEvents answers a request of the events' methods, or begins its stream.
+func (e *Engine) answerEvents(c *call, r Result) {
+	w := c.waits[0] // such a call has exactly one
+	members := JSON(r.Contents)
+	switch {
+	case r.Refused != nil:
+		e.finish(c, r.Refused.wire(w.final))
+	case r.Failure != "":
+		e.finish(c, readError(string(r.Failure), e.expose("Failed", r)))
+	case members.Kind() != wire.Object:
+		e.finish(c, readError(string(InvalidContents), "Failed"))
+	case c.kind == callStream:
+		e.openStream(c, members)
+	default:
+		q := request{port: w.port, id: w.id, modern: w.modern}
+		e.send(w.port, e.end(&q, e.result(&q).Bytes(members[1:len(members)-1])))
+		e.finish(c, nil)
+	}
+}
+
+// A stream is one open events/stream: one more kind of listen, whose notifications are events.
+type stream struct {
+	port    *port
+	id      wire.Value // verbatim
+	call    CallID     // its name at the host
+	modern  bool
+	final   bool // its errors' numbers
+	waiting bool // the host has something to tell
+	asked   bool // an opNextEvent is queued
+	beat    Time // when the next heartbeat is due
+}
+
+func (p *port) streaming(id wire.Value) *stream {
+	for _, s := range p.streams { // at most Limits.Streams
+		if s.id.Equal(id) {
+			return s
+		}
+	}
+	return nil
+}
+
+// streamsOpening is how many streams of a port wait for their host.
+func (p *port) streamsOpening() (n int) {
+	for _, w := range p.waits {
+		if w.call.kind == callStream {
+			n++
+		}
+	}
+	return n
+}
+
+// openStream begins the stream of a call, which stays the host's until the stream ends.
+func (e *Engine) openStream(c *call, members JSON) {
+	w := c.waits[0]
+	s := &stream{port: w.port, id: w.id, call: c.id, modern: w.modern, final: w.final,
+		beat: e.now + e.opt.HeartbeatInterval}
+	w.port.waits = remove(w.port.waits, w)
+	c.waits = nil
+	delete(e.calls, c.id)
+	c.ages.remove(c)
+	if e.streams == nil {
+		e.streams = map[CallID]*stream{}
+	}
+	e.streams[s.call] = s
+	s.port.streams = append(s.port.streams, s)
+	e.beats = append(e.beats, s)
+	e.stats.Streams++
+	e.note(s, wire.EventsActive, members[1:len(members)-1])
+}
+
+// note sends a notification on a stream.
+func (e *Engine) note(s *stream, method string, members []byte) {
+	text := e.begin().Notification(method).Raw(`{`).Bytes(members)
+	if len(members) > 0 {
+		text = text.Raw(`,`)
+	}
+	e.send(s.port, s.meta(text).Raw(`}}`))
+}
+
+func (s *stream) meta(text wire.Text) wire.Text {
+	return text.Raw(`"_meta":{"` + wire.MetaSubscriptionID + `":`).Bytes(s.id).Raw(`}`)
+}
+
+// errorMembers are the members of a notification that carries an error.
+func (s *stream) errorMembers(x *EventError) wire.Text {
+	err := x.wire(s.final)
+	text := wire.Text(`"error":{"code":`).Int(err.Code).Raw(`,"message":`).Str(err.Message)
+	if len(err.Data) > 0 {
+		text = text.Raw(`,"data":`).Bytes(err.Data)
+	}
+	return text.Raw(`}`)
+}
+
+// Wake says that a stream has something to tell: NextEvent is called as soon as its port takes more. It ignores a
+// stream that has ended.
+func (e *Engine) Wake(now Time, id CallID) {
+	e.enter(now)
+	if s := e.streams[id]; s != nil {
+		s.waiting = true
+		e.pull(s)
+	}
+	e.drain()
+}
+
+// pull has a stream's next event taken, if it has one.
+func (e *Engine) pull(s *stream) {
+	if s.waiting && !s.asked {
+		s.asked = true
+		e.queue.ops = append(e.queue.ops, op{kind: opNextEvent, call: s.call})
+	}
+}
+
+// nextEvent sends one event of a stream. The next follows behind it, because the port may be full by then. An event is
+// an update where the port's rate counts.
+func (e *Engine) nextEvent(s *stream) {
+	s.asked = false
+	p := s.port
+	if !p.writable {
+		return // flush comes back to it
+	}
+	if !e.spend(p) {
+		if !p.throttled {
+			p.throttled = true
+			e.throttled = append(e.throttled, p)
+		}
+		return
+	}
+	s.waiting = false
+	n, ok := e.host.(EventHost).NextEvent(s.call)
+	if e.streams[s.call] != s {
+		return
+	}
+	if !ok {
+		p.credit += 1000
+		return
+	}
+	switch {
+	case n.Refused != nil:
+		e.note(s, wire.EventsError, s.errorMembers(n.Refused))
+	case n.Gap:
+		e.note(s, wire.EventsActive, n.Members)
+	default:
+		e.note(s, wire.EventsEvent, n.Members)
+		e.stats.Events++
+	}
+	s.waiting = true
+	e.pull(s)
+}
+
+// heartbeats sends those that are due. All streams have one interval, so the first in the list is due first.
+func (e *Engine) heartbeats() {
+	for len(e.beats) > 0 && e.beats[0].beat <= e.now {
+		s := e.beats[0]
+		e.beats = append(e.beats[1:], s)
+		s.beat = e.now + e.opt.HeartbeatInterval
+		if s.port.writable {
+			e.queue.ops = append(e.queue.ops, op{kind: opHeartbeat, call: s.call})
+		}
+	}
+}
+
+func (e *Engine) heartbeat(s *stream) {
+	cursor := wire.Text(`"cursor":`)
+	if at := e.host.(EventHost).EventCursor(s.call); at != "" {
+		cursor = cursor.Str(at)
+	} else {
+		cursor = cursor.Raw(`null`)
+	}
+	e.note(s, wire.EventsHeartbeat, cursor)
+}
+
+// Terminate ends a stream from our side: the agent is told why, and gets the result. It ignores a stream that has
+// ended.
+func (e *Engine) Terminate(now Time, id CallID, why *EventError) {
+	e.enter(now)
+	if s := e.streams[id]; s != nil {
+		e.note(s, wire.EventsTerminated, s.errorMembers(why))
+		e.completeStream(s)
+		e.endStream(s)
+	}
+	e.drain()
+}
+
+// completeStream sends the result of a stream.
+func (e *Engine) completeStream(s *stream) {
+	text := e.begin().Result(s.id).Raw(`{`)
+	if s.modern {
+		text = text.Raw(`"resultType":"complete",`)
+	}
+	e.send(s.port, s.meta(text).Raw(`}}`))
+}
+
+// endStream removes a stream without a message.
+func (e *Engine) endStream(s *stream) {
+	delete(e.streams, s.call)
+	s.port.streams = remove(s.port.streams, s)
+	e.beats = remove(e.beats, s)
+	e.stats.Streams--
+	e.queue.ops = append(e.queue.ops, op{kind: opEnd, call: s.call})
+}

@@ -1,0 +1,104 @@
+//go:build !js
+
+package events
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+// A Cursor of Updated is what the agent knows of each document: all its changes up to a count. Both come from the page,
+// so each node, and the next daemon, reads a cursor of any other. A Cursor of Opened and Closed is a time of this
+// gateway, in microseconds since 1970.
+//
+//	e1:3f0a9c21b7.14,b2…   documents, by a hash of their epochs
+//	t1:1764103000000000
+
+const (
+	ofDocuments, ofTime = "e1:", "t1:"
+	// maxDocuments bounds a cursor of documents. One that is left out counts as never told of: at worst its changes are
+	// told again, with the same ids.
+	maxDocuments = 64
+	// documentDigits is the length of a document's name in a cursor.
+	documentDigits = 10
+)
+
+// A Documents is the cursor of Updated: a document's name to the count up to which its changes are known.
+type Documents map[string]int64
+
+// Document is the name of a document in a cursor. No page can use the name of another origin's.
+func Document(origin, epoch string) string { return hash(documentDigits, origin, epoch) }
+
+// String is the cursor's text. Documents that changed most are kept.
+func (d Documents) String() string {
+	names := slices.SortedFunc(maps.Keys(d), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d[b], d[a]), strings.Compare(a, b))
+	})
+	text := []byte(ofDocuments)
+	for i, name := range names[:min(len(names), maxDocuments)] {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(append(append(text, name...), '.'), d[name], 10)
+	}
+	return string(text)
+}
+
+var badCursor = invalid("the cursor is not one of this server's")
+
+// ParseDocuments reads a cursor of Updated.
+func ParseDocuments(cursor string) (Documents, *bridge.EventError) {
+	rest, ok := strings.CutPrefix(cursor, ofDocuments)
+	d := Documents{}
+	if rest == "" && ok {
+		return d, nil
+	}
+	for part := range strings.SplitSeq(rest, ",") {
+		name, count, _ := strings.Cut(part, ".")
+		n, good := number(count)
+		_, twice := d[name]
+		if !ok || !good || twice || len(name) != documentDigits || strings.Trim(name, "0123456789abcdef") != "" ||
+			len(d) == maxDocuments {
+			return nil, badCursor
+		}
+		d[name] = n
+	}
+	return d, nil
+}
+
+// TimeCursor is the text of a cursor of Opened and Closed.
+func TimeCursor(at int64) string { return ofTime + strconv.FormatInt(at, 10) }
+
+// ParseTime reads a cursor of Opened and Closed.
+func ParseTime(cursor string) (at int64, refused *bridge.EventError) {
+	rest, ok := strings.CutPrefix(cursor, ofTime)
+	at, good := number(rest)
+	if !ok || !good {
+		return 0, badCursor
+	}
+	return at, nil
+}
+
+// CheckCursor refuses a cursor that no gateway has made for events of a name. "" is null.
+func CheckCursor(name, cursor string) (refused *bridge.EventError) {
+	if cursor == "" {
+		return nil
+	}
+	if name == Updated {
+		_, refused = ParseDocuments(cursor)
+	} else {
+		_, refused = ParseTime(cursor)
+	}
+	return refused
+}
+
+// number reads a count as String writes it.
+func number(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0 && n < 1<<53 && strconv.FormatInt(n, 10) == text
+}
