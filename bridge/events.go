@@ -87,24 +87,6 @@ func (k EventErrorKind) Code(final bool) int {
 	return eventErrors[k].sketch
 }
 
-// EventCodes choose the set of an error's numbers.
-type EventCodes byte
-
-// The sets.
-const (
-	EventCodesAuto   EventCodes = iota // the SEP's for a request that declares the extension, else the sketch's
-	EventCodesFinal                    // the SEP's
-	EventCodesSketch                   // the sketch's
-)
-
-// finalCodes reports whether a request's errors have the SEP's numbers.
-func (e *Engine) finalCodes(r *request) bool {
-	if e.opt.EventCodes != EventCodesAuto {
-		return e.opt.EventCodes == EventCodesFinal
-	}
-	return r.modern && DeclaresEvents(r.params)
-}
-
 // DeclaresEvents reports whether the params of a modern request declare the extension.
 func DeclaresEvents(params JSON) bool {
 	capabilities := params.Get("_meta").Get(wire.MetaCapabilities)
@@ -130,7 +112,7 @@ func (e *Engine) events(r *request) *wire.Error {
 	if bad != "" {
 		return invalidParams(bad)
 	}
-	final := e.finalCodes(r)
+	final := r.modern && DeclaresEvents(r.params) // the legacy era has no such place
 	kind := callEvents
 	if r.method == wire.EventsStream {
 		kind = callStream

@@ -338,8 +338,10 @@ func (g *Gateway) eventState(uri string) (s events.State) {
 		return s
 	}
 	count := max(w.revision, p.wide[r.own(key)])
-	epoch := cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.order))
-	return events.State{Document: events.Document(p.Origin, epoch), Count: count, At: g.opt.wallClock()}
+	if p.document == "" {
+		p.document = events.Document(p.Origin, cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.order)))
+	}
+	return events.State{Document: p.document, Count: count, At: g.opt.wallClock()}
 }
 
 // eventTouched notes that a page has reported a change of a URI, which may be a template.
@@ -348,8 +350,12 @@ func (g *Gateway) eventTouched(uri string) {
 		return
 	}
 	touch := func(uri string) {
+		all := g.events.byURI[uri]
+		if all == nil {
+			return
+		}
 		state := g.eventState(uri)
-		for f := range g.events.byURI[uri] {
+		for f := range all {
 			f.changes.Touched(uri, state)
 			f.last = g.opt.wallClock()
 		}
@@ -666,6 +672,22 @@ func (g *Gateway) askWebhooks(a *Agent, c *call, sub events.Subscription, r brid
 		defer g.unlock()
 		answer(result, refused)
 	}()
+}
+
+// EndStreams ends the agent's streams of events, each with this reason.
+func (a *Agent) EndStreams(why *bridge.EventError) {
+	g := a.g
+	g.mu.Lock()
+	defer g.unlock()
+	var streams []bridge.CallID
+	for id, c := range g.calls {
+		if c.events != nil && c.agent == a {
+			streams = append(streams, id)
+		}
+	}
+	for _, id := range streams {
+		g.engine.Terminate(g.now(), id, why)
+	}
 }
 
 func (h *host) NextEvent(id bridge.CallID) (n bridge.EventNote, ok bool) {
