@@ -48,7 +48,7 @@ type EventError struct {
 	Data    Text // the JSON text of data, or nil
 }
 
-func (e *EventError) Error() string { return e.Kind.String() + ": " + e.Message }
+func (x *EventError) Error() string { return x.Kind.String() + ": " + x.Message }
 
 // An EventErrorKind is a row of the table of errors.
 type EventErrorKind byte
