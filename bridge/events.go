@@ -253,22 +253,11 @@ func (e *Engine) note(s *stream, method string, members []byte) {
 	if len(members) > 0 {
 		text = text.Raw(`,`)
 	}
-	e.send(s.port, s.meta(text).Raw(`}}`))
-}
-
-func (s *stream) meta(text wire.Text) wire.Text {
-	return text.Raw(`"_meta":{"` + wire.MetaSubscriptionID + `":`).Bytes(s.id).Raw(`}`)
+	e.send(s.port, subscriptionMeta(text, s.id).Raw(`}}`))
 }
 
 // errorMembers are the members of a notification that carries an error.
-func (s *stream) errorMembers(x *EventError) wire.Text {
-	err := x.wire(s.final)
-	text := wire.Text(`"error":{"code":`).Int(err.Code).Raw(`,"message":`).Str(err.Message)
-	if len(err.Data) > 0 {
-		text = text.Raw(`,"data":`).Bytes(err.Data)
-	}
-	return text.Raw(`}`)
-}
+func (s *stream) errorMembers(x *EventError) wire.Text { return wire.Text(nil).Error(x.wire(s.final)) }
 
 // Wake says that a stream has something to tell: NextEvent is called as soon as its port takes more. It ignores a
 // stream that has ended.
@@ -366,7 +355,7 @@ func (e *Engine) completeStream(s *stream) {
 	if s.modern {
 		text = text.Raw(`"resultType":"complete",`)
 	}
-	e.send(s.port, s.meta(text).Raw(`}}`))
+	e.send(s.port, subscriptionMeta(text, s.id).Raw(`}}`))
 }
 
 // endStream removes a stream without a message.

@@ -195,8 +195,7 @@ func (c *Changes) Arrived(uri string) {
 	}
 }
 
-// Next takes what is to be told next: for an event, its ID, Name, Time, Subject and Cursor. If there is nothing yet, at
-// is when there will be, or zero.
+// Next is a Feed's.
 func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	if !c.note.begun {
 		return n, false, at
@@ -244,7 +243,7 @@ func (it *item) before(other *item) int {
 	return cmp.Or(it.now.At.Compare(other.now.At), strings.Compare(it.uri, other.uri))
 }
 
-// Cursor is the text of the cursor: all that was told, and nothing that was not.
+// Cursor is a Feed's.
 func (c *Changes) Cursor() string { return c.cursor().String() }
 
 func (c *Changes) cursor() Documents {
@@ -263,6 +262,15 @@ func (c *Changes) cursor() Documents {
 	}
 	maps.Copy(d, c.old)
 	return d
+}
+
+// A Feed is what a subscription has to tell: Changes or Visits.
+type Feed interface {
+	// Next takes what is to be told next: of an event of Changes all but its Data. If there is nothing yet, at is when
+	// there will be, or zero.
+	Next(now time.Time) (n Note, ok bool, at time.Time)
+	// Cursor is a watermark: all at or before it has been taken.
+	Cursor() string
 }
 
 // A Log has the pages that came and went last. Make it with NewLog.
@@ -332,15 +340,15 @@ func NewVisits(s Subscription, l *Log, sees func(string) bool, cursor string, ma
 	return v, nil
 }
 
-// Next takes what is to be told next.
-func (v *Visits) Next() (n Note, ok bool) {
+// Next is a Feed's.
+func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 	if n, ok = v.note.before(v.Cursor); ok {
-		return n, true
+		return n, true, at
 	}
 	if v.at < v.log.floor {
 		v.at = v.log.floor
 		n.Kind, n.Truncated, n.Occurrence.Cursor = Active, true, v.Cursor()
-		return n, true
+		return n, true, at
 	}
 	for _, e := range v.log.entries {
 		if e.at <= v.at {
@@ -350,11 +358,11 @@ func (v *Visits) Next() (n Note, ok bool) {
 		if e.Name == v.sub.Name && v.sub.Matches("", e.Origin) && (v.sees == nil || v.sees(e.Origin)) {
 			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data, Cursor: v.Cursor(),
 				ID: v.sub.ID(0, e.Page, e.Epoch)}
-			return n, true
+			return n, true, at
 		}
 	}
-	return n, false
+	return n, false, at
 }
 
-// Cursor is the text of the cursor.
+// Cursor is a Feed's.
 func (v *Visits) Cursor() string { return TimeCursor(v.at) }
