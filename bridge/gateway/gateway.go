@@ -56,8 +56,6 @@ type Options struct {
 	progressEvery time.Duration
 	// wallClock gives the time for revisions, and measures the work on pages' frames. Default time.Now.
 	wallClock func() time.Time
-	// EventCodes choose the numbers of errors of MCP Events. Default by client.
-	EventCodes bridge.EventCodes
 	// closedAfter is closedAfter, except in tests.
 	closedAfter time.Duration
 	// Log receives the log. Default none.
@@ -174,8 +172,8 @@ func New(o Options) *Gateway {
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		Rule:  bridge.Rule{Any: true}, // page.go checks that a URI is at the page's origin
 		Tools: true, UnlistedTools: true,
-		PageSize: maxTools, // Codex reads the first page alone
-		Events:   true, EventCodes: o.EventCodes,
+		PageSize:     maxTools, // Codex reads the first page alone
+		Events:       true,
 		Skills:       skills.Served(),
 		Several:      o.Found != nil,
 		ExposeErrors: true, // a page's error texts hold only what agents may know

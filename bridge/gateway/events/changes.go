@@ -32,6 +32,9 @@ type Changes struct {
 	every time.Duration // the least time between two events of a resource
 	items map[string]*item
 	dirty map[*item]bool
+	// latest is the last change of each document, and in how many resources are there.
+	latest Documents
+	in     map[string]int
 	// old are documents that are gone while one of their resources has not been told of in its new document.
 	old  Documents
 	note noteState
@@ -40,8 +43,8 @@ type Changes struct {
 type item struct {
 	uri   string
 	now   State
-	since int64 // the first change that was not told, while dirty; 0 in another document
-	ready bool  // it may be told, as far as the gateway's pace goes
+	moved bool // it is in another document than when it was told, while dirty
+	ready bool // it may be told, as far as the gateway's pace goes
 	next  time.Time
 }
 
@@ -73,7 +76,8 @@ func NewChanges(s Subscription, every time.Duration) *Changes {
 	if s.MinInterval > 0 {
 		every = s.MinInterval
 	}
-	return &Changes{sub: s, every: every, items: map[string]*item{}, dirty: map[*item]bool{}, old: Documents{}}
+	return &Changes{sub: s, every: every, items: map[string]*item{}, dirty: map[*item]bool{},
+		latest: Documents{}, in: map[string]int{}, old: Documents{}}
 }
 
 // Overflow notes that there are resources beyond MaxURIs.
@@ -81,15 +85,30 @@ func (c *Changes) Overflow() { c.note.over = true }
 
 // Add follows a resource. Once the subscription has begun, it is told of changes that its cursor does not cover.
 func (c *Changes) Add(uri string, now State) {
-	it := &item{uri: uri, now: now}
-	if c.note.begun && now.Document != "" {
-		known := c.cursor()[now.Document]
-		if now.Count > known {
-			it.since, it.ready = known+1, true
-			c.dirty[it] = true
-		}
+	it := &item{uri: uri}
+	if c.note.begun && now.Document != "" && now.Count > c.cursor()[now.Document] {
+		it.ready = true
+		c.dirty[it] = true
 	}
 	c.items[uri] = it
+	c.show(it, now)
+}
+
+// show notes which state a resource has.
+func (c *Changes) show(it *item, now State) {
+	if was := it.now.Document; was != "" && was != now.Document {
+		if c.in[was]--; c.in[was] == 0 {
+			delete(c.in, was)
+			delete(c.latest, was)
+		}
+	}
+	if now.Document != "" {
+		if it.now.Document != now.Document {
+			c.in[now.Document]++
+		}
+		c.latest[now.Document] = max(c.latest[now.Document], now.Count)
+	}
+	it.now = now
 }
 
 // Begin sets from where on the subscription is told: from now for "", else from a cursor, but of no change that is older
@@ -102,13 +121,9 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 	if refused != nil {
 		return refused
 	}
-	here := Documents{}
-	for _, it := range c.items {
-		here[it.now.Document] = max(here[it.now.Document], it.now.Count)
-	}
 	c.note.truncated = c.note.over
 	for name, count := range known {
-		latest, ok := here[name]
+		latest, ok := c.latest[name]
 		if !ok {
 			c.old[name] = count
 		}
@@ -122,10 +137,8 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 		case maxAge >= 0 && it.now.At.Before(now.Add(-maxAge)):
 			c.note.truncated = true
 			continue
-		case ok:
-			it.since = count + 1
 		}
-		it.ready = true
+		it.ready, it.moved = true, !ok && len(c.old) > 0
 		c.dirty[it] = true
 	}
 	return nil
@@ -136,7 +149,9 @@ func (c *Changes) At(cursor string, maxAge time.Duration, now time.Time) (*Chang
 	other := NewChanges(c.sub, c.every)
 	other.note.over = c.note.over
 	for uri, it := range c.items {
-		other.items[uri] = &item{uri: uri, now: it.now, next: it.next}
+		same := &item{uri: uri, next: it.next}
+		other.items[uri] = same
+		other.show(same, it.now)
 	}
 	return other, other.Begin(cursor, maxAge, now)
 }
@@ -158,11 +173,9 @@ func (c *Changes) Touched(uri string, now State) {
 		if it.now.Document != "" {
 			c.old[it.now.Document] = it.now.Count
 		}
-		it.since = 0
-	} else if !c.dirty[it] {
-		it.since = now.Count
+		it.moved = true
 	}
-	it.now = now
+	c.show(it, now)
 	c.dirty[it] = true
 }
 
@@ -177,13 +190,12 @@ func (c *Changes) Changed(uri string, now State) {
 // Arrived has a resource told that has come, where the subscription named it and waited for it.
 func (c *Changes) Arrived(uri string) {
 	if it := c.items[uri]; it != nil && c.note.begun && it.now.Document != "" {
-		it.since, it.ready = 0, true
+		it.moved, it.ready = true, true
 		c.dirty[it] = true
 	}
 }
 
-// Next takes what is to be told next: for an event, its ID, Name, Time, Subject and Cursor. If there is nothing yet, at
-// is when there will be, or zero.
+// Next is a Feed's.
 func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	if !c.note.begun {
 		return n, false, at
@@ -191,23 +203,31 @@ func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	if n, ok = c.note.before(c.Cursor); ok {
 		return n, true, at
 	}
-	var first *item
+	least := map[string]*item{} // of each document: a cursor is a count there
 	for it := range c.dirty {
+		l := least[it.now.Document]
 		switch {
 		case !it.ready:
 		case it.next.After(now):
 			if at.IsZero() || it.next.Before(at) {
 				at = it.next
 			}
-		case first == nil || it.before(first) < 0:
+		case l == nil || cmp.Or(cmp.Compare(it.now.Count, l.now.Count), strings.Compare(it.uri, l.uri)) < 0:
+			least[it.now.Document] = it
+		}
+	}
+	var first *item
+	for _, it := range least {
+		if first == nil || it.before(first) < 0 {
 			first = it
 		}
 	}
 	if first == nil {
 		return n, false, at
 	}
+	n.Whole = first.moved
 	delete(c.dirty, first)
-	first.ready = false
+	first.ready, first.moved = false, false
 	first.next = now.Add(c.every)
 	n.Occurrence = Occurrence{Name: Updated, Time: first.now.At, Subject: first.uri, Cursor: c.Cursor(),
 		ID: c.sub.ID(first.now.Count, first.now.Document, first.uri)}
@@ -215,27 +235,26 @@ func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 }
 
 func (it *item) before(other *item) int {
-	return cmp.Or(it.now.At.Compare(other.now.At), cmp.Compare(it.now.Count, other.now.Count),
-		strings.Compare(it.uri, other.uri))
+	if it.moved != other.moved && it.moved {
+		return -1
+	} else if it.moved != other.moved {
+		return 1
+	}
+	return cmp.Or(it.now.At.Compare(other.now.At), strings.Compare(it.uri, other.uri))
 }
 
-// Cursor is the text of the cursor: all that was told, and nothing that was not.
+// Cursor is a Feed's.
 func (c *Changes) Cursor() string { return c.cursor().String() }
 
 func (c *Changes) cursor() Documents {
-	d := Documents{}
-	for _, it := range c.items {
-		if it.now.Document != "" {
-			d[it.now.Document] = max(d[it.now.Document], it.now.Count)
-		}
-	}
+	d := maps.Clone(c.latest)
 	moved := false
 	for it := range c.dirty {
-		moved = moved || it.since == 0
-		if n := it.since - 1; it.since == 0 {
+		moved = moved || it.moved
+		if known, ok := d[it.now.Document]; it.moved {
 			delete(d, it.now.Document)
-		} else if known, ok := d[it.now.Document]; ok && n < known {
-			d[it.now.Document] = n
+		} else if ok {
+			d[it.now.Document] = min(known, it.now.Count-1)
 		}
 	}
 	if !moved {
@@ -243,6 +262,15 @@ func (c *Changes) cursor() Documents {
 	}
 	maps.Copy(d, c.old)
 	return d
+}
+
+// A Feed is what a subscription has to tell: Changes or Visits.
+type Feed interface {
+	// Next takes what is to be told next: of an event of Changes all but its Data. If there is nothing yet, at is when
+	// there will be, or zero.
+	Next(now time.Time) (n Note, ok bool, at time.Time)
+	// Cursor is a watermark: all at or before it has been taken.
+	Cursor() string
 }
 
 // A Log has the pages that came and went last. Make it with NewLog.
@@ -312,15 +340,15 @@ func NewVisits(s Subscription, l *Log, sees func(string) bool, cursor string, ma
 	return v, nil
 }
 
-// Next takes what is to be told next.
-func (v *Visits) Next() (n Note, ok bool) {
+// Next is a Feed's.
+func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 	if n, ok = v.note.before(v.Cursor); ok {
-		return n, true
+		return n, true, at
 	}
 	if v.at < v.log.floor {
 		v.at = v.log.floor
 		n.Kind, n.Truncated, n.Occurrence.Cursor = Active, true, v.Cursor()
-		return n, true
+		return n, true, at
 	}
 	for _, e := range v.log.entries {
 		if e.at <= v.at {
@@ -330,11 +358,11 @@ func (v *Visits) Next() (n Note, ok bool) {
 		if e.Name == v.sub.Name && v.sub.Matches("", e.Origin) && (v.sees == nil || v.sees(e.Origin)) {
 			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data, Cursor: v.Cursor(),
 				ID: v.sub.ID(0, e.Page, e.Epoch)}
-			return n, true
+			return n, true, at
 		}
 	}
-	return n, false
+	return n, false, at
 }
 
-// Cursor is the text of the cursor.
+// Cursor is a Feed's.
 func (v *Visits) Cursor() string { return TimeCursor(v.at) }
