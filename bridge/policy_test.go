@@ -103,6 +103,7 @@ var packages = []row{
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
 	{"bridge/gateway/fleet/bus", native, "", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
+	{"bridge/gateway/fleet/webhook", native, "bridge bridge/gateway/events bridge/gateway/fleet/bus", "golang.org/x/time"},
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/fleet/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
