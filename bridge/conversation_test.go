@@ -19,7 +19,7 @@ func TestConversations(t *testing.T) {
 
 // converse begins a conversation with an engine.
 func converse(s *script.Script) func(line string) {
-	c := &conversation{Script: s}
+	c := &conversation{Script: s, told: map[bridge.CallID][]bridge.EventNote{}, cursor: map[bridge.CallID]string{}}
 	options := bridge.Options{Name: "page", Version: "1", Rule: bridge.Rule{Origin: "https://x.test"}}
 	if asks := c.setOptions(&options); asks {
 		c.engine = bridge.New(options, asking{c})
@@ -33,15 +33,17 @@ func converse(s *script.Script) func(line string) {
 func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 	c.T.Helper()
 	flags := map[string]*bool{"NoSubscriptions": &o.NoSubscriptions, "ExposeErrors": &o.ExposeErrors, "Asks": &asks,
-		"AnyURI": &o.Rule.Any, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Relay": &o.Relay}
+		"AnyURI": &o.Rule.Any, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Relay": &o.Relay, "Events": &o.Events}
 	times := map[string]*bridge.Time{"UpdateInterval": &o.UpdateInterval, "ListInterval": &o.ListInterval,
-		"ReadTimeout": &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout}
+		"ReadTimeout": &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout,
+		"HeartbeatInterval": &o.HeartbeatInterval}
 	l := &o.Limits
 	numbers := map[string]*int{"UpdateBurst": &o.UpdateBurst, "PageSize": &o.PageSize, "PageBytes": &o.PageBytes,
 		"Limits.MessageBytes": &l.MessageBytes, "Limits.Depth": &l.Depth, "Limits.URIBytes": &l.URIBytes,
 		"Limits.Resources": &l.Resources, "Limits.Ports": &l.Ports, "Limits.Subscriptions": &l.Subscriptions,
 		"Limits.Listens": &l.Listens, "Limits.Calls": &l.Calls, "Limits.Tools": &l.Tools,
-		"Limits.ResultBytes": &l.ResultBytes, "Limits.IDBytes": &l.IDBytes, "Limits.UpdateRate": &l.UpdateRate}
+		"Limits.ResultBytes": &l.ResultBytes, "Limits.IDBytes": &l.IDBytes, "Limits.UpdateRate": &l.UpdateRate,
+		"Limits.Streams": &l.Streams}
 	for _, option := range c.Options {
 		flag, time, number := flags[option.Name], times[option.Name], numbers[option.Name]
 		switch {
@@ -68,6 +70,8 @@ type conversation struct {
 	*script.Script
 	engine *bridge.Engine
 	now    bridge.Time
+	told   map[bridge.CallID][]bridge.EventNote // what streams have to tell
+	cursor map[bridge.CallID]string             // of their last event
 }
 
 // asking is a conversation whose host wants to be asked before an agent subscribes.
@@ -112,6 +116,47 @@ func (c *conversation) Watched(uri string, on bool) {
 	} else {
 		c.Say("unwatched %s", uri)
 	}
+}
+
+func (c *conversation) Events(call bridge.CallID, r bridge.EventRequest) {
+	line := fmt.Sprintf("events %d %s %s %s cursor %q", call, r.Method, r.Name, r.Arguments, r.Cursor)
+	if r.MaxAge >= 0 {
+		line += fmt.Sprintf(" maxAge %d", r.MaxAge)
+	}
+	if r.Max > 0 {
+		line += fmt.Sprintf(" max %d", r.Max)
+	}
+	if r.Delivery != nil {
+		line += fmt.Sprintf(" delivery %s ttl %d", r.Delivery, r.TTL)
+	}
+	c.Say("%s", line)
+}
+
+func (c *conversation) NextEvent(call bridge.CallID) (n bridge.EventNote, ok bool) {
+	list := c.told[call]
+	if len(list) == 0 {
+		return n, false
+	}
+	n, c.told[call] = list[0], list[1:]
+	if cursor, ok := wire.Value("{" + string(n.Members) + "}").Get("cursor").Text(); ok {
+		c.cursor[call] = cursor
+	}
+	return n, true
+}
+
+func (c *conversation) EventCursor(call bridge.CallID) string { return c.cursor[call] }
+
+// eventError reads "KIND message" or "KIND data message".
+func eventError(text string) *bridge.EventError {
+	kind, rest, _ := strings.Cut(text, " ")
+	x := &bridge.EventError{Message: rest}
+	if strings.HasPrefix(rest, "{") {
+		data, message, _ := strings.Cut(rest, "} ")
+		x.Data, x.Message = bridge.Text(data+"}"), message
+	}
+	for x.Kind = 0; x.Kind.String() != kind; x.Kind++ {
+	}
+	return x
 }
 
 func (c *conversation) line(line string) {
@@ -174,6 +219,19 @@ func (c *conversation) line(line string) {
 		e.Hold(c.now, bridge.PortID(number(first)), false)
 	case "complete":
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
+	case "answer":
+		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
+	case "refuse":
+		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Refused: eventError(second)})
+	case "tell", "gap", "trouble":
+		id, n := bridge.CallID(number(first)), bridge.EventNote{Members: []byte(second), Gap: word == "gap"}
+		if word == "trouble" {
+			n = bridge.EventNote{Refused: eventError(second)}
+		}
+		c.told[id] = append(c.told[id], n)
+		e.Wake(c.now, id)
+	case "terminate":
+		e.Terminate(c.now, bridge.CallID(number(first)), eventError(second))
 	case "allow":
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{})
 	case "notify":
@@ -223,16 +281,23 @@ func (c *conversation) line(line string) {
 		}
 	case "stats":
 		s := e.Stats()
-		c.Say("resources %d ports %d subscriptions %d listens %d calls %d watched %d unknown %d", s.Resources, s.Ports,
-			s.Subscriptions, s.Listens, s.Calls, s.Watched, s.UnknownTouches)
+		line := fmt.Sprintf("resources %d ports %d subscriptions %d listens %d calls %d watched %d unknown %d",
+			s.Resources, s.Ports, s.Subscriptions, s.Listens, s.Calls, s.Watched, s.UnknownTouches)
+		if s.Events > 0 {
+			line += fmt.Sprintf(" streams %d events %d", s.Streams, s.Events)
+		}
+		c.Say("%s", line)
 	default:
 		c.T.Fatalf("unknown line %q", line)
 	}
 }
 
-// message makes a message of its short form: jsonrpc is put in where it is missing, and MODERN stands for the
-// _meta that a modern request carries.
+// message makes a message of its short form: jsonrpc is put in where it is missing. MODERN stands for the
+// _meta that a modern request carries, and DECLARES for one that declares the extension for events.
 func message(short string) []byte {
+	short = strings.ReplaceAll(short, "DECLARES",
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":`+
+			`{"extensions":{"io.modelcontextprotocol/events":{}}}}`)
 	short = strings.ReplaceAll(short, "MODERN",
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`)
 	if strings.HasPrefix(short, "{") && !strings.Contains(short, `"jsonrpc"`) {

@@ -102,8 +102,13 @@ func (e *Engine) finalCodes(r *request) bool {
 	if e.opt.EventCodes != EventCodesAuto {
 		return e.opt.EventCodes == EventCodesFinal
 	}
-	capabilities := r.params.Get("_meta").Get(wire.MetaCapabilities)
-	return r.modern && len(capabilities.Get("extensions").Get(wire.EventsExtension)) > 0
+	return r.modern && DeclaresEvents(r.params)
+}
+
+// DeclaresEvents reports whether the params of a modern request declare the extension.
+func DeclaresEvents(params JSON) bool {
+	capabilities := params.Get("_meta").Get(wire.MetaCapabilities)
+	return len(capabilities.Get("extensions").Get(wire.EventsExtension)) > 0
 }
 
 func (x *EventError) wire(final bool) *wire.Error {

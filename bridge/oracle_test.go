@@ -21,6 +21,7 @@ import (
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
 	metaServerInfo   = "io.modelcontextprotocol/serverInfo"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
@@ -64,12 +65,14 @@ type session struct {
 	asked       map[string][]asked // by id: not answered yet
 	nonsense    int                // messages that nobody can answer but with an error, not answered yet
 	listens     map[string]*stream // by id: open
+	events      map[string]bool    // by id: streams of events, and whether they are active
 	ended       map[string]bool    // listens that were ended by a result, and may be cancelled by the server
 }
 
 type asked struct {
 	method   string
 	modern   bool
+	declares bool // MCP Events
 	uri      string
 	progress string
 	filter   filter
@@ -127,7 +130,8 @@ func (o *oracle) transcript(text string) []string {
 		case word == "open", word == "shaken":
 			if o.sessions[rest] == nil {
 				o.sessions[rest] = &session{initialized: word == "shaken", subscribed: map[string]bool{},
-					asked: map[string][]asked{}, listens: map[string]*stream{}, ended: map[string]bool{}}
+					asked: map[string][]asked{}, listens: map[string]*stream{}, events: map[string]bool{},
+					ended: map[string]bool{}}
 			}
 		case word == "close":
 			delete(o.sessions, rest)
@@ -171,16 +175,21 @@ func (s *session) hears(text []byte) {
 		if m.Method == "notifications/cancelled" {
 			delete(s.asked, key(p.RequestID))
 			delete(s.listens, key(p.RequestID))
+			delete(s.events, key(p.RequestID))
 		}
 		return
 	}
 	a := asked{method: m.Method, modern: p.Meta[metaVersion] != nil, uri: p.URI,
 		progress: string(p.Meta["progressToken"])}
+	a.declares = strings.Contains(string(p.Meta[metaCapabilities]), `"io.modelcontextprotocol/events":`)
 	_ = json.Unmarshal(p.Notifications, &a.filter)
 	id := key(m.ID)
 	s.asked[id] = append(s.asked[id], a)
 	if m.Method == "subscriptions/listen" && a.modern && s.listens[id] == nil {
 		s.listens[id] = &stream{filter: a.filter}
+	}
+	if _, open := s.events[id]; m.Method == "events/stream" && !open {
+		s.events[id] = false
 	}
 }
 
@@ -235,10 +244,17 @@ func (o *oracle) failure(s *session, m envelope) {
 			}
 			delete(s.listens, id)
 		}
+		if s.events[id] {
+			o.complain("an error ends a stream that was active")
+		}
+		delete(s.events, id)
 	}
 	codes := []int{-32700, -32600, -32601, -32602, -32603, -32022}
 	if !a.modern {
 		codes = append(codes, -32002)
+	}
+	if strings.HasPrefix(a.method, "events/") {
+		codes = append(codes, eventCodes(a.declares)...)
 	}
 	if !slices.Contains(codes, *e.Code) {
 		o.complain("error code %d is not one of %v", *e.Code, codes)
@@ -253,6 +269,14 @@ func (o *oracle) failure(s *session, m envelope) {
 	if *e.Code == -32022 && (e.Data["supported"] == nil || e.Data["requested"] == nil) {
 		o.complain("an unsupported version, but not which ones are supported and which was requested")
 	}
+}
+
+// eventCodes are the codes of MCP Events: the SEP's for a request that declares the extension.
+func eventCodes(declared bool) []int {
+	if declared {
+		return []int{-32023, -32024, -32025, -32026, -32027}
+	}
+	return []int{-32011, -32012, -32013, -32014, -32015}
 }
 
 func (o *oracle) result(s *session, m envelope) {
@@ -289,7 +313,7 @@ func (o *oracle) result(s *session, m envelope) {
 		}
 	} else {
 		for _, member := range []string{"resultType", "ttlMs", "cacheScope", "_meta"} {
-			if r[member] != nil {
+			if r[member] != nil && (member != "_meta" || a.method != "events/stream") {
 				o.complain("a legacy result with the modern member %s", member)
 			}
 		}
@@ -308,6 +332,14 @@ func (o *oracle) result(s *session, m envelope) {
 		if contents := string(r["contents"]); contents == "" || contents == "[]" {
 			o.complain("a read that is answered without contents")
 		}
+	case "events/stream":
+		if !s.events[id] {
+			o.complain("the result of a stream that was not active")
+		}
+		if delete(r, "resultType"); key(meta[metaSubscription]) != id || len(r) > 1 {
+			o.complain("the result of a stream has its subscriptionId and nothing else")
+		}
+		delete(s.events, id)
 	case "subscriptions/listen":
 		if l := s.listens[id]; l == nil || !l.acknowledged {
 			o.complain("the result of a listen that was not acknowledged")
@@ -327,6 +359,21 @@ func (o *oracle) notification(s *session, m envelope) {
 		return
 	}
 	id, onStream := p.Meta[metaSubscription]
+	if kind, ok := strings.CutPrefix(m.Method, "notifications/events/"); ok {
+		active, open := s.events[key(id)]
+		switch {
+		case !open:
+			o.complain("of a stream of events that is not open")
+		case !active && kind != "active":
+			o.complain("a stream is active before anything else")
+		case !slices.Contains([]string{"active", "event", "heartbeat", "error", "terminated"}, kind):
+			o.complain("a notification that servers do not send")
+		}
+		if open {
+			s.events[key(id)] = true
+		}
+		return
+	}
 	l := s.listens[key(id)]
 	switch {
 	case onStream && l == nil:
@@ -398,6 +445,9 @@ func TestOracleComplains(t *testing.T) {
 		result = `    1< {"id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}` + "\n"
 		update = `    1< {"method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1},"uri":"u"}}` + "\n"
 		cancel = `1> {"method":"notifications/cancelled","params":{"requestId":1}}` + "\n"
+		stream = `1> {"id":1,"method":"events/stream","params":{DECLARES,"name":"x"}}` + "\n"
+		active = `    1< {"method":"notifications/events/active","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}` + "\n"
+		event  = `    1< {"method":"notifications/events/event","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}` + "\n"
 		answer = `    1< {"id":1,"result":{"contents":[{}]}}` + "\n"
 	)
 	for _, c := range []struct{ before, last, want string }{
@@ -438,6 +488,13 @@ func TestOracleComplains(t *testing.T) {
 		{start + listen + ack, `1< {"method":"notifications/cancelled","params":{"requestId":1}}`,
 			"cancels nothing but a listen that it has ended"},
 		{start + listen + ack, `1< {"id":1,"error":{"code":-32603,"message":"x"}}`, "an error ends a listen"},
+		{start + stream, event, "active before anything else"},
+		{start + stream, `1< {"id":1,"error":{"code":-32012,"message":"x"}}`, "error code -32012"},
+		{start + stream + active, `1< {"id":1,"error":{"code":-32602,"message":"x"}}`, "an error ends a stream"},
+		{start + stream + active, `1< {"id":1,"result":{"resultType":"complete"}}`, "its subscriptionId"},
+		{start + stream + active, strings.Replace(event, "/event\"", "/progress\"", 1), "servers do not send"},
+		{start + stream + active + result, event, "not open"},
+		{start + stream + active + cancel, event, "not open"},
 		{start, `1< {"method":"notifications/resources/updated","params":{"uri":"u"}}`, "not subscribed"},
 		{start, `1< {"method":"notifications/message","params":{}}`, "servers do not send"},
 		{start, `1< {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}`, "nobody asked for"},

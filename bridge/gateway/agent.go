@@ -45,6 +45,7 @@ type Agent struct {
 	scope     Scope
 	sees      func(uri string) bool
 	reminders Reminders
+	webhooks  Webhooks
 }
 
 const (
@@ -86,6 +87,8 @@ type AgentOptions struct {
 	Allow, Deny, Only []string
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
+	// Webhooks deliver events to the agent's principal. Default none: it can poll and stream.
+	Webhooks Webhooks
 	// Snapshot is the result of Agent.Snapshot for this session at an earlier gateway; nil for none. Invalid parts of
 	// it are left out. At worst, calls are then refused and contents are given in full.
 	Snapshot []byte
@@ -111,7 +114,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	}
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
-		reminders: cmp.Or(o.Reminders, g.opt.Reminders)}
+		reminders: cmp.Or(o.Reminders, g.opt.Reminders), webhooks: o.Webhooks}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
 	a.sees = a.scope.sees()
 	if err := g.engine.Open(g.now(), a.id); err != nil {

@@ -70,6 +70,7 @@ type tab struct {
 type route struct {
 	page    *Page
 	segment string // of the page's tab; it is in the path of URIs that only this tab has
+	title   string // the page's own
 	shown   bridge.Resource
 }
 
@@ -183,6 +184,7 @@ func (g *Gateway) offer(o *offer) {
 // withdraw takes an offer out of the catalog.
 func (g *Gateway) withdraw(o *offer) {
 	delete(o.page.offers, o.resource.URI)
+	delete(o.page.wide, o.resource.URI)
 	g.catalog.release(o)
 	g.refresh()
 }
@@ -279,7 +281,7 @@ func (g *Gateway) refresh() {
 // route is the route of a place's key.
 func (c *catalog) route(at *place) *route {
 	o := at.offers[0]
-	r := &route{page: o.page, segment: o.segment, shown: o.shown(c)}
+	r := &route{page: o.page, segment: o.segment, title: o.resource.Title, shown: o.shown(c)}
 	r.shown.URI = at.key
 	r.shown.Unlisted = at.key != o.base && c.places[o.base].offers[0] == o
 	return r
@@ -296,6 +298,7 @@ func (g *Gateway) lead(key string, r *route) {
 		}
 		c.routes[key] = r
 		g.followKey(key, r, false)
+		g.eventOffered(key, &r.shown)
 		return
 	}
 	if !reflect.DeepEqual(before.shown.Schema, r.shown.Schema) { // the URI now answers for other URIs
@@ -306,6 +309,9 @@ func (g *Gateway) lead(key string, r *route) {
 	}
 	c.routes[key] = r
 	g.engine.Replace(g.now(), r.shown)
+	if before.shown.Unlisted {
+		g.eventOffered(key, &r.shown)
+	}
 	if before.page != r.page {
 		g.followKey(key, r, true)
 	}

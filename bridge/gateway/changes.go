@@ -56,6 +56,7 @@ func (g *Gateway) touch(uri string) {
 	if in := g.interest[uri]; in != nil {
 		in.updates++
 	}
+	g.eventTouched(uri)
 	g.engine.Touch(g.now(), uri)
 }
 

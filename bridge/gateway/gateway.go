@@ -53,6 +53,10 @@ type Options struct {
 	progressEvery time.Duration
 	// wallClock gives the time for revisions, and measures the work on pages' frames. Default time.Now.
 	wallClock func() time.Time
+	// EventCodes choose the numbers of errors of MCP Events. Default by client.
+	EventCodes bridge.EventCodes
+	// closedAfter is closedAfter, except in tests.
+	closedAfter time.Duration
 	// Log receives the log. Default none.
 	Log *slog.Logger
 }
@@ -101,6 +105,8 @@ type Gateway struct {
 	notices   map[string]string // sentences, by subject
 	counts    counts
 
+	events eventSources
+
 	// conversations are named by hooks.
 	conversations map[string]*conversation
 }
@@ -134,6 +140,9 @@ func New(o Options) *Gateway {
 	if o.wallClock == nil {
 		o.wallClock = time.Now
 	}
+	if o.closedAfter == 0 {
+		o.closedAfter = closedAfter
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -152,11 +161,13 @@ func New(o Options) *Gateway {
 	}
 	g.conversations = map[string]*conversation{}
 	g.catalog.init()
+	g.events.init(o.wallClock())
 	g.tools.init(g)
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		Rule:  bridge.Rule{Any: true}, // page.go checks that a URI is at the page's origin
 		Tools: true, UnlistedTools: true,
+		Events: true, EventCodes: o.EventCodes,
 		Several:      o.Found != nil,
 		ExposeErrors: true, // a page's error texts hold only what agents may know
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
@@ -214,6 +225,9 @@ func (g *Gateway) Close() {
 	g.engine.Shutdown(g.now())
 	g.closed = true
 	g.mu.End()
+	for f := range g.events.all {
+		f.close()
+	}
 	g.tools.revisions.Clear()
 	for _, a := range g.agents {
 		a.end("the gateway goes away", false)

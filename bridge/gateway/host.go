@@ -16,6 +16,7 @@ var (
 	_ bridge.SubscriptionHost = (*host)(nil)
 	_ bridge.ToolHost         = (*host)(nil)
 	_ bridge.WatchHost        = (*host)(nil)
+	_ bridge.EventHost        = (*host)(nil)
 )
 
 // A call is an engine's question that a page or one of our tools is to answer.
@@ -32,6 +33,10 @@ type call struct {
 	epoch    string
 	count    int64
 	seen     *live.Look
+
+	// For streams of events.
+	events *Following
+	agent  *Agent
 }
 
 // OnEnd adds f to the calls that are made when the call ends early.
@@ -55,8 +60,11 @@ func (h *host) Send(to bridge.PortID, m bridge.Message) {
 	}
 }
 
-// Changed counts a change of a URI that agents have been given.
-func (h *host) Changed(uri string) { h.tools.revisions.Updated(uri) }
+// Changed counts a change of a URI that agents have been given, or follow.
+func (h *host) Changed(uri string) {
+	h.tools.revisions.Updated(uri)
+	(*Gateway)(h).eventChanged(uri)
+}
 
 func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g := (*Gateway)(h)

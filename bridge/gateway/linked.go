@@ -262,6 +262,12 @@ func (c *pageCore) Touch(uri string, revision int64) {
 		}
 		w.revision = revision
 	}
+	if o := c.p.offers[uri]; o != nil && answersForMore(uri, &o.resource) {
+		if c.p.wide == nil {
+			c.p.wide = map[string]int64{}
+		}
+		c.p.wide[uri] = revision
+	}
 	c.p.g.changed(c.p, uri)
 }
 

@@ -57,6 +57,7 @@ type Page struct {
 	toolBytes int               // what fitTools counts for published
 	crowded   bool              // its developer has been told that some of its tools are not listed
 	watches   map[string]*watch // the subscriptions at the page, by its own URI
+	wide      map[string]int64  // the revisions of its keys that answer for more URIs
 }
 
 // An offer is a resource of a page.
@@ -257,6 +258,7 @@ func (p *Page) arrive() {
 	}
 	delete(p.g.silent, p)
 	p.g.catalog.add(p)
+	p.g.visited(p)
 	p.g.log.Info("page attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
 
@@ -310,6 +312,7 @@ func (g *Gateway) drop(p *Page) {
 		return
 	}
 	p.absent, p.gone = true, true
+	g.left(p)
 	if p.link != nil {
 		p.link.count()
 	}

@@ -29,6 +29,8 @@ type HTTPOptions struct {
 	SessionPrefix string
 	// Agent configures each agent, by its Allow, Deny, Only and Reminders.
 	Agent gateway.AgentOptions
+	// Webhooks are those of the agent that sends a request: gateway.AgentOptions. Default none.
+	Webhooks func(*http.Request) gateway.Webhooks
 	// aliveEvery is how often a silent stream sends a comment: proxies cut a stream that is silent for a minute.
 	// Default 15 s.
 	aliveEvery time.Duration
@@ -77,6 +79,16 @@ func (h *HTTP) connect(transport, client string) (*gateway.Agent, error) {
 	o := h.opt.Agent
 	o.Transport, o.Client = transport, client
 	return h.g.ConnectWith(o)
+}
+
+// eventsStream is the request whose answer is a stream until the client goes.
+const eventsStream = "events/stream"
+
+// giveWebhooks has the webhooks of a request's sender used.
+func (h *HTTP) giveWebhooks(agent *gateway.Agent, r *http.Request) {
+	if h.opt.Webhooks != nil {
+		agent.SetWebhooks(h.opt.Webhooks(r))
+	}
 }
 
 // Close ends every session and stream in order: open requests are answered with an error, listens get their result. It

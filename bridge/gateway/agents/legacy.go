@@ -32,8 +32,15 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 		return
 	}
 	defer s.leave()
-	release, full := h.shares.take(ofRequests, s.who)
-	if full != nil {
+	of := ofRequests
+	if m.Method == eventsStream {
+		of = ofListens
+	}
+	release, full := h.shares.take(of, s.who)
+	if full != nil && m.Method == eventsStream {
+		refuseStream(w, m.ID, false, full)
+		return
+	} else if full != nil {
 		refuseFull(w, m.ID, full)
 		return
 	}
@@ -68,6 +75,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m b
 		s.refuse(w, m.ID)
 		return
 	}
+	s.h.giveWebhooks(s.agent, r)
 	_ = s.agent.Write(r.Context(), body) // fails when the session has ended; end answers then
 	if m.Method == "notifications/cancelled" {
 		s.cancelled(m.Params.Get("requestId"))
@@ -77,6 +85,9 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m b
 		return
 	}
 	p.wait(r.Context(), s.h.opt.aliveEvery)
+	if m.Method == eventsStream { // a client ends it by going
+		s.leaveStream(p)
+	}
 	if s.abandon(p) {
 		p.send(failure(m.ID, codeInternal, endedUnanswered, reason{"shutdown"}))
 	}

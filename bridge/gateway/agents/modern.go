@@ -23,7 +23,9 @@ func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, 
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	q := question{who: who(r, m), text: body, id: m.ID, listen: m.Method == "subscriptions/listen", meta: wellFormed(m)}
+	q := question{who: who(r, m), text: body, id: m.ID, meta: wellFormed(m),
+		stream: m.Method == eventsStream, final: bridge.DeclaresEvents(m.Params)}
+	q.listen = q.stream || m.Method == "subscriptions/listen"
 	if q.meta {
 		if wrong := h.mismatch(r.Header, m); wrong != "" {
 			refuse(w, http.StatusBadRequest, m.ID, codeHeaderMismatch, "Header mismatch: "+wrong, nil)
@@ -147,7 +149,9 @@ func differs(head http.Header, name, want string) string {
 type question struct {
 	who      string
 	id       bridge.JSON // if it has a readable one
-	listen   bool
+	listen   bool        // its answer is a stream that the client ends
+	stream   bool        // of events
+	final    bool        // the numbers of its errors
 	text     []byte
 	oversize []byte // in place of text: the beginning of a message that is too large
 	meta     bool   // its _meta is valid
@@ -184,7 +188,10 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		of = ofListens
 	}
 	release, full := h.shares.take(of, q.who)
-	if full != nil {
+	if full != nil && q.stream {
+		refuseStream(w, q.id, q.final, full)
+		return
+	} else if full != nil {
 		refuseFull(w, q.id, full)
 		return
 	}
@@ -204,6 +211,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		return
 	}
 	defer h.forget(agent)
+	h.giveWebhooks(agent, r)
 
 	if q.oversize != nil {
 		err = agent.Oversize(q.oversize)

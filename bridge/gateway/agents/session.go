@@ -218,6 +218,8 @@ func (s *session) out() {
 			}
 		case bridge.JSON(text).Get("method").Is("notifications/progress"):
 			s.progressed(text)
+		case bytes.HasPrefix(text, eventsNotification):
+			s.streamed(text)
 		default:
 			s.mu.Lock()
 			s.notes.add(text)
@@ -286,6 +288,38 @@ func (s *session) progressed(text []byte) {
 	if to != nil {
 		to.send(text)
 	}
+}
+
+// eventsNotification is the beginning of each notification on a stream of events.
+var eventsNotification = append(bytes.Clone(notification), `"notifications/events/`...)
+
+// streamed sends a notification of a stream to the POST of its request.
+func (s *session) streamed(text []byte) {
+	id := bridge.JSON(text).Get("params").Get("_meta").Get("io.modelcontextprotocol/subscriptionId")
+	s.mu.Lock()
+	i := slices.IndexFunc(s.waiting, func(a asked) bool { return a.id.Equal(id) })
+	var to *post
+	if i >= 0 {
+		to = s.waiting[i].in
+	}
+	s.mu.Unlock()
+	if to != nil {
+		to.send(text)
+	}
+}
+
+// leaveStream ends the stream of a POST whose client has gone, unless it has ended.
+func (s *session) leaveStream(p *post) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.waiting, func(a asked) bool { return a.in == p })
+	if i < 0 {
+		return
+	}
+	_ = s.agent.Write(context.Background(), // it fails when the session has ended
+		[]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+string(s.waiting[i].id)+`}}`))
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	close(p.done)
 }
 
 // steer tells the engine whether the GET stream takes notifications. It is called with mu held.

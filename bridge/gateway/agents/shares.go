@@ -95,6 +95,15 @@ func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
 	refuse(w, status, []byte(id), codeInternal, full.Error(), d)
 }
 
+// refuseStream is refuseFull for a stream of events, which has an error of its own.
+func refuseStream(w http.ResponseWriter, id bridge.JSON, final bool, full *fullError) {
+	err := bridge.EventError{Kind: bridge.EventExhausted, Message: full.Error()}
+	refuse(w, http.StatusTooManyRequests, id, err.Kind.Code(final), err.Error(), struct {
+		Limit string `json:"limit"`
+		Max   int64  `json:"max"`
+	}{"subscriptions", full.limit})
+}
+
 // maxName bounds the part of an agent's name that is kept.
 const maxName = 100
 

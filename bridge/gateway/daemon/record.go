@@ -41,7 +41,8 @@ type request struct {
 	method  string
 	params  bridge.JSON
 	line    []byte // nil if it is not sent again
-	granted bool   // a listen that has been acknowledged
+	granted bool   // a listen that has been acknowledged, or a stream that is active
+	cursor  string // of a stream of events: the last that the agent was given
 	again   bool   // it was sent to another daemon
 }
 
@@ -106,6 +107,9 @@ func (r *record) answer(id string) *request {
 // A gateway's notification begins with this. Its results, which may have megabytes, begin with the id.
 var notificationHead = []byte(`{"jsonrpc":"2.0","method":`)
 
+// The method of a stream's notification begins with this.
+var eventsHead = []byte(`"notifications/events/`)
+
 const subscriptionID = "io.modelcontextprotocol/subscriptionId"
 
 // fromDaemon records a line of the daemon, and reports whether to pass it to the agent. An error means that the session
@@ -114,6 +118,8 @@ func (r *record) fromDaemon(line []byte) (pass bool, out output, err error) {
 	text := bridge.JSON(line)
 	if bytes.HasPrefix(line, notificationHead) {
 		switch method := text.Get("method"); {
+		case bytes.HasPrefix(method, eventsHead):
+			r.streamed(text.Get("params"))
 		case method.Is("notifications/subscriptions/acknowledged"):
 			pass, out = r.acknowledged(text.Get("params"))
 			return pass, out, nil
@@ -188,6 +194,30 @@ func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
 	return pass, out
 }
 
+// streamed records how far a stream of events has come: the next daemon goes on from there.
+func (r *record) streamed(params bridge.JSON) {
+	if q := r.waiting[string(params.Get("_meta").Get(subscriptionID))]; q != nil {
+		q.granted = true
+		if cursor, ok := params.Get("cursor").Text(); ok {
+			q.cursor = cursor
+		}
+	}
+}
+
+// resumed is the line of a request for another daemon.
+func (q *request) resumed(id string) []byte {
+	if q.cursor == "" {
+		return q.line
+	}
+	params := map[string]any{}
+	for key, value := range q.params.Members {
+		name, _ := key.Text()
+		params[name] = json.RawMessage(value)
+	}
+	params["cursor"] = q.cursor
+	return message{ID: json.RawMessage(id), Method: q.method, Params: params}.line()
+}
+
 // errVersion means that a daemon cannot continue a session.
 var errVersion = errors.New("the pagewire that runs now cannot go on with this session")
 
@@ -237,7 +267,7 @@ func (r *record) replay() (out output) {
 	for _, id := range slices.SortedFunc(maps.Keys(r.waiting), byNumber) {
 		if q := r.waiting[id]; q.line != nil {
 			q.again = true
-			out.toDaemon = append(out.toDaemon, q.line)
+			out.toDaemon = append(out.toDaemon, q.resumed(id))
 			continue
 		}
 		r.answer(id)

@@ -31,8 +31,8 @@ const (
 // A Documents is the cursor of Updated: a document's name to the count up to which its changes are known.
 type Documents map[string]int64
 
-// Document is the name of a document in a cursor.
-func Document(epoch string) string { return hash(documentDigits, epoch) }
+// Document is the name of a document in a cursor. No page can use the name of another origin's.
+func Document(origin, epoch string) string { return hash(documentDigits, origin, epoch) }
 
 // String is the cursor's text. Documents that changed most are kept.
 func (d Documents) String() string {
@@ -61,7 +61,8 @@ func ParseDocuments(cursor string) (Documents, *bridge.EventError) {
 	for part := range strings.SplitSeq(rest, ",") {
 		name, count, _ := strings.Cut(part, ".")
 		n, good := number(count)
-		if !ok || !good || len(name) != documentDigits || strings.Trim(name, "0123456789abcdef") != "" ||
+		_, twice := d[name]
+		if !ok || !good || twice || len(name) != documentDigits || strings.Trim(name, "0123456789abcdef") != "" ||
 			len(d) == maxDocuments {
 			return nil, badCursor
 		}

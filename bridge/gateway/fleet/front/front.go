@@ -224,7 +224,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	if h.o.Seen != nil {
 		h.o.Seen(r, user)
 	}
-	if r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
+	if method := r.Header.Get("Mcp-Method"); r.Method == http.MethodPost && method != "subscriptions/listen" &&
+		method != "events/stream" {
 		defer reader.Under(r.Context())()
 	}
 	select {

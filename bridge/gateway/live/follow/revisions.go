@@ -48,7 +48,8 @@ type tracked struct {
 	asked    bool // Source.Watch has been called
 	ready    bool // it is watched, and no change is missed
 	then     []func(why string)
-	holders  int // agents that have been given it
+	holders  int // agents that have been given it, and Hold's callers
+	held     int // Hold's callers
 	// hash is that of the contents at this revision, if known.
 	hash  [32]byte
 	known bool
@@ -137,13 +138,18 @@ func (v *Revisions) retain(uri string) {
 	}
 }
 
-// Hold tracks a tracked resource until release is called.
+// Hold tracks a tracked resource until release is called, also where nobody asks for it.
 func (v *Revisions) Hold(uri string) (release func()) {
-	if v.tracked[uri] == nil {
+	t := v.tracked[uri]
+	if t == nil {
 		return func() {}
 	}
+	t.held++
 	v.retain(uri)
-	return func() { v.release(uri) }
+	return func() {
+		t.held--
+		v.release(uri)
+	}
 }
 
 // release undoes retain. After the last agent the page is no longer asked for changes.
@@ -222,7 +228,7 @@ func (v *Revisions) Updated(uri string) {
 		return
 	}
 	v.change(t)
-	if t.ready && v.source.Now().Sub(t.used) > followFor {
+	if t.ready && t.held == 0 && v.source.Now().Sub(t.used) > followFor {
 		t.asked, t.ready = false, false
 		v.source.Unwatch(uri)
 	}

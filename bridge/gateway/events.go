@@ -1,0 +1,690 @@
+//go:build !js
+
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// MCP Events: package events has the catalogue, and what a subscription has to tell. Here are the sources, and those
+// that subscribe: an agent's stream, an agent's polls, and Go code. The gateway's lock guards all of it but Following.
+
+const (
+	// pollLease is how long a subscription is followed after a poll. maxLeases bounds them, and maxFollowings all
+	// subscriptions of a gateway.
+	pollLease     = 5 * time.Minute
+	maxLeases     = 256
+	maxFollowings = 12_000
+	// pollEvents is how many events a poll gives if the client names no number.
+	pollEvents = 100
+	// closedAfter is how long a page is gone before that is an event.
+	closedAfter = 30 * time.Second
+	// arrivalTime is how long pages come to a new gateway that were open before it.
+	arrivalTime = 5 * time.Second
+	// maxVisits bounds the pages whose coming and going is told.
+	maxVisits = 4096
+)
+
+// eventSources are what subscriptions are told of.
+type eventSources struct {
+	all    map[*Following]bool
+	byURI  map[string]map[*Following]bool // of resources that are followed
+	leases map[string]*Following          // of polls, by agent's scope, name and arguments
+	log    *events.Log
+	visits map[visitKey]*visit
+	began  time.Time
+}
+
+// A visitKey is a page for events: a reload, or a frame of the same origin, is no other.
+type visitKey struct{ tab, origin string }
+
+type visit struct {
+	pages int
+	end   *time.Timer
+}
+
+func (s *eventSources) init(now time.Time) {
+	*s = eventSources{all: map[*Following]bool{}, byURI: map[string]map[*Following]bool{},
+		leases: map[string]*Following{}, log: events.NewLog(now), visits: map[visitKey]*visit{}, began: now}
+}
+
+// Webhooks deliver the events of one principal by webhook.
+type Webhooks interface {
+	// Subscribe answers events/subscribe, and Unsubscribe events/unsubscribe. result is the JSON text of an object: the
+	// members of MCP's result. Each call has a goroutine of its own, without the gateway's lock. ctx ends when the agent
+	// gives up.
+	Subscribe(ctx context.Context, r WebhookRequest) (result []byte, refused *bridge.EventError)
+	Unsubscribe(ctx context.Context, r WebhookRequest) (result []byte, refused *bridge.EventError)
+}
+
+// A WebhookRequest is an agent's request to a Webhooks. Name, arguments and cursor are checked, the rest is not.
+type WebhookRequest struct {
+	events.Subscription
+	Mode, URL, Secret string        // of delivery; "" if absent
+	Cursor            string        // "" is null
+	MaxAge            time.Duration // -1 if absent
+	TTL               time.Duration // -1 if absent, 0 if null: no expiry is wished
+}
+
+// SetWebhooks replaces AgentOptions.Webhooks.
+func (a *Agent) SetWebhooks(w Webhooks) {
+	a.g.mu.Lock()
+	defer a.g.mu.Release()
+	a.webhooks = w
+}
+
+// FollowOptions say from where on, and how, a subscription is followed.
+type FollowOptions struct {
+	// Cursor is that of an event that was delivered, of any gateway; "" is now. No event older than MaxAge is told,
+	// unless that is negative.
+	Cursor string
+	MaxAge time.Duration
+	// MinInterval is for a subscription whose arguments have none.
+	MinInterval time.Duration
+	// Wake says that Next may have something. It is called with the gateway's lock held: it must not block, nor call the
+	// gateway. It may be nil.
+	Wake func()
+}
+
+// A Following is a subscription that is followed. Its methods may be called concurrently.
+type Following struct {
+	g       *Gateway
+	sub     events.Subscription
+	opt     FollowOptions
+	sees    func(uri string) bool // nil sees all
+	changes *events.Changes       // of Updated
+	visits  *events.Visits        // of the others
+	asked   map[string]bool       // URIs whose page has been asked
+	release []func()
+	timer   *time.Timer // wakes it after the least time between two events
+	last    time.Time   // of a change
+	began   bool
+	then    []func()    // calls for the moment when it has begun
+	lease   *time.Timer // of polls: it ends then
+	closed  bool
+}
+
+// FollowEvents follows a subscription that sees all pages. It fails for a cursor that is none, above 12,000
+// subscriptions, and after Close.
+func (g *Gateway) FollowEvents(s events.Subscription, o FollowOptions) (*Following, *bridge.EventError) {
+	g.mu.Lock()
+	defer g.unlock()
+	return g.followEvents(s, o, nil)
+}
+
+func (g *Gateway) followEvents(s events.Subscription, o FollowOptions, sees func(string) bool) (
+	*Following, *bridge.EventError) {
+	refused := events.CheckCursor(s.Name, o.Cursor)
+	if refused != nil {
+		return nil, refused
+	}
+	if g.closed || len(g.events.all) >= maxFollowings {
+		return nil, exhausted(maxFollowings)
+	}
+	f := &Following{g: g, sub: s, opt: o, sees: sees, asked: map[string]bool{}}
+	g.events.all[f] = true
+	if s.Name != events.Updated {
+		f.visits, _ = events.NewVisits(s, g.events.log, sees, o.Cursor, o.MaxAge, g.opt.wallClock())
+		f.begin()
+		return f, nil
+	}
+	f.changes = events.NewChanges(s, o.MinInterval)
+	f.timer = time.AfterFunc(time.Hour, func() {
+		g.mu.Lock()
+		defer g.unlock()
+		f.wake()
+	})
+	f.timer.Stop()
+	f.followAll()
+	return f, nil
+}
+
+func exhausted(most int) *bridge.EventError {
+	return &bridge.EventError{Kind: bridge.EventExhausted, Message: "too many subscriptions: the limit is " +
+		strconv.Itoa(most), Data: wire.Text(`{"limit":"subscriptions","max":`).Int(most).Raw(`}`)}
+}
+
+// Next takes what is to be told next. The first note is events.Active, once the pages are followed.
+func (f *Following) Next() (n events.Note, ok bool) {
+	f.g.mu.Lock()
+	defer f.g.mu.Release()
+	return f.next()
+}
+
+// Cursor is a watermark: all at or before it has been taken from Next. It is "" until it has begun.
+func (f *Following) Cursor() string {
+	f.g.mu.Lock()
+	defer f.g.mu.Release()
+	return f.cursor()
+}
+
+func (f *Following) cursor() string {
+	switch {
+	case !f.began:
+		return ""
+	case f.visits != nil:
+		return f.visits.Cursor()
+	}
+	return f.changes.Cursor()
+}
+
+// Close ends it. Nothing is told after it.
+func (f *Following) Close() {
+	f.g.mu.Lock()
+	defer f.g.unlock()
+	f.close()
+}
+
+// close is called with the lock held.
+func (f *Following) close() {
+	if f.closed {
+		return
+	}
+	f.closed = true
+	s := &f.g.events
+	delete(s.all, f)
+	for uri := range f.asked {
+		if delete(s.byURI[uri], f); len(s.byURI[uri]) == 0 {
+			delete(s.byURI, uri)
+		}
+	}
+	for _, release := range f.release {
+		release()
+	}
+	for _, timer := range []*time.Timer{f.timer, f.lease} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}
+
+func (f *Following) wake() {
+	if f.began && !f.closed && f.opt.Wake != nil {
+		f.opt.Wake()
+	}
+}
+
+// next is called with the lock held.
+func (f *Following) next() (n events.Note, ok bool) {
+	switch {
+	case f.closed || !f.began:
+		return n, false
+	case f.visits != nil:
+		return f.visits.Next()
+	}
+	n, ok, at := f.changes.Next(f.g.opt.wallClock())
+	if !ok && !at.IsZero() {
+		f.timer.Reset(max(at.Sub(f.g.opt.wallClock()), time.Millisecond))
+	}
+	if ok && n.Kind == events.Event {
+		n.Data = f.g.updatedData(n.Subject)
+	}
+	return n, ok
+}
+
+// updatedData is the data of an event about a resource.
+func (g *Gateway) updatedData(uri string) []byte {
+	title, tab, origin := "", 0, webOriginOf(uri)
+	if key, ok := g.engine.Find(uri); ok {
+		if r := g.catalog.routes[key]; r != nil {
+			title, tab, origin = cmp.Or(r.title, r.shown.Name), r.tab(), r.page.Origin
+		}
+	}
+	return events.UpdatedData(uri, title, origin, tab, g.tools.revisions.Revision(uri))
+}
+
+// followAll follows all resources of a new subscription, and begins it when their pages report changes.
+func (f *Following) followAll() {
+	g := f.g
+	var uris []string
+	if f.sub.URI != "" {
+		uris = f.wants(uris, f.sub.URI)
+	} else {
+		for r := range g.listed {
+			uris = f.wants(uris, r.URI)
+		}
+	}
+	f.follow(uris, func() {
+		_ = f.changes.Begin(f.opt.Cursor, f.opt.MaxAge, g.opt.wallClock()) // followEvents has checked the cursor
+		f.begin()
+	})
+}
+
+func (f *Following) begin() {
+	f.began = true
+	then := f.then
+	f.then = nil
+	for _, call := range then {
+		call()
+	}
+	f.wake()
+}
+
+// whenBegun calls then when it has begun.
+func (f *Following) whenBegun(then func()) {
+	if f.began {
+		then()
+		return
+	}
+	f.then = append(f.then, then)
+}
+
+// wants appends a URI if it is to be followed and is not yet.
+func (f *Following) wants(uris []string, uri string) []string {
+	template := f.sub.URI == "" && strings.Contains(uri, "{")
+	if f.asked[uri] || template || f.sees != nil && !f.sees(uri) || !f.sub.Matches(uri, webOriginOf(uri)) {
+		return uris
+	}
+	if len(f.asked)+1 > events.MaxURIs {
+		f.changes.Overflow()
+		return uris
+	}
+	f.asked[uri] = true
+	s := &f.g.events
+	if s.byURI[uri] == nil {
+		s.byURI[uri] = map[*Following]bool{}
+	}
+	s.byURI[uri][f] = true
+	return append(uris, uri)
+}
+
+// follow has the pages of the URIs report changes, and then calls then. One that has no page is followed when it comes.
+func (f *Following) follow(uris []string, then func()) {
+	revisions := f.g.tools.revisions
+	revisions.Track(uris, func(failed map[string]string) {
+		if f.closed {
+			return
+		}
+		for _, uri := range uris {
+			if failed[uri] != "" {
+				if _, known := f.g.engine.Find(uri); known {
+					f.changes.Overflow()
+				}
+				delete(f.asked, uri)
+				if delete(f.g.events.byURI[uri], f); len(f.g.events.byURI[uri]) == 0 {
+					delete(f.g.events.byURI, uri)
+				}
+				continue
+			}
+			f.release = append(f.release, revisions.Hold(uri))
+			f.changes.Add(uri, f.g.eventState(uri))
+		}
+		then()
+	})
+}
+
+// eventState is which change of a followed URI its page shows.
+func (g *Gateway) eventState(uri string) (s events.State) {
+	key, ok := g.engine.Find(uri)
+	if !ok {
+		return s
+	}
+	r := g.catalog.routes[key]
+	if r == nil || r.page.absent {
+		return s
+	}
+	p := r.page
+	w := p.watches[r.own(uri)]
+	if w == nil || !w.active {
+		return s
+	}
+	count := max(w.revision, p.wide[r.own(key)])
+	epoch := cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.order))
+	return events.State{Document: events.Document(p.Origin, epoch), Count: count, At: g.opt.wallClock()}
+}
+
+// eventTouched notes that a page has reported a change of a URI, which may be a template.
+func (g *Gateway) eventTouched(uri string) {
+	if len(g.events.byURI) == 0 {
+		return
+	}
+	if all := g.events.byURI[uri]; all != nil {
+		state := g.eventState(uri)
+		for f := range all {
+			f.changes.Touched(uri, state)
+		}
+	}
+	if r := g.catalog.routes[uri]; r != nil && answersForMore(uri, &r.shown) {
+		for other, all := range g.events.byURI {
+			if key, ok := g.engine.Find(other); ok && key == uri && other != uri {
+				state := g.eventState(other)
+				for f := range all {
+					f.changes.Touched(other, state)
+				}
+			}
+		}
+	}
+}
+
+// eventChanged has a change of a URI told, as the engine's pace has it. After a reload the page may not have said yet
+// what it shows.
+func (g *Gateway) eventChanged(uri string) {
+	if g.events.byURI[uri] == nil {
+		return
+	}
+	g.whenFollowed(uri, func() {
+		state := g.eventState(uri)
+		for f := range g.events.byURI[uri] {
+			f.changes.Changed(uri, state)
+			f.last = g.opt.wallClock()
+			f.wake()
+		}
+	})
+}
+
+// eventOffered follows a resource that has come, if subscriptions want it.
+func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
+	for f := range g.events.all {
+		if f.changes == nil {
+			continue
+		}
+		var uris []string
+		if f.sub.URI == "" && !r.Unlisted {
+			uris = f.wants(uris, key)
+		} else if f.sub.URI == "" || f.asked[f.sub.URI] {
+			continue
+		} else if found, ok := g.engine.Find(f.sub.URI); ok && found == key {
+			uris = f.wants(uris, f.sub.URI)
+		}
+		if len(uris) > 0 {
+			f.follow(uris, func() { f.arrived(uris[0]) })
+		}
+	}
+}
+
+// arrived tells of the one resource that a subscription waits for, which reads differently now: it can be read.
+func (f *Following) arrived(uri string) {
+	if f.sub.URI == uri {
+		f.changes.Arrived(uri)
+	}
+	f.wake()
+}
+
+// visited notes that a page has come.
+func (g *Gateway) visited(p *Page) {
+	s := &g.events
+	key := visitKey{p.Tab, p.Origin}
+	v := s.visits[key]
+	switch {
+	case v != nil:
+		v.end.Stop()
+	case len(s.visits) >= maxVisits:
+		return
+	default:
+		v = &visit{}
+		v.end = time.AfterFunc(time.Hour, func() {})
+		v.end.Stop()
+		s.visits[key] = v
+		if g.opt.wallClock().Sub(s.began) >= arrivalTime {
+			g.tellVisit(events.Opened, p)
+		}
+	}
+	v.pages++
+}
+
+// left notes that a page has gone.
+func (g *Gateway) left(p *Page) {
+	s := &g.events
+	key := visitKey{p.Tab, p.Origin}
+	v := s.visits[key]
+	if v == nil {
+		return
+	}
+	if v.pages--; v.pages > 0 || g.closed {
+		return
+	}
+	v.end = time.AfterFunc(g.opt.closedAfter, func() {
+		g.mu.Lock()
+		defer g.unlock()
+		if s.visits[key] == v && v.pages == 0 && !g.closed {
+			delete(s.visits, key)
+			g.tellVisit(events.Closed, p)
+		}
+	})
+}
+
+func (g *Gateway) tellVisit(name string, p *Page) {
+	g.events.log.Add(events.Visit{Name: name, Page: p.Tab + " " + p.Origin, Epoch: p.epoch, Origin: p.Origin,
+		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.tab.number, p.URL, p.Title)})
+	for f := range g.events.all {
+		if f.visits != nil {
+			f.last = g.opt.wallClock()
+			f.wake()
+		}
+	}
+}
+
+// Events answers a request of an agent.
+func (h *host) Events(id bridge.CallID, r bridge.EventRequest) {
+	g := (*Gateway)(h)
+	a := g.agents[r.Port]
+	c := &call{id: id}
+	g.calls[id] = c
+	answer := func(result []byte, refused *bridge.EventError) {
+		g.engine.Complete(g.now(), id, bridge.Result{Contents: result, Refused: refused})
+	}
+	if a == nil {
+		return
+	}
+	if r.Method == wire.EventsList {
+		if r.Cursor != "" {
+			answer(nil, &bridge.EventError{Kind: bridge.EventInvalid, Message: "the list has one page, and no cursor"})
+			return
+		}
+		answer(wire.Text(`{"events":`).Bytes(events.List(a.webhooks != nil)).Raw(`}`), nil)
+		return
+	}
+	sub, refused := g.subscriptionOf(a, r)
+	if refused != nil {
+		answer(nil, refused)
+		return
+	}
+	switch r.Method {
+	case wire.EventsPoll:
+		g.poll(a, sub, r, answer)
+	case wire.EventsStream:
+		f, refused := g.followEvents(sub, FollowOptions{Cursor: r.Cursor, MaxAge: maxAge(r),
+			Wake: func() { g.engine.Wake(g.now(), id) }}, a.sees)
+		if refused != nil {
+			answer(nil, refused)
+			return
+		}
+		c.OnEnd(f.close)
+		c.events, c.agent = f, a
+		f.whenBegun(func() {
+			first, _ := f.next()
+			answer(append(append([]byte{'{'}, first.Members()...), '}'), nil)
+			f.wake()
+		})
+	default:
+		g.askWebhooks(a, c, sub, r, answer)
+	}
+}
+
+// subscriptionOf reads the subscription of a request, which must be within what the agent may ever see.
+func (g *Gateway) subscriptionOf(a *Agent, r bridge.EventRequest) (s events.Subscription, refused *bridge.EventError) {
+	webhook := r.Method == wire.EventsSubscribe || r.Method == wire.EventsUnsubscribe
+	if webhook && a.webhooks == nil {
+		return s, &bridge.EventError{Kind: bridge.EventForbidden,
+			Message: "webhooks need an agent that a service has authenticated; use events/poll or events/stream",
+			Data:    wire.Text(`{"reason":"no_principal"}`)}
+	}
+	if s, refused = events.Parse(r.Name, r.Arguments); refused != nil {
+		return s, refused
+	}
+	if refused = events.CheckCursor(s.Name, r.Cursor); refused != nil {
+		return s, refused
+	}
+	for _, at := range []string{s.URI, s.Origin} {
+		if at != "" && (a.sees != nil && !a.sees(at) || webOriginOf(at) != "" && !g.Admits(webOriginOf(at))) {
+			return s, &bridge.EventError{Kind: bridge.EventForbidden, Message: "this agent does not see " +
+				Shorten(at, maxTitle), Data: wire.Text(`{"reason":"scope"}`)}
+		}
+	}
+	return s, nil
+}
+
+func maxAge(r bridge.EventRequest) time.Duration {
+	if r.MaxAge < 0 {
+		return -1
+	}
+	return time.Duration(min(int64(r.MaxAge), int64(1000*time.Hour/time.Millisecond))) * time.Millisecond
+}
+
+// poll answers events/poll. The resources stay followed, for the next one.
+func (g *Gateway) poll(a *Agent, sub events.Subscription, r bridge.EventRequest,
+	answer func([]byte, *bridge.EventError)) {
+	key := fmt.Sprintf("%q %q %s", a.scope, sub.Name, sub.Arguments)
+	f := g.events.leases[key]
+	if f == nil {
+		if len(g.events.leases) >= maxLeases {
+			answer(nil, exhausted(maxLeases))
+			return
+		}
+		var refused *bridge.EventError
+		if f, refused = g.followEvents(sub, FollowOptions{MaxAge: -1}, a.scope.sees()); refused != nil {
+			answer(nil, refused)
+			return
+		}
+		g.events.leases[key] = f
+		f.lease = time.AfterFunc(pollLease, func() {
+			g.mu.Lock()
+			defer g.unlock()
+			if g.events.leases[key] == f {
+				delete(g.events.leases, key)
+				f.close()
+			}
+		})
+	}
+	f.lease.Reset(pollLease)
+	f.whenBegun(func() { answer(f.answerPoll(a, r)) })
+}
+
+func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) ([]byte, *bridge.EventError) {
+	now := f.g.opt.wallClock()
+	most := cmp.Or(r.Max, pollEvents)
+	var next func() (events.Note, bool)
+	var cursor func() string
+	if f.changes != nil {
+		changes, refused := f.changes.At(r.Cursor, maxAge(r), now)
+		if refused != nil {
+			return nil, refused
+		}
+		next = func() (events.Note, bool) {
+			n, ok, _ := changes.Next(now)
+			if ok && n.Kind == events.Event {
+				n.Data = f.g.updatedData(n.Subject)
+			}
+			return n, ok
+		}
+		cursor = changes.Cursor
+	} else {
+		visits, refused := events.NewVisits(f.sub, f.g.events.log, f.sees, r.Cursor, maxAge(r), now)
+		if refused != nil {
+			return nil, refused
+		}
+		next, cursor = visits.Next, visits.Cursor
+	}
+	text := wire.Text(`{"events":[`)
+	truncated, more, count, at := false, false, 0, ""
+	for {
+		if count == most {
+			at = cursor() // before the event that is left
+		}
+		n, ok := next()
+		if !ok {
+			break
+		}
+		truncated = truncated || n.Truncated
+		if n.Kind != events.Event {
+			continue
+		}
+		if more = count == most; more {
+			break
+		}
+		if count++; count > 1 {
+			text = text.Raw(`,`)
+		}
+		text = n.AppendTo(text, false)
+		a.tellEvent(n)
+		if f.changes != nil {
+			f.changes.Told(n.Subject, now)
+		}
+	}
+	if at == "" {
+		at = cursor()
+	}
+	pause := 30_000
+	switch ago := now.Sub(f.last); {
+	case ago < 10*time.Second:
+		pause = 1000
+	case ago < time.Minute:
+		pause = 5000
+	}
+	text = text.Raw(`],"cursor":`).Str(at).Raw(`,"truncated":`)
+	text = strconv.AppendBool(text, truncated)
+	text = strconv.AppendBool(text.Raw(`,"hasMore":`), more)
+	return text.Raw(`,"nextPollMs":`).Int(pause).Raw(`}`), nil
+}
+
+// tellEvent notes that an agent is told of a change, so that reminders and hooks do not repeat it.
+func (a *Agent) tellEvent(n events.Note) {
+	if a.memory == nil || n.Name != events.Updated {
+		return
+	}
+	if revision := a.g.tools.revisions.Revision(n.Subject); revision > 0 {
+		a.memory.Told(n.Subject, revision)
+	}
+}
+
+// askWebhooks answers events/subscribe and events/unsubscribe.
+func (g *Gateway) askWebhooks(a *Agent, c *call, sub events.Subscription, r bridge.EventRequest,
+	answer func([]byte, *bridge.EventError)) {
+	q := WebhookRequest{Subscription: sub, Cursor: r.Cursor, MaxAge: maxAge(r), TTL: time.Duration(r.TTL)}
+	if r.TTL > 0 {
+		q.TTL = time.Duration(min(int64(r.TTL), int64(10_000*time.Hour/time.Millisecond))) * time.Millisecond
+	}
+	q.Mode, _ = r.Delivery.Get("mode").Text()
+	q.URL, _ = r.Delivery.Get("url").Text()
+	q.Secret, _ = r.Delivery.Get("secret").Text()
+	ask := a.webhooks.Subscribe
+	if r.Method == wire.EventsUnsubscribe {
+		ask = a.webhooks.Unsubscribe
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.OnEnd(cancel)
+	go func() {
+		result, refused := ask(ctx, q)
+		g.mu.Lock()
+		defer g.unlock()
+		answer(result, refused)
+	}()
+}
+
+func (h *host) NextEvent(id bridge.CallID) (n bridge.EventNote, ok bool) {
+	c := h.calls[id]
+	if c == nil || c.events == nil {
+		return n, false
+	}
+	note, ok := c.events.next()
+	if ok && note.Kind == events.Event {
+		c.agent.tellEvent(note)
+	}
+	return bridge.EventNote{Members: note.Members(), Gap: note.Kind == events.Active, Refused: note.Refused}, ok
+}
+
+func (h *host) EventCursor(id bridge.CallID) string {
+	if c := h.calls[id]; c != nil && c.events != nil {
+		return c.events.cursor()
+	}
+	return ""
+}

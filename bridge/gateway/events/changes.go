@@ -1,0 +1,340 @@
+//go:build !js
+
+package events
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// MaxURIs is how many resources one subscription follows. The first ones count.
+const MaxURIs = 1000
+
+// A State is which of its changes a resource shows: a document, as a cursor names it, and the page's own count of the
+// last change. The zero State is that of a resource without a page.
+type State struct {
+	Document string
+	Count    int64
+	At       time.Time // when the gateway learned of it
+}
+
+// Changes are what one subscription to Updated has to tell. Each resource is told once, however often it has changed
+// since. Make them with NewChanges, add the resources, and then Begin.
+type Changes struct {
+	sub   Subscription
+	every time.Duration // the least time between two events of a resource
+	items map[string]*item
+	dirty map[*item]bool
+	// old are documents that are gone while one of their resources has not been told of in its new document.
+	old  Documents
+	note noteState
+}
+
+type item struct {
+	uri   string
+	now   State
+	since int64 // the first change that was not told, while dirty; 0 in another document
+	ready bool  // it may be told, as far as the gateway's pace goes
+	next  time.Time
+}
+
+// noteState is what comes before events.
+type noteState struct {
+	begun, told, truncated, over, warned bool
+}
+
+// before takes a note that comes before all events.
+func (s *noteState) before(cursor func() string) (n Note, ok bool) {
+	switch {
+	case !s.told:
+		n.Kind, n.Occurrence.Cursor, n.Truncated = Active, cursor(), s.truncated
+		s.told, s.truncated = true, false
+	case s.over && !s.warned:
+		s.warned = true
+		n.Kind, n.Refused = Failed, &bridge.EventError{Kind: bridge.EventExhausted,
+			Message: "not all resources are followed: one subscription has at most " + strconv.Itoa(MaxURIs) +
+				"; name an origin or a uriPrefix",
+			Data: wire.Text(`{"limit":"resources","max":`).Int(MaxURIs).Raw(`}`)}
+	default:
+		return n, false
+	}
+	return n, true
+}
+
+// NewChanges returns changes of no resource yet. every is for a subscription whose arguments have no minIntervalMs.
+func NewChanges(s Subscription, every time.Duration) *Changes {
+	if s.MinInterval > 0 {
+		every = s.MinInterval
+	}
+	return &Changes{sub: s, every: every, items: map[string]*item{}, dirty: map[*item]bool{}, old: Documents{}}
+}
+
+// Overflow notes that there are resources beyond MaxURIs.
+func (c *Changes) Overflow() { c.note.over = true }
+
+// Add follows a resource. Once the subscription has begun, it is told of changes that its cursor does not cover.
+func (c *Changes) Add(uri string, now State) {
+	it := &item{uri: uri, now: now}
+	if c.note.begun && now.Document != "" {
+		known := c.cursor()[now.Document]
+		if now.Count > known {
+			it.since, it.ready = known+1, true
+			c.dirty[it] = true
+		}
+	}
+	c.items[uri] = it
+}
+
+// Begin sets from where on the subscription is told: from now for "", else from a cursor, but of no change that is older
+// than maxAge, unless that is negative.
+func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bridge.EventError {
+	if c.note.begun = true; cursor == "" {
+		return nil
+	}
+	known, refused := ParseDocuments(cursor)
+	if refused != nil {
+		return refused
+	}
+	here := Documents{}
+	for _, it := range c.items {
+		here[it.now.Document] = max(here[it.now.Document], it.now.Count)
+	}
+	c.note.truncated = c.note.over
+	for name, count := range known {
+		latest, ok := here[name]
+		if !ok {
+			c.old[name] = count
+		}
+		c.note.truncated = c.note.truncated || !ok || count > latest // gone; another server's, or of the future
+	}
+	for _, it := range c.items {
+		count, ok := known[it.now.Document]
+		switch {
+		case it.now.Document == "", ok && it.now.Count <= count, !ok && it.now.Count == 0 && len(c.old) == 0:
+			continue // the agent knows this state
+		case maxAge >= 0 && it.now.At.Before(now.Add(-maxAge)):
+			c.note.truncated = true
+			continue
+		case ok:
+			it.since = count + 1
+		}
+		it.ready = true
+		c.dirty[it] = true
+	}
+	return nil
+}
+
+// At returns what a client with a cursor has to be told now. It shares nothing with c but the times of the last events.
+func (c *Changes) At(cursor string, maxAge time.Duration, now time.Time) (*Changes, *bridge.EventError) {
+	other := NewChanges(c.sub, c.every)
+	other.note.over = c.note.over
+	for uri, it := range c.items {
+		other.items[uri] = &item{uri: uri, now: it.now, next: it.next}
+	}
+	return other, other.Begin(cursor, maxAge, now)
+}
+
+// Told notes that a resource was told at a time by one that At has returned.
+func (c *Changes) Told(uri string, now time.Time) {
+	if it := c.items[uri]; it != nil {
+		it.next = now.Add(c.every)
+	}
+}
+
+// Touched notes that a resource has another state. It is told when Changed says so, too: until then no cursor covers it.
+func (c *Changes) Touched(uri string, now State) {
+	it := c.items[uri]
+	if it == nil || now.Document == "" || now.Document == it.now.Document && now.Count <= it.now.Count {
+		return
+	}
+	if now.Document != it.now.Document {
+		if it.now.Document != "" {
+			c.old[it.now.Document] = it.now.Count
+		}
+		it.since = 0
+	} else if !c.dirty[it] {
+		it.since = now.Count
+	}
+	it.now = now
+	c.dirty[it] = true
+}
+
+// Changed is Touched, and has the state told.
+func (c *Changes) Changed(uri string, now State) {
+	c.Touched(uri, now)
+	if it := c.items[uri]; it != nil && c.dirty[it] {
+		it.ready = true
+	}
+}
+
+// Arrived has a resource told that has come, where the subscription named it and waited for it.
+func (c *Changes) Arrived(uri string) {
+	if it := c.items[uri]; it != nil && c.note.begun && it.now.Document != "" {
+		it.since, it.ready = 0, true
+		c.dirty[it] = true
+	}
+}
+
+// Next takes what is to be told next: for an event, its ID, Name, Time, Subject and Cursor. If there is nothing yet, at
+// is when there will be, or zero.
+func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
+	if !c.note.begun {
+		return n, false, at
+	}
+	if n, ok = c.note.before(c.Cursor); ok {
+		return n, true, at
+	}
+	var first *item
+	for it := range c.dirty {
+		switch {
+		case !it.ready:
+		case it.next.After(now):
+			if at.IsZero() || it.next.Before(at) {
+				at = it.next
+			}
+		case first == nil || it.before(first) < 0:
+			first = it
+		}
+	}
+	if first == nil {
+		return n, false, at
+	}
+	delete(c.dirty, first)
+	first.ready = false
+	first.next = now.Add(c.every)
+	n.Occurrence = Occurrence{Name: Updated, Time: first.now.At, Subject: first.uri, Cursor: c.Cursor(),
+		ID: c.sub.ID(first.now.Count, first.now.Document, first.uri)}
+	return n, true, at
+}
+
+func (it *item) before(other *item) int {
+	return cmp.Or(it.now.At.Compare(other.now.At), cmp.Compare(it.now.Count, other.now.Count),
+		strings.Compare(it.uri, other.uri))
+}
+
+// Cursor is the text of the cursor: all that was told, and nothing that was not.
+func (c *Changes) Cursor() string { return c.cursor().String() }
+
+func (c *Changes) cursor() Documents {
+	d := Documents{}
+	for _, it := range c.items {
+		if it.now.Document != "" {
+			d[it.now.Document] = max(d[it.now.Document], it.now.Count)
+		}
+	}
+	moved := false
+	for it := range c.dirty {
+		moved = moved || it.since == 0
+		if n := it.since - 1; it.since == 0 {
+			delete(d, it.now.Document)
+		} else if known, ok := d[it.now.Document]; ok && n < known {
+			d[it.now.Document] = n
+		}
+	}
+	if !moved {
+		clear(c.old)
+	}
+	maps.Copy(d, c.old)
+	return d
+}
+
+// A Log has the pages that came and went last. Make it with NewLog.
+type Log struct {
+	clock, floor int64 // of the last entry, and of the last that is no longer there
+	entries      []logged
+}
+
+type logged struct {
+	at int64
+	Visit
+}
+
+// A Visit is an entry of a Log: a page that has come, or gone.
+type Visit struct {
+	Name          string // Opened or Closed
+	Page          string // tab and origin, and nothing else
+	Epoch, Origin string
+	Time          time.Time
+	Data          []byte
+}
+
+// maxLogged is how many entries are kept.
+const maxLogged = 256
+
+// NewLog returns an empty log that begins now.
+func NewLog(now time.Time) *Log { return &Log{clock: now.UnixMicro(), floor: now.UnixMicro()} }
+
+// Add appends an entry.
+func (l *Log) Add(v Visit) {
+	l.clock = max(l.clock+1, v.Time.UnixMicro())
+	if len(l.entries) == maxLogged {
+		l.floor = l.entries[0].at
+		l.entries = slices.Delete(l.entries, 0, 1)
+	}
+	l.entries = append(l.entries, logged{l.clock, v})
+}
+
+// Visits are what one subscription to Opened or Closed has to tell. sees is nil if it sees every origin.
+type Visits struct {
+	sub  Subscription
+	log  *Log
+	sees func(origin string) bool
+	at   int64
+	note noteState
+}
+
+// NewVisits returns visits from now for "", else from a cursor, but none that is older than maxAge, unless that is
+// negative.
+func NewVisits(s Subscription, l *Log, sees func(string) bool, cursor string, maxAge time.Duration, now time.Time) (
+	*Visits, *bridge.EventError) {
+	v := &Visits{sub: s, log: l, sees: sees, at: max(l.clock, now.UnixMicro())}
+	if cursor == "" {
+		return v, nil
+	}
+	at, refused := ParseTime(cursor)
+	if refused != nil {
+		return nil, refused
+	}
+	v.note.truncated = at < l.floor || at > v.at
+	if maxAge >= 0 {
+		if oldest := now.Add(-maxAge).UnixMicro(); oldest > at {
+			at, v.note.truncated = oldest, true
+		}
+	}
+	v.at = min(at, v.at)
+	return v, nil
+}
+
+// Next takes what is to be told next.
+func (v *Visits) Next() (n Note, ok bool) {
+	if n, ok = v.note.before(v.Cursor); ok {
+		return n, true
+	}
+	if v.at < v.log.floor {
+		v.at = v.log.floor
+		n.Kind, n.Truncated, n.Occurrence.Cursor = Active, true, v.Cursor()
+		return n, true
+	}
+	for _, e := range v.log.entries {
+		if e.at <= v.at {
+			continue
+		}
+		v.at = e.at
+		if e.Name == v.sub.Name && v.sub.Matches("", e.Origin) && (v.sees == nil || v.sees(e.Origin)) {
+			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data, Cursor: v.Cursor(),
+				ID: v.sub.ID(0, e.Page, e.Epoch)}
+			return n, true
+		}
+	}
+	return n, false
+}
+
+// Cursor is the text of the cursor.
+func (v *Visits) Cursor() string { return TimeCursor(v.at) }

@@ -1,0 +1,315 @@
+//go:build !js
+
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+func TestParse(t *testing.T) {
+	for _, test := range []struct{ name, arguments, canonical, wrong string }{
+		{Updated, `{}`, `{}`, ""},
+		{Updated, ` { "uri":"https://x.test/\u00e9\/", "minIntervalMs" : 1000 } `,
+			`{"minIntervalMs":1000,"uri":"https://x.test/é/"}`, ""},
+		{Updated, `{"uriPrefix":"https://x.test/\u2028<&>","origin":"https://x.test"}`,
+			`{"origin":"https://x.test","uriPrefix":"https://x.test/` + "\u2028" + `<&>"}`, ""},
+		{Opened, `{"origin":"https://x.test"}`, `{"origin":"https://x.test"}`, ""},
+		{Opened, `{"uri":"https://x.test"}`, "", "no argument of page.opened"},
+		{Updated, `{"include":"patch"}`, "", "no argument"},
+		{Updated, `{"uri":5}`, "", "must be a string"},
+		{Updated, `{"uri":""}`, "", "must be a string"},
+		{Updated, `{"uri":"a\nb"}`, "", "must be a string"},
+		{Updated, `{"minIntervalMs":999}`, "", "from 1000"},
+		{Updated, `{"minIntervalMs":3600001}`, "", "from 1000"},
+		{Updated, `{"minIntervalMs":1e4}`, "", "from 1000"},
+		{Updated, `{"minIntervalMs":"5000"}`, "", "from 1000"},
+		{Updated, `[]`, "", "must be an object"},
+		{Updated, `{"uri":"` + strings.Repeat("x", 4096) + `"}`, "", "4096 bytes"},
+		{"mcp.resource.updated", `{}`, "", "no event of this name"},
+	} {
+		s, refused := Parse(test.name, []byte(test.arguments))
+		switch {
+		case test.wrong == "" && (refused != nil || s.Arguments != test.canonical):
+			t.Errorf("%s %s: %q, %v", test.name, test.arguments, s.Arguments, refused)
+		case test.wrong != "" && (refused == nil || !strings.Contains(refused.Error(), test.wrong)):
+			t.Errorf("%s %.60s is refused with %v", test.name, test.arguments, refused)
+		}
+		if refused == nil {
+			if again, refused := Parse(s.Name, []byte(s.Arguments)); again != s || refused != nil {
+				t.Errorf("%s is read again as %+v, %v", s.Arguments, again, refused)
+			}
+		}
+	}
+}
+
+// Each member of a type is what the SEP requires, and what a model reads is ASCII without semicolons.
+func TestList(t *testing.T) {
+	for _, webhook := range []bool{false, true} {
+		var list []struct {
+			Name, Description          string
+			Delivery                   []string
+			InputSchema, PayloadSchema struct {
+				Type                 string
+				AdditionalProperties *bool
+				Properties           map[string]struct{ Type, Description string }
+				Required             []string
+			}
+		}
+		if err := json.Unmarshal(List(webhook), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			if strings.ContainsFunc(e.Description, func(r rune) bool { return r > 126 || r == ';' }) || e.Description == "" {
+				t.Errorf("%s: %q", e.Name, e.Description)
+			}
+			if slices.Contains(e.Delivery, "webhook") != webhook || !slices.Contains(e.Delivery, "push") ||
+				!slices.Contains(e.Delivery, "poll") {
+				t.Errorf("%s is delivered by %v", e.Name, e.Delivery)
+			}
+			in := e.InputSchema
+			if in.Type != "object" || in.AdditionalProperties == nil || *in.AdditionalProperties || in.Required != nil ||
+				e.PayloadSchema.Type != "object" || e.PayloadSchema.AdditionalProperties != nil {
+				t.Errorf("%s: schemas %+v", e.Name, e)
+			}
+			for name, property := range in.Properties {
+				if property.Description == "" {
+					t.Errorf("%s: %s has no description", e.Name, name)
+				}
+			}
+		}
+		if len(list) != 3 {
+			t.Errorf("%d types", len(list))
+		}
+	}
+}
+
+func TestCursorsThatAreNone(t *testing.T) {
+	good := Documents{Document("https://x.test", "a"): 5, Document("https://x.test", "b"): 0}
+	for cursor, is := range map[string]bool{
+		"": true, "e1:": true, good.String(): true, "e1:0123456789.9007199254740991": true,
+		"c_99842": false, "e1": false, "e2:": false, "t1:5": false, "e1:,": false, "e1:0123456789": false,
+		"e1:0123456789.": false, "e1:0123456789.-1": false, "e1:0123456789.01": false, "e1:0123456789.+1": false,
+		"e1:0123456789.9007199254740992": false, "e1:012345678X.1": false, "e1:0123456789.1.2": false,
+		"e1:" + strings.TrimSuffix(strings.Repeat("0123456789.1,", 65), ","): false, "\x00": false,
+	} {
+		refused := CheckCursor(Updated, cursor)
+		if (refused == nil) != is || refused != nil && refused.Kind != bridge.EventInvalid {
+			t.Errorf("%q: %v", cursor, refused)
+		}
+	}
+	for cursor, is := range map[string]bool{"": true, TimeCursor(1764103000000000): true, "t1:": false, "t1:-5": false,
+		"t1:x": false, "e1:": false, "5": false} {
+		if refused := CheckCursor(Opened, cursor); (refused == nil) != is {
+			t.Errorf("%q: %v", cursor, refused)
+		}
+	}
+	many := Documents{}
+	for i := range 200 {
+		many[Document("https://x.test", fmt.Sprint(i))] = int64(i)
+	}
+	back, refused := ParseDocuments(many.String())
+	if refused != nil || len(back) != maxDocuments || back[Document("https://x.test", "199")] != 199 {
+		t.Errorf("of 200 documents %d come back: %v", len(back), refused)
+	}
+}
+
+// A client that is interrupted at any time, by a process that knows nothing but its cursor, ends up with the last state
+// of every resource, and the same state never has two ids.
+func TestNothingIsLost(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		sub, _ := Parse(Updated, []byte(`{}`))
+		every := time.Duration(r.IntN(2)) * 3 * time.Second
+		now := time.Unix(1764103000, 0)
+		var log []string
+		counts := map[string]int64{} // of documents
+		states := map[string]State{} // what pages show
+		known := map[string]State{}  // what the client has been told
+		waits := map[string]bool{}   // touched, and not changed yet
+		ids := map[string]string{}   // by state
+		of := map[string]int{}       // the number of each page's document
+		page := func(i int) string { return fmt.Sprint("page", i%2) }
+		document := func(page string) string { return Document("https://x.test", fmt.Sprint(page, of[page])) }
+		uri := func(i int) string { return fmt.Sprint("https://x.test/", i) }
+		for i := range 5 {
+			states[uri(i)] = State{document(page(i)), 0, now}
+		}
+		begin := func(cursor string) *Changes {
+			c := NewChanges(sub, every)
+			for _, u := range slices.Sorted(maps.Keys(states)) {
+				c.Add(u, states[u])
+			}
+			if refused := c.Begin(cursor, -1, now); refused != nil {
+				t.Fatal(refused)
+			}
+			clear(waits)
+			return c
+		}
+		c := begin("")
+		maps.Copy(known, states)
+		cursor := ""
+		take := func() bool {
+			n, ok, _ := c.Next(now)
+			if !ok {
+				return false
+			}
+			log = append(log, fmt.Sprint("note ", n.Kind, n.Subject, " ", n.Occurrence.Cursor, n.Truncated))
+			if cursor = n.Occurrence.Cursor; n.Kind == Event {
+				known[n.Subject] = states[n.Subject]
+				state := fmt.Sprint(states[n.Subject].Document, states[n.Subject].Count, n.Subject)
+				if before := ids[state]; before != "" && before != n.ID {
+					t.Errorf("seed %d: %s has the ids %s and %s", seed, state, before, n.ID)
+				}
+				ids[state] = n.ID
+			}
+			return true
+		}
+		take()
+		for range 40 {
+			i := r.IntN(5)
+			u := uri(i)
+			switch r.IntN(10) {
+			case 0, 1, 2:
+				d := document(page(i))
+				counts[d]++
+				states[u] = State{d, counts[d], now}
+				waits[u] = true
+				c.Touched(u, states[u])
+				log = append(log, fmt.Sprint("touch ", u, states[u].Document, counts[d]))
+			case 3, 4:
+				for _, u := range slices.Sorted(maps.Keys(waits)) {
+					c.Changed(u, states[u])
+					delete(waits, u)
+					break
+				}
+			case 5, 6:
+				take()
+			case 7:
+				cursor = c.Cursor()
+				log = append(log, "heartbeat "+cursor)
+			case 8:
+				log = append(log, "interrupted")
+				c = begin(cursor)
+				take()
+			case 9:
+				if r.IntN(3) > 0 {
+					now = now.Add(time.Second)
+					break
+				}
+				of[page(i)]++
+				log = append(log, "reload "+page(i))
+				for j := range 5 {
+					if page(j) == page(i) {
+						states[uri(j)] = State{document(page(i)), 0, now}
+						c.Changed(uri(j), states[uri(j)])
+						delete(waits, uri(j))
+					}
+				}
+			}
+		}
+		for u := range waits {
+			c.Changed(u, states[u])
+		}
+		for take() {
+		}
+		now = now.Add(time.Minute)
+		for take() {
+		}
+		for u, state := range states {
+			if k := known[u]; k.Document != state.Document || k.Count != state.Count {
+				t.Fatalf("seed %d: the client knows %s as %v, and it is %v\n%s", seed, u, k, state, strings.Join(log, "\n"))
+			}
+		}
+		if again, refused := c.At(c.Cursor(), -1, now); refused != nil {
+			t.Fatal(refused)
+		} else if n, _, _ := again.Next(now); n.Truncated {
+			t.Fatalf("seed %d: its own cursor counts as a gap", seed)
+		} else if n, ok, _ := again.Next(now); ok {
+			t.Fatalf("seed %d: a client that knows all is told of %s", seed, n.Subject)
+		}
+	}
+}
+
+// The last state is told, and not more often than the arguments say.
+func TestMinInterval(t *testing.T) {
+	sub, _ := Parse(Updated, []byte(`{"minIntervalMs":10000}`))
+	now := time.Unix(1764103000, 0)
+	c := NewChanges(sub, 0)
+	c.Add("u", State{"d", 0, now})
+	c.Begin("", -1, now)
+	c.Next(now)
+	told := 0
+	for i := range int64(60) {
+		c.Changed("u", State{"d", i + 1, now})
+		n, ok, at := c.Next(now)
+		if ok {
+			if told++; !strings.HasPrefix(n.ID, fmt.Sprint(i+1, ".")) {
+				t.Errorf("the event of change %d has the id %s", i+1, n.ID)
+			}
+		} else if at.IsZero() || at.Sub(now) > 10*time.Second {
+			t.Errorf("it waits until %v", at)
+		}
+		now = now.Add(time.Second)
+	}
+	if told != 6 {
+		t.Errorf("%d events in a minute", told)
+	}
+	if n, ok, _ := c.Next(now.Add(10 * time.Second)); !ok || !strings.HasPrefix(n.ID, "60.") {
+		t.Errorf("the last change is told as %+v", n)
+	}
+}
+
+func TestLogForgetsTheOldest(t *testing.T) {
+	now := time.Unix(1764103000, 0)
+	l := NewLog(now)
+	sub, _ := Parse(Opened, []byte(`{"origin":"https://x.test"}`))
+	begin := func(cursor string, maxAge time.Duration) (list []string, truncated bool) {
+		v, refused := NewVisits(sub, l, nil, cursor, maxAge, now)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		for n, ok := v.Next(); ok; n, ok = v.Next() {
+			truncated = truncated || n.Truncated
+			if n.Kind == Event {
+				list = append(list, n.Subject)
+			}
+		}
+		return list, truncated
+	}
+	start := TimeCursor(now.UnixMicro())
+	v, _ := NewVisits(sub, l, func(origin string) bool { return origin != "https://y.test" }, "", -1, now)
+	v.Next()
+	for i := range 300 {
+		now = now.Add(time.Second)
+		l.Add(Visit{Name: []string{Opened, Closed}[i%2], Page: fmt.Sprint(i), Origin: "https://x.test", Time: now})
+		l.Add(Visit{Name: Opened, Page: "other", Origin: "https://y.test", Time: now})
+	}
+	if n, _ := v.Next(); n.Kind != Active || !n.Truncated {
+		t.Errorf("a gap is told as %+v", n)
+	}
+	if list, truncated := begin(start, -1); len(list) != 64 || !truncated {
+		t.Errorf("of the start %d are left, truncated %v", len(list), truncated)
+	}
+	if list, truncated := begin("", -1); len(list) != 0 || truncated {
+		t.Errorf("from now on there are %d, truncated %v", len(list), truncated)
+	}
+	recent := TimeCursor(now.Add(-20 * time.Second).UnixMicro())
+	if list, truncated := begin(recent, -1); len(list) != 10 || truncated {
+		t.Errorf("of 20 seconds there are %d, truncated %v", len(list), truncated)
+	}
+	if list, truncated := begin(recent, 10*time.Second); len(list) != 5 || !truncated {
+		t.Errorf("of 10 seconds there are %d, truncated %v", len(list), truncated)
+	}
+	if list, truncated := begin(TimeCursor(now.Add(time.Hour).UnixMicro()), -1); len(list) != 0 || !truncated {
+		t.Errorf("of the future there are %d, truncated %v", len(list), truncated)
+	}
+}
