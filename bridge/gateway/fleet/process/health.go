@@ -20,6 +20,9 @@ func (p *process) admin() http.Handler {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		p.measure(w)
 	})
+	if p.agents.Webhooks() != nil {
+		mux.HandleFunc("DELETE /webhooks", p.revoke)
+	}
 	return mux
 }
 
@@ -92,5 +95,8 @@ func (p *process) measure(w io.Writer) {
 	for _, reason := range slices.Sorted(maps.Keys(s.Refused)) {
 		metrics.WriteCounterUint64(w, fmt.Sprintf("pagewire_node_refused_total{reason=%q}", reason),
 			uint64(s.Refused[reason]))
+	}
+	if hooks := p.agents.Webhooks(); hooks != nil {
+		measureWebhooks(w, hooks.Stats())
 	}
 }

@@ -90,7 +90,9 @@ func (s *Service) runStore() {
 			if err == nil {
 				return table
 			}
-			s.o.Log.Warn("the store of webhooks is not there", "error", err)
+			if s.ctx.Err() == nil {
+				s.o.Log.Warn("the store of webhooks is not there", "error", err)
+			}
 			if !s.pause(5) {
 				return nil
 			}

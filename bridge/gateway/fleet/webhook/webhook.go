@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 )
@@ -148,22 +149,11 @@ type Principal struct {
 }
 
 // For returns the handler of a principal's requests.
-func (s *Service) For(p Principal) *Requests { return &Requests{s, p} }
+func (s *Service) For(p Principal) gateway.Webhooks { return &requests{s, p} }
 
-// Requests are those of a principal.
-type Requests struct {
+type requests struct {
 	s *Service
 	p Principal
-}
-
-// A Request is one of a principal.
-type Request struct {
-	events.Subscription
-	// URL, Secret and Mode are those of delivery.
-	URL, Secret, Mode string
-	Cursor            string        // "" for null
-	MaxAge            time.Duration // -1 for none
-	TTL               time.Duration // -1 for none, 0 for null
 }
 
 // each calls do with each record that is live. The lock is held.
@@ -187,7 +177,7 @@ func invalid(err error) *bridge.EventError {
 }
 
 // Subscribe adds a subscription, or refreshes it.
-func (q *Requests) Subscribe(ctx context.Context, r Request) ([]byte, *bridge.EventError) {
+func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte, *bridge.EventError) {
 	s, now := q.s, time.Now()
 	u, err := parseURL(r.URL)
 	if err != nil {
@@ -374,7 +364,7 @@ func (s *Service) stored(ctx context.Context, key string) (store Store, r *recor
 }
 
 // begins finds where a new subscription begins.
-func (s *Service) begins(ctx context.Context, user string, r Request) (cursor string, truncated bool,
+func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequest) (cursor string, truncated bool,
 	refused *bridge.EventError) {
 	feed, err := s.o.Feed(ctx, user)
 	if err != nil {
@@ -432,7 +422,7 @@ func (s *Service) grant(ctx context.Context, store Store, wants *record, now tim
 }
 
 // Unsubscribe ends a subscription.
-func (q *Requests) Unsubscribe(ctx context.Context, r Request) ([]byte, *bridge.EventError) {
+func (q *requests) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte, *bridge.EventError) {
 	s := q.s
 	was := &record{Principal: q.p.ID, User: q.p.User, URL: r.URL, Name: r.Name, Arguments: r.Arguments}
 	store, _, err := s.stored(ctx, was.key())

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -31,7 +32,7 @@ type grantedResult struct {
 	}
 }
 
-func subscribe(t *testing.T, s *Service, p Principal, r Request) (g grantedResult) {
+func subscribe(t *testing.T, s *Service, p Principal, r gateway.WebhookRequest) (g grantedResult) {
 	t.Helper()
 	text, refused := s.For(p).Subscribe(t.Context(), r)
 	if refused != nil {
@@ -62,10 +63,10 @@ func TestSubscribeAndUnsubscribe(t *testing.T) {
 	e := listen(t)
 	b, _ := openStore(t, t.TempDir())
 	s := newWorld().open(t, b, "a", e, func(o *Options) { o.PerPrincipal = 3 })
-	for what, r := range map[string]Request{
+	for what, r := range map[string]gateway.WebhookRequest{
 		"http":       wants(t, "http://hook.test/"),
-		"no secret":  wants(t, e.URL, func(r *Request) { r.Secret = "" }),
-		"a mode":     wants(t, e.URL, func(r *Request) { r.Mode = "push" }),
+		"no secret":  wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Secret = "" }),
+		"a mode":     wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Mode = "push" }),
 		"an address": wants(t, "https://10.0.0.1/"),
 	} {
 		_, refused := s.For(by(alice)).Subscribe(t.Context(), r)
@@ -81,8 +82,8 @@ func TestSubscribeAndUnsubscribe(t *testing.T) {
 		t.Errorf("the refresh is %+v", again)
 	}
 	ids := []string{first.ID}
-	for _, r := range []Request{wants(t, e.URL+"/other"),
-		wants(t, e.URL, func(r *Request) { r.Subscription = parsed(t, `{"uri":"https://app.example/x"}`) })} {
+	for _, r := range []gateway.WebhookRequest{wants(t, e.URL+"/other"),
+		wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Subscription = parsed(t, `{"uri":"https://app.example/x"}`) })} {
 		ids = append(ids, subscribe(t, s, by(alice), r).ID)
 	}
 	ids = append(ids, subscribe(t, s, by(bob), wants(t, e.URL)).ID)
@@ -99,7 +100,7 @@ func TestSubscribeAndUnsubscribe(t *testing.T) {
 	now := time.Now()
 	for wish, want := range map[time.Duration]time.Duration{-1: defaultGrant, 0: maxGrant, time.Second: minGrant,
 		24 * time.Hour: maxGrant, 10 * time.Minute: 10 * time.Minute} {
-		g := subscribe(t, s, by(alice), wants(t, e.URL, func(r *Request) { r.TTL = wish }))
+		g := subscribe(t, s, by(alice), wants(t, e.URL, func(r *gateway.WebhookRequest) { r.TTL = wish }))
 		if got := g.RefreshBefore.Sub(now); got < want-2*time.Second || got > want+testkit.Patience {
 			t.Errorf("of %v it grants %v, want %v", wish, got, want)
 		}
@@ -184,7 +185,7 @@ func TestDeliveries(t *testing.T) {
 		}
 	}
 	other := "whsec_" + strings.Repeat("AAAA", 8)
-	subscribe(t, s, by(alice), wants(t, e.URL+"/hook", func(r *Request) { r.Secret = other }))
+	subscribe(t, s, by(alice), wants(t, e.URL+"/hook", func(r *gateway.WebhookRequest) { r.Secret = other }))
 	all = e.delivered(r.Subscription, "a:19", w.set(alice, "a:19"))
 	next, _ := ParseSecret(other)
 	checkSigned(t, all[len(all)-1], next, theSecret)
@@ -435,7 +436,7 @@ func TestRoom(t *testing.T) {
 	s := w.open(t, b, "a", e)
 	const size = 3 * perHost
 	for i := range size {
-		subscribe(t, s, by(alice), wants(t, e.URL, func(r *Request) {
+		subscribe(t, s, by(alice), wants(t, e.URL, func(r *gateway.WebhookRequest) {
 			r.Subscription = parsed(t, fmt.Sprintf(`{"uri":"a:%d"}`, i))
 		}))
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -166,9 +167,9 @@ var theSecret, _ = ParseSecret(secretText)
 func by(user string) Principal { return Principal{user, user, time.Now().Add(2 * time.Hour)} }
 
 // wants is a request for all changes of resources, but for what change says.
-func wants(t *testing.T, url string, change ...func(*Request)) Request {
+func wants(t *testing.T, url string, change ...func(*gateway.WebhookRequest)) gateway.WebhookRequest {
 	t.Helper()
-	r := Request{URL: url, Secret: secretText, MaxAge: -1, TTL: -1}
+	r := gateway.WebhookRequest{URL: url, Secret: secretText, MaxAge: -1, TTL: -1}
 	r.Subscription = parsed(t, `{}`)
 	for _, f := range change {
 		f(&r)

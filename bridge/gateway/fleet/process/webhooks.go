@@ -1,0 +1,91 @@
+//go:build !js
+
+package process
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+)
+
+// minStoreKey is the least length of the key of the store, in characters: 16 random bytes in hexadecimal digits.
+const minStoreKey = 32
+
+// webhooks are the options of webhooks, nil where there are none.
+func (o *Options) webhooks() (*webhook.Options, error) {
+	if o.StoreKey == "" {
+		return nil, nil
+	}
+	key, err := secretOf(o.StoreKey, "the key of the store", minStoreKey)
+	if err != nil {
+		return nil, err
+	}
+	w := &webhook.Options{Key: key, NoControl: o.NoWebhookControl, Lease: o.lease, Log: o.Log}
+	for _, text := range o.WebhookAllow {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, usage("--webhook-allow %q: it must be a network like 10.1.0.0/16", text)
+		}
+		w.Client.Allow = append(w.Client.Allow, network)
+	}
+	if o.WebhookCA != "" {
+		if w.Client.Roots, err = rootsOf(o.WebhookCA); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// revoke ends the subscriptions of a user: DELETE /webhooks?tenant=TENANT&subject=SUBJECT. Metrics may be read from
+// other machines; this is for the operator of this one.
+func (p *process) revoke(w http.ResponseWriter, r *http.Request) {
+	tenant, subject := r.FormValue("tenant"), r.FormValue("subject")
+	switch {
+	case !weborigin.IsLoopback("http://" + r.RemoteAddr):
+		http.Error(w, "This is for requests from the node's own machine.", http.StatusForbidden)
+		return
+	case tenant == "" || subject == "":
+		http.Error(w, "Name a tenant and a subject.", http.StatusBadRequest)
+		return
+	}
+	count, err := p.agents.Webhooks().Revoke(r.Context(), tickets.UserOf(tenant, subject))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintf(w, "%d subscriptions have ended\n", count)
+}
+
+// measureWebhooks writes the metrics of webhooks.
+func measureWebhooks(w io.Writer, s webhook.Stats) {
+	for _, g := range []struct {
+		name  string
+		value int
+	}{
+		{"subscriptions", s.Subscriptions}, {"users", s.Users}, {"in_flight", s.InFlight}, {"waiting", s.Waiting},
+	} {
+		metrics.WriteGaugeUint64(w, "pagewire_node_webhook_"+g.name, uint64(g.value))
+	}
+	for _, c := range []struct {
+		name  string
+		value int64
+	}{
+		{"delivered", s.Delivered}, {"given_up", s.GivenUp}, {"dropped", s.Dropped}, {"refused", s.Refused},
+		{"unverified", s.Unverified},
+	} {
+		metrics.WriteCounterUint64(w, "pagewire_node_webhook_"+c.name+"_total", uint64(c.value))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(s.Failed)) {
+		metrics.WriteCounterUint64(w, fmt.Sprintf("pagewire_node_webhook_failed_total{reason=%q}", reason),
+			uint64(s.Failed[reason]))
+	}
+}
