@@ -347,20 +347,17 @@ func (g *Gateway) eventTouched(uri string) {
 	if len(g.events.byURI) == 0 {
 		return
 	}
-	if all := g.events.byURI[uri]; all != nil {
+	touch := func(uri string) {
 		state := g.eventState(uri)
-		for f := range all {
+		for f := range g.events.byURI[uri] {
 			f.changes.Touched(uri, state)
+			f.last = g.opt.wallClock()
 		}
 	}
+	touch(uri)
 	if r := g.catalog.routes[uri]; r != nil && answersForMore(uri, &r.shown) {
-		for other, all := range g.events.byURI {
-			if key, ok := g.engine.Find(other); ok && key == uri && other != uri {
-				state := g.eventState(other)
-				for f := range all {
-					f.changes.Touched(other, state)
-				}
-			}
+		for _, other := range g.watchedOf(uri, &r.shown) {
+			touch(other)
 		}
 	}
 }
@@ -375,14 +372,20 @@ func (g *Gateway) eventChanged(uri string) {
 		state := g.eventState(uri)
 		for f := range g.events.byURI[uri] {
 			f.changes.Changed(uri, state)
-			f.last = g.opt.wallClock()
 			f.wake()
 		}
 	})
 }
 
-// eventOffered follows a resource that has come, if subscriptions want it.
+// eventOffered follows a resource that has come, if subscriptions want it. The engine announced one that has come back
+// before its page was known here.
 func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
+	if len(g.events.all) == 0 {
+		return
+	}
+	for _, uri := range g.watchedOf(key, r) {
+		g.eventChanged(uri)
+	}
 	for f := range g.events.all {
 		if f.changes == nil {
 			continue
@@ -597,9 +600,7 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) ([]byte, *bridge
 	text := wire.Text(`{"events":[`)
 	truncated, more, count, at := false, false, 0, ""
 	for {
-		if count == most {
-			at = cursor() // before the event that is left
-		}
+		at = cursor() // before an event that is left
 		n, ok := next()
 		if !ok {
 			break
@@ -608,7 +609,7 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) ([]byte, *bridge
 		if n.Kind != events.Event {
 			continue
 		}
-		if more = count == most; more {
+		if more = count >= most && !n.Whole; more {
 			break
 		}
 		if count++; count > 1 {
@@ -619,9 +620,6 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) ([]byte, *bridge
 		if f.changes != nil {
 			f.changes.Told(n.Subject, now)
 		}
-	}
-	if at == "" {
-		at = cursor()
 	}
 	pause := 30_000
 	switch ago := now.Sub(f.last); {

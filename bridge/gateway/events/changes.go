@@ -40,8 +40,8 @@ type Changes struct {
 type item struct {
 	uri   string
 	now   State
-	since int64 // the first change that was not told, while dirty; 0 in another document
-	ready bool  // it may be told, as far as the gateway's pace goes
+	moved bool // it is in another document than when it was told, while dirty
+	ready bool // it may be told, as far as the gateway's pace goes
 	next  time.Time
 }
 
@@ -85,7 +85,7 @@ func (c *Changes) Add(uri string, now State) {
 	if c.note.begun && now.Document != "" {
 		known := c.cursor()[now.Document]
 		if now.Count > known {
-			it.since, it.ready = known+1, true
+			it.ready = true
 			c.dirty[it] = true
 		}
 	}
@@ -122,10 +122,8 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 		case maxAge >= 0 && it.now.At.Before(now.Add(-maxAge)):
 			c.note.truncated = true
 			continue
-		case ok:
-			it.since = count + 1
 		}
-		it.ready = true
+		it.ready, it.moved = true, !ok && len(c.old) > 0
 		c.dirty[it] = true
 	}
 	return nil
@@ -158,9 +156,7 @@ func (c *Changes) Touched(uri string, now State) {
 		if it.now.Document != "" {
 			c.old[it.now.Document] = it.now.Count
 		}
-		it.since = 0
-	} else if !c.dirty[it] {
-		it.since = now.Count
+		it.moved = true
 	}
 	it.now = now
 	c.dirty[it] = true
@@ -177,7 +173,7 @@ func (c *Changes) Changed(uri string, now State) {
 // Arrived has a resource told that has come, where the subscription named it and waited for it.
 func (c *Changes) Arrived(uri string) {
 	if it := c.items[uri]; it != nil && c.note.begun && it.now.Document != "" {
-		it.since, it.ready = 0, true
+		it.moved, it.ready = true, true
 		c.dirty[it] = true
 	}
 }
@@ -191,23 +187,31 @@ func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	if n, ok = c.note.before(c.Cursor); ok {
 		return n, true, at
 	}
-	var first *item
+	least := map[string]*item{} // of each document: a cursor is a count there
 	for it := range c.dirty {
+		l := least[it.now.Document]
 		switch {
 		case !it.ready:
 		case it.next.After(now):
 			if at.IsZero() || it.next.Before(at) {
 				at = it.next
 			}
-		case first == nil || it.before(first) < 0:
+		case l == nil || cmp.Or(cmp.Compare(it.now.Count, l.now.Count), strings.Compare(it.uri, l.uri)) < 0:
+			least[it.now.Document] = it
+		}
+	}
+	var first *item
+	for _, it := range least {
+		if first == nil || it.before(first) < 0 {
 			first = it
 		}
 	}
 	if first == nil {
 		return n, false, at
 	}
+	n.Whole = first.moved
 	delete(c.dirty, first)
-	first.ready = false
+	first.ready, first.moved = false, false
 	first.next = now.Add(c.every)
 	n.Occurrence = Occurrence{Name: Updated, Time: first.now.At, Subject: first.uri, Cursor: c.Cursor(),
 		ID: c.sub.ID(first.now.Count, first.now.Document, first.uri)}
@@ -215,8 +219,12 @@ func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 }
 
 func (it *item) before(other *item) int {
-	return cmp.Or(it.now.At.Compare(other.now.At), cmp.Compare(it.now.Count, other.now.Count),
-		strings.Compare(it.uri, other.uri))
+	if it.moved != other.moved && it.moved {
+		return -1
+	} else if it.moved != other.moved {
+		return 1
+	}
+	return cmp.Or(it.now.At.Compare(other.now.At), strings.Compare(it.uri, other.uri))
 }
 
 // Cursor is the text of the cursor: all that was told, and nothing that was not.
@@ -231,11 +239,11 @@ func (c *Changes) cursor() Documents {
 	}
 	moved := false
 	for it := range c.dirty {
-		moved = moved || it.since == 0
-		if n := it.since - 1; it.since == 0 {
+		moved = moved || it.moved
+		if known, ok := d[it.now.Document]; it.moved {
 			delete(d, it.now.Document)
-		} else if known, ok := d[it.now.Document]; ok && n < known {
-			d[it.now.Document] = n
+		} else if ok {
+			d[it.now.Document] = min(known, it.now.Count-1)
 		}
 	}
 	if !moved {

@@ -245,6 +245,7 @@ type Note struct {
 	Occurrence
 	Kind      NoteKind
 	Truncated bool // events before the cursor may be missing
+	Whole     bool // of Event: no cursor divides it from the next ones that are so
 	Refused   *bridge.EventError
 }
 

@@ -1,0 +1,596 @@
+//go:build !js
+
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// An eventAgent speaks MCP Events in the modern era, as the SEP has it.
+type eventAgent struct {
+	*Agent
+	t       *testing.T
+	last    int
+	streams map[string][]eventMessage // by id, what has come
+}
+
+type eventMessage struct {
+	ID     json.RawMessage
+	Method string
+	Params struct {
+		EventID, Name, Timestamp string
+		Cursor                   *string
+		Truncated                *bool
+		Data                     json.RawMessage
+		Error                    *eventFailure
+		Meta                     map[string]json.RawMessage `json:"_meta"`
+	}
+	Result *eventResult
+	Error  *eventFailure
+}
+
+type eventResult struct {
+	ResultType string
+	Events     []struct {
+		EventID, Name, Timestamp string
+		Data                     json.RawMessage
+		Cursor                   *string
+	}
+	Cursor             *string
+	Truncated, HasMore *bool
+	NextPollMs         *int
+}
+
+type eventFailure struct {
+	Code    int
+	Message string
+	Data    map[string]any
+}
+
+func openEventAgent(t *testing.T, g *Gateway, o AgentOptions) *eventAgent {
+	t.Helper()
+	if o.Transport == "" {
+		o.Transport = "test"
+	}
+	a, err := g.ConnectWith(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &eventAgent{Agent: a, t: t, streams: map[string][]eventMessage{}}
+}
+
+func (a *eventAgent) post(method, params string) (id string) {
+	a.t.Helper()
+	a.last++
+	id = fmt.Sprint(a.last)
+	if params != "" {
+		params = "," + params
+	}
+	text := `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` +
+		`{"extensions":{"io.modelcontextprotocol/events":{}}}}` + params + `}}`
+	if err := a.Write(a.t.Context(), []byte(text)); err != nil {
+		a.t.Fatal(err)
+	}
+	return id
+}
+
+// next is the next message.
+func (a *eventAgent) next() (m eventMessage) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), testkit.Patience)
+	defer cancel()
+	text, err := a.Read(ctx)
+	if err != nil {
+		a.t.Fatalf("no further message: %v", err)
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		a.t.Fatalf("%v: %s", err, text)
+	}
+	if m.Method != "" {
+		id := string(m.Params.Meta["io.modelcontextprotocol/subscriptionId"])
+		if !strings.HasPrefix(m.Method, "notifications/events/") || id == "" {
+			a.t.Fatalf("a notification of no stream: %s", text)
+		}
+		a.streams[id] = append(a.streams[id], m)
+	}
+	return m
+}
+
+// ask waits for an answer.
+func (a *eventAgent) ask(method, params string) eventMessage {
+	a.t.Helper()
+	id := a.post(method, params)
+	for {
+		if m := a.next(); string(m.ID) == id {
+			return m
+		}
+	}
+}
+
+// poll waits for the answer to a poll that must have one, of cursor "" for null.
+func (a *eventAgent) poll(name, arguments, cursor, more string) *eventResult {
+	a.t.Helper()
+	at := "null"
+	if cursor != "" {
+		at = `"` + cursor + `"`
+	}
+	m := a.ask("events/poll", fmt.Sprintf(`"name":%q,"arguments":%s,"cursor":%s%s`, name, arguments, at, more))
+	r := m.Result
+	if r == nil || r.ResultType != "complete" || r.Events == nil || r.Cursor == nil || r.Truncated == nil ||
+		r.HasMore == nil || r.NextPollMs == nil || *r.NextPollMs < 1000 {
+		a.t.Fatalf("a poll is answered %+v %+v", m.Error, r)
+	}
+	return r
+}
+
+// take waits for the next notification of a stream.
+func (a *eventAgent) take(id string) eventMessage {
+	a.t.Helper()
+	for len(a.streams[id]) == 0 {
+		if m := a.next(); m.Error != nil {
+			a.t.Fatalf("error %+v", m.Error)
+		}
+	}
+	m := a.streams[id][0]
+	a.streams[id] = a.streams[id][1:]
+	return m
+}
+
+// stream opens one, and returns its id and first cursor.
+func (a *eventAgent) stream(name, arguments, more string) (id, cursor string) {
+	a.t.Helper()
+	id = a.post("events/stream", fmt.Sprintf(`"name":%q,"arguments":%s%s`, name, arguments, more))
+	m := a.take(id)
+	if m.Method != "notifications/events/active" || m.Params.Cursor == nil || m.Params.Truncated == nil {
+		a.t.Fatalf("a stream begins with %+v", m)
+	}
+	return id, *m.Params.Cursor
+}
+
+// event waits for an event about a URI or page, whose data must have this.
+func (a *eventAgent) event(id, about string) (eventID, cursor string) {
+	a.t.Helper()
+	m := a.take(id)
+	if m.Method != "notifications/events/event" || !strings.Contains(string(m.Params.Data), about) ||
+		m.Params.Cursor == nil {
+		a.t.Fatalf("in place of an event about %s comes %s %s %+v", about, m.Method, m.Params.Data, m.Params.Error)
+	}
+	return m.Params.EventID, *m.Params.Cursor
+}
+
+func refusedWith(t *testing.T, m eventMessage, code int, word string) {
+	t.Helper()
+	if m.Error == nil || m.Error.Code != code || !strings.Contains(m.Error.Message, word) {
+		t.Errorf("answered %+v %+v; want %d, %q", m.Result, m.Error, code, word)
+	}
+}
+
+// The scenarios events-discovery, events-poll and events-push of the conformance suite, as far as they need no clock.
+func TestConformanceEvents(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/cart": "1", app + "/text": "x", app + "/n/{n}": ""})
+	a := openEventAgent(t, g, AgentOptions{})
+	resource := `{"uri":"` + app + `/cart"}`
+
+	t.Run("events-discovery", func(t *testing.T) {
+		id := a.post("events/list", "")
+		text, err := a.Read(t.Context())
+		if err != nil || !strings.Contains(string(text), `{"resultType":"complete","events":[{"name":"page.resource.updated"`) ||
+			!strings.HasPrefix(string(text), `{"jsonrpc":"2.0","id":`+id) || strings.Contains(string(text), "webhook") {
+			t.Errorf("the list is %s, %v", text, err)
+		}
+		refusedWith(t, a.ask("events/list", `"cursor":"x"`), -32602, "no cursor")
+		refusedWith(t, a.ask("events/poll", `"name":"none"`), -32023, "NotFound")
+		refusedWith(t, a.ask("events/stream", `"name":"none"`), -32023, "NotFound")
+		refusedWith(t, a.ask("events/subscribe", `"name":"page.opened"`), -32024, "webhooks need")
+		refusedWith(t, a.ask("events/unsubscribe", `"name":"page.opened"`), -32024, "webhooks need")
+	})
+
+	t.Run("events-poll", func(t *testing.T) {
+		for _, arguments := range []string{`{}`, resource, `{"uriPrefix":"` + app + `/ca"}`, `{"origin":"` + app + `"}`} {
+			first := a.poll(events.Updated, arguments, "", "")
+			if len(first.Events) > 0 || *first.Truncated {
+				t.Fatalf("the first poll gives %+v", first)
+			}
+			if again := a.poll(events.Updated, arguments, *first.Cursor, `,"maxAgeMs":300000`); len(again.Events) > 0 ||
+				*again.Truncated || *again.Cursor != *first.Cursor {
+				t.Errorf("without a change a poll gives %+v", again)
+			}
+			p.set(app+"/cart", "2")
+			p.set(app+"/cart", "3")
+			var told *eventResult
+			testkit.Eventually(t, "a change is an event", func() bool {
+				told = a.poll(events.Updated, arguments, *first.Cursor, "")
+				return len(told.Events) == 1
+			})
+			e := told.Events[0]
+			if _, err := time.Parse(time.RFC3339, e.Timestamp); err != nil || e.Name != events.Updated || e.Cursor != nil ||
+				!strings.HasPrefix(string(e.Data), `{"uri":"`+app+`/cart","title":"state","origin":"`+app+`","tab":1,"revision":`) {
+				t.Errorf("the event %+v %s (%v)", e, e.Data, err)
+			}
+			again := a.poll(events.Updated, arguments, *first.Cursor, "")
+			if len(again.Events) != 1 || again.Events[0].EventID != e.EventID {
+				t.Errorf("the same poll twice gives %+v and %+v", told, again)
+			}
+			if after := a.poll(events.Updated, arguments, *told.Cursor, ""); len(after.Events) > 0 {
+				t.Errorf("after it comes %+v", after)
+			}
+			if *told.NextPollMs != 1000 {
+				t.Errorf("after a change nextPollMs is %d", *told.NextPollMs)
+			}
+		}
+		// maxEvents gives a part, and the cursor in between.
+		first := a.poll(events.Updated, `{}`, "", "")
+		p.set(app+"/text", "y")
+		p.set(app+"/cart", "4")
+		cursor, uris := *first.Cursor, []string{}
+		testkit.Eventually(t, "both are there", func() bool {
+			return len(a.poll(events.Updated, `{}`, cursor, "").Events) == 2
+		})
+		for more := true; more && len(uris) < 5; {
+			r := a.poll(events.Updated, `{}`, cursor, `,"maxEvents":1`)
+			for _, e := range r.Events {
+				var data struct{ URI string }
+				json.Unmarshal(e.Data, &data)
+				uris = append(uris, data.URI)
+			}
+			more, cursor = *r.HasMore, *r.Cursor
+		}
+		if slices.Sort(uris); !slices.Equal(uris, []string{app + "/cart", app + "/text"}) {
+			t.Errorf("one by one come %q", uris)
+		}
+		refusedWith(t, a.ask("events/poll", `"name":"page.resource.updated","arguments":{"uri":5}`), -32602, "uri must be")
+		refusedWith(t, a.ask("events/poll", `"name":"page.resource.updated","cursor":"c_99842"`), -32602, "cursor")
+	})
+
+	t.Run("events-push", func(t *testing.T) {
+		id, cursor := a.stream(events.Updated, resource, "")
+		others := []string{}
+		for range 3 {
+			other, _ := a.stream(events.Updated, `{}`, "")
+			others = append(others, other)
+		}
+		p.set(app+"/cart", "5")
+		eventID, after := a.event(id, `"uri":"`+app+`/cart"`)
+		if after == cursor {
+			t.Error("the cursor has not moved")
+		}
+		ids := map[string]bool{eventID: true}
+		for _, other := range others {
+			eventID, _ := a.event(other, app+"/cart")
+			ids[eventID] = true
+		}
+		if len(ids) != 2 {
+			t.Errorf("one change has the ids %v on streams of two subscriptions", ids)
+		}
+		// A stream from an earlier cursor tells it again, under its id.
+		again, _ := a.stream(events.Updated, resource, `,"cursor":"`+cursor+`"`)
+		if second, _ := a.event(again, app+"/cart"); second != eventID {
+			t.Errorf("told again it is %s, and was %s", second, eventID)
+		}
+		for _, gone := range append(others, again) {
+			a.Write(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+gone+`}}`))
+		}
+		p.set(app+"/cart", "6")
+		a.event(id, app+"/cart")
+		a.ask("server/discover", "")
+		for _, gone := range append(others, again) {
+			if len(a.streams[gone]) > 0 {
+				t.Errorf("a stream that was cancelled says %+v", a.streams[gone])
+			}
+		}
+		a.Write(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`))
+		a.ask("server/discover", "")
+		if n := g.Snapshot().Stats.Streams; n != 0 {
+			t.Errorf("%d streams are left", n)
+		}
+	})
+}
+
+// What a subscription of a prefix finds: resources that come later, those of other tabs, templates' URIs if they are
+// named. One that is named and comes later is told, since it can be read now.
+func TestEventsOfWhatComes(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openEventAgent(t, g, AgentOptions{})
+	all, _ := a.stream(events.Updated, `{}`, "")
+	one, _ := a.stream(events.Updated, `{"uri":"`+app+`/late"}`, "")
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/cart": "1", app + "/n/{n}": ""})
+	square, _ := a.stream(events.Updated, `{"uri":"`+app+`/n/4"}`, "")
+	p.set(app+"/cart", "2")
+	a.event(all, app+"/cart")
+	p.offer(app+"/late", "1")
+	a.event(one, app+"/late")
+	p.set(app+"/late", "2")
+	first, cursor := a.event(one, app+"/late")
+	a.event(all, app+"/late")
+	p.page.Touch(app + "/n/{n}")
+	a.event(square, app+"/n/4")
+
+	// Another tab has the same URI under its own path.
+	q := &testPage{t: t, page: testkit.NewPage(t, nil)}
+	q.page.Epoch("another")
+	q.attach(g, tabInfo("b"))
+	g.Focus("a")
+	q.offer(app+"/cart", "9")
+	q.set(app+"/cart", "10")
+	a.event(all, "/.pagewire/tab/2/cart")
+
+	// A reload is an event where the resource is followed, and the next daemon gives the same id for the same change.
+	h := newGateway(t, Options{})
+	p.crash()
+	p.page.Resume(nil)
+	p.attach(h, tabInfo("a"))
+	b := openEventAgent(t, h, AgentOptions{})
+	id, _ := b.stream(events.Updated, `{"uri":"`+app+`/late"}`, `,"cursor":"`+strings.Replace(cursor, ".2", ".1", 1)+`"`)
+	if second, _ := b.event(id, app+"/late"); second != first {
+		t.Errorf("the next daemon calls it %s, and this one %s", second, first)
+	}
+	r := b.poll(events.Updated, `{"uri":"`+app+`/late"}`, cursor, "")
+	if len(r.Events) > 0 || *r.Truncated {
+		t.Errorf("at the next daemon there are %+v behind the last cursor", r)
+	}
+	p.page.Epoch("after a reload")
+	p.Close("reload")
+	p.page.Resume(nil)
+	p.attach(h, tabInfo("a"))
+	b.event(id, app+"/late")
+	if r = b.poll(events.Updated, `{"uri":"`+app+`/late"}`, cursor, ""); len(r.Events) != 1 || !*r.Truncated {
+		t.Errorf("a document that is gone gives %+v", r)
+	}
+}
+
+// An agent has the events of what it may list and read, and none else; nothing tells it that there are others.
+func TestEventsWithinTheScope(t *testing.T) {
+	g := newGateway(t, Options{Deny: []string{"https://bank.example"}})
+	g.events.began = time.Time{} // pages that come were not there before
+	a := openEventAgent(t, g, AgentOptions{Deny: []string{"https://secret.example"}})
+	all, _ := a.stream(events.Updated, `{}`, "")
+	opened, _ := a.stream(events.Opened, `{}`, "")
+	for _, origin := range []string{"https://secret.example", app} {
+		info := PageInfo{Tab: origin, Origin: origin, URL: origin + "/", Title: "T"}
+		p := openPage(t, g, info, map[string]string{origin + "/cart": "1"})
+		testkit.Eventually(t, "it is followed, if it is seen", func() bool {
+			return p.page.Watches(origin+"/cart") == (origin == app)
+		})
+		p.set(origin+"/cart", "2")
+	}
+	a.event(all, app+"/cart")
+	a.event(opened, app)
+	if r := a.poll(events.Updated, `{}`, "", ""); len(r.Events) > 0 {
+		t.Errorf("polled %+v", r)
+	}
+	for _, arguments := range []string{`{"uri":"https://secret.example/cart"}`, `{"origin":"https://secret.example"}`,
+		`{"uri":"https://bank.example/"}`, `{"origin":"https://bank.example"}`} {
+		refusedWith(t, a.ask("events/stream", `"name":"page.resource.updated","arguments":`+arguments), -32024, "does not see")
+	}
+	// One that is not there looks like one that is not seen by a prefix.
+	if r := a.poll(events.Updated, `{"uriPrefix":"https://secret.example/"}`, "", ""); len(r.Events) > 0 || *r.Truncated {
+		t.Errorf("polled %+v", r)
+	}
+	if s := a.poll(events.Updated, `{"uri":"https://none.example/x"}`, "", ""); len(s.Events) > 0 {
+		t.Errorf("polled %+v", s)
+	}
+	if len(a.streams[all])+len(a.streams[opened]) > 0 {
+		t.Errorf("further come %+v", a.streams)
+	}
+}
+
+// A page is opened once and closed once, whatever it does in between: a reload, a frame, a navigation within its origin.
+func TestPageEvents(t *testing.T) {
+	g := newGateway(t, Options{Grace: time.Millisecond, closedAfter: 100 * time.Millisecond})
+	a := openEventAgent(t, g, AgentOptions{})
+	openPage(t, g, tabInfo("before"), map[string]string{app + "/x": "1"}) // it was there when the gateway began
+	g.events.began = time.Time{}
+	opened, _ := a.stream(events.Opened, `{}`, "")
+	closed, cursor := a.stream(events.Closed, `{"origin":"`+app+`"}`, "")
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/x": "1"})
+	m := a.take(opened)
+	if want := `{"origin":"https://app.example","tab":2,"url":"https://app.example/","title":"App a"}`; string(m.Params.Data) != want {
+		t.Errorf("opened is %s", m.Params.Data)
+	}
+	for range 3 {
+		p.crash()
+		p.page.Resume(nil)
+		p.attach(g, tabInfo("a"))
+	}
+	frame := tabInfo("a")
+	frame.Frame = "1"
+	q := openPage(t, g, frame, map[string]string{app + "/y": "1"})
+	q.Close("it is removed")
+	p.Close("its tab was closed")
+	a.event(closed, `"tab":2`)
+	other := tabInfo("c")
+	openPage(t, g, other, map[string]string{app + "/x": "1"})
+	a.event(opened, `"tab":3`)
+	if r := a.poll(events.Closed, `{}`, cursor, ""); len(r.Events) != 1 || *r.Truncated {
+		t.Errorf("polled %+v", r)
+	}
+	if len(a.streams[closed])+len(a.streams[opened]) > 0 {
+		t.Errorf("further come %+v", a.streams)
+	}
+}
+
+// A change that an agent was told of by an event is not in its reminders and prompts.
+func TestEventsCountAsTold(t *testing.T) {
+	for name, told := range map[string]bool{"event": true, "none": false} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, Options{})
+			p := openPage(t, g, tabInfo("a"), map[string]string{app + "/cart": "1"})
+			a := openEventAgent(t, g, AgentOptions{})
+			ask := func() string {
+				text, err := a.Changes(t.Context(), Ask{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return text
+			}
+			a.ask("tools/call", `"name":"read_page_resource","arguments":{"uri":"`+app+`/cart"}`)
+			ask()
+			if told {
+				id, _ := a.stream(events.Updated, `{}`, "")
+				p.set(app+"/cart", "2")
+				a.event(id, app+"/cart")
+			} else {
+				p.set(app+"/cart", "2")
+			}
+			if text := ask(); strings.Contains(text, "/cart") == told {
+				t.Errorf("the prompt says %q", text)
+			}
+		})
+	}
+}
+
+// What an agent may hold is bounded, and a page that changes without end costs it no more than it reads.
+func TestEventLimits(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), nil)
+	for i := range events.MaxURIs + 1 {
+		p.offer(fmt.Sprintf("%s/%d", app, i), "x")
+	}
+	a := openEventAgent(t, g, AgentOptions{})
+	id := a.post("events/stream", `"name":"page.resource.updated"`)
+	a.take(id)
+	if m := a.take(id); m.Method != "notifications/events/error" || m.Params.Error.Code != -32025 ||
+		m.Params.Error.Data["max"] != float64(events.MaxURIs) {
+		t.Errorf("above the limit of resources comes %+v", m)
+	}
+	if r := a.poll(events.Updated, `{}`, *m0(a, t), ""); !*r.Truncated {
+		t.Error("a poll above the limit does not say so")
+	}
+	for range 63 {
+		a.stream(events.Opened, `{}`, "")
+	}
+	for range 1000 {
+		refusedWith(t, a.ask("events/stream", `"name":"page.opened"`), -32025, "64")
+	}
+	for i := range maxLeases - 1 {
+		a.poll(events.Opened, fmt.Sprintf(`{"origin":"https://%d.example"}`, i), "", "")
+	}
+	refusedWith(t, a.ask("events/poll", `"name":"page.closed"`), -32025, fmt.Sprint(maxLeases))
+
+	b := openEventAgent(t, g, AgentOptions{})
+	flood, _ := b.stream(events.Updated, `{"uri":"`+app+`/1"}`, "")
+	for i := range 1000 {
+		p.set(app+"/1", fmt.Sprint(i))
+	}
+	p.set(app+"/1", "last")
+	count := 0
+	for last := ""; !strings.HasPrefix(last, "1001."); count++ {
+		last, _ = b.event(flood, app+"/1")
+	}
+	if count > 100 {
+		t.Errorf("1,001 changes at once make %d events", count)
+	}
+}
+
+// m0 is a cursor of now.
+func m0(a *eventAgent, t *testing.T) *string {
+	t.Helper()
+	return a.poll(events.Updated, `{}`, "", "").Cursor
+}
+
+// Go code follows a subscription without an agent.
+func TestFollowEvents(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/cart": "1"})
+	sub, refused := events.Parse(events.Updated, []byte(`{"origin":"`+app+`"}`))
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	wake := make(chan struct{}, 1)
+	follow := func(cursor string) *Following {
+		f, refused := g.FollowEvents(sub, FollowOptions{Cursor: cursor, MaxAge: -1, Wake: func() {
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+		}})
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		return f
+	}
+	next := func(f *Following) (n events.Note) {
+		testkit.Eventually(t, "there is a note", func() (ok bool) { n, ok = f.Next(); return ok })
+		return n
+	}
+	f := follow("")
+	if n := next(f); n.Kind != events.Active || n.Truncated || n.Occurrence.Cursor != f.Cursor() {
+		t.Errorf("it begins with %+v", n)
+	}
+	for len(wake) > 0 {
+		<-wake
+	}
+	p.set(app+"/cart", "2")
+	testkit.Ends(t, "it is woken", wake)
+	n := next(f)
+	if n.Kind != events.Event || n.Subject != app+"/cart" || !strings.Contains(string(n.AppendTo(nil, true)), n.ID) {
+		t.Errorf("the event is %+v", n)
+	}
+	f.Close()
+	f.Close()
+	testkit.Eventually(t, "the page is no longer followed", func() bool { return !p.page.Watches(app + "/cart") })
+	p.set(app+"/cart", "3")
+	g = newGateway(t, Options{})
+	p.crash()
+	p.page.Resume(nil)
+	p.attach(g, tabInfo("a"))
+	f = follow(n.Occurrence.Cursor)
+	if m := next(f); m.Truncated {
+		t.Errorf("it begins with %+v", m)
+	}
+	if m := next(f); m.Kind != events.Event || m.ID == n.ID || m.Subject != n.Subject {
+		t.Errorf("what changed while nobody followed is %+v", m)
+	}
+	if _, refused := g.FollowEvents(sub, FollowOptions{Cursor: "nonsense"}); refused == nil ||
+		refused.Kind != bridge.EventInvalid {
+		t.Errorf("a cursor that is none: %v", refused)
+	}
+}
+
+type testWebhooks struct{ asked chan WebhookRequest }
+
+func (w testWebhooks) Subscribe(_ context.Context, r WebhookRequest) ([]byte, *bridge.EventError) {
+	w.asked <- r
+	return []byte(`{"id":"sub_1","refreshBefore":null}`), nil
+}
+
+func (w testWebhooks) Unsubscribe(ctx context.Context, _ WebhookRequest) ([]byte, *bridge.EventError) {
+	return nil, &bridge.EventError{Kind: bridge.EventNotFound, Message: "no", Data: bridge.Text(`{"kind":"subscription"}`)}
+}
+
+// An agent with a principal asks for webhooks; what is wrong without looking at the delivery is refused before.
+func TestWebhookRequests(t *testing.T) {
+	g := newGateway(t, Options{})
+	w := testWebhooks{make(chan WebhookRequest, 1)}
+	a := openEventAgent(t, g, AgentOptions{Webhooks: w})
+	delivery := `,"delivery":{"mode":"webhook","url":"https://r.test/cb","secret":"whsec_x"}`
+	a.post("events/list", "")
+	if text, _ := a.Read(t.Context()); !strings.Contains(string(text), `"delivery":["poll","push","webhook"]`) {
+		t.Errorf("the list is %s", text)
+	}
+	if m := a.ask("events/subscribe", `"name":"page.opened","ttlMs":3600000,"maxAgeMs":5`+delivery); m.Result == nil {
+		t.Errorf("answered %+v", m.Error)
+	}
+	got := <-w.asked
+	want := WebhookRequest{Subscription: events.Subscription{Name: "page.opened", Arguments: "{}"}, Mode: "webhook",
+		URL: "https://r.test/cb", Secret: "whsec_x", MaxAge: 5 * time.Millisecond, TTL: time.Hour}
+	if got != want {
+		t.Errorf("asked for %+v", got)
+	}
+	refusedWith(t, a.ask("events/subscribe", `"name":"none"`+delivery), -32023, "NotFound")
+	refusedWith(t, a.ask("events/subscribe", `"name":"page.opened","arguments":{"x":1}`+delivery), -32602, "no argument")
+	refusedWith(t, a.ask("events/subscribe", `"name":"page.opened","cursor":"x"`+delivery), -32602, "cursor")
+	refusedWith(t, a.ask("events/unsubscribe", `"name":"page.opened"`+delivery), -32023, "NotFound")
+}
