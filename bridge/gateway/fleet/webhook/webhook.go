@@ -201,12 +201,15 @@ func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]b
 		return nil, refused
 	}
 	defer done()
-	if refused := s.proves(ctx, wants, u.Host, secret); refused != nil {
-		return nil, refused
-	}
 	store, old, err := s.stored(ctx, wants.key())
 	if err != nil {
 		return nil, errStore
+	}
+	if old != nil {
+		wants.Verified = old.Verified
+	}
+	if refused := s.proves(ctx, wants, u.Host, secret); refused != nil {
+		return nil, refused
 	}
 	truncated := false
 	if old == nil || !old.live(now) {
@@ -303,11 +306,11 @@ func exhausted(limit string, most int) *bridge.EventError {
 func (s *Service) proves(ctx context.Context, wants *record, host string, secret Secret) *bridge.EventError {
 	s.mu.Lock()
 	s.each(func(_ string, r *record) {
-		if r.Principal == wants.Principal && r.URL == wants.URL && time.Since(r.Verified) < verifiedFor {
+		if r.Principal == wants.Principal && r.URL == wants.URL && r.Verified.After(wants.Verified) {
 			wants.Verified = r.Verified
 		}
 	})
-	if !wants.Verified.IsZero() {
+	if time.Since(wants.Verified) < verifiedFor {
 		s.mu.Unlock()
 		return nil
 	}

@@ -150,7 +150,6 @@ func (w *world) open(t *testing.T, b *bus.Bus, name string, e *endpoint, change 
 func (s *Service) kill() {
 	s.mu.Lock()
 	s.closing = true
-	s.owners = nil
 	s.mu.Unlock()
 	s.cancel()
 }
