@@ -136,8 +136,6 @@ type Options struct {
 	UnlistedTools bool
 	// Events offers MCP Events of the host, which must be an EventHost. A page's core has none.
 	Events bool
-	// EventCodes choose the numbers of their errors. Default by what each request declares.
-	EventCodes EventCodes
 	// HeartbeatInterval is how often an event stream says that it lives. Default 15,000 ms: clients give up after a
 	// minute.
 	HeartbeatInterval Time

@@ -48,7 +48,7 @@ type EventError struct {
 	Data    Text // the JSON text of data, or nil
 }
 
-func (e *EventError) Error() string { return e.Kind.String() + ": " + e.Message }
+func (x *EventError) Error() string { return x.Kind.String() + ": " + x.Message }
 
 // An EventErrorKind is a row of the table of errors.
 type EventErrorKind byte
@@ -87,24 +87,6 @@ func (k EventErrorKind) Code(final bool) int {
 	return eventErrors[k].sketch
 }
 
-// EventCodes choose the set of an error's numbers.
-type EventCodes byte
-
-// The sets.
-const (
-	EventCodesAuto   EventCodes = iota // the SEP's for a request that declares the extension, else the sketch's
-	EventCodesFinal                    // the SEP's
-	EventCodesSketch                   // the sketch's
-)
-
-// finalCodes reports whether a request's errors have the SEP's numbers.
-func (e *Engine) finalCodes(r *request) bool {
-	if e.opt.EventCodes != EventCodesAuto {
-		return e.opt.EventCodes == EventCodesFinal
-	}
-	return r.modern && DeclaresEvents(r.params)
-}
-
 // DeclaresEvents reports whether the params of a modern request declare the extension.
 func DeclaresEvents(params JSON) bool {
 	capabilities := params.Get("_meta").Get(wire.MetaCapabilities)
@@ -130,7 +112,7 @@ func (e *Engine) events(r *request) *wire.Error {
 	if bad != "" {
 		return invalidParams(bad)
 	}
-	final := e.finalCodes(r)
+	final := r.modern && DeclaresEvents(r.params) // the legacy era has no such place
 	kind := callEvents
 	if r.method == wire.EventsStream {
 		kind = callStream
@@ -271,22 +253,11 @@ func (e *Engine) note(s *stream, method string, members []byte) {
 	if len(members) > 0 {
 		text = text.Raw(`,`)
 	}
-	e.send(s.port, s.meta(text).Raw(`}}`))
-}
-
-func (s *stream) meta(text wire.Text) wire.Text {
-	return text.Raw(`"_meta":{"` + wire.MetaSubscriptionID + `":`).Bytes(s.id).Raw(`}`)
+	e.send(s.port, subscriptionMeta(text, s.id).Raw(`}}`))
 }
 
 // errorMembers are the members of a notification that carries an error.
-func (s *stream) errorMembers(x *EventError) wire.Text {
-	err := x.wire(s.final)
-	text := wire.Text(`"error":{"code":`).Int(err.Code).Raw(`,"message":`).Str(err.Message)
-	if len(err.Data) > 0 {
-		text = text.Raw(`,"data":`).Bytes(err.Data)
-	}
-	return text.Raw(`}`)
-}
+func (s *stream) errorMembers(x *EventError) wire.Text { return wire.Text(nil).Error(x.wire(s.final)) }
 
 // Wake says that a stream has something to tell: NextEvent is called as soon as its port takes more. It ignores a
 // stream that has ended.
@@ -384,7 +355,7 @@ func (e *Engine) completeStream(s *stream) {
 	if s.modern {
 		text = text.Raw(`"resultType":"complete",`)
 	}
-	e.send(s.port, s.meta(text).Raw(`}}`))
+	e.send(s.port, subscriptionMeta(text, s.id).Raw(`}}`))
 }
 
 // endStream removes a stream without a message.

@@ -20,7 +20,7 @@ func (e *Engine) check() error {
 	if len(e.order) != len(e.ports) {
 		return fmt.Errorf("%d ports in order, %d by id", len(e.order), len(e.ports))
 	}
-	subs, listens, waits, restricted := 0, 0, 0, 0
+	subs, listens, waits, restricted, streams := 0, 0, 0, 0, 0
 	for i, p := range e.order {
 		if p.sees != nil {
 			restricted++
@@ -103,6 +103,19 @@ func (e *Engine) check() error {
 		subs += len(p.subs)
 		listens += len(p.listens)
 		waits += len(p.waits)
+		for _, s := range p.streams {
+			if s.port != p || e.streams[s.call] != s || !contains(e.beats, s) {
+				return fmt.Errorf("port %d: a stream is out of place", p.id)
+			}
+		}
+		if len(p.streams)+p.streamsOpening() > e.opt.Limits.Streams {
+			return fmt.Errorf("port %d: %d streams, more than the limit", p.id, len(p.streams))
+		}
+		streams += len(p.streams)
+	}
+	if streams != len(e.streams) || streams != len(e.beats) || streams != e.stats.Streams {
+		return fmt.Errorf("%d streams, %d by call, %d that beat, counted %d", streams, len(e.streams), len(e.beats),
+			e.stats.Streams)
 	}
 	if subs != e.stats.Subscriptions || listens != e.stats.Listens {
 		return fmt.Errorf("%d subscriptions and %d listens, counted %d and %d", subs, listens, e.stats.Subscriptions,
@@ -191,6 +204,8 @@ type world struct {
 	told     map[PortID]map[string]Time
 	messages int
 	blocked  map[PortID]bool
+	streams  []CallID       // that were asked for
+	news     map[CallID]int // events that a stream has not taken
 }
 
 var worldURIs = []string{
@@ -208,9 +223,10 @@ func newWorld(t testing.TB, data []byte) *world {
 	w := &world{
 		t: t, bytes: data, open: map[PortID]bool{}, asked: map[PortID]map[string]bool{}, begun: map[CallID]bool{},
 		due: map[*sub]Time{}, told: map[PortID]map[string]Time{}, blocked: map[PortID]bool{},
+		news: map[CallID]int{},
 	}
-	o := Options{Rule: Rule{Origin: "https://x.test"}, Tools: true, ReadTimeout: 500, ToolTimeout: 900, PageSize: 2}
-	o.Limits = Limits{Ports: 6, Subscriptions: 6, Listens: 3, Calls: 4, Resources: 6, UpdateRate: 3, MessageBytes: 4096,
+	o := Options{Events: true, HeartbeatInterval: 400, Rule: Rule{Origin: "https://x.test"}, Tools: true, ReadTimeout: 500, ToolTimeout: 900, PageSize: 2}
+	o.Limits = Limits{Ports: 6, Subscriptions: 6, Listens: 3, Streams: 2, Calls: 4, Resources: 6, UpdateRate: 3, MessageBytes: 4096,
 		ResultBytes: 200}
 	var host Host = w
 	if w.byte()%2 == 0 {
@@ -273,7 +289,40 @@ func (w *world) Read(call CallID, r Request) {
 
 func (w *world) CallTool(call CallID, t ToolCall) { w.begin(call) }
 
-func (w *world) End(call CallID) { delete(w.begun, call) }
+func (w *world) End(call CallID) {
+	delete(w.begun, call)
+	delete(w.news, call)
+}
+
+func (w *world) Events(call CallID, r EventRequest) {
+	w.begin(call)
+	if r.Method == wire.EventsStream {
+		w.streams = append(w.streams, call)
+	}
+	if w.byte()%4 == 0 {
+		w.engine.Complete(w.now, call, Result{Contents: []byte(`{"cursor":"c"}`)})
+	}
+}
+
+func (w *world) NextEvent(call CallID) (n EventNote, ok bool) {
+	if w.news[call] == 0 {
+		return n, false
+	}
+	w.news[call]--
+	if w.byte()%4 == 1 { // not at the end of the bytes
+		w.wake(call) // re-entry
+	}
+	return EventNote{Members: []byte(`"eventId":"e"`)}, true
+}
+
+func (w *world) EventCursor(CallID) string { return "c" }
+
+func (w *world) wake(call CallID) {
+	if w.engine.streams[call] != nil {
+		w.news[call]++
+		w.engine.Wake(w.now, call)
+	}
+}
 
 func (w *world) Watched(uri string, on bool) {
 	if on && w.byte()%8 == 0 {
@@ -314,6 +363,9 @@ func (w *world) Send(to PortID, m Message) {
 	if w.engine.ports[to].sees != nil && v.Error == nil && bytes.Contains(text, []byte(`"uri":"`+hidden)) {
 		w.t.Fatalf("a port is told of what it does not see: %s", text)
 	}
+	if w.blocked[to] && (v.Method == wire.EventsEvent || v.Method == wire.EventsHeartbeat) {
+		w.t.Fatalf("an event for a port that is not writable: %s", text)
+	}
 	if v.Method == wire.ResourceUpdated {
 		if w.blocked[to] {
 			w.t.Fatalf("an update for a port that is not writable: %s", text)
@@ -345,7 +397,11 @@ func (w *world) send() {
 	modern := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	uri := pick(w, worldURIs)
 	var body string
-	switch w.byte() % 16 {
+	switch w.byte() % 19 {
+	case 16, 17:
+		body = `"method":"events/stream","params":{` + modern + `,"name":"x"}`
+	case 18:
+		body = `"method":"events/poll","params":{"name":"x"}`
 	case 0:
 		body = `"method":"initialize","params":{"protocolVersion":"2025-06-18"}`
 	case 1, 2:
@@ -402,7 +458,15 @@ func (w *world) receive(p PortID, text string) {
 }
 
 func (w *world) step() {
-	switch w.byte() % 20 {
+	switch w.byte() % 23 {
+	case 20, 21:
+		if len(w.streams) > 0 {
+			w.wake(pick(w, w.streams))
+		}
+	case 22:
+		if len(w.streams) > 0 && w.byte()%4 == 0 {
+			w.engine.Terminate(w.now, pick(w, w.streams), &EventError{Kind: EventForbidden, Message: "m"})
+		}
 	case 0:
 		w.last++
 		w.open[w.last] = true
@@ -479,6 +543,18 @@ func (w *world) step() {
 	}
 }
 
+// pass lets time pass while something is due.
+func (w *world) pass() {
+	for end := w.now + 100_000; ; {
+		at, ok := w.engine.Deadline()
+		if !ok || at > end {
+			return
+		}
+		w.now = max(w.now, at)
+		w.engine.Tick(w.now)
+	}
+}
+
 // settle lets everything become writable and all time pass, and checks that the last state was announced and nothing
 // waits any more.
 func (w *world) settle() {
@@ -486,14 +562,16 @@ func (w *world) settle() {
 		w.blocked[p] = false
 		w.engine.Writable(w.now, p, true)
 	}
-	for range 10_000 {
-		at, ok := w.engine.Deadline()
-		if !ok {
-			break
+	w.pass()
+	for call := range w.engine.streams {
+		if w.news[call] > 0 {
+			w.t.Fatalf("stream %d has not taken %d events", call, w.news[call])
 		}
-		w.now = max(w.now, at)
-		w.engine.Tick(w.now)
 	}
+	for _, call := range w.streams { // whose heartbeats never end
+		w.engine.Terminate(w.now, call, &EventError{Kind: EventForbidden, Message: "m"})
+	}
+	w.pass()
 	if at, ok := w.engine.Deadline(); ok {
 		w.t.Fatalf("there is always something due: %d", at)
 	}
@@ -522,7 +600,7 @@ func (w *world) finish() {
 		w.t.Fatal(err)
 	}
 	s := w.engine.Stats()
-	if s.Ports+s.Subscriptions+s.Listens+s.Calls+s.Watched != 0 || len(w.begun) != 0 {
+	if s.Ports+s.Subscriptions+s.Listens+s.Streams+s.Calls+s.Watched != 0 || len(w.begun) != 0 {
 		w.t.Fatalf("left behind: %+v, %d calls of the host", s, len(w.begun))
 	}
 }

@@ -139,6 +139,8 @@ func (l *listen) begin(text wire.Text, method string) wire.Text {
 	return l.meta(text.Notification(method).Raw(`{`))
 }
 
-func (l *listen) meta(text wire.Text) wire.Text {
-	return text.Raw(`"_meta":{"` + wire.MetaSubscriptionID + `":`).Bytes(l.id).Raw(`}`)
+func (l *listen) meta(text wire.Text) wire.Text { return subscriptionMeta(text, l.id) }
+
+func subscriptionMeta(text wire.Text, id wire.Value) wire.Text {
+	return text.Raw(`"_meta":{"` + wire.MetaSubscriptionID + `":`).Bytes(id).Raw(`}`)
 }

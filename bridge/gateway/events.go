@@ -101,9 +101,9 @@ type Following struct {
 	sub     events.Subscription
 	opt     FollowOptions
 	sees    func(uri string) bool // nil sees all
-	changes *events.Changes       // of Updated
-	visits  *events.Visits        // of the others
-	asked   map[string]bool       // URIs whose page has been asked
+	feed    events.Feed
+	changes *events.Changes // the feed, of Updated
+	asked   map[string]bool // URIs whose page has been asked
 	release []func()
 	timer   *time.Timer // wakes it after the least time between two events
 	last    time.Time   // of a change
@@ -133,11 +133,12 @@ func (g *Gateway) followEvents(s events.Subscription, o FollowOptions, sees func
 	f := &Following{g: g, sub: s, opt: o, sees: sees, asked: map[string]bool{}}
 	g.events.all[f] = true
 	if s.Name != events.Updated {
-		f.visits, _ = events.NewVisits(s, g.events.log, sees, o.Cursor, o.MaxAge, g.opt.wallClock())
+		f.feed, _ = events.NewVisits(s, g.events.log, sees, o.Cursor, o.MaxAge, g.opt.wallClock())
 		f.begin()
 		return f, nil
 	}
 	f.changes = events.NewChanges(s, o.MinInterval)
+	f.feed = f.changes
 	f.timer = time.AfterFunc(time.Hour, func() {
 		g.mu.Lock()
 		defer g.unlock()
@@ -168,13 +169,10 @@ func (f *Following) Cursor() string {
 }
 
 func (f *Following) cursor() string {
-	switch {
-	case !f.began:
+	if !f.began {
 		return ""
-	case f.visits != nil:
-		return f.visits.Cursor()
 	}
-	return f.changes.Cursor()
+	return f.feed.Cursor()
 }
 
 // Close ends it. Nothing is told after it.
@@ -215,31 +213,31 @@ func (f *Following) wake() {
 
 // next is called with the lock held.
 func (f *Following) next() (n events.Note, ok bool) {
-	switch {
-	case f.closed || !f.began:
+	if f.closed || !f.began {
 		return n, false
-	case f.visits != nil:
-		return f.visits.Next()
 	}
-	n, ok, at := f.changes.Next(f.g.opt.wallClock())
+	now := f.g.opt.wallClock()
+	n, ok, at := f.feed.Next(now)
 	if !ok && !at.IsZero() {
-		f.timer.Reset(max(at.Sub(f.g.opt.wallClock()), time.Millisecond))
+		f.timer.Reset(max(at.Sub(now), time.Millisecond))
 	}
-	if ok && n.Kind == events.Event {
-		n.Data = f.g.updatedData(n.Subject)
-	}
+	f.g.complement(&n)
 	return n, ok
 }
 
-// updatedData is the data of an event about a resource.
-func (g *Gateway) updatedData(uri string) []byte {
+// complement adds the data of an event about a resource.
+func (g *Gateway) complement(n *events.Note) {
+	if n.Kind != events.Event || n.Name != events.Updated {
+		return
+	}
+	uri := n.Subject
 	title, tab, origin := "", 0, webOriginOf(uri)
 	if key, ok := g.engine.Find(uri); ok {
 		if r := g.catalog.routes[key]; r != nil {
 			title, tab, origin = cmp.Or(r.title, r.shown.Name), r.tab(), r.page.Origin
 		}
 	}
-	return events.UpdatedData(uri, title, origin, tab, g.tools.revisions.Revision(uri))
+	n.Data = events.UpdatedData(uri, title, origin, tab, g.tools.revisions.Revision(uri))
 }
 
 // followAll follows all resources of a new subscription, and begins it when their pages report changes.
@@ -338,8 +336,10 @@ func (g *Gateway) eventState(uri string) (s events.State) {
 		return s
 	}
 	count := max(w.revision, p.wide[r.own(key)])
-	epoch := cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.order))
-	return events.State{Document: events.Document(p.Origin, epoch), Count: count, At: g.opt.wallClock()}
+	if p.document == "" {
+		p.document = events.Document(p.Origin, cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.order)))
+	}
+	return events.State{Document: p.document, Count: count, At: g.opt.wallClock()}
 }
 
 // eventTouched notes that a page has reported a change of a URI, which may be a template.
@@ -348,8 +348,12 @@ func (g *Gateway) eventTouched(uri string) {
 		return
 	}
 	touch := func(uri string) {
+		all := g.events.byURI[uri]
+		if all == nil {
+			return
+		}
 		state := g.eventState(uri)
-		for f := range g.events.byURI[uri] {
+		for f := range all {
 			f.changes.Touched(uri, state)
 			f.last = g.opt.wallClock()
 		}
@@ -459,7 +463,7 @@ func (g *Gateway) tellVisit(name string, p *Page) {
 	g.events.log.Add(events.Visit{Name: name, Page: p.Tab + " " + p.Origin, Epoch: p.epoch, Origin: p.Origin,
 		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.tab.number, p.URL, p.Title)})
 	for f := range g.events.all {
-		if f.visits != nil {
+		if f.changes == nil {
 			f.last = g.opt.wallClock()
 			f.wake()
 		}
@@ -495,7 +499,7 @@ func (h *host) Events(id bridge.CallID, r bridge.EventRequest) {
 	case wire.EventsPoll:
 		g.poll(a, sub, r, answer)
 	case wire.EventsStream:
-		f, refused := g.followEvents(sub, FollowOptions{Cursor: r.Cursor, MaxAge: maxAge(r),
+		f, refused := g.followEvents(sub, FollowOptions{Cursor: r.Cursor, MaxAge: milliseconds(r.MaxAge),
 			Wake: func() { g.engine.Wake(g.now(), id) }}, a.sees)
 		if refused != nil {
 			answer(nil, refused)
@@ -536,11 +540,12 @@ func (g *Gateway) subscriptionOf(a *Agent, r bridge.EventRequest) (s events.Subs
 	return s, nil
 }
 
-func maxAge(r bridge.EventRequest) time.Duration {
-	if r.MaxAge < 0 {
+// milliseconds is a duration of at most 10,000 hours; -1 is none.
+func milliseconds(n bridge.Time) time.Duration {
+	if n < 0 {
 		return -1
 	}
-	return time.Duration(min(int64(r.MaxAge), int64(1000*time.Hour/time.Millisecond))) * time.Millisecond
+	return min(time.Duration(min(n, 1<<40))*time.Millisecond, 10_000*time.Hour)
 }
 
 // poll answers events/poll. The resources stay followed, for the next one.
@@ -575,33 +580,21 @@ func (g *Gateway) poll(a *Agent, sub events.Subscription, r bridge.EventRequest,
 func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) ([]byte, *bridge.EventError) {
 	now := f.g.opt.wallClock()
 	most := cmp.Or(r.Max, pollEvents)
-	var next func() (events.Note, bool)
-	var cursor func() string
+	var feed events.Feed
+	var refused *bridge.EventError
 	if f.changes != nil {
-		changes, refused := f.changes.At(r.Cursor, maxAge(r), now)
-		if refused != nil {
-			return nil, refused
-		}
-		next = func() (events.Note, bool) {
-			n, ok, _ := changes.Next(now)
-			if ok && n.Kind == events.Event {
-				n.Data = f.g.updatedData(n.Subject)
-			}
-			return n, ok
-		}
-		cursor = changes.Cursor
+		feed, refused = f.changes.At(r.Cursor, milliseconds(r.MaxAge), now)
 	} else {
-		visits, refused := events.NewVisits(f.sub, f.g.events.log, f.sees, r.Cursor, maxAge(r), now)
-		if refused != nil {
-			return nil, refused
-		}
-		next, cursor = visits.Next, visits.Cursor
+		feed, refused = events.NewVisits(f.sub, f.g.events.log, f.sees, r.Cursor, milliseconds(r.MaxAge), now)
+	}
+	if refused != nil {
+		return nil, refused
 	}
 	text := wire.Text(`{"events":[`)
 	truncated, more, count, at := false, false, 0, ""
 	for {
-		at = cursor() // before an event that is left
-		n, ok := next()
+		at = feed.Cursor() // before an event that is left
+		n, ok, _ := feed.Next(now)
 		if !ok {
 			break
 		}
@@ -615,6 +608,7 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) ([]byte, *bridge
 		if count++; count > 1 {
 			text = text.Raw(`,`)
 		}
+		f.g.complement(&n)
 		text = n.AppendTo(text, false)
 		a.tellEvent(n)
 		if f.changes != nil {
@@ -647,10 +641,7 @@ func (a *Agent) tellEvent(n events.Note) {
 // askWebhooks answers events/subscribe and events/unsubscribe.
 func (g *Gateway) askWebhooks(a *Agent, c *call, sub events.Subscription, r bridge.EventRequest,
 	answer func([]byte, *bridge.EventError)) {
-	q := WebhookRequest{Subscription: sub, Cursor: r.Cursor, MaxAge: maxAge(r), TTL: time.Duration(r.TTL)}
-	if r.TTL > 0 {
-		q.TTL = time.Duration(min(int64(r.TTL), int64(10_000*time.Hour/time.Millisecond))) * time.Millisecond
-	}
+	q := WebhookRequest{Subscription: sub, Cursor: r.Cursor, MaxAge: milliseconds(r.MaxAge), TTL: milliseconds(r.TTL)}
 	q.Mode, _ = r.Delivery.Get("mode").Text()
 	q.URL, _ = r.Delivery.Get("url").Text()
 	q.Secret, _ = r.Delivery.Get("secret").Text()
@@ -666,6 +657,22 @@ func (g *Gateway) askWebhooks(a *Agent, c *call, sub events.Subscription, r brid
 		defer g.unlock()
 		answer(result, refused)
 	}()
+}
+
+// EndStreams ends the agent's streams of events, each with this reason.
+func (a *Agent) EndStreams(why *bridge.EventError) {
+	g := a.g
+	g.mu.Lock()
+	defer g.unlock()
+	var streams []bridge.CallID
+	for id, c := range g.calls {
+		if c.events != nil && c.agent == a {
+			streams = append(streams, id)
+		}
+	}
+	for _, id := range streams {
+		g.engine.Terminate(g.now(), id, why)
+	}
 }
 
 func (h *host) NextEvent(id bridge.CallID) (n bridge.EventNote, ok bool) {

@@ -553,6 +553,15 @@ func TestFollowEvents(t *testing.T) {
 	if m := next(f); m.Kind != events.Event || m.ID == n.ID || m.Subject != n.Subject {
 		t.Errorf("what changed while nobody followed is %+v", m)
 	}
+	other, _ := events.Parse(events.Opened, []byte(`{}`))
+	for range maxFollowings - 1 {
+		if _, refused := g.FollowEvents(other, FollowOptions{MaxAge: -1}); refused != nil {
+			t.Fatal(refused)
+		}
+	}
+	if _, refused := g.FollowEvents(other, FollowOptions{}); refused == nil || refused.Kind != bridge.EventExhausted {
+		t.Errorf("above the limit: %v", refused)
+	}
 	if _, refused := g.FollowEvents(sub, FollowOptions{Cursor: "nonsense"}); refused == nil ||
 		refused.Kind != bridge.EventInvalid {
 		t.Errorf("a cursor that is none: %v", refused)
@@ -593,4 +602,44 @@ func TestWebhookRequests(t *testing.T) {
 	refusedWith(t, a.ask("events/subscribe", `"name":"page.opened","arguments":{"x":1}`+delivery), -32602, "no argument")
 	refusedWith(t, a.ask("events/subscribe", `"name":"page.opened","cursor":"x"`+delivery), -32602, "cursor")
 	refusedWith(t, a.ask("events/unsubscribe", `"name":"page.opened"`+delivery), -32023, "NotFound")
+}
+
+// A change of a page as an update and as an event, from the page's call to the agent's end of its session.
+func BenchmarkEventBesideUpdate(b *testing.B) {
+	for _, way := range []string{"update", "event"} {
+		b.Run(way, func(b *testing.B) {
+			g := New(Options{})
+			defer g.Close()
+			p := testkit.NewPage(b, nil)
+			p.Attach(func(send func([]byte)) (testkit.Receiver, error) { return g.Attach(tabInfo("a"), send) })
+			const uris = 500 // so that none has to wait for its interval
+			for i := range uris {
+				p.Offer(fmt.Sprintf("%s/%d", app, i), "x")
+			}
+			a, err := g.Connect("test")
+			if err != nil {
+				b.Fatal(err)
+			}
+			const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+			request := `{"jsonrpc":"2.0","id":1,"method":"events/stream","params":{` + meta + `,"name":"page.resource.updated"}}`
+			if way == "update" {
+				var list []string
+				for i := range uris {
+					list = append(list, fmt.Sprintf("%q", fmt.Sprintf("%s/%d", app, i)))
+				}
+				request = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{` + meta +
+					`,"notifications":{"resourceSubscriptions":[` + strings.Join(list, ",") + `]}}}`
+			}
+			a.Write(b.Context(), []byte(request))
+			a.Read(b.Context())
+			n := 0
+			for b.Loop() {
+				p.Touch(fmt.Sprintf("%s/%d", app, n%uris))
+				n++
+				if text, err := a.Read(b.Context()); err != nil || !strings.Contains(string(text), app) {
+					b.Fatalf("%s, %v", text, err)
+				}
+			}
+		})
+	}
 }

@@ -53,8 +53,6 @@ type Options struct {
 	progressEvery time.Duration
 	// wallClock gives the time for revisions, and measures the work on pages' frames. Default time.Now.
 	wallClock func() time.Time
-	// EventCodes choose the numbers of errors of MCP Events. Default by client.
-	EventCodes bridge.EventCodes
 	// closedAfter is closedAfter, except in tests.
 	closedAfter time.Duration
 	// Log receives the log. Default none.
@@ -167,7 +165,7 @@ func New(o Options) *Gateway {
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		Rule:  bridge.Rule{Any: true}, // page.go checks that a URI is at the page's origin
 		Tools: true, UnlistedTools: true,
-		Events: true, EventCodes: o.EventCodes,
+		Events:       true,
 		Several:      o.Found != nil,
 		ExposeErrors: true, // a page's error texts hold only what agents may know
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),

@@ -58,6 +58,7 @@ type Page struct {
 	crowded   bool              // its developer has been told that some of its tools are not listed
 	watches   map[string]*watch // the subscriptions at the page, by its own URI
 	wide      map[string]int64  // the revisions of its keys that answer for more URIs
+	document  string            // its name in cursors of events; "" until it is needed
 }
 
 // An offer is a resource of a page.

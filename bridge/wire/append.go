@@ -96,11 +96,16 @@ func (t Text) Failure(id Value, e *Error) Text {
 	if len(id) > 0 {
 		t = t.Raw(`"id":`).Bytes(id).Raw(`,`)
 	}
+	return t.Error(e).Raw(`}`)
+}
+
+// Error appends the member "error".
+func (t Text) Error(e *Error) Text {
 	t = t.Raw(`"error":{"code":`).Int(e.Code).Raw(`,"message":`).Str(e.Message)
 	if len(e.Data) > 0 {
 		t = t.Raw(`,"data":`).Bytes(e.Data)
 	}
-	return t.Raw(`}}`)
+	return t.Raw(`}`)
 }
 
 // Itoa is n in decimal.

@@ -3,9 +3,11 @@
 package agents
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -79,6 +81,25 @@ func TestEventStreamsOfALegacySession(t *testing.T) {
 	s.do("DELETE", "", session)
 	if m := r.message(); string(m.ID) != "2" || m.Result == nil || m.Result.ResultType != "" {
 		t.Errorf("the end of the session is %+v", m)
+	}
+	r.end()
+}
+
+// A stream whose right ends, by the deadline of its request, is told so before it ends.
+func TestEventStreamWhoseTokenEnds(t *testing.T) {
+	s := serveHTTP(t, HTTPOptions{})
+	s.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 200*time.Millisecond)
+		defer cancel()
+		s.h.ServeHTTP(w, r.WithContext(ctx))
+	})
+	r := s.ask(call("1", "events/stream", `"name":"page.resource.updated"`))
+	r.message()
+	if m := r.message(); m.Method != "notifications/events/terminated" {
+		t.Errorf("told %+v", m)
+	}
+	if m := r.message(); string(m.ID) != "1" || m.Result == nil || m.Result.ResultType != "complete" {
+		t.Errorf("it ends with %+v", m)
 	}
 	r.end()
 }

@@ -229,6 +229,9 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		switch {
 		case errors.Is(err, errSilent):
 			err = s.alive()
+		case err != nil && q.stream && errors.Is(ctx.Err(), context.DeadlineExceeded):
+			s.revoke(agent)
+			return
 		case err != nil && s.begun && q.listen:
 			return // the client repeats a listen that ends without a result
 		case err != nil:

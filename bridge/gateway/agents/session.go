@@ -278,8 +278,19 @@ func (s *session) cancelled(id bridge.JSON) {
 // progressed sends a progress message to the POST of its request.
 func (s *session) progressed(text []byte) {
 	token := bridge.JSON(text).Get("params").Get("progressToken")
+	s.passOn(text, func(a asked) bool { return len(a.token) > 0 && a.token.Equal(token) })
+}
+
+// streamed sends a notification of a stream to the POST of its request.
+func (s *session) streamed(text []byte) {
+	id := bridge.JSON(text).Get("params").Get("_meta").Get("io.modelcontextprotocol/subscriptionId")
+	s.passOn(text, func(a asked) bool { return a.id.Equal(id) })
+}
+
+// passOn sends a notification to the POST that waits for what it is about.
+func (s *session) passOn(text []byte, about func(asked) bool) {
 	s.mu.Lock()
-	i := slices.IndexFunc(s.waiting, func(a asked) bool { return len(a.token) > 0 && a.token.Equal(token) })
+	i := slices.IndexFunc(s.waiting, about)
 	var to *post
 	if i >= 0 {
 		to = s.waiting[i].in
@@ -292,21 +303,6 @@ func (s *session) progressed(text []byte) {
 
 // eventsNotification is the beginning of each notification on a stream of events.
 var eventsNotification = append(bytes.Clone(notification), `"notifications/events/`...)
-
-// streamed sends a notification of a stream to the POST of its request.
-func (s *session) streamed(text []byte) {
-	id := bridge.JSON(text).Get("params").Get("_meta").Get("io.modelcontextprotocol/subscriptionId")
-	s.mu.Lock()
-	i := slices.IndexFunc(s.waiting, func(a asked) bool { return a.id.Equal(id) })
-	var to *post
-	if i >= 0 {
-		to = s.waiting[i].in
-	}
-	s.mu.Unlock()
-	if to != nil {
-		to.send(text)
-	}
-}
 
 // leaveStream ends the stream of a POST whose client has gone, unless it has ended.
 func (s *session) leaveStream(p *post) {

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
@@ -37,6 +39,20 @@ func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error)
 		err = errSilent
 	}
 	return message, err
+}
+
+// revoke ends a stream of events whose client's right to it has ended, by the deadline of its request.
+func (s *stream) revoke(agent *gateway.Agent) {
+	agent.EndStreams(&bridge.EventError{Kind: bridge.EventForbidden, Message: "the access token has ended",
+		Data: bridge.Text(`{"reason":"token"}`)})
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	for {
+		message, err := agent.Read(ctx)
+		if err != nil || s.event(message) != nil || !bytes.HasPrefix(message, notification) {
+			return
+		}
+	}
 }
 
 // An event is eventHead, a message on one line, and eventTail.

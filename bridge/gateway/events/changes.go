@@ -32,6 +32,9 @@ type Changes struct {
 	every time.Duration // the least time between two events of a resource
 	items map[string]*item
 	dirty map[*item]bool
+	// latest is the last change of each document, and in how many resources are there.
+	latest Documents
+	in     map[string]int
 	// old are documents that are gone while one of their resources has not been told of in its new document.
 	old  Documents
 	note noteState
@@ -73,7 +76,8 @@ func NewChanges(s Subscription, every time.Duration) *Changes {
 	if s.MinInterval > 0 {
 		every = s.MinInterval
 	}
-	return &Changes{sub: s, every: every, items: map[string]*item{}, dirty: map[*item]bool{}, old: Documents{}}
+	return &Changes{sub: s, every: every, items: map[string]*item{}, dirty: map[*item]bool{},
+		latest: Documents{}, in: map[string]int{}, old: Documents{}}
 }
 
 // Overflow notes that there are resources beyond MaxURIs.
@@ -81,15 +85,30 @@ func (c *Changes) Overflow() { c.note.over = true }
 
 // Add follows a resource. Once the subscription has begun, it is told of changes that its cursor does not cover.
 func (c *Changes) Add(uri string, now State) {
-	it := &item{uri: uri, now: now}
-	if c.note.begun && now.Document != "" {
-		known := c.cursor()[now.Document]
-		if now.Count > known {
-			it.ready = true
-			c.dirty[it] = true
-		}
+	it := &item{uri: uri}
+	if c.note.begun && now.Document != "" && now.Count > c.cursor()[now.Document] {
+		it.ready = true
+		c.dirty[it] = true
 	}
 	c.items[uri] = it
+	c.show(it, now)
+}
+
+// show notes which state a resource has.
+func (c *Changes) show(it *item, now State) {
+	if was := it.now.Document; was != "" && was != now.Document {
+		if c.in[was]--; c.in[was] == 0 {
+			delete(c.in, was)
+			delete(c.latest, was)
+		}
+	}
+	if now.Document != "" {
+		if it.now.Document != now.Document {
+			c.in[now.Document]++
+		}
+		c.latest[now.Document] = max(c.latest[now.Document], now.Count)
+	}
+	it.now = now
 }
 
 // Begin sets from where on the subscription is told: from now for "", else from a cursor, but of no change that is older
@@ -102,13 +121,9 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 	if refused != nil {
 		return refused
 	}
-	here := Documents{}
-	for _, it := range c.items {
-		here[it.now.Document] = max(here[it.now.Document], it.now.Count)
-	}
 	c.note.truncated = c.note.over
 	for name, count := range known {
-		latest, ok := here[name]
+		latest, ok := c.latest[name]
 		if !ok {
 			c.old[name] = count
 		}
@@ -134,7 +149,9 @@ func (c *Changes) At(cursor string, maxAge time.Duration, now time.Time) (*Chang
 	other := NewChanges(c.sub, c.every)
 	other.note.over = c.note.over
 	for uri, it := range c.items {
-		other.items[uri] = &item{uri: uri, now: it.now, next: it.next}
+		same := &item{uri: uri, next: it.next}
+		other.items[uri] = same
+		other.show(same, it.now)
 	}
 	return other, other.Begin(cursor, maxAge, now)
 }
@@ -158,7 +175,7 @@ func (c *Changes) Touched(uri string, now State) {
 		}
 		it.moved = true
 	}
-	it.now = now
+	c.show(it, now)
 	c.dirty[it] = true
 }
 
@@ -178,8 +195,7 @@ func (c *Changes) Arrived(uri string) {
 	}
 }
 
-// Next takes what is to be told next: for an event, its ID, Name, Time, Subject and Cursor. If there is nothing yet, at
-// is when there will be, or zero.
+// Next is a Feed's.
 func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	if !c.note.begun {
 		return n, false, at
@@ -227,16 +243,11 @@ func (it *item) before(other *item) int {
 	return cmp.Or(it.now.At.Compare(other.now.At), strings.Compare(it.uri, other.uri))
 }
 
-// Cursor is the text of the cursor: all that was told, and nothing that was not.
+// Cursor is a Feed's.
 func (c *Changes) Cursor() string { return c.cursor().String() }
 
 func (c *Changes) cursor() Documents {
-	d := Documents{}
-	for _, it := range c.items {
-		if it.now.Document != "" {
-			d[it.now.Document] = max(d[it.now.Document], it.now.Count)
-		}
-	}
+	d := maps.Clone(c.latest)
 	moved := false
 	for it := range c.dirty {
 		moved = moved || it.moved
@@ -251,6 +262,15 @@ func (c *Changes) cursor() Documents {
 	}
 	maps.Copy(d, c.old)
 	return d
+}
+
+// A Feed is what a subscription has to tell: Changes or Visits.
+type Feed interface {
+	// Next takes what is to be told next: of an event of Changes all but its Data. If there is nothing yet, at is when
+	// there will be, or zero.
+	Next(now time.Time) (n Note, ok bool, at time.Time)
+	// Cursor is a watermark: all at or before it has been taken.
+	Cursor() string
 }
 
 // A Log has the pages that came and went last. Make it with NewLog.
@@ -320,15 +340,15 @@ func NewVisits(s Subscription, l *Log, sees func(string) bool, cursor string, ma
 	return v, nil
 }
 
-// Next takes what is to be told next.
-func (v *Visits) Next() (n Note, ok bool) {
+// Next is a Feed's.
+func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 	if n, ok = v.note.before(v.Cursor); ok {
-		return n, true
+		return n, true, at
 	}
 	if v.at < v.log.floor {
 		v.at = v.log.floor
 		n.Kind, n.Truncated, n.Occurrence.Cursor = Active, true, v.Cursor()
-		return n, true
+		return n, true, at
 	}
 	for _, e := range v.log.entries {
 		if e.at <= v.at {
@@ -338,11 +358,11 @@ func (v *Visits) Next() (n Note, ok bool) {
 		if e.Name == v.sub.Name && v.sub.Matches("", e.Origin) && (v.sees == nil || v.sees(e.Origin)) {
 			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data, Cursor: v.Cursor(),
 				ID: v.sub.ID(0, e.Page, e.Epoch)}
-			return n, true
+			return n, true, at
 		}
 	}
-	return n, false
+	return n, false, at
 }
 
-// Cursor is the text of the cursor.
+// Cursor is a Feed's.
 func (v *Visits) Cursor() string { return TimeCursor(v.at) }

@@ -277,7 +277,7 @@ func TestLogForgetsTheOldest(t *testing.T) {
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		for n, ok := v.Next(); ok; n, ok = v.Next() {
+		for n, ok, _ := v.Next(now); ok; n, ok, _ = v.Next(now) {
 			truncated = truncated || n.Truncated
 			if n.Kind == Event {
 				list = append(list, n.Subject)
@@ -287,13 +287,13 @@ func TestLogForgetsTheOldest(t *testing.T) {
 	}
 	start := TimeCursor(now.UnixMicro())
 	v, _ := NewVisits(sub, l, func(origin string) bool { return origin != "https://y.test" }, "", -1, now)
-	v.Next()
+	v.Next(now)
 	for i := range 300 {
 		now = now.Add(time.Second)
 		l.Add(Visit{Name: []string{Opened, Closed}[i%2], Page: fmt.Sprint(i), Origin: "https://x.test", Time: now})
 		l.Add(Visit{Name: Opened, Page: "other", Origin: "https://y.test", Time: now})
 	}
-	if n, _ := v.Next(); n.Kind != Active || !n.Truncated {
+	if n, _, _ := v.Next(now); n.Kind != Active || !n.Truncated {
 		t.Errorf("a gap is told as %+v", n)
 	}
 	if list, truncated := begin(start, -1); len(list) != 64 || !truncated {
