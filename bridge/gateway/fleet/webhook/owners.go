@@ -104,7 +104,7 @@ func (s *Service) runStore() {
 		return
 	}
 	s.mu.Lock()
-	s.subs, s.owners = subs, owners
+	s.subs, s.owners, s.heard = subs, owners, time.Now()
 	s.mu.Unlock()
 	s.runs.Go(func() { s.follow(subs, s.takeRecord) })
 	s.follow(owners, s.takeOwner)
@@ -119,9 +119,14 @@ func (s *Service) follow(table Store, take func(key string, value []byte, revisi
 		s.wantSettle()
 	})
 	for {
-		if err := table.Watch(s.ctx, take, all); err != nil {
+		ctx, cancel := context.WithCancel(s.ctx)
+		s.mu.Lock()
+		s.watches[table] = cancel
+		s.mu.Unlock()
+		if err := table.Watch(ctx, take, all); err != nil {
 			s.o.Log.Warn("the store of webhooks does not answer", "error", err)
 		}
+		cancel()
 		if !s.pause(15) {
 			return
 		}
@@ -174,6 +179,9 @@ func (s *Service) takeOwner(key string, value []byte, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if node, ok := strings.CutPrefix(key, keyNode); ok {
+		if node == s.o.Node {
+			s.heard = time.Now()
+		}
 		_, known := s.nodes[node]
 		if value == nil {
 			delete(s.nodes, node)
@@ -235,9 +243,15 @@ func (s *Service) renew(count int) {
 			dead = append(dead, name)
 		}
 	}
-	closing := s.closing
+	waits := s.closing || s.known < 2 // a node that does not know what there is delivers nothing, and is not alive
+	if owners != nil && began.Sub(s.heard) > max(s.o.Lease, storeTimeout) {
+		s.heard = began
+		for _, cancel := range s.watches { // it hears nothing, not even its own lease: it follows the tables anew
+			cancel()
+		}
+	}
 	s.mu.Unlock()
-	if owners == nil || closing {
+	if owners == nil || waits {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)

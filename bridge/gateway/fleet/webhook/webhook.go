@@ -100,6 +100,8 @@ type Service struct {
 	users    map[string]*user // that have records, or a holder
 	nodes    map[string]lease
 	renewed  time.Time // before the last renewal of this node's lease
+	heard    time.Time // when the store told this node of that
+	watches  map[Store]context.CancelFunc // by table
 	closing  bool
 	pending  map[string]int // subscriptions that are on their way into the store, by principal
 	limiters map[string]*rate.Limiter
@@ -130,7 +132,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{o: o, box: b, client: NewClient(o.Client), kick: make(chan struct{}, 1),
 		moves: make(chan struct{}, maxMoves), users: map[string]*user{}, nodes: map[string]lease{}, pending: map[string]int{},
-		limiters: map[string]*rate.Limiter{}, perHost: map[string]int{}}
+		limiters: map[string]*rate.Limiter{}, perHost: map[string]int{}, watches: map[Store]context.CancelFunc{}}
 	s.wakes.signal = make(chan struct{}, 1)
 	s.stats.Failed = map[string]int64{}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -470,3 +470,35 @@ func TestChosen(t *testing.T) {
 		}
 	}
 }
+
+// A deaf is a store whose first watch tells nothing.
+type deaf struct {
+	Store
+	heard bool
+}
+
+func (d *deaf) Watch(ctx context.Context, take func(string, []byte, uint64), all func()) error {
+	if d.heard {
+		return d.Store.Watch(ctx, take, all)
+	}
+	d.heard = true
+	<-ctx.Done()
+	return nil
+}
+
+// A node that the store tells nothing is not chosen, and follows the store anew.
+func TestAStoreThatTellsNothing(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	w := newWorld()
+	s := w.open(t, b, "a", e, func(o *Options) {
+		open := o.Open
+		o.Open = func(ctx context.Context, name string, age time.Duration) (Store, error) {
+			table, err := open(ctx, name, age)
+			return &deaf{Store: table}, err
+		}
+	})
+	r := wants(t, e.URL)
+	subscribe(t, s, by(alice), r)
+	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
+}
