@@ -99,8 +99,8 @@ type Service struct {
 	known    int              // how many of the two have told all that they had
 	users    map[string]*user // that have records, or a holder
 	nodes    map[string]lease
-	renewed  time.Time // before the last renewal of this node's lease
-	heard    time.Time // when the store told this node of that
+	renewed  time.Time                    // before the last renewal of this node's lease
+	heard    time.Time                    // when the store told this node of that
 	watches  map[Store]context.CancelFunc // by table
 	closing  bool
 	pending  map[string]int // subscriptions that are on their way into the store, by principal
