@@ -257,7 +257,9 @@ func (s *Service) attempted(d *delivery, status int, failed string) {
 	now := time.Now()
 	switch {
 	case failed == "":
-		s.stats.Delivered++
+		if !i.control {
+			s.stats.Delivered++
+		}
 		d.failed, d.delivered, d.category, d.failing = 0, now, "", time.Time{}
 		d.done()
 		return

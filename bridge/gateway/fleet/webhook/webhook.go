@@ -282,6 +282,9 @@ func (s *Service) reserve(wants *record, now time.Time) (done func(), refused *b
 		}
 	})
 	most := s.o.PerNode * len(s.alive(now))
+	if most == 0 { // this node has not renewed its lease yet
+		return nil, errStore
+	}
 	if own < s.o.PerPrincipal && all < most {
 		s.pending[wants.Principal]++
 		return func() {
