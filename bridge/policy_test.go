@@ -105,14 +105,16 @@ var packages = []row{
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
 	{"bridge/gateway/fleet/bus", native, "", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
+	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus",
+		"golang.org/x/time"},
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/fleet/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/pages/socket bridge/gateway/fleet " +
 		"bridge/gateway/fleet/tickets bridge/gateway/internal/...", "github.com/coder/websocket golang.org/x/time"},
-	{"bridge/gateway/fleet/front", native, "bridge/gateway bridge/gateway/access bridge/gateway/agents " +
-		"bridge/gateway/weborigin bridge/gateway/fleet bridge/gateway/fleet/tickets bridge/gateway/internal/quota", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/fleet/front", native, "bridge bridge/wire bridge/gateway bridge/gateway/access bridge/gateway/agents " +
+		"bridge/gateway/events bridge/gateway/fleet/webhook bridge/gateway/weborigin bridge/gateway/fleet bridge/gateway/fleet/tickets bridge/gateway/internal/quota", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/fleet/traces", native, "", "go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk " +
 		"go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"},
 	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +

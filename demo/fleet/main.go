@@ -2,7 +2,8 @@
 
 // Command fleet shows a fleet on one machine: three nodes, a balancer in front of them, a service with two users,
 // and for each user a page in a browser and a hosted agent. It prints what the agents see, kills the node that has a
-// user's page (SIGKILL), and prints what the agents see then.
+// user's page (SIGKILL), and prints what the agents see then. One user has an assistant too, which no connection tells
+// anything: it is woken by webhook.
 //
 // Nothing of it leaves loopback. The login is a name in the URL, which is no login: see the service's own.
 //
@@ -12,6 +13,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -27,6 +29,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
 )
 
 func main() {
@@ -68,7 +71,12 @@ func run(ctx context.Context, dist, program string, once bool) error {
 	b := &balancer{}
 	go http.Serve(before, b)
 	defer before.Close()
-	nodes, err := startNodes(ctx, dir, program, public, login)
+	assistant, err := webhooktest.New(public+"/mcp", login.Token("alice", "pages:read pages:events"))
+	if err != nil {
+		return err
+	}
+	defer assistant.Close()
+	nodes, err := startNodes(ctx, dir, program, public, login, assistant.CA)
 	defer func() {
 		for _, n := range nodes {
 			n.end()
@@ -85,7 +93,7 @@ func run(ctx context.Context, dist, program string, once bool) error {
 	defer site.Close()
 	fmt.Printf("%-8s %d nodes, %s before them, and the service at http://%s\n", "fleet", len(nodes), public, site.Addr())
 	s := &story{ctx: ctx, out: os.Stdout, site: "http://" + site.Addr().String(), public: public, login: login,
-		balancer: b}
+		balancer: b, assistant: assistant}
 	if err := s.tell(); err != nil || once {
 		return err
 	}
@@ -102,17 +110,21 @@ type node struct {
 	log           *os.File
 }
 
-// startNodes starts them, each knowing the first.
-func startNodes(ctx context.Context, dir, program, public string, login *issuertest.Issuer) (nodes []*node, err error) {
+// startNodes starts them, each knowing the first. Each has a copy of the store. ca is the authority of the assistant's
+// receiver, which is on loopback.
+func startNodes(ctx context.Context, dir, program, public string, login *issuertest.Issuer, ca []byte) (nodes []*node,
+	err error) {
 	keys, secret := filepath.Join(dir, "keys.json"), filepath.Join(dir, "secret")
+	storeKey, webhookCA := filepath.Join(dir, "store-key"), filepath.Join(dir, "webhook-ca.pem")
 	config := filepath.Join(dir, "node.json")
 	text, err := json.Marshal(map[string]any{"public-url": public, "secret-file": secret, "drain": "2s",
+		"store-key": storeKey, "webhook-ca": webhookCA, "webhook-allow": []string{"127.0.0.1/32"},
 		"issuers": []any{map[string]any{"issuer": login.Name, "tenant": "the service", "jwks": keys}}})
 	if err != nil {
 		return nil, err
 	}
 	for name, text := range map[string][]byte{keys: login.Keys(), secret: []byte("the nodes of the demo\n"),
-		config: text} {
+		config: text, storeKey: []byte(rand.Text() + rand.Text()), webhookCA: ca} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			return nil, err
 		}
@@ -125,7 +137,8 @@ func startNodes(ctx context.Context, dir, program, public string, login *issuert
 			return nodes, err
 		}
 		n.listen, n.admin = addrs[0], addrs[1]
-		args := []string{"--config", config, "--listen", n.listen, "--admin", n.admin, "--cluster", addrs[2]}
+		args := []string{"--config", config, "--listen", n.listen, "--admin", n.admin, "--cluster", addrs[2],
+			"--name", n.name, "--store", filepath.Join(dir, n.name)}
 		if first != "" {
 			args = append(args, "--join", first)
 		} else {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
 )
 
 // A story is what is told.
@@ -25,6 +26,7 @@ type story struct {
 	site, public string
 	login        *issuertest.Issuer
 	balancer     *balancer
+	assistant    *webhooktest.Assistant // alice's
 	browser      context.Context
 }
 
@@ -64,7 +66,13 @@ func (s *story) tell() error {
 			return err
 		}
 	}
+	if err := s.subscribes(); err != nil {
+		return err
+	}
 	if err := s.changes(alice, a, "bread and milk"); err != nil {
+		return err
+	}
+	if err := s.wakes("bread and milk"); err != nil {
 		return err
 	}
 	s.line("bob's", "agent was told nothing, and reads %s", b.read())
@@ -74,11 +82,50 @@ func (s *story) tell() error {
 	if err := s.changes(alice, a, "bread, milk and honey"); err != nil {
 		return err
 	}
+	if err := s.wakes("bread, milk and honey"); err != nil {
+		return err
+	}
 	if text := b.read(); !strings.Contains(text, `"of":"bob"`) || b.updates() > 0 {
 		return fmt.Errorf("bob's agent reads %s, and was told of %d changes", text, b.updates())
 	}
 	s.line("bob's", "agent was told nothing, and reads %s", b.read())
 	return nil
+}
+
+// subscribes has the assistant subscribe to changes of alice's cart.
+func (s *story) subscribes() error {
+	var g webhooktest.Grant
+	var err error
+	if late := eventually("the assistant has subscribed", func() bool {
+		g, err = s.assistant.Subscribe(s.ctx, "page.resource.updated",
+			map[string]any{"uri": s.site + "/cart", "minIntervalMs": 1000})
+		return err == nil
+	}); late != nil {
+		return fmt.Errorf("%w: %w", late, err)
+	}
+	s.line("alice's", "assistant subscribes by webhook until %s", g.RefreshBefore.Format(time.TimeOnly))
+	return nil
+}
+
+// wakes waits until the assistant was woken by a signed event, and has read the new cart.
+func (s *story) wakes(items string) error {
+	for end := time.After(patience); ; {
+		select {
+		case wrong := <-s.assistant.Wrong:
+			return errors.New(wrong)
+		case <-end:
+			return fmt.Errorf("the assistant is not woken for %q", items)
+		case e := <-s.assistant.Events:
+			text, err := s.assistant.Read(s.ctx, fmt.Sprint(e.Data["uri"]))
+			if err != nil {
+				return err
+			}
+			if strings.Contains(text, items) {
+				s.line("alice's", "assistant is woken by the signed event %s, and reads %s", e.ID, text)
+				return nil
+			}
+		}
+	}
 }
 
 // kills kills the node that has a user's page, and waits until that is at another, and its agent has been told.

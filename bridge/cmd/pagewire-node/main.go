@@ -129,6 +129,7 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 	f.StringVar(&o.Traces, "traces", "", "`URL` of a receiver of traces, by OTLP over HTTP (default that of "+
 		"OTEL_EXPORTER_OTLP_ENDPOINT; without either there are none)")
 	busFlags(cmd, o)
+	webhookFlags(cmd, o)
 	f.StringVar(&level, "log-level", "info", "log to standard error from this `level` on: debug, info, warn, error")
 	f.StringVar(&format, "log-format", "json", "log as text or json")
 	return cmd
@@ -167,6 +168,18 @@ func busFlags(cmd *cobra.Command, o *process.Options) {
 	f.StringVar(&o.NATSCreds, "nats-creds", "", "`file` of the credentials for it")
 	f.StringVar(&o.NATSCA, "nats-ca", "", "`file` of the authority of its certificates (default the system's)")
 	f.StringVar(&o.Space, "space", "pagewire", "`name` that begins all subjects: fleets of other names share a cluster")
+}
+
+// webhookFlags are the flags about the store, and the webhooks that it is for.
+func webhookFlags(cmd *cobra.Command, o *process.Options) {
+	f := cmd.Flags()
+	f.StringVar(&o.Name, "name", "", "`name` of this node, which stays the same; a node with --store has one")
+	f.StringVar(&o.Store, "store", "", "`directory` in which this node keeps subscriptions for all: at one node, or three")
+	f.StringVar(&o.StoreKey, "store-key", "", "`file` of the key that encrypts them, the same at all nodes: nodes that "+
+		"have it deliver webhooks")
+	f.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "let webhooks go to this `network` too, which is not public")
+	f.StringVar(&o.WebhookCA, "webhook-ca", "", "`file` of the authority of endpoints' certificates (default the system's)")
+	f.BoolVar(&o.NoWebhookControl, "no-webhook-control", false, "send no envelopes about gaps and ends of subscriptions")
 }
 
 func newLog(to io.Writer, level, format string) (*slog.Logger, error) {

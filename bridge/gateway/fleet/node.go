@@ -227,6 +227,11 @@ func (n *Node) Met() bool {
 // ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
 func (n *Node) ClusterAddr() string { return n.bus.ClusterAddr() }
 
+// Table opens a table that all nodes share: see bus.KV.
+func (n *Node) Table(ctx context.Context, name string, age time.Duration) (*bus.KV, error) {
+	return n.bus.KV(ctx, strings.ReplaceAll(n.o.Space, ".", "__")+"-"+name, age) // a bucket's name has no dot
+}
+
 // URLOf is where a node's HTTP is reached; ok is false if the node is not known to be alive, and dead is closed when it
 // is not any more. A node that has just begun waits until it hears the other: it does not know yet where the others are,
 // and agents would end sessions that are alive.

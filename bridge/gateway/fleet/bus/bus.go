@@ -11,6 +11,9 @@
 // Messages of one sender to one subject come in order. They may get lost, and are then lost whole: a message that is
 // larger than the server's limit travels in parts (split.go). The package never stores a message, never blocks a
 // sender, and does not interpret messages.
+//
+// With Options.Store a node keeps tables for all nodes (kv.go), by JetStream: one such node, or three, each of which has
+// a copy. Two could not tell which of them is right.
 package bus
 
 import (
@@ -23,6 +26,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -34,8 +38,10 @@ import (
 
 // Options configure the bus.
 type Options struct {
-	// Name is the node's name, for logs of servers.
+	// Name is the node's name, for logs of servers. A node with a store has the same each time.
 	Name string
+	// Store is a directory in which this node keeps tables; "" for none.
+	Store string
 	// Cluster is the address of this node's server for other nodes; "" for none. Join are the addresses of other nodes.
 	Cluster string
 	Join    []string
@@ -68,6 +74,7 @@ func (o *Options) Alone() bool { return o.URL == "" && o.Cluster == "" }
 type Bus struct {
 	conn     *nats.Conn
 	server   *server.Server    // nil for an existing cluster
+	second   *server.Server    // nil without a store in a cluster
 	password string            // of this process's server for clients
 	sender   [senderBytes]byte // for parts
 	number   atomic.Uint32     // of the last message in parts
@@ -82,6 +89,10 @@ const (
 	// pendingBytes and pendingMessages bound the queue of a subscription's handler. Messages above them are lost.
 	pendingBytes, pendingMessages = 256 << 20, 1 << 20
 	startTimeout                  = 10 * time.Second
+	// storeBytes bounds what a node keeps in its store, and storeMemory what it has in memory for those that follow a table.
+	storeBytes, storeMemory = 4 << 30, 256 << 20
+	// nodeTag begins the tag of a server that names its node.
+	nodeTag = "node:"
 )
 
 // Open connects to the bus. If an existing cluster is down, it succeeds, and goes on trying: Up reports the connection.
@@ -175,7 +186,11 @@ func allLocal(urls string) bool {
 func (b *Bus) embed(o Options) error {
 	opts := &server.Options{
 		ServerName: o.Name, DontListen: o.Cluster == "", Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: user,
-		Password: b.password, NoSigs: true, NoLog: true, NoSystemAccount: true, MaxPending: pendingBytes,
+		Password: b.password, NoSigs: true, NoLog: true, MaxPending: pendingBytes,
+		JetStream: o.Store != "", StoreDir: o.Store, DisableJetStreamBanner: true, JetStreamMaxStore: storeBytes,
+		JetStreamMaxMemory: storeMemory,
+		// Of a table's copies no two are at one node.
+		Tags: []string{nodeTag + o.Name}, JetStreamUniqueTag: nodeTag,
 	}
 	if o.Cluster != "" {
 		if err := o.cluster(opts); err != nil {
@@ -185,15 +200,40 @@ func (b *Bus) embed(o Options) error {
 		return errors.New("to join other nodes a node must have an address where they find it: name it by cluster")
 	}
 	var err error
-	if b.server, err = server.NewServer(opts); err != nil {
-		return fmt.Errorf("start the bus: %w", err)
+	if b.server, err = start(opts); err == nil && opts.JetStream && o.Cluster != "" {
+		b.second, err = start(o.beside(opts))
 	}
-	b.server.Start()
-	if !b.server.ReadyForConnections(startTimeout) {
+	if err != nil {
 		b.stop()
-		return fmt.Errorf("start the bus at %s: it does not come up; is the address in use?", o.Cluster)
+		return fmt.Errorf("start the bus at %s: %w", o.Cluster, err)
 	}
 	return nil
+}
+
+func start(opts *server.Options) (*server.Server, error) {
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return nil, err
+	}
+	s.Start()
+	if !s.ReadyForConnections(startTimeout) {
+		return s, errors.New("it does not come up; is the address in use?")
+	}
+	return s, nil
+}
+
+// beside is the configuration of a second server beside one with a store. In a cluster nats-server elects no leader
+// among fewer than two servers with JetStream: so a node that is the only one with a store has two of them. No other
+// node is told of the second one's address, which is on loopback.
+func (o *Options) beside(first *server.Options) *server.Options {
+	opts := first.Clone()
+	opts.ServerName += "-second"
+	opts.Port = server.RANDOM_PORT
+	opts.StoreDir = filepath.Join(o.Store, "second")
+	opts.Cluster.Host, opts.Cluster.Port, opts.Cluster.Advertise = "127.0.0.1", server.RANDOM_PORT, ""
+	opts.Cluster.NoAdvertise = true
+	opts.Routes = []*url.URL{{Scheme: "nats", Host: o.Cluster, User: url.UserPassword(user, o.Secret)}}
+	return opts
 }
 
 // cluster makes the server part of a cluster.
@@ -232,10 +272,17 @@ func (o *Options) cluster(opts *server.Options) error {
 		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, PoolSize: -1,
 		PingInterval: routePing, MaxPingsOut: routePingsOut, ConnectRetries: 1 << 30,
 	}
+	var login *url.Userinfo
 	if o.Secret != "" {
 		opts.Cluster.Username, opts.Cluster.Password = user, o.Secret
+		login = url.UserPassword(user, o.Secret)
 	}
-	if n == 0 {
+	switch {
+	case o.Store != "" && n == 0:
+		return errors.New("a node with a store needs a port for other nodes that stays the same: name it by cluster")
+	case o.Store != "" && len(opts.Routes) == 0: // nats-server demands a route, and drops one to itself
+		opts.Routes = []*url.URL{{Scheme: "nats", Host: o.Cluster, User: login}}
+	case n == 0:
 		opts.Cluster.Port = server.RANDOM_PORT
 	}
 	return nil
@@ -280,9 +327,11 @@ func (b *Bus) Close() {
 }
 
 func (b *Bus) stop() {
-	if b.server != nil {
-		b.server.Shutdown()
-		b.server.WaitForShutdown()
+	for _, s := range []*server.Server{b.second, b.server} {
+		if s != nil {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
 	}
 }
 

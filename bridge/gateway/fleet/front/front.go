@@ -5,7 +5,7 @@
 //
 // An agent sees the pages of its token's user. With the scope pages:read it lists, reads and is told of changes.
 // With pages:act it has the pages' tools too. With pages:any-user a request may name another user of the token's
-// tenant, in the header Pagewire-User. A session of the legacy era belongs to its user, and its Mcp-Session-Id names
+// tenant, in the header Pagewire-User. With pages:events it subscribes to events by webhook. A session of the legacy era belongs to its user, and its Mcp-Session-Id names
 // its node. Another node passes a request for it on to that node, which checks the token again. If that node is
 // dead, the answer is 404, and the client begins another session; where it may have carried out the request, 502. So no
 // balancer needs to know where a session is, and MCP stays off the bus.
@@ -36,6 +36,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
@@ -45,6 +46,7 @@ const (
 	ScopeRead    = "pages:read"
 	ScopeAct     = "pages:act"
 	ScopeAnyUser = "pages:any-user"
+	ScopeEvents  = "pages:events"
 )
 
 // HeaderUser names the user of the token's tenant for whom a request with ScopeAnyUser is served.
@@ -70,6 +72,8 @@ type Options struct {
 	// served here, and its user's hash. Both may be nil.
 	Admitted func(w http.ResponseWriter, r *http.Request)
 	Seen     func(r *http.Request, user string)
+	// Webhooks say how events are delivered. Node, Open and Feed are the Handler's own. Nil delivers none.
+	Webhooks *webhook.Options
 	// Shares bound what one agent may have.
 	Shares agents.Shares
 	// Log receives what happens. Default none.
@@ -82,6 +86,8 @@ type Handler struct {
 	mux   *http.ServeMux
 	proxy *http.Transport
 	held  *quota.Quota // bodies of requests that are passed on
+
+	webhooks *webhook.Service // nil for none
 
 	closed context.Context // ends with Close
 	close  context.CancelFunc
@@ -113,12 +119,31 @@ func New(o Options) (*Handler, error) {
 			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ResponseHeaderTimeout: silence,
 			HTTP2: &http.HTTP2Config{SendPingTimeout: silence / 2, PingTimeout: silence / 2}},
 		bodyTimeout: agents.BodyTimeout, writeTimeout: agents.WriteTimeout}
+	if o.Webhooks != nil {
+		hooks := *o.Webhooks
+		began := make(chan struct{}) // it may ask before New returns
+		hooks.Node, hooks.Feed = o.Node.ID(), func(ctx context.Context, user string) (webhook.Feed, error) {
+			<-began
+			return h.feed(ctx, user)
+		}
+		hooks.Open = func(ctx context.Context, name string, age time.Duration) (webhook.Store, error) {
+			return o.Node.Table(ctx, name, age)
+		}
+		if h.webhooks, err = webhook.New(hooks); err != nil {
+			return nil, err
+		}
+		close(began)
+	}
+	scopes := []string{ScopeRead, ScopeAct, ScopeAnyUser}
+	if h.webhooks != nil {
+		scopes = append(scopes, ScopeEvents)
+	}
 	h.closed, h.close = context.WithCancel(context.Background())
 	for path, resource := range map[string]string{"": o.PublicURL, "/mcp": o.PublicURL + "/mcp"} {
 		h.mux.Handle(metadataPath+path, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
 			Resource: resource, AuthorizationServers: o.Tickets.AgentIssuers(),
 			BearerMethodsSupported: []string{"header"},
-			ScopesSupported:        []string{ScopeRead, ScopeAct, ScopeAnyUser}, ResourceName: "Pagewire",
+			ScopesSupported:        scopes, ResourceName: "Pagewire",
 		}))
 	}
 	protect := auth.RequireBearerToken(h.verify, &auth.RequireBearerTokenOptions{
@@ -131,6 +156,13 @@ func New(o Options) (*Handler, error) {
 	h.cards(u, cmp.Or(o.Version, "0"))
 	h.mux.Handle("/mcp", gate.Anybody(h.bounded(protect(http.HandlerFunc(h.serve)))))
 	return h, nil
+}
+
+// EndWebhooks ends this node's deliveries, which other nodes take over. It is to be called while the bus is there.
+func (h *Handler) EndWebhooks() {
+	if h.webhooks != nil {
+		h.webhooks.Close()
+	}
 }
 
 // Close ends what is passed on to other nodes, each request with an error, and gives up the connections to them.
@@ -210,12 +242,19 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	user := claim.User
 	if name := r.Header.Get(HeaderUser); name != "" {
 		if !slices.Contains(claim.Scopes, ScopeAnyUser) {
-			w.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer resource_metadata=%q, scope=%q, "+
-				"error=\"insufficient_scope\"", h.o.PublicURL+metadataPath+"/mcp", ScopeRead+" "+ScopeAnyUser))
-			h.refuse(w, "scope", http.StatusForbidden, "To ask for another user takes the scope "+ScopeAnyUser+".")
+			h.lacks(w, ScopeAnyUser, "To ask for another user")
 			return
 		}
 		user = tickets.UserOf(claim.Tenant, name)
+	}
+	if h.webhooks != nil {
+		p := principal{Principal: webhook.Principal{ID: claim.User, User: user, Until: claim.Until},
+			events: slices.Contains(claim.Scopes, ScopeEvents)}
+		if !p.events && subscribes(w, r) {
+			h.lacks(w, ScopeEvents, "To be told of events by webhook")
+			return
+		}
+		r = r.WithContext(context.WithValue(r.Context(), principal{}, p))
 	}
 	reader, release, err := h.o.Node.ReaderBy(claim.User, user, slices.Contains(claim.Scopes, ScopeAct), h.server)
 	if err != nil {
@@ -238,6 +277,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	reader.Server.(*server).ServeHTTP(w, r)
 }
 
+// lacks answers that a token has a scope too few.
+func (h *Handler) lacks(w http.ResponseWriter, scope, what string) {
+	w.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer resource_metadata=%q, scope=%q, error=\"insufficient_scope\"",
+		h.o.PublicURL+metadataPath+"/mcp", ScopeRead+" "+scope))
+	h.refuse(w, "scope", http.StatusForbidden, what+" takes the scope "+scope+".")
+}
+
 // A server is agents.HTTP for one user.
 type server struct{ *agents.HTTP }
 
@@ -251,8 +297,11 @@ func (s *server) Close() {
 }
 
 func (h *Handler) server(g *gateway.Gateway) fleet.Server {
-	return &server{agents.NewHTTP(g, agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".",
-		Log: h.o.Log})}
+	o := agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".", Log: h.o.Log}
+	if h.webhooks != nil {
+		o.Webhooks = h.webhooksOf
+	}
+	return &server{agents.NewHTTP(g, o)}
 }
 
 // elsewhere says which other node a request's session is at. The modern era has none, whatever the header says.

@@ -152,9 +152,9 @@ func (p *place) ask(method, body string, headers ...string) (a answered) {
 }
 
 const (
-	events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-	told   = `event: message` + "\ndata: " + `{"jsonrpc":"2.0","method":"notifications/progress"}` + "\n\n"
-	result = `event: message` + "\ndata: " + `{"jsonrpc":"2.0","id":7,"result":{}}` + "\n\n"
+	opening = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+	told    = `event: message` + "\ndata: " + `{"jsonrpc":"2.0","method":"notifications/progress"}` + "\n\n"
+	result  = `event: message` + "\ndata: " + `{"jsonrpc":"2.0","id":7,"result":{}}` + "\n\n"
 )
 
 func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
@@ -182,15 +182,15 @@ func TestNodeThatBreaksOff(t *testing.T) {
 		cut                bool // its connection ends, perhaps before the head
 	}{
 		"says nothing":              {"POST", ask, "", 502, true, false},
-		"half a head":               {"POST", ask, events[:20], 502, true, false},
-		"begins":                    {"POST", ask, events, 200, true, false},
-		"is there":                  {"POST", ask, events + chunk(": keepalive\n\n"), 200, true, false},
-		"has told something":        {"POST", ask, events + chunk(told), 200, true, false},
-		"breaks within a chunk":     {"POST", ask, events + chunk(told)[:20], 200, false, true},
-		"breaks within an event":    {"POST", ask, events + chunk(told[:20]), 200, false, true},
-		"has answered":              {"POST", ask, events + chunk(result), 200, false, true},
-		"answers":                   {"POST", ask, events + chunk(result) + chunk(""), 200, false, false},
-		"a stream, has told":        {"GET", "", events + chunk(told), 200, false, true},
+		"half a head":               {"POST", ask, opening[:20], 502, true, false},
+		"begins":                    {"POST", ask, opening, 200, true, false},
+		"is there":                  {"POST", ask, opening + chunk(": keepalive\n\n"), 200, true, false},
+		"has told something":        {"POST", ask, opening + chunk(told), 200, true, false},
+		"breaks within a chunk":     {"POST", ask, opening + chunk(told)[:20], 200, false, true},
+		"breaks within an event":    {"POST", ask, opening + chunk(told[:20]), 200, false, true},
+		"has answered":              {"POST", ask, opening + chunk(result), 200, false, true},
+		"answers":                   {"POST", ask, opening + chunk(result) + chunk(""), 200, false, false},
+		"a stream, has told":        {"GET", "", opening + chunk(told), 200, false, true},
 		"a stream, says nothing":    {"GET", "", "", 404, false, false},
 		"an end, says nothing":      {"DELETE", "", "", 404, false, false},
 		"a result in JSON, in part": {"POST", ask, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", 200, false, true},

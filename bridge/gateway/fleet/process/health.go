@@ -14,6 +14,9 @@ func (p *process) admin() http.Handler {
 	mux := http.NewServeMux()
 	p.health(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
+	if p.agents.Webhooks() != nil {
+		mux.HandleFunc("DELETE /webhooks", p.revoke)
+	}
 	return mux
 }
 

@@ -101,6 +101,9 @@ func (p *process) Collect(to chan<- prometheus.Metric) {
 	for reason, count := range s.Refused {
 		say("refused_total", "What was refused, by reason.", "reason", reason, float64(count))
 	}
+	if hooks := p.agents.Webhooks(); hooks != nil {
+		sayWebhooks(hooks.Stats(), say)
+	}
 }
 
 func one(yes bool) float64 {

@@ -64,6 +64,13 @@ type Options struct {
 	ClusterCert, ClusterKey, ClusterCA string
 	NATS, NATSCreds, NATSCA            string
 	Space                              string
+	// Name and Store are those of bus.Options. StoreKey is a file of the key that encrypts what is stored: it is the same
+	// at all nodes, and those that have it deliver webhooks. WebhookAllow are networks of endpoints that are not public,
+	// WebhookCA a file of the authorities of endpoints' certificates, and NoWebhookControl is webhook.Options.NoControl.
+	Name, Store, StoreKey string
+	WebhookAllow          []string
+	WebhookCA             string
+	NoWebhookControl      bool
 	// Pages, UserPages, Users, OtherUsers and UserMessages are those of fleet.Options, Shares those of
 	// agents.HTTPOptions.
 	Pages, UserPages, Users, OtherUsers, UserMessages int
@@ -81,6 +88,7 @@ type Options struct {
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 
+	lease             time.Duration // of tests: in place of that of package webhook
 	interval, answers time.Duration // of tests: the latter in place of agents.WriteTimeout, until a token is shown
 	strangers         int           // of tests: in place of maxStrangers
 	delayed           chan struct{} // of tests: closed, it ends DrainDelay
@@ -178,6 +186,14 @@ func (o *Options) check() error {
 	case o.unnamed() && o.NodeURL == "" && (o.NATS != "" || o.Cluster != ""):
 		return usage("%s is no address by which other nodes reach this one, and agents' sessions would end wherever a "+
 			"balancer sends a request to another node: name this node by --node-url", o.Listen)
+	case o.Store != "" && (o.Name == "" || o.StoreKey == ""):
+		return usage("a node with a --store has a --name, which stays the same, and a --store-key")
+	case o.Store != "" && o.NATS != "":
+		return usage("a cluster of NATS that exists has its own store: leave out --store")
+	case o.StoreKey == "" && (len(o.WebhookAllow) > 0 || o.WebhookCA != ""):
+		return usage("webhooks need a store: name its --store-key")
+	case o.StoreKey != "" && o.Store == "" && o.NATS == "" && o.Cluster == "":
+		return usage("a node that is alone has no store to reach: name a directory by --store")
 	case o.NATS != "" && (o.Cluster != "" || len(o.Join) > 0):
 		return usage("nodes meet in a cluster of NATS that exists, or in their own: --nats, or --cluster and --join")
 	}
@@ -249,10 +265,15 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	if p.traces != nil {
 		members.Tracer, doors.Seen = p.traces, p.traces.Seen
 	}
+	hooks, err := o.webhooks()
+	if err != nil {
+		return nil, err
+	}
 	if p.node, err = fleet.Open(members); err != nil {
 		return nil, err
 	}
 	doors.Node = p.node
+	doors.Webhooks = hooks
 	hosts := o.AllowHosts
 	if u, err := url.Parse(self); err == nil && u.Hostname() != "" {
 		hosts = append([]string{u.Hostname()}, hosts...)
@@ -306,18 +327,10 @@ func (o *Options) nodeURL(listen net.Listener) string {
 
 // bus says where the bus is.
 func (o *Options) bus() (b bus.Options, err error) {
-	b = bus.Options{Cluster: o.Cluster, Advertise: o.Advertise, Join: o.Join, URL: o.NATS, Creds: o.NATSCreds}
+	b = bus.Options{Name: o.Name, Store: o.Store, Cluster: o.Cluster, Advertise: o.Advertise, Join: o.Join, URL: o.NATS, Creds: o.NATSCreds}
 	if o.SecretFile != "" {
-		text, err := os.ReadFile(o.SecretFile)
-		if err != nil {
-			return b, usage("the nodes' secret: %w", err)
-		}
-		// Windows has no such bits.
-		if info, err := os.Stat(o.SecretFile); err == nil && info.Mode()&0o007 != 0 && runtime.GOOS != "windows" {
-			return b, usage("everybody on this machine may read the nodes' secret: chmod o= %s", o.SecretFile)
-		}
-		if b.Secret = strings.TrimSpace(string(text)); len(b.Secret) < 16 {
-			return b, usage("the secret in %s is too short: it must have 16 characters at least", o.SecretFile)
+		if b.Secret, err = secretOf(o.SecretFile, "the nodes' secret", 16); err != nil {
+			return b, err
 		}
 	}
 	if o.NATSCA != "" {
@@ -341,6 +354,23 @@ func (o *Options) bus() (b bus.Options, err error) {
 	b.TLS = shown.Config()
 	b.TLS.RootCAs = roots
 	return b, nil
+}
+
+// secretOf reads a secret, which only the node's own user and group may.
+func secretOf(file, what string, least int) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", usage("%s: %w", what, err)
+	}
+	// Windows has no such bits.
+	if info, err := os.Stat(file); err == nil && info.Mode()&0o007 != 0 && runtime.GOOS != "windows" {
+		return "", usage("everybody on this machine may read %s: chmod o= %s", what, file)
+	}
+	secret := strings.TrimSpace(string(text))
+	if len(secret) < least {
+		return "", usage("the secret in %s is too short: it must have %d characters at least", file, least)
+	}
+	return secret, nil
 }
 
 func rootsOf(file string) (*x509.CertPool, error) {
@@ -455,6 +485,7 @@ func (p *process) end(public, private *http.Server) {
 	drain, cancel := context.WithTimeout(context.Background(), p.o.Drain)
 	p.pages.Drain(drain)
 	cancel()
+	p.agents.EndWebhooks()
 	p.node.Close() // the agents are told, and have what they asked for
 	ctx, cancel := context.WithTimeout(context.Background(), EndTimeout)
 	defer cancel()

@@ -1,0 +1,157 @@
+//go:build !js
+
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// table opens one at a node, when the store is there.
+func table(t *testing.T, b *Bus) (k *KV) {
+	t.Helper()
+	testkit.Settles(t, "the table is open", func() string {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var err error
+		if k, err = b.KV(ctx, "table", time.Hour); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	return k
+}
+
+// sets sets a key when the store takes it.
+func sets(t *testing.T, k *KV, key, value string) {
+	t.Helper()
+	testkit.Settles(t, key+" is set", func() string {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := k.Put(ctx, key, []byte(value)); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+func has(t *testing.T, k *KV, key, want string) {
+	t.Helper()
+	testkit.Settles(t, key+" is "+want, func() string {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if got, err := k.Get(ctx, key); err != nil || string(got) != want {
+			return fmt.Sprintf("it is %q, %v", got, err)
+		}
+		return ""
+	})
+}
+
+// A node that is alone has its store without a network, and finds there what it had before.
+func TestAStoreAlone(t *testing.T) {
+	o := Options{Name: "a", Store: t.TempDir(), Secret: "secret"}
+	b, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := table(t, b)
+	sets(t, k, "key", "one")
+	b.Close()
+	k = table(t, open(t, o))
+	has(t, k, "key", "one")
+	if b := open(t, Options{Name: "b"}); b != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Moment)
+		defer cancel()
+		if _, err := b.KV(ctx, "table", time.Hour); err == nil {
+			t.Error("a node without a store has a table")
+		}
+	}
+}
+
+// One node of two has the store. The other one uses it, also when that has begun anew.
+func TestAStoreAtAnotherNode(t *testing.T) {
+	o := Options{Name: "a", Store: t.TempDir(), Secret: "secret", Cluster: testkit.Addr(t)}
+	a, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, Options{Name: "b", Cluster: "127.0.0.1:0", Join: []string{o.Cluster}})
+	k := table(t, b)
+	told := make(chan string, 100)
+	all := make(chan bool, 1)
+	sets(t, k, "before", "0")
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		_ = k.Watch(ctx, func(key string, value []byte, _ uint64) { told <- key + "=" + string(value) }, func() { all <- true })
+	})
+	testkit.Receive(t, "all that there was", all)
+	if got := testkit.Receive(t, "what there was", told); got != "before=0" {
+		t.Errorf("there was %s", got)
+	}
+	sets(t, table(t, a), "key", "one")
+	if got := testkit.Receive(t, "a change", told); got != "key=one" {
+		t.Errorf("the change is %s", got)
+	}
+	a.Close()
+	a = open(t, o)
+	has(t, k, "key", "one")
+	sets(t, k, "key", "two")
+	for got := ""; got != "key=two"; {
+		got = testkit.Receive(t, "a change after the store's restart", told)
+	}
+	if _, err := k.Change(t.Context(), "key", func([]byte) ([]byte, error) { return nil, nil }); err != nil {
+		t.Error(err)
+	}
+	for got := ""; got != "key="; {
+		got = testkit.Receive(t, "that the key is deleted", told)
+	}
+	has(t, k, "key", "")
+	if _, err := k.Change(t.Context(), "key", func([]byte) ([]byte, error) { return []byte("three"), nil }); err != nil {
+		t.Errorf("a deleted key is not set again: %v", err)
+	}
+}
+
+// Changes from several nodes at the same time are all made.
+func TestChangesAtTheSameTime(t *testing.T) {
+	first := testkit.Addr(t)
+	nodes := []*Bus{open(t, Options{Name: "a", Store: t.TempDir(), Cluster: first})}
+	for _, name := range []string{"b", "c"} {
+		nodes = append(nodes, open(t, Options{Name: name, Store: t.TempDir(), Cluster: testkit.Addr(t), Join: []string{first}}))
+	}
+	var all sync.WaitGroup
+	for _, b := range nodes {
+		k := table(t, b)
+		all.Go(func() {
+			for range 10 {
+				if _, err := k.Change(t.Context(), "count", func(old []byte) ([]byte, error) {
+					return append(old, 'x'), nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	k := table(t, nodes[1])
+	has(t, k, "count", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")
+	errStop := errors.New("stop")
+	if _, err := k.Change(t.Context(), "count", func([]byte) ([]byte, error) { return nil, errStop }); err != errStop {
+		t.Errorf("the change fails with %v", err)
+	}
+	before, err := k.Change(t.Context(), "count", func([]byte) ([]byte, error) { return nil, ErrKeep })
+	if err != nil || before == 0 {
+		t.Errorf("what is kept has revision %d, and %v", before, err)
+	}
+	nodes[0].Close() // two have a copy
+	sets(t, k, "after", "1")
+	has(t, table(t, nodes[2]), "after", "1")
+}

@@ -1,0 +1,205 @@
+//go:build !js
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const updated = "page.resource.updated"
+
+// withWebhooks are the changes for a node that delivers to an assistant. The first of a place has the store.
+func (f *place) withWebhooks(a *webhooktest.Assistant) func(*Options) {
+	f.t.Helper()
+	dir := filepath.Dir(f.keys)
+	key, ca := filepath.Join(dir, "store-key"), filepath.Join(dir, "webhook-ca")
+	for name, text := range map[string][]byte{key: []byte(strings.Repeat("k", minStoreKey)), ca: a.CA} {
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return func(o *Options) {
+		o.StoreKey, o.WebhookCA, o.WebhookAllow, o.lease = key, ca, []string{"127.0.0.0/8"}, 3*time.Second
+		if len(f.nodes) == 0 {
+			o.Name, o.Store, o.Cluster = "first", filepath.Join(dir, "store"), testkit.Addr(f.t)
+		}
+	}
+}
+
+// An assistant in somebody's cloud is woken by a change of its user's page, whichever node each is at, also when a node
+// has died. It reads what has changed with its token. No other user's changes wake it.
+func TestAnAssistantIsWoken(t *testing.T) {
+	f := newFleet(t, 0)
+	a, err := webhooktest.New("", f.login.Token("alice", "pages:read pages:events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	with := f.withWebhooks(a)
+	for range 3 {
+		f.start(with)
+	}
+	at := func(m *member) *webhooktest.Assistant {
+		a.Endpoint = "http://" + m.listen + "/mcp"
+		return a
+	}
+	page := testkit.NewPage(t, map[string]string{app + "/doc": "one"})
+	f.page(f.nodes[2], page, "alice")
+	bobs := testkit.NewPage(t, map[string]string{app + "/bobs": "one"})
+	f.page(f.nodes[1], bobs, "bob")
+
+	var list struct {
+		Events []struct {
+			Name     string
+			Delivery []string
+		}
+	}
+	var about struct {
+		Capabilities struct{ Events, Extensions map[string]any }
+	}
+	if err := at(f.nodes[1]).Call(t.Context(), "server/discover", map[string]any{}, &about); err != nil ||
+		about.Capabilities.Events == nil || about.Capabilities.Extensions["io.modelcontextprotocol/events"] == nil {
+		t.Errorf("the capabilities are %+v, and %v", about, err)
+	}
+	if err := a.Call(t.Context(), "events/list", map[string]any{}, &list); err != nil || len(list.Events) != 3 {
+		t.Fatalf("the list is %+v, and %v", list, err)
+	}
+	for _, e := range list.Events {
+		if fmt.Sprint(e.Delivery) != "[poll push webhook]" {
+			t.Errorf("%s is delivered by %v", e.Name, e.Delivery)
+		}
+	}
+	testkit.Eventually(t, "the page is read", func() bool {
+		text, err := a.Read(t.Context(), app+"/doc")
+		return err == nil && text == "one"
+	})
+	arguments := map[string]any{"uri": app + "/doc", "minIntervalMs": 1000}
+	var g webhooktest.Grant
+	testkit.Settles(t, "it has subscribed", func() string {
+		if g, err = a.Subscribe(t.Context(), updated, arguments); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	again, err := at(f.nodes[0]).Subscribe(t.Context(), updated, arguments)
+	if err != nil || again.ID != g.ID || again.DeliveryStatus == nil || time.Until(g.RefreshBefore) > 30*time.Minute {
+		t.Errorf("the first grant is %+v, the refresh %+v, and %v", g, again, err)
+	}
+	woken := func(text string) {
+		t.Helper()
+		for {
+			e := testkit.Receive(t, "an event of "+text, a.Events)
+			if e.Name != updated || e.Data["uri"] != app+"/doc" || e.Subscription != g.ID {
+				t.Errorf("it is woken by %+v", e)
+			}
+			got, err := a.Read(t.Context(), app+"/doc")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got == text { // an earlier event may have come for what it has read already
+				return
+			}
+		}
+	}
+	bobs.Set(app+"/bobs", "two")
+	page.Set(app+"/doc", "two")
+	woken("two")
+	f.page(f.nodes[0], page, "alice")
+	for _, m := range f.nodes[1:] { // another one delivers then, if one of them did
+		m.stop()
+		testkit.Eventually(t, "the node has ended", func() bool { return len(m.ended) == 1 })
+	}
+	at(f.nodes[0])
+	page.Set(app+"/doc", "three")
+	woken("three")
+	if len(a.Wrong) > 0 {
+		t.Error(<-a.Wrong)
+	}
+
+	revoke := func(query string) string {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://"+f.nodes[0].admin+"/webhooks?"+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return answer.Status + " " + string(text)
+	}
+	if got := revoke("tenant=x"); !strings.HasPrefix(got, "400 ") {
+		t.Errorf("without a subject: %s", got)
+	}
+	if got := revoke(url.Values{"tenant": {f.login.Name}, "subject": {"alice"}}.Encode()); got !=
+		"200 OK 1 subscriptions have ended\n" {
+		t.Errorf("the operator ends: %s", got)
+	}
+	if err := a.Unsubscribe(t.Context(), updated, arguments); err != nil {
+		t.Errorf("what has ended is unsubscribed: %v", err)
+	}
+}
+
+// A token without the scope has 403, in both eras, and without a store there is no webhook.
+func TestScopeOfWebhooks(t *testing.T) {
+	f := newFleet(t, 0)
+	a, err := webhooktest.New("", f.login.Token("alice", "pages:read pages:act"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	m := f.start(f.withWebhooks(a))
+	a.Endpoint = "http://" + m.listen + "/mcp"
+	_, err = a.Subscribe(t.Context(), updated, map[string]any{})
+	refused := (*webhooktest.Error)(nil)
+	if !errors.As(err, &refused) || refused.Status != 403 || !strings.Contains(refused.Challenge, `error="insufficient_scope"`) ||
+		!strings.Contains(refused.Challenge, `scope="pages:read pages:events"`) {
+		t.Errorf("it is answered %+v", err)
+	}
+	agent := f.agentBy(m, bearer(a.Token), testkit.Legacy)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.Endpoint,
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"events\/unsubscribe","params":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Content-Type": "application/json", "Authorization": "Bearer " + a.Token,
+		"Accept": "application/json, text/event-stream", "Mcp-Session-Id": agent.ID()} {
+		r.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != 403 {
+		t.Errorf("in a session: %s", answer.Status)
+	}
+	if text := get(t, m.listen, "/.well-known/oauth-protected-resource/mcp"); !strings.Contains(text, `"pages:events"`) {
+		t.Errorf("the metadata are %s", text)
+	}
+
+	without := newFleet(t, 1)
+	a.Endpoint, a.Token = "http://"+without.nodes[0].listen+"/mcp", without.login.Token("alice", "pages:read pages:events")
+	var list struct{ Events []struct{ Delivery []string } }
+	if err := a.Call(t.Context(), "events/list", map[string]any{}, &list); err != nil ||
+		fmt.Sprint(list.Events[0].Delivery) != "[poll push]" {
+		t.Errorf("without a store there is %+v, and %v", list, err)
+	}
+	if _, err := a.Subscribe(t.Context(), updated, map[string]any{}); !errors.As(err, &refused) || refused.Status != 200 ||
+		!strings.HasPrefix(refused.Message, "Forbidden") {
+		t.Errorf("without a store a subscribe is answered %+v", err)
+	}
+}

@@ -1,0 +1,261 @@
+//go:build !js
+
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ClientOptions are the exceptions from the rules for endpoints, and what tests replace.
+type ClientOptions struct {
+	// Allow are addresses that are not public, and are taken all the same. Default none.
+	Allow []netip.Prefix
+	// Roots are the authorities of endpoints' certificates. Default the system's.
+	Roots *x509.CertPool
+	// Resolver finds the addresses of hosts. Default net.DefaultResolver.
+	Resolver *net.Resolver
+	// Timeout bounds one attempt. Default 10 s.
+	Timeout time.Duration
+}
+
+// A Client posts to endpoints. It follows no redirect, and knows of no proxies, cookies or passwords. It is safe for
+// concurrent use.
+type Client struct {
+	o    ClientOptions
+	http *http.Client
+}
+
+const (
+	// maxURL bounds a URL, in bytes.
+	maxURL = 2048
+	// Bounds for the answer of an endpoint.
+	headerTimeout, maxHeader, maxAnswer = 8 * time.Second, 64 << 10, 16 << 10
+	// maxBody bounds what is posted.
+	maxBody = 256 << 10
+	// perHost bounds the requests under way to one host.
+	perHost = 8
+)
+
+// The categories of what fails at an endpoint. A subscriber learns nothing more of it.
+const (
+	failedRefused   = "connection_refused"
+	failedTimeout   = "timeout"
+	failedTLS       = "tls_error"
+	failed4xx       = "http_4xx" // and each other status that is neither 2xx nor 5xx
+	failed5xx       = "http_5xx"
+	failedChallenge = "challenge_failed"
+)
+
+// errAddress says that a host has an address that is not public.
+var errAddress = errors.New("delivery.url: its host has an address that is not public")
+
+// NewClient returns a Client.
+func NewClient(o ClientOptions) *Client {
+	o.Resolver, o.Timeout = cmp.Or(o.Resolver, net.DefaultResolver), cmp.Or(o.Timeout, 10*time.Second)
+	c := &Client{o: o}
+	c.http = &http.Client{
+		Timeout:       o.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{ // without Proxy: it uses none
+			DialContext: c.dial, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout: headerTimeout, ResponseHeaderTimeout: headerTimeout, MaxResponseHeaderBytes: maxHeader,
+			DisableCompression: true, MaxConnsPerHost: perHost, MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second,
+		},
+	}
+	return c
+}
+
+// parseURL checks the text of a URL. It looks nothing up.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case len(text) > maxURL:
+		return nil, fmt.Errorf("delivery.url has %d bytes; the limit is %d", len(text), maxURL)
+	case err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "":
+		return nil, errors.New("delivery.url must be an absolute URL of https")
+	case u.User != nil:
+		return nil, errors.New("delivery.url must have no user name or password")
+	case strings.Contains(text, "#"):
+		return nil, errors.New("delivery.url must have no fragment")
+	}
+	return u, nil
+}
+
+// special are the addresses that are not globally reachable, by the special-purpose registries of IANA, and what
+// embeds an address of IPv4 for a gateway.
+var special = prefixes("0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 " +
+	"192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 " +
+	"::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001:db8::/32 3fff::/20 5f00::/16 fc00::/7 " +
+	"fe80::/9 ff00::/8")
+
+func prefixes(list string) (all []netip.Prefix) {
+	for text := range strings.FieldsSeq(list) {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+func within(a netip.Addr, list []netip.Prefix) bool {
+	for _, p := range list {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// sixToFour embeds an address of IPv4 behind its 16 bits.
+var sixToFour = netip.MustParsePrefix("2002::/16")
+
+// allows reports whether a connection to an address is allowed: it is public, or one of the exceptions.
+func (c *Client) allows(a netip.Addr) bool {
+	if a.Zone() != "" {
+		return false
+	}
+	if a = a.Unmap(); within(a, c.o.Allow) {
+		return true
+	}
+	if sixToFour.Contains(a) {
+		b := a.As16()
+		if within(netip.AddrFrom4([4]byte(b[2:6])), special) {
+			return false
+		}
+	}
+	return a.IsValid() && !within(a, special)
+}
+
+// Check looks at the addresses of a URL's host, and connects to none. An error is errAddress, or a category.
+func (c *Client) Check(ctx context.Context, u *url.URL) error {
+	_, err := c.lookup(ctx, u.Hostname())
+	return err
+}
+
+// lookup returns the addresses of a host, all of which must be allowed: of a name with a public address and another,
+// nobody knows to which of them the next attempt goes.
+func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	addrs := []netip.Addr{}
+	if a, err := netip.ParseAddr(host); err == nil {
+		addrs = append(addrs, a)
+	} else if addrs, err = c.o.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
+		return nil, err
+	}
+	for _, a := range addrs {
+		if !c.allows(a) {
+			return nil, errAddress
+		}
+	}
+	return addrs, nil
+}
+
+// dial connects to one of the addresses that it has looked at.
+func (c *Client) dial(ctx context.Context, network, hostPort string) (conn net.Conn, err error) {
+	host, port, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return nil, err
+	}
+	addrs, err := c.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Control: c.control}
+	err = errAddress
+	for _, a := range addrs {
+		if conn, err = d.DialContext(ctx, network, net.JoinHostPort(a.String(), port)); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// control sees the address that is about to be connected to, whatever has chosen it.
+func (c *Client) control(_, address string, _ syscall.RawConn) error {
+	if a, err := netip.ParseAddrPort(address); err != nil || !c.allows(a.Addr()) {
+		return errAddress
+	}
+	return nil
+}
+
+// post posts a body once. An answer of 2xx is no failure. status is 0 if there was no answer.
+func (c *Client) post(ctx context.Context, to, subscription, id string, body []byte,
+	secrets []Secret) (status int, answer []byte, failed string) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, failedRefused
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "Pagewire")
+	r.Header.Set("X-MCP-Subscription-Id", subscription)
+	sign(r.Header, id, time.Now(), body, secrets)
+	response, err := c.http.Do(r)
+	if err != nil {
+		return 0, nil, category(err)
+	}
+	defer response.Body.Close()
+	if answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err != nil {
+		return response.StatusCode, nil, category(err)
+	}
+	switch response.StatusCode / 100 {
+	case 2:
+	case 5:
+		failed = failed5xx
+	default:
+		failed = failed4xx
+	}
+	return response.StatusCode, answer, failed
+}
+
+// category is the category of an error of a connection.
+func category(err error) string {
+	var timeout net.Error
+	var verification *tls.CertificateVerificationError
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded):
+		return failedTimeout
+	case errors.As(err, &verification) || errors.As(err, &alert) || errors.As(err, &record):
+		return failedTLS
+	}
+	return failedRefused
+}
+
+// verify has the endpoint prove that it wants what comes: it must answer with a number that it cannot know otherwise.
+// failed is a category, "" if it has.
+func (c *Client) verify(ctx context.Context, to, subscription string, secret Secret) (failed string) {
+	nonce := rand.Text() + rand.Text()
+	body, err := json.Marshal(map[string]string{"type": "verification", "challenge": nonce})
+	if err != nil {
+		return failedChallenge
+	}
+	status, answer, failed := c.post(ctx, to, subscription, "msg_verification_"+rand.Text(), body, []Secret{secret})
+	if failed != "" {
+		if status/100 == 3 {
+			return failedChallenge
+		}
+		return failed
+	}
+	var echo struct {
+		Challenge string `json:"challenge"`
+	}
+	if json.Unmarshal(answer, &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(nonce)) != 1 {
+		return failedChallenge
+	}
+	return ""
+}

@@ -1,0 +1,401 @@
+//go:build !js
+
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	mathrand "math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+)
+
+// A delivery is what this node does for a subscription. The Service's lock guards it.
+type delivery struct {
+	user   *user
+	key    string
+	host   string
+	follow Follow
+	queue  []item
+	busy   bool        // an attempt is under way
+	waits  bool        // for a retry, or for room
+	timer  *time.Timer // of a retry
+	failed int         // attempts since the last that succeeded
+	ended  bool
+	woken  bool // guarded by wakes.mu
+
+	dirty     bool // the store is to be told of these:
+	cursor    string
+	delivered time.Time
+	category  string
+	failing   time.Time
+}
+
+// An item is one POST.
+type item struct {
+	id, subject, cursor string
+	body                []byte
+	control             bool // an envelope: it is tried once
+	attempts            int
+}
+
+// maxQueue bounds the events that wait while an endpoint fails. The gateway merges later ones.
+const maxQueue = 256
+
+// reconcile begins or ends the delivery of a record, as it says. The lock is held, and the user is mine.
+func (s *Service) reconcile(u *user, key string) {
+	r, d := u.records[key], u.deliveries[key]
+	live := r.live(time.Now())
+	switch {
+	case live && d == nil:
+		s.start(u, key, r.record)
+	case !live && d != nil:
+		s.stop(d)
+		delete(u.deliveries, key)
+		if r.Revoked && !s.o.NoControl {
+			s.tellRevoked(u, r.record)
+		}
+	}
+}
+
+// start begins a delivery where the record says. The lock is held.
+func (s *Service) start(u *user, key string, r *record) {
+	sub, refused := events.Parse(r.Name, []byte(r.Arguments))
+	to, err := url.Parse(r.URL)
+	if refused != nil || err != nil { // it was stored by a node of another version
+		s.stats.Failed["subscription"]++
+		return
+	}
+	d := &delivery{user: u, key: key, host: to.Host, cursor: r.Cursor, delivered: r.Delivered, category: r.Failed,
+		failing: r.Failing}
+	d.follow, refused = u.feed.Follow(sub, r.Cursor, -1, func() { s.wakes.add(d) })
+	if refused != nil {
+		s.stats.Failed["subscription"]++
+		return
+	}
+	u.deliveries[key] = d
+	s.wakes.add(d)
+}
+
+// stop ends a delivery; what is under way ends by itself. The lock is held.
+func (s *Service) stop(d *delivery) {
+	if d.ended = true; d.timer != nil {
+		d.timer.Stop()
+	}
+	d.follow.Close()
+	s.ready = slices.DeleteFunc(s.ready, func(o *delivery) bool { return o == d })
+}
+
+// wakes are deliveries that may have something. A gateway's lock is held when they are told so.
+type wakes struct {
+	mu     sync.Mutex
+	list   []*delivery
+	signal chan struct{}
+}
+
+func (w *wakes) add(d *delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !d.woken {
+		d.woken = true
+		w.list = append(w.list, d)
+	}
+	select {
+	case w.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (w *wakes) take() (list []*delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list, w.list = w.list, nil
+	for _, d := range list {
+		d.woken = false
+	}
+	return list
+}
+
+func (s *Service) runWakes() {
+	for {
+		select {
+		case <-s.wakes.signal:
+		case <-s.ctx.Done():
+			return
+		}
+		for _, d := range s.wakes.take() {
+			s.mu.Lock()
+			s.pump(d)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// pump begins the next attempt of a delivery, if it has one and there is room. The lock is held.
+func (s *Service) pump(d *delivery) {
+	if d.ended || d.busy || d.waits {
+		return
+	}
+	s.fill(d)
+	switch {
+	case len(d.queue) == 0:
+	case !s.hasRoom(d):
+		d.waits = true
+		s.ready = append(s.ready, d)
+	default:
+		s.attempt(d)
+	}
+}
+
+// fill takes the next event. While an endpoint fails it takes all, so that a newer one replaces one that waits.
+func (s *Service) fill(d *delivery) {
+	for len(d.queue) == 0 || d.failed > 0 && len(d.queue) < maxQueue {
+		n, ok := d.follow.Next()
+		if !ok {
+			return
+		}
+		switch n.Kind {
+		case events.Active:
+			if n.Truncated {
+				d.gap(s, len(d.queue), n.Cursor)
+			}
+		case events.Event:
+			o := n.Occurrence
+			d.queue = slices.DeleteFunc(d.queue, func(i item) bool { return !i.control && i.subject == o.Subject })
+			i := item{id: o.ID, subject: o.Subject, cursor: o.Cursor, body: o.AppendTo(nil, true)}
+			if len(i.body) > maxBody {
+				s.stats.Dropped++
+				d.gap(s, len(d.queue), o.Cursor)
+				continue
+			}
+			d.queue = append(d.queue, i)
+		case events.Failed:
+			s.stats.Failed["events"]++
+		}
+	}
+}
+
+// gap queues the word that something was skipped.
+func (d *delivery) gap(s *Service, at int, cursor string) {
+	if !s.o.NoControl {
+		d.queue = slices.Insert(d.queue, at, envelope("gap", cursor, map[string]any{"cursor": orNull(cursor)}))
+	}
+}
+
+func envelope(kind, cursor string, members map[string]any) item {
+	members["type"] = kind
+	body, err := json.Marshal(members)
+	if err != nil { // of strings there is none
+		panic(err)
+	}
+	return item{id: "msg_" + kind + "_" + rand.Text(), cursor: cursor, body: body, control: true}
+}
+
+// hasRoom reports whether an attempt may begin. The lock is held.
+func (s *Service) hasRoom(d *delivery) bool {
+	return s.leased(time.Now()) && s.inFlight < s.o.InFlight && s.perHost[d.host] < perHost
+}
+
+// startReady begins the attempts that there is room for. The lock is held.
+func (s *Service) startReady() {
+	list := s.ready
+	s.ready = nil
+	for i, d := range list {
+		if s.inFlight >= s.o.InFlight {
+			s.ready = append(s.ready, list[i:]...)
+			return
+		}
+		d.waits = false
+		s.pump(d) // which may have it wait again
+	}
+}
+
+// attempt posts the first item. The lock is held.
+func (s *Service) attempt(d *delivery) {
+	now := time.Now()
+	r := d.user.records[d.key]
+	if !r.live(now) {
+		s.wantSettle()
+		return
+	}
+	d.busy = true
+	s.inFlight++
+	s.perHost[d.host]++
+	i := d.queue[0]
+	to, secrets, ends := r.URL, r.signedBy(now), s.renewed.Add(s.o.Lease)
+	d.user.attempts.Go(func() {
+		ctx, cancel := context.WithDeadline(d.user.ctx, ends)
+		defer cancel()
+		status, _, failed := s.client.post(ctx, to, idOf(d.key), i.id, i.body, secrets)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		d.busy = false
+		s.inFlight--
+		if s.perHost[d.host]--; s.perHost[d.host] == 0 {
+			delete(s.perHost, d.host)
+		}
+		if failed == "" || ctx.Err() == nil && !d.ended {
+			s.attempted(d, status, failed)
+		}
+		s.startReady()
+		s.pump(d)
+	})
+}
+
+// attempted takes the result of an attempt. The lock is held.
+func (s *Service) attempted(d *delivery, status int, failed string) {
+	i := &d.queue[0]
+	i.attempts++
+	now := time.Now()
+	switch {
+	case failed == "":
+		if !i.control {
+			s.stats.Delivered++
+		}
+		d.failed, d.delivered, d.category, d.failing = 0, now, "", time.Time{}
+		d.done()
+		return
+	case i.control:
+		d.done()
+		return
+	}
+	s.stats.Failed[failed]++
+	if d.category = failed; d.failing.IsZero() {
+		d.failing = now
+		s.o.Log.Info("an endpoint fails", "subscription", idOf(d.key), "reason", failed)
+	}
+	d.dirty = true
+	if status == http.StatusGone || status == http.StatusRequestEntityTooLarge {
+		s.stats.Dropped++
+		d.done()
+		return
+	}
+	d.failed++
+	if i.attempts > len(s.o.Backoff) {
+		s.stats.GivenUp++
+		cursor := i.cursor
+		d.done()
+		d.gap(s, 0, cursor)
+	}
+	s.retry(d)
+}
+
+// done takes the first item away.
+func (d *delivery) done() {
+	if d.queue[0].cursor != "" {
+		d.cursor = d.queue[0].cursor
+	}
+	d.dirty = true
+	d.queue = slices.Delete(d.queue, 0, 1)
+}
+
+// retry has the delivery wait, the longer the more attempts have failed. The lock is held.
+func (s *Service) retry(d *delivery) {
+	d.waits = true
+	wait := s.o.Backoff[min(d.failed, len(s.o.Backoff))-1]
+	wait = time.Duration(float64(wait) * (0.8 + 0.4*mathrand.Float64()))
+	d.timer = time.AfterFunc(wait, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		d.waits = false
+		s.pump(d)
+	})
+}
+
+// tellRevoked tells an endpoint once that its subscription is no more. The lock is held.
+func (s *Service) tellRevoked(u *user, r *record) {
+	i := envelope("terminated", "", map[string]any{"error": map[string]any{
+		"code": bridge.EventForbidden.Code(false), "message": "Forbidden: the subscription was revoked", "data": map[string]any{}}})
+	secrets, ctx := r.signedBy(time.Now()), u.ctx
+	u.attempts.Go(func() { _, _, _ = s.client.post(ctx, r.URL, r.id(), i.id, i.body, secrets) }) // once
+}
+
+// runFlush tells the store now and then how far deliveries are.
+func (s *Service) runFlush() {
+	for s.pause(15) {
+		s.mu.Lock()
+		var dirty []*delivery
+		for _, u := range s.users {
+			for _, d := range u.deliveries {
+				if d.dirty {
+					dirty = append(dirty, d)
+				}
+			}
+		}
+		s.mu.Unlock()
+		for _, d := range dirty {
+			s.flush(d)
+		}
+	}
+}
+
+// flush tells the store how far a delivery is.
+func (s *Service) flush(d *delivery) {
+	s.mu.Lock()
+	if !d.dirty || s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
+	d.dirty = false
+	cursor, delivered, category, failing := d.cursor, d.delivered, d.category, d.failing
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
+	defer cancel()
+	_, err := s.subs.Change(ctx, d.key, func(old []byte) ([]byte, error) {
+		r, err := s.box.open(d.key, old)
+		if err != nil || r.Ended {
+			return nil, bus.ErrKeep
+		}
+		r.Cursor, r.Delivered, r.Failed, r.Failing = cursor, delivered, category, failing
+		return s.box.seal(r)
+	})
+	if err != nil {
+		s.mu.Lock()
+		d.dirty = true
+		s.mu.Unlock()
+	}
+}
+
+// Close ends all deliveries, and gives its users back to the other nodes.
+func (s *Service) Close() {
+	s.mu.Lock()
+	s.closing = true
+	owners := s.owners
+	s.mu.Unlock()
+	s.wantSettle()
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
+	defer cancel()
+	for owners != nil && !s.idle() && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if owners != nil {
+		// Or the others wait for the end of its lease.
+		_, _ = owners.Change(ctx, keyNode+s.o.Node, func([]byte) ([]byte, error) { return nil, nil })
+	}
+	s.cancel()
+	s.runs.Wait()
+	s.client.http.CloseIdleConnections()
+}
+
+// idle reports whether this node delivers for no user.
+func (s *Service) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.users {
+		if u.state != free {
+			return false
+		}
+	}
+	return true
+}

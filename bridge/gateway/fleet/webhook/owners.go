@@ -1,0 +1,422 @@
+//go:build !js
+
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+)
+
+// One node delivers for a user. All nodes choose the same of those that are alive, by the highest hash of node and user.
+// The chosen one claims the user in the store before it delivers. It takes the claim of another only if that is dead:
+// each node renews one lease, for all of its claims, and stops to deliver when it could not do so for the time of the
+// lease.
+
+// A user has pages that there are subscriptions about.
+type user struct {
+	name    string
+	records map[string]held // by key
+	// holder is the node that has claimed it, "" for none, by a revision of the store.
+	holder string
+	at     uint64
+
+	state ownership
+	again time.Time // the next attempt to claim it
+
+	// while it is mine
+	feed       Feed
+	ctx        context.Context // of attempts
+	cancel     context.CancelFunc
+	attempts   sync.WaitGroup
+	deliveries map[string]*delivery // by key
+}
+
+type held struct {
+	*record
+	at uint64 // revision
+}
+
+// ownership is whether this node delivers for a user.
+type ownership int
+
+const (
+	free   ownership = iota // it does not
+	moving                  // it begins to, or ends
+	mine                    // it does
+)
+
+// A lease is a node's, as the store says.
+type lease struct {
+	value string
+	seen  time.Time
+}
+
+// Keys of the table of owners, before the name of a node and a user.
+const (
+	keyNode = "node."
+	keyUser = "user."
+)
+
+// errHeld says that a node that is alive has claimed the user.
+var errHeld = errors.New("another node delivers for the user")
+
+// pause waits for a part of the lease; false is the end.
+func (s *Service) pause(parts int) bool {
+	select {
+	case <-time.After(s.o.Lease / time.Duration(parts)):
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// runStore opens the two tables, and follows them.
+func (s *Service) runStore() {
+	open := func(name string, age time.Duration) (table Store) {
+		for {
+			ctx, cancel := context.WithTimeout(s.ctx, storeTimeout)
+			table, err := s.o.Open(ctx, name, age)
+			cancel()
+			if err == nil {
+				return table
+			}
+			if s.ctx.Err() == nil {
+				s.o.Log.Warn("the store of webhooks is not there", "error", err)
+			}
+			if !s.pause(5) {
+				return nil
+			}
+		}
+	}
+	subs := open("webhooks", kept)
+	owners := open("webhook-owners", 0)
+	if subs == nil || owners == nil {
+		return
+	}
+	s.mu.Lock()
+	s.subs, s.owners, s.heard = subs, owners, time.Now()
+	s.mu.Unlock()
+	s.runs.Go(func() { s.follow(subs, s.takeRecord) })
+	s.follow(owners, s.takeOwner)
+}
+
+// follow takes what is in a table, and each change.
+func (s *Service) follow(table Store, take func(key string, value []byte, revision uint64)) {
+	all := sync.OnceFunc(func() {
+		s.mu.Lock()
+		s.known++
+		s.mu.Unlock()
+		s.wantSettle()
+	})
+	for {
+		ctx, cancel := context.WithCancel(s.ctx)
+		s.mu.Lock()
+		s.watches[table] = cancel
+		s.mu.Unlock()
+		if err := table.Watch(ctx, take, all); err != nil {
+			s.o.Log.Warn("the store of webhooks does not answer", "error", err)
+		}
+		cancel()
+		if !s.pause(15) {
+			return
+		}
+	}
+}
+
+// takeRecord takes a record from the store.
+func (s *Service) takeRecord(key string, value []byte, revision uint64) {
+	r, err := s.box.open(key, value)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.unread && value != nil {
+			s.unread = true
+			s.o.Log.Error("the store has subscriptions that another key has encrypted: they are not delivered")
+		}
+		return
+	}
+	s.take(key, r, revision)
+}
+
+// take takes a record, unless a later one is known.
+func (s *Service) take(key string, r *record, revision uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.userOf(r.User)
+	if old, ok := u.records[key]; ok && old.at > revision {
+		return
+	}
+	u.records[key] = held{r, revision}
+	if u.state == mine {
+		s.reconcile(u, key)
+	} else {
+		s.wantSettle()
+	}
+}
+
+// userOf is called with the lock held.
+func (s *Service) userOf(name string) *user {
+	u := s.users[name]
+	if u == nil {
+		u = &user{name: name, records: map[string]held{}, deliveries: map[string]*delivery{}}
+		s.users[name] = u
+	}
+	return u
+}
+
+// takeOwner takes a lease or a claim from the store.
+func (s *Service) takeOwner(key string, value []byte, revision uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if node, ok := strings.CutPrefix(key, keyNode); ok {
+		if node == s.o.Node {
+			s.heard = time.Now()
+		}
+		_, known := s.nodes[node]
+		if value == nil {
+			delete(s.nodes, node)
+		} else {
+			s.nodes[node] = lease{string(value), time.Now()}
+		}
+		if known != (value != nil) {
+			s.wantSettle()
+		}
+	} else if name, ok := strings.CutPrefix(key, keyUser); ok {
+		if u := s.userOf(name); revision >= u.at {
+			u.holder, u.at = string(value), revision
+			s.wantSettle()
+		}
+	}
+}
+
+// leased reports whether this node may deliver. The lock is held.
+func (s *Service) leased(now time.Time) bool { return now.Sub(s.renewed) < s.o.Lease }
+
+// alive are the nodes that have renewed their leases. The lock is held.
+func (s *Service) alive(now time.Time) (nodes []string) {
+	for name, l := range s.nodes {
+		if now.Sub(l.seen) < s.o.Lease {
+			nodes = append(nodes, name)
+		}
+	}
+	return nodes
+}
+
+// chosen is the node that is to deliver for a user.
+func chosen(nodes []string, user string) (best string) {
+	var most [sha256.Size]byte
+	for _, node := range nodes {
+		sum := sha256.Sum256([]byte(user + " " + node)) // of FNV-1a one of three nodes had half of the users
+		if bytes.Compare(sum[:], most[:]) > 0 {
+			best, most = node, sum
+		}
+	}
+	return best
+}
+
+// runLease renews this node's lease, and forgets dead nodes'.
+func (s *Service) runLease() {
+	for count := 1; ; count++ {
+		s.renew(count)
+		if !s.pause(3) {
+			return
+		}
+	}
+}
+
+func (s *Service) renew(count int) {
+	s.mu.Lock()
+	owners, began := s.owners, time.Now()
+	var dead []string
+	for name, l := range s.nodes {
+		if began.Sub(l.seen) > 10*s.o.Lease {
+			dead = append(dead, name)
+		}
+	}
+	waits := s.closing || s.known < 2 // a node that does not know what there is delivers nothing, and is not alive
+	if owners != nil && began.Sub(s.heard) > max(s.o.Lease, storeTimeout) {
+		s.heard = began
+		for _, cancel := range s.watches { // it hears nothing, not even its own lease: it follows the tables anew
+			cancel()
+		}
+	}
+	s.mu.Unlock()
+	if owners == nil || waits {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
+	defer cancel()
+	if err := owners.Put(ctx, keyNode+s.o.Node, []byte(strconv.Itoa(count))); err != nil {
+		s.o.Log.Warn("the store of webhooks does not answer", "error", err)
+		return
+	}
+	s.mu.Lock()
+	s.renewed = began
+	s.startReady()
+	s.mu.Unlock()
+	for _, name := range dead {
+		_, _ = owners.Change(ctx, keyNode+name, func([]byte) ([]byte, error) { return nil, nil }) // or the next time
+	}
+	s.wantSettle()
+}
+
+// wantSettle has runSettle settle soon.
+func (s *Service) wantSettle() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Service) runSettle() {
+	for {
+		select {
+		case <-s.kick:
+			s.settle()
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// settle begins to deliver for the users that this node is to, and ends to for others.
+func (s *Service) settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.known < 2 {
+		return
+	}
+	nodes := s.alive(now)
+	for name, u := range s.users {
+		live := 0
+		for key, r := range u.records {
+			if r.live(now) {
+				live++
+			} else if u.deliveries[key] == nil {
+				delete(u.records, key)
+			}
+		}
+		wants := !s.closing && s.leased(now) && chosen(nodes, name) == s.o.Node
+		orphan := u.holder != "" && !slices.Contains(nodes, u.holder) // its claim is to go in any case
+		switch {
+		case u.state == free && wants && (live > 0 || orphan) && now.After(u.again):
+			u.state = moving
+			s.runs.Go(func() { s.acquire(u) })
+		case u.state == mine && (!wants || live == 0 || u.holder != s.o.Node):
+			u.state = moving
+			u.cancel()
+			for _, d := range u.deliveries {
+				s.stop(d)
+			}
+			s.runs.Go(func() { s.drop(u) })
+		case u.state == mine:
+			for key := range u.records {
+				s.reconcile(u, key)
+			}
+		case u.state == free && live == 0 && u.holder == "":
+			delete(s.users, name)
+		}
+	}
+}
+
+// acquire begins to deliver for a user, unless another node does.
+func (s *Service) acquire(u *user) {
+	s.moves <- struct{}{}
+	defer func() { <-s.moves }()
+	ctx, cancel := context.WithTimeout(s.ctx, storeTimeout)
+	defer cancel()
+	var feed Feed
+	revision, err := s.claim(ctx, u.name)
+	if err == nil {
+		feed, err = s.o.Feed(ctx, u.name)
+	}
+	if err != nil && !errors.Is(err, errHeld) {
+		s.o.Log.Warn("deliveries for a user cannot begin", "error", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if revision >= u.at && revision > 0 {
+		u.holder, u.at = s.o.Node, revision
+	}
+	if err != nil {
+		u.state, u.again = free, time.Now().Add(s.o.Lease/3)
+		return
+	}
+	u.state, u.feed = mine, feed
+	u.ctx, u.cancel = context.WithCancel(s.ctx)
+	for key := range u.records {
+		s.reconcile(u, key)
+	}
+	s.wantSettle()
+}
+
+// claim claims a user in the store.
+func (s *Service) claim(ctx context.Context, name string) (revision uint64, err error) {
+	return s.owners.Change(ctx, keyUser+name, func(old []byte) ([]byte, error) {
+		holder := string(old)
+		if holder != "" && holder != s.o.Node {
+			if alive, err := s.renewedBy(ctx, holder); alive || err != nil {
+				return nil, errors.Join(errHeld, err)
+			}
+		}
+		return []byte(s.o.Node), nil
+	})
+}
+
+// renewedBy reports whether a node is alive, also by what this one has not been told yet.
+func (s *Service) renewedBy(ctx context.Context, node string) (bool, error) {
+	value, err := s.owners.Get(ctx, keyNode+node)
+	if err != nil || value == nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nodes[node].value != string(value) {
+		s.nodes[node] = lease{string(value), time.Now()}
+	}
+	return time.Since(s.nodes[node].seen) < s.o.Lease, nil
+}
+
+// drop ends to deliver for a user.
+func (s *Service) drop(u *user) {
+	s.moves <- struct{}{}
+	defer func() { <-s.moves }()
+	u.attempts.Wait()
+	s.mu.Lock()
+	told := slices.Collect(maps.Values(u.deliveries))
+	clear(u.deliveries)
+	s.mu.Unlock()
+	for _, d := range told {
+		s.flush(d)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
+	defer cancel()
+	revision, err := s.owners.Change(ctx, keyUser+u.name, func(old []byte) ([]byte, error) {
+		if string(old) != s.o.Node {
+			return nil, bus.ErrKeep
+		}
+		return nil, nil
+	})
+	if err != nil {
+		s.o.Log.Warn("a claim could not be given back: another node waits for the end of this one's lease", "error", err)
+	}
+	u.feed.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && revision >= u.at {
+		u.holder, u.at = "", revision
+	}
+	u.state, u.feed = free, nil
+	s.wantSettle()
+}

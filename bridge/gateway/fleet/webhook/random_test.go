@@ -1,0 +1,158 @@
+//go:build !js
+
+package webhook
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// Random operations of users, pages, endpoints and nodes: in the end each subscriber has been told of the last change of
+// all that it has subscribed to, and no change that is another user's, or that was made when it had not subscribed; and
+// no change has two ids.
+func TestRandomOperations(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	w := newWorld()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	const users, uris = 8, 4
+	many := func(o *Options) {
+		o.Backoff = []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond,
+			time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond}
+	}
+	nodes, next := []*Service{}, 0
+	begin := func() {
+		next++
+		nodes = append(nodes, w.open(t, b, fmt.Sprint("node", next), e, many))
+	}
+	for range 3 {
+		begin()
+	}
+	type told struct{ user, id string }
+	var mu sync.Mutex
+	fails := 0 // so many requests are answered with an error
+	got := map[told]string{}
+	e.answers(func(w http.ResponseWriter, _ *http.Request, p *posted) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if p.member("type") == "verification" {
+			return false
+		}
+		if fails > 0 {
+			fails--
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		}
+		user, id := strings.TrimPrefix(p.path, "/"), p.header.Get("webhook-id")
+		what := string(p.body)[strings.Index(string(p.body), `"data"`):]
+		if before := got[told{user, id}]; before != "" && before != what {
+			t.Errorf("%s of %s is %s, and was %s", id, user, what, before)
+		}
+		got[told{user, id}] = what
+		return false
+	})
+	name := func(i int) string { return strings.Repeat(string(rune('A'+i)), 43) }
+	request := func(user string) (Principal, events.Subscription) { return by(user), parsed(t, `{}`) }
+	subscribed := map[string]bool{}
+	since := map[string]int{}                // revision
+	changed := map[string]map[string][]int{} // by user and URI: revisions
+	step := func() {
+		user := name(random.IntN(users))
+		s := nodes[random.IntN(len(nodes))]
+		p, sub := request(user)
+		r := wants(t, e.URL+"/"+user)
+		r.Subscription = sub
+		switch n := random.IntN(100); {
+		case n < 70:
+			uri := fmt.Sprintf("a:%s/%d", user[:1], random.IntN(uris))
+			if changed[user] == nil {
+				changed[user] = map[string][]int{}
+			}
+			changed[user][uri] = append(changed[user][uri], w.set(user, uri))
+		case n < 85:
+			if _, refused := s.For(p).Subscribe(t.Context(), r); refused != nil {
+				t.Fatal(refused)
+			}
+			if !subscribed[user] {
+				w.mu.Lock()
+				since[user] = w.clock
+				w.mu.Unlock()
+			}
+			subscribed[user] = true
+		case n < 91:
+			if _, refused := s.For(p).Unsubscribe(t.Context(), r); refused != nil && subscribed[user] {
+				t.Fatal(refused)
+			}
+			subscribed[user] = false
+		case n < 94:
+			if _, err := s.Revoke(t.Context(), user); err != nil {
+				t.Fatal(err)
+			}
+			subscribed[user] = false
+		case n < 99:
+			mu.Lock()
+			fails = random.IntN(4)
+			mu.Unlock()
+		case random.IntN(6) == 0:
+			i := random.IntN(len(nodes))
+			if random.IntN(2) == 0 {
+				nodes[i].kill()
+			} else {
+				nodes[i].Close()
+			}
+			nodes = slices.Delete(nodes, i, i+1)
+			begin()
+		}
+	}
+	for range 5000 {
+		step()
+	}
+	mu.Lock()
+	fails = 0
+	mu.Unlock()
+	_, sub := request(alice)
+	for user, is := range subscribed {
+		for uri, all := range changed[user] {
+			last := all[len(all)-1]
+			if !is || last <= since[user] {
+				continue
+			}
+			testkit.Settles(t, "the last change is told", func() string {
+				mu.Lock()
+				defer mu.Unlock()
+				if got[told{user, sub.ID(int64(last), uri)}] == "" {
+					return fmt.Sprintf("%s does not know of %s, revision %d", user[:1], uri, last)
+				}
+				return ""
+			})
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for one, what := range got {
+		if strings.HasPrefix(one.id, "msg_") {
+			continue
+		}
+		count, _, _ := strings.Cut(one.id, ".")
+		revision, _ := strconv.Atoi(count)
+		uri := what[strings.Index(what, "a:"):][:5]
+		if !strings.HasPrefix(uri, "a:"+one.user[:1]) || !slices.Contains(changed[one.user][uri], revision) {
+			t.Errorf("%s was told %s by %s", one.user[:1], what, one.id)
+		}
+	}
+	if len(got) < 500 {
+		t.Errorf("only %d changes were told: the test sees little", len(got))
+	}
+}

@@ -1,0 +1,109 @@
+//go:build !js
+
+package webhook
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// A Store is a table that all nodes share: a bus.KV, which describes the methods.
+type Store interface {
+	Get(ctx context.Context, key string) ([]byte, error)
+	Put(ctx context.Context, key string, value []byte) error
+	Change(ctx context.Context, key string, change func(old []byte) ([]byte, error)) (revision uint64, err error)
+	Watch(ctx context.Context, take func(key string, value []byte, revision uint64), all func()) error
+}
+
+// A record is what is stored of a subscription.
+type record struct {
+	// Principal has subscribed, and User's pages are what it is about. Both are as in fleet/tickets.
+	Principal, User string
+	URL, Name       string
+	Arguments       string // canonical
+	// Secrets are the current one, and the one before it until Rotated.
+	Secrets  []Secret
+	Rotated  time.Time
+	Until    time.Time // it ends then, unless it is refreshed
+	Ended    bool      // it was unsubscribed, or the operator has ended it
+	Revoked  bool      // the latter
+	Verified time.Time // when the endpoint has answered the challenge
+	Cursor   string    // all at or before it was delivered, or given up
+	// Delivered is when the last delivery succeeded, Failed the category of the failure since, and Failing since when
+	// there are failures.
+	Delivered time.Time
+	Failed    string
+	Failing   time.Time
+}
+
+// kept is how long a record stays in the store, counted from its last change: a grant, and a day in which the end of a
+// subscription can be told from one that never was.
+const kept = maxGrant + 24*time.Hour
+
+// grace is how long deliveries are signed with the secret before, too.
+const grace = 10 * time.Minute
+
+// live reports whether the subscription is to be delivered.
+func (r *record) live(now time.Time) bool { return !r.Ended && now.Before(r.Until) }
+
+// id is derived from what a subscription is identified by.
+func (r *record) id() string {
+	text, err := json.Marshal([]string{r.Principal, r.User, r.URL, r.Name, r.Arguments})
+	if err != nil { // of strings there is none
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return "sub_" + hex.EncodeToString(sum[:16])
+}
+
+// key is the record's in the store.
+func (r *record) key() string { return r.User + "." + r.id() }
+
+// idOf is the id in a key.
+func idOf(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
+
+// signedBy are the secrets that a delivery is signed with.
+func (r *record) signedBy(now time.Time) []Secret {
+	if len(r.Secrets) > 1 && now.After(r.Rotated) {
+		return r.Secrets[:1]
+	}
+	return r.Secrets
+}
+
+// A box encrypts records.
+type box struct{ cipher.AEAD }
+
+// newBox makes one of an operator's key, a text of any length.
+func newBox(key string) (box, error) {
+	sum := sha256.Sum256([]byte(key))
+	block, err := aes.NewCipher(sum[:])
+	if err != nil {
+		return box{}, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	return box{aead}, err
+}
+
+// seal encrypts a record for its key in the store: under another key it does not open.
+func (b box) seal(r *record) ([]byte, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return b.Seal(nil, nil, text, []byte(r.key())), nil
+}
+
+func (b box) open(key string, value []byte) (*record, error) {
+	text, err := b.Open(nil, nil, value, []byte(key))
+	if err != nil {
+		return nil, err
+	}
+	r := new(record)
+	return r, json.Unmarshal(text, r)
+}

@@ -1,0 +1,528 @@
+//go:build !js
+
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+)
+
+// Options say how webhooks are delivered.
+type Options struct {
+	// Node names this run of this node among all nodes.
+	Node string
+	// Open opens a table of the store.
+	Open func(ctx context.Context, name string, age time.Duration) (Store, error)
+	// Key encrypts what is stored. It is the same at all nodes.
+	Key string
+	// Feed returns the events of a user's pages, once they are there.
+	Feed func(ctx context.Context, user string) (Feed, error)
+	// Client has the exceptions from the rules for endpoints.
+	Client ClientOptions
+	// NoControl leaves out the envelopes "gap" and "terminated".
+	NoControl bool
+	// Backoff are the pauses before the second and each further attempt, ±20 %. Default 30, 120 and 600 s.
+	Backoff []time.Duration
+	// Lease is for how long a node may deliver without a word to the store, and so how long another waits before it takes
+	// over what a dead one did. Default 15 s.
+	Lease time.Duration
+	// PerPrincipal and PerNode bound the subscriptions of one principal, and those of the fleet for each live node.
+	// Default 100 and 10,000. InFlight bounds the deliveries of this node that are under way. Default 64.
+	PerPrincipal, PerNode, InFlight int
+	// Log receives what happens. Default none.
+	Log *slog.Logger
+}
+
+// A Feed has the events of a user's pages. Its methods may be called concurrently.
+type Feed interface {
+	// Follow begins a subscription's events behind a cursor, "" for now. maxAge is that of the request, -1 for none. wake
+	// is called when Next may have something, and must call nothing.
+	Follow(sub events.Subscription, cursor string, maxAge time.Duration, wake func()) (Follow, *bridge.EventError)
+	Close()
+}
+
+// A Follow has the events of a subscription. Changes that nobody takes are merged.
+type Follow interface {
+	Next() (n events.Note, ok bool)
+	Close()
+}
+
+// Bounds of grants.
+const (
+	minGrant, defaultGrant, maxGrant = time.Minute, 30 * time.Minute, time.Hour
+)
+
+const (
+	// verifiedFor is for how long an endpoint that has answered the challenge is not asked again by its principal.
+	verifiedFor = 24 * time.Hour
+	// A principal may have verifications endpoints asked a minute, and of one host failures may fail.
+	verifications, failures = 10, 120
+	// maxLimiters bounds how many principals and hosts are remembered for that.
+	maxLimiters = 10_000
+	// maxMoves bounds the users that a node acquires and drops at the same time.
+	maxMoves = 16
+	// storeTimeout bounds one step with the store.
+	storeTimeout = 5 * time.Second
+)
+
+// Service delivers webhooks. Its methods may be called concurrently.
+type Service struct {
+	o      Options
+	box    box
+	client *Client
+	ctx    context.Context
+	cancel context.CancelFunc
+	runs   sync.WaitGroup
+	wakes  wakes
+	kick   chan struct{} // something has changed: settle
+	moves  chan struct{} // bounds the users that are acquired and dropped at the same time
+
+	mu       sync.Mutex
+	subs     Store // nil until the store is reached
+	owners   Store
+	known    int              // how many of the two have told all that they had
+	users    map[string]*user // that have records, or a holder
+	nodes    map[string]lease
+	renewed  time.Time                    // before the last renewal of this node's lease
+	heard    time.Time                    // when the store told this node of that
+	watches  map[Store]context.CancelFunc // by table
+	closing  bool
+	pending  map[string]int // subscriptions that are on their way into the store, by principal
+	limiters map[string]*rate.Limiter
+	unread   bool // a record could not be decrypted
+	inFlight int
+	perHost  map[string]int
+	ready    []*delivery // that wait for room
+	stats    Stats
+}
+
+// New begins to deliver. Where the store is not there yet, it goes on trying.
+func New(o Options) (*Service, error) {
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Backoff == nil {
+		o.Backoff = []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}
+	}
+	o.Lease = cmp.Or(o.Lease, 15*time.Second)
+	o.PerPrincipal, o.PerNode, o.InFlight = cmp.Or(o.PerPrincipal, 100), cmp.Or(o.PerNode, 10_000), cmp.Or(o.InFlight, 64)
+	b, err := newBox(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Client.Allow) > 0 {
+		o.Log.Warn("webhooks may go to addresses that are not public", "allow", o.Client.Allow)
+	}
+	if o.Client.Roots != nil {
+		o.Log.Warn("endpoints of webhooks need a certificate of --webhook-ca, and no public one")
+	}
+	s := &Service{o: o, box: b, client: NewClient(o.Client), kick: make(chan struct{}, 1),
+		moves: make(chan struct{}, maxMoves), users: map[string]*user{}, nodes: map[string]lease{}, pending: map[string]int{},
+		limiters: map[string]*rate.Limiter{}, perHost: map[string]int{}, watches: map[Store]context.CancelFunc{}}
+	s.wakes.signal = make(chan struct{}, 1)
+	s.stats.Failed = map[string]int64{}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for _, run := range []func(){s.runStore, s.runLease, s.runSettle, s.runWakes, s.runFlush} {
+		s.runs.Go(run)
+	}
+	return s, nil
+}
+
+// A Principal is the subscriber of a request.
+type Principal struct {
+	// ID is the token's user, and User the one whose pages it is about.
+	ID, User string
+	// Until is when the token ends.
+	Until time.Time
+}
+
+// For returns the handler of a principal's requests.
+func (s *Service) For(p Principal) gateway.Webhooks { return &requests{s, p} }
+
+type requests struct {
+	s *Service
+	p Principal
+}
+
+// each calls do with each record that is live. The lock is held.
+func (s *Service) each(do func(key string, r *record)) {
+	now := time.Now()
+	for _, u := range s.users {
+		for key, r := range u.records {
+			if r.live(now) {
+				do(key, r.record)
+			}
+		}
+	}
+}
+
+// errStore is what a subscriber is told while the store is not there.
+var errStore = &bridge.EventError{Kind: bridge.EventExhausted, Message: "the node's store does not answer: try again later",
+	Data: bridge.Text(`{"limit":"store"}`)}
+
+func invalid(err error) *bridge.EventError {
+	return &bridge.EventError{Kind: bridge.EventInvalid, Message: err.Error()}
+}
+
+// Subscribe adds a subscription, or refreshes it.
+func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte, *bridge.EventError) {
+	s, now := q.s, time.Now()
+	u, err := parseURL(r.URL)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if r.Mode != "" && r.Mode != "webhook" {
+		return nil, invalid(errors.New(`delivery.mode must be "webhook"`))
+	}
+	secret, ok := ParseSecret(r.Secret)
+	if !ok {
+		return nil, invalid(fmt.Errorf("delivery.secret must be %s and base64 of %d to %d bytes", secretPrefix, minSecret,
+			maxSecret))
+	}
+	if err := s.client.Check(ctx, u); errors.Is(err, errAddress) {
+		return nil, invalid(err)
+	}
+	wants := &record{Principal: q.p.ID, User: q.p.User, URL: r.URL, Name: r.Name, Arguments: r.Arguments,
+		Secrets: []Secret{secret}, Until: now.Add(granted(r.TTL, now, q.p.Until))}
+	done, refused := s.reserve(wants, now)
+	if refused != nil {
+		return nil, refused
+	}
+	defer done()
+	store, old, err := s.stored(ctx, wants.key())
+	if err != nil {
+		return nil, errStore
+	}
+	if old != nil {
+		wants.Verified = old.Verified
+	}
+	if refused := s.proves(ctx, wants, u.Host, secret); refused != nil {
+		return nil, refused
+	}
+	truncated := false
+	if old == nil || !old.live(now) {
+		if wants.Cursor, truncated, refused = s.begins(ctx, q.p.User, r); refused != nil {
+			return nil, refused
+		}
+	}
+	if wants, err = s.grant(ctx, store, wants, now); err != nil {
+		return nil, errStore
+	}
+	result := map[string]any{"id": wants.id(), "refreshBefore": wants.Until.UTC().Format(time.RFC3339),
+		"cursor": orNull(wants.Cursor), "truncated": truncated}
+	if old != nil && old.live(now) {
+		result["deliveryStatus"] = wants.status()
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		return nil, errStore
+	}
+	return text, nil
+}
+
+// granted is for how long, by the wish of a request: -1 is none, and 0 is for ever.
+func granted(wish time.Duration, now, token time.Time) time.Duration {
+	switch {
+	case wish < 0:
+		wish = defaultGrant
+	case wish == 0:
+		wish = maxGrant
+	}
+	return min(max(wish, minGrant), maxGrant, token.Sub(now))
+}
+
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// status is the deliveryStatus of a refresh.
+func (r *record) status() map[string]any {
+	s := map[string]any{"active": true, "lastDeliveryAt": nil, "lastError": orNull(r.Failed)}
+	if !r.Delivered.IsZero() {
+		s["lastDeliveryAt"] = r.Delivered.UTC().Format(time.RFC3339)
+	}
+	if !r.Failing.IsZero() {
+		s["failedSince"] = r.Failing.UTC().Format(time.RFC3339)
+	}
+	return s
+}
+
+// reserve takes the room for a subscription that may be new, until done is called, when it is in the store.
+func (s *Service) reserve(wants *record, now time.Time) (done func(), refused *bridge.EventError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known < 2 {
+		return nil, errStore
+	}
+	all, own := 0, s.pending[wants.Principal]
+	s.each(func(key string, r *record) {
+		if key == wants.key() {
+			return
+		}
+		all++
+		if r.Principal == wants.Principal {
+			own++
+		}
+	})
+	most := s.o.PerNode * len(s.alive(now))
+	if most == 0 { // this node has not renewed its lease yet
+		return nil, errStore
+	}
+	if own < s.o.PerPrincipal && all < most {
+		s.pending[wants.Principal]++
+		return func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.pending[wants.Principal]--; s.pending[wants.Principal] == 0 {
+				delete(s.pending, wants.Principal)
+			}
+		}, nil
+	}
+	s.stats.Refused++
+	if own >= s.o.PerPrincipal {
+		most = s.o.PerPrincipal
+	}
+	return nil, exhausted("subscriptions", most)
+}
+
+func exhausted(limit string, most int) *bridge.EventError {
+	return &bridge.EventError{Kind: bridge.EventExhausted, Message: fmt.Sprintf("the limit of %s is %d", limit, most),
+		Data: bridge.Text(`{"limit":"` + limit + `","max":` + strconv.Itoa(most) + `}`)}
+}
+
+// proves has an endpoint answer the challenge, unless it has for this principal.
+func (s *Service) proves(ctx context.Context, wants *record, host string, secret Secret) *bridge.EventError {
+	s.mu.Lock()
+	s.each(func(_ string, r *record) {
+		if r.Principal == wants.Principal && r.URL == wants.URL && r.Verified.After(wants.Verified) {
+			wants.Verified = r.Verified
+		}
+	})
+	if time.Since(wants.Verified) < verifiedFor {
+		s.mu.Unlock()
+		return nil
+	}
+	may := s.limiter("principal "+wants.Principal, verifications).Allow()
+	failing := s.limiter("host "+host, failures)
+	may = may && failing.Tokens() >= 1
+	s.mu.Unlock()
+	if !may {
+		return exhausted("verifications", verifications)
+	}
+	if failed := s.client.verify(ctx, wants.URL, wants.id(), secret); failed != "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		failing.Allow()
+		s.stats.Unverified++
+		return &bridge.EventError{Kind: bridge.EventCallback, Message: "the endpoint did not answer the challenge",
+			Data: bridge.Text(`{"reason":"` + failed + `"}`)}
+	}
+	wants.Verified = time.Now()
+	return nil
+}
+
+// limiter is one of so many a minute. The lock is held.
+func (s *Service) limiter(of string, aMinute int) *rate.Limiter {
+	l := s.limiters[of]
+	if l == nil {
+		if len(s.limiters) >= maxLimiters {
+			maps.DeleteFunc(s.limiters, func(_ string, l *rate.Limiter) bool { return l.Tokens() >= float64(l.Burst()) })
+		}
+		l = rate.NewLimiter(rate.Limit(float64(aMinute)/60), aMinute)
+		s.limiters[of] = l
+	}
+	return l
+}
+
+// stored is a record of the store, nil where there is none.
+func (s *Service) stored(ctx context.Context, key string) (store Store, r *record, err error) {
+	s.mu.Lock()
+	store = s.subs
+	s.mu.Unlock()
+	if store == nil {
+		return nil, nil, errors.New("the store is not there")
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	value, err := store.Get(ctx, key)
+	if err != nil || value == nil {
+		return store, nil, err
+	}
+	if r, err = s.box.open(key, value); err != nil {
+		return store, nil, nil // of another key of the operator: it is made anew
+	}
+	return store, r, nil
+}
+
+// begins finds where a new subscription begins.
+func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequest) (cursor string, truncated bool,
+	refused *bridge.EventError) {
+	feed, err := s.o.Feed(ctx, user)
+	if err != nil {
+		return "", false, errStore
+	}
+	defer feed.Close()
+	woken := make(chan struct{}, 1)
+	f, refused := feed.Follow(r.Subscription, r.Cursor, r.MaxAge, func() {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	})
+	if refused != nil {
+		return "", false, refused
+	}
+	defer f.Close()
+	for {
+		if n, ok := f.Next(); ok && n.Kind == events.Active {
+			return n.Cursor, n.Truncated, nil
+		}
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			return "", false, errStore
+		}
+	}
+}
+
+// grant stores a subscription. It is refreshed where it lives.
+func (s *Service) grant(ctx context.Context, store Store, wants *record, now time.Time) (*record, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	var set *record
+	revision, err := store.Change(ctx, wants.key(), func(value []byte) ([]byte, error) {
+		next := *wants
+		if old, err := s.box.open(wants.key(), value); err == nil {
+			next.Delivered = old.Delivered
+			if old.live(now) {
+				next.Cursor, next.Failed, next.Failing = old.Cursor, old.Failed, old.Failing
+				if before := old.Secrets[0]; !slices.Equal(before, wants.Secrets[0]) {
+					next.Secrets, next.Rotated = append(next.Secrets[:1:1], before), now.Add(grace)
+				} else {
+					next.Secrets, next.Rotated = old.Secrets, old.Rotated
+				}
+			}
+		}
+		set = &next
+		return s.box.seal(set)
+	})
+	if err == nil {
+		s.take(set.key(), set, revision)
+	}
+	return set, err
+}
+
+// Unsubscribe ends a subscription.
+func (q *requests) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte, *bridge.EventError) {
+	s := q.s
+	was := &record{Principal: q.p.ID, User: q.p.User, URL: r.URL, Name: r.Name, Arguments: r.Arguments}
+	store, _, err := s.stored(ctx, was.key())
+	if err != nil {
+		return nil, errStore
+	}
+	switch found, err := s.end(ctx, store, was.key(), false); {
+	case err != nil:
+		return nil, errStore
+	case !found:
+		return nil, &bridge.EventError{Kind: bridge.EventNotFound, Message: "there is no such subscription",
+			Data: bridge.Text(`{"kind":"subscription"}`)}
+	}
+	return []byte(`{}`), nil
+}
+
+// end ends a subscription in the store. Without its secrets nothing can be delivered any more, but for the word that it
+// was revoked.
+func (s *Service) end(ctx context.Context, store Store, key string, revoked bool) (found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	var set *record
+	revision, err := store.Change(ctx, key, func(value []byte) ([]byte, error) {
+		set = nil
+		r, err := s.box.open(key, value)
+		if err != nil {
+			return nil, bus.ErrKeep
+		}
+		set = r
+		if r.Ended {
+			return nil, bus.ErrKeep
+		}
+		if r.Ended, r.Revoked = true, revoked; !revoked {
+			r.Secrets = nil
+		}
+		return s.box.seal(r)
+	})
+	if err == nil && set != nil {
+		s.take(key, set, revision)
+	}
+	return set != nil, err
+}
+
+// Revoke ends all subscriptions of a principal, and those about a user's pages, and returns how many there were. Their
+// endpoints are told. It fails where the store is not there.
+func (s *Service) Revoke(ctx context.Context, user string) (count int, err error) {
+	s.mu.Lock()
+	store, known := s.subs, s.known
+	var keys []string
+	s.each(func(key string, r *record) {
+		if r.Principal == user || r.User == user {
+			keys = append(keys, key)
+		}
+	})
+	s.mu.Unlock()
+	if known < 2 {
+		return 0, errors.New("the store is not there yet")
+	}
+	for _, key := range keys {
+		if _, err := s.end(ctx, store, key, true); err != nil {
+			return count, err
+		}
+		count++
+	}
+	s.o.Log.Info("subscriptions were revoked", "count", count)
+	return count, nil
+}
+
+// Stats are what a Service holds, and what it has done.
+type Stats struct {
+	// held now: live subscriptions of the fleet, users for whom this node delivers, deliveries that are under way, and
+	// those that wait for room
+	Subscriptions, Users, InFlight, Waiting int
+	// since New: what was delivered, given up after all attempts, dropped by 410 or 413, subscriptions that a limit has
+	// refused, and endpoints that have not answered the challenge
+	Delivered, GivenUp, Dropped, Refused, Unverified int64
+	// Failed are failed attempts by category.
+	Failed map[string]int64
+}
+
+// Stats returns them.
+func (s *Service) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stats
+	st.Failed = maps.Clone(s.stats.Failed)
+	st.InFlight, st.Waiting = s.inFlight, len(s.ready)
+	for _, u := range s.users {
+		if u.state == mine {
+			st.Users++
+		}
+	}
+	s.each(func(string, *record) { st.Subscriptions++ })
+	return st
+}

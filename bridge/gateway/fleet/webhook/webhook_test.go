@@ -1,0 +1,504 @@
+//go:build !js
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A granted is the result of a subscribe.
+type grantedResult struct {
+	ID             string
+	RefreshBefore  time.Time
+	Cursor         *string
+	Truncated      *bool
+	DeliveryStatus *struct {
+		Active    bool
+		LastError *string
+	}
+}
+
+func subscribe(t *testing.T, s *Service, p Principal, r gateway.WebhookRequest) (g grantedResult) {
+	t.Helper()
+	text, refused := s.For(p).Subscribe(t.Context(), r)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	if err := json.Unmarshal(text, &g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func refusedAs(t *testing.T, what string, refused *bridge.EventError, kind bridge.EventErrorKind, data string) {
+	t.Helper()
+	if refused == nil || refused.Kind != kind || string(refused.Data) != data {
+		t.Errorf("%s: %v %s, want %v %s", what, refused, dataOf(refused), kind, data)
+	}
+}
+
+func dataOf(e *bridge.EventError) string {
+	if e == nil {
+		return ""
+	}
+	return string(e.Data)
+}
+
+// What a subscribe and an unsubscribe take, refuse and answer.
+func TestSubscribeAndUnsubscribe(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	s := newWorld().open(t, b, "a", e, func(o *Options) { o.PerPrincipal = 3 })
+	for what, r := range map[string]gateway.WebhookRequest{
+		"http":       wants(t, "http://hook.test/"),
+		"no secret":  wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Secret = "" }),
+		"a mode":     wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Mode = "push" }),
+		"an address": wants(t, "https://10.0.0.1/"),
+	} {
+		_, refused := s.For(by(alice)).Subscribe(t.Context(), r)
+		refusedAs(t, what, refused, bridge.EventInvalid, "")
+	}
+	first := subscribe(t, s, by(alice), wants(t, e.URL))
+	if !strings.HasPrefix(first.ID, "sub_") || first.Cursor == nil || first.Truncated == nil || *first.Truncated ||
+		first.DeliveryStatus != nil {
+		t.Errorf("the first result is %+v", first)
+	}
+	again := subscribe(t, s, by(alice), wants(t, e.URL))
+	if again.ID != first.ID || again.DeliveryStatus == nil || !again.DeliveryStatus.Active {
+		t.Errorf("the refresh is %+v", again)
+	}
+	ids := []string{first.ID}
+	for _, r := range []gateway.WebhookRequest{wants(t, e.URL+"/other"),
+		wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Subscription = parsed(t, `{"uri":"https://app.example/x"}`) })} {
+		ids = append(ids, subscribe(t, s, by(alice), r).ID)
+	}
+	ids = append(ids, subscribe(t, s, by(bob), wants(t, e.URL)).ID)
+	if slices.Sort(ids); len(slices.Compact(ids)) != 4 {
+		t.Errorf("four subscriptions have the ids %v", ids)
+	}
+	if n := e.challenges(); n != 3 { // two URLs of alice's, one of bob's
+		t.Errorf("%d challenges", n)
+	}
+	_, refused := s.For(by(alice)).Subscribe(t.Context(), wants(t, e.URL+"/4"))
+	refusedAs(t, "one too many", refused, bridge.EventExhausted, `{"limit":"subscriptions","max":3}`)
+	subscribe(t, s, by(alice), wants(t, e.URL)) // a refresh is none
+
+	now := time.Now()
+	for wish, want := range map[time.Duration]time.Duration{-1: defaultGrant, 0: maxGrant, time.Second: minGrant,
+		24 * time.Hour: maxGrant, 10 * time.Minute: 10 * time.Minute} {
+		g := subscribe(t, s, by(alice), wants(t, e.URL, func(r *gateway.WebhookRequest) { r.TTL = wish }))
+		if got := g.RefreshBefore.Sub(now); got < want-2*time.Second || got > want+testkit.Patience {
+			t.Errorf("of %v it grants %v, want %v", wish, got, want)
+		}
+	}
+	short := by(alice)
+	short.Until = now.Add(5 * time.Minute)
+	if g := subscribe(t, s, short, wants(t, e.URL)); g.RefreshBefore.After(short.Until) {
+		t.Errorf("it outlives the token by %v", g.RefreshBefore.Sub(short.Until))
+	}
+
+	for range 2 {
+		if text, refused := s.For(by(alice)).Unsubscribe(t.Context(), wants(t, e.URL)); string(text) != "{}" {
+			t.Errorf("an unsubscribe: %s, %v", text, refused)
+		}
+	}
+	_, refused = s.For(by(alice)).Unsubscribe(t.Context(), wants(t, e.URL+"/never"))
+	refusedAs(t, "one that never was", refused, bridge.EventNotFound, `{"kind":"subscription"}`)
+	_, refused = s.For(by(bob)).Unsubscribe(t.Context(), wants(t, e.URL+"/other"))
+	refusedAs(t, "another's", refused, bridge.EventNotFound, `{"kind":"subscription"}`)
+
+	e.answers(func(w http.ResponseWriter, _ *http.Request, _ *posted) bool {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, "what only the endpoint knows")
+		return true
+	})
+	_, refused = s.For(by(bob)).Subscribe(t.Context(), wants(t, e.URL+"/new"))
+	refusedAs(t, "no answer to the challenge", refused, bridge.EventCallback, `{"reason":"http_4xx"}`)
+	if strings.Contains(refused.Message, "only the endpoint") {
+		t.Errorf("the subscriber is told %q", refused.Message)
+	}
+	for range verifications {
+		_, refused = s.For(by(bob)).Subscribe(t.Context(), wants(t, e.URL+"/new"))
+	}
+	refusedAs(t, "too many challenges", refused, bridge.EventExhausted, `{"limit":"verifications","max":10}`)
+}
+
+// Without the store a subscriber is told so, and nothing hangs.
+func TestNoStore(t *testing.T) {
+	s, err := New(Options{Node: "a", Key: "key", Lease: testLease,
+		Open: func(context.Context, string, time.Duration) (Store, error) { return nil, fs.ErrNotExist }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, refused := s.For(by(alice)).Subscribe(t.Context(), wants(t, "https://1.1.1.1/"))
+	refusedAs(t, "no store", refused, bridge.EventExhausted, `{"limit":"store"}`)
+	if _, refused = s.For(by(alice)).Unsubscribe(t.Context(), wants(t, "https://1.1.1.1/")); refused == nil {
+		t.Error("it unsubscribes")
+	}
+	if _, err := s.Revoke(t.Context(), alice); err == nil {
+		t.Error("it revokes")
+	}
+}
+
+// Deliveries are signed, in order, one at a time, and end with the subscription.
+func TestDeliveries(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	w := newWorld()
+	s := w.open(t, b, "a", e)
+	r := wants(t, e.URL+"/hook")
+	w.set(alice, "a:before")
+	g := subscribe(t, s, by(alice), r)
+	w.set(bob, "a:bobs")
+	var last int
+	for i := range 20 {
+		last = w.set(alice, fmt.Sprintf("a:%d", i))
+	}
+	all := e.delivered(r.Subscription, "a:19", last)
+	if len(all) != 20 {
+		t.Errorf("%d deliveries", len(all))
+	}
+	for i, p := range all {
+		uri := fmt.Sprintf("a:%d", i)
+		if !strings.Contains(string(p.body), `"uri":"`+uri+`"`) {
+			t.Errorf("delivery %d is %s", i, p.body)
+		}
+		checkSigned(t, p, theSecret)
+		if p.member("eventId") != p.header.Get("webhook-id") || p.header.Get("X-MCP-Subscription-Id") != g.ID ||
+			p.header.Get("Content-Type") != "application/json" || p.path != "/hook" {
+			t.Errorf("delivery %d to %s has %v", i, p.path, p.header)
+		}
+	}
+	other := "whsec_" + strings.Repeat("AAAA", 8)
+	subscribe(t, s, by(alice), wants(t, e.URL+"/hook", func(r *gateway.WebhookRequest) { r.Secret = other }))
+	all = e.delivered(r.Subscription, "a:19", w.set(alice, "a:19"))
+	next, _ := ParseSecret(other)
+	checkSigned(t, all[len(all)-1], next, theSecret)
+	if _, refused := s.For(by(alice)).Unsubscribe(t.Context(), r); refused != nil {
+		t.Fatal(refused)
+	}
+	w.set(alice, "a:after")
+	second := subscribe(t, s, by(alice), wants(t, e.URL+"/second"))
+	rest := e.delivered(r.Subscription, "a:second", w.set(alice, "a:second"))[len(all):]
+	if len(rest) != 1 || rest[0].header.Get("X-MCP-Subscription-Id") != second.ID {
+		t.Errorf("after the unsubscribe %d are delivered", len(rest))
+	}
+	if st := s.Stats(); st.Delivered != 22 || st.Subscriptions != 1 || st.Users != 1 {
+		t.Errorf("the stats are %+v", st)
+	}
+}
+
+func checkSigned(t *testing.T, p posted, secrets ...Secret) {
+	t.Helper()
+	var seconds int64
+	fmt.Sscan(p.header.Get("webhook-timestamp"), &seconds)
+	h := http.Header{}
+	sign(h, p.header.Get("webhook-id"), time.Unix(seconds, 0), p.body, secrets)
+	if h.Get("webhook-signature") != p.header.Get("webhook-signature") || time.Since(time.Unix(seconds, 0)) > time.Hour {
+		t.Errorf("the signature of %s is %q at %d", p.body, p.header.Get("webhook-signature"), seconds)
+	}
+}
+
+// What fails is tried again, with its id, and is given up at last. Of 410 and 413 nothing is tried again. A newer event
+// of a resource takes the place of one that waits.
+func TestFailures(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	w := newWorld()
+	s := w.open(t, b, "a", e)
+	r := wants(t, e.URL)
+	subscribe(t, s, by(alice), r)
+	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
+	status := func(status int) {
+		e.answers(func(w http.ResponseWriter, _ *http.Request, _ *posted) bool { w.WriteHeader(status); return true })
+	}
+	count := func(id string) (n int) {
+		for _, p := range e.had() {
+			if p.header.Get("webhook-id") == id {
+				n++
+			}
+		}
+		return n
+	}
+	for _, final := range []int{http.StatusGone, http.StatusRequestEntityTooLarge} {
+		status(final)
+		id := r.ID(int64(w.set(alice, "a:1")), "a:1")
+		testkit.Eventually(t, "it is dropped", func() bool { return count(id) > 0 && s.Stats().InFlight == 0 })
+		status(200)
+		e.delivered(r.Subscription, "a:2", w.set(alice, "a:2"))
+		if n := count(id); n != 1 {
+			t.Errorf("after %d it was tried %d times", final, n)
+		}
+	}
+	status(500)
+	id := r.ID(int64(w.set(alice, "a:1")), "a:1")
+	testkit.Eventually(t, "it is given up", func() bool { return s.Stats().GivenUp == 1 })
+	status(200)
+	all := e.delivered(r.Subscription, "a:2", w.set(alice, "a:2"))
+	if n := count(id); n != 3 {
+		t.Errorf("it was tried %d times", n)
+	}
+	if gap := all[len(all)-2]; gap.member("type") != "gap" || gap.member("cursor") == "" ||
+		!strings.HasPrefix(gap.header.Get("webhook-id"), "msg_gap_") {
+		t.Errorf("before the next event comes %s", gap.body)
+	}
+	// While the first fails it changes again.
+	failing := make(chan bool)
+	e.answers(func(w http.ResponseWriter, _ *http.Request, p *posted) bool {
+		if strings.Contains(string(p.body), "a:3") {
+			if failing <- true; <-failing {
+				w.WriteHeader(503)
+			}
+		}
+		return true
+	})
+	old := r.ID(int64(w.set(alice, "a:3")), "a:3")
+	testkit.Receive(t, "the first attempt", failing)
+	newer := w.set(alice, "a:3")
+	failing <- true
+	testkit.Receive(t, "the second attempt", failing)
+	failing <- false
+	e.delivered(r.Subscription, "a:3", newer)
+	if n := count(old); n != 1 {
+		t.Errorf("the older was tried %d times", n)
+	}
+	testkit.Eventually(t, "the failure is over", func() bool { return s.Stats().InFlight == 0 })
+	if st := s.Stats(); st.Failed[failed5xx] != 4 || st.Failed[failed4xx] != 2 || st.Dropped != 2 {
+		t.Errorf("the stats are %+v", st)
+	}
+}
+
+// A subscription survives the end of its node, with what happened meanwhile, and nothing of it can be read in the store.
+func TestRestart(t *testing.T) {
+	e := listen(t)
+	dir := t.TempDir()
+	b, end := openStore(t, dir)
+	w := newWorld()
+	s := w.open(t, b, "a", e)
+	r := wants(t, e.URL+"/hidden")
+	subscribe(t, s, by(alice), r)
+	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
+	s.Close()
+	end()
+	missed := w.set(alice, "a:1")
+	texts := 0
+	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		texts += len(text)
+		for _, word := range []string{"hidden", "127.0.0.1", "page.resource", string(theSecret)} {
+			if strings.Contains(string(text), word) {
+				t.Errorf("%s has %q in it", path, word)
+			}
+		}
+		return err
+	}); err != nil || texts == 0 {
+		t.Errorf("of the store %d bytes are read, and %v", texts, err)
+	}
+	b, _ = openStore(t, dir)
+	next := w.open(t, b, "b", e)
+	all := e.delivered(r.Subscription, "a:1", missed)
+	if len(all) != 2 {
+		t.Errorf("%d deliveries", len(all))
+	}
+	next.Close()
+	log := testkit.LogOf(t, "c")
+	other := w.open(t, b, "c", e, func(o *Options) { o.Key = "another key"; o.Log = logTo(log) })
+	testkit.Eventually(t, "it says that the key is another", func() bool { return log.Has("another key has encrypted") })
+	if other.Stats().Subscriptions != 0 {
+		t.Error("it has subscriptions all the same")
+	}
+}
+
+// One of several nodes delivers for a user. When it is killed another does, from where it was.
+func TestAnotherNodeTakesOver(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	w := newWorld()
+	nodes := map[string]*Service{}
+	for _, name := range []string{"a", "b", "c"} {
+		nodes[name] = w.open(t, b, name, e)
+	}
+	testkit.Eventually(t, "they know each other", func() bool {
+		for _, s := range nodes {
+			s.mu.Lock()
+			alive := len(s.alive(time.Now()))
+			s.mu.Unlock()
+			if alive != len(nodes) {
+				return false
+			}
+		}
+		return true
+	})
+	r := wants(t, e.URL)
+	for _, s := range nodes {
+		subscribe(t, s, by(alice), r) // the same one, at any node
+		break
+	}
+	owner := func() string {
+		return testkitOne(t, nodes)
+	}
+	last := 0
+	for i := range 10 {
+		last = w.set(alice, fmt.Sprintf("a:%d", i))
+	}
+	e.delivered(r.Subscription, "a:9", last)
+	killed := owner()
+	nodes[killed].kill()
+	delete(nodes, killed)
+	for i := range 10 {
+		last = w.set(alice, fmt.Sprintf("b:%d", i))
+	}
+	e.delivered(r.Subscription, "b:9", last)
+	ended := owner()
+	nodes[ended].Close() // in order
+	delete(nodes, ended)
+	all := e.delivered(r.Subscription, "c:0", w.set(alice, "c:0"))
+	told := map[string]string{} // by URI: each has changed once
+	for _, p := range all {
+		if id := told[string(p.body)]; id != "" && id != p.header.Get("webhook-id") {
+			t.Errorf("%s was told twice, with another id", p.body)
+		}
+		uri := string(p.body)[strings.Index(string(p.body), `"uri"`):]
+		told[uri] = p.header.Get("webhook-id")
+	}
+	if len(told) != 21 {
+		t.Errorf("%d of 21 resources were told of", len(told))
+	}
+}
+
+// testkitOne is the node that delivers for alice.
+func testkitOne(t *testing.T, nodes map[string]*Service) (owner string) {
+	t.Helper()
+	testkit.Eventually(t, "one node delivers", func() bool {
+		count := 0
+		for name, s := range nodes {
+			if slices.Contains(s.owned(), alice) {
+				owner = name
+				count++
+			}
+		}
+		return count == 1
+	})
+	return owner
+}
+
+// A principal's subscriptions end by the operator's word, and the endpoints are told.
+func TestRevoke(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	w := newWorld()
+	s := w.open(t, b, "a", e)
+	r := wants(t, e.URL)
+	subscribe(t, s, by(alice), r)
+	subscribe(t, s, Principal{bob, alice, by(bob).Until}, r) // an agent for alice
+	subscribe(t, s, by(bob), r)
+	s.owns(t, alice)
+	s.owns(t, bob)
+	if n, err := s.Revoke(t.Context(), alice); n != 2 || err != nil {
+		t.Errorf("%d are revoked, and %v", n, err)
+	}
+	testkit.Eventually(t, "two are told", func() bool { return len(e.had()) == 2 })
+	for _, p := range e.had() {
+		checkSigned(t, p, theSecret)
+		if p.member("type") != "terminated" || !strings.Contains(string(p.body), "Forbidden") {
+			t.Errorf("it is told %s", p.body)
+		}
+	}
+	w.set(alice, "a:0")
+	if all := e.delivered(r.Subscription, "a:0", w.set(bob, "a:0")); len(all) != 3 {
+		t.Errorf("%d deliveries", len(all))
+	}
+}
+
+// At one host some requests are under way at most, and the others wait without a loss.
+func TestRoom(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	w := newWorld()
+	s := w.open(t, b, "a", e)
+	const size = 3 * perHost
+	for i := range size {
+		subscribe(t, s, by(alice), wants(t, e.URL, func(r *gateway.WebhookRequest) {
+			r.Subscription = parsed(t, fmt.Sprintf(`{"uri":"a:%d"}`, i))
+		}))
+	}
+	testkit.Eventually(t, "all are followed", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.follows) == size
+	})
+	open := make(chan bool)
+	e.answers(func(http.ResponseWriter, *http.Request, *posted) bool { <-open; return true })
+	for i := range size {
+		w.set(alice, fmt.Sprintf("a:%d", i))
+	}
+	testkit.Eventually(t, "the others wait", func() bool { return s.Stats().Waiting == size-perHost })
+	if n := len(e.had()); n > perHost {
+		t.Errorf("%d are under way", n)
+	}
+	close(open)
+	testkit.Eventually(t, "all are delivered", func() bool { return s.Stats().Delivered == size })
+}
+
+// Users are spread over nodes.
+func TestChosen(t *testing.T) {
+	count := map[string]int{}
+	for i := range 3000 {
+		count[chosen([]string{"ABCDEFGHIJKLMNOP", "ABCDEFGHIJKLMNOQ", "QWERTYUIOPASDFGH"}, fmt.Sprintf("%043d", i))]++
+	}
+	for node, n := range count {
+		if n < 800 || n > 1200 {
+			t.Errorf("%s is chosen for %d of 3,000 users", node, n)
+		}
+	}
+}
+
+// A deaf is a store whose first watch tells nothing.
+type deaf struct {
+	Store
+	heard bool
+}
+
+func (d *deaf) Watch(ctx context.Context, take func(string, []byte, uint64), all func()) error {
+	if d.heard {
+		return d.Store.Watch(ctx, take, all)
+	}
+	d.heard = true
+	<-ctx.Done()
+	return nil
+}
+
+// A node that the store tells nothing is not chosen, and follows the store anew.
+func TestAStoreThatTellsNothing(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	w := newWorld()
+	s := w.open(t, b, "a", e, func(o *Options) {
+		open := o.Open
+		o.Open = func(ctx context.Context, name string, age time.Duration) (Store, error) {
+			table, err := open(ctx, name, age)
+			return &deaf{Store: table}, err
+		}
+	})
+	r := wants(t, e.URL)
+	subscribe(t, s, by(alice), r)
+	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
+}

@@ -1,0 +1,219 @@
+//go:build !js
+
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// A world has pages of users, which all nodes see. Each resource has the revision of its last change.
+type world struct {
+	mu      sync.Mutex
+	clock   int
+	changed map[string]map[string]int // by user and URI
+	follows map[*worldFollow]bool
+}
+
+func newWorld() *world {
+	return &world{changed: map[string]map[string]int{}, follows: map[*worldFollow]bool{}}
+}
+
+// set changes a resource, and returns its revision.
+func (w *world) set(user, uri string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clock++
+	if w.changed[user] == nil {
+		w.changed[user] = map[string]int{}
+	}
+	w.changed[user][uri] = w.clock
+	for f := range w.follows {
+		if f.user == user {
+			f.wake()
+		}
+	}
+	return w.clock
+}
+
+type worldFeed struct {
+	*world
+	user string
+}
+
+func (f *worldFeed) Close() {}
+
+func (f *worldFeed) Follow(sub events.Subscription, cursor string, _ time.Duration,
+	wake func()) (Follow, *bridge.EventError) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := &worldFollow{world: f.world, user: f.user, sub: sub, wake: wake, at: f.clock}
+	if cursor != "" {
+		l.at, _ = strconv.Atoi(cursor)
+	}
+	f.follows[l] = true
+	return l, nil
+}
+
+type worldFollow struct {
+	*world
+	user  string
+	sub   events.Subscription
+	wake  func()
+	at    int
+	began bool
+}
+
+func (f *worldFollow) Next() (events.Note, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.began {
+		f.began = true
+		return events.Note{Kind: events.Active, Occurrence: events.Occurrence{Cursor: strconv.Itoa(f.at)}}, true
+	}
+	next := ""
+	for uri, at := range f.changed[f.user] {
+		if at > f.at && f.sub.Matches(uri, "") && (next == "" || at < f.changed[f.user][next]) {
+			next = uri
+		}
+	}
+	if next == "" {
+		return events.Note{}, false
+	}
+	f.at = f.changed[f.user][next]
+	return events.Note{Kind: events.Event, Occurrence: events.Occurrence{ID: f.sub.ID(int64(f.at), next), Name: f.sub.Name,
+		Time: time.Now(), Data: []byte(`{"uri":"` + next + `"}`), Cursor: strconv.Itoa(f.at), Subject: next}}, true
+}
+
+func (f *worldFollow) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.follows, f)
+}
+
+// openStore opens one in a directory. close may be called before the test ends.
+func openStore(t *testing.T, dir string) (b *bus.Bus, close func()) {
+	t.Helper()
+	b, err := bus.Open(bus.Options{Name: "store", Store: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close = sync.OnceFunc(b.Close)
+	t.Cleanup(close)
+	return b, close
+}
+
+const testLease = time.Second
+
+// open opens a node. Its deliveries go to the endpoint.
+func (w *world) open(t *testing.T, b *bus.Bus, name string, e *endpoint, change ...func(*Options)) *Service {
+	t.Helper()
+	o := Options{
+		Node: name, Key: "key", Lease: testLease, Backoff: []time.Duration{time.Millisecond, time.Millisecond},
+		Open: func(ctx context.Context, name string, age time.Duration) (Store, error) { return b.KV(ctx, name, age) },
+		Feed: func(_ context.Context, user string) (Feed, error) { return &worldFeed{w, user}, nil },
+		Log:  slog.New(slog.NewTextHandler(testkit.LogOf(t, name), nil)),
+	}
+	if e != nil {
+		o.Client = ClientOptions{Allow: loopback, Roots: e.roots}
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	testkit.Eventually(t, "the store is there, and the node alive", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.known == 2 && slices.Contains(s.alive(time.Now()), name)
+	})
+	return s
+}
+
+// kill ends a node as a power cut does: the store is told nothing.
+func (s *Service) kill() {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
+	s.cancel()
+}
+
+// alice and bob have the form of a user's hash.
+var alice, bob = strings.Repeat("A", 43), strings.Repeat("B", 43)
+
+// secretText is a secret of 24 bytes.
+const secretText = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+var theSecret, _ = ParseSecret(secretText)
+
+// by is a principal with a token for two hours, at his own pages.
+func by(user string) Principal { return Principal{user, user, time.Now().Add(2 * time.Hour)} }
+
+// wants is a request for all changes of resources, but for what change says.
+func wants(t *testing.T, url string, change ...func(*gateway.WebhookRequest)) gateway.WebhookRequest {
+	t.Helper()
+	r := gateway.WebhookRequest{URL: url, Secret: secretText, MaxAge: -1, TTL: -1}
+	r.Subscription = parsed(t, `{}`)
+	for _, f := range change {
+		f(&r)
+	}
+	return r
+}
+
+func parsed(t *testing.T, arguments string) events.Subscription {
+	t.Helper()
+	sub, refused := events.Parse(events.Updated, []byte(arguments))
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	return sub
+}
+
+// delivered waits until a resource's revision has come, and returns all that has.
+func (e *endpoint) delivered(sub events.Subscription, uri string, revision int) (all []posted) {
+	e.t.Helper()
+	want := sub.ID(int64(revision), uri)
+	testkit.Settles(e.t, want+" is delivered", func() string {
+		var ids []string
+		for _, p := range e.had() {
+			ids = append(ids, p.header.Get("webhook-id"))
+		}
+		if !slices.Contains(ids, want) {
+			return "only " + strings.Join(ids, " ")
+		}
+		return ""
+	})
+	return e.had()
+}
+
+// owns waits until a node delivers for a user.
+func (s *Service) owns(t *testing.T, user string) {
+	t.Helper()
+	testkit.Eventually(t, s.o.Node+" delivers for the user", func() bool { return slices.Contains(s.owned(), user) })
+}
+
+func (s *Service) owned() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := maps.Clone(s.users)
+	maps.DeleteFunc(names, func(_ string, u *user) bool { return u.state != mine || len(u.deliveries) == 0 })
+	return slices.Collect(maps.Keys(names))
+}
+
+func logTo(log *testkit.Log) *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }
