@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -106,7 +107,7 @@ type Node struct {
 	met      bool          // another node has been heard, or there need be none
 	latency  time.Duration // until this node heard it
 	peers    map[string]*peer
-	strange  time.Time // when one of another version was logged
+	unlike   map[string]*peer // nodes of another version
 	lastPage uint64
 	pages    map[uint64]*Page
 	users    map[string]*userPages             // with pages here
@@ -126,12 +127,9 @@ type peer struct {
 	count uint64
 	seen  time.Time
 	url   string
+	older bool          // of one of another version: it has been there for longer than this node, or for as long
 	dead  chan struct{} // closed when it is
 }
-
-// strangePause is the least time between two words about nodes of another version, each of which says each second that
-// it is there.
-const strangePause = time.Minute
 
 // deadAfter is after how many intervals a node that is silent is dead, and warnAfter after how many one that has heard
 // none says so.
@@ -172,7 +170,7 @@ func Open(o Options) (*Node, error) {
 		pages: map[uint64]*Page{}, users: map[string]*userPages{},
 		spent: map[string]*rate.Limiter{},
 		cores: map[string]map[uint64]*remoteCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
-		others: map[string]int{}, met: len(o.Bus.Join) == 0,
+		others: map[string]int{}, unlike: map[string]*peer{}, met: len(o.Bus.Join) == 0,
 	}
 	n.counts.refused, n.counts.logged = map[string]int64{}, map[string]time.Time{}
 	n.offered, n.waiting = quota.New(o.OfferedBytes, o.UserBytes), quota.New(o.WaitingBytes, maxTodo)
@@ -222,6 +220,19 @@ func (n *Node) Met() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.met
+}
+
+// Mismatch reports whether a node that has been on the bus for longer than this one has another version of it. It is
+// false at the older node, which goes on: an upgrade that cannot succeed ends no fleet.
+func (n *Node) Mismatch() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.unlike {
+		if p.older {
+			return true
+		}
+	}
+	return false
 }
 
 // ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
@@ -324,23 +335,32 @@ func (n *Node) takeForAll(text []byte) {
 	if !ok || len(m.words) < 1 {
 		return
 	}
-	at, id := m.from, m.words[0]
-	if at != version {
-		n.mu.Lock()
-		says := time.Since(n.strange) > strangePause
-		if says {
-			n.strange = time.Now()
-		}
-		n.mu.Unlock()
-		if says {
-			n.Refuse("version")
-			n.o.Log.Error("a node of another version is on the bus, and shares nothing with this one: update the older",
-				"node", id, "version", at, "ours", version)
-		}
-		return
-	}
-	if k := kinds[m.kind]; k.toAll {
+	if m.from != version {
+		n.takeUnlike(&m)
+	} else if k := kinds[m.kind]; k.toAll {
 		k.take(n, &m)
+	}
+}
+
+// takeUnlike takes the beat or the bye of a node of another version. What is behind COUNT may differ there.
+func (n *Node) takeUnlike(m *message) {
+	id := m.words[0]
+	n.mu.Lock()
+	p, begins := n.unlike[id], false
+	switch {
+	case m.kind == kindBye:
+		delete(n.unlike, id)
+	case m.kind == kindBeat && p == nil:
+		begins = len(n.unlike) == 0
+		n.unlike[id] = &peer{older: m.number(1)+deadAfter >= n.beats, seen: time.Now()}
+	case m.kind == kindBeat:
+		p.seen = time.Now()
+	}
+	n.mu.Unlock()
+	if begins {
+		n.o.Log.Warn("a node of another version is on the bus: it shares nothing with this one, and the younger of the two "+
+			"is not ready. Update the older nodes, or give the younger another --space", "node", id, "version", m.from,
+			"ours", version)
 	}
 }
 
@@ -410,6 +430,7 @@ func (n *Node) beat(late time.Duration) {
 			dead = append(dead, id)
 		}
 	}
+	maps.DeleteFunc(n.unlike, func(_ string, p *peer) bool { return time.Since(p.seen) > deadAfter*n.o.Interval })
 	dead = append(dead, n.neverHeard()...)
 	alone := !n.met
 	n.forgetSpent()

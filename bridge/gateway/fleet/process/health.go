@@ -45,6 +45,8 @@ func (p *process) unready() string {
 		return "the node ends"
 	case !p.node.Up():
 		return "the bus is not there"
+	case p.node.Mismatch():
+		return "an older node has another version of the bus"
 	case !p.node.Met():
 		return "no other node has been heard"
 	case !keys:
@@ -70,6 +72,7 @@ func (p *process) measure(w io.Writer) {
 	}{
 		{"pagewire_node_ready", ready}, {"pagewire_node_issuers_without_keys", keyless},
 		{"pagewire_node_bus_up", up}, {"pagewire_node_nodes", s.Nodes}, {"pagewire_node_pages", s.Pages},
+		{"pagewire_node_nodes_of_other_version", s.Unlike},
 		{"pagewire_node_users_with_pages", s.Users}, {"pagewire_node_users_with_agents", s.Readers},
 		{"pagewire_node_cores", s.Cores}, {"pagewire_node_sessions", s.Sessions}, {"pagewire_node_watched", s.Watched},
 		{"pagewire_node_agents", s.Agents}, {"pagewire_node_offered_bytes", int(s.OfferedBytes)},
