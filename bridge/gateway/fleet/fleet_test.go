@@ -221,11 +221,11 @@ func TestNodeOfAnotherVersion(t *testing.T) {
 		}
 	}
 	n.mu.Lock()
-	n.beats = 100
+	n.beats = 1000
 	n.mu.Unlock()
 	says("beat 2 younger 7 - what another version says too", 1, false)
-	says("beat 2 older 1000 -", 2, true)
-	says("beat 3 as-old 99", 3, true)
+	says("beat 2 older 5000 -", 2, true)
+	says("beat 3 as-old 1000", 3, true)
 	says("bye 2 older", 2, true)
 	says("bye 3 as-old", 1, false)
 	if got := log.Count("a node of another version"); got != 1 {

@@ -64,8 +64,8 @@ type Stats struct {
 // Stats returns them.
 func (n *Node) Stats() Stats {
 	n.mu.Lock()
-	s := Stats{Nodes: len(n.peers), Unlike: len(n.unlike), Pages: len(n.pages), Users: len(n.users), Readers: len(n.readers),
-		Sessions: len(n.sessions), OfferedBytes: n.offered.Held(),
+	s := Stats{Nodes: len(n.peers), Unlike: len(n.unlike), Pages: len(n.pages), Users: len(n.users),
+		Readers: len(n.readers), Sessions: len(n.sessions), OfferedBytes: n.offered.Held(),
 		WaitingBytes: n.o.Gateway.Pool.Waiting() + n.waiting.Held(), BusLatency: n.latency}
 	watched := map[*Page]bool{}
 	for _, cores := range n.cores {
