@@ -307,6 +307,7 @@ func (w *world) settle(after string) {
 		if since := time.Since(repaired); since > 3*time.Second && !counted {
 			counted = true
 			w.late += late
+			w.t.Logf("3 s after a repair (%s) %d watches are late: %s", after, late, lacks)
 		}
 		return lacks
 	})
