@@ -113,7 +113,7 @@ func (w *world) openAgent() {
 			uris = append(uris, p.uri)
 		}
 	}
-	w.agents = append(w.agents, w.follow(subject, w.rand.IntN(2) == 0, uris...))
+	w.agents = append(w.agents, w.follow(subject, len(w.agents)%2 == 0, uris...))
 }
 
 func (w *world) closeAgent() {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,6 +77,11 @@ func (o *outside) runs(program string) func(setup) *exec.Cmd {
 	}
 }
 
+// atAnEnd is what a request may be answered when a node ends in order: a session of the legacy era has ended with it, or a
+// tool was called of a page that was there. No read of the modern era fails.
+var atAnEnd = regexp.MustCompile(`^legacy [a-z/]+: (There is no such session any more|The session (has )?ended|` +
+	`The server goes away|The node of this session broke off)|tools/call: the page (went away|that has this tool is gone)`)
+
 // Node after node is replaced by one of the next build, while pages and agents of both eras work: each agent holds the last
 // state, no tool runs twice, and all is answered. Then nodes come whose bus has another version: they are not ready, the
 // fleet is, and both say why.
@@ -91,18 +97,16 @@ func TestRollingUpgrade(t *testing.T) {
 		w.uses(200)
 		w.drain(n)
 		w.signal(n, syscall.SIGTERM)
-		for len(n.ended) == 0 {
+		testkit.Eventually(t, "it ends", func() bool {
 			w.uses(1)
-		}
+			return len(n.ended) == 1
+		})
 		w.uses(200)
 		w.settle("an end")
 	}
 	t.Log(w)
 	for how, count := range w.failures() {
-		legacy := strings.HasPrefix(how, "legacy ") // a session has ended with its node
-		moved := strings.HasSuffix(how, "tools/call: the page went away before it answered") ||
-			strings.HasSuffix(how, "tools/call: the page that has this tool is gone or is being reloaded")
-		if !legacy && !moved {
+		if !atAnEnd.MatchString(how) {
 			t.Errorf("%d of %s", count, how)
 		}
 	}
@@ -128,8 +132,8 @@ func TestRollingUpgrade(t *testing.T) {
 		if got := get(t, n.Admin, "/readyz"); !strings.HasPrefix(got, "200") {
 			t.Errorf("a node of the fleet is not ready: %s", got)
 		}
-		if got := n.log.Count("a node of another version is on the bus"); got != 1 {
-			t.Errorf("it says so %d times", got)
+		if !n.log.Has("a node of another version is on the bus") {
+			t.Error("it does not say so")
 		}
 	}
 	for _, n := range strange {
