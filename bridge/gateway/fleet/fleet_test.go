@@ -207,6 +207,11 @@ func TestForeignSession(t *testing.T) {
 	}
 }
 
+// Nodes that the bus connects know each other at once, and not when it is time for their next beat.
+func TestNodesThatAreConnected(t *testing.T) {
+	openFleetOf(t, 3, 2*testkit.Patience)
+}
+
 // A node of another version shares nothing with this one, which says so once and counts it; the younger of the two is
 // not to be given more. All of that ends with the other.
 func TestNodeOfAnotherVersion(t *testing.T) {
@@ -590,6 +595,9 @@ func TestNewNodeWaitsForTheOthers(t *testing.T) {
 		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{old.ClusterAddr()}}})
 	if url, _, ok := begun.URLOf(t.Context(), old.ID()); !ok || url != "http://127.0.0.1:1" {
 		t.Errorf("a node that is there is at %q: %v", url, ok)
+	}
+	if begun.Met() {
+		t.Error("a node that may not know all others yet has met them")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

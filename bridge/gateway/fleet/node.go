@@ -105,6 +105,7 @@ type Node struct {
 	beats    uint64
 	beaten   time.Time     // when the last one was said
 	met      bool          // another node has been heard, or there need be none
+	warned   bool          // it was logged that none was
 	latency  time.Duration // until this node heard it
 	peers    map[string]*peer
 	unlike   map[string]*peer // nodes of another version
@@ -134,6 +135,10 @@ type peer struct {
 // deadAfter is after how many intervals a node that is silent is dead, and warnAfter after how many one that has heard
 // none says so.
 const deadAfter, warnAfter = 3, 10
+
+// Each lookPause a node looks for others that the bus is connected with anew, and then sends saidAnew beats and sums, one
+// each: the bus may not know at once that the other hears them. Agents are told a second sooner than by the next beat.
+const lookPause, saidAnew = 100 * time.Millisecond, 3
 
 // ErrFull is what Attach and Reader fail with above a limit, and ErrClosed after Close.
 var (
@@ -215,11 +220,12 @@ func (n *Node) ID() string { return n.id }
 // Up reports whether the bus is there.
 func (n *Node) Up() bool { return n.bus.Up() }
 
-// Met reports whether this node has heard another one, if it is to join any.
+// Met reports whether this node has heard the others, if it is to join any: one of them at least, and for two intervals,
+// in which each says that it is there. Until then it may wait for a node that is dead: URLOf.
 func (n *Node) Met() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.met
+	return n.met && (len(n.o.Bus.Join) == 0 || !n.isNew())
 }
 
 // Mismatch reports whether a node that has been on the bus for longer than this one has another version of it. It is
@@ -396,32 +402,54 @@ func (n *Node) takeBeat(m *message) {
 func (n *Node) run(again <-chan struct{}) {
 	ticks := time.NewTicker(n.o.Interval)
 	defer ticks.Stop()
-	last := time.Now()
+	looks := time.NewTicker(lookPause)
+	defer looks.Stop()
+	last, peers, more := time.Now(), 0, 0
 	for {
 		n.beat(time.Since(last) - n.o.Interval)
 		last = time.Now()
-		select {
-		case <-n.stop:
-			return
-		case <-again:
-			n.askFor(n.subject("ask"), n.readersUsers())
-		case <-ticks.C:
+		for due := false; !due; {
+			select {
+			case <-n.stop:
+				return
+			case <-again:
+				n.askFor(n.subject("ask"), n.readersUsers())
+				due = true
+			case <-ticks.C:
+				due = true
+			case <-looks.C:
+				before := peers
+				if peers = n.bus.Peers(); peers > before {
+					more = saidAnew
+				}
+				if more > 0 {
+					more--
+					n.sayBeat()
+					n.sumCores()
+					n.sumSessions()
+				}
+			}
 		}
 	}
+}
+
+// sayBeat says that this node is there.
+func (n *Node) sayBeat() {
+	n.mu.Lock()
+	n.beats++
+	n.beaten = time.Now()
+	count := n.beats
+	n.mu.Unlock()
+	n.publish(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+
+		cmp.Or(n.o.URL, "-")+"\n"))
 }
 
 // beat says that this node is there, and what was sent, and gives up silent nodes. If it is late itself, as in a
 // process that was stopped, the others have that time more.
 func (n *Node) beat(late time.Duration) {
-	url := n.o.URL
-	if url == "" {
-		url = "-"
-	}
+	n.sayBeat()
 	var dead []string
 	n.mu.Lock()
-	n.beats++
-	n.beaten = time.Now()
-	count := n.beats
 	for id, p := range n.peers {
 		if late > n.o.Interval {
 			p.seen = p.seen.Add(late)
@@ -432,13 +460,13 @@ func (n *Node) beat(late time.Duration) {
 	}
 	maps.DeleteFunc(n.unlike, func(_ string, p *peer) bool { return time.Since(p.seen) > deadAfter*n.o.Interval })
 	dead = append(dead, n.neverHeard()...)
-	alone := !n.met
+	alone := !n.met && !n.warned && n.beats >= warnAfter
+	n.warned = n.warned || alone
 	n.forgetSpent()
 	n.mu.Unlock()
-	if alone && count == warnAfter {
+	if alone {
 		n.o.Log.Warn("no other node has been heard: is one at an address of --join, with the same secret?")
 	}
-	n.publish(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+url+"\n"))
 	for _, id := range dead {
 		n.o.Log.Warn("a node is silent, and its pages and agents are given up", "node", id)
 		n.removePeer(id, "its node is silent")
