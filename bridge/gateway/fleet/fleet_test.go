@@ -207,16 +207,49 @@ func TestForeignSession(t *testing.T) {
 	}
 }
 
+// Nodes that the bus connects know each other at once, and not when it is time for their next beat.
+func TestNodesThatAreConnected(t *testing.T) {
+	openFleetOf(t, 3, 2*testkit.Patience)
+}
+
+// A node of another version shares nothing with this one, which says so once and counts it; the younger of the two is
+// not to be given more. All of that ends with the other.
 func TestNodeOfAnotherVersion(t *testing.T) {
-	n := openNode(t, Options{})
-	for _, id := range []string{"one", "one", "two"} {
-		n.publish("pagewire.nodes", []byte("beat 2 "+id+" 1 -\n"))
+	log := testkit.LogOf(t, "the node")
+	n := openNode(t, Options{Log: slog.New(slog.NewTextHandler(log, nil)), Interval: testkit.Patience}) // none is given up
+	says := func(text string, unlike int, mismatch bool) {
+		t.Helper()
+		n.publish("pagewire.nodes", []byte(text))
+		testkit.Eventually(t, text+" is heard", func() bool { return n.Stats().Unlike == unlike })
+		if n.Mismatch() != mismatch || n.Stats().Nodes > 1 {
+			t.Errorf("after %q its mismatch is %v, and it knows %d nodes", text, n.Mismatch(), n.Stats().Nodes)
+		}
 	}
-	n.publish("pagewire.nodes", []byte("beat "+version+" ours 1 -\n"))
-	testkit.Eventually(t, "the last is heard", func() bool { return n.Stats().Nodes == 2 }) // with itself
-	if got := n.Stats().Refused["version"]; got != 1 {
-		t.Errorf("within a minute it is said %d times", got)
+	n.mu.Lock()
+	n.beats = 1000
+	n.mu.Unlock()
+	says("beat 2 younger 7 - what another version says too", 1, false)
+	says("beat 2 older 5000 -", 2, true)
+	says("beat 3 as-old 1000", 3, true)
+	says("bye 2 older", 2, true)
+	says("bye 3 as-old", 1, false)
+	if got := log.Count("a node of another version"); got != 1 {
+		t.Errorf("it says so %d times", got)
 	}
+	says("bye 2 younger", 0, false)
+	says("beat 2 next 7 -", 1, false)
+	if got := log.Count("a node of another version"); got != 2 {
+		t.Errorf("of the next it has said so %d times", got)
+	}
+}
+
+// A node of another version that falls silent is forgotten, as any other.
+func TestSilentNodeOfAnotherVersion(t *testing.T) {
+	log := testkit.LogOf(t, "the node")
+	n := openNode(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	n.publish("pagewire.nodes", []byte("beat 2 other 1000 -"))
+	testkit.Eventually(t, "it is heard", func() bool { return log.Has("a node of another version") })
+	testkit.Eventually(t, "it is forgotten", func() bool { return n.Stats().Unlike == 0 && !n.Mismatch() })
 }
 
 // Messages that are none harm nobody.
@@ -562,6 +595,9 @@ func TestNewNodeWaitsForTheOthers(t *testing.T) {
 		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{old.ClusterAddr()}}})
 	if url, _, ok := begun.URLOf(t.Context(), old.ID()); !ok || url != "http://127.0.0.1:1" {
 		t.Errorf("a node that is there is at %q: %v", url, ok)
+	}
+	if begun.Met() {
+		t.Error("a node that may not know all others yet has met them")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -104,9 +105,10 @@ type Node struct {
 	beats    uint64
 	beaten   time.Time     // when the last one was said
 	met      bool          // another node has been heard, or there need be none
+	warned   bool          // it was logged that none was
 	latency  time.Duration // until this node heard it
 	peers    map[string]*peer
-	strange  time.Time // when one of another version was logged
+	unlike   map[string]*peer // nodes of another version
 	lastPage uint64
 	pages    map[uint64]*Page
 	users    map[string]*userPages             // with pages here
@@ -126,16 +128,17 @@ type peer struct {
 	count uint64
 	seen  time.Time
 	url   string
+	older bool          // of one of another version: it has been there for longer than this node, or for as long
 	dead  chan struct{} // closed when it is
 }
-
-// strangePause is the least time between two words about nodes of another version, each of which says each second that
-// it is there.
-const strangePause = time.Minute
 
 // deadAfter is after how many intervals a node that is silent is dead, and warnAfter after how many one that has heard
 // none says so.
 const deadAfter, warnAfter = 3, 10
+
+// Each lookPause a node looks for others that the bus is connected with anew, and then sends saidAnew beats and sums, one
+// each: the bus may not know at once that the other hears them. Agents are told a second sooner than by the next beat.
+const lookPause, saidAnew = 100 * time.Millisecond, 3
 
 // ErrFull is what Attach and Reader fail with above a limit, and ErrClosed after Close.
 var (
@@ -172,7 +175,7 @@ func Open(o Options) (*Node, error) {
 		pages: map[uint64]*Page{}, users: map[string]*userPages{},
 		spent: map[string]*rate.Limiter{},
 		cores: map[string]map[uint64]*remoteCore{}, sessions: map[uint64]*session{}, readers: map[readerKey]*Reader{},
-		others: map[string]int{}, met: len(o.Bus.Join) == 0,
+		others: map[string]int{}, unlike: map[string]*peer{}, met: len(o.Bus.Join) == 0,
 	}
 	n.counts.refused, n.counts.logged = map[string]int64{}, map[string]time.Time{}
 	n.offered, n.waiting = quota.New(o.OfferedBytes, o.UserBytes), quota.New(o.WaitingBytes, maxTodo)
@@ -217,11 +220,25 @@ func (n *Node) ID() string { return n.id }
 // Up reports whether the bus is there.
 func (n *Node) Up() bool { return n.bus.Up() }
 
-// Met reports whether this node has heard another one, if it is to join any.
+// Met reports whether this node has heard the others, if it is to join any: one of them at least, and for two intervals,
+// in which each says that it is there. Until then it may wait for a node that is dead: URLOf.
 func (n *Node) Met() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.met
+	return n.met && (len(n.o.Bus.Join) == 0 || !n.isNew())
+}
+
+// Mismatch reports whether a node that has been on the bus for longer than this one has another version of it. It is
+// false at the older node, which goes on: an upgrade that cannot succeed ends no fleet.
+func (n *Node) Mismatch() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.unlike {
+		if p.older {
+			return true
+		}
+	}
+	return false
 }
 
 // ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
@@ -329,23 +346,32 @@ func (n *Node) takeForAll(text []byte) {
 	if !ok || len(m.words) < 1 {
 		return
 	}
-	at, id := m.from, m.words[0]
-	if at != version {
-		n.mu.Lock()
-		says := time.Since(n.strange) > strangePause
-		if says {
-			n.strange = time.Now()
-		}
-		n.mu.Unlock()
-		if says {
-			n.Refuse("version")
-			n.o.Log.Error("a node of another version is on the bus, and shares nothing with this one: update the older",
-				"node", id, "version", at, "ours", version)
-		}
-		return
-	}
-	if k := kinds[m.kind]; k.toAll {
+	if m.from != version {
+		n.takeUnlike(&m)
+	} else if k := kinds[m.kind]; k.toAll {
 		k.take(n, &m)
+	}
+}
+
+// takeUnlike takes the beat or the bye of a node of another version. What is behind COUNT may differ there.
+func (n *Node) takeUnlike(m *message) {
+	id := m.words[0]
+	n.mu.Lock()
+	p, begins := n.unlike[id], false
+	switch {
+	case m.kind == kindBye:
+		delete(n.unlike, id)
+	case m.kind == kindBeat && p == nil:
+		begins = len(n.unlike) == 0
+		n.unlike[id] = &peer{older: m.number(1)+deadAfter >= n.beats, seen: time.Now()}
+	case m.kind == kindBeat:
+		p.seen = time.Now()
+	}
+	n.mu.Unlock()
+	if begins {
+		n.o.Log.Warn("a node of another version is on the bus: it shares nothing with this one, and the younger of the two "+
+			"is not ready. Update the older nodes, or give the younger another --space", "node", id, "version", m.from,
+			"ours", version)
 	}
 }
 
@@ -381,32 +407,54 @@ func (n *Node) takeBeat(m *message) {
 func (n *Node) run(again <-chan struct{}) {
 	ticks := time.NewTicker(n.o.Interval)
 	defer ticks.Stop()
-	last := time.Now()
+	looks := time.NewTicker(lookPause)
+	defer looks.Stop()
+	last, peers, more := time.Now(), 0, 0
 	for {
 		n.beat(time.Since(last) - n.o.Interval)
 		last = time.Now()
-		select {
-		case <-n.stop:
-			return
-		case <-again:
-			n.askFor(n.subject("ask"), n.readersUsers())
-		case <-ticks.C:
+		for due := false; !due; {
+			select {
+			case <-n.stop:
+				return
+			case <-again:
+				n.askFor(n.subject("ask"), n.readersUsers())
+				due = true
+			case <-ticks.C:
+				due = true
+			case <-looks.C:
+				before := peers
+				if peers = n.bus.Peers(); peers > before {
+					more = saidAnew
+				}
+				if more > 0 {
+					more--
+					n.sayBeat()
+					n.sumCores()
+					n.sumSessions()
+				}
+			}
 		}
 	}
+}
+
+// sayBeat says that this node is there.
+func (n *Node) sayBeat() {
+	n.mu.Lock()
+	n.beats++
+	n.beaten = time.Now()
+	count := n.beats
+	n.mu.Unlock()
+	n.publish(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+
+		cmp.Or(n.o.URL, "-")+"\n"))
 }
 
 // beat says that this node is there, and what was sent, and gives up silent nodes. If it is late itself, as in a
 // process that was stopped, the others have that time more.
 func (n *Node) beat(late time.Duration) {
-	url := n.o.URL
-	if url == "" {
-		url = "-"
-	}
+	n.sayBeat()
 	var dead []string
 	n.mu.Lock()
-	n.beats++
-	n.beaten = time.Now()
-	count := n.beats
 	for id, p := range n.peers {
 		if late > n.o.Interval {
 			p.seen = p.seen.Add(late)
@@ -415,14 +463,15 @@ func (n *Node) beat(late time.Duration) {
 			dead = append(dead, id)
 		}
 	}
+	maps.DeleteFunc(n.unlike, func(_ string, p *peer) bool { return time.Since(p.seen) > deadAfter*n.o.Interval })
 	dead = append(dead, n.neverHeard()...)
-	alone := !n.met
+	alone := !n.met && !n.warned && n.beats >= warnAfter
+	n.warned = n.warned || alone
 	n.forgetSpent()
 	n.mu.Unlock()
-	if alone && count == warnAfter {
+	if alone {
 		n.o.Log.Warn("no other node has been heard: is one at an address of --join, with the same secret?")
 	}
-	n.publish(n.o.Space+".nodes", []byte(kindBeat+" "+version+" "+n.id+" "+strconv.FormatUint(count, 10)+" "+url+"\n"))
 	for _, id := range dead {
 		n.o.Log.Warn("a node is silent, and its pages and agents are given up", "node", id)
 		n.removePeer(id, "its node is silent")

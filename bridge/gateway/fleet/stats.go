@@ -43,9 +43,9 @@ func (n *Node) Refuse(reason string, details ...any) {
 
 // Stats are what a node holds, and what it has done.
 type Stats struct {
-	// held now
-	Nodes, Pages, Users, Readers, Cores, Sessions, Watched, Agents int
-	OfferedBytes                                                   int64
+	// held now; Unlike are nodes of another version of the bus
+	Nodes, Unlike, Pages, Users, Readers, Cores, Sessions, Watched, Agents int
+	OfferedBytes                                                           int64
 	// WaitingBytes are what agents, and their users' gateways, have not taken yet.
 	WaitingBytes int64
 	// BusLatency is how long the last beat took on the bus and back.
@@ -64,8 +64,8 @@ type Stats struct {
 // Stats returns them.
 func (n *Node) Stats() Stats {
 	n.mu.Lock()
-	s := Stats{Nodes: len(n.peers), Pages: len(n.pages), Users: len(n.users), Readers: len(n.readers),
-		Sessions: len(n.sessions), OfferedBytes: n.offered.Held(),
+	s := Stats{Nodes: len(n.peers), Unlike: len(n.unlike), Pages: len(n.pages), Users: len(n.users),
+		Readers: len(n.readers), Sessions: len(n.sessions), OfferedBytes: n.offered.Held(),
 		WaitingBytes: n.o.Gateway.Pool.Waiting() + n.waiting.Held(), BusLatency: n.latency}
 	watched := map[*Page]bool{}
 	for _, cores := range n.cores {

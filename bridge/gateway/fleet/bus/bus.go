@@ -320,6 +320,14 @@ func (b *Bus) ClusterAddr() string {
 // Up reports whether the bus is connected.
 func (b *Bus) Up() bool { return b.conn.IsConnected() }
 
+// Peers is how many other nodes' servers this process's own is connected with: 0 in an existing cluster.
+func (b *Bus) Peers() int {
+	if b.server == nil {
+		return 0
+	}
+	return b.server.NumRoutes()
+}
+
 // Close leaves the bus.
 func (b *Bus) Close() {
 	b.conn.Close()

@@ -42,6 +42,8 @@ func (p *process) unready() string {
 		return "the node ends"
 	case !p.node.Up():
 		return "the bus is not there"
+	case p.node.Mismatch():
+		return "an older node has another version of the bus"
 	case !p.node.Met():
 		return "no other node has been heard"
 	case !keys:

@@ -72,6 +72,7 @@ func (p *process) Collect(to chan<- prometheus.Metric) {
 		{"bus_up", "1 if the bus is connected.", one(p.node.Up())},
 		{"bus_latency_seconds", "Time of the last beat on the bus and back.", s.BusLatency.Seconds()},
 		{"nodes", "Nodes that this one hears, itself among them.", float64(s.Nodes)},
+		{"nodes_of_other_version", "Nodes that speak another version of the bus.", float64(s.Unlike)},
 		{"issuers_without_keys", "Issuers whose tokens are refused until their keys can be had.", float64(keyless)},
 		{"pages", "Pages that are connected.", float64(s.Pages)},
 		{"users_with_pages", "Users that have pages here.", float64(s.Users)},

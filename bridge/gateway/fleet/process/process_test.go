@@ -5,6 +5,7 @@ package process
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +79,9 @@ func newFleet(t *testing.T, size int) *place {
 type setup struct {
 	Issuer, Keys, Secret, Traces string
 	Join                         []string
+	Listen, Admin, Cluster       string        // default any port of loopback
+	Advertise                    string        // default Cluster
+	Interval                     time.Duration // default 200 ms
 }
 
 // next is the setup of the next node.
@@ -90,11 +94,13 @@ func (f *place) next() setup {
 }
 
 func (s setup) options() Options {
+	const free = "127.0.0.1:0"
 	return Options{
-		Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", PublicURL: public, Cluster: "127.0.0.1:0", SecretFile: s.Secret,
+		Listen: cmp.Or(s.Listen, free), Admin: cmp.Or(s.Admin, free), PublicURL: public, Cluster: cmp.Or(s.Cluster, free),
+		SecretFile: s.Secret, Advertise: s.Advertise,
 		Issuers: []tickets.Issuer{{Issuer: s.Issuer, JWKS: s.Keys}}, Drain: 2 * time.Second, Join: s.Join,
 		Traces:   s.Traces,
-		interval: 200 * time.Millisecond,
+		interval: cmp.Or(s.Interval, 200*time.Millisecond),
 	}
 }
 

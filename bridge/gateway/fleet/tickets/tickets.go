@@ -190,18 +190,17 @@ func (i *Issuer) check() error {
 func (v *Verifier) Keys() (missing int, suffice bool) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	lacks := map[string]bool{} // by use: whether no issuer has keys
+	have := map[string]bool{} // by use: whether an issuer has keys
 	for _, i := range v.issuers {
 		_, err := i.keys.get(ended, false)
 		if err != nil {
 			missing++
 		}
 		for _, use := range i.For {
-			others, known := lacks[use]
-			lacks[use] = err != nil && (others || !known)
+			have[use] = have[use] || err == nil
 		}
 	}
-	return missing, !slices.Contains(slices.Collect(maps.Values(lacks)), true)
+	return missing, !slices.Contains(slices.Collect(maps.Values(have)), false)
 }
 
 // KeyTimes says when the keys of each issuer were had last, of those that have any.

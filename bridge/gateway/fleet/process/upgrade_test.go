@@ -1,0 +1,171 @@
+//go:build unix && !js
+
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// build builds pagewire-node.
+func build(t *testing.T, flags ...string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "pagewire-node")
+	cmd := exec.Command("go", append(append([]string{"build", "-o", program}, flags...),
+		"github.com/pagewire/pagewire/bridge/cmd/pagewire-node")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build a node: %v\n%s", err, out)
+	}
+	return program
+}
+
+// buildOfAnotherBus builds one whose bus has the next version.
+func buildOfAnotherBus(t *testing.T) (program string) {
+	t.Helper()
+	source, err := filepath.Abs("../message.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = `const version = "1"`
+	if !strings.Contains(string(text), line) {
+		t.Fatalf("%s lacks %s", source, line)
+	}
+	dir := t.TempDir()
+	changed, overlay := filepath.Join(dir, "message.go"), filepath.Join(dir, "overlay.json")
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{overlay: string(list),
+		changed: strings.Replace(string(text), line, `const version = "2"`, 1)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return build(t, "-overlay", overlay)
+}
+
+// runs is the command of a node that is a program.
+func (o *outside) runs(program string) func(setup) *exec.Cmd {
+	return func(s setup) *exec.Cmd {
+		o.t.Helper()
+		text, err := json.Marshal(map[string]any{"public-url": public, "secret-file": s.Secret, "drain": "2s", "drain-delay": "1ms",
+			"listen": s.Listen, "admin": s.Admin, "cluster": s.Cluster, "advertise": s.Advertise, "join": s.Join,
+			"issuers": []any{map[string]any{"issuer": s.Issuer, "jwks": s.Keys}}})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		config := filepath.Join(o.t.TempDir(), "node.json")
+		if err := os.WriteFile(config, text, 0o600); err != nil {
+			o.t.Fatal(err)
+		}
+		return exec.Command(program, "--config", config)
+	}
+}
+
+// atAnEnd is what a request may be answered when a node ends in order: a session of the legacy era has ended with it, or a
+// tool was called of a page that was there. No read of the modern era fails.
+var atAnEnd = regexp.MustCompile(`^legacy [a-z/]+: (There is no such session any more|The session (has )?ended|` +
+	`The server goes away|The node of this session broke off)|tools/call: the page (went away|that has this tool is gone)`)
+
+// Node after node is replaced by one of the next build, while pages and agents of both eras work: each agent holds the last
+// state, no tool runs twice, and all is answered. Then nodes come whose bus has another version: they are not ready, the
+// fleet is, and both say why.
+func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	w.command = w.runs(build(t, "-ldflags", "-X main.version=1.0.0"))
+	w.begin()
+	old := w.all()
+	w.command = w.runs(build(t, "-ldflags", "-X main.version=1.1.0"))
+	for _, n := range old {
+		w.start()
+		w.uses(200)
+		w.drain(n)
+		w.signal(n, syscall.SIGTERM)
+		testkit.Eventually(t, "it ends", func() bool {
+			w.uses(1)
+			return len(n.ended) == 1
+		})
+		w.uses(200)
+		w.settle("an end")
+	}
+	t.Log(w)
+	for how, count := range w.failures() {
+		if !atAnEnd.MatchString(how) {
+			t.Errorf("%d of %s", count, how)
+		}
+	}
+	for _, n := range w.all() {
+		if got := w.release(n); got != "1.1.0" {
+			t.Errorf("a node is of release %q", got)
+		}
+	}
+
+	w.command = w.runs(buildOfAnotherBus(t))
+	strange := []*own{w.launch(), w.launch()}
+	for _, n := range strange {
+		testkit.Eventually(t, "it says why it is not ready", func() bool {
+			return strings.Contains(get(t, n.Admin, "/readyz"), "503") &&
+				strings.Contains(get(t, n.Admin, "/readyz"), "an older node has another version of the bus") &&
+				strings.Contains(get(t, n.Admin, "/metrics"), "pagewire_node_nodes_of_other_version 3\n")
+		})
+	}
+	for _, n := range w.all() {
+		testkit.Eventually(t, "it has heard them", func() bool {
+			return strings.Contains(get(t, n.Admin, "/metrics"), "pagewire_node_nodes_of_other_version 2\n")
+		})
+		if got := get(t, n.Admin, "/readyz"); !strings.HasPrefix(got, "200") {
+			t.Errorf("a node of the fleet is not ready: %s", got)
+		}
+		if !n.log.Has("a node of another version is on the bus") {
+			t.Error("it does not say so")
+		}
+	}
+	for _, n := range strange {
+		w.signal(n, syscall.SIGTERM)
+	}
+	for _, n := range w.all() {
+		testkit.Eventually(t, "they have gone", func() bool {
+			return strings.Contains(get(t, n.Admin, "/metrics"), "pagewire_node_nodes_of_other_version 0\n")
+		})
+	}
+	w.settle("no fault")
+}
+
+// uses uses the fleet so many times, with pauses.
+func (w *world) uses(count int) {
+	for range count {
+		w.use()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// release is what a node's agents are told of it.
+func (w *world) release(n *own) (version string) {
+	a := w.agents[0]
+	_, _, err := w.send(w.t.Context(), n, a.subject, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":`+
+		`"server/discover","params":{%s}}`, modernMeta), map[string]string{"Authorization": "Bearer " + a.token,
+		"Mcp-Protocol-Version": testkit.Modern, "Mcp-Method": "server/discover"}, func(_ string, m said) bool {
+		version = m.Result.Meta.ServerInfo.Version
+		return true
+	})
+	if err != nil {
+		w.t.Error(err)
+	}
+	return version
+}
