@@ -106,6 +106,9 @@ var packaged = []string{
 	"pagewire.views.wasm",
 	"view.js",
 	"view.d.ts",
+	"testing.js",
+	"testing.cjs",
+	"testing.d.ts",
 	"extension.page.js",
 	"extension.relay.js",
 	"extension.worker.js",
@@ -153,6 +156,7 @@ func manifestOf(pkg source) manifest {
 			"./views":            everywhere("./views.d.ts", "./views.js", ""),
 			"./views.wasm":       everywhere("", "./pagewire.views.wasm", ""),
 			"./view":             everywhere("./view.d.ts", "./view.js", ""),
+			"./testing":          everywhere("./testing.d.ts", "./testing.js", "./testing.cjs"),
 			"./extension/page":   everywhere("", "./extension.page.js", ""),
 			"./extension/relay":  everywhere("", "./extension.relay.js", ""),
 			"./extension/worker": everywhere("./extension.d.ts", "./extension.worker.js", ""),
@@ -165,8 +169,8 @@ func manifestOf(pkg source) manifest {
 		// an import of the hook, or of shareStore, that nothing uses. Servers' files have none, but esbuild warns of
 		// each import without a name from a file that is not named here.
 		SideEffects: []string{"./pagewire.mjs", "./pagewire.cjs", "./pagewire.server.mjs", "./pagewire.server.cjs",
-			"./pagewire.js", "./pagewire.elements.js", "./elements.cjs", "./pagewire.worker.js", "./extension.page.js",
-			"./extension.relay.js"},
+			"./pagewire.js", "./pagewire.elements.js", "./elements.cjs", "./pagewire.worker.js", "./testing.js", "./testing.cjs",
+			"./extension.page.js", "./extension.relay.js"},
 		Peers:     map[string]string{"react": ">=18"},
 		PeersMeta: map[string]peerMeta{"react": {Optional: true}},
 		Optional:  programs,
