@@ -1,12 +1,9 @@
 /// <reference path="./pagewire.d.ts" />
 
-/** A page of Playwright or Puppeteer. */
-export interface EvaluatingPage {
+/** A page of Playwright or Puppeteer. Scripts are evaluated in it; nothing is installed. */
+export interface DrivenPage {
   evaluate(script: string): Promise<unknown>;
 }
-
-/** What can be watched: a page of Playwright or Puppeteer, or a window that has Pagewire. */
-export type Page = EvaluatingPage | { readonly pagewire: import("./pagewire").Pagewire };
 
 /** A resource, or a template, as agents see it. */
 export interface Listed {
@@ -65,4 +62,4 @@ export interface Agent {
  * Under Node the core is read from the package, and nothing is fetched. Rejects if there is no page, or the page has no
  * Pagewire.
  */
-export function watch(page?: Page): Promise<Agent>;
+export function watch(page?: DrivenPage): Promise<Agent>;

@@ -141,6 +141,7 @@ func (s script) options(root, dist string) api.BuildOptions {
 	}
 	if place == "js/testing" {
 		replace("basics.ts")
+		options.Inject = []string{filepath.Join(root, place, "timer.ts")}
 		if s.format == api.FormatCommonJS {
 			options.Define["import.meta.url"] = "undefined" // it has __filename
 		}

@@ -1,11 +1,13 @@
 /**
  * Replaces js/page/basics.ts in dist/testing.js. A test's DOM has classes of its own beside those of Node, and happy-dom
- * has fields where the standard has getters: so members are looked up on the object and not on a prototype, and classes are used as they
- * are, which may be test runners' own. What that protects from, a page that patches prototypes later, does not matter in a test.
+ * has fields where the standard has getters: so members are looked up on the object and not on a prototype, and classes
+ * are used as they are. What that protects from, a page that patches prototypes later, does not matter in a test.
  */
 export { isObject } from "../page/basics.ts";
 
-export const safe = <C>(Class: C): C => Class;
+/** The DOM's class where it has one: its addEventListener takes no AbortSignal of Node. */
+export const safe = <C extends { name: string }>(Class: C): C =>
+  (globalThis.window as unknown as { [name: string]: C } | undefined)?.[Class.name] ?? Class;
 
 export const uncurry =
   <T, A extends unknown[], R>(method: (this: T, ...args: A) => R) =>

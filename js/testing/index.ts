@@ -29,10 +29,9 @@ const textOf = (contents: readonly Content[]): string =>
   contents.map(({ text, blob, ...other }) => text ?? blob ?? JSON.stringify(other)).join("\n");
 
 /** The transport to a page, and its origin. */
-async function connect(page: types.Page | undefined): Promise<[PagewireTransport, string]> {
-  if (page && "evaluate" in page) return await remote(page);
-  const window = (page ?? globalThis) as typeof globalThis;
-  if (typeof window.pagewire?.connect === "function") return [window.pagewire.connect(), window.location.origin];
+async function connect(page: types.DrivenPage | undefined): Promise<[PagewireTransport, string]> {
+  if (page) return await remote(page);
+  if (typeof document === "object") return [globalThis.pagewire.connect(), location.origin];
   throw new Error(
     "pagewire: there is no page to watch: the test needs a document when it imports pagewire/testing (jsdom, happy-dom or a browser), or hands over a page of Playwright or Puppeteer",
   );

@@ -21,14 +21,18 @@ const open = `(() => {
   return [(${agents} ??= []).push({ port, next }) - 1, location.origin];
 })()`;
 
-export async function remote(page: types.EvaluatingPage): Promise<[PagewireTransport, string]> {
+export async function remote(page: types.DrivenPage): Promise<[PagewireTransport, string]> {
   const opened = (await page.evaluate(open)) as [number, string] | undefined;
   if (!opened) throw new Error("pagewire: the page has no Pagewire: wait until its scripts have run, then watch it");
   const agent = `${agents}[${opened[0]}]`;
   const transport: PagewireTransport = {
     async start() {},
     async send(message) {
-      await page.evaluate(`${agent}.port.send(${JSON.stringify(message)})`);
+      try {
+        await page.evaluate(`${agent}.port.send(${JSON.stringify(message)})`);
+      } catch (cause) {
+        throw new Error("pagewire: the page was left, or its agent was closed; watch it again", { cause });
+      }
     },
     async close() {
       await page.evaluate(`${agent}.port.close()`);
