@@ -1,9 +1,75 @@
 // By hand (idl/pagewire.d.ts): what no IDL describes.
 
 declare global {
-  // WebMCP's interface. Its methods for tools are not declared here.
-  interface ModelContext extends EventTarget {}
+  // The DOM library's. Without it, on a server, these types are still all there.
+  interface AbortSignal {}
+  interface AddEventListenerOptions {}
+  interface Blob {}
+  interface CustomEvent<T = any> {
+    readonly detail: T;
+  }
+  interface Event {}
+  interface EventTarget {}
+
+  // WebMCP's interface, with the one of its methods for tools that pages call.
+  interface ModelContext extends EventTarget {
+    /** WebMCP's: offers a tool to agents, until `options.signal` is aborted. */
+    registerTool(tool: ModelContextTool, options?: ModelContextRegisterToolOptions): Promise<void>;
+    addEventListener<K extends keyof ModelContextEventMap>(
+      type: K,
+      listener: (this: ModelContext, event: ModelContextEventMap[K]) => void,
+      options?: boolean | AddEventListenerOptions,
+    ): void;
+    addEventListener(type: string, listener: PagewireListener, options?: boolean | AddEventListenerOptions): void;
+    removeEventListener<K extends keyof ModelContextEventMap>(
+      type: K,
+      listener: (this: ModelContext, event: ModelContextEventMap[K]) => void,
+      options?: boolean | AddEventListenerOptions,
+    ): void;
+    removeEventListener(type: string, listener: PagewireListener, options?: boolean | AddEventListenerOptions): void;
+  }
   var ModelContext: { prototype: ModelContext; new (): ModelContext };
+
+  interface ModelContextEventMap {
+    /** A resource was announced to have changed. */
+    resourceupdated: CustomEvent<{ uri: string }>;
+    /** The list of the page's tools has changed. */
+    toolchange: Event;
+  }
+
+  /** A tool of the page, as WebMCP has it. */
+  interface ModelContextTool {
+    name: string;
+    title?: string | undefined;
+    description: string;
+    /** A JSON Schema of the input. */
+    inputSchema?: object | undefined;
+    annotations?: { readOnlyHint?: boolean | undefined; untrustedContentHint?: boolean | undefined } | undefined;
+    /** Its result, as text, JSON or in the shape of MCP's tool results, is the answer. `input` is not checked. */
+    execute(input: any, options: { signal: AbortSignal }): unknown;
+  }
+
+  interface ModelContextRegisterToolOptions {
+    /** Withdraws the tool when aborted. */
+    signal?: AbortSignal | undefined;
+    exposedTo?: readonly string[] | undefined;
+  }
+
+  /**
+   * The parameters of a URI: the variables of a template whose literal is known, those of its query only where a URI has
+   * them.
+   */
+  type ModelContextReadParams<URI extends string> = string extends URI
+    ? object
+    : URI extends `${string}{${infer Names}}${infer Rest}`
+      ? (Names extends `?${infer Query}`
+          ? { readonly [Name in ModelContextReadNames<Query>]?: string }
+          : { readonly [Name in Names]: string }) &
+          ModelContextReadParams<Rest>
+      : object;
+  type ModelContextReadNames<List extends string> = List extends `${infer Name},${infer Rest}`
+    ? Name | ModelContextReadNames<Rest>
+    : List;
 
   /** What `read` may give: text, one piece of contents, or several. */
   type ModelContextReadResult =
@@ -13,6 +79,9 @@ declare global {
 
   var pagewire: Pagewire;
 }
+
+/** A listener of events that are not typed. */
+export type PagewireListener = ((event: any) => void) | { handleEvent(event: any): void } | null;
 
 /** One JSON-RPC message. The official client's own types fit. */
 export type JSONRPCMessage = { jsonrpc: "2.0" };
@@ -129,11 +198,13 @@ export interface Pagewire extends EventTarget {
     listener: (this: Pagewire, event: PagewireEventMap[K]) => void,
     options?: boolean | AddEventListenerOptions,
   ): void;
-  addEventListener(
-    type: string,
-    listener: EventListenerOrEventListenerObject | null,
+  addEventListener(type: string, listener: PagewireListener, options?: boolean | AddEventListenerOptions): void;
+  removeEventListener<K extends keyof PagewireEventMap>(
+    type: K,
+    listener: (this: Pagewire, event: PagewireEventMap[K]) => void,
     options?: boolean | AddEventListenerOptions,
   ): void;
+  removeEventListener(type: string, listener: PagewireListener, options?: boolean | AddEventListenerOptions): void;
 }
 
 /** The same object as `globalThis.pagewire`. Importing the module installs the page API. */

@@ -24,6 +24,7 @@ const modules = {
     "between; `freshState` is for `configure` alone.",
   react: "A hook for React.",
   extension: "For extensions that take Pagewire's parts: its types are those of `pagewire/extension/worker`.",
+  testing: "For tests.",
   view: "For Views of MCP Apps.",
   views: "For hosts of MCP Apps.",
 };

@@ -17,7 +17,6 @@ export interface Listed {
   mimeType?: string;
   size?: number;
   annotations?: object;
-  [member: string]: unknown;
 }
 
 /** A tool of the page, as agents see it. */
@@ -27,7 +26,6 @@ export interface ListedTool {
   description?: string;
   inputSchema: object;
   annotations?: object;
-  [member: string]: unknown;
 }
 
 /**
