@@ -6,6 +6,7 @@ package e2e
 // word about Pagewire: ecosystem/ has the tools, and the app that they build.
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -258,6 +259,25 @@ func TestEcosystemTesting(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
+}
+
+// The package's exports lead each kind of import to a file of that kind with types, by the tools that look for that.
+// What is a module alone is one for require as well, since Node 22; Node 10's way of looking for files knows no exports.
+func TestEcosystemExports(t *testing.T) {
+	app := ecosystemApp(t, "app")
+	packed, err := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("RELEASE"), app), "pagewire-[0-9]*.tgz"))
+	if err != nil || len(packed) != 1 {
+		t.Fatalf("%q, %v", packed, err)
+	}
+	for _, args := range [][]string{
+		{"attw", packed[0], "--profile", "node16", "--ignore-rules", "cjs-resolves-to-esm"},
+		{"publint", "--strict", packed[0]},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			args[0] = inEcosystem(t, "node_modules/.bin/"+args[0])
+			command(t, app, inEcosystem(t, "node_modules/.bin/node"), args...)
+		})
+	}
 }
 
 // finds runs what prints, among other things, what app/server.js has found. `dom` says that there is a document.

@@ -207,7 +207,7 @@ function moduleText(name) {
 
 function reference() {
   const names = readdirSync(new URL("js/", root))
-    .filter((name) => name.endsWith(".d.ts") && name !== "iife.d.ts")
+    .filter((name) => name.endsWith(".d.ts") && !/^(iife|hosted)\./.test(name))
     .map((name) => name.slice(0, -".d.ts".length));
   names.sort((a, b) => (a === "pagewire" ? -1 : b === "pagewire" ? 1 : a < b ? -1 : 1));
   const text = [

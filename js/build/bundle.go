@@ -71,9 +71,12 @@ func bundleAll(root, dist string, tc toolchain) error {
 	}
 	errs = append(errs, minifyAll(root, dist), leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
-	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "store.d.ts", "elements.d.ts", "iife.d.ts",
-		"views.d.ts", "view.d.ts", "testing.d.ts", "extension.d.ts", "inspector/index.html"} {
+	for _, name := range []string{"pagewire.d.ts", "pagewire.d.cts", "react.d.ts", "store.d.ts", "elements.d.ts",
+		"iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts", "testing.d.ts", "extension.d.ts", "inspector/index.html"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
+	}
+	for _, name := range []string{"react", "store", "elements", "iife", "testing"} {
+		errs = append(errs, copyFile(filepath.Join(dist, name+".d.cts"), filepath.Join(root, "js", name+".d.ts")))
 	}
 	return errors.Join(errs...)
 }
@@ -140,6 +143,8 @@ func (s script) options(root, dist string) api.BuildOptions {
 		replace("load.ts")
 	}
 	if place == "js/testing" {
+		// Its lines are in the stacks of tests.
+		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false
 		replace("basics.ts")
 		options.Inject = []string{filepath.Join(root, place, "timer.ts")}
 		if s.format == api.FormatCommonJS {
