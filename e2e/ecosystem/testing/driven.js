@@ -18,7 +18,15 @@ try {
   assert.equal(await agent.read("/state/cart"), '{"items":["tea"]}');
   assert.equal(await agent.call("add_to_cart", { sku: "milk" }), "milk is in the cart");
 
-  await page.goto("about:blank");
+  // As a test that runs in a browser has it: no other Pagewire is in this document.
+  await page.goto(`${url}/package.json`);
+  const inside = `(async () => {
+    const { watch } = await import("/node_modules/pagewire/testing.js");
+    navigator.modelContext.registerResource({ uri: location.origin + "/state", name: "State", read: () => "text" });
+    return (await watch()).read("/state");
+  })()`;
+  assert.equal(await page.evaluate(inside), "text");
+
   await assert.rejects(agent.read("/state/cart"), /the page was left/);
 } finally {
   await browser.close();
