@@ -27,6 +27,7 @@ var scripts = []scriptRow{
 	{"late", "late/intrinsics.ts link page/basics.ts"},
 	{"core", "link late"},
 	{"inject", "page late link"},
+	{"testing", "page core"},
 	{"share", "page"},
 	{"react", "share"},
 	{"views", "core/instance.ts"},

@@ -6,6 +6,7 @@ package e2e
 // word about Pagewire: ecosystem/ has the tools, and the app that they build.
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -30,11 +32,11 @@ func inEcosystem(t *testing.T, name string) string {
 	return path
 }
 
-// ecosystemApp is the app with the package installed.
-func ecosystemApp(t *testing.T) string {
+// ecosystemApp is an app of ecosystem/ with the package installed.
+func ecosystemApp(t *testing.T, name string) string {
 	t.Helper()
 	app := t.TempDir()
-	if err := os.CopyFS(app, os.DirFS("ecosystem/app")); err != nil {
+	if err := os.CopyFS(app, os.DirFS("ecosystem/"+name)); err != nil {
 		t.Fatal(err)
 	}
 	installPackage(t, app)
@@ -53,7 +55,7 @@ func bundled(t *testing.T, app, tool, format, entry string) string {
 // extension. Where the bundler leaves the core's files where they are, they are copied beside the bundle, which is all
 // that the manual asks for.
 func TestEcosystemPages(t *testing.T) {
-	app := ecosystemApp(t)
+	app := ecosystemApp(t, "app")
 	x := extend(t, newHome(t), false)
 	for _, of := range []struct {
 		tool, format, entry string
@@ -118,7 +120,7 @@ type found struct {
 // A server's bundle, or a test's: importing the package throws nowhere, connect() says what is missing, and all else
 // does nothing. With a server's own conditions the bundle has nothing of the page layer.
 func TestEcosystemServers(t *testing.T) {
-	app := ecosystemApp(t)
+	app := ecosystemApp(t, "app")
 	node := func(t *testing.T, script string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-e", script)
 		cmd.Dir = app
@@ -185,19 +187,95 @@ func TestEcosystemServers(t *testing.T) {
 	})
 	for _, environment := range []string{"node", "jsdom"} {
 		t.Run("jest "+environment, func(t *testing.T) {
-			config, err := json.Marshal(map[string]any{
-				"testEnvironment": inEcosystem(t, "node_modules/jest-environment-"+environment),
-				"transform": map[string]any{`\.js$`: []any{inEcosystem(t, "node_modules/babel-jest"), map[string]any{
-					"presets": []any{[]any{inEcosystem(t, "node_modules/@babel/preset-env"),
-						map[string]any{"targets": map[string]any{"node": "current"}}}},
-				}}},
-			})
+			cmd := jest(t, app, inEcosystem(t, "node_modules/jest-environment-"+environment))
+			finds(t, cmd, environment == "jsdom")
+		})
+	}
+}
+
+// jest is the command that runs the tests of an app by Jest.
+func jest(t *testing.T, app, environment string) *exec.Cmd {
+	t.Helper()
+	config, err := json.Marshal(map[string]any{
+		"testEnvironment": environment,
+		"testMatch":       []string{"**/*[ap].test.js"}, // app and shop: each place has its own tests
+		"transform": map[string]any{`\.js$`: []any{inEcosystem(t, "node_modules/babel-jest"), map[string]any{
+			"presets": []any{[]any{inEcosystem(t, "node_modules/@babel/preset-env"),
+				map[string]any{"targets": map[string]any{"node": "current"}}}},
+		}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(t.Context(), "node", inEcosystem(t, "node_modules/jest/bin/jest.js"), "--ci",
+		"--rootDir", app, "--config", string(config))
+}
+
+// The tests of a shop (ecosystem/testing) by pagewire/testing: the agent in them is at the real engine, without a
+// network but for a browser's page.
+func TestEcosystemTesting(t *testing.T) {
+	app := ecosystemApp(t, "testing")
+	for _, name := range []string{"vitest", "jsdom", "happy-dom", "playwright-core", "puppeteer-core"} {
+		if err := os.Symlink(inEcosystem(t, "node_modules/"+name), filepath.Join(app, "node_modules", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	passes := func(name string, cmd func(t *testing.T) *exec.Cmd) {
+		t.Run(name, func(t *testing.T) {
+			c := cmd(t)
+			c.Dir = app
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		})
+	}
+	node := func(t *testing.T, args ...string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), inEcosystem(t, "node_modules/.bin/node"), args...)
+	}
+	for _, dom := range []string{"jsdom", "happy-dom"} {
+		passes("vitest "+dom, func(t *testing.T) *exec.Cmd {
+			return node(t, inEcosystem(t, "node_modules/vitest/vitest.mjs"), "run", "--globals", "--environment", dom,
+				"shop.test.js")
+		})
+	}
+	passes("jest", func(t *testing.T) *exec.Cmd {
+		return jest(t, app, inEcosystem(t, "node_modules/jest-environment-jsdom"))
+	})
+	passes("node", func(t *testing.T) *exec.Cmd { return node(t, "--test", "node.test.js") })
+	s := serveApp(t, app)
+	for _, driver := range []string{"playwright-core", "puppeteer-core"} {
+		passes(driver, func(t *testing.T) *exec.Cmd {
+			chromium, err := browser.Find()
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), "node", inEcosystem(t, "node_modules/jest/bin/jest.js"), "--ci",
-				"--rootDir", app, "--config", string(config))
-			finds(t, cmd, environment == "jsdom")
+			return node(t, "driven.js", driver, chromium, s.URL)
+		})
+	}
+	t.Run("without a page", func(t *testing.T) {
+		c := node(t, "--input-type=module", "-e", `await (await import("pagewire/testing")).watch()`)
+		c.Dir = app
+		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "there is no page to watch") {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// The package's exports lead each kind of import to a file of that kind with types, by the tools that look for that.
+// What is a module alone is one for require as well, since Node 22; Node 10's way of looking for files knows no exports.
+func TestEcosystemExports(t *testing.T) {
+	app := ecosystemApp(t, "app")
+	packed, err := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("RELEASE"), app), "pagewire-[0-9]*.tgz"))
+	if err != nil || len(packed) != 1 {
+		t.Fatalf("%q, %v", packed, err)
+	}
+	for _, args := range [][]string{
+		{"attw", packed[0], "--profile", "node16", "--ignore-rules", "cjs-resolves-to-esm"},
+		{"publint", "--strict", packed[0]},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			args[0] = inEcosystem(t, "node_modules/.bin/"+args[0])
+			command(t, app, inEcosystem(t, "node_modules/.bin/node"), args...)
 		})
 	}
 }

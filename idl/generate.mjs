@@ -86,7 +86,7 @@ const primitives = {
   USVString: "string",
   AbortSignal: "AbortSignal",
   ModelContext: "ModelContext",
-  BufferSource: "BufferSource",
+  BufferSource: "ArrayBuffer | ArrayBufferView", // that is an alias of the DOM library, which may not be there
   Blob: "Blob",
 };
 
@@ -180,8 +180,28 @@ ${attributes.join("")}];
  */
 const results = { ResourceReadCallback: "ModelContextReadResult | PromiseLike<ModelContextReadResult>" };
 
+/**
+ * What knows the URI: with its literal as a parameter the names in a template are those of `params`. Types of members and
+ * arguments, by their place.
+ */
+const generic = "<URI extends string = string>";
+const generics = {
+  registerResource: "<const URI extends string>",
+  ModelContextResource: generic,
+  ResourceReadCallback: generic,
+  ModelContextReadOptions: generic,
+};
+const refined = {
+  "registerResource(resource)": "ModelContextResource<URI>",
+  "ModelContextResource.uri": "URI",
+  "ModelContextResource.read": "ResourceReadCallback<URI>",
+  "ResourceReadCallback(options)": "ModelContextReadOptions<URI>",
+  "ModelContextReadOptions.params": "ModelContextReadParams<URI>",
+};
+
 function types() {
   const type = (t, where) => {
+    if (where in refined) return refined[where];
     if (t.nullable) unsupported(`type of ${where}: nullable`);
     if (t.union) return t.idlType.map((u) => type(u, where)).join(" | ");
     if (t.generic === "sequence") return `readonly ${type(t.idlType[0], where)}[]`;
@@ -198,24 +218,25 @@ function types() {
       : `${indent}/**\n${lines.map((l) => `${indent} * ${l}`.trimEnd() + "\n").join("")}${indent} */\n`;
   };
   const parameters = (list, where) =>
-    list.map((a) => `${a.name}${a.optional ? "?" : ""}: ${type(a.idlType, where)}`).join(", ");
-  const member = (m) => {
+    list.map((a) => `${a.name}${a.optional ? "?" : ""}: ${type(a.idlType, `${where}(${a.name})`)}`).join(", ");
+  const member = (m, owner) => {
+    const where = `${owner.name}.${m.name}`;
     if (m.type === "attribute") return `readonly ${m.name}: ${type(m.idlType, m.name)};`;
-    if (m.type === "operation") return `${m.name}(${parameters(m.arguments, m.name)}): ${type(m.idlType, m.name)};`;
+    if (m.type === "operation")
+      return `${m.name}${generics[m.name] ?? ""}(${parameters(m.arguments, m.name)}): ${type(m.idlType, m.name)};`;
     // `| undefined` so that exactOptionalPropertyTypes lets a page pass what Web IDL takes for absent.
-    return m.required
-      ? `${m.name}: ${type(m.idlType, m.name)};`
-      : `${m.name}?: ${type(m.idlType, m.name)} | undefined;`;
+    return m.required ? `${m.name}: ${type(m.idlType, where)};` : `${m.name}?: ${type(m.idlType, where)} | undefined;`;
   };
   const definition = (node) => {
     const head = doc(node, "  ");
+    const name = node.name + (generics[node.name] ?? "");
     if (node.type === "enum")
       return `${head}  type ${node.name} = ${node.values.map((v) => JSON.stringify(v.value)).join(" | ")};\n`;
     if (node.type === "callback") {
       const result = results[node.name] ?? unsupported(`result of callback ${node.name}`);
-      return `${head}  type ${node.name} = (${parameters(node.arguments, node.name)}) => ${result};\n`;
+      return `${head}  type ${name} = (${parameters(node.arguments, node.name)}) => ${result};\n`;
     }
-    return `${head}  interface ${node.name} {\n${node.members.map((m) => `${doc(m, "    ")}    ${member(m)}\n`).join("")}  }\n`;
+    return `${head}  interface ${name} {\n${node.members.map((m) => `${doc(m, "    ")}    ${member(m, node)}\n`).join("")}  }\n`;
   };
   const [, handwritten] = readFileSync(new URL("../js/pagewire.d.ts", import.meta.url), "utf8").split(byHand);
   return `${generated}declare global {

@@ -24,6 +24,7 @@ const modules = {
     "between; `freshState` and `navigatingTools` are for `configure` alone.",
   react: "A hook for React.",
   extension: "For extensions that take Pagewire's parts: its types are those of `pagewire/extension/worker`.",
+  testing: "For tests.",
   view: "For Views of MCP Apps.",
   views: "For hosts of MCP Apps.",
 };
@@ -206,7 +207,7 @@ function moduleText(name) {
 
 function reference() {
   const names = readdirSync(new URL("js/", root))
-    .filter((name) => name.endsWith(".d.ts") && name !== "iife.d.ts")
+    .filter((name) => name.endsWith(".d.ts") && !/^(iife|hosted)\./.test(name))
     .map((name) => name.slice(0, -".d.ts".length));
   names.sort((a, b) => (a === "pagewire" ? -1 : b === "pagewire" ? 1 : a < b ? -1 : 1));
   const text = [

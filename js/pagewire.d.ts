@@ -20,7 +20,7 @@ declare global {
      * policy), `InvalidStateError` (the URI is registered; the document is not active), `QuotaExceededError` (a limit;
      * the message names it).
      */
-    registerResource(resource: ModelContextResource, options?: ModelContextRegisterResourceOptions): void;
+    registerResource<const URI extends string>(resource: ModelContextResource<URI>, options?: ModelContextRegisterResourceOptions): void;
     /**
      * Withdraws a resource. Throws `NotFoundError` if nothing is registered under `uri`, and `TypeError` if `uri` is no
      * URI.
@@ -34,12 +34,12 @@ declare global {
   }
 
   /** What a page tells agents about a resource, and how it is read. */
-  interface ModelContextResource {
+  interface ModelContextResource<URI extends string = string> {
     /**
      * An absolute http or https URI at the page's own origin. With RFC 6570 expressions, `{name}` or `{?name,name}`, it
      * is a template, and what precedes the first `{` must hold the origin and a `/`.
      */
-    uri: string;
+    uri: URI;
     /** A short name, for programs and as a fallback for people. */
     name: string;
     /** A name for people. */
@@ -59,7 +59,7 @@ declare global {
     /** The least time between two announcements of a change, in milliseconds, at most a day. Default 100. */
     minUpdateInterval?: number | undefined;
     /** Called each time an agent reads the resource. */
-    read: ResourceReadCallback;
+    read: ResourceReadCallback<URI>;
   }
 
   /** Hints about a resource; none of them is enforced. */
@@ -97,12 +97,12 @@ declare global {
   }
 
   /** Gives the contents of `uri` now. `this` is undefined. */
-  type ResourceReadCallback = (uri: string, options: ModelContextReadOptions) => ModelContextReadResult | PromiseLike<ModelContextReadResult>;
+  type ResourceReadCallback<URI extends string = string> = (uri: string, options: ModelContextReadOptions<URI>) => ModelContextReadResult | PromiseLike<ModelContextReadResult>;
 
   /** The second argument of `read`. */
-  interface ModelContextReadOptions {
+  interface ModelContextReadOptions<URI extends string = string> {
     /** The parameters that the URI carried, by `uriSchema` or by the template. */
-    params: object;
+    params: ModelContextReadParams<URI>;
     /** Aborted when the contents are no longer wanted: the agent cancelled or left, or the read took too long. */
     signal: AbortSignal;
   }
@@ -116,16 +116,82 @@ declare global {
     /** The contents, if they are text. May be empty. */
     text?: string | undefined;
     /** The contents, if they are bytes. A string is standard base64. */
-    blob?: string | BufferSource | Blob | undefined;
+    blob?: string | ArrayBuffer | ArrayBufferView | Blob | undefined;
   }
 }
 
 // By hand, from here to the end: what no IDL describes.
 
 declare global {
-  // WebMCP's interface. Its methods for tools are not declared here.
-  interface ModelContext extends EventTarget {}
+  // The DOM library's. Without it, on a server, these types are still all there.
+  interface AbortSignal {}
+  interface AddEventListenerOptions {}
+  interface Blob {}
+  interface CustomEvent<T = any> {
+    readonly detail: T;
+  }
+  interface Event {}
+  interface EventTarget {}
+
+  // WebMCP's interface, with the one of its methods for tools that pages call.
+  interface ModelContext extends EventTarget {
+    /** WebMCP's: offers a tool to agents, until `options.signal` is aborted. */
+    registerTool(tool: ModelContextTool, options?: ModelContextRegisterToolOptions): Promise<void>;
+    addEventListener<K extends keyof ModelContextEventMap>(
+      type: K,
+      listener: (this: ModelContext, event: ModelContextEventMap[K]) => void,
+      options?: boolean | AddEventListenerOptions,
+    ): void;
+    addEventListener(type: string, listener: PagewireListener, options?: boolean | AddEventListenerOptions): void;
+    removeEventListener<K extends keyof ModelContextEventMap>(
+      type: K,
+      listener: (this: ModelContext, event: ModelContextEventMap[K]) => void,
+      options?: boolean | AddEventListenerOptions,
+    ): void;
+    removeEventListener(type: string, listener: PagewireListener, options?: boolean | AddEventListenerOptions): void;
+  }
   var ModelContext: { prototype: ModelContext; new (): ModelContext };
+
+  interface ModelContextEventMap {
+    /** A resource was announced to have changed. */
+    resourceupdated: CustomEvent<{ uri: string }>;
+    /** The list of the page's tools has changed. */
+    toolchange: Event;
+  }
+
+  /** A tool of the page, as WebMCP has it. */
+  interface ModelContextTool {
+    name: string;
+    title?: string | undefined;
+    description: string;
+    /** A JSON Schema of the input. */
+    inputSchema?: object | undefined;
+    annotations?: { readOnlyHint?: boolean | undefined; untrustedContentHint?: boolean | undefined } | undefined;
+    /** Its result, as text, JSON or in the shape of MCP's tool results, is the answer. `input` is not checked. */
+    execute(input: any, options: { signal: AbortSignal }): unknown;
+  }
+
+  interface ModelContextRegisterToolOptions {
+    /** Withdraws the tool when aborted. */
+    signal?: AbortSignal | undefined;
+    exposedTo?: readonly string[] | undefined;
+  }
+
+  /**
+   * The parameters of a URI: the variables of a template whose literal is known, those of its query only where a URI has
+   * them.
+   */
+  type ModelContextReadParams<URI extends string> = string extends URI
+    ? object
+    : URI extends `${string}{${infer Names}}${infer Rest}`
+      ? (Names extends `?${infer Query}`
+          ? { readonly [Name in ModelContextReadNames<Query>]?: string }
+          : { readonly [Name in Names]: string }) &
+          ModelContextReadParams<Rest>
+      : object;
+  type ModelContextReadNames<List extends string> = List extends `${infer Name},${infer Rest}`
+    ? Name | ModelContextReadNames<Rest>
+    : List;
 
   /** What `read` may give: text, one piece of contents, or several. */
   type ModelContextReadResult =
@@ -135,6 +201,9 @@ declare global {
 
   var pagewire: Pagewire;
 }
+
+/** A listener of events that are not typed. */
+export type PagewireListener = ((event: any) => void) | { handleEvent(event: any): void } | null;
 
 /** One JSON-RPC message. The official client's own types fit. */
 export type JSONRPCMessage = { jsonrpc: "2.0" };
@@ -258,11 +327,13 @@ export interface Pagewire extends EventTarget {
     listener: (this: Pagewire, event: PagewireEventMap[K]) => void,
     options?: boolean | AddEventListenerOptions,
   ): void;
-  addEventListener(
-    type: string,
-    listener: EventListenerOrEventListenerObject | null,
+  addEventListener(type: string, listener: PagewireListener, options?: boolean | AddEventListenerOptions): void;
+  removeEventListener<K extends keyof PagewireEventMap>(
+    type: K,
+    listener: (this: Pagewire, event: PagewireEventMap[K]) => void,
     options?: boolean | AddEventListenerOptions,
   ): void;
+  removeEventListener(type: string, listener: PagewireListener, options?: boolean | AddEventListenerOptions): void;
 }
 
 /** The same object as `globalThis.pagewire`. Importing the module installs the page API. */

@@ -192,8 +192,8 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 			t.Errorf("package.json has %q", name)
 		}
 	}
-	if !strings.Contains(string(text), "\".\": {\n      \"types\": \"./pagewire.d.ts\",\n      \"workerd\": "+
-		"\"./pagewire.server.mjs\"") {
+	if !strings.Contains(string(text), "\".\": {\n      \"types\": {\n        \"require\": \"./pagewire.d.cts\",\n"+
+		"        \"default\": \"./pagewire.d.ts\"\n      },\n      \"workerd\": \"./pagewire.server.mjs\"") {
 		t.Errorf("types do not come first in\n%s", text)
 	}
 	offersPrograms(t, members, pkg.Version)
@@ -233,6 +233,7 @@ func everyEntryResolves(t *testing.T, dir string) {
 		"pagewire/core":   "pagewire.core.js",
 		"pagewire/worker": "pagewire.worker.js", "pagewire/wasm": "pagewire.wasm",
 		"pagewire/views": "views.js", "pagewire/views.wasm": "pagewire.views.wasm", "pagewire/view": "view.js",
+		"pagewire/testing":        "testing.js",
 		"pagewire/extension/page": "extension.page.js", "pagewire/extension/relay": "extension.relay.js",
 		"pagewire/extension/worker": "extension.worker.js",
 	} {

@@ -39,6 +39,8 @@ var bundled = []script{
 	{"js/share/elements.ts", "elements.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/views/index.ts", "views.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/testing/index.ts", "testing.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/testing/index.ts", "testing.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/main.tsx", "inspector/inspector.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/style.css", "inspector/inspector.css", api.FormatIIFE, api.PlatformBrowser},
@@ -69,9 +71,12 @@ func bundleAll(root, dist string, tc toolchain) error {
 	}
 	errs = append(errs, minifyAll(root, dist), leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
-	for _, name := range []string{"pagewire.d.ts", "react.d.ts", "store.d.ts", "elements.d.ts", "iife.d.ts",
-		"views.d.ts", "view.d.ts", "extension.d.ts", "inspector/index.html"} {
+	for _, name := range []string{"pagewire.d.ts", "pagewire.d.cts", "react.d.ts", "store.d.ts", "elements.d.ts",
+		"iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts", "testing.d.ts", "extension.d.ts", "inspector/index.html"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
+	}
+	for _, name := range []string{"react", "store", "elements", "iife", "testing"} {
+		errs = append(errs, copyFile(filepath.Join(dist, name+".d.cts"), filepath.Join(root, "js", name+".d.ts")))
 	}
 	return errors.Join(errs...)
 }
@@ -129,9 +134,22 @@ func (s script) options(root, dist string) api.BuildOptions {
 	case "pagewire.elements.js":
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
 	}
-	if place := filepath.Dir(s.entry); place == "js/inject" || strings.HasPrefix(s.out, "extension") {
-		load := filepath.Join(root, place, "load.ts")
-		options.Plugins = []api.Plugin{instead(filepath.Join(root, "js/page/load.ts"), load)}
+	place := filepath.Dir(s.entry)
+	replace := func(name string) {
+		options.Plugins = append(options.Plugins,
+			instead(filepath.Join(root, "js/page", name), filepath.Join(root, place, name)))
+	}
+	if place == "js/inject" || place == "js/testing" || strings.HasPrefix(s.out, "extension") {
+		replace("load.ts")
+	}
+	if place == "js/testing" {
+		// Its lines are in the stacks of tests.
+		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false
+		replace("basics.ts")
+		options.Inject = []string{filepath.Join(root, place, "timer.ts")}
+		if s.format == api.FormatCommonJS {
+			options.Define["import.meta.url"] = "undefined" // it has __filename
+		}
 	}
 	if strings.HasPrefix(s.out, "extension") {
 		options.Sourcemap = api.SourceMapNone // all that is in its folder is loaded
@@ -154,14 +172,15 @@ func neighbour(filter, path string) api.Plugin {
 	}
 }
 
-// instead puts one file of ours in the place of another, for its importers. An importer of both gets one module.
+// instead puts one file of ours in the place of another, for its importers other than itself. An importer of both gets
+// one module.
 func instead(of, file string) api.Plugin {
 	return api.Plugin{
 		Name: "instead",
 		Setup: func(b api.PluginBuild) {
 			b.OnResolve(api.OnResolveOptions{Filter: "/" + regexp.QuoteMeta(filepath.Base(of)) + "$"},
 				func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-					if filepath.Join(args.ResolveDir, args.Path) != of {
+					if filepath.Join(args.ResolveDir, args.Path) != of || args.Importer == file {
 						return api.OnResolveResult{}, nil
 					}
 					return api.OnResolveResult{Path: file}, nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pagewire/pagewire/js/build/commands"
 )
@@ -31,12 +32,29 @@ var stamped string
 // export is one entry of "exports". A resolver takes the first condition that it knows. So types come first, then the
 // servers that call themselves browsers too, and a browser comes before node, which Electron's windows are as well.
 type export struct {
-	Types     string `json:"types,omitempty"`
+	Types     *typed `json:"types,omitempty"`
 	Workerd   string `json:"workerd,omitempty"`    // Cloudflare
 	EdgeLight string `json:"edge-light,omitempty"` // Vercel, Next.js
 	Browser   *files `json:"browser,omitempty"`
 	Node      *files `json:"node,omitempty"`
 	files
+}
+
+// typed are the types of an export. What require gives has types of its own kind, else TypeScript takes it for a module.
+type typed struct {
+	Require string `json:"require,omitempty"`
+	Default string `json:"default"`
+}
+
+// typesOf is nil where there are no types. commonJS says that there is a file for require.
+func typesOf(file string, commonJS bool) *typed {
+	switch {
+	case file == "":
+		return nil
+	case commonJS:
+		return &typed{strings.TrimSuffix(file, ".ts") + ".cts", file}
+	}
+	return &typed{Default: file}
 }
 
 // files are an export's by the kind of module that is asked for. Bundlers know "module", and take that for require,
@@ -50,7 +68,8 @@ type files struct {
 // elsewhere is the export of what pages alone use: servers get a file that does nothing.
 func elsewhere(types string, page files) export {
 	const server = "./pagewire.server.mjs"
-	return export{types, server, server, &page, &files{Require: "./pagewire.server.cjs", Default: server}, page}
+	return export{typesOf(types, true), server, server, &page,
+		&files{Require: "./pagewire.server.cjs", Default: server}, page}
 }
 
 // everywhere is the export of one file, or of two that are the same.
@@ -59,7 +78,7 @@ func everywhere(types, file, require string) export {
 	if require != "" {
 		f.Module, f.Require = file, require
 	}
-	return export{Types: types, files: f}
+	return export{Types: typesOf(types, require != ""), files: f}
 }
 
 // manifest is the package.json that is published. It has no dependencies and no scripts, so that installing it runs
@@ -101,11 +120,21 @@ var packaged = []string{
 	"elements.cjs",
 	"elements.d.ts",
 	"iife.d.ts",
+	"hosted.d.ts",
+	"pagewire.d.cts",
+	"react.d.cts",
+	"store.d.cts",
+	"elements.d.cts",
+	"iife.d.cts",
+	"testing.d.cts",
 	"views.js",
 	"views.d.ts",
 	"pagewire.views.wasm",
 	"view.js",
 	"view.d.ts",
+	"testing.js",
+	"testing.cjs",
+	"testing.d.ts",
 	"extension.page.js",
 	"extension.relay.js",
 	"extension.worker.js",
@@ -151,22 +180,23 @@ func manifestOf(pkg source) manifest {
 				files{"./pagewire.elements.js", "./elements.cjs", "./pagewire.elements.js"}),
 			"./iife":             elsewhere("./iife.d.ts", files{Default: "./pagewire.js"}),
 			"./views":            everywhere("./views.d.ts", "./views.js", ""),
-			"./views.wasm":       everywhere("", "./pagewire.views.wasm", ""),
+			"./views.wasm":       everywhere("./hosted.d.ts", "./pagewire.views.wasm", ""),
 			"./view":             everywhere("./view.d.ts", "./view.js", ""),
-			"./extension/page":   everywhere("", "./extension.page.js", ""),
-			"./extension/relay":  everywhere("", "./extension.relay.js", ""),
+			"./testing":          everywhere("./testing.d.ts", "./testing.js", "./testing.cjs"),
+			"./extension/page":   everywhere("./iife.d.ts", "./extension.page.js", ""),
+			"./extension/relay":  everywhere("./hosted.d.ts", "./extension.relay.js", ""),
 			"./extension/worker": everywhere("./extension.d.ts", "./extension.worker.js", ""),
-			"./core":             everywhere("", "./pagewire.core.js", ""),
-			"./worker":           everywhere("", "./pagewire.worker.js", ""),
-			"./wasm":             everywhere("", "./pagewire.wasm", ""),
+			"./core":             everywhere("./hosted.d.ts", "./pagewire.core.js", ""),
+			"./worker":           everywhere("./hosted.d.ts", "./pagewire.worker.js", ""),
+			"./wasm":             everywhere("./hosted.d.ts", "./pagewire.wasm", ""),
 			"./package.json":     everywhere("", "./package.json", ""),
 		},
 		// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`. It may drop
 		// an import of the hook, or of shareStore, that nothing uses. Servers' files have none, but esbuild warns of
 		// each import without a name from a file that is not named here.
 		SideEffects: []string{"./pagewire.mjs", "./pagewire.cjs", "./pagewire.server.mjs", "./pagewire.server.cjs",
-			"./pagewire.js", "./pagewire.elements.js", "./elements.cjs", "./pagewire.worker.js", "./extension.page.js",
-			"./extension.relay.js"},
+			"./pagewire.js", "./pagewire.elements.js", "./elements.cjs", "./pagewire.worker.js", "./testing.js", "./testing.cjs",
+			"./extension.page.js", "./extension.relay.js"},
 		Peers:     map[string]string{"react": ">=18"},
 		PeersMeta: map[string]peerMeta{"react": {Optional: true}},
 		Optional:  programs,

@@ -11,5 +11,22 @@ export const uncurry = bind.bind(call as never) as <T, A extends unknown[], R>(
 export const getter = <T, K extends keyof T>(prototype: T, name: K) =>
   uncurry(Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => T[K]);
 
+/**
+ * A subclass that owns copies of its parent's methods and inherits nothing else: used like the original, untouched by
+ * later patches. (Node does the same to the classes of its own library.)
+ */
+export const safe = <C extends new (...args: never[]) => object>(Class: C): C => {
+  class Safe extends (Class as unknown as new (...args: unknown[]) => object) {
+    // WebKit's default constructor hands its arguments on by Array's iterator, which the page may have patched.
+    constructor(first?: unknown, second?: unknown) {
+      super(first, second);
+    }
+  }
+  Reflect.ownKeys(Class.prototype).map((key) =>
+    Reflect.defineProperty(Safe.prototype, key, Object.getOwnPropertyDescriptor(Class.prototype, key)!),
+  );
+  return Reflect.setPrototypeOf(Safe.prototype, null), Safe as unknown as C;
+};
+
 export const isObject = (value: unknown): value is object =>
   (typeof value === "object" && value !== null) || typeof value === "function";

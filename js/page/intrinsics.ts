@@ -7,22 +7,7 @@
  * everywhere but on values whose iterator the page may choose.
  */
 
-import { getter, uncurry } from "./basics.ts";
-
-/**
- * A subclass that owns copies of its parent's methods and inherits nothing else: used like the original, untouched by
- * later patches. (Node does the same to the classes of its own library.)
- */
-const safe = <C extends new (...args: never[]) => object>(Class: C): C => {
-  class Safe extends (Class as unknown as new (...args: unknown[]) => object) {
-    // WebKit's default constructor hands its arguments on by Array's iterator, which the page may have patched.
-    constructor(first?: unknown, second?: unknown) {
-      super(first, second);
-    }
-  }
-  ownKeys(Class.prototype).map((key) => defineProperty(Safe.prototype, key, descriptorOf(Class.prototype, key)!));
-  return setPrototypeOf(Safe.prototype, null), Safe as unknown as C;
-};
+import { getter, safe, uncurry } from "./basics.ts";
 
 export const {
   apply,

@@ -43,7 +43,7 @@ test("installing it installs nothing else", async () => {
 });
 
 /** Compiles files in dir, strictly, the package's declarations included. */
-const compile = (dir, resolution, file, lib = "es2022") =>
+const compile = (dir, resolution, file, lib = "es2022", ...options) =>
   run(
     join(modules, ".bin/tsc"),
     [
@@ -53,23 +53,26 @@ const compile = (dir, resolution, file, lib = "es2022") =>
       "--target",
       "es2022",
       "--lib",
-      `${lib},dom,dom.iterable`,
+      file === "server.ts" ? lib : `${lib},dom,dom.iterable`,
       "--jsx",
       "react-jsx",
       "--types",
-      "",
+      options.includes("--typeRoots") ? "node" : "",
       "--moduleResolution",
       resolution,
       "--module",
       resolution === "node16" ? "node16" : "esnext",
+      ...options,
       file,
     ],
     { cwd: dir },
   ).catch(({ stdout, stderr }) => assert.fail(stdout + stderr));
 
 for (const resolution of ["node16", "bundler"]) {
-  for (const file of ["plain.ts", "hook.ts"])
-    test(`${file} compiles under ${resolution} without React's types`, () => compile(plain, resolution, file));
+  for (const file of ["plain.ts", "hook.ts", "server.ts"])
+    for (const options of [[], ["--skipLibCheck"], ["--typeRoots", join(modules, "@types")]])
+      test(`${file} compiles under ${resolution} without React's types ${options[0] ?? ""}`, () =>
+        compile(plain, resolution, file, "es2022", ...options));
   test(`it compiles under ${resolution} with React's types`, () => compile(reactive, resolution, "component.tsx"));
   test(`stores of each library compile under ${resolution}`, () => compile(reactive, resolution, "store.ts", "esnext")); // MobX's own types need that
 }

@@ -1,0 +1,6 @@
+// The types of require("pagewire"). They name those of the module, since globals may be declared only once.
+import type { Pagewire } from "./pagewire.d.ts" with { "resolution-mode": "import" };
+
+export type * from "./pagewire.d.ts" with { "resolution-mode": "import" };
+export const pagewire: Pagewire;
+export default pagewire;

@@ -1,0 +1,10 @@
+interface Modules {
+  "node:fs": { readFileSync(file: string): BufferSource };
+  "node:url": { fileURLToPath(url: string): string };
+  "node:util": { TextEncoder: typeof TextEncoder; TextDecoder: typeof TextDecoder };
+}
+
+/** Gives modules of Node, since 20.16, without an import, which bundlers for pages refuse. Undefined in a browser. */
+export const { getBuiltinModule: builtin } = ((globalThis as { process?: unknown }).process ?? {}) as {
+  getBuiltinModule?<N extends keyof Modules>(name: N): Modules[N];
+};
