@@ -104,7 +104,7 @@ var packages = []row{
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/assets bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
-	{"bridge/gateway/fleet/bus", native, "", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
+	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus",
 		"golang.org/x/time"},
 	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},

@@ -19,6 +19,7 @@ package bus
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
@@ -29,6 +30,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,6 +80,10 @@ type Bus struct {
 	password string            // of this process's server for clients
 	sender   [senderBytes]byte // for parts
 	number   atomic.Uint32     // of the last message in parts
+
+	closed context.Context // ends with Close
+	close  context.CancelFunc
+	copied sync.Map // tables of which copies are made
 }
 
 const (
@@ -91,8 +97,9 @@ const (
 	startTimeout                  = 10 * time.Second
 	// storeBytes bounds what a node keeps in its store, and storeMemory what it has in memory for those that follow a table.
 	storeBytes, storeMemory = 4 << 30, 256 << 20
-	// nodeTag begins the tag of a server that names its node.
-	nodeTag = "node:"
+	// nodeTag begins the tag of a server that names its node, and tablesTag marks those that keep tables: not the second
+	// servers, of which those of two nodes do not reach each other.
+	nodeTag, tablesTag = "node:", "tables"
 )
 
 // Open connects to the bus. If an existing cluster is down, it succeeds, and goes on trying: Up reports the connection.
@@ -106,6 +113,7 @@ func Open(o Options) (*Bus, error) {
 		o.Lost = func() {}
 	}
 	b := &Bus{password: rand.Text()}
+	b.closed, b.close = context.WithCancel(context.Background())
 	copy(b.sender[:], rand.Text())
 	where, options := o.URL, dialing(o)
 	if o.URL == "" {
@@ -190,7 +198,7 @@ func (b *Bus) embed(o Options) error {
 		JetStream: o.Store != "", StoreDir: o.Store, DisableJetStreamBanner: true, JetStreamMaxStore: storeBytes,
 		JetStreamMaxMemory: storeMemory,
 		// Of a table's copies no two are at one node.
-		Tags: []string{nodeTag + o.Name}, JetStreamUniqueTag: nodeTag,
+		Tags: []string{nodeTag + o.Name, tablesTag}, JetStreamUniqueTag: nodeTag,
 	}
 	if o.Cluster != "" {
 		if err := o.cluster(opts); err != nil {
@@ -228,11 +236,12 @@ func start(opts *server.Options) (*server.Server, error) {
 func (o *Options) beside(first *server.Options) *server.Options {
 	opts := first.Clone()
 	opts.ServerName += "-second"
+	opts.Tags = opts.Tags[:1]
 	opts.Port = server.RANDOM_PORT
 	opts.StoreDir = filepath.Join(o.Store, "second")
 	opts.Cluster.Host, opts.Cluster.Port, opts.Cluster.Advertise = "127.0.0.1", server.RANDOM_PORT, ""
 	opts.Cluster.NoAdvertise = true
-	opts.Routes = []*url.URL{{Scheme: "nats", Host: o.Cluster, User: url.UserPassword(user, o.Secret)}}
+	opts.Routes = []*url.URL{o.route(o.Cluster)}
 	return opts
 }
 
@@ -258,11 +267,7 @@ func (o *Options) cluster(opts *server.Options) error {
 			return fmt.Errorf("%q is not an address of a node: it must be like 10.0.0.5:7434", peer)
 		}
 		local = local && loopback(h)
-		route := &url.URL{Scheme: "nats", Host: peer}
-		if o.Secret != "" {
-			route.User = url.UserPassword(user, o.Secret)
-		}
-		opts.Routes = append(opts.Routes, route)
+		opts.Routes = append(opts.Routes, o.route(peer))
 	}
 	if !local && o.TLS == nil {
 		return errors.New("nodes that speak to each other past loopback need TLS, with a certificate at each")
@@ -272,20 +277,27 @@ func (o *Options) cluster(opts *server.Options) error {
 		TLSConfig: mutual(o.TLS), Advertise: o.Advertise, PoolSize: -1,
 		PingInterval: routePing, MaxPingsOut: routePingsOut, ConnectRetries: 1 << 30,
 	}
-	var login *url.Userinfo
 	if o.Secret != "" {
 		opts.Cluster.Username, opts.Cluster.Password = user, o.Secret
-		login = url.UserPassword(user, o.Secret)
 	}
 	switch {
 	case o.Store != "" && n == 0:
 		return errors.New("a node with a store needs a port for other nodes that stays the same: name it by cluster")
 	case o.Store != "" && len(opts.Routes) == 0: // nats-server demands a route, and drops one to itself
-		opts.Routes = []*url.URL{{Scheme: "nats", Host: o.Cluster, User: login}}
+		opts.Routes = []*url.URL{o.route(o.Cluster)}
 	case n == 0:
 		opts.Cluster.Port = server.RANDOM_PORT
 	}
 	return nil
+}
+
+// route is the URL of another server of the cluster.
+func (o *Options) route(host string) *url.URL {
+	u := &url.URL{Scheme: "nats", Host: host}
+	if o.Secret != "" {
+		u.User = url.UserPassword(user, o.Secret)
+	}
+	return u
 }
 
 // mutual is a configuration with which both ends show a certificate of the same authorities.
@@ -330,6 +342,7 @@ func (b *Bus) Peers() int {
 
 // Close leaves the bus.
 func (b *Bus) Close() {
+	b.close()
 	b.conn.Close()
 	b.stop()
 }

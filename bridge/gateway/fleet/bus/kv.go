@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // A KV is a table of keys and values that all nodes share: a bucket of JetStream, at the nodes with a store. Its methods
@@ -21,6 +23,9 @@ var ErrKeep = errors.New("nothing is to change")
 // storeReplicas is how many nodes keep a bucket, where there are as many with a store.
 const storeReplicas = 3
 
+// copyFirst and copyLast are the pauses before a table is to have more copies again, while too few nodes have a store.
+const copyFirst, copyLast = time.Second, 30 * time.Second
+
 // KV opens a table, and makes it where there is none. A value is gone when it was not set for age; 0 keeps it for ever.
 func (b *Bus) KV(ctx context.Context, name string, age time.Duration) (*KV, error) {
 	js, err := jetstream.New(b.conn)
@@ -28,17 +33,40 @@ func (b *Bus) KV(ctx context.Context, name string, age time.Duration) (*KV, erro
 		return nil, err
 	}
 	config := jetstream.KeyValueConfig{Bucket: name, TTL: age, Replicas: storeReplicas}
+	if b.server != nil {
+		config.Placement = &jetstream.Placement{Tags: []string{tablesTag}}
+	}
 	bucket, err := js.CreateOrUpdateKeyValue(ctx, config)
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) { // too few nodes with a store
 		if bucket, err = js.KeyValue(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) {
 			config.Replicas = 1
 			bucket, err = js.CreateOrUpdateKeyValue(ctx, config)
 		}
+		b.copy(js, config)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	return &KV{bucket}, nil
+}
+
+// copy has a table copied as soon as as many nodes have a store: those that start together come one after the other. Only
+// nodes with a store do that.
+func (b *Bus) copy(js jetstream.JetStream, config jetstream.KeyValueConfig) {
+	if _, begun := b.copied.LoadOrStore(config.Bucket, true); begun || b.second == nil {
+		return
+	}
+	config.Replicas = storeReplicas
+	go func() {
+		for range retry.Attempts(b.closed, copyFirst, copyLast) {
+			ctx, cancel := context.WithTimeout(b.closed, copyLast)
+			_, err := js.UpdateKeyValue(ctx, config)
+			cancel()
+			if err == nil {
+				return
+			}
+		}
+	}()
 }
 
 // Get returns the value of a key, nil where there is none.

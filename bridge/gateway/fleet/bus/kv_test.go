@@ -6,9 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -151,7 +155,29 @@ func TestChangesAtTheSameTime(t *testing.T) {
 	if err != nil || before == 0 {
 		t.Errorf("what is kept has revision %d, and %v", before, err)
 	}
+	// Of the nodes two are to reach each other when one ends, which the second servers of two do not.
+	testkit.Settles(t, "each node keeps a copy, and no second server does", func() string {
+		return strings.TrimPrefix(fmt.Sprint(holders(t, k)), "[a b c]")
+	})
 	nodes[0].Close() // two have a copy
 	sets(t, k, "after", "1")
 	has(t, table(t, nodes[2]), "after", "1")
+}
+
+// holders are the servers that have a copy of a table that is up to date.
+func holders(t *testing.T, k *KV) (names []string) {
+	t.Helper()
+	status, err := k.bucket.Status(t.Context())
+	if err != nil {
+		return []string{err.Error()}
+	}
+	cluster := status.(*jetstream.KeyValueBucketStatus).StreamInfo().Cluster
+	names = []string{cluster.Leader}
+	for _, replica := range cluster.Replicas {
+		if replica.Current {
+			names = append(names, replica.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
