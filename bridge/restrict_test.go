@@ -8,10 +8,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
-func TestRestrictedPort(t *testing.T) {
-	script.Play(t, "testdata/native/restricted_port.txtar", converse)
+// nativeConversations are the conversations about what the core of a page does not have: see restrict.go.
+const nativeConversations = "testdata/native"
+
+func TestNativeConversations(t *testing.T) {
+	script.EachIn(t, nativeConversations, func(t *testing.T, file string) { script.Play(t, file, converse) })
 }
 
-func TestDebuggingTools(t *testing.T) {
-	script.Play(t, "testdata/native/debugging_tools.txtar", converse)
-}
+func TestAllThatTheNativeEngineSaysIsWellFormed(t *testing.T) { wellFormed(t, nativeConversations, 100) }

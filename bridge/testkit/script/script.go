@@ -36,7 +36,13 @@ type Option struct {
 // Each runs a test for each file of testdata that ends in .txtar. There must be one.
 func Each(t *testing.T, test func(t *testing.T, file string)) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*.txtar")
+	EachIn(t, "testdata", test)
+}
+
+// EachIn is Each for another directory.
+func EachIn(t *testing.T, dir string, test func(t *testing.T, file string)) {
+	t.Helper()
+	files, err := filepath.Glob(dir + "/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no conversations found: %v", err)
 	}
