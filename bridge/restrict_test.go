@@ -15,4 +15,6 @@ func TestNativeConversations(t *testing.T) {
 	script.EachIn(t, nativeConversations, func(t *testing.T, file string) { script.Play(t, file, converse) })
 }
 
-func TestAllThatTheNativeEngineSaysIsWellFormed(t *testing.T) { wellFormed(t, nativeConversations, 100) }
+func TestAllThatTheNativeEngineSaysIsWellFormed(t *testing.T) {
+	wellFormed(t, nativeConversations, 100)
+}

@@ -89,7 +89,7 @@ func TestCodexReadsWholePriorities(t *testing.T) {
 }
 
 // Cursor drops tools of which the server's name and their own have more than 60 characters, also in another tab. Codex
-// reads the first page of tools alone. mcp-context-forge refuses a semicolon, Gemini CLI a $ref.
+// reads the first page of tools alone. mcp-context-forge refuses a semicolon.
 func TestListsSuitClients(t *testing.T) {
 	g := newGateway(t, Options{})
 	long := strings.Repeat("reschedule_the_appointment_", 4)
@@ -100,8 +100,7 @@ func TestListsSuitClients(t *testing.T) {
 			p.page.SetTool(fmt.Sprint("a_tool_before_ours_", n), testkit.Tool{})
 		}
 		for _, name := range []string{long + "a", long + "b", "короткое"} {
-			p.page.SetTool(name, testkit.Tool{Members: map[string]any{"description": "One; two;three.",
-				"inputSchema": json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"string"}}}`)}})
+			p.page.SetTool(name, testkit.Tool{Members: map[string]any{"description": "One; two;three."}})
 		}
 	}
 	a := openAgent(t, g)
@@ -121,9 +120,8 @@ func TestListsSuitClients(t *testing.T) {
 		if n := len("pagewire") + 1 + len(tool.Name); n > 60 {
 			t.Errorf("%s has %d characters with its server's", tool.Name, n)
 		}
-		schema, _ := json.Marshal(tool.InputSchema)
-		if strings.Contains(tool.Description, ";") || strings.Contains(string(schema), "$") {
-			t.Errorf("%s: %s %s", tool.Name, tool.Description, schema)
+		if strings.Contains(tool.Description, ";") {
+			t.Errorf("%s: %s", tool.Name, tool.Description)
 		}
 		if _, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: tool.Name}); tool.Meta[metaOrigin] != nil && err != nil {
 			t.Errorf("%s cannot be called: %v", tool.Name, err)

@@ -214,7 +214,7 @@ func TestOutputSchema(t *testing.T) {
 		p.page.SetTool(name, testkit.Tool{Members: map[string]any{"outputSchema": json.RawMessage(schema)},
 			Run: func(context.Context, json.RawMessage, func(map[string]any)) any { return json.RawMessage(result) }})
 	}
-	const schema = `{"type":"object","properties":{"n":{"$ref":"#/$defs/n"}},"required":["n"],"$defs":{"n":{"type":"integer"}}}`
+	const schema = `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`
 	add("fits", schema, `{"content":[{"type":"text","text":"one"}],"structuredContent":{"n":1}}`)
 	add("both", schema, `{"content":[{"type":"text","text":"{\"n\": 1}"}],"structuredContent":{"n":1}}`)
 	add("wrong", schema, `{"content":[],"structuredContent":{"n":"one"}}`)

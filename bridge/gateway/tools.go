@@ -65,11 +65,9 @@ func decodeTool(t bridge.Tool) (o toolOffer, err error) {
 		return toolOffer{}, fmt.Errorf("%s is not described as MCP has it: %w", t.Name, err)
 	}
 	o = toolOffer{name: t.Name, tool: &decoded, hints: tools.HintsOf(&decoded), bytes: max(toolBytes, len(t.JSON))}
-	decoded.InputSchema = tools.Inlined(decoded.InputSchema)
 	if decoded.OutputSchema == nil {
 		return o, nil
 	}
-	decoded.OutputSchema = tools.Inlined(decoded.OutputSchema)
 	if o.output, err = tools.NewOutput(decoded.OutputSchema); err != nil {
 		decoded.OutputSchema = nil
 		err = fmt.Errorf("%s is served without its outputSchema: %w", t.Name, err)

@@ -43,7 +43,7 @@ export function olderContexts() {
   return {
     /** A model context as the draft has it today: the context itself, unless it is an older one. */
     adapt(context: Tooling | undefined): Tooling | undefined {
-      if (!context?.unregisterTool || context.executeTool) return context;
+      if (!context || context.executeTool || !context.unregisterTool) return context;
       if (context === last) return adapter;
       const { getTools, invokeTool } = context as object as Older;
       if (!getTools || !invokeTool) return;

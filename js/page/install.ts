@@ -65,8 +65,8 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
 
   let context: object | undefined = document.modelContext ?? navigator.modelContext;
   // A polyfill of an older draft drops the hints that it does not know, and agents would not ask their user.
-  const { registerTool } = (context ?? {}) as Tooling;
-  if (registerTool && !exec(/\[native code/, `${registerTool}`))
+  const { registerTool, executeTool } = (context ?? {}) as Tooling;
+  if (registerTool && executeTool && !exec(/\[native code/, `${registerTool}`))
     add(context!, "registerTool", {
       writable: true,
       async value(this: Tooling, tool: { name: string; annotations?: object }, options: never) {
