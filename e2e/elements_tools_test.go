@@ -101,7 +101,7 @@ func TestElementsTools(t *testing.T) {
 		};
 		await ended("reset", () => HTMLFormElement.prototype.reset.call(search), "error: The call has ended: the form was reset.");
 		await ended("changed", () => search.setAttribute("tooldescription", "Searches."), "error: The call has ended: the page has changed the form.");
-		await eventually(async () => (await a.client.listTools()).tools.find((t) => t.name === "search")?.description === "Searches.");
+		await eventually(async () => (await a.client.listTools()).tools.find((t) => t.name === "search")?.description.startsWith("Searches. The page says that this may not be undone."));
 		const stop = new AbortController(), call = agent.refusal(use("search", right, { signal: stop.signal }));
 		await agent.until(() => submitted.length);
 		stop.abort();

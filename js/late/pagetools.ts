@@ -139,7 +139,7 @@ export function pageTools(
     const { navigatingTools: names } = settings;
     if (isArray(names)) for (let i = 0; i < names.length; i++) if (names[i] === name) return true;
     const { forms } = document;
-    for (let i = 0; i < forms.length; i++) if (forms[i]!.getAttribute("toolname") === name) return true;
+    for (let i = 0; i < forms.length; i++) if (apply(getAttribute, forms[i]!, ["toolname"]) === name) return true;
     return false;
   }
 
@@ -292,6 +292,8 @@ export function pageTools(
 }
 
 const { toString } = Object.prototype;
+// A form's own member may be a field of this name.
+const { getAttribute } = Element.prototype;
 
 /** The tool by which a gateway asks for a document's answer to a call that has led to it. */
 const arrived = "pagewire/arrived";
