@@ -293,6 +293,8 @@ func TestRestart(t *testing.T) {
 	r := wants(t, e.URL+"/hidden")
 	subscribe(t, s, by(alice), r)
 	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
+	// What is not known to be delivered is delivered once more.
+	testkit.Eventually(t, "the node knows that it is delivered", func() bool { return s.Stats().Delivered == 1 })
 	s.Close()
 	end()
 	missed := w.set(alice, "a:1")
