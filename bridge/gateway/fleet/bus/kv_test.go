@@ -106,7 +106,7 @@ func TestAStoreAtAnotherNode(t *testing.T) {
 		t.Errorf("the change is %s", got)
 	}
 	a.Close()
-	a = open(t, o)
+	open(t, o)
 	has(t, k, "key", "one")
 	sets(t, k, "key", "two")
 	for got := ""; got != "key=two"; {
