@@ -292,8 +292,8 @@ export function pageTools(
 }
 
 const { toString } = Object.prototype;
-// A form's own member may be a field of this name.
-const { getAttribute } = Element.prototype;
+// A form's own member may be a field of this name. Node, where tests run this file, has no elements.
+const getAttribute = globalThis.Element?.prototype.getAttribute;
 
 /** The tool by which a gateway asks for a document's answer to a call that has led to it. */
 const arrived = "pagewire/arrived";
