@@ -238,7 +238,14 @@ func TestInspector(t *testing.T) {
 			for range 4 {
 				told()
 			}
-			i.run(mcpdo, "disconnect", "@"+name)
+			// Inspector's own daemon has 2 s for each command, which are short on a busy machine.
+			testkit.Settles(t, "Inspector has disconnected", func() string {
+				text, err := i.command(testkit.Patience, mcpdo, "disconnect", "@"+name).CombinedOutput()
+				if err != nil {
+					return fmt.Sprintf("%v: %s", err, text)
+				}
+				return ""
+			})
 		})
 	}
 }
