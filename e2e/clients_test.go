@@ -239,12 +239,17 @@ func TestInspector(t *testing.T) {
 				told()
 			}
 			// Inspector's own daemon has 2 s for each command, which are short on a busy machine.
-			testkit.Settles(t, "Inspector has disconnected", func() string {
+			late := false
+			testkit.Eventually(t, "Inspector has disconnected", func() bool {
 				text, err := i.command(testkit.Patience, mcpdo, "disconnect", "@"+name).CombinedOutput()
-				if err != nil {
-					return fmt.Sprintf("%v: %s", err, text)
+				if err != nil && strings.Contains(string(text), "daemon_timeout") {
+					late = true // it may have done so all the same
+					return false
 				}
-				return ""
+				if err != nil && !late {
+					t.Errorf("disconnect: %v\n%s", err, text)
+				}
+				return true
 			})
 		})
 	}
