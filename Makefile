@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents \
-	test-attacks test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme \
+	test-attacks fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme \
 	test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
@@ -63,6 +63,8 @@ GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
 
 # Each level writes what ran here, and .ci/tally counts it.
 RESULTS   := bin/test
+# The Go that compiles what ships: the newest, since make vulncheck found 14 holes in 1.26.8, all in the standard library.
+release test-release vulncheck: export GOTOOLCHAIN := go1.26.11
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.15.1
 GOTESTSUM := go tool gotestsum --format pkgname --format-hide-empty-pkg --hide-summary=skipped
 
@@ -177,6 +179,18 @@ test-races: ## The packages with concurrency, COUNT times (50) each under -race;
 
 test-attacks: $(BUILD) ## Raw peers do their worst; prints what they cost others. RUN=TestAttacks/answers narrows it
 	go test -count=1 -v -timeout 60m -tags attacks ./e2e -run '$(or $(RUN),TestAttacks)'
+
+fuzz: ## Each decoder that reads another party's input, FUZZTIME (1m) each; an input that fails becomes a case of make test
+	@for dir in $$(grep -rlE '^func Fuzz' --include='*_test.go' bridge | xargs -n 1 dirname | sort -u); do \
+		for target in $$(go test -list '^Fuzz' ./$$dir | grep '^Fuzz'); do \
+			go test ./$$dir -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),1m) | tail -n 3 || exit 1; \
+		done; \
+	done
+
+vulncheck: ## Known vulnerabilities of what ships, by govulncheck; VULNDB=file:///DIR where the database is not reached
+	@GOBIN=$(CURDIR)/bin go install golang.org/x/vuln/cmd/govulncheck@v1.9.0
+	@bin/govulncheck $(VULNDB:%=-db %) ./bridge/cmd/...
+	@GOOS=js GOARCH=wasm bin/govulncheck $(VULNDB:%=-db %) ./wasm/...
 
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
 	@.ci/fresh test-readme 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -211,4 +212,22 @@ func TestDismiss(t *testing.T) {
 	if s := e.Stats(); s.Ports != 1 || s.Calls != 0 || s.Listens != 0 || s.Subscriptions != 1 || e.Waits(1) {
 		t.Errorf("left: %+v", s)
 	}
+}
+
+// A page says its resources and tools as JSON, and what is taken of them is offered as JSON.
+func FuzzDescriptors(f *testing.F) {
+	f.Add([]byte(`{"uri":"https://a.example/{x}","name":"n","size":1,"annotations":{"priority":1},"_meta":{"a":1},` +
+		`"uriSchema":{"x":{"type":"integer","minimum":1}}}`))
+	f.Add([]byte(`[{"name":"t","inputSchema":{"type":"object"}}]`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if _, err := DecodeResource(text); err == nil && !json.Valid(text) {
+			t.Errorf("%q was taken for a resource", text)
+		}
+		tools, err := DecodeTools(text)
+		for _, tool := range tools {
+			if err != nil || !json.Valid(tool.JSON) {
+				t.Errorf("%q has the tool %q, %v", text, tool.JSON, err)
+			}
+		}
+	})
 }

@@ -662,3 +662,20 @@ func TestAlteredSnapshots(t *testing.T) {
 		g.Close()
 	}
 }
+
+// An agent's pipe keeps its snapshot, and may say any other.
+func FuzzSnapshot(f *testing.F) {
+	f.Add([]byte(`{"v":1,"agent":{"tag":"[pagewire-aaaaaa]","issued":[1],"seen":[{"u":"https://a.example/x","r":1}]},"shared":` +
+		`{"focused":1,"tabs":[{"k":"a","n":1}],"names":[{"o":"https://a.example","t":"t","n":"t"}]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		g := New(Options{})
+		defer g.Close()
+		a, err := g.ConnectWith(AgentOptions{Transport: "stdio", Snapshot: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := a.Snapshot(); !json.Valid(again) || len(again) > MaxSnapshotBytes {
+			t.Errorf("%q gives the snapshot %q", text, again)
+		}
+	})
+}

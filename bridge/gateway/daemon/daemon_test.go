@@ -4,6 +4,7 @@ package daemon
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -529,4 +531,22 @@ func TestAnswerBesideABeat(t *testing.T) {
 	ask.Close()
 	far.Close()
 	testkit.Receive(t, "the pipe ends", ended)
+}
+
+// Any process of the user may say anything to the socket.
+func FuzzHello(f *testing.F) {
+	f.Add([]byte(`{"pagewire":1,"version":"1","as":"agent","snapshot":"AAAA","flags":{"allowOrigins":["*"]}}` + "\n"))
+	f.Add([]byte(`{"pagewire":2}` + "\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		decodeSnapshot(text)
+		h, err := readHello(bufio.NewReader(bytes.NewReader(text)))
+		if err != nil || h.Protocol != Protocol {
+			return
+		}
+		var out bytes.Buffer
+		writeHello(&out, h)
+		if again, err := readHello(bufio.NewReader(&out)); err != nil || !reflect.DeepEqual(h, again) {
+			t.Errorf("%q is %+v, and then %+v, %v", text, h, again, err)
+		}
+	})
 }

@@ -313,3 +313,27 @@ func TestLogForgetsTheOldest(t *testing.T) {
 		t.Errorf("of the future there are %d, truncated %v", len(list), truncated)
 	}
 }
+
+// A cursor or subscription of an agent is refused, or is what its own text says again.
+func FuzzSubscription(f *testing.F) {
+	f.Add("e1:3f0a9c21b7.14,b2b2b2b2b2.9223372036854775807", Updated, `{"uri":"https://a.example/x","minIntervalMs":1000}`)
+	f.Add("t1:1764103000000000", Closed, `{"origin":"https://a.example"}`)
+	f.Add("e1:", Opened, `{}`)
+	f.Fuzz(func(t *testing.T, cursor, name, arguments string) {
+		if d, refused := ParseDocuments(cursor); refused == nil {
+			if again, refused := ParseDocuments(d.String()); refused != nil || !maps.Equal(d, again) {
+				t.Errorf("%q is %v, and then %v, %v", cursor, d, again, refused)
+			}
+		}
+		if at, refused := ParseTime(cursor); refused == nil {
+			if again, refused := ParseTime(TimeCursor(at)); refused != nil || again != at {
+				t.Errorf("%q is %d, and then %d, %v", cursor, at, again, refused)
+			}
+		}
+		if s, refused := Parse(name, []byte(arguments)); refused == nil {
+			if again, refused := Parse(name, []byte(s.Arguments)); refused != nil || again != s {
+				t.Errorf("%s %q is %+v, and then %+v, %v", name, arguments, s, again, refused)
+			}
+		}
+	})
+}

@@ -605,3 +605,26 @@ func TestNewNodeWaitsForTheOthers(t *testing.T) {
 		t.Error("a node that is not there is found")
 	}
 }
+
+// A node, or a program that has a node's rights, may send any bytes.
+func FuzzMessage(f *testing.F) {
+	f.Add([]byte("read n1 7 9\nhttps://a.example/x\n1 2 3"))
+	f.Add([]byte(" \n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, ok := parse(text)
+		if !ok {
+			return
+		}
+		for i := range len(m.words) + 1 {
+			if n := m.number(i); n > 0 && m.word(i) == "" {
+				t.Errorf("%q has the number %d at %d, and no word", text, n, i)
+			}
+		}
+		for _, line := range m.lines() {
+			if strings.Contains(line, "\n") {
+				t.Errorf("%q has the line %q", text, line)
+			}
+			numbers(line)
+		}
+	})
+}

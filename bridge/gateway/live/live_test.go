@@ -198,3 +198,20 @@ func TestPartOf(t *testing.T) {
 		}
 	}
 }
+
+// A page's contents and an agent's cursor may be any text.
+func FuzzContents(f *testing.F) {
+	f.Add([]byte(`[{"uri":"https://a.example/x","mimeType":"text/plain","text":"a"},{"blob":"AA==","mimeType":"image/png"}]`),
+		"7-3:12")
+	f.Add([]byte(`[{}]`), "0:1")
+	f.Fuzz(func(t *testing.T, contents []byte, cursor string) {
+		if l := DecodeContents("https://a.example/x", contents); l.Why == "" && !json.Valid(contents) {
+			t.Errorf("%q was taken for contents", contents)
+		}
+		if c, ok := ParseCursor(cursor); ok {
+			if again, ok := ParseCursor(c.String()); !ok || again != c {
+				t.Errorf("%q is %v, and then %v", cursor, c, again)
+			}
+		}
+	})
+}

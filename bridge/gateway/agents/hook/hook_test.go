@@ -278,3 +278,16 @@ func TestThisProcess(t *testing.T) {
 		t.Errorf("its ancestors are %v", up)
 	}
 }
+
+// A program may write anything to its hook.
+func FuzzRead(f *testing.F) {
+	f.Add(`{"session_id":"a","hook_event_name":"Stop","source":"resume"} x`)
+	f.Add(`{"sessionId":1}`)
+	f.Add(`null`)
+	f.Fuzz(func(t *testing.T, text string) {
+		in, err := Read(t.Context(), strings.NewReader(text))
+		if err != nil && err != ErrInput || err == nil && len(in.Session) > maxSession {
+			t.Errorf("%q is %+v, %v", text, in, err)
+		}
+	})
+}

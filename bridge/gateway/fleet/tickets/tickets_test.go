@@ -17,6 +17,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -472,4 +473,35 @@ func TestOptionsThatAreRefused(t *testing.T) {
 			t.Errorf("%s is taken", name)
 		}
 	}
+}
+
+// Of all texts that are made from a good ticket, that ticket alone is one.
+func FuzzTicket(f *testing.F) {
+	ours, err := issuertest.New(login, audience)
+	if err != nil {
+		f.Fatal(err)
+	}
+	file := filepath.Join(f.TempDir(), "keys.json")
+	if err := os.WriteFile(file, ours.Keys(), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	v, err := New(Options{Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	good := strings.Split(ours.Ticket("alice", app), ".")
+	for i, part := range good {
+		text, _ := base64.RawURLEncoding.DecodeString(part)
+		f.Add(i, text)
+	}
+	f.Add(0, []byte(`{"alg":"none"}`))
+	f.Fuzz(func(t *testing.T, i int, text []byte) {
+		parts := slices.Clone(good)
+		part := &parts[uint(i)%3]
+		*part = base64.RawURLEncoding.EncodeToString(text)
+		_, err := v.Ticket(t.Context(), strings.Join(parts, "."), app)
+		if taken, same := err == nil, slices.Equal(parts, good); taken != same || err != nil && ReasonOf(err) == "" {
+			t.Errorf("%q as part %d: %v", text, uint(i)%3, err)
+		}
+	})
 }

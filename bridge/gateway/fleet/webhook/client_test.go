@@ -224,3 +224,22 @@ func TestVerification(t *testing.T) {
 		}
 	}
 }
+
+// A URL or secret of a subscriber is refused, or is one that nothing else can be read into.
+func FuzzTarget(f *testing.F) {
+	for _, text := range []string{"https://a.example/hook?x=1", "https://[::1]:443", "https://a.example:80#x", "whsec_" +
+		"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if u, err := parseURL(text); err == nil {
+			again, err := parseURL(u.String())
+			if err != nil || again.Scheme != "https" || again.Host != u.Host || again.Hostname() == "" || again.User != nil {
+				t.Errorf("%q is %v, and then %v, %v", text, u, again, err)
+			}
+		}
+		if s, ok := ParseSecret(text); ok && (len(s) < minSecret || len(s) > maxSecret) {
+			t.Errorf("%q is a secret of %d bytes", text, len(s))
+		}
+	})
+}

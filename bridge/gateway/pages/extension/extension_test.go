@@ -624,3 +624,21 @@ func TestServeEndsWithItsContext(t *testing.T) {
 func nowhere(context.Context) (net.Conn, error) { return nil, errors.New("no daemon") }
 
 func there(context.Context) error { return nil }
+
+// The browser's end of the pipe may break off anywhere, and claim any length.
+func FuzzFrames(f *testing.F) {
+	f.Add([]byte{2, 0, 0, 0, '{', '}', 255, 255, 255, 255})
+	f.Add([]byte{0, 0, 0, 0, 1})
+	f.Fuzz(func(t *testing.T, text []byte) {
+		in := newReader(bytes.NewReader(text))
+		for read := 0; ; {
+			message, err := in.next()
+			if err != nil {
+				break
+			}
+			if read += 4 + len(message); read > len(text) || !bytes.Equal(text[read-len(message):read], message) {
+				t.Fatalf("%q has the message %q before %d", text, message, read)
+			}
+		}
+	})
+}
