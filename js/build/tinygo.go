@@ -35,10 +35,15 @@ func findTinyGo() string {
 	return path
 }
 
-// tinyGoName is what a TinyGo says of itself: its version, Go's and LLVM's.
+// tinyGoName is what a TinyGo says of itself, its version, Go's and LLVM's, and what its wasm-opt says.
 func tinyGoName(path string) string {
 	out, _ := exec.Command(path, "version").Output()
-	return strings.TrimSpace(string(out))
+	optimizer := filepath.Join(filepath.Dir(path), "wasm-opt") // as TinyGo finds it
+	if _, err := os.Stat(optimizer); err != nil {
+		optimizer = "wasm-opt"
+	}
+	version, _ := exec.Command(optimizer, "--version").Output()
+	return strings.TrimSpace(strings.TrimSpace(string(out)) + " " + string(version))
 }
 
 // installTinyGo makes sure that TinyGo is there.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,8 +42,19 @@ func (p parts) modules(files ...string) (all []module) {
 	return slices.Compact(all)
 }
 
+// tinyGo has the versions in what TinyGo says of itself: its own, which decides about its C library, and that of LLVM, of
+// which compiler-rt is.
+var tinyGo = regexp.MustCompile(`^tinygo version (\S+) .*LLVM version ([\d.]+)`)
+
+// terms are of what TinyGo links into each core, and of what no file is there on all systems. The exception frees what is
+// linked from handing on the text.
+var terms = map[string]string{
+	"compiler-rt": "Apache-2.0 WITH LLVM-exception: https://llvm.org/LICENSE.txt",
+	"wasi-libc":   "Apache-2.0 WITH LLVM-exception, or MIT: https://github.com/WebAssembly/wasi-libc/blob/main/LICENSE",
+}
+
 // collect finds out what is in what is shipped: go list knows it of programs and wasm, package-lock.json of bundles.
-// core is what compiled the core, such as "tinygo version 0.39.0 linux/amd64 (...)", or "go1.26.8".
+// core is what compiled the core, such as "tinygo version 0.41.1 linux/amd64 (using go version go1.26.8 and LLVM version 19.1.7)", or "go1.26.8".
 func collect(core string) (all parts, err error) {
 	env, err := exec.Command("go", "env", "GOVERSION", "GOROOT").Output()
 	goVersion, root, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
@@ -54,8 +66,12 @@ func collect(core string) (all parts, err error) {
 			err = errors.Join(err, all.addImports(name, platform.OS, platform.Arch, "./bridge/cmd/"+name))
 		}
 	}
-	if words := strings.Fields(core); len(words) > 2 {
-		runtime = append(runtime, module{"generic", "tinygo", words[2], ""})
+	if words := tinyGo.FindStringSubmatch(core); words != nil {
+		var source struct{ Dir string }
+		out, loadErr := exec.Command("go", "mod", "download", "-json", "github.com/tinygo-org/tinygo@v"+words[1]).Output()
+		err = errors.Join(err, loadErr, json.Unmarshal(out, &source))
+		runtime = append(runtime, module{"generic", "compiler-rt", words[2], ""}, module{"generic", "wasi-libc", words[1], ""},
+			module{"generic", "tinygo", words[1], source.Dir})
 	}
 	for file, pkg := range map[string]string{"pagewire.wasm": "./wasm", "pagewire.views.wasm": "./wasm/views"} {
 		all[file] = slices.Clone(runtime)
@@ -130,6 +146,10 @@ var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|
 func licences(dir string, modules []module) error {
 	owners := map[string][]string{} // by text: the same text is written once
 	for _, m := range modules {
+		if text := terms[m.path]; text != "" {
+			owners[text] = append(owners[text], m.path+" "+m.version)
+			continue
+		}
 		var texts []string
 		entries, err := os.ReadDir(m.dir)
 		for _, entry := range entries {
@@ -138,9 +158,6 @@ func licences(dir string, modules []module) error {
 				texts = append(texts, strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n")))
 				err = errors.Join(err, readErr)
 			}
-		}
-		if m.path == "tinygo" { // its archives have no file for it
-			texts, err = []string{"BSD-3-Clause: https://github.com/tinygo-org/tinygo/blob/release/LICENSE"}, nil
 		}
 		if err != nil || len(texts) == 0 {
 			return errors.Join(err, fmt.Errorf("%s %s is linked and has no licence file in %s", m.path, m.version, m.dir))
