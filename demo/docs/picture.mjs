@@ -39,12 +39,12 @@ await cast.send("Page.stopScreencast");
 
 // The pictures of the extension for stores: the page, and the popup that a test has taken.
 await page.setViewportSize({ width: 1280, height: 800 });
-const shown = await page.screenshot();
+const behind = await page.screenshot();
 await browser.close();
 await mkdir(path.join(dist, "pictures"), { recursive: true });
 for (const [name, popup] of Object.entries({ asks: "extension-popup-asks", allowed: "extension-popup" })) {
   const input = path.resolve(import.meta.dirname, `../${popup}-light.png`);
-  await sharp(shown)
+  await sharp(behind)
     .composite([{ input, left: 1280 - 360 - 24, top: 24 }])
     .toFile(path.join(dist, `pictures/store-${name}.png`));
 }
