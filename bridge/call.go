@@ -52,6 +52,7 @@ type wait struct {
 	call     *call
 	id       wire.Value
 	modern   bool
+	skill    bool       // the contents become those of a skill
 	opening  *opening   // the listen that waits, if it is one
 	progress wire.Value // the progressToken of a tool call, or absent
 	final    bool       // the set of numbers for an EventError

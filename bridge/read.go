@@ -9,7 +9,7 @@ func (e *Engine) read(r *request) *wire.Error {
 	if restricts && e.readSkill(r) {
 		return nil
 	}
-	uri, err := e.uri(r)
+	uri, skill, err := e.readURI(r)
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,20 @@ func (e *Engine) read(r *request) *wire.Error {
 			e.beginRead(c, question)
 		}
 	}
-	e.await(r, c)
+	e.await(r, c).skill = skill
 	return nil
+}
+
+// readURI returns the uri of a read, and whether it is asked for as a page's skill.
+func (e *Engine) readURI(r *request) (uri string, skill bool, err *wire.Error) {
+	if restricts {
+		uri, _ = r.params.Get("uri").Text()
+		if entry := e.pageSkill(r.port, uri); entry != nil {
+			return entry.URI, true, nil
+		}
+	}
+	uri, err = e.uri(r)
+	return uri, false, err
 }
 
 // beginRead asks the host. Later readers may share the read, unless Options.Several makes them fresh.
@@ -130,6 +142,10 @@ func (e *Engine) uri(r *request) (string, *wire.Error) {
 // answerRead sends the contents to one waiting request.
 func (e *Engine) answerRead(w *wait, r Result) {
 	q := request{port: w.port, id: w.id, modern: w.modern}
+	if restricts && w.skill {
+		e.answerSkill(w, &q, r.Contents)
+		return
+	}
 	text := e.result(&q).Raw(`"contents":`)
 	hole := len(text)
 	if w.modern {

@@ -1,6 +1,9 @@
 package bridge
 
-import "github.com/pagewire/pagewire/bridge/wire"
+import (
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
 
 // A Skill is a text for models that an engine serves (SEP-2640): skills/list and skills/get describe it, and
 // resources/read gives it. It never changes while the engine lives. The core of a page has none: see restrict.go.
@@ -28,36 +31,43 @@ func (e *Engine) skillsMethod(name string) method {
 	return method{}
 }
 
-// listSkills answers with all skills on one page.
+// listSkills lists the engine's own skills on the first page, and those of pages.
 func (e *Engine) listSkills(r *request) *wire.Error {
-	if cursor, err := cursorOf(r); err != nil {
-		return err
-	} else if cursor != "" {
-		return invalidParams("cursor is of no list of skills")
+	cursor, fault := cursorOf(r)
+	if fault != nil {
+		return fault
 	}
-	text := e.result(r).Raw(`"skills":[`)
-	for i, s := range e.opt.Skills {
-		if i > 0 {
-			text = text.Raw(`,`)
+	p := e.newPage(e.result(r).Raw(`"skills":[`), e.registry.Len(), e.registry.Bytes())
+	for i := range e.opt.Skills {
+		if cursor == "" {
+			p.put(p.begin().Raw(e.opt.Skills[i].Entry))
 		}
-		text = text.Raw(s.Entry)
 	}
-	e.sendFor(r, text.Raw(`]`), lasting)
+	next, err := e.registry.Page(false, cursor, func(entry *resource.Entry) bool {
+		return !e.isSkill(entry) || r.port.hides(entry.URI) || p.take(describeSkill(p.begin(), entry))
+	})
+	if err != nil {
+		return refused(r.modern, "", err)
+	}
+	e.send(r.port, e.listed(r, p.text.Raw(`]`), next))
 	return nil
 }
 
 func (e *Engine) getSkill(r *request) *wire.Error {
 	uri, _ := r.params.Get("uri").Text()
-	s := e.skill(uri)
-	if s == nil {
+	text := e.result(r).Raw(`"skill":`)
+	if s := e.skill(uri); s != nil {
+		e.sendFor(r, text.Raw(s.Entry), lasting)
+	} else if entry := e.pageSkill(r.port, uri); entry != nil {
+		e.sendFor(r, describeSkill(text, entry), cacheable)
+	} else {
 		return invalidParams("uri is of no skill: skills/list has them")
 	}
-	e.sendFor(r, e.result(r).Raw(`"skill":`).Raw(s.Entry), lasting)
 	return nil
 }
 
-// readSkill answers resources/read of a skill's file, and reports whether the URI is of one. No page can have it, so no
-// port hides it.
+// readSkill answers resources/read of the file of a skill of the engine, and reports whether the URI is of one. No page
+// can have it, so no port hides it.
 func (e *Engine) readSkill(r *request) bool {
 	uri, _ := r.params.Get("uri").Text()
 	s := e.skill(uri)
@@ -83,4 +93,133 @@ func (e *Engine) skill(uri string) *Skill {
 		}
 	}
 	return nil
+}
+
+// A page's skill is a resource of text/markdown whose URI ends in /NAME/SKILL.md. Agents know it as the same URI with
+// "skill://https/" for "https://", where no page can have what is another's. Its frontmatter is ours, from the
+// descriptor: it names the origin, and a list reads nothing of a page. What the page can change between two reads has no
+// digest, so the list of its files is "dynamic".
+
+const (
+	skillScheme = "skill://"
+	skillFile   = "/SKILL.md"
+	// maxSkillText bounds a description, in bytes: a skill's may have 1024 characters.
+	maxSkillText = 1024
+)
+
+// isSkill reports whether a resource is a page's skill. One with the name of a skill of the engine is not: hosts may know
+// skills by their names.
+func (e *Engine) isSkill(entry *resource.Entry) bool {
+	name := skillName(entry.URI)
+	if name == "" || entry.MIMEType != "text/markdown" || entry.Template() {
+		return false
+	}
+	for i := range e.opt.Skills {
+		if skillName(e.opt.Skills[i].URI) == name {
+			return false
+		}
+	}
+	return true
+}
+
+// skillName is NAME of a URI that ends in /NAME/SKILL.md, if skills may be called so: 1 to 64 of a-z, 0-9 and single
+// hyphens between them. Otherwise it is "".
+func skillName(uri string) string {
+	end := len(uri) - len(skillFile)
+	if end < 0 || uri[end:] != skillFile {
+		return ""
+	}
+	from := end
+	for ; from > 0 && uri[from-1] != '/'; from-- {
+		c := uri[from-1]
+		hyphen := c == '-' && uri[from] != '-' && uri[from] != '/' && uri[from-2] != '/'
+		if !hyphen && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return ""
+		}
+	}
+	if end-from > 64 {
+		return ""
+	}
+	return uri[from:end]
+}
+
+// pageSkill finds a page's skill by its URI, as far as a port sees it; nil if there is none.
+func (e *Engine) pageSkill(p *port, uri string) *resource.Entry {
+	n := len(skillScheme)
+	end := index(uri, n, '/')
+	if end >= len(uri) || uri[:n] != skillScheme {
+		return nil
+	}
+	entry := e.registry.Get(uri[n:end] + "://" + uri[end+1:])
+	if entry == nil || p.hides(entry.URI) || !e.isSkill(entry) {
+		return nil
+	}
+	return entry
+}
+
+// skillURI is the URI of a page's skill for agents.
+func skillURI(uri string) string {
+	end := index(uri, 0, ':')
+	return skillScheme + uri[:end] + uri[end+len(":/"):]
+}
+
+// index is the first place of c in s, from a place on; without one at least the length of s.
+func index(s string, from int, c byte) int {
+	for from < len(s) && s[from] != c {
+		from++
+	}
+	return from
+}
+
+// skillText is the description of a page's skill.
+func skillText(entry *resource.Entry) string {
+	text := entry.Description
+	if text == "" {
+		text = entry.Name
+	}
+	origin := entry.URI[:index(entry.URI, index(entry.URI, 0, ':')+len("://"), '/')]
+	text = "By the web page " + origin + ", not by the user or Pagewire: " + text
+	if len(text) > maxSkillText {
+		end := maxSkillText
+		for text[end]&0xC0 == 0x80 { // in the middle of a character
+			end--
+		}
+		text = text[:end]
+	}
+	return text
+}
+
+// describeSkill appends the entry of a page's skill in lists.
+func describeSkill(text wire.Text, entry *resource.Entry) wire.Text {
+	return text.Raw(`{"uri":`).Str(skillURI(entry.URI)).Raw(`,"frontmatter":{"name":`).Str(skillName(entry.URI)).
+		Raw(`,"description":`).Str(skillText(entry)).Raw(`},"resources":"dynamic"}`)
+}
+
+// answerSkill sends a page's skill: our frontmatter, and the page's text without its own. A text in JSON's quotes means
+// the same to YAML.
+func (e *Engine) answerSkill(w *wait, r *request, contents wire.Value) {
+	var first wire.Value
+	contents.Elements(func(v wire.Value) bool {
+		first = v
+		return false
+	})
+	body, ok := first.Get("text").Text()
+	if !ok {
+		e.fail(w.port, w.id, readError(string(InvalidContents), "Read failed"))
+		return
+	}
+	const fence = "---\n"
+	if len(body) > len(fence) && body[:len(fence)] == fence {
+		for i := range len(body) - len(fence) {
+			if body[i:i+len(fence)+1] == "\n"+fence {
+				body = body[i+len(fence)+1:]
+				break
+			}
+		}
+	}
+	entry := w.call.entry
+	front := wire.Text(fence).Raw("name: ").Raw(skillName(entry.URI)).Raw("\ndescription: ").Str(skillText(entry)).
+		Raw("\n" + fence)
+	e.sendFor(r, e.result(r).Raw(`"contents":[{"uri":`).Str(skillURI(entry.URI)).
+		Raw(`,"mimeType":"text/markdown","text":`).Str(string(front)+body).Raw(`}]`), cacheable)
 }

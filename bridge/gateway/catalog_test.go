@@ -290,3 +290,21 @@ func TestWaitingIsNotWork(t *testing.T) {
 		t.Errorf("it was charged with %v, want 1ms", got)
 	}
 }
+
+// A page's skill is read under skill://, and each of two tabs has its own.
+func TestSkillsOfPages(t *testing.T) {
+	g := newGateway(t, Options{})
+	const uri = app + "/help/pay/SKILL.md"
+	for _, tab := range []string{"a", "b"} {
+		p := openPage(t, g, tabInfo(tab), nil)
+		p.page.Describe(uri, map[string]any{"mimeType": "text/markdown", "description": "How to pay"})
+		p.offer(uri, "in "+tab)
+	}
+	a := openAgent(t, g)
+	for path, tab := range map[string]string{"": "b", "/.pagewire/tab/1": "a"} {
+		want := "---\nname: pay\ndescription: \"By the web page " + app + ", not by the user or Pagewire: How to pay\"\n---\nin " + tab
+		if got := a.Text("skill://https/app.example" + path + "/help/pay/SKILL.md"); got != want {
+			t.Errorf("read %q, want %q", got, want)
+		}
+	}
+}

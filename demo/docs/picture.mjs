@@ -2,6 +2,7 @@
 // which a person types and selects, and the agent beside the page is told and reads.
 //
 //   node picture.mjs CHROMIUM    after make build; make pictures does so
+import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { chromium } from "playwright-core";
 import sharp from "sharp";
@@ -35,7 +36,18 @@ for (let n = 0; n < "milk".length; n++) await page.keyboard.press("Shift+ArrowLe
 await agent.getByText('"text":"milk"').or(agent.getByText('"text": "milk"')).first().waitFor();
 await page.waitForTimeout(3000);
 await cast.send("Page.stopScreencast");
+
+// The pictures of the extension for stores: the page, and the popup that a test has taken.
+await page.setViewportSize({ width: 1280, height: 800 });
+const behind = await page.screenshot();
 await browser.close();
+await mkdir(path.join(dist, "pictures"), { recursive: true });
+for (const [name, popup] of Object.entries({ asks: "extension-popup-asks", allowed: "extension-popup" })) {
+  const input = path.resolve(import.meta.dirname, `../${popup}-light.png`);
+  await sharp(behind)
+    .composite([{ input, left: 1280 - 360 - 24, top: 24 }])
+    .toFile(path.join(dist, `pictures/store-${name}.png`));
+}
 
 // A frame is shown until the next one, and for as long as a GIF can say: 20 ms at least.
 const shown = frames.filter(({ at }, i) => i === frames.length - 1 || frames[i + 1].at - at >= 0.02);

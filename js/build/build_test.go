@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -257,6 +258,7 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	everywhere := []string{"http://*/*", "https://*/*"} // where content scripts may be registered
 	var m struct {
 		Version     string
+		Description string
 		Name        string `json:"version_name"`
 		Permissions []string
 		Hosts       []string `json:"host_permissions"`
@@ -275,6 +277,23 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	}
 	if !strings.HasPrefix(m.CSP.Pages, "default-src 'none'; script-src 'self';") {
 		t.Errorf("the policy: %s", m.CSP.Pages)
+	}
+	// The stores are told a reason for each permission, and the same summary.
+	page, err := os.ReadFile("../../demo/docs/extension-stores.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## Permissions")
+	table, _, _ = strings.Cut(table, "\n## ")
+	var told []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*) \\| .+ \\|$").FindAllStringSubmatch(table, -1) {
+		told = append(told, strings.Split(strings.Trim(row[1], "`"), "`, `")...)
+	}
+	if want := append(slices.Clone(m.Permissions), m.Hosts...); !slices.Equal(told, want) {
+		t.Errorf("the stores are told why it wants %q, and it wants %q", told, want)
+	}
+	if len(m.Description) > 132 || !strings.Contains(string(page), "| summary | "+m.Description+" |\n") {
+		t.Errorf("the stores have another summary than %q, or it is longer than 132 characters", m.Description)
 	}
 	if text, err = firefoxManifest(text); err != nil {
 		t.Fatal(err)

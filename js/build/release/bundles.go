@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,7 +26,8 @@ const (
 type object = map[string]any
 
 // bundles writes a .mcpb for each platform (MCP Bundles, manifest 0.4), which Claude Desktop installs by a double click,
-// and server.json for the MCP Registry, which has their sums. GoReleaser has linked the programs by then.
+// the extension of Gemini CLI, and server.json for the MCP Registry, which has the sums of the bundles. GoReleaser has
+// linked the programs by then.
 func (p plan) bundles() error {
 	packages := []object{{"registryType": "npm", "identifier": "pagewire", "version": p.version, "runtimeHint": "npx",
 		"transport": object{"type": "stdio"}, "packageArguments": []object{{"type": "positional", "value": "serve"}}}}
@@ -42,44 +44,78 @@ func (p plan) bundles() error {
 		packages = append(packages, object{"registryType": "mcpb", "version": p.version, "transport": object{"type": "stdio"},
 			"identifier": repository + "/releases/download/v" + p.version + "/" + name, "fileSha256": hex.EncodeToString(sum[:])})
 	}
+	if err := p.extensions(); err != nil {
+		return err
+	}
 	return writeJSON("release/server.json", object{
 		"$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
 		"name":    commands.RegistryName, "title": "Pagewire", "description": about, "version": p.version, "websiteUrl": repository,
 		"repository": object{"url": repository, "source": "github"}, "packages": packages})
 }
 
-// bundle is a zip of the manifest, the program, the icon and the licences. Its times are the commit's.
+// extensions writes js/gemini-extension for each system: of the files of a release, Gemini CLI takes the one whose name
+// begins with its system.
+func (p plan) extensions() error {
+	from := os.DirFS("js/gemini-extension")
+	files := []packed{{"LICENSE", 0o644, "LICENSE"}}
+	for _, pattern := range []string{"*.json", "hooks/*.json", "skills/*/SKILL.md"} { // through the link to the skills
+		names, err := fs.Glob(from, pattern)
+		if err != nil || len(names) == 0 {
+			return errors.Join(err, fmt.Errorf("js/gemini-extension has no %s: run make generate", pattern))
+		}
+		for _, name := range names {
+			files = append(files, packed{name, 0o644, "js/gemini-extension/" + name})
+		}
+	}
+	text, err := p.pack(nil, files)
+	for _, system := range []string{"linux", "darwin", "win32"} {
+		err = errors.Join(err, write("release/"+system+".pagewire-gemini-"+p.version+".zip", text))
+	}
+	return err
+}
+
+// bundle is a zip of the manifest, the program, the icon and the licences.
 func (p plan) bundle(platform commands.Platform) ([]byte, error) {
-	at, err := time.Parse(time.RFC3339, p.at)
-	manifest, manifestErr := json.MarshalIndent(bundleManifest(p.version, platform), "", "  ")
+	manifest, err := json.MarshalIndent(bundleManifest(p.version, platform), "", "  ")
 	program := filepath.Join("dist", "goreleaser", "pagewire_"+platform.OS+"_"+platform.Arch+"*", "bin", "pagewire*")
 	found, globErr := filepath.Glob(program)
-	if err := errors.Join(err, manifestErr, globErr); err != nil || len(found) != 1 {
+	if err := errors.Join(err, globErr); err != nil || len(found) != 1 {
 		return nil, errors.Join(err, fmt.Errorf("%s are %d programs: GoReleaser links one", program, len(found)))
 	}
+	return p.pack(manifest, []packed{
+		{"icon.png", 0o644, "js/extension/icon-128.png"}, {"LICENSE", 0o644, "LICENSE"},
+		{"THIRD-PARTY-LICENSES.txt", 0o644, "dist/stage/programs/THIRD-PARTY-LICENSES.txt"},
+		{"server/" + filepath.Base(found[0]), 0o755, found[0]},
+	})
+}
+
+// A packed is a file of a zip, and where it is from.
+type packed struct {
+	name string
+	mode os.FileMode
+	from string
+}
+
+// pack makes a zip of files, and of manifest.json unless that is empty. Its times are the commit's.
+func (p plan) pack(manifest []byte, files []packed) ([]byte, error) {
+	at, err := time.Parse(time.RFC3339, p.at)
 	var out bytes.Buffer
 	to := zip.NewWriter(&out)
-	add := func(name string, mode os.FileMode, text []byte, err error) error {
+	add := func(name string, mode os.FileMode, text []byte) error {
 		header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: at.UTC()}
 		header.SetMode(mode)
-		file, headerErr := to.CreateHeader(header)
-		if err := errors.Join(err, headerErr); err != nil {
-			return err
+		file, err := to.CreateHeader(header)
+		if err == nil {
+			_, err = file.Write(text)
 		}
-		_, err = file.Write(text)
 		return err
 	}
-	err = add("manifest.json", 0o644, manifest, nil)
-	for _, file := range []struct {
-		name, from string
-		mode       os.FileMode
-	}{
-		{"icon.png", "js/extension/icon-128.png", 0o644}, {"LICENSE", "LICENSE", 0o644},
-		{"THIRD-PARTY-LICENSES.txt", "dist/stage/programs/THIRD-PARTY-LICENSES.txt", 0o644},
-		{"server/" + filepath.Base(found[0]), found[0], 0o755},
-	} {
+	if len(manifest) > 0 {
+		err = errors.Join(err, add("manifest.json", 0o644, manifest))
+	}
+	for _, file := range files {
 		text, readErr := os.ReadFile(file.from)
-		err = errors.Join(err, add(file.name, file.mode, text, readErr))
+		err = errors.Join(err, readErr, add(file.name, file.mode, text))
 	}
 	err = errors.Join(err, to.Close())
 	return out.Bytes(), err

@@ -7,6 +7,7 @@
 //	dist/release/pagewire-VERSION.cdx.json what of others is in which file: a CycloneDX parts list (SBOM)
 //	dist/release/NOTES.md                  the newest section of CHANGELOG.md, and what compiled the core
 //	dist/release/*.mcpb, server.json       bundles for MCP hosts, and the entry of the MCP Registry: with -bundles
+//	dist/release/*.pagewire-gemini-*.zip   the extension of Gemini CLI: with -bundles
 //	dist/stage/                            files of the archives: licences, npm manifests, the stores' extension
 //
 // It writes no file of the tree but those that git ignores, and never publishes.

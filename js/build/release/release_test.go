@@ -62,6 +62,7 @@ func TestRelease(t *testing.T) {
 	t.Run("made again", func(t *testing.T) { m.again(t) })
 	t.Run("archives", func(t *testing.T) { m.archives(t) })
 	t.Run("parts list", func(t *testing.T) { m.bill(t) })
+	t.Run("registry", func(t *testing.T) { m.registry(t) })
 	t.Run("npx", func(t *testing.T) { m.npx(t) })
 	t.Run("install.sh", func(t *testing.T) { m.install(t) })
 }
@@ -117,7 +118,7 @@ func (m made) archives(t *testing.T) {
 			t.Errorf("%s: %s lacks %s, or has a key: %s", name, manifest, want, text)
 		}
 	}
-	if list, err := os.ReadDir(m.dir); err != nil || len(list) != len(of)+6 { // and install.sh, SRI.json, server.json, NOTES.md, SHA256SUMS, the parts list
+	if list, err := os.ReadDir(m.dir); err != nil || len(list) != len(of)+9 { // and install.sh, SRI.json, server.json, NOTES.md, SHA256SUMS, the parts list, Gemini CLI's 3
 		t.Errorf("the release has %d files, and %d archives are known: %v", len(list), len(of), err)
 	}
 }
@@ -176,6 +177,34 @@ func (m made) bill(t *testing.T) {
 	if resolved.Validate(bill) == nil {
 		t.Error("a parts list with a wrong serial number is taken for right: the test sees nothing")
 	}
+}
+
+// registry compares server.json with the schema in the MCP Registry's own module, and has the bundles' own program validate
+// a manifest. Neither is a dependency: go and npx fetch the versions that are named here.
+func (m made) registry(t *testing.T) {
+	var module struct{ Dir string }
+	var schema jsonschema.Schema
+	var entry map[string]any
+	text := output(t, t.TempDir(), "go", "mod", "download", "-json", "github.com/modelcontextprotocol/registry@v1.5.0")
+	if err := json.Unmarshal([]byte(text), &module); err != nil {
+		t.Fatal(err)
+	}
+	readInto(t, filepath.Join(module.Dir, "internal/validators/schemas/2025-12-11.json"), &schema)
+	readInto(t, m.file("server.json"), &entry)
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resolved.Validate(entry); err != nil || entry["$schema"] != schema.ID {
+		t.Errorf("server.json is of %v, and the schema %s: %v", entry["$schema"], schema.ID, err)
+	}
+	entry["description"] = strings.Repeat("a", 101)
+	if resolved.Validate(entry) == nil {
+		t.Error("a description of 101 characters is taken for right: the test sees nothing")
+	}
+	dir := t.TempDir()
+	unzip(t, m.file("pagewire-mcp-*-"+commands.Host.OS+"-"+commands.Host.Arch+".mcpb"), dir)
+	output(t, dir, "npx", "--yes", "@anthropic-ai/mcpb@2.1.2", "validate", "manifest.json")
 }
 
 // npx installs the packages without a network, and runs what it has installed.
