@@ -44,20 +44,25 @@ const draw = () => {
   const page = pageOf(feed);
   const missing = todo(page);
   render(
-    missing ? (
-      <p class="empty" role="status">
-        {missing}
-      </p>
-    ) : (
+    <>
+      <h1>
+        Pagewire <small>{page?.title}</small>
+      </h1>
       <main>
-        <Resources feed={feed} tab={page!.tab} />
-        <Values feed={feed} />
-        <section class="side" aria-label="Tools and reads">
-          <Tools feed={feed} tab={page!.tab} />
-          <Reads feed={feed} tab={page!.tab} />
-        </section>
+        {missing ? (
+          <p role="status">{missing}</p>
+        ) : (
+          <>
+            <Resources feed={feed} tab={page!.tab} />
+            <Values feed={feed} />
+            <section class="side" aria-label="Tools and reads">
+              <Tools feed={feed} tab={page!.tab} />
+              <Reads feed={feed} tab={page!.tab} />
+            </section>
+          </>
+        )}
       </main>
-    ),
+    </>,
     root,
   );
 };

@@ -112,9 +112,9 @@ export function Rows<T>({
       ref={box}
       id={id}
       class="rows"
-      role="listbox"
+      role={items.length ? "listbox" : "group"}
       aria-label={label}
-      aria-multiselectable={multiple ?? false}
+      aria-multiselectable={items.length ? (multiple ?? false) : undefined}
       aria-activedescendant={shown ? `${id}-${at}` : undefined}
       tabIndex={0}
       onKeyDown={key}
