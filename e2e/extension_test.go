@@ -804,31 +804,67 @@ func TestExtensionLook(t *testing.T) {
 	}
 }
 
-// panel looks at the panel of DevTools as a page of its own, which p becomes, for the tab that shows a site.
+// panel looks at the panel in DevTools; and at the same as a page of its own, which p becomes, for the tab that shows a
+// site.
 func (x *extended) panel(p, shown *tab, origin string, agent *started) {
 	t := x.t
-	p.do(chromedp.Navigate(host.ExtensionOrigin + strings.Replace(p.popupFor(origin), "popup", "panel", 1)))
-	says := func(selector, text string) {
+	says := func(p *tab, selector, text string) {
 		t.Helper()
 		testkit.Eventually(t, selector+" says "+text, func() bool {
 			return run[bool](p, fmt.Sprintf(
 				`return [...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))`, selector, text))
 		})
 	}
-	says("#resources .row", "orders")
-	says("#resources .row", "1 warning")
+	says(x.devTools(shown), "#resources .row", origin+"/orders")
+
+	p.do(chromedp.Navigate(host.ExtensionOrigin + strings.Replace(p.popupFor(origin), "popup", "panel", 1)))
+	says(p, "#resources .row", "1 warning") // no description
 	if got := run[int](p, `return document.querySelectorAll("#resources .row").length`); got != 4 {
 		t.Errorf("it shows %d resources", got)
 	}
 	agent.Reads(origin+"/count", "0")
-	says("#reads .row", origin+"/count")
+	says(p, "#reads .row", origin+"/count")
 	run[any](p, fmt.Sprintf(
 		`[...document.querySelectorAll("#resources .row")].find((e) => e.innerText.includes(%q)).click()`, origin+"/count"))
-	says(".card pre", "0")
+	says(p, ".card pre", "0")
 	run[any](shown, "set(1234)")
-	says(".card mark", "1234")
-	says(".delta", `"now":"1234"`)
-	says(".card p", "tokens (bytes / 4)")
+	says(p, ".card mark", "1234")
+	says(p, ".delta", `"now":"1234"`)
+	says(p, ".card p", "tokens (bytes / 4)")
+}
+
+// devTools opens the browser's DevTools for a tab, and in them our panel, which it returns.
+func (x *extended) devTools(shown *tab) *tab {
+	x.t.Helper()
+	opened, err := chromedp.CallBrowser(x.ctx, target.OpenDevTools,
+		target.OpenDevToolsParams{TargetID: chromedp.FromContext(shown.ctx).Target.TargetID})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	tools := x.follow("DevTools", chromedp.WithTargetID(opened.TargetID), chromedp.WithDetachOnCancel())
+	testkit.Eventually(x.t, "DevTools have the panel", func() bool {
+		there, err := try[bool](tools, `
+			const { InspectorView } = await import("./ui/legacy/legacy.js");
+			const view = InspectorView.InspectorView.instance();
+			const id = view.tabbedPane.tabIds().find((id) => id.endsWith("Pagewire"));
+			if (id) await view.showPanel(id);
+			return id !== undefined;`)
+		return err == nil && there
+	})
+	var panel target.ID
+	testkit.Eventually(x.t, "the panel is loaded", func() bool {
+		all, err := chromedp.CallBrowser(x.ctx, target.GetTargets, target.GetTargetsParams{Filter: target.Filter{{}}})
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		for _, one := range all.TargetInfos {
+			if strings.HasPrefix(one.URL, host.ExtensionOrigin+"/panel.html?tab=") {
+				panel = one.TargetID
+			}
+		}
+		return panel != ""
+	})
+	return x.follow("the panel", chromedp.WithTargetID(panel), chromedp.WithDetachOnCancel())
 }
 
 // A document comes and goes in several ways; its subscriptions go on.

@@ -45,9 +45,11 @@ const draw = () => {
   const missing = todo(page);
   render(
     <>
-      <h1>
-        Pagewire <small>{page?.title}</small>
-      </h1>
+      <header>
+        <h1>
+          Pagewire <small>{page?.title}</small>
+        </h1>
+      </header>
       <main>
         {missing ? (
           <p role="status">{missing}</p>

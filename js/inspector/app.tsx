@@ -44,14 +44,18 @@ export function App({ feed, redraw }: { feed: Feed; redraw: () => void }) {
           {is === "dark" ? "light theme" : "dark theme"}
         </button>
       </header>
-      <Plots feed={feed} />
-      <main>
-        <Tabs feed={feed} tab={tab} setTab={setTab} />
-        <Resources feed={feed} tab={tab} />
-        <Values feed={feed} />
-        <Side feed={feed} />
-        <Log feed={feed} />
-      </main>
+      {feed.version && (
+        <>
+          <Plots feed={feed} />
+          <main>
+            <Tabs feed={feed} tab={tab} setTab={setTab} />
+            <Resources feed={feed} tab={tab} />
+            <Values feed={feed} />
+            <Side feed={feed} />
+            <Log feed={feed} />
+          </main>
+        </>
+      )}
     </>
   );
 }
