@@ -303,7 +303,7 @@ func virtualModule(name, source string) api.Plugin {
 	}
 }
 
-// buildDemos copies demo/index.html, and each folder demo/<number>-<name>/ and demo/common/, to out. Each .ts file that
+// buildDemos copies demo/index.html with its picture, and each folder demo/<number>-<name>/ and demo/common/, to out. Each .ts file that
 // lies directly in a folder is an entry, and becomes a script of the same name with .js; what entries share lies in a
 // folder below. Maps are linked: a demo is read.
 func buildDemos(root, out string) error {
@@ -312,7 +312,10 @@ func buildDemos(root, out string) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{copyFile(filepath.Join(out, "index.html"), filepath.Join(demo, "index.html"))}
+	var errs []error
+	for _, name := range []string{"index.html", "story.gif", "story.png"} {
+		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(demo, name)))
+	}
 	for _, page := range append(pages, filepath.Join(demo, "common")) {
 		to := filepath.Join(out, filepath.Base(page))
 		entries, err := os.ReadDir(page)

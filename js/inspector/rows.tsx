@@ -108,6 +108,8 @@ export function Rows<T>({
 
   const shown = at >= first && at < last;
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it has a role: a listbox without options is none to axe
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: both roles have a label
     <div
       ref={box}
       id={id}
