@@ -101,7 +101,7 @@ var packages = []row{
 	{"bridge/gateway/daemon", native, "bridge bridge/gateway/retry bridge/gateway/internal/...",
 		"github.com/fsnotify/fsnotify golang.org/x/mod golang.org/x/sys"},
 	{"bridge/gateway/agents/hook", native, "bridge/gateway", "golang.org/x/sys"},
-	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/assets bridge/gateway/internal/...",
+	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/gateway/assets bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
 	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},

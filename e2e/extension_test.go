@@ -727,7 +727,7 @@ func (x *extended) besideAgentsInThePage(t *testing.T, _ *started) {
 // are made so.
 const lookEnv = "PAGEWIRE_LOOK"
 
-// The popup by keyboard alone, in both themes, with what an assistive program is told.
+// The popup by keyboard alone, and the panel of DevTools, in both themes, with what an assistive program is told.
 func TestExtensionLook(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -737,7 +737,11 @@ func TestExtensionLook(t *testing.T) {
 	s := serveStrict(t, "script-src 'self'", counting+`
 		for (const [path, title] of [["cart", "Shopping cart"], ["orders", "Open orders"], ["stock", "What is left in stock"]])
 			navigator.modelContext.registerResource({ uri: location.origin + "/" + path, name: path, title, read: () => path });`)
-	x.tab(s.URL)
+	shown := x.tab(s.URL)
+	axe, err := os.ReadFile("../js/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
 	picture := func(b *tab, name string, width, height int64) {
 		for _, theme := range []string{"light", "dark"} {
 			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia,
@@ -754,6 +758,11 @@ func TestExtensionLook(t *testing.T) {
 				return run[bool](b,
 					`const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\d+/g); return (+r + +g + +b > 384) === `+strconv.FormatBool(theme == "light"))
 			})
+			if problems := run[[]string](b, string(axe)+`;
+				const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+				return violations.map(({ id, nodes }) => id + ": " + nodes[0].html);`); len(problems) > 0 {
+				t.Errorf("%s, %s: %q", name, theme, problems)
+			}
 			text, err := chromedp.Call(b.ctx, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{Format: "png"})
 			if err != nil || len(text.Data) == 0 || len(text.Data) > 150_000 {
 				t.Fatalf("the picture of %s: %v, %d bytes", name, err, len(text.Data))
@@ -788,9 +797,74 @@ func TestExtensionLook(t *testing.T) {
 			`return document.body.innerText.includes("Agents see 4 resources")`)
 	})
 	picture(p, "extension-popup", 360, 460)
+	x.panel(p, shown, s.URL, agent)
+	picture(p, "extension-panel", 1000, 520)
 	if p.said("Uncaught") || p.said("Refused") {
 		t.Errorf("its console says %q", p.console)
 	}
+}
+
+// panel looks at the panel in DevTools; and at the same as a page of its own, which p becomes, for the tab that shows a
+// site.
+func (x *extended) panel(p, shown *tab, origin string, agent *started) {
+	t := x.t
+	says := func(p *tab, selector, text string) {
+		t.Helper()
+		testkit.Eventually(t, selector+" says "+text, func() bool {
+			return run[bool](p, fmt.Sprintf(
+				`return [...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))`, selector, text))
+		})
+	}
+	says(x.devTools(shown), "#resources .row", origin+"/orders")
+
+	p.do(chromedp.Navigate(host.ExtensionOrigin + strings.Replace(p.popupFor(origin), "popup", "panel", 1)))
+	says(p, "#resources .row", "1 warning") // no description
+	if got := run[int](p, `return document.querySelectorAll("#resources .row").length`); got != 4 {
+		t.Errorf("it shows %d resources", got)
+	}
+	agent.Reads(origin+"/count", "0")
+	says(p, "#reads .row", origin+"/count")
+	run[any](p, fmt.Sprintf(
+		`[...document.querySelectorAll("#resources .row")].find((e) => e.innerText.includes(%q)).click()`, origin+"/count"))
+	says(p, ".card pre", "0")
+	run[any](shown, "set(1234)")
+	says(p, ".card mark", "1234")
+	says(p, ".delta", `"now":"1234"`)
+	says(p, ".card p", "tokens (bytes / 4)")
+}
+
+// devTools opens the browser's DevTools for a tab, and in them our panel, which it returns.
+func (x *extended) devTools(shown *tab) *tab {
+	x.t.Helper()
+	opened, err := chromedp.CallBrowser(x.ctx, target.OpenDevTools,
+		target.OpenDevToolsParams{TargetID: chromedp.FromContext(shown.ctx).Target.TargetID})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	tools := x.follow("DevTools", chromedp.WithTargetID(opened.TargetID), chromedp.WithDetachOnCancel())
+	testkit.Eventually(x.t, "DevTools have the panel", func() bool {
+		there, err := try[bool](tools, `
+			const { InspectorView } = await import("./ui/legacy/legacy.js");
+			const view = InspectorView.InspectorView.instance();
+			const id = view.tabbedPane.tabIds().find((id) => id.endsWith("Pagewire"));
+			if (id) await view.showPanel(id);
+			return id !== undefined;`)
+		return err == nil && there
+	})
+	var panel target.ID
+	testkit.Eventually(x.t, "the panel is loaded", func() bool {
+		all, err := chromedp.CallBrowser(x.ctx, target.GetTargets, target.GetTargetsParams{Filter: target.Filter{{}}})
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		for _, one := range all.TargetInfos {
+			if strings.HasPrefix(one.URL, host.ExtensionOrigin+"/panel.html?tab=") {
+				panel = one.TargetID
+			}
+		}
+		return panel != ""
+	})
+	return x.follow("the panel", chromedp.WithTargetID(panel), chromedp.WithDetachOnCancel())
 }
 
 // A document comes and goes in several ways; its subscriptions go on.

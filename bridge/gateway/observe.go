@@ -102,7 +102,7 @@ type Snapshot struct {
 	Pages     []PageState     `json:"pages"`
 	Resources []ResourceState `json:"resources"`
 	Agents    []AgentState    `json:"agents"`
-	Tools     []string        `json:"tools"` // all names by which agents can call tools of pages
+	Tools     []ToolState     `json:"tools"` // by all names by which agents can call tools of pages
 	Watched   []WatchState    `json:"watched"`
 	Closed    bool            `json:"-"` // Close has been called
 	Counts    `json:"stats"`
@@ -139,11 +139,12 @@ type WatchState struct {
 // A PageState is an attached page.
 type PageState struct {
 	PageInfo
-	Number    int  `json:"tab"`               // the tab's number
-	Focused   bool `json:"focused,omitempty"` // its tab was focused last
-	Absent    bool `json:"absent,omitempty"`  // it is being reloaded
-	Resources int  `json:"resources"`
-	Tools     int  `json:"tools"`
+	Key       string `json:"key"`               // PageInfo.Tab, by which the extension knows its tabs
+	Number    int    `json:"tab"`               // the tab's number
+	Focused   bool   `json:"focused,omitempty"` // its tab was focused last
+	Absent    bool   `json:"absent,omitempty"`  // it is being reloaded
+	Resources int    `json:"resources"`
+	Tools     int    `json:"tools"`
 }
 
 // A ResourceState is a resource or template as agents see it.
@@ -156,6 +157,13 @@ type ResourceState struct {
 	Template    bool   `json:"template,omitempty"`
 	Tab         int    `json:"tab"`
 	Origin      string `json:"origin"`
+}
+
+// A ToolState is a page's tool by a name of agents.
+type ToolState struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Tab         int    `json:"tab"`
 }
 
 // An AgentState is a connected agent.
@@ -179,7 +187,7 @@ func (g *Gateway) Agents() int {
 func (g *Gateway) Snapshot() Snapshot {
 	g.mu.Lock()
 	defer g.unlock()
-	s := Snapshot{Pages: []PageState{}, Resources: []ResourceState{}, Agents: []AgentState{}, Tools: []string{},
+	s := Snapshot{Pages: []PageState{}, Resources: []ResourceState{}, Agents: []AgentState{}, Tools: []ToolState{},
 		Watched: []WatchState{}, Closed: g.closed,
 		Counts: Counts{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
 			Updates: g.counts.updates, Latency: g.counts.latency, Ended: maps.Clone(g.refusals), Descriptors: g.heldAll}}
@@ -195,7 +203,7 @@ func (g *Gateway) Snapshot() Snapshot {
 		info := p.PageInfo
 		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
 		s.Pages = append(s.Pages, PageState{
-			PageInfo: info, Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
+			PageInfo: info, Key: Shorten(p.Tab, maxWords), Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
 			Tools:   len(p.published),
 			Focused: p.tab.focused == g.catalog.focuses,
 		})
@@ -221,10 +229,10 @@ func (g *Gateway) Snapshot() Snapshot {
 		s.Agents = append(s.Agents, AgentState{int(a.id), a.transport, a.name})
 	}
 	slices.SortFunc(s.Agents, func(a, b AgentState) int { return a.ID - b.ID })
-	for name := range g.tools.routes {
-		s.Tools = append(s.Tools, name)
+	for _, name := range slices.Sorted(maps.Keys(g.tools.routes)) {
+		o := g.tools.routes[name]
+		s.Tools = append(s.Tools, ToolState{name, Shorten(o.tool.Description, maxWords), o.page.tab.number})
 	}
-	slices.Sort(s.Tools)
 	for _, n := range g.tools.unlisted {
 		s.Unlisted += n
 	}

@@ -51,6 +51,9 @@ var bundled = []script{
 	{"js/extension/background.ts", "extension/worker.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/popup.tsx", "extension/popup.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/extension/options.tsx", "extension/options.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/extension/devtools.ts", "extension/devtools.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/extension/panel.tsx", "extension/panel.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/extension/panel.css", "extension/panel.css", api.FormatESModule, api.PlatformBrowser},
 	{"js/extension/style.css", "extension/style.css", api.FormatESModule, api.PlatformBrowser},
 	{"js/test/page.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
 	{"js/extension/testing.ts", "test/extension.mjs", api.FormatESModule, api.PlatformNode},
@@ -300,7 +303,7 @@ func virtualModule(name, source string) api.Plugin {
 	}
 }
 
-// buildDemos copies demo/index.html, and each folder demo/<number>-<name>/ and demo/common/, to out. Each .ts file that
+// buildDemos copies demo/index.html with its picture, and each folder demo/<number>-<name>/ and demo/common/, to out. Each .ts file that
 // lies directly in a folder is an entry, and becomes a script of the same name with .js; what entries share lies in a
 // folder below. Maps are linked: a demo is read.
 func buildDemos(root, out string) error {
@@ -309,7 +312,10 @@ func buildDemos(root, out string) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{copyFile(filepath.Join(out, "index.html"), filepath.Join(demo, "index.html"))}
+	var errs []error
+	for _, name := range []string{"index.html", "story.gif", "story.png"} {
+		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(demo, name)))
+	}
 	for _, page := range append(pages, filepath.Join(demo, "common")) {
 		to := filepath.Join(out, filepath.Base(page))
 		entries, err := os.ReadDir(page)

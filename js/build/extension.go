@@ -19,7 +19,7 @@ func buildExtension(root, dist, version string) error {
 	for name, path := range map[string]string{"page.js": "extension.page.js", "relay.js": "extension.relay.js"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(dist, path)))
 	}
-	for _, name := range []string{"popup.html", "options.html", "icon-16.png", "icon-32.png", "icon-128.png"} {
+	for _, name := range []string{"popup.html", "options.html", "devtools.html", "panel.html", "icon-16.png", "icon-32.png", "icon-128.png"} {
 		errs = append(errs, copyFile(filepath.Join(out, name), filepath.Join(from, name)))
 	}
 	manifest, err := extensionManifest(filepath.Join(from, "manifest.json"), version)
@@ -45,13 +45,13 @@ func buildExtension(root, dist, version string) error {
 const firefoxID = "extension@pagewire.github.io"
 
 // firefoxManifest makes Firefox's of Chromium's: an event page instead of a service worker, which Firefox has not for
-// extensions. From 128 on Firefox runs content scripts in the page's world.
+// extensions. The panel of DevTools needs the secret, which Firefox does not keep. From 128 on Firefox runs content scripts in the page's world.
 func firefoxManifest(chromium []byte) ([]byte, error) {
 	var manifest map[string]any
 	if err := json.Unmarshal(chromium, &manifest); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"key", "minimum_chrome_version", "version_name"} {
+	for _, name := range []string{"key", "minimum_chrome_version", "version_name", "devtools_page"} {
 		delete(manifest, name)
 	}
 	manifest["background"] = map[string]any{"scripts": []string{"worker.js"}}

@@ -70,6 +70,10 @@ declare namespace chrome {
     function reload(tab: number): Promise<void>;
     function sendMessage(tab: number, message: unknown): Promise<unknown>;
   }
+  namespace devtools {
+    const inspectedWindow: { readonly tabId: number };
+    const panels: { create(title: string, icon: string, page: string): void };
+  }
   namespace action {
     function setBadgeText(to: { text: string; tabId?: number }): Promise<void>;
     function setBadgeBackgroundColor(to: { color: string; tabId?: number }): Promise<void>;

@@ -99,7 +99,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     ours.onclose = ({ reason }) => {
       if (!live()) return;
       again(one);
-      become(reason || `no pagewire serve answers at ${url}`);
+      become(reason || `nothing answers at ${url}: run pagewire serve, or an agent that pagewire config has set up`);
     };
   };
   const alive = setInterval(() => {

@@ -1,8 +1,10 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Agent, Entry, Feed, Open, Page, Resource, Way } from "./feed.ts";
+import type { Agent, Entry, Feed, Open, Page, Resource, Tool, Way } from "./feed.ts";
 import { Plot } from "./plot.tsx";
 import { Rows } from "./rows.tsx";
+import { pretty } from "./text.ts";
 import { theme, toggleTheme } from "./theme.ts";
+import { warnings } from "./warnings.ts";
 
 const number = new Intl.NumberFormat("en");
 const count = (n: number, one: string, many = one + "s") => `${number.format(n)} ${n === 1 ? one : many}`;
@@ -42,14 +44,18 @@ export function App({ feed, redraw }: { feed: Feed; redraw: () => void }) {
           {is === "dark" ? "light theme" : "dark theme"}
         </button>
       </header>
-      <Plots feed={feed} />
-      <main>
-        <Tabs feed={feed} tab={tab} setTab={setTab} />
-        <Resources feed={feed} tab={tab} />
-        <Values feed={feed} />
-        <Side feed={feed} />
-        <Log feed={feed} />
-      </main>
+      {feed.version && (
+        <>
+          <Plots feed={feed} />
+          <main>
+            <Tabs feed={feed} tab={tab} setTab={setTab} />
+            <Resources feed={feed} tab={tab} />
+            <Values feed={feed} />
+            <Side feed={feed} />
+            <Log feed={feed} />
+          </main>
+        </>
+      )}
     </>
   );
 }
@@ -66,27 +72,27 @@ function Plots({ feed }: { feed: Feed }) {
       <Plot label="traffic" series={feed.bytes} height={44} format={(n) => `${size(n)}/s`} />
       <dl class="totals">
         <div>
-          <dt>read takes</dt>
+          <dt>time of a read</dt>
           <dd>{mean}</dd>
         </div>
         <div>
-          <dt>waiting</dt>
+          <dt>reads that wait</dt>
           <dd>{s?.engine.calls ?? 0}</dd>
         </div>
         <div>
-          <dt>updates told</dt>
+          <dt>changes of pages</dt>
           <dd>{number.format(s?.updates ?? 0)}</dd>
         </div>
         <div>
-          <dt>sent</dt>
+          <dt>sent to agents</dt>
           <dd>{number.format(s?.engine.updates ?? 0)}</dd>
         </div>
         <div>
-          <dt>kept of pages</dt>
+          <dt>memory for pages</dt>
           <dd>{size(s?.descriptors ?? 0)}</dd>
         </div>
         <div title={ended.map(([reason, links]) => `${links} × ${reason}`).join("\n")}>
-          <dt>links ended</dt>
+          <dt>connections ended</dt>
           <dd>{number.format(ended.reduce((n, [, links]) => n + links, 0))}</dd>
         </div>
       </dl>
@@ -146,7 +152,7 @@ function Tabs({ feed, tab, setTab }: { feed: Feed; tab: number | undefined; setT
   );
 }
 
-function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }) {
+export function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }) {
   const [filter, setFilter] = useState("");
   const items = useMemo(() => {
     const want = filter.trim().toLowerCase();
@@ -190,11 +196,12 @@ function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }) {
             <span class="line">
               <span class="text">{r.name}</span>
               {r.template && <span class="tag">template</span>}
+              <Warned of={warnings(r, feed.open.get(r.uri))} />
               {feed.watched.has(r.uri) && <span class="tag live">watched</span>}
               <span class="dim">tab {r.tab}</span>
             </span>
             <span class="line dim mono">
-              <span class="text">{r.uri}</span>
+              <Uri uri={r.uri} />
             </span>
           </>
         )}
@@ -203,7 +210,7 @@ function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }) {
   );
 }
 
-function Values({ feed }: { feed: Feed }) {
+export function Values({ feed }: { feed: Feed }) {
   return (
     <section class="values" aria-labelledby="values-title">
       <h2 id="values-title">
@@ -225,6 +232,25 @@ function Values({ feed }: { feed: Feed }) {
   );
 }
 
+// Uri shows a URI's end, which tells it from others, where there is no room for all.
+const Uri = ({ uri }: { uri: string }) => (
+  <span class="text uri" title={uri}>
+    <bdi>{uri}</bdi>
+  </span>
+);
+
+const Warned = ({ of }: { of: string[] }) =>
+  of.length > 0 ? (
+    <span class="tag warn" title={of.join("\n")}>
+      {count(of.length, "warning")}
+    </span>
+  ) : null;
+
+// tokens is the usual estimate of what a text costs a model.
+const tokens = (bytes: number) => `about ${count(Math.ceil(bytes / 4), "token")} (bytes / 4)`;
+
+const encoder = new TextEncoder();
+
 function Card({
   uri,
   open,
@@ -236,7 +262,7 @@ function Card({
   resource: Resource | undefined;
   close: () => void;
 }) {
-  const v = open.value;
+  const { value: v, text, mark, change } = open;
   return (
     <article class="card" data-uri={uri}>
       <h3>
@@ -245,22 +271,41 @@ function Card({
           ×
         </button>
       </h3>
-      <p class="dim mono text">{uri}</p>
+      <p class="line dim mono">
+        <Uri uri={uri} />
+      </p>
       <Plot label="updates" series={open.rate} height={24} format={(n) => `${n}/s`} />
       {v && (
         <p class="dim">
-          {clock(v.at)} · {v.mimeType || "text"} · {size(v.bytes)} · {count(open.changes, "change")}
+          {clock(v.at)} · {v.mimeType || "text"} · {size(v.bytes)}, {tokens(v.bytes)} · {count(open.changes, "change")}
         </p>
       )}
+      {resource &&
+        warnings(resource, open).map((text) => (
+          <p key={text} class="warning">
+            {text}
+          </p>
+        ))}
       {v?.error && <p class="error">{v.error}</p>}
       {v?.binary && <p class="dim mono text">binary, {v.text}…</p>}
       {v && !v.binary && !v.error && (
         // A new element for each change: it flashes.
         <pre key={open.changes} role="group" tabIndex={0} aria-label={`Value of ${resource?.name ?? uri}`}>
-          {v.text}
+          {text.slice(0, mark.from)}
+          {mark.to > mark.from && <mark>{text.slice(mark.from, mark.to)}</mark>}
+          {text.slice(mark.to)}
         </pre>
       )}
       {v?.clipped && <p class="dim">The rest is left out here.</p>}
+      {change && (
+        <>
+          <p class="dim">A model is told of the change: {tokens(encoder.encode(change).length)}</p>
+          <pre class="delta" role="group" tabIndex={0} aria-label={`Change of ${resource?.name ?? uri}`}>
+            {change}
+          </pre>
+        </>
+      )}
+      {change === "" && <p class="dim">A model is told only that it has changed: the change is too long.</p>}
       {!v && <p class="dim">reading…</p>}
     </article>
   );
@@ -330,7 +375,7 @@ function what(text: string) {
   if (head.startsWith("=")) return `contents #${/\d+/.exec(head)?.[0]}`;
   if (head.startsWith("[")) {
     const calls = [...head.matchAll(/(?:^\[|\],)\["(\w{1,20})"(?:,(\d+))?/g)];
-    return calls.map(([, name, id]) => (id === undefined ? name : `${name} #${id}`)).join(", ") || "heard";
+    return calls.map(([, name, id]) => (id === undefined ? name : `${name} #${id}`)).join(", ") || "received";
   }
   const method = /"method":\s*"([^"]{1,80})"/.exec(head)?.[1];
   const id = /"id":\s*("(?:[^"\\]|\\.){0,40}"|-?\d+)/.exec(head)?.[1]?.replaceAll('"', "");
@@ -418,10 +463,86 @@ function Log({ feed }: { feed: Feed }) {
   );
 }
 
-function pretty(text: string) {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
+/** The tools of a tab. */
+export function Tools({ feed, tab }: { feed: Feed; tab: number }) {
+  const items = useMemo(() => feed.tools.filter((t) => t.tab === tab), [feed.tools, tab]);
+  return (
+    <>
+      <h2>
+        Tools <span class="n">{items.length}</span>
+      </h2>
+      <Rows
+        id="tools"
+        label="Tools"
+        items={items}
+        height={46}
+        keyOf={(t) => t.name}
+        selected={() => false}
+        select={() => {}}
+        empty="The page has no tool."
+      >
+        {(t: Tool) => (
+          <>
+            <span class="line">
+              <span class="text mono">{t.name}</span>
+              <Warned of={warnings(t)} />
+            </span>
+            <span class="line dim">
+              <span class="text" title={t.description}>
+                {t.description}
+              </span>
+            </span>
+          </>
+        )}
+      </Rows>
+    </>
+  );
+}
+
+// asked is the URI that an agent's message reads, by a method of MCP or one of our tools. The text may be clipped.
+function asked(text: string) {
+  const head = text.slice(0, 2000);
+  if (!/"method":\s*"resources\/read"|"name":\s*"read_page_resource"/.test(head)) return undefined;
+  return /"uri":\s*"((?:[^"\\]|\\.)*)"/.exec(head)?.[1];
+}
+
+/** The reads of a tab's resources, newest first: their readers and times. */
+export function Reads({ feed, tab }: { feed: Feed; tab: number }) {
+  const items = useMemo(() => {
+    const agents = new Map(feed.agents.map((a): [number, Agent] => [a.id, a]));
+    const uris = feed.resources.filter((r) => r.tab === tab).map((r) => r.uri.replace(/\{.*/, ""));
+    return feed.log
+      .filter((e) => e.way === "agent>")
+      .map((e) => ({ n: e.n, at: e.at, reader: who(e, agents), uri: asked(e.text) }))
+      .filter(({ uri }) => uri !== undefined && uris.some((of) => uri.startsWith(of)))
+      .reverse();
+  }, [feed.log, feed.agents, feed.resources, tab]);
+  return (
+    <>
+      <h2>
+        Reads <span class="n">{items.length}</span>
+      </h2>
+      <Rows
+        id="reads"
+        label="Reads by agents, the newest first"
+        items={items}
+        height={46}
+        keyOf={(r) => r.n}
+        selected={() => false}
+        select={() => {}}
+        empty="No agent has read since this was opened."
+      >
+        {(r) => (
+          <>
+            <span class="line">
+              <span class="text">{r.reader}</span> <span class="dim">{clock(r.at)}</span>
+            </span>
+            <span class="line dim mono">
+              <Uri uri={r.uri!} />
+            </span>
+          </>
+        )}
+      </Rows>
+    </>
+  );
 }

@@ -5,9 +5,12 @@
 // Strings of pages are only ever shown as text.
 
 import { reconnect } from "../link/reconnect.ts";
+import { changed, pretty } from "./text.ts";
 
 export interface Page {
+  /** Its tab's number, and the gateway's key of the tab. */
   tab: number;
+  key: string;
   frame?: string;
   title: string;
   origin: string;
@@ -28,6 +31,12 @@ export interface Resource {
   template?: boolean;
   tab: number;
   origin: string;
+}
+
+export interface Tool {
+  name: string;
+  description?: string;
+  tab: number;
 }
 
 export interface Agent {
@@ -64,6 +73,8 @@ export interface Value {
   binary?: boolean;
   clipped?: boolean;
   error?: string;
+  /** The difference from the last read, as a model is told of it: a line of JSON. */
+  change?: string;
 }
 
 export type Way = "agent>" | ">agent" | "page>" | ">page";
@@ -84,7 +95,7 @@ type Message =
   | { type: "resources"; resources: { list: Resource[]; all: number } }
   | { type: "watched"; watched: Watch[] }
   | { type: "agents"; agents: Agent[] }
-  | { type: "tools"; tools: string[] }
+  | { type: "tools"; tools: Tool[] }
   | { type: "stats"; stats: Stats }
   | { type: "log"; entries: Omit<Entry, "n">[]; dropped: number }
   | ({ type: "value" } & Value);
@@ -119,8 +130,30 @@ export class Series {
 // An Open is a resource whose value is followed.
 export class Open {
   value: Value | undefined;
+  /** The value in lines, and the part of it that the last change has brought. */
+  text = "";
+  mark = { from: 0, to: 0 };
+  /** The last change as a model is told of it; undefined before the first. */
+  change: string | undefined;
   changes = 0;
   readonly rate = new Series();
+
+  take(value: Value) {
+    const text = pretty(value.text);
+    if (this.value && this.value.text !== value.text) {
+      this.changes++;
+      this.mark = changed(this.text, text);
+      this.change = value.change ?? "";
+    }
+    this.value = value;
+    this.text = text;
+  }
+}
+
+/** An open socket, for an introduction: `next` resolves with the next text that comes. */
+export interface Talk {
+  send(text: string): void;
+  next(): Promise<string>;
 }
 
 export class Feed {
@@ -133,7 +166,7 @@ export class Feed {
   allResources = 0;
   watched = new Map<string, number>();
   agents: Agent[] = [];
-  tools: string[] = [];
+  tools: Tool[] = [];
   stats: Stats | undefined;
   log: Entry[] = [];
   dropped = 0;
@@ -152,23 +185,28 @@ export class Feed {
   private entries = 0;
   private scheduled = false;
 
-  // changed is called at most once per frame. introduction is the first message that is sent; if it throws, the feed is
-  // given up.
+  // changed is called at most once per frame. introduce is called first on each connection with url; if it throws, the
+  // feed is given up.
   constructor(
+    private readonly url: string,
     private readonly changed: () => void,
-    private readonly introduction: () => Promise<string>,
+    private readonly introduce: (talk: Talk) => Promise<void>,
   ) {
     this.connect();
     setInterval(() => this.sample(), 1000);
   }
 
   private connect() {
-    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`);
+    const socket = new WebSocket(this.url);
     this.socket = socket;
     let gaveUp = "";
+    let answer: ((text: string) => void) | undefined;
     socket.onopen = async () => {
       try {
-        socket.send(await this.introduction());
+        await this.introduce({
+          send: (text) => socket.send(text),
+          next: () => new Promise((done) => (answer = done)),
+        });
       } catch (cause) {
         gaveUp = (cause as Error).message;
         return socket.close();
@@ -178,6 +216,11 @@ export class Feed {
       for (const uri of this.open.keys()) this.say({ open: uri });
     };
     socket.onmessage = (event) => {
+      if (answer) {
+        answer(event.data);
+        answer = undefined;
+        return;
+      }
       this.status = "connected"; // a gateway that refuses us sends nothing
       this.take(JSON.parse(event.data) as Message);
       this.touch();
@@ -220,10 +263,7 @@ export class Feed {
         this.watched = new Map(m.watched.map((w) => [w.uri, w.updates]));
         break;
       case "value": {
-        const open = this.open.get(m.uri);
-        if (!open) break;
-        if (open.value && open.value.text !== m.text) open.changes++;
-        open.value = m;
+        this.open.get(m.uri)?.take(m);
         break;
       }
       case "log":

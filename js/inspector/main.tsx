@@ -12,5 +12,6 @@ const session = takeTicket();
 const root = document.getElementById("app")!;
 const draw = () => render(<App feed={feed} redraw={draw} />, root);
 startTheme(() => draw());
-const feed = new Feed(draw, async () => JSON.stringify({ session: await session }));
+const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`;
+const feed = new Feed(url, draw, async ({ send }) => send(JSON.stringify({ session: await session })));
 draw();

@@ -108,13 +108,15 @@ export function Rows<T>({
 
   const shown = at >= first && at < last;
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: it has a role: a listbox without options is none to axe
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: both roles have a label
     <div
       ref={box}
       id={id}
       class="rows"
-      role="listbox"
+      role={items.length ? "listbox" : "group"}
       aria-label={label}
-      aria-multiselectable={multiple ?? false}
+      aria-multiselectable={items.length ? (multiple ?? false) : undefined}
       aria-activedescendant={shown ? `${id}-${at}` : undefined}
       tabIndex={0}
       onKeyDown={key}

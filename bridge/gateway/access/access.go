@@ -52,6 +52,10 @@ type Options struct {
 	// Origins are further origins whose pages may ask, with the token, by CORS: patterns as in gateway.Options.Allow.
 	// May be nil.
 	Origins func() []string
+	// Extension is the origin of the extension, whose DevTools panel opens the feed after both ends have proved that they
+	// know its Secret. "" and nil admit none.
+	Extension string
+	Secret    func() (string, error)
 	// Refused is called with the reason of each refusal. May be nil.
 	Refused func(reason string)
 	// Log receives refusals. Default none.

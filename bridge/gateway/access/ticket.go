@@ -27,6 +27,8 @@ import (
 //	the page           exchanges it, once, at SessionPath for a session, which it keeps in its tab's sessionStorage
 //	its feed           says the session in its first message
 //
+// The extension's DevTools panel opens the feed too. It has the extension's secret, and proves that (package proof).
+//
 // A session is signed with the token, so that it is good at the next daemon too; it is bound to the address of the port.
 const (
 	FeedPath    = "/feed"
@@ -151,11 +153,27 @@ func (g *Gate) Sessions() http.Handler {
 // errNoSession closes a feed. A person reads it.
 var errNoSession = errors.New("open it with: pagewire inspect")
 
+var errNotExtension = errors.New("it does not prove that it is this user's: run pagewire extension install")
+
 // Feed admits clients that AdmitFeed then checks.
-func (g *Gate) Feed(next http.Handler) http.Handler { return g.admit(next, g.present) }
+func (g *Gate) Feed(next http.Handler) http.Handler {
+	own, extension := g.admit(next, g.present), g.Pages(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.extension(r) {
+			extension.ServeHTTP(w, r)
+			return
+		}
+		own.ServeHTTP(w, r)
+	})
+}
+
+// extension reports whether a request says that it is the extension's.
+func (g *Gate) extension(r *http.Request) bool {
+	return g.o.Extension != "" && r.Header.Get("Origin") == g.o.Extension
+}
 
 // AdmitFeed returns nil if a client may see its feed. The client shows the token in its request, or a session in its
-// first message ({"session":S}). The error's text is for the client.
+// first message ({"session":S}); the extension proves its secret. The error's text is for the client.
 func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages) error {
 	if bearer.Has(r, g.o.Token) {
 		return nil
@@ -165,6 +183,17 @@ func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages)
 	first, err := m.Read(ctx)
 	if err != nil {
 		return err
+	}
+	if g.extension(r) {
+		secret, err := g.o.Secret()
+		if err == nil {
+			err = proof.Accept(ctx, m, first, secret, where(r))
+		}
+		if err != nil {
+			g.Count("proof", r)
+			return errNotExtension
+		}
+		return nil
 	}
 	var in struct{ Session string }
 	if json.Unmarshal(first, &in) != nil {

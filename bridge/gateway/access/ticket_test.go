@@ -223,3 +223,29 @@ func TestFeedWithoutToken(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// The extension's panel sees the feed after both ends have proved that they know its secret; nobody else of its origin
+// does, and no other extension.
+func TestFeedOfTheExtension(t *testing.T) {
+	const ours, secret = "chrome-extension://ours", "the extension's secret"
+	d := openFeeds(t, Options{Token: token, Extension: ours, Secret: func() (string, error) { return secret, nil }})
+	proves := func(secret string) func(texts) error {
+		return func(c texts) error { return proof.Dial(t.Context(), c, secret, d.Listener.Addr().String()) }
+	}
+	from := func(origin string) http.Header { return http.Header{"Origin": {origin}} }
+	if got, err := d.feed(from(ours), proves(secret)); got != "admitted" {
+		t.Errorf("with the secret: %q, %v", got, err)
+	}
+	for name, introduce := range map[string]func(texts) error{
+		"a wrong secret": proves("another"), "no proof": says(`{"type":"pagewire:proof"}`), "no secret": says(`{}`)} {
+		if got, err := d.feed(from(ours), introduce); err == nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got, err := d.feed(from("chrome-extension://other"), proves(secret)); err == nil {
+		t.Errorf("another extension: %q", got)
+	}
+	if got := d.gate.Refused()["proof"]; got != 3 {
+		t.Errorf("%d refusals are counted, want 3", got)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
 // The feed is a WebSocket of JSON messages, one for each open inspector. To the page it sends the gateway's state, in
@@ -166,8 +167,9 @@ type viewer struct {
 // An opened is a resource whose contents the page shows.
 type opened struct {
 	reading  bool
-	revision int64  // of the last read; -1 before that
-	release  func() // of the gateway's Hold; nil before the first read
+	revision int64      // of the last read; -1 before that
+	look     *live.Look // of that read, if its text is compared at all
+	release  func()     // of the gateway's Hold; nil before the first read
 }
 
 // A command is a request of the page.
@@ -187,8 +189,12 @@ type value struct {
 	Binary  bool   `json:"binary,omitempty"`
 	Clipped bool   `json:"clipped,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Change is the difference from the last read as a model is told of it (live.ChangeOf), "" if it is told only that
+	// there is one.
+	Change string `json:"change,omitempty"`
 
 	of       *opened
+	look     *live.Look
 	revision int64
 	release  func()
 }
@@ -287,6 +293,8 @@ func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 			now.Error = gateway.Shorten(err.Error(), maxWords)
 		} else {
 			now.fill(contents)
+			now.look = live.DecodeContents(uri, contents)
+			now.look.Revision = revision
 		}
 		select {
 		case v.read <- now:
@@ -305,6 +313,13 @@ func (v *viewer) show(ctx context.Context, now value) error {
 	}
 	if o.release != nil {
 		o.release()
+	}
+	if before := o.look; before != nil && now.look != nil && before.Hash != now.look.Hash {
+		now.Change = live.ChangeOf(before.Version(""), now.look, "", maxValue)
+	}
+	if o.look = nil; now.look != nil && len(now.look.Text) <= live.MaxInline {
+		o.look = now.look
+		o.look.Contents, o.look.Images = nil, nil
 	}
 	o.reading, o.revision, o.release = false, now.revision, now.release
 	return v.send(ctx, now)

@@ -325,7 +325,18 @@ func TestFeedFollowsValues(t *testing.T) {
 		t.Errorf("value: %v", m)
 	}
 	p.Set(doc, "two")
-	f.next("value", is("two"))
+	// The change is the one that agents are told of.
+	if m := f.next("value", is("two")); !strings.Contains(fmt.Sprint(m["change"]), `"now":"two"`) {
+		t.Errorf("the change: %v", m["change"])
+	}
+	cart := `{"items":[{"sku":"tea","count":%d},{"sku":"a long name of something that stays the same","count":1}]}`
+	p.Set(doc, fmt.Sprintf(cart, 1))
+	f.next("value", is(fmt.Sprintf(cart, 1)))
+	p.Set(doc, fmt.Sprintf(cart, 2))
+	if m := f.next("value", is(fmt.Sprintf(cart, 2))); !strings.Contains(fmt.Sprint(m["change"]),
+		`"patch":[{"op":"replace","path":"/items/0/count","value":2}]`) {
+		t.Errorf("the change of JSON: %v", m["change"])
+	}
 	p.Set(doc, strings.Repeat("é", maxValue))
 	if m := f.next("value", func(m map[string]any) bool { return m["clipped"] == true }); m["bytes"] != 2.0*maxValue ||
 		m["text"] != strings.Repeat("é", maxValue/2) {

@@ -40,7 +40,9 @@ func newFront(g *gateway.Gateway, o Options, token string, secret func() (string
 	gate := access.Options{
 		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: g.AllowedOrigins, Log: o.Log,
 	}
-	f := &front{o: o, local: access.New(gate)}
+	local := gate
+	local.Extension, local.Secret = extension.ExtensionOrigin, secret
+	f := &front{o: o, local: access.New(local)}
 	gate.Public = true
 	if host, _, err := net.SplitHostPort(o.HTTP); err == nil && host != "" {
 		gate.Hosts = append([]string{host}, gate.Hosts...)

@@ -14,7 +14,7 @@
  * data-at is `performance.now()` at the time of arrival.
  */
 import type { JSONRPCMessage, Resource, Tool } from "@modelcontextprotocol/client";
-import { changed } from "./diff.ts";
+import { changed, pretty } from "../../../js/inspector/text.ts";
 import type { Era, Value, Watcher } from "./session.ts";
 import type { Direction } from "./tap.ts";
 
@@ -147,7 +147,7 @@ export class View implements Watcher {
     const row = this.#rows.get(uri);
     if (!row) return; // withdrawn while it was being read
     delete row.item.dataset.stale;
-    const text = pretty(value);
+    const text = value.mimeType === "application/json" ? pretty(value.text) : value.text;
     if (row.reads > 0 && text !== row.text) row.change = changed(row.text, text);
     row.text = text;
     row.reads++;
@@ -361,16 +361,6 @@ class Feed {
     this.#list.replaceChildren();
     this.#total.textContent = "0";
     this.#count = 0;
-  }
-}
-
-/** JSON with line breaks, so that a person can read it; anything else as it came. */
-function pretty({ text, mimeType }: Value): string {
-  if (mimeType !== "application/json") return text;
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
   }
 }
 

@@ -159,7 +159,7 @@ func TestABrowserThatStandsStill(t *testing.T) {
 		testkit.Receive(t, "Run returns", ended)
 	})
 	testkit.Eventually(t, "the page's tool is there", func() bool {
-		return slices.Contains(g.Snapshot().Tools, "save")
+		return slices.ContainsFunc(g.Snapshot().Tools, func(o gateway.ToolState) bool { return o.Name == "save" })
 	})
 
 	// As on standard input, what an agent says is taken message by message.

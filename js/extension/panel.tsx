@@ -1,0 +1,86 @@
+/**
+ * The panel in DevTools: parts of the inspector (js/inspector), for one tab. Its feed is the gateway's, as the
+ * inspector's is. The panel proves there that it knows the secret that the native host has told the worker.
+ */
+import { render } from "preact";
+import { Reads, Resources, Tools, Values } from "../inspector/app.tsx";
+import { Feed, type Page } from "../inspector/feed.ts";
+import { startTheme } from "../inspector/theme.ts";
+import { originOf } from "./parts.tsx";
+import { prove } from "./prove.ts";
+import { follow, type Shown } from "./state.ts";
+
+const tab = Number(new URLSearchParams(location.search).get("tab"));
+const root = document.getElementById("app")!;
+let shown: Shown | undefined;
+/** The tab's origin. */
+let here = "";
+
+const { local, session } = chrome.storage;
+const { gateway = "ws://127.0.0.1:7433/page", secret } = await local.get(["gateway", "secret"]);
+const url = new URL("/feed", String(gateway)).href;
+
+/** The text for a user of whose page the gateway shows nothing: what is missing, and what to do. */
+function todo(page: Page | undefined): string {
+  const { host } = new URL(url);
+  if (typeof secret !== "string")
+    return "Pagewire's native host has not run in this browser: run pagewire extension install, allow a site, and open this panel again.";
+  if (feed.status === "refused") return `The gateway at ${host} refuses this panel: ${feed.why}.`;
+  if (feed.status !== "connected")
+    return `No gateway answers at ${host}: run pagewire serve, or start an agent that pagewire config has set up.`;
+  if (page) return "";
+  if (shown?.stopped) return "All sites are stopped: start them in Pagewire's popup.";
+  if (here && !shown?.origins.some(({ origin }) => origin === here))
+    return `${here} is not allowed: allow it in Pagewire's popup.`;
+  return "This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.";
+}
+
+/** The inspected tab, as the gateway numbers it: by the worker's name for it, or of a page that connects by itself. */
+const pageOf = ({ pages }: Feed) =>
+  pages.find(({ key }) => key.endsWith(` ${name}`)) ??
+  pages.find((page) => page.transport !== "extension" && page.origin === here);
+
+const draw = () => {
+  const page = pageOf(feed);
+  const missing = todo(page);
+  render(
+    <>
+      <header>
+        <h1>
+          Pagewire <small>{page?.title}</small>
+        </h1>
+      </header>
+      <main>
+        {missing ? (
+          <p role="status">{missing}</p>
+        ) : (
+          <>
+            <Resources feed={feed} tab={page!.tab} />
+            <Values feed={feed} />
+            <section class="side" aria-label="Tools and reads">
+              <Tools feed={feed} tab={page!.tab} />
+              <Reads feed={feed} tab={page!.tab} />
+            </section>
+          </>
+        )}
+      </main>
+    </>,
+    root,
+  );
+};
+
+const name = `${(await session.get("run")).run}-${tab}`;
+startTheme(() => draw());
+const look = async () => {
+  here = await originOf(tab);
+  draw();
+};
+const feed = new Feed(url, draw, (talk) => {
+  if (typeof secret !== "string") throw new Error("no secret");
+  return prove(secret, url, talk);
+});
+follow((now) => {
+  shown = now;
+  void look();
+});
+await look();

@@ -1,0 +1,23 @@
+// What an author of a page should know of a resource or tool before an agent meets it.
+import type { Open, Resource, Tool } from "./feed.ts";
+
+/** More JSON than a model can make use of, in bytes; more changes in a second than one can follow. */
+const muchJSON = 2 << 20;
+const manyChanges = 50;
+
+/** Names that say nothing of what they name. */
+const empty =
+  /^(.?|(my)?(data|content|doc|info|item|json|object|resource|state|test|text|thing|tool|value)?[-_ ]?\d*)$/i;
+
+/** The warnings of a resource or tool; `open` is what is followed of it. */
+export function warnings(of: Resource | Tool, open?: Open): string[] {
+  const name = "uri" in of ? of.title || of.name : of.name.replace(/_tab\d+$/, "");
+  const { value, rate } = open ?? {};
+  const json = value && (/\bjson\b/i.test(value.mimeType ?? "") || /^\s*[[{]/.test(value.text));
+  return [
+    of.description ? "" : "No description: a model does not learn what it is for.",
+    empty.test(name) ? `The name “${name}” says nothing: a model chooses by names.` : "",
+    json && value.bytes >= muchJSON ? "2 MB of JSON or more: offer its parts, or a template." : "",
+    rate && rate.now >= manyChanges ? `${rate.now} changes in the last second: agents are told of few of them.` : "",
+  ].filter((text) => text !== "");
+}
