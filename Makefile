@@ -231,8 +231,8 @@ pictures: build browser $(DOCS) ## Take pictures anew: the inspector's and the R
 site: $(DOCS) ## Make the manual's site from demo/docs/ into dist/docs/
 	@cd demo/docs && node_modules/.bin/vitepress build
 
-imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
-	@go run ./e2e/imports $(if $(DOT),-dot)
+imports: ## Draw which packages import which, the higher above the lower
+	@go run ./e2e/imports
 
 generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md, cli.md and cli-node.md
 	node idl/generate.mjs && node idl/reference.mjs && \
