@@ -47,7 +47,8 @@ SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resourc
 SEQUENTIAL     := /bridge(/(wire|coalesce|resource|view))?$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)|$(SEQUENTIAL)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
-WASM_PACKAGES    = $$(GOOS=js GOARCH=wasm go list ./bridge/... ./wasm/...)
+PAGE_PACKAGES   := $(SEQUENTIAL_PACKAGES) ./bridge/link
+WASM_PACKAGES   := $(PAGE_PACKAGES) ./wasm/...
 # What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
 ASSETS_PACKAGES := ./bridge/gateway/assets ./bridge/cmd/pagewire
@@ -99,12 +100,12 @@ check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js
 	@unformatted=$$($(GOFMT) -l $(GO_FILES)); \
 		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
 	@go vet ./...
-	@GOOS=js GOARCH=wasm go vet ./bridge/... ./wasm/...
+	@GOOS=js GOARCH=wasm go vet $(WASM_PACKAGES)
 	@# Built first: go tool would build it for js/wasm too. No check is off, but for what has no use in wasm/, since
 	@# staticcheck does not count //go:wasmexport as one.
 	@go build -o bin/ honnef.co/go/tools/cmd/staticcheck
 	@bin/staticcheck -checks all ./...
-	@GOOS=js GOARCH=wasm bin/staticcheck -checks all ./bridge/...
+	@GOOS=js GOARCH=wasm bin/staticcheck -checks all $(PAGE_PACKAGES)
 	@GOOS=js GOARCH=wasm bin/staticcheck -checks all,-U1000 ./wasm/...
 	@go test ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
 
@@ -246,8 +247,8 @@ pictures: build browser $(DOCS) ## Take pictures anew: the inspector's and the R
 site: $(DOCS) ## Make the manual's site from demo/docs/ into dist/docs/
 	@cd demo/docs && node_modules/.bin/vitepress build
 
-imports: ## Draw which packages import which, the higher above the lower; DOT=1 for Graphviz
-	@go run ./e2e/imports $(if $(DOT),-dot)
+imports: ## Draw which packages import which, the higher above the lower
+	@go run ./e2e/imports
 
 generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md, cli.md and cli-node.md
 	node idl/generate.mjs && node idl/reference.mjs && \

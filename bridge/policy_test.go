@@ -32,16 +32,13 @@ import (
 
 const module = "github.com/pagewire/pagewire"
 
-// Where the code of a package runs, which decides its build constraints and what it may contain.
+// Where the code of a package runs, which decides what it may contain.
 type home int
 
 const (
-	tool   home = iota // on the developer's machine: no rule
-	native             // everywhere but in a page: each file is !js, or for one system
-	// in the page and natively, from the same files: no constraint, and nothing that TinyGo or the engine's rules
-	// exclude
-	page
-	edge // in the page only: each file is js && wasm, the rest as for page
+	native home = iota // everywhere but in a page
+	page               // in the page and natively, from the same files: nothing that TinyGo or the engine's rules exclude
+	edge               // in the page only: the rest as for page
 )
 
 // A row says what a package may import. A path ending in /... stands for what lies below too; packages of one row
@@ -58,7 +55,7 @@ const chromeDevTools = "github.com/chromedp/chromedp github.com/chromedp/cdproto
 
 // packages is the whole of the module: a package that is in no row fails, so that nobody adds one without deciding.
 var packages = []row{
-	{"idl/...", tool, "", ""},
+	{"idl/...", native, "", ""},
 	{"bridge/wire", page, "", ""},
 	{"bridge/coalesce", page, "", ""},
 	{"bridge/resource", page, "", ""},
@@ -125,20 +122,20 @@ var packages = []row{
 	// In nobody's row: tests alone import it.
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
 	// where the tests of page code run too, so under js/wasm as well
-	{"bridge/testkit/script", tool, "", "golang.org/x/tools"},
+	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/spf13/pflag " +
 		"github.com/aymanbagabas/go-udiff " +
 		"github.com/modelcontextprotocol/go-sdk github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
 	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
-	{"js/...", tool, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
+	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
-	{"demo/reference", tool, "", "github.com/spf13/cobra"}, // for tests of the commands
+	{"demo/reference", native, "", "github.com/spf13/cobra"}, // for tests of the commands
 	// the SDK serves demo 8's Views
-	{"demo/...", tool, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
+	{"demo/...", native, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
 		"github.com/modelcontextprotocol/go-sdk"},
-	{"e2e/...", tool, "*", "*"},
+	{"e2e/...", native, "*", "*"},
 }
 
 // pure are the packages of the standard library that page code may import: they compute, and that is all. None
@@ -250,9 +247,6 @@ func TestTheCoreWithoutSafejsNeedsLittle(t *testing.T) {
 	}
 }
 
-// byTarget are the two files that say what a page's core lacks: one constant.
-var byTarget = []string{"bridge/restrict.go", "bridge/restrict_js.go"}
-
 func TestPageSourcesStayFitForThePage(t *testing.T) {
 	root, seen := "..", 0
 	for dir, files := range sources(t, root) {
@@ -262,18 +256,16 @@ func TestPageSourcesStayFitForThePage(t *testing.T) {
 			continue
 		}
 		for _, name := range files {
+			if packages[row].home < page || strings.HasSuffix(name, "_test.go") {
+				continue
+			}
 			full := filepath.Join(root, filepath.FromSlash(dir), name)
 			text, err := os.ReadFile(full)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Contains(byTarget, dir+"/"+name) {
-				report(t, checkConstraint(packages[row].home, dir+"/"+name, text))
-			}
-			if packages[row].home >= page && !strings.HasSuffix(name, "_test.go") {
-				report(t, checkSource(packages[row].home, dir+"/"+name, text))
-				seen++
-			}
+			report(t, checkSource(packages[row].home, dir+"/"+name, text))
+			seen++
 		}
 	}
 	if seen == 0 {
@@ -295,7 +287,12 @@ func list(t *testing.T, target string) map[string]node {
 	t.Helper()
 	patterns := []string{"./..."}
 	if target == "js/wasm" {
-		patterns = []string{"./bridge/...", "./wasm/..."}
+		patterns = nil
+		for _, r := range packages {
+			if r.home >= page {
+				patterns = append(patterns, "./"+r.path)
+			}
+		}
 	}
 	goos, goarch, _ := strings.Cut(target, "/")
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Imports,Standard,Module"},
@@ -476,56 +473,6 @@ func orNothing(allowed string) string {
 	return allowed
 }
 
-// checkConstraint says whether the file compiles where its home says, and nowhere else.
-func checkConstraint(h home, name string, text []byte) []string {
-	if h == tool || h == page && strings.HasSuffix(name, "_test.go") {
-		return nil // a test may well be native: this one is
-	}
-	var violations []string
-	built := map[bool]int{} // in how many of the targets, by whether they are pages
-	for _, target := range []struct {
-		goos, goarch string
-		inPage       bool
-	}{
-		{"linux", "amd64", false},
-		{"darwin", "arm64", false},
-		{"windows", "amd64", false},
-		{"openbsd", "amd64", false}, // stands for the rest, which has no file of its own
-		{"js", "wasm", true},
-	} {
-		want := h == page || h == edge && target.inPage || h == native && !target.inPage
-		// A file may depend on another tag as well (tinygo, pagewire_assets): it belongs to a target when it is
-		// built for it with some setting.
-		got := compiles(target.goos, target.goarch, name, text) || compiles(target.goos, target.goarch, name, text,
-			"tinygo", "pagewire_assets")
-		if got {
-			built[target.inPage]++
-		}
-		if got != want && (h != native || got) {
-			violations = append(violations, misplaced(h, name, target.goos+"/"+target.goarch, want))
-		}
-	}
-	if h == native && built[false] == 0 {
-		violations = append(violations, misplaced(h, name, "any system", true))
-	}
-	return violations
-}
-
-func misplaced(h home, name, target string, want bool) string {
-	verb := map[bool]string{true: "is not built", false: "is built"}[want]
-	constraint := map[home]string{native: "//go:build !js", page: "no constraint", edge: "//go:build js && wasm"}[h]
-	return fmt.Sprintf("%s %s for %s: here files have %s", name, verb, target, constraint)
-}
-
-// compiles reports whether go build would take the file for a target, by its name and its constraints.
-func compiles(goos, goarch, name string, text []byte, tags ...string) bool {
-	context := build.Default
-	context.GOOS, context.GOARCH, context.BuildTags, context.CgoEnabled = goos, goarch, tags, false
-	context.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
-	ok, err := context.MatchFile(path.Dir(name), path.Base(name))
-	return ok && err == nil
-}
-
 // checkSource says what a file of page code contains that page code must not.
 func checkSource(h home, name string, text []byte) []string {
 	files := token.NewFileSet()
@@ -596,7 +543,11 @@ func checkSource(h home, name string, text []byte) []string {
 // isLastStand reports whether a select is the one that is allowed: under Go main must block for its exports to stay
 // callable, under TinyGo it must return, so the file of wasm/ that is built by Go only may end in select {}.
 func isLastStand(h home, name string, text []byte, s *ast.SelectStmt) bool {
-	return h == edge && len(s.Body.List) == 0 && !compiles("js", "wasm", name, text, "tinygo")
+	context := build.Default
+	context.GOOS, context.GOARCH, context.BuildTags = "js", "wasm", []string{"tinygo"}
+	context.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	byTinyGo, err := context.MatchFile(path.Dir(name), path.Base(name))
+	return h == edge && len(s.Body.List) == 0 && err == nil && !byTinyGo
 }
 
 // The checks are checked: each mutation must be refused, in words that name what is wrong, and the sound ones pass.
@@ -689,32 +640,6 @@ func TestSourceCheckRefuses(t *testing.T) {
 		got := strings.Join(checkSource(c.home, "p/p.go", []byte(c.file)), "\n")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%q:\n got %q\nwant %q", c.file, got, c.want)
-		}
-	}
-}
-
-func TestConstraintCheckRefuses(t *testing.T) {
-	for _, c := range []struct {
-		home                   home
-		name, constraint, want string // want "": it is sound
-	}{
-		{page, "p/a.go", "", ""},
-		{native, "p/a.go", "//go:build !js", ""},
-		{edge, "p/a.go", "//go:build js && wasm", ""},
-		{edge, "p/a.go", "//go:build js && wasm && tinygo", ""},
-		{page, "p/a_test.go", "//go:build !js", ""},
-		{page, "p/a.go", "//go:build !js", "p/a.go is not built for js/wasm"},
-		{page, "p/a.go", "//go:build ignore", "is not built for linux/amd64"},
-		{native, "p/a_windows.go", "//go:build !js", ""},
-		{native, "p/a.go", "//go:build unix && !linux && !darwin", ""},
-		{native, "p/a.go", "", "p/a.go is built for js/wasm"},
-		{native, "p/a.go", "//go:build ignore", "p/a.go is not built for any system"},
-		{edge, "p/a.go", "", "p/a.go is built for linux/amd64"},
-		{edge, "p/a.go", "//go:build !js", "p/a.go is not built for js/wasm"},
-	} {
-		got := strings.Join(checkConstraint(c.home, c.name, []byte(c.constraint+"\n\npackage p\n")), "\n")
-		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("%s with %q:\n got %q\nwant %q", c.name, c.constraint, got, c.want)
 		}
 	}
 }

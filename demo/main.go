@@ -1,5 +1,3 @@
-//go:build !js
-
 // Command demo serves the demo pages, and tells what an agent sees of them.
 //
 // It serves dist/, which make build writes, on 127.0.0.1, with an index of the demos at /, and a gateway for those that

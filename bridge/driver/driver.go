@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package driver runs a sans-I/O engine natively: one lock, one clock, one timer. In a page JavaScript does that
 // (js/core/edge.ts).
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package gateway brings the resources and tools of open pages to the agents on a desktop.
 //
 // A Gateway is one MCP server: the engine of package bridge, with pages as sources and agents as clients. Pages are

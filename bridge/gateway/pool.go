@@ -1,5 +1,3 @@
-//go:build !js
-
 package gateway
 
 import "github.com/pagewire/pagewire/bridge/gateway/internal/quota"

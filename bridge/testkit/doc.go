@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package testkit holds the tools of several packages' tests: waiting for a condition, a log that can be awaited, an
 // agent and a connection. It is not in bridge/internal, because the tests of e2e need it too.
 //

@@ -1,4 +1,4 @@
-//go:build !js && unix
+//go:build unix
 
 package testkit
 

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Command fleet shows a fleet on one machine: three nodes, a balancer in front of them, a service with two users,
 // and for each user a page in a browser and a hosted agent. It prints what the agents see, kills the node that has a
 // user's page (SIGKILL), and prints what the agents see then. One user has an assistant too, which no connection tells

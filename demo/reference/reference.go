@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package reference compares the manual's references of commands with the commands, and writes them: make generate. It
 // is for tests alone.
 package reference

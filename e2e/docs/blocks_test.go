@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package docs runs what the documents show: each fenced block of README.md and of demo/docs/, by the convention that
 // CONTRIBUTING.md has under "Documents", and each page of the manual and of the demos in a browser. Nothing stands in
 // for a thing that can be run: commands are bin/, pages are dist/ in Chromium, types are TypeScript's.

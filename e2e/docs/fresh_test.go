@@ -1,4 +1,4 @@
-//go:build !js && fresh
+//go:build fresh
 
 package docs
 

@@ -1,4 +1,4 @@
-//go:build !js && look
+//go:build look
 
 package docs
 

@@ -1,13 +1,12 @@
-// Command imports draws which packages of this module import which: as text, a layer a paragraph, or with -dot for
-// Graphviz. A package stands above all that it imports, so no arrow leads upwards; tests are left out, and so is an
-// import that another one implies. What may import what is decided in bridge/policy_test.go, and not here.
+// Command imports draws which packages of this module import which: a layer a paragraph. A package stands above all that
+// it imports, so no arrow leads upwards; tests are left out, and so is an import that another one implies. What may
+// import what is decided in bridge/policy_test.go, and not here.
 package main
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -18,24 +17,17 @@ import (
 )
 
 func main() {
-	dot := flag.Bool("dot", false, "draw for Graphviz")
-	flag.Parse()
-	graph, err := list("./...")
+	graph, err := list()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "imports:", err)
 		os.Exit(1)
 	}
-	if *dot {
-		drawDOT(os.Stdout, graph)
-		return
-	}
-	drawText(os.Stdout, graph)
+	draw(os.Stdout, graph)
 }
 
-// list returns the packages of the module that patterns name, each with those of them that it imports, by their paths
-// below the module's.
-func list(patterns ...string) (map[string][]string, error) {
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,Module"}, patterns...)...)
+// list returns the packages of the module, each with those of them that it imports, by their paths below the module's.
+func list() (map[string][]string, error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Module", "./...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -101,7 +93,7 @@ func reaches(graph map[string][]string, from, to string) bool {
 	return slices.ContainsFunc(graph[from], func(next string) bool { return next == to || reaches(graph, next, to) })
 }
 
-func drawText(w io.Writer, graph map[string][]string) {
+func draw(w io.Writer, graph map[string][]string) {
 	height := layers(graph)
 	for h := slices.Max(slices.Collect(maps.Values(height))); h >= 0; h-- {
 		for _, name := range slices.Sorted(maps.Keys(graph)) {
@@ -114,24 +106,4 @@ func drawText(w io.Writer, graph map[string][]string) {
 			fmt.Fprintln(w, "   v")
 		}
 	}
-}
-
-func drawDOT(w io.Writer, graph map[string][]string) {
-	height := layers(graph)
-	fmt.Fprintln(w, "digraph imports {\n  node [shape=box, fontname=\"sans-serif\"];")
-	for h := 0; h <= slices.Max(slices.Collect(maps.Values(height))); h++ {
-		fmt.Fprint(w, "  { rank=same;")
-		for _, name := range slices.Sorted(maps.Keys(graph)) {
-			if height[name] == h {
-				fmt.Fprintf(w, " %q;", name)
-			}
-		}
-		fmt.Fprintln(w, " }")
-	}
-	for _, name := range slices.Sorted(maps.Keys(graph)) {
-		for _, to := range needed(graph, name) {
-			fmt.Fprintf(w, "  %q -> %q;\n", name, to)
-		}
-	}
-	fmt.Fprintln(w, "}")
 }

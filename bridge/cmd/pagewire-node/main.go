@@ -1,5 +1,3 @@
-//go:build !js
-
 // Command pagewire-node is a node of a fleet: `pagewire node` runs it. It is a separate program, so that the desktop's
 // carries neither NATS nor the verification of tokens.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 package main
 
 // ls, read and watch against a real daemon, in this process.

@@ -1,4 +1,4 @@
-//go:build !js && pagewire_assets
+//go:build pagewire_assets
 
 package main
 

@@ -1,5 +1,3 @@
-//go:build !js
-
 package main
 
 // pagewire changes as programs run it: processes of this binary, which is agent, serve and hook.

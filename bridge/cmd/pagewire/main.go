@@ -1,5 +1,3 @@
-//go:build !js
-
 // Command pagewire is the native side of Pagewire.
 //
 // The rules of its surface, which its tests hold:

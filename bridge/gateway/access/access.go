@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package access decides which clients may use a gateway's TCP ports, the same on every path.
 //
 // It makes three checks, in this order. The first that fails gives the answer:

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package agents brings agents to a gateway: over stdio, and over Streamable HTTP in both eras of the protocol.
 //
 // Each agent is a session of its own (gateway.Connect): an agent on our stdin and stdout is one, each Mcp-Session-Id of

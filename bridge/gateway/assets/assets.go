@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package assets holds the files that a page needs, inside the binary: the page layer, the loader, the core and the
 // types. So one static file can serve or copy all of them.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package browser finds the user's Chromium-based browser and runs it under our own flags.
 //
 // It never uses a person's profile, never downloads a browser (the command in ensure may ask apt-get for one), and

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package daemon gives a user one process that has the pages, and each agent a pipe to it.
 //
 // An agent program starts `pagewire serve`, which is a Pipe: it connects to the daemon's Unix socket in the user's

@@ -1,5 +1,3 @@
-//go:build !js
-
 package daemon
 
 import "golang.org/x/sys/unix"

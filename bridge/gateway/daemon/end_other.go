@@ -1,4 +1,4 @@
-//go:build !js && !linux && !darwin
+//go:build !linux && !darwin
 
 package daemon
 

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package events is the catalogue of MCP Events (SEP-3415) that pages make, and their codec: types, arguments, cursors,
 // occurrences. It is data: it knows no page, no agent and no clock.
 package events

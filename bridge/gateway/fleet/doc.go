@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package fleet makes several processes one gateway: a page at one node, its user's agents at another, and between them
 // the link, over a bus (package bus). BUS.md describes the messages between nodes.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package inspect shows a gateway's state and work to a person, and to a monitoring system: the inspector page at /,
 // metrics for Prometheus at /metrics, and a health check at /healthz.
 //

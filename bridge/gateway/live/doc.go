@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package live makes the texts that agents get of a resource. A Look is a resource as it reads now. pages.go cuts it
 // into parts, and change.go describes in one line of JSON how it differs from the agent's version (packages seen and
 // delta).

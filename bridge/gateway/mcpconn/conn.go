@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package mcpconn carries whole MCP messages. A Conn is any way into or out of the gateway; Transport makes it one of
 // go-sdk's. An Outbox keeps messages for a slow reader without delaying their writer.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package retry paces the attempts of a loop, so that another attempt follows one that failed.
 package retry
 

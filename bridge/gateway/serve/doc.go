@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package serve implements `pagewire serve`: an agent's pipe to the daemon (Agent), the daemon itself (Daemon), and the
 // process with which a person serves agents over HTTP, and which is the daemon while it runs (Foreground).
 //

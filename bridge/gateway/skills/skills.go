@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package skills has the skills that Pagewire gives to agents (agentskills.io): texts that a model loads when a task
 // fits their description. It never runs anything, and a skill never changes but with a release: hosts ask their users
 // again about other bytes.

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package tools prepares the tools of pages for agents: their names, the claims that they make of themselves, and their
 // results.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package weborigin compares web origins with a user's patterns and with this machine.
 //
 // It resolves no name: a host is this machine's if its name says so.

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Command fleet measures nodes of a fleet (make bench FLEET=1): what an idle page costs beside a bare WebSocket, what a
 // change and a read take across nodes beside bare NATS, and how soon all agents hold the last state when a node with
 // many pages has been killed. Pages are raw WebSockets, agents raw HTTP, nodes

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package deploy reads the files that deploy nodes with the packages of those who run them: Kubernetes' types, the
 // parsers of containers' files and of Prometheus' rules, and the engine of its queries. TestEcosystemDeploy starts the
 // nodes whose metrics they ask for.

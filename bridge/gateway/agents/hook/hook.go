@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package hook lets an agent program's hook ask what has changed in the open pages since its agent was last told:
 // pagewire changes.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 package hook
 
 import "golang.org/x/sys/unix"

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package launched starts the browser that `serve --launch` asks for, and lets all agents of a user share it.
 //
 // A browser that listens on a TCP port is open to every user of the machine. This one takes its commands on a pipe, and

@@ -1,4 +1,4 @@
-//go:build !js && !linux
+//go:build !linux
 
 package launched
 

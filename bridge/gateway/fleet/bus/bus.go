@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package bus carries messages between the nodes of a fleet: over NATS, with a server in the process unless there is a
 // cluster already.
 //

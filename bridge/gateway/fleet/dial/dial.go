@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package dial admits the pages of a service to a node: package socket takes their connections.
 //
 // A page's first message is a note with its ticket, {"type":"pagewire:ticket","ticket":"…"}: package tickets says which

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package front serves the agents of a fleet over Streamable HTTP, in both eras, with OAuth 2.1 access tokens, as MCP's
 // authorization specification says: protected resource metadata, WWW-Authenticate, audience and scopes.
 //

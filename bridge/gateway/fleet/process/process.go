@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package process makes one process of a fleet's parts: what `pagewire node` runs.
 //
 // It listens at one address for pages and agents, and at another for health checks and metrics. It joins the bus.

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package relay lets one page have any number of cores elsewhere. To the page it is the core, and to each core it is
 // the page. A node of a fleet has one relay for each page that dials in. Its cores are the gateways of the page's
 // user, on all nodes that have agents of that user.

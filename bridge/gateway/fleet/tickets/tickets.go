@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package tickets says whose a page or an agent is: it verifies the tickets that a service gives to its pages, and the
 // OAuth access tokens of agents. Both are JWTs of an issuer that the node's configuration lists.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package traces exports the work of a node for agents as traces, by OpenTelemetry's OTLP over HTTP: agents' requests,
 // the resulting calls of pages elsewhere, and the pages' answers.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package webhook delivers events to URLs of subscribers: the webhook part of MCP Events (SEP-3415).
 //
 // A subscription is a principal, a URL, a name and arguments. The store (store.go) keeps it, encrypted, in a bucket of

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package look tests the inspector page as a person uses it: the built page in a real browser, a gateway behind it with
 // real MCP servers for pages and real clients for agents. It also takes the pictures of the README:
 //

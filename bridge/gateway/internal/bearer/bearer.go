@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package bearer checks bearer tokens (RFC 6750, section 2.1) and other secrets of the gateway's clients. It does not
 // reveal in which part a wrong one differs, neither by words nor by time.
 package bearer

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package keypair reads a certificate and its key from files in PEM, anew when the files have changed: certificates are
 // renewed every few weeks, and a server has its clients for as long as it can.
 package keypair

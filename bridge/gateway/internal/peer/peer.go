@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package peer finds the user of the process at the other end of a TCP connection within this machine, by the kernel's
 // word.
 //

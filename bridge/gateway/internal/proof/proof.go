@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package proof lets the two ends of a connection show each other that they know the same secret, without telling it.
 //
 // It is for connections to a port of loopback, where anybody may listen and anybody may connect. The end that

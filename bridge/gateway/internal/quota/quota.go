@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package quota bounds how much is held at a time, of each owner and of all: bytes, or things. A Quota refuses an amount
 // that does not fit. A Backlog ends a receiver to make room. Neither makes a caller wait.
 package quota

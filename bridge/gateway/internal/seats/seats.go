@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package seats assigns places in tabs to documents that connect by themselves.
 //
 // A page names its tab by an id that it keeps in sessionStorage, which a browser copies when it duplicates a tab. So a

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package secret keeps secrets in files: the token of a user's gateways, and the secret that they share with the
 // extension.
 //

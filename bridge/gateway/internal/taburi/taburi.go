@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package taburi makes and splits the URIs by which agents tell tabs apart.
 //
 // If several tabs have one URI, each has it under a path of its own as well: ORIGIN/.pagewire/tab/N/PATH for

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package userdir is the directory that the processes of one user on one machine share, with locks and sockets. The
 // kernel keeps it for this user alone.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package wsconn carries texts by WebSocket: JSON-RPC messages, as a mcpconn.Conn, or frames of a page's link.
 //
 // Beside those it carries notes, small messages between the two ends of the transport. They are JSON objects whose text

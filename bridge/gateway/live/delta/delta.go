@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package delta makes the difference between two texts: a JSON patch (RFC 6902) if both versions are JSON, otherwise a
 // unified diff, and nothing if that would not be shorter. It also takes parts of a text, by pointer, lines or page.
 //

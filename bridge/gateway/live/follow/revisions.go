@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package follow knows which of an agent's versions are old. Revisions count the changes of resources that agents have
 // been given or wait for. A Memory is the state of one agent between its calls. It lists the agent's news.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package seen records the versions that one agent has seen: URI, text and revision. So a gateway can tell what has
 // changed since, and whether the agent's version is old.
 //

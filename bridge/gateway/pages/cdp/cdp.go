@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package cdp brings the pages of a browser to a gateway by the Chrome DevTools Protocol.
 //
 // Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways. A

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package extension brings in the pages of the browser extension: it is the process that the browser starts for the
 // extension, and speaks with it over standard input and output.
 //

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package socket serves pages that connect by themselves, by WebSocket. One WebSocket is one document, and one link
 // with it (package link), one frame a message.
 //

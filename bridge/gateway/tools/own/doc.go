@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package own has the gateway's own tools: list, read and wait. They give the pages' resources to agents that know only
 // tools. It also makes the reminder at the end of each tool's result, a page's too: what has changed since the agent
 // looked.

@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package issuertest is an issuer of tickets and access tokens, for tests and demos: it has a key, serves a key set,
 // and gives a token to any caller in this process. It is no login.
 package issuertest

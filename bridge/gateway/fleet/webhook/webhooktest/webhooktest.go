@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package webhooktest plays a hosted assistant that is woken by webhook, for tests and demos. It does what OpenAI's guide
 // to MCP Events asks of a client: it subscribes on the endpoint of the tools with their token, answers the challenge,
 // checks each signature, takes each event once, answers at once and works later, and refreshes by the same key. It

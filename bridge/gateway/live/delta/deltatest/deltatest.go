@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package deltatest has the documents with which deltas are tested and measured.
 package deltatest
 
