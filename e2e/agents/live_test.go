@@ -348,7 +348,7 @@ func aroundSection(t *testing.T, file, name string) (before, after string) {
 // A run of all programs takes half an hour, and writes at its end: the marks are looked for in each run.
 func TestPagesHaveTheirSections(t *testing.T) {
 	for file, names := range map[string][]string{agentsDocs: {"programs", "story", "told"}, liveDocs: {"ways",
-		"requests"}} {
+		"requests", "reports"}} {
 		for _, name := range names {
 			aroundSection(t, file, name)
 		}

@@ -17,6 +17,8 @@ type step struct {
 	tool   string
 	args   map[string]any
 	say    string
+	// with gives the arguments for the request that asks for the step, if they depend on it.
+	with func(body string) map[string]any
 }
 
 // A model answers Anthropic Messages, OpenAI Responses, Chat Completions and Gemini by a script. Which step is next it
@@ -74,6 +76,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		m.note(&m.bodies, string(body))
 		next = m.next(q.results(string(body)))
+		if next.with != nil {
+			next.args = next.with(string(body))
+		}
 	}
 	name := ""
 	if next.tool != "" {

@@ -1,0 +1,84 @@
+package agents
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// checked are programs and how clientcheck starts each: what its doc says, with the flags of these tests.
+var checked = []struct {
+	name string
+	args func(program string) []string
+}{
+	{"gemini-cli", func(program string) []string {
+		return []string{"sh", "-c",
+			`mkdir .gemini && cp {config} .gemini/settings.json && "$0" --approval-mode yolo -m gemini-2.5-flash -p "{prompt}"`, program}
+	}},
+	{"codex", func(program string) []string {
+		return []string{program, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-c",
+			`mcp_servers.pagewire-check={command="{command}",args={args}}`, "{prompt}"}
+	}},
+	{"opencode", func(program string) []string {
+		return []string{"env",
+			`OPENCODE_CONFIG_CONTENT={"mcp":{"pagewire-check":{"type":"local","enabled":true,"command":{words}}}}`,
+			program, "run", "{prompt}"}
+	}},
+}
+
+// The report says the same of a program as its requests to the model: a word is in the one if it is in the other.
+func TestClientCheck(t *testing.T) {
+	all := os.Getenv("AGENTS") == "all"
+	binary := filepath.Join(t.TempDir(), "clientcheck")
+	if out, err := exec.Command("go", "build", "-o", binary, "./clientcheck").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var reports []string
+	for _, c := range checked {
+		if c.name != "gemini-cli" && !all {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			home := testkit.ShortDir(t)
+			t.Cleanup(func() { endAll(home) })
+			word := regexp.MustCompile(`pw-[a-z0-9]{8}`)
+			steps := []step{{tool: "check_text"}, {tool: "check_both"}, {tool: "check_structured"},
+				{tool: "check_embedded"}, {tool: "check_link"},
+				{tool: "check_user"}, {tool: "check_meta"}, {tool: "check_error"},
+				{tool: "check_slow", args: object{"seconds": 1}}}
+			m := newModel(t, append(steps,
+				step{tool: "check_report",
+					with: func(body string) map[string]any { return object{"words": word.FindAllString(body, -1)} }},
+				step{say: "DONE"})...)
+			p := programNamed(t, c.name, m.URL, []string{"none"})
+			p.install(t, home)
+			cmd := exec.Command(binary, c.args(p.command[0])...)
+			cmd.Env, cmd.Dir = p.environment(home), filepath.Join(home, "work")
+			if err := os.Mkdir(cmd.Dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stderr = testkit.LogOf(t, c.name)
+			out, err := cmd.Output()
+			report := string(out)
+			if err != nil {
+				t.Errorf("it ends with %v", err)
+			}
+			if !strings.Contains(report, "| text | yes |\n") || !strings.Contains(report, "| the slow call | "+
+				"answered after 1 s |\n") || !strings.Contains(report, "| tool that came within the session | was "+
+				"not asked for |\n") ||
+				strings.Contains(report, "not known") {
+				t.Errorf("the last request ends in %s; the report is\n%s", m.last()[max(0, len(m.last())-2000):],
+					report)
+			}
+			reports = append(reports, strings.ReplaceAll(report, "# What", "### What"))
+		})
+	}
+	if len(reports) == len(checked) && !t.Failed() {
+		writeSection(t, liveDocs, "reports", strings.Join(reports, "\n"))
+	}
+}
