@@ -23,6 +23,7 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
@@ -223,6 +224,7 @@ func TestExtension(t *testing.T) {
 		{"beside the page's own", (*extended).besideThePagesOwn},
 		{"beside agents in the page", (*extended).besideAgentsInThePage},
 		{"navigation", (*extended).navigation},
+		{"a call that leads to another document", (*extended).callThatLeadsOn},
 		{"a page that forges", (*extended).forgingPage},
 		{"a page whose process is taken over", (*extended).takenOverPage},
 		{"leaves a stopped daemon", (*extended).leavesAStoppedDaemon},
@@ -865,6 +867,35 @@ func (x *extended) devTools(shown *tab) *tab {
 		return panel != ""
 	})
 	return x.follow("the panel", chromedp.WithTargetID(panel), chromedp.WithDetachOnCancel())
+}
+
+// searching is a page whose tool loads the page of its results.
+const searching = counting + `
+	if (location.pathname === "/") {
+		const form = document.createElement("form");
+		form.setAttribute("toolname", "search");
+		document.documentElement.append(form);
+		navigator.modelContext.registerTool({ name: "search", description: "Searches.", execute: () => {
+			location.href = "/results";
+			return new Promise(() => {});
+		} });
+	} else document.title = "Results";
+`
+
+// The next document of the origin answers a call, without anything more that its user is to allow.
+func (x *extended) callThatLeadsOn(t *testing.T, agent *started) {
+	s := serveStrict(t, "script-src 'self'", searching)
+	x.tab(s.URL)
+	x.allow(s.URL)
+	testkit.Eventually(t, "the tool is there", func() bool { return slices.Contains(agent.ToolNames(), "search") })
+	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "search", Arguments: map[string]any{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Results, " + s.URL + "/results. Its resources:\n" + s.URL + "/count"
+	if got := result.Content[len(result.Content)-1].(*mcp.TextContent).Text; result.IsError || !strings.Contains(got, want) {
+		t.Errorf("the call ends with %q, failed %v, without %q", got, result.IsError, want)
+	}
 }
 
 // A document comes and goes in several ways; its subscriptions go on.

@@ -124,6 +124,8 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 		"at this node (default 1,000)")
 	f.IntVar(&o.UserMessages, "user-messages", 0, "`number` of messages a second that one user's pages may cost on the "+
 		"bus (default 2,000)")
+	f.BoolVar(&o.DebuggingTools, "debugging-tools", false, "show agents also the tools that pages have for their "+
+		"developers")
 	f.StringVar(&o.Traces, "traces", "", "`URL` of a receiver of traces, by OTLP over HTTP (default that of "+
 		"OTEL_EXPORTER_OTLP_ENDPOINT; without either there are none)")
 	busFlags(cmd, o)

@@ -74,6 +74,8 @@ type Options struct {
 	Webhooks *webhook.Options
 	// Shares bound what one agent may have.
 	Shares agents.Shares
+	// DebuggingTools shows agents also the tools that pages have for their developers. Default off.
+	DebuggingTools bool
 	// Log receives what happens. Default none.
 	Log *slog.Logger
 }
@@ -295,7 +297,8 @@ func (s *server) Close() {
 }
 
 func (h *Handler) server(g *gateway.Gateway) fleet.Server {
-	o := agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".", Log: h.o.Log}
+	o := agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".", Log: h.o.Log,
+		Agent: gateway.AgentOptions{DebuggingTools: h.o.DebuggingTools}}
 	if h.webhooks != nil {
 		o.Webhooks = h.webhooksOf
 	}

@@ -77,6 +77,8 @@ type Options struct {
 	Traces string
 	// AnyScheme is gateway.Options.AnyScheme, for conformance suites.
 	AnyScheme bool
+	// DebuggingTools shows agents also the tools that pages have for their developers.
+	DebuggingTools bool
 	// DrainDelay is how long a process that is told to end serves on as before, and says at /readyz that it is not
 	// ready: a balancer needs that time to notice. Drain is how long pages may take to go elsewhere then. Default 0, and
 	// DefaultDrain.
@@ -259,7 +261,7 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		Pages: o.Pages, UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
 		Interval: o.interval, Log: o.Log, Gateway: gateway.Options{AnyScheme: o.AnyScheme}}
 	doors := front.Options{Version: o.Version, Tickets: verifier, PublicURL: o.PublicURL, Origins: o.AllowOrigins, Roots: roots,
-		Shares: o.Shares, Admitted: p.admitted, Log: o.Log}
+		Shares: o.Shares, Admitted: p.admitted, DebuggingTools: o.DebuggingTools, Log: o.Log}
 	if p.traces != nil {
 		members.Tracer, doors.Seen = p.traces, p.traces.Seen
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,6 +223,25 @@ func TestNodesAndTheirEnd(t *testing.T) {
 	page.Set(app+"/doc", "three")
 	a.Learns(app+"/doc", "three")
 	b.Shows(app + "/bobs")
+}
+
+// Tools for developers are shown by a node that is told to, whatever the page's node is told.
+func TestDebuggingTools(t *testing.T) {
+	f := newFleet(t, 1)
+	shows := f.start(func(o *Options) { o.DebuggingTools = true })
+	page := testkit.NewPage(t, map[string]string{app + "/doc": "one"})
+	for name, debugging := range map[string]bool{"dump": true, "pay": false} {
+		page.SetTool(name, testkit.Tool{Members: map[string]any{"_meta": map[string]any{
+			"pagewire/hints": map[string]any{"debugging": debugging}}}})
+	}
+	f.page(f.nodes[0], page, "alice")
+	for m, want := range map[*member]bool{f.nodes[0]: false, shows: true} {
+		a := f.agent(m, "alice")
+		testkit.Eventually(t, "the other tool is there", func() bool { return slices.Contains(a.ToolNames(), "pay") })
+		if got := slices.Contains(a.ToolNames(), "dump"); got != want {
+			t.Errorf("a node with debugging tools %v shows one: %v", want, got)
+		}
+	}
 }
 
 // A node that is told to end says that it is not ready, and serves old and new clients meanwhile: without any page, too.
