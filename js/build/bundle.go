@@ -41,6 +41,8 @@ var bundled = []script{
 	{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/testing/index.ts", "testing.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/testing/index.ts", "testing.cjs", api.FormatCommonJS, api.PlatformBrowser},
+	{"js/vite/index.ts", "vite.js", api.FormatESModule, api.PlatformNode},
+	{"js/vite/client.ts", "vite.client.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/main.tsx", "inspector/inspector.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/style.css", "inspector/inspector.css", api.FormatIIFE, api.PlatformBrowser},
@@ -72,7 +74,8 @@ func bundleAll(root, dist string, tc toolchain) error {
 	errs = append(errs, minifyAll(root, dist), leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
 	for _, name := range []string{"pagewire.d.ts", "pagewire.d.cts", "react.d.ts", "store.d.ts", "elements.d.ts",
-		"iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts", "testing.d.ts", "extension.d.ts", "inspector/index.html"} {
+		"iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts", "testing.d.ts", "vite.d.ts", "extension.d.ts",
+		"inspector/index.html"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
 	}
 	for _, name := range []string{"react", "store", "elements", "iife", "testing"} {
@@ -131,6 +134,9 @@ func (s script) options(root, dist string) api.BuildOptions {
 	case "store.js", "store.cjs", "elements.cjs":
 		// By the package's name: on a server its exports lead to another file.
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire")}
+	case "vite.client.js":
+		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire"),
+			neighbour("/share/store\\.ts$", "pagewire/store")}
 	case "pagewire.elements.js":
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
 	}
