@@ -376,7 +376,7 @@ func TestEcosystemVitePlugin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, step := range [][2]string{{"\n<<<<<<< HEAD\n", "cart.js"}, {"\n", `[]`}} {
+			for _, step := range [][2]string{{"\nimport \"./absent.js\";\n", "absent.js"}, {"\n", `[]`}} {
 				if err := os.WriteFile(file, []byte(string(text)+step[0]), 0o644); err != nil {
 					t.Fatal(err)
 				}

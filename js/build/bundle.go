@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,6 +90,10 @@ func bundleAll(root, dist string, tc toolchain) error {
 // loader. It takes a second of processor time each.
 var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagewire.worker.js", "pagewire.elements.js"}
 
+// readable are the modules that reach pages by a bundler alone. The npm package has them as they are written, and their
+// maps.
+var readable = []string{"react.js", "store.js", "testing.js", "views.js", "vite.js", "vite.client.js"}
+
 // minifyAll runs terser over what pages fetch, with its map.
 func minifyAll(root, dist string) error {
 	failed := make([]error, len(fetched))
@@ -150,12 +155,17 @@ func (s script) options(root, dist string) api.BuildOptions {
 	}
 	if place == "js/testing" {
 		// Its lines are in the stacks of tests.
-		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false
+		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false // its .cjs, too
 		replace("basics.ts")
 		options.Inject = []string{filepath.Join(root, place, "timer.ts")}
 		if s.format == api.FormatCommonJS {
 			options.Define["import.meta.url"] = "undefined" // it has __filename
 		}
+	}
+	if slices.Contains(readable, s.out) {
+		// Bundlers make it small, and take its map into theirs.
+		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false
+		options.Sourcemap = api.SourceMapLinked
 	}
 	if strings.HasPrefix(s.out, "extension") {
 		options.Sourcemap = api.SourceMapNone // all that is in its folder is loaded

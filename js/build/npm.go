@@ -207,11 +207,11 @@ func manifestOf(pkg source) manifest {
 		Unpkg:     "./pagewire.js",
 		Jsdelivr:  "./pagewire.js",
 		// A release adds the licences of others.
-		Files: slices.Concat(shipped, packaged, []string{"docs", "README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
+		Files: slices.Concat(shipped, packaged, []string{"*.js.map", "docs", "README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
 	}
 }
 
-// writePackage fills dist/npm. Source maps stay out: they would be two thirds of the package.
+// writePackage fills dist/npm. Maps of what is small already stay out: they would be two thirds of the package.
 func writePackage(root, dist string, pkg source) error {
 	dir := filepath.Join(dist, "npm")
 	if err := os.RemoveAll(dir); err != nil {
@@ -220,6 +220,11 @@ func writePackage(root, dist string, pkg source) error {
 	for _, name := range slices.Concat(shipped, packaged) {
 		if err := copyFile(filepath.Join(dir, name), filepath.Join(dist, name)); err != nil {
 			return err
+		}
+		if slices.Contains(readable, name) {
+			if err := copyFile(filepath.Join(dir, name+".map"), filepath.Join(dist, name+".map")); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range []string{"README.md", "LICENSE"} {
