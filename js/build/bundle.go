@@ -92,7 +92,7 @@ var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagew
 
 // readable are the modules that reach pages by a bundler alone. The npm package has them as they are written, and their
 // maps.
-var readable = []string{"react.js", "store.js", "testing.js", "views.js", "vite.js", "vite.client.js"}
+var readable = []string{"react.js", "store.js", "testing.js", "vite.js", "vite.client.js"}
 
 // minifyAll runs terser over what pages fetch, with its map.
 func minifyAll(root, dist string) error {

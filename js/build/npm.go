@@ -138,6 +138,11 @@ var packaged = []string{
 	"vite.js",
 	"vite.client.js",
 	"vite.d.ts",
+	"react.js.map",
+	"store.js.map",
+	"testing.js.map",
+	"vite.js.map",
+	"vite.client.js.map",
 	"extension.page.js",
 	"extension.relay.js",
 	"extension.worker.js",
@@ -207,7 +212,7 @@ func manifestOf(pkg source) manifest {
 		Unpkg:     "./pagewire.js",
 		Jsdelivr:  "./pagewire.js",
 		// A release adds the licences of others.
-		Files: slices.Concat(shipped, packaged, []string{"*.js.map", "docs", "README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
+		Files: slices.Concat(shipped, packaged, []string{"docs", "README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
 	}
 }
 
@@ -220,11 +225,6 @@ func writePackage(root, dist string, pkg source) error {
 	for _, name := range slices.Concat(shipped, packaged) {
 		if err := copyFile(filepath.Join(dir, name), filepath.Join(dist, name)); err != nil {
 			return err
-		}
-		if slices.Contains(readable, name) {
-			if err := copyFile(filepath.Join(dir, name+".map"), filepath.Join(dist, name+".map")); err != nil {
-				return err
-			}
 		}
 	}
 	for _, name := range []string{"README.md", "LICENSE"} {
