@@ -30,6 +30,7 @@ var scripts = []scriptRow{
 	{"testing", "page core"},
 	{"share", "page"},
 	{"react", "share"},
+	{"vite", "page share"},
 	{"views", "core/instance.ts"},
 	{"view", ""},
 	{"inspector", "link/reconnect.ts"},

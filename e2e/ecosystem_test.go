@@ -8,7 +8,10 @@ package e2e
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -302,5 +305,103 @@ func finds(t *testing.T, cmd *exec.Cmd, dom bool) {
 	}
 	if reason := !strings.HasPrefix(got.Connect, says+")"); reason != dom {
 		t.Errorf("connect() says %q: it names what is missing, if there is a document", got.Connect)
+	}
+}
+
+// Apps with the Vite plugin and no other word about Pagewire: while each is developed, pagewire ls lists its stores and
+// an agent hears of their changes and of the dev server's errors. Its build is the same as without the plugin.
+func TestEcosystemVitePlugin(t *testing.T) {
+	app := ecosystemApp(t, "live")
+	for _, name := range strings.Fields("ecosystem/node_modules/vite ecosystem/node_modules/react " +
+		"ecosystem/node_modules/react-dom ecosystem/node_modules/vue ecosystem/node_modules/pinia " +
+		"ecosystem/node_modules/zustand ecosystem/node_modules/@reduxjs/toolkit " +
+		"ecosystem/node_modules/@tanstack/react-query ecosystem/node_modules/@vitejs/plugin-vue " +
+		"../js/node_modules/@vitejs/plugin-react") {
+		from, err := filepath.Abs(name)
+		_, link, _ := strings.Cut(name, "/node_modules/")
+		link = filepath.Join(app, "node_modules", link)
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(from, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, of := range []struct {
+		framework string
+		reads     map[string][2]string // before the click and after it
+	}{
+		{"react", map[string][2]string{
+			"/state/cart":    {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
+			"/state/user":    {`{"name":"Ada"}`, `{"name":"Ada"}`},
+			"/state/queries": {`"data":{"tea":3}`, `"data":{"tea":3}`},
+			"/state/route":   {`{"path":"/","title":"A shop"}`, `{"path":"/paid","title":"A shop"}`},
+			"/vite/errors":   {`[]`, `[]`},
+		}},
+		{"vue", map[string][2]string{
+			"/state/cart":  {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
+			"/state/route": {`{"path":"/","title":"A shop"}`, `{"path":"/paid","title":"A shop"}`},
+			"/vite/errors": {`[]`, `[]`},
+		}},
+	} {
+		t.Run(of.framework, func(t *testing.T) {
+			h := newHome(t)
+			t.Setenv("FRAMEWORK", of.framework)
+			t.Setenv("GATEWAY", "ws://"+h.hub)
+			a := h.serve(t)
+			url := strings.TrimSuffix(serverOf(t, app, "dev.mjs"), "/")
+			b := open(t, noFlag, &site{Server: &httptest.Server{URL: url}})
+			holds := func(path, want string) {
+				t.Helper()
+				testkit.Eventually(t, path+" reads as "+want, func() bool {
+					got, err := a.Read(url + path)
+					return err == nil && strings.Contains(got, want)
+				})
+			}
+			for path, want := range of.reads {
+				holds(path, want[0])
+			}
+			ls, _ := h.command(t, "ls", "--hub", h.hub)
+			if out, err := ls.Output(); err != nil || !strings.Contains(string(out), url+"/state/cart") ||
+				strings.Count(string(out), url) != len(of.reads) {
+				t.Errorf("pagewire ls: %v\n%s", err, out)
+			}
+			a.Watch(url + "/state/cart")
+			b.click("button")
+			testkit.Receive(t, "the agent hears of the cart", a.Updates)
+			for path, want := range of.reads {
+				holds(path, want[1])
+			}
+
+			// An edit that fails, and one that makes it right: the store is there once, with the state of the new one.
+			file := filepath.Join(app, of.framework, "cart.js")
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range [][2]string{{"\nimport \"./absent.js\";\n", "absent.js"}, {"\n", `[]`}} {
+				if err := os.WriteFile(file, []byte(string(text)+step[0]), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				holds("/vite/errors", step[1])
+			}
+			holds("/state/cart", `"tea"`)
+
+			built := func(out string) map[string]string {
+				command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--outDir", out)
+				files := map[string]string{}
+				names, _ := filepath.Glob(filepath.Join(out, "*", "*"))
+				for _, name := range append(names, filepath.Join(out, "index.html")) {
+					text, err := os.ReadFile(name)
+					if err != nil {
+						t.Fatal(err)
+					}
+					files[strings.TrimPrefix(name, out)] = string(text)
+				}
+				return files
+			}
+			with := built(t.TempDir())
+			t.Setenv("GATEWAY", "none")
+			if without := built(t.TempDir()); len(with) < 2 || !maps.Equal(with, without) {
+				t.Errorf("a build has something of the plugin")
+			}
+		})
 	}
 }

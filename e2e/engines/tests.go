@@ -66,7 +66,8 @@ var leftOut = []exclusion{
 		"TestTypeScriptClientAtAFleet TestClientsOfADaemonThatIsKilled TestHintsInAFleet " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
-	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting",
+	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +
+		"TestEcosystemVitePlugin",
 		"they are about bundlers, servers and deployments: make test-ecosystem runs them"},
 	{"TestViewsSubscribe TestViewsNavigate " +
 		"TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,6 +42,8 @@ var bundled = []script{
 	{"js/view/index.ts", "view.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/testing/index.ts", "testing.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/testing/index.ts", "testing.cjs", api.FormatCommonJS, api.PlatformBrowser},
+	{"js/vite/index.ts", "vite.js", api.FormatESModule, api.PlatformNode},
+	{"js/vite/client.ts", "vite.client.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/main.tsx", "inspector/inspector.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/style.css", "inspector/inspector.css", api.FormatIIFE, api.PlatformBrowser},
@@ -75,7 +78,8 @@ func bundleAll(root, dist string, tc toolchain) error {
 	errs = append(errs, minifyAll(root, dist), leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
 	for _, name := range []string{"pagewire.d.ts", "pagewire.d.cts", "react.d.ts", "store.d.ts", "elements.d.ts",
-		"iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts", "testing.d.ts", "extension.d.ts", "inspector/index.html"} {
+		"iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts", "testing.d.ts", "vite.d.ts", "extension.d.ts",
+		"inspector/index.html"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
 	}
 	for _, name := range []string{"react", "store", "elements", "iife", "testing"} {
@@ -88,6 +92,10 @@ func bundleAll(root, dist string, tc toolchain) error {
 // small: its names compress better, which is 250 of 6,093 bytes of brotli for pagewire.js and 800 of 13,089 for the core's
 // loader. It takes a second of processor time each.
 var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagewire.worker.js", "pagewire.elements.js"}
+
+// readable are the modules that reach pages by a bundler alone. The npm package has them as they are written, and their
+// maps.
+var readable = []string{"react.js", "store.js", "testing.js", "vite.js", "vite.client.js"}
 
 // minifyAll runs terser over what pages fetch, with its map.
 func minifyAll(root, dist string) error {
@@ -134,6 +142,9 @@ func (s script) options(root, dist string) api.BuildOptions {
 	case "store.js", "store.cjs", "elements.cjs":
 		// By the package's name: on a server its exports lead to another file.
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire")}
+	case "vite.client.js":
+		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire"),
+			neighbour("/share/store\\.ts$", "pagewire/store")}
 	case "pagewire.elements.js":
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
 	}
@@ -147,12 +158,17 @@ func (s script) options(root, dist string) api.BuildOptions {
 	}
 	if place == "js/testing" {
 		// Its lines are in the stacks of tests.
-		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false
+		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false // its .cjs, too
 		replace("basics.ts")
 		options.Inject = []string{filepath.Join(root, place, "timer.ts")}
 		if s.format == api.FormatCommonJS {
 			options.Define["import.meta.url"] = "undefined" // it has __filename
 		}
+	}
+	if slices.Contains(readable, s.out) {
+		// Bundlers make it small, and take its map into theirs.
+		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false
+		options.Sourcemap = api.SourceMapLinked
 	}
 	if strings.HasPrefix(s.out, "extension") {
 		options.Sourcemap = api.SourceMapNone // all that is in its folder is loaded

@@ -135,6 +135,14 @@ var packaged = []string{
 	"testing.js",
 	"testing.cjs",
 	"testing.d.ts",
+	"vite.js",
+	"vite.client.js",
+	"vite.d.ts",
+	"react.js.map",
+	"store.js.map",
+	"testing.js.map",
+	"vite.js.map",
+	"vite.client.js.map",
 	"extension.page.js",
 	"extension.relay.js",
 	"extension.worker.js",
@@ -183,6 +191,7 @@ func manifestOf(pkg source) manifest {
 			"./views.wasm":       everywhere("./hosted.d.ts", "./pagewire.views.wasm", ""),
 			"./view":             everywhere("./view.d.ts", "./view.js", ""),
 			"./testing":          everywhere("./testing.d.ts", "./testing.js", "./testing.cjs"),
+			"./vite":             everywhere("./vite.d.ts", "./vite.js", ""),
 			"./extension/page":   everywhere("./iife.d.ts", "./extension.page.js", ""),
 			"./extension/relay":  everywhere("./hosted.d.ts", "./extension.relay.js", ""),
 			"./extension/worker": everywhere("./extension.d.ts", "./extension.worker.js", ""),
@@ -207,7 +216,7 @@ func manifestOf(pkg source) manifest {
 	}
 }
 
-// writePackage fills dist/npm. Source maps stay out: they would be two thirds of the package.
+// writePackage fills dist/npm. Maps of what is small already stay out: they would be two thirds of the package.
 func writePackage(root, dist string, pkg source) error {
 	dir := filepath.Join(dist, "npm")
 	if err := os.RemoveAll(dir); err != nil {

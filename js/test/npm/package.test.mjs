@@ -2,7 +2,7 @@
 // module resolutions that know `exports`, with the types of React and stores and without, and servers that render.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -40,6 +40,17 @@ test("installing it installs nothing else", async () => {
     (await readdir(join(plain, "node_modules"))).filter((name) => name[0] !== "."),
     ["pagewire"],
   );
+});
+
+test("modules for bundlers are readable, and each has its map, which has its sources", async () => {
+  for (const name of ["react", "store", "testing", "vite", "vite.client"]) {
+    const file = join(plain, "node_modules/pagewire", `${name}.js`);
+    const text = await readFile(file, "utf8");
+    assert.ok(text.split("\n").length > text.length / 80, `${name}.js is not made small`);
+    assert.match(text, new RegExp(`//# sourceMappingURL=${name}.js.map\\s*$`));
+    const { sources, sourcesContent } = JSON.parse(await readFile(`${file}.map`, "utf8"));
+    assert.ok(sources.length > 0 && sources.length === sourcesContent.length, name);
+  }
 });
 
 /** Compiles files in dir, strictly, the package's declarations included. */

@@ -1,0 +1,6 @@
+import { create } from "zustand";
+
+export const useCart = create((set) => ({
+  items: ["tea"],
+  add: (item) => set(({ items }) => ({ items: [...items, item] })),
+}));

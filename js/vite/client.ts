@@ -1,0 +1,122 @@
+/**
+ * dist/vite.client.js: what the Vite plugin adds to a page in development: the page API, the connection to a gateway,
+ * and what offers stores, the route, and the errors of the dev server. Vite serves it as a module of the app.
+ */
+import { pagewire } from "../page/module.ts"; // the package's own
+import { shareStore } from "../share/store.ts";
+
+/** The plugin writes it in front of this module. */
+declare const PAGEWIRE_GATEWAY: string;
+
+declare global {
+  interface ImportMeta {
+    hot: {
+      on(event: string, listener: (payload: { err: { message: string; id?: string; frame?: string } }) => void): void;
+    };
+  }
+}
+
+type Store = Parameters<typeof shareStore>[0];
+// biome-ignore lint/suspicious/noExplicitAny: what libraries take and give
+type Any = any;
+
+/** How many stores each name has, and what ends the share of each URI. */
+const counts = new Map<string, number>();
+const shared = new Map<string, () => void>();
+
+/** A store of the same place in a module that was evaluated anew takes the place of the one before. */
+function share(name: string, store: Store, description: string): void {
+  const count = (counts.get(name) ?? 0) + 1;
+  counts.set(name, count);
+  const own = count > 1 ? `${name}-${count}` : name;
+  const uri = `/state/${encodeURIComponent(own)}`;
+  shared.get(uri)?.();
+  shared.set(uri, shareStore(store, { uri, name: own, description }));
+}
+
+/** Makes what `maker` makes, and shares it if it is a store. Zustand's may give a function that makes the store. */
+export function stores<F extends (...args: Any[]) => Any>(maker: F, name: string): F {
+  return ((...args) => {
+    const made = maker(...args);
+    if (typeof made?.subscribe === "function") share(name, made, `State of a store that ${name} makes.`);
+    else if (typeof made === "function") return stores(made, name);
+    return made;
+  }) as F;
+}
+
+/** Pinia's stores have names, and change their state in place. */
+export const pinia =
+  (maker: () => Any): typeof maker =>
+  () =>
+    maker().use(({ store }: Any) =>
+      share(
+        store.$id,
+        {
+          get: () => store.$state,
+          subscribe: (changed: () => void) => store.$subscribe(changed, { detached: true, flush: "sync" }),
+        } as Store,
+        `State of Pinia's store ${store.$id}.`,
+      ),
+    );
+
+/** The cache of TanStack Query. Its events are about observers, too. */
+export const queries = (Client: new (...args: Any[]) => Any): typeof Client =>
+  class QueryClient extends Client {
+    constructor(...args: Any[]) {
+      super(...args);
+      const cache = this.getQueryCache();
+      share(
+        "queries",
+        {
+          get: () =>
+            cache.getAll().map(({ queryKey, state }: Any) => {
+              const { status, fetchStatus, data, error } = state;
+              return { key: queryKey, status, fetchStatus, data, ...(error && { error: `${error}` }) };
+            }),
+          subscribe: (changed: () => void) =>
+            cache.subscribe(({ type }: { type: string }) => /^(added|removed|updated)$/.test(type) && changed()),
+        } as Store,
+        "The queries in TanStack Query's cache.",
+      );
+    }
+  };
+
+pagewire.configure({ gateway: PAGEWIRE_GATEWAY });
+
+// What any router does is an entry of the session's history.
+const { navigation } = globalThis as Any;
+if (navigation)
+  share(
+    "route",
+    {
+      get: () => ({ path: location.pathname + location.search + location.hash, title: document.title }),
+      subscribe(changed: () => void) {
+        navigation.addEventListener("currententrychange", changed);
+        return () => navigation.removeEventListener("currententrychange", changed);
+      },
+    } as Store,
+    "Where the app's router is.",
+  );
+
+let errors: object[] = [];
+let tell = () => {};
+// Vite knows it in these words, and only in these.
+import.meta.hot.on("vite:error", ({ err: { message, id, frame } }) => {
+  errors = [{ message, file: id, frame }];
+  tell();
+});
+import.meta.hot.on("vite:beforeUpdate", () => {
+  counts.clear();
+  errors = [];
+  tell();
+});
+shareStore(
+  {
+    get: () => errors,
+    subscribe(changed: () => void) {
+      tell = changed;
+      return () => {};
+    },
+  } as Store,
+  { uri: "/vite/errors", name: "Vite's errors", description: "Errors of the dev server; none: it builds the app." },
+);
