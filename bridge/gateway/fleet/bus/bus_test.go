@@ -4,15 +4,9 @@ package bus
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"math/big"
-	"net"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -179,7 +173,7 @@ func TestAnotherSecretIsNotLetIn(t *testing.T) {
 
 // Nodes that have certificates need no secret, and one that knows a secret and has no certificate of ours is not let in.
 func TestNodesShowCertificates(t *testing.T) {
-	ours, theirs := authority(t), authority(t)
+	ours, theirs := testkit.Authority(t), testkit.Authority(t)
 	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0", TLS: ours})
 	b := open(t, Options{Name: "b", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}, TLS: ours})
 	open(t, Options{Name: "c", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}, TLS: theirs})
@@ -189,31 +183,6 @@ func TestNodesShowCertificates(t *testing.T) {
 	if n := a.server.NumRoutes(); n != 1 {
 		t.Errorf("%d nodes are connected", n)
 	}
-}
-
-// authority makes a certificate for loopback, and what trusts it alone.
-func authority(t *testing.T) *tls.Config {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: roots}
 }
 
 func TestABusThatIsDown(t *testing.T) {
