@@ -185,6 +185,19 @@ func TestNodesShowCertificates(t *testing.T) {
 	}
 }
 
+// Nodes give up their secret one by one: one that has none yet is joined by those that have one, and does not join them.
+func TestSecretThatIsGivenUp(t *testing.T) {
+	ours, at := testkit.Authority(t), testkit.Addr(t)
+	old := open(t, Options{Name: "old", Cluster: "127.0.0.1:0", Join: []string{at}, TLS: ours, Secret: "secret of all"})
+	alone := open(t, Options{Name: "alone", Cluster: "127.0.0.1:0", Join: []string{old.ClusterAddr()}, TLS: ours})
+	next := open(t, Options{Name: "next", Cluster: at, Join: []string{old.ClusterAddr()}, TLS: ours})
+	reach(t, next, "x", subscribe(t, old, "x"))
+	reach(t, old, "y", subscribe(t, next, "y"))
+	if n := alone.server.NumRoutes(); n != 0 {
+		t.Errorf("a node without the secret has joined one that has it: %d", n)
+	}
+}
+
 func TestABusThatIsDown(t *testing.T) {
 	addr := testkit.Addr(t)
 	b := open(t, Options{Name: "a", URL: "nats://" + addr})
