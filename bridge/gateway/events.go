@@ -34,12 +34,13 @@ const (
 
 // eventSources are what subscriptions are told of.
 type eventSources struct {
-	all    map[*Following]bool
-	byURI  map[string]map[*Following]bool // of resources that are followed
-	leases map[string]*Following          // of polls, by agent's scope, name and arguments
-	log    *events.Log
-	visits map[visitKey]*visit
-	began  time.Time
+	all     map[*Following]bool
+	byURI   map[string]map[*Following]bool // of resources that are followed
+	leases  map[string]*Following          // of polls, by agent's scope, name and arguments
+	log     *events.Log
+	visits  map[visitKey]*visit
+	crowded bool // there were more than maxVisits
+	began   time.Time
 }
 
 // A visitKey is a page for events: a reload, or a frame of the same origin, is no other.
@@ -423,6 +424,10 @@ func (g *Gateway) visited(p *Page) {
 	case v != nil:
 		v.end.Stop()
 	case len(s.visits) >= maxVisits:
+		if !s.crowded {
+			s.crowded = true
+			g.log.Warn("there are so many pages that page.opened and page.closed are not told of further ones", "limit", maxVisits)
+		}
 		return
 	default:
 		v = &visit{}

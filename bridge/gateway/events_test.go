@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -563,6 +564,57 @@ func TestFollowEvents(t *testing.T) {
 	if _, refused := g.FollowEvents(sub, FollowOptions{Cursor: "nonsense"}); refused == nil ||
 		refused.Kind != bridge.EventInvalid {
 		t.Errorf("a cursor that is none: %v", refused)
+	}
+}
+
+// All subscriptions together follow so many resources; what is above that is told to the one that has fewer for it.
+func TestResourcesOfAllSubscriptions(t *testing.T) {
+	g := newGateway(t, Options{})
+	for i := range events.MaxAllURIs/events.MaxURIs + 1 {
+		state := map[string]string{}
+		for n := range events.MaxURIs {
+			state[fmt.Sprintf("%s/%d/%d", app, i, n)] = "x"
+		}
+		openPage(t, g, tabInfo(fmt.Sprint("t", i)), state)
+		sub, _ := events.Parse(events.Updated, []byte(fmt.Sprintf(`{"uriPrefix":"%s/%d/"}`, app, i)))
+		woken := make(chan bool, 1)
+		f, refused := g.FollowEvents(sub, FollowOptions{MaxAge: -1, Wake: func() {
+			select {
+			case woken <- true:
+			default:
+			}
+		}})
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		for ok := false; !ok; _, ok = f.Next() {
+			testkit.Receive(t, "it begins", woken)
+		}
+		full := i == events.MaxAllURIs/events.MaxURIs
+		if n, ok := f.Next(); ok != full || full && (n.Kind != events.Failed || !strings.Contains(n.Refused.Message, "10000")) {
+			t.Fatalf("subscription %d: %v %+v", i, ok, n)
+		}
+	}
+}
+
+// The coming and going of so many pages is told, and of further ones not, which the log says once.
+func TestVisitLimit(t *testing.T) {
+	log := testkit.LogOf(t, "the gateway")
+	g := newGateway(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	g.events.began = time.Time{}
+	a := openEventAgent(t, g, AgentOptions{})
+	opened, _ := a.stream(events.Opened, `{}`, "")
+	g.mu.Lock()
+	for i := range maxVisits - 1 {
+		g.events.visits[visitKey{fmt.Sprint(i), app}] = &visit{}
+	}
+	g.mu.Unlock()
+	for _, name := range []string{"last", "above", "further"} {
+		openPage(t, g, tabInfo(name), map[string]string{app + "/x": "1"})
+	}
+	a.event(opened, `"title":"App last"`)
+	if len(a.streams[opened]) > 0 || strings.Count(log.String(), "limit=4096") != 1 {
+		t.Errorf("further come %+v, and the log says\n%s", a.streams[opened], log)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/driver"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -183,7 +184,7 @@ func New(o Options) *Gateway {
 			ResultBytes:  32 << 20,
 			// HTTP has three quarters of them (package agents' shares), stdio the rest
 			Ports:         4096,
-			Subscriptions: 10_000,
+			Subscriptions: events.MaxAllURIs,
 			Calls:         1000, // they wait here; a page is asked 64 at once
 		},
 	}, (*host)(g))

@@ -15,6 +15,9 @@ import (
 // MaxURIs is how many resources one subscription follows. The first ones count.
 const MaxURIs = 1000
 
+// MaxAllURIs is how many resources all subscriptions of a gateway follow, and one of its agents subscribes to.
+const MaxAllURIs = 10_000
+
 // A State is which of its changes a resource shows: a document, as a cursor names it, and the page's own count of the
 // last change. The zero State is that of a resource without a page.
 type State struct {
@@ -61,7 +64,7 @@ func (s *noteState) before(cursor func() string) (n Note, ok bool) {
 		s.warned = true
 		n.Kind, n.Refused = Failed, &bridge.EventError{Kind: bridge.EventExhausted,
 			Message: "not all resources are followed: one subscription has at most " + strconv.Itoa(MaxURIs) +
-				"; name an origin or a uriPrefix",
+				", and all together " + strconv.Itoa(MaxAllURIs) + "; name an origin or a uriPrefix",
 			Data: wire.Text(`{"limit":"resources","max":`).Int(MaxURIs).Raw(`}`)}
 	default:
 		return n, false

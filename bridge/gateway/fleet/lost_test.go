@@ -54,6 +54,24 @@ func (l *loser) left() int {
 	return len(l.kinds)
 }
 
+// A page that has gone while nothing of that came does not keep its agents waiting for its return.
+func TestPageThatWentUnheard(t *testing.T) {
+	t.Parallel()
+	l := loser{t: t}
+	a := openNode(t, Options{Bus: bus.Options{Cluster: "127.0.0.1:0"}})
+	b := openNode(t, Options{Gateway: gateway.Options{Grace: time.Hour},
+		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}}})
+	meet(t, a, b)
+	l.between(a)
+	page := openTab(t, a, alice, map[string]string{app + "/doc": "0"})
+	agent := agentOf(t, openReader(t, b, alice).Gateway)
+	agent.Shows(app + "/doc")
+	l.lose(kindPage, kindGone)
+	page.Post(`[["bye",true]]`)
+	page.cut()
+	testkit.Eventually(t, "the page has gone", func() bool { return !agent.Offers(app + "/doc") })
+}
+
 // A lossy is a fleet of which messages get lost: at the first and the second node is a page, a modern agent listens at
 // the second and reads at the third, where a legacy one is.
 type lossy struct {

@@ -27,7 +27,7 @@ type session struct {
 	state  atomic.Int32  // a sessionState
 	sent   atomic.Uint64 // frames, counted when they have been said
 
-	page  *gateway.Page // once it is attached
+	page  *gateway.Page // once it is attached; until then that of the session before, which is lost
 	about link.About
 	tab   string // by which the gateway knows it
 	heard uint64 // frames
@@ -129,6 +129,9 @@ func (s *session) gap() {
 func (s *session) reopen() {
 	s.end("something was lost on the way")
 	s.r.open(s.at)
+	if next := s.r.pages[s.at]; next != nil {
+		next.page = s.page
+	}
 }
 
 // end ends the session: the page may come back in another.

@@ -18,7 +18,7 @@ import (
 
 func main() {
 	program := flag.String("node", "bin/pagewire-node", "the node's binary, which make build wrote")
-	only := flag.String("only", "", "one row: memory, change, read, kill")
+	only := flag.String("only", "", "one row: memory, change, read, kill, webhook, subscriptions")
 	pages := flag.Int("pages", 5000, "idle pages, and those of the node that is killed")
 	client := flag.String("idle", "", "(of this program to itself) connect idle pages to this URL")
 	bare := flag.String("bare", "", "(the same) be a bare server of NATS beside another one, or alone")
@@ -50,6 +50,8 @@ func measure(ctx context.Context, program, only string, pages int) error {
 		{"change", func() error { return changes(ctx, program) }},
 		{"read", func() error { return reads(ctx, program) }},
 		{"kill", func() error { return recovery(ctx, program, pages) }},
+		{"webhook", func() error { return webhooks(ctx, program) }},
+		{"subscriptions", func() error { return subscriptions(ctx, program) }},
 	} {
 		if only != "" && only != row.name {
 			continue

@@ -28,6 +28,11 @@ type node struct {
 }
 
 func startCluster(ctx context.Context, program string, size int) (*cluster, error) {
+	return startClusterWith(ctx, program, size, nil)
+}
+
+// startClusterWith is startCluster for nodes that deliver webhooks to receivers of an authority, if there is one.
+func startClusterWith(ctx context.Context, program string, size int, ca []byte) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "pagewire-bench-")
 	if err != nil {
 		return nil, err
@@ -44,7 +49,7 @@ func startCluster(ctx context.Context, program string, size int) (*cluster, erro
 		return nil, err
 	}
 	for name, text := range map[string][]byte{"secret": []byte("the nodes of a benchmark"), "keys": login.Keys(),
-		"node.json": config} {
+		"node.json": config, "store-key": []byte(strings.Repeat("k", 32)), "ca.pem": ca} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			return nil, err
 		}
@@ -57,8 +62,13 @@ func startCluster(ctx context.Context, program string, size int) (*cluster, erro
 		}
 		n := &node{listen: at[0], admin: at[1]}
 		args := []string{"--config", dir + "/node.json", "--listen", at[0], "--admin", at[1], "--cluster", at[2]}
+		if ca != nil {
+			args = append(args, "--store-key", dir+"/store-key", "--webhook-ca", dir+"/ca.pem", "--webhook-allow", "127.0.0.0/8")
+		}
 		if first == "" {
-			first = at[2]
+			if first = at[2]; ca != nil {
+				args = append(args, "--store", dir+"/store", "--name", "first")
+			}
 		} else {
 			args = append(args, "--join", first)
 		}

@@ -243,12 +243,36 @@ func changes(ctx context.Context, program string) error {
 
 // bareNATS sends a text from one WebSocket to another, between two servers of NATS, each a process of its own as a node
 // is.
-func bareNATS(ctx context.Context, samples int) ([]time.Duration, error) {
+func bareNATS(ctx context.Context, samples int) (list []time.Duration, err error) {
+	err = withBare(ctx, nil, func(from, to string) error {
+		ws, _, err := websocket.Dial(ctx, to+"/out", nil)
+		if err != nil {
+			return err
+		}
+		defer ws.CloseNow()
+		told := make(chan struct{}, 100_000)
+		go func() {
+			for {
+				if _, _, err := ws.Read(ctx); err != nil {
+					return
+				}
+				told <- struct{}{}
+			}
+		}()
+		list, err = barePing(ctx, from, told, samples)
+		return err
+	})
+	return list, err
+}
+
+// withBare calls do with the URLs of two bare servers. The environment is the second one's.
+func withBare(ctx context.Context, env []string, do func(from, to string) error) error {
 	var at [2][2]string // where its WebSockets and its cluster are
 	for i := range at {
 		child := exec.CommandContext(ctx, os.Args[0], "-bare", "alone")
 		if i > 0 {
 			child.Args[2] = at[0][1]
+			child.Env = append(os.Environ(), env...)
 		}
 		child.Stderr = os.Stderr
 		out, err := child.StdoutPipe()
@@ -256,17 +280,17 @@ func bareNATS(ctx context.Context, samples int) ([]time.Duration, error) {
 			err = child.Start()
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer func() {
 			_ = child.Process.Kill() // it is to end
 			_ = child.Wait()
 		}()
 		if _, err := fmt.Fscan(out, &at[i][0], &at[i][1]); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return barePing(ctx, "ws://"+at[0][0]+"/in", "ws://"+at[1][0]+"/out", samples)
+	return do("ws://"+at[0][0], "ws://"+at[1][0])
 }
 
 // bareServer is one of the two: what comes to /in is published, and what is published comes from /out.
@@ -288,6 +312,12 @@ func bareServer(ctx context.Context, join string) error {
 	if err != nil {
 		return err
 	}
+	if ca := os.Getenv("BENCH_CA"); ca != "" {
+		post := poster([]byte(ca))
+		if _, err := conn.Subscribe("x", func(m *nats.Msg) { post(os.Getenv("BENCH_HOOK"), m.Data) }); err != nil {
+			return err
+		}
+	}
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ws, err := websocket.Accept(w, r, nil)
 		if err != nil {
@@ -308,26 +338,13 @@ func bareServer(ctx context.Context, join string) error {
 	return nil
 }
 
-func barePing(ctx context.Context, in, out string, samples int) ([]time.Duration, error) {
-	from, _, err := websocket.Dial(ctx, in, nil)
+// barePing says a text to a bare server, and takes how long until it is told.
+func barePing(ctx context.Context, server string, told chan struct{}, samples int) ([]time.Duration, error) {
+	from, _, err := websocket.Dial(ctx, server+"/in", nil)
 	if err != nil {
 		return nil, err
 	}
 	defer from.CloseNow()
-	to, _, err := websocket.Dial(ctx, out, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer to.CloseNow()
-	told := make(chan struct{}, 100_000)
-	go func() {
-		for {
-			if _, _, err := to.Read(ctx); err != nil {
-				return
-			}
-			told <- struct{}{}
-		}
-	}()
 	text := []byte(`[["touch","https://app.example/cart/17",1234]]`)
 	if err := eventually("the bare way is there", func() bool {
 		_ = from.Write(ctx, websocket.MessageText, text) // it is tried again

@@ -2,15 +2,9 @@ package bus
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"math/big"
-	"net"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -177,7 +171,7 @@ func TestAnotherSecretIsNotLetIn(t *testing.T) {
 
 // Nodes that have certificates need no secret, and one that knows a secret and has no certificate of ours is not let in.
 func TestNodesShowCertificates(t *testing.T) {
-	ours, theirs := authority(t), authority(t)
+	ours, theirs := testkit.Authority(t), testkit.Authority(t)
 	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0", TLS: ours})
 	b := open(t, Options{Name: "b", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}, TLS: ours})
 	open(t, Options{Name: "c", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}, TLS: theirs})
@@ -189,29 +183,17 @@ func TestNodesShowCertificates(t *testing.T) {
 	}
 }
 
-// authority makes a certificate for loopback, and what trusts it alone.
-func authority(t *testing.T) *tls.Config {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+// Nodes give up their secret one by one: one that has none yet is joined by those that have one, and does not join them.
+func TestSecretThatIsGivenUp(t *testing.T) {
+	ours, at := testkit.Authority(t), testkit.Addr(t)
+	old := open(t, Options{Name: "old", Cluster: "127.0.0.1:0", Join: []string{at}, TLS: ours, Secret: "secret of all"})
+	alone := open(t, Options{Name: "alone", Cluster: "127.0.0.1:0", Join: []string{old.ClusterAddr()}, TLS: ours})
+	next := open(t, Options{Name: "next", Cluster: at, Join: []string{old.ClusterAddr()}, TLS: ours})
+	reach(t, next, "x", subscribe(t, old, "x"))
+	reach(t, old, "y", subscribe(t, next, "y"))
+	if n := alone.server.NumRoutes(); n != 0 {
+		t.Errorf("a node without the secret has joined one that has it: %d", n)
 	}
-	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: roots}
 }
 
 func TestABusThatIsDown(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -89,6 +90,7 @@ type Handler struct {
 
 	webhooks *webhook.Service // nil for none
 
+	under  atomic.Int64    // requests that are to have an answer soon
 	closed context.Context // ends with Close
 	close  context.CancelFunc
 	// bodyTimeout and writeTimeout are those of package agents, but in tests.
@@ -235,6 +237,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithDeadline(r.Context(), claim.Until.Add(tickets.Skew))
 	defer cancel()
 	r = r.WithContext(ctx)
+	method := r.Header.Get("Mcp-Method")
+	answers := r.Method == http.MethodPost && method != "subscriptions/listen" && method != "events/stream"
+	if answers {
+		h.under.Add(1)
+		defer h.under.Add(-1)
+	}
 	if node, ok := h.elsewhere(r); ok {
 		h.pass(w, r, node, claim.User)
 		return
@@ -266,8 +274,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	if h.o.Seen != nil {
 		h.o.Seen(r, user)
 	}
-	if method := r.Header.Get("Mcp-Method"); r.Method == http.MethodPost && method != "subscriptions/listen" &&
-		method != "events/stream" {
+	if answers {
 		defer reader.Under(r.Context())()
 	}
 	select {
@@ -275,6 +282,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	case <-ctx.Done(): // the server answers that
 	}
 	reader.Server.(*server).ServeHTTP(w, r)
+}
+
+// Settle waits until all that agents have asked for is answered, but for streams, or until the context ends.
+func (h *Handler) Settle(ctx context.Context) {
+	for h.under.Load() > 0 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // lacks answers that a token has a scope too few.

@@ -1,8 +1,8 @@
 // Package process makes one process of a fleet's parts: what `pagewire node` runs.
 //
 // It listens at one address for pages and agents, and at another for health checks and metrics. It joins the bus.
-// When it is told to end, it first reports that it is not ready. Then its pages go to other nodes, its agents get
-// the answers that they wait for, and it leaves the bus. It decides nothing that one of the parts could decide.
+// When it is told to end, it first reports that it is not ready. Then its agents get the answers that they wait for,
+// its pages go to other nodes, and it leaves the bus. It decides nothing that one of the parts could decide.
 package process
 
 import (
@@ -483,13 +483,17 @@ func (p *process) end(public, private *http.Server) {
 	p.leaves.Store(true)
 	p.o.Log.Info("the node ends: its pages go elsewhere")
 	drain, cancel := context.WithTimeout(context.Background(), p.o.Drain)
+	half, cancelHalf := context.WithTimeout(drain, p.o.Drain/2)
+	p.agents.Settle(half) // a page that goes takes the calls of its tools with it
+	cancelHalf()
 	p.pages.Drain(drain)
+	p.agents.Settle(drain) // what pages of other nodes are asked
 	cancel()
 	p.agents.EndWebhooks()
-	p.node.Close() // the agents are told, and have what they asked for
+	p.node.Close() // the agents are told, and have an error where there is no answer
 	ctx, cancel := context.WithTimeout(context.Background(), EndTimeout)
 	defer cancel()
-	half, cancelHalf := context.WithTimeout(ctx, EndTimeout/2)
+	half, cancelHalf = context.WithTimeout(ctx, EndTimeout/2)
 	_ = public.Shutdown(half) // what is passed on to other nodes may have its answers
 	cancelHalf()
 	p.agents.Close() // and has an error where there is none

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -261,6 +262,55 @@ func TestDrainDelay(t *testing.T) {
 	}
 	f.page(m, testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
 	f.agent(m, "alice").Shows(app + "/doc")
+}
+
+// What agents have asked for when a node is to end is answered, though its page is the node's own; what takes longer than
+// half of the drain has an error, which names the reason.
+func TestCallsWhileANodeEnds(t *testing.T) {
+	for _, finishes := range []bool{true, false} {
+		f := newFleet(t, 0)
+		m := f.start(func(o *Options) {
+			if o.Drain = time.Second; finishes {
+				o.Drain = testkit.Patience
+			}
+		})
+		running, goOn := make(chan bool, 1), make(chan bool)
+		page := testkit.NewPage(t, map[string]string{app + "/doc": "one"})
+		page.SetTool("slow", testkit.Tool{Run: func(ctx context.Context, _ json.RawMessage, _ func(map[string]any)) any {
+			running <- true
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+			return map[string]any{"content": []any{map[string]string{"type": "text", "text": "done"}}}
+		}})
+		told, cut := f.page(m, page, "alice")
+		go func() {
+			<-told
+			cut()
+		}()
+		a := f.agent(m, "alice")
+		a.Shows(app + "/doc")
+		answer := make(chan string, 1)
+		go func() {
+			result, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "slow"})
+			text, _ := json.Marshal(result)
+			answer <- fmt.Sprint(string(text), err)
+		}()
+		testkit.Receive(t, "the tool runs", running)
+		m.stop()
+		if finishes {
+			testkit.Eventually(t, "the node ends", func() bool { return strings.Contains(get(t, m.admin, "/readyz"), "503") })
+			close(goOn)
+		}
+		got, want := testkit.Receive(t, "the call is answered", answer), "went away"
+		if finishes {
+			want = "done"
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("the call is answered %q, not %q", got, want)
+		}
+	}
 }
 
 func TestMetrics(t *testing.T) {

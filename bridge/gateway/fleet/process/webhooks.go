@@ -68,6 +68,7 @@ func sayWebhooks(s webhook.Stats, say func(name, help, label, of string, value f
 		{"users", "Users for whom this node delivers.", float64(s.Users)},
 		{"in_flight", "Deliveries that are under way.", float64(s.InFlight)},
 		{"waiting", "Deliveries that wait for room.", float64(s.Waiting)},
+		{"suspended", "Endpoints that fail all the time, and are sent nothing until a renewal.", float64(s.Suspended)},
 		{"delivered_total", "Events that an endpoint took.", float64(s.Delivered)},
 		{"given_up_total", "Events that were given up after all tries.", float64(s.GivenUp)},
 		{"dropped_total", "Events that an endpoint answered with 410 or 413.", float64(s.Dropped)},

@@ -21,6 +21,8 @@ type delivery struct {
 	user   *user
 	key    string
 	host   string
+	to     *address
+	until  time.Time // of the grant
 	follow Follow
 	queue  []item
 	busy   bool        // an attempt is under way
@@ -35,6 +37,33 @@ type delivery struct {
 	delivered time.Time
 	category  string
 	failing   time.Time
+}
+
+// An address is what one subscriber has named for events of one user. Where nearly all attempts of a window fail nothing
+// is sent there, until one of its subscriptions is renewed: what changes meanwhile is merged.
+type address struct {
+	began            time.Time // of the window
+	attempts, failed int
+	suspended        bool
+}
+
+// An address is suspended when of minAttempts and more in a window all but one in 20 have failed.
+const (
+	window      = time.Hour
+	minAttempts = 100
+)
+
+// count counts an attempt, and reports whether the address is suspended for it.
+func (a *address) count(now time.Time, failed bool) bool {
+	if now.Sub(a.began) > window {
+		*a = address{began: now, suspended: a.suspended}
+	}
+	if a.attempts++; failed {
+		a.failed++
+	}
+	before := a.suspended
+	a.suspended = before || a.attempts >= minAttempts && a.failed*20 >= a.attempts*19
+	return a.suspended && !before
 }
 
 // An item is one POST.
@@ -55,6 +84,11 @@ func (s *Service) reconcile(u *user, key string) {
 	switch {
 	case live && d == nil:
 		s.start(u, key, r.record)
+	case live && r.Until.After(d.until): // it was renewed
+		d.until, *d.to = r.Until, address{}
+		for _, d := range u.deliveries {
+			s.wakes.add(d)
+		}
 	case !live && d != nil:
 		s.stop(d)
 		delete(u.deliveries, key)
@@ -72,7 +106,11 @@ func (s *Service) start(u *user, key string, r *record) {
 		s.stats.Failed["subscription"]++
 		return
 	}
-	d := &delivery{user: u, key: key, host: to.Host, cursor: r.Cursor, delivered: r.Delivered, category: r.Failed,
+	of := r.Principal + " " + r.URL
+	if u.addresses[of] == nil {
+		u.addresses[of] = &address{}
+	}
+	d := &delivery{user: u, key: key, host: to.Host, to: u.addresses[of], until: r.Until, cursor: r.Cursor, delivered: r.Delivered, category: r.Failed,
 		failing: r.Failing}
 	d.follow, refused = u.feed.Follow(sub, r.Cursor, -1, func() { s.wakes.add(d) })
 	if refused != nil {
@@ -139,7 +177,7 @@ func (s *Service) runWakes() {
 
 // pump begins the next attempt of a delivery, if it has one and there is room. The lock is held.
 func (s *Service) pump(d *delivery) {
-	if d.ended || d.busy || d.waits {
+	if d.ended || d.busy || d.waits || d.to.suspended {
 		return
 	}
 	s.fill(d)
@@ -241,6 +279,10 @@ func (s *Service) attempt(d *delivery) {
 			delete(s.perHost, d.host)
 		}
 		if failed == "" || ctx.Err() == nil && !d.ended {
+			if d.to.count(time.Now(), failed != "") {
+				s.o.Log.Warn("an endpoint fails all the time: nothing is sent there until its subscription is renewed",
+					"subscription", idOf(d.key), "reason", failed)
+			}
 			s.attempted(d, status, failed)
 		}
 		s.startReady()

@@ -2,15 +2,10 @@ package webhook
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,34 +16,11 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-
-// authority makes a certificate for loopback and hook.test, and what trusts it alone.
-func authority(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"hook.test"},
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
-}
 
 // names serves the addresses of names by DNS, on loopback. Each question for a name has its next answer; the last stays.
 func names(t *testing.T, table map[string][]string) *net.Resolver {
@@ -128,10 +100,10 @@ type endpoint struct {
 
 func listen(t *testing.T) *endpoint {
 	t.Helper()
-	cert, roots := authority(t)
-	e := &endpoint{t: t, roots: roots}
+	own := testkit.Authority(t, "hook.test")
+	e := &endpoint{t: t, roots: own.RootCAs}
 	e.Server = httptest.NewUnstartedServer(e)
-	e.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	e.TLS = own
 	e.Config.ErrorLog = log.New(io.Discard, "", 0)
 	e.StartTLS()
 	t.Cleanup(e.Close)

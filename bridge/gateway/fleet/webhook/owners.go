@@ -37,6 +37,7 @@ type user struct {
 	cancel     context.CancelFunc
 	attempts   sync.WaitGroup
 	deliveries map[string]*delivery // by key
+	addresses  map[string]*address  // by subscriber and URL
 }
 
 type held struct {
@@ -166,7 +167,8 @@ func (s *Service) take(key string, r *record, revision uint64) {
 func (s *Service) userOf(name string) *user {
 	u := s.users[name]
 	if u == nil {
-		u = &user{name: name, records: map[string]held{}, deliveries: map[string]*delivery{}}
+		u = &user{name: name, records: map[string]held{}, deliveries: map[string]*delivery{},
+			addresses: map[string]*address{}}
 		s.users[name] = u
 	}
 	return u

@@ -499,9 +499,9 @@ func (s *Service) Revoke(ctx context.Context, user string) (count int, err error
 
 // Stats are what a Service holds, and what it has done.
 type Stats struct {
-	// held now: live subscriptions of the fleet, users for whom this node delivers, deliveries that are under way, and
-	// those that wait for room
-	Subscriptions, Users, InFlight, Waiting int
+	// held now: live subscriptions of the fleet, users for whom this node delivers, deliveries that are under way, those
+	// that wait for room, and addresses that are suspended
+	Subscriptions, Users, InFlight, Waiting, Suspended int
 	// since New: what was delivered, given up after all attempts, dropped by 410 or 413, subscriptions that a limit has
 	// refused, and endpoints that have not answered the challenge
 	Delivered, GivenUp, Dropped, Refused, Unverified int64
@@ -519,6 +519,11 @@ func (s *Service) Stats() Stats {
 	for _, u := range s.users {
 		if u.state == mine {
 			st.Users++
+			for _, a := range u.addresses {
+				if a.suspended {
+					st.Suspended++
+				}
+			}
 		}
 	}
 	s.each(func(string, *record) { st.Subscriptions++ })

@@ -281,6 +281,53 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// An address that fails all the time is sent nothing, whatever changes, until its subscription is renewed, and then the
+// last state.
+func TestSuspension(t *testing.T) {
+	e := listen(t)
+	b, _ := openStore(t, t.TempDir())
+	w := newWorld()
+	s := w.open(t, b, "a", e)
+	r := wants(t, e.URL, func(r *gateway.WebhookRequest) { r.TTL = 2 * time.Minute })
+	subscribe(t, s, by(alice), r)
+	status := func(status int) {
+		e.answers(func(w http.ResponseWriter, _ *http.Request, _ *posted) bool { w.WriteHeader(status); return true })
+	}
+	status(500)
+	testkit.Eventually(t, "it is suspended", func() bool {
+		w.set(alice, "a:1")
+		return s.Stats().Suspended == 1
+	})
+	testkit.Eventually(t, "no attempt is under way", func() bool { return s.Stats().InFlight == 0 })
+	status(200)
+	tried, last := len(e.had()), w.set(alice, "a:1")
+	if tried != minAttempts {
+		t.Errorf("it was suspended after %d attempts", tried)
+	}
+	r.TTL = time.Hour
+	subscribe(t, s, by(alice), r)
+	e.delivered(r.Subscription, "a:1", last)
+	if st := s.Stats(); st.Suspended != 0 {
+		t.Errorf("after a renewal the stats are %+v", st)
+	}
+	// What has succeeded before counts, and an hour later it does not.
+	var a address
+	now := time.Now()
+	for range minAttempts {
+		a.count(now, false)
+	}
+	for range 10 * minAttempts {
+		if a.count(now, true) {
+			t.Fatal("it is suspended though one attempt in ten has succeeded")
+		}
+	}
+	for i := range minAttempts {
+		if got := a.count(now.Add(window+time.Second), true); got != (i == minAttempts-1) {
+			t.Fatalf("in the next hour, after %d failures: %v", i+1, got)
+		}
+	}
+}
+
 // A subscription survives the end of its node, with what happened meanwhile, and nothing of it can be read in the store.
 func TestRestart(t *testing.T) {
 	e := listen(t)
