@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents \
-	test-attacks test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme \
+	soak test-attacks test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme \
 	test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
@@ -177,6 +177,10 @@ test-races: ## The packages with concurrency, COUNT times (50) each under -race;
 
 test-attacks: $(BUILD) ## Raw peers do their worst; prints what they cost others. RUN=TestAttacks/answers narrows it
 	go test -count=1 -v -timeout 60m -tags attacks ./e2e -run '$(or $(RUN),TestAttacks)'
+
+soak: $(BUILD) browser ## Tabs, agents, daemons and nodes come and go for MINUTES (3): what goes wrong, and what grows, into bin/soak. SOAK_SEED=1 gives the steps of a run
+	@go vet -tags soak ./e2e
+	MINUTES=$(or $(MINUTES),3) go test -count=1 -v -timeout 24h -tags soak -run 'TestSoak$$' ./e2e
 
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
 	@.ci/fresh test-readme 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'

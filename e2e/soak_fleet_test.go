@@ -39,6 +39,7 @@ type soakNode struct {
 	listen, admin string
 	args          []string
 	cmd           *exec.Cmd
+	pid           atomic.Int64
 }
 
 func fleetURI(page int) string { return fmt.Sprint(fleetOrigin, "/doc", page) }
@@ -165,6 +166,7 @@ func (f *soakFleet) start(n *soakNode) {
 	if err := n.cmd.Start(); err != nil {
 		f.s.t.Fatalf("%v (run make build first)", err)
 	}
+	n.pid.Store(int64(n.cmd.Process.Pid))
 }
 
 func (f *soakFleet) stop(n *soakNode, signal syscall.Signal) {

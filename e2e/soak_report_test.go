@@ -107,7 +107,9 @@ func (s *soak) sample(h userHome) {
 		if m := childKind.FindStringSubmatch(line); m != nil {
 			kind = "browser's " + m[1]
 		} else if len(words) > 1 && filepath.Base(words[0]) == "pagewire" {
-			kind = "pagewire " + words[1]
+			if kind = "pagewire " + words[1]; strings.Contains(kind, ":") {
+				kind = "pagewire's native host"
+			}
 		}
 		p := soakProcess{PID: pid, Kind: kind}
 		if kind == "pagewire daemon" {
@@ -116,7 +118,7 @@ func (s *soak) sample(h userHome) {
 		one.Processes = append(one.Processes, p)
 	}
 	for i, n := range s.fleet.nodes {
-		one.Processes = append(one.Processes, soakProcess{PID: n.cmd.Process.Pid, Kind: fmt.Sprint("pagewire-node ", i),
+		one.Processes = append(one.Processes, soakProcess{PID: int(n.pid.Load()), Kind: fmt.Sprint("pagewire-node ", i),
 			Goroutines: goroutines(fetchSoak(n.admin, ""))})
 	}
 	one.Processes = slices.DeleteFunc(one.Processes, func(p soakProcess) bool { return !running(p.PID) })

@@ -55,7 +55,7 @@ var rows = []row{
 type exclusion struct{ tests, why string }
 
 var leftOut = []exclusion{
-	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos " +
+	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestSoak TestPeers TestDemos " +
 		"TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
