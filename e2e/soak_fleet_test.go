@@ -23,8 +23,8 @@ import (
 
 const fleetOrigin = "https://app.example"
 
-// A soakFleet is two nodes. Agents and webhooks are at the first, which has the store; pages are at the second, which is
-// killed and told to end.
+// A soakFleet is two nodes. Agents and webhooks are at the first, which has the store; pages are at the second, which
+// is killed, or told to end.
 type soakFleet struct {
 	s         *soak
 	nodes     [2]*soakNode
@@ -58,10 +58,10 @@ func (s *soak) openFleet() *soakFleet {
 	t.Cleanup(f.assistant.Close)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	config, _ := json.Marshal(map[string]any{"public-url": public, "secret-file": at("secret"), "drain": "2s",
-		"drain-delay": "100ms", "store-key": at("store-key"), "webhook-ca": at("ca"), "webhook-allow": []string{"127.0.0.1/32"},
-		"issuers": []any{map[string]any{"issuer": login.Name, "jwks": at("keys")}}})
-	for name, text := range map[string][]byte{"keys": login.Keys(), "secret": []byte("the nodes of the soak\n"), "node.json": config,
-		"store-key": []byte(strings.Repeat("k", 40)), "ca": f.assistant.CA} {
+		"drain-delay": "100ms", "store-key": at("store-key"), "webhook-ca": at("ca"),
+		"webhook-allow": []string{"127.0.0.1/32"}, "issuers": []any{map[string]any{"issuer": login.Name, "jwks": at("keys")}}})
+	for name, text := range map[string][]byte{"keys": login.Keys(), "secret": []byte("the nodes of the soak\n"),
+		"node.json": config, "store-key": []byte(strings.Repeat("k", 40)), "ca": f.assistant.CA} {
 		if err := os.WriteFile(at(name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,8 @@ func (s *soak) openFleet() *soakFleet {
 	}
 	f.assistant.Endpoint = "http://" + f.nodes[0].listen + "/mcp"
 	testkit.Settles(t, "the assistant has subscribed", func() string {
-		_, err := f.assistant.Subscribe(t.Context(), "page.resource.updated", map[string]any{"uri": fleetURI(0), "minIntervalMs": 1000})
+		_, err := f.assistant.Subscribe(t.Context(), "page.resource.updated",
+			map[string]any{"uri": fleetURI(0), "minIntervalMs": 1000})
 		if err != nil {
 			return err.Error()
 		}

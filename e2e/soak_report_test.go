@@ -219,17 +219,19 @@ func (s *soak) write(seed uint64) {
 		s.t.Error(err)
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "%d changes, %d reads answered, %d that were not, %d times settled; %v\n", s.changes, s.reads, s.failed,
-		s.settled, s.ops)
+	fmt.Fprintf(&table, "%d changes, %d reads answered, %d that were not, %d times settled; %v\n", s.changes, s.reads,
+		s.failed, s.settled, s.ops)
 	fmt.Fprintf(&table, "%d wrong answers, %d lost last states, %d stuck requests\n", s.wrong, s.lost, s.stuck)
-	fmt.Fprintf(&table, "%-28s %6s %8s %6s %6s   %s\n", "kind", "were", "most MB", "fds", "gorout", "of the longest lives: minutes, MB an hour behind the first third")
+	fmt.Fprintf(&table, "%-24s %6s %8s %6s %6s   %s\n", "kind", "were", "most MB", "fds", "gorout",
+		"of the longest lives: minutes, MB an hour behind the first third")
 	for _, kind := range slices.Sorted(maps.Keys(lives)) {
 		var mb, fds, gor []float64
 		longest := slices.SortedFunc(maps.Values(lives[kind]), func(a, b *life) int { return len(b.mb) - len(a.mb) })
 		for _, l := range longest {
 			mb, fds, gor = append(mb, slices.Max(l.mb)), append(fds, slices.Max(l.fds)), append(gor, slices.Max(l.goroutines))
 		}
-		fmt.Fprintf(&table, "%-28s %6d %8.1f %6.0f %6.0f  ", kind, len(longest), slices.Max(mb), slices.Max(fds), slices.Max(gor))
+		fmt.Fprintf(&table, "%-24s %6d %8.1f %6.0f %6.0f  ", kind, len(longest), slices.Max(mb), slices.Max(fds),
+			slices.Max(gor))
 		for _, l := range longest[:min(3, len(longest))] {
 			from := len(l.mb) / 3
 			fmt.Fprintf(&table, " %.1f: %+.1f;", (l.hours[len(l.hours)-1]-l.hours[0])*60, slope(l.hours[from:], l.mb[from:]))
@@ -254,14 +256,15 @@ func drawn(lines map[string][][2]float64) string {
 	for _, line := range lines {
 		last = max(last, line[len(line)-1][0])
 	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`,
-		width, len(names)*height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" `+
+		`font-size="11">`, width, len(names)*height)
 	for i, name := range names {
 		top := 1.0
 		for _, at := range lines[name] {
 			top = max(top, at[1])
 		}
-		fmt.Fprintf(&b, "\n<text x=\"2\" y=\"%d\">%s: up to %.0f</text><polyline fill=\"none\" stroke=\"#06c\" points=\"", i*height+11, name, top)
+		fmt.Fprintf(&b, "\n"+`<text x="2" y="%d">%s: up to %.0f</text><polyline fill="none" stroke="#06c" points="`,
+			i*height+11, name, top)
 		for _, at := range lines[name] {
 			fmt.Fprintf(&b, "%.1f,%.1f ", at[0]/last*width, float64((i+1)*height)-at[1]/top*(height-13))
 		}

@@ -2,9 +2,9 @@
 
 package e2e
 
-// A user's whole day in some minutes: tabs, agents and a daemon that come and go, with all transports, and beside them a
-// fleet (soak_fleet_test.go). soak_report_test.go measures meanwhile. A test of a rule is elsewhere: this looks for what
-// shows only after thousands of steps, and for what grows.
+// A user's whole day in some minutes: tabs, agents and a daemon come and go, with all transports, and beside them is a
+// fleet (soak_fleet_test.go). soak_report_test.go measures meanwhile. The rules have their own tests: this looks for
+// faults that show only after thousands of steps, and for growth.
 
 import (
 	"context"
@@ -39,9 +39,9 @@ const (
 	soakAgents                           = 10
 )
 
-// soakPage changes a resource whenever its server says so, which has a browser's throttled timers change nothing. Counts
-// begin with the time, so that those of the next document are higher. All that is open is told to the server: it is the
-// truth that agents are compared with.
+// soakPage changes a resource whenever its server says so: a browser throttles the timers of hidden tabs. Counts begin
+// with the time, so those of the next document are higher. The page tells its server its state: agents must hold the
+// same.
 const soakPage = `
 	const tab = new URL(location).searchParams.get("tab"), born = Date.now(), uris = [], state = {};
 	for (let i = 0; i < 10; i++) {
@@ -371,7 +371,8 @@ func (s *soak) killCore() {
 		const first = await agent.connect("legacy"), had = await first.list();
 		fatal = true;
 		const brief = new AbortController();
-		navigator.modelContext.registerResource({ uri: location.origin + "/brief", name: "brief", read: () => "" }, { signal: brief.signal });
+		const more = { uri: location.origin + "/brief", name: "brief", read: () => "" };
+		navigator.modelContext.registerResource(more, { signal: brief.signal });
 		brief.abort();
 		fatal = false;
 		await agent.until(() => first.closed);
@@ -494,7 +495,8 @@ func TestSoak(t *testing.T) {
 	}
 	seed := testkit.Seed(t, "SOAK_SEED")
 	s := &soak{rand: rand.New(rand.NewPCG(seed, 1)), h: newHome(t), kinds: map[string]*site{},
-		truth: map[string]string{}, due: map[string]time.Time{}, ticks: map[string]int{}, newer: filepath.Join(t.TempDir(), "pagewire")}
+		truth: map[string]string{}, due: map[string]time.Time{}, ticks: map[string]int{},
+		newer: filepath.Join(t.TempDir(), "pagewire")}
 	s.soakReport = &soakReport{t: t, began: time.Now(), ops: map[string]int{}}
 	build := exec.Command("go", "build", "-tags", "pagewire_assets", "-ldflags", "-X main.version=9.0.0", "-o", s.newer,
 		"github.com/pagewire/pagewire/bridge/cmd/pagewire")

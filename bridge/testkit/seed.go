@@ -24,17 +24,15 @@ func Seed(t testing.TB, variable string) uint64 {
 		if !t.Failed() {
 			return
 		}
-		err := os.MkdirAll("testdata", 0o755)
-		if err == nil {
-			var kept *os.File
-			if kept, err = os.OpenFile(filepath.Join("testdata", "seeds.txt"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
-				_, err = fmt.Fprintf(kept, "%s %s=%d\n", t.Name(), variable, seed)
-				kept.Close()
-			}
-		}
+		file := filepath.Join("testdata", "seeds.txt")
+		_ = os.Mkdir("testdata", 0o755) // it may be there
+		kept, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
-			t.Log("its seed is not kept: ", err)
+			t.Log("the seed is not kept: ", err)
+			return
 		}
+		defer kept.Close()
+		fmt.Fprintf(kept, "%s %s=%d\n", t.Name(), variable, seed)
 	})
 	return seed
 }

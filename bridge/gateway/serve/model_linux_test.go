@@ -229,7 +229,8 @@ func (w *world) openAgent(build int) {
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // else a process under -race takes a second to end
 	cmd.Stderr = w.log
 	in, out := testkit.Pipes(w.t, cmd)
-	a := &modelAgent{w: w, scope: gateway.Scope{Deny: flags.DenyOrigins, Only: flags.OnlyOrigins}, process: cmd.Process, exited: make(chan struct{}), watched: map[string]bool{},
+	a := &modelAgent{w: w, scope: gateway.Scope{Deny: flags.DenyOrigins, Only: flags.OnlyOrigins},
+		process: cmd.Process, exited: make(chan struct{}), watched: map[string]bool{},
 		seen: map[string]int{}, held: map[string]string{}, revisions: map[string]int64{}}
 	go func() {
 		cmd.Process.Wait() // cmd.Wait would close what is still read
