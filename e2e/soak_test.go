@@ -72,6 +72,7 @@ type soak struct {
 	kinds   map[string]*site
 	tabs    []*soakTab
 	number  int        // of tabs
+	calm    bool       // the daemon and the nodes live on, since growth shows in long lives alone
 	keeper  *soakAgent // has launched a browser
 	agents  []*soakAgent
 	coreTab *soakTab
@@ -328,7 +329,11 @@ func (s *soak) renewAgents() {
 	i := s.pick(len(s.agents))
 	s.agents[i].close(s.pick(2) == 0)
 	s.did("agent ended, and one began")
-	s.agents[i] = s.openAgent([]string{"", s.newer}[s.pick(2)])
+	program := s.newer // which retires an older daemon, once
+	if !s.calm && s.pick(2) == 0 {
+		program = ""
+	}
+	s.agents[i] = s.openAgent(program)
 	for range 20 {
 		s.agents[i].watch()
 	}
@@ -418,6 +423,7 @@ func (s *soak) step() {
 		s.closeTab()
 	case n < 78:
 		s.renewAgents()
+	case s.calm && n < 87:
 	case n < 84:
 		s.end(syscall.SIGKILL)
 	case n < 87:
@@ -433,7 +439,7 @@ func (s *soak) step() {
 		s.renewProfile()
 	case n < 97:
 		s.revoke()
-	default:
+	case !s.calm:
 		s.fleet.step()
 	}
 }
@@ -530,7 +536,9 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	sampled := s.samples(s.h)
-	for end, n := time.Now().Add(time.Duration(minutes*float64(time.Minute))), 1; time.Now().Before(end); n++ {
+	all, began := time.Duration(minutes*float64(time.Minute)), time.Now()
+	for n := 1; time.Since(began) < all; n++ {
+		s.calm = time.Since(began) > all/2
 		s.step()
 		if time.Sleep(500 * time.Millisecond); n%30 == 0 {
 			s.settle()
