@@ -6,8 +6,8 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents \
-	test-attacks fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh test-readme \
-	test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
+	test-attacks soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh \
+	test-readme test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
 # npm writes this file last, so it is older than the lock file exactly when something has to be installed.
@@ -194,6 +194,10 @@ vulncheck: ## Known vulnerabilities of what ships, by govulncheck; VULNDB=file:/
 	@GOBIN=$(CURDIR)/bin go install golang.org/x/vuln/cmd/govulncheck@v1.9.0
 	@bin/govulncheck $(VULNDB:%=-db %) ./bridge/cmd/...
 	@GOOS=js GOARCH=wasm bin/govulncheck $(VULNDB:%=-db %) ./wasm/...
+
+soak: $(BUILD) browser ## Tabs, agents, daemons and nodes come and go for MINUTES (3): what goes wrong, and what grows, into bin/soak. SOAK_SEED=1 gives the steps of a run
+	@go vet -tags soak ./e2e
+	MINUTES=$(or $(MINUTES),3) go test -count=1 -v -timeout 24h -tags soak -run 'TestSoak$$' ./e2e
 
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
 	@.ci/fresh test-readme 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'

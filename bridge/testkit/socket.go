@@ -40,7 +40,7 @@ func (p *Page) connected(ctx context.Context, addr, origin, ticket, tab string) 
 	p.Connect(post, map[string]any{"tab": tab, "title": origin, "url": origin + "/"})
 	for {
 		_, frame, err := conn.Read(ctx)
-		if err != nil {
+		if err != nil || frame[0] != '[' { // a note: its node drains, and it is to go elsewhere
 			p.Hear(nil)
 			return
 		}

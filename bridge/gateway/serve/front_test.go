@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The test's binary is run again as these, of a version and for a hub.
+// The test's binary is run again as these, of a version and for a hub; an agent may have a scope, as daemon.Flags.
 const roleAgent, roleDaemon = "agent", "daemon"
 
 // What each daemon notes in the home directory: its process id, and its log.
@@ -51,8 +52,13 @@ func play(role string, args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	o := Options{Version: args[0], Hub: args[1], In: os.Stdin, Out: os.Stdout, Stdio: true,
-		Start: append([]string{os.Args[0], roleDaemon}, args...)}
+		Start: append([]string{os.Args[0], roleDaemon}, args[:2]...)}
 	if role == roleAgent {
+		if len(args) > 2 {
+			if err := json.Unmarshal([]byte(args[2]), &o.Flags); err != nil {
+				return err
+			}
+		}
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 		return Agent(ctx, o)
 	}

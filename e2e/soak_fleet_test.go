@@ -1,0 +1,207 @@
+//go:build soak
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const fleetOrigin = "https://app.example"
+
+// A soakFleet is two nodes. Agents and webhooks are at the first, which has the store; pages are at the second, which
+// is killed, or told to end.
+type soakFleet struct {
+	s         *soak
+	nodes     [2]*soakNode
+	pages     []*testkit.Page
+	last      []atomic.Pointer[string] // of each page
+	agents    []*soakAgent
+	assistant *webhooktest.Assistant
+	woken     atomic.Pointer[string] // what the assistant has read last, of the first page
+}
+
+type soakNode struct {
+	listen, admin string
+	args          []string
+	cmd           *exec.Cmd
+	pid           atomic.Int64
+}
+
+func fleetURI(page int) string { return fmt.Sprint(fleetOrigin, "/doc", page) }
+
+func (s *soak) openFleet() *soakFleet {
+	t, dir := s.t, s.t.TempDir()
+	f := &soakFleet{s: s, last: make([]atomic.Pointer[string], 5)}
+	public := "https://live.example"
+	login, err := issuertest.New("https://login.example", public)
+	if err == nil {
+		f.assistant, err = webhooktest.New("", login.Token("alice", "pages:read pages:events"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.assistant.Close)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	config, _ := json.Marshal(map[string]any{"public-url": public, "secret-file": at("secret"), "drain": "2s",
+		"drain-delay": "100ms", "store-key": at("store-key"), "webhook-ca": at("ca"),
+		"webhook-allow": []string{"127.0.0.1/32"}, "issuers": []any{map[string]any{"issuer": login.Name, "jwks": at("keys")}}})
+	for name, text := range map[string][]byte{"keys": login.Keys(), "secret": []byte("the nodes of the soak\n"),
+		"node.json": config, "store-key": []byte(strings.Repeat("k", 40)), "ca": f.assistant.CA} {
+		if err := os.WriteFile(at(name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster := testkit.Addr(t)
+	for i := range f.nodes {
+		n := &soakNode{listen: testkit.Addr(t), admin: testkit.Addr(t)}
+		n.args = []string{"--config", at("node.json"), "--listen", n.listen, "--admin", n.admin, "--log-level", "warn"}
+		if i == 0 {
+			n.args = append(n.args, "--cluster", cluster, "--name", "first", "--store", at("store"))
+		} else {
+			n.args = append(n.args, "--cluster", "127.0.0.1:0", "--join", cluster)
+		}
+		f.nodes[i] = n
+		f.start(n)
+	}
+	t.Cleanup(func() {
+		for _, n := range f.nodes {
+			f.stop(n, syscall.SIGTERM)
+		}
+	})
+	for _, n := range f.nodes {
+		testkit.Eventually(t, "the nodes know each other", func() bool {
+			return strings.Contains(fetchSoak(n.admin, ""), "pagewire_node_nodes 2\n")
+		})
+	}
+	for i := range f.last {
+		first := fmt.Sprintf("%s is 0 at %d", fleetURI(i), time.Now().UnixMilli())
+		f.last[i].Store(&first)
+		p := testkit.NewPage(t, map[string]string{fleetURI(i): first})
+		p.Epoch(fmt.Sprint("page ", i))
+		p.Dial(f.nodes[1].listen, fleetOrigin, login.Ticket("alice", fleetOrigin))
+		f.pages = append(f.pages, p)
+	}
+	bearer := func(r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+login.Token("alice", "pages:read pages:act"))
+	}
+	for _, era := range []string{testkit.Legacy, testkit.Modern} {
+		a := s.follows(testkit.Connect(t, &mcp.StreamableClientTransport{Endpoint: "http://" + f.nodes[0].listen + "/mcp",
+			HTTPClient: &http.Client{Transport: soakHeader(bearer)}}, era))
+		f.agents = append(f.agents, a)
+		for i := range f.pages {
+			testkit.Eventually(t, "a page is at the fleet", func() bool { return a.look(fleetURI(i), false) })
+			a.Watch(fleetURI(i))
+			a.watched[fleetURI(i)] = true
+		}
+	}
+	f.assistant.Endpoint = "http://" + f.nodes[0].listen + "/mcp"
+	testkit.Settles(t, "the assistant has subscribed", func() string {
+		_, err := f.assistant.Subscribe(t.Context(), "page.resource.updated",
+			map[string]any{"uri": fleetURI(0), "minIntervalMs": 1000})
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	go f.live()
+	return f
+}
+
+type soakHeader func(*http.Request)
+
+func (h soakHeader) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	h(r)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// live changes the pages, ten times a second in all, and reads as the assistant when it is woken.
+func (f *soakFleet) live() {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-f.s.t.Context().Done():
+			return
+		case <-f.assistant.Events:
+			if text, err := f.assistant.Read(f.s.t.Context(), fleetURI(0)); err == nil {
+				f.woken.Store(&text)
+			}
+		case what := <-f.assistant.Wrong:
+			f.s.finds(&f.s.wrong, "a webhook: %s", what)
+		case <-tick.C:
+			f.s.mu.Lock()
+			paused := f.s.paused
+			f.s.mu.Unlock()
+			if i := n % len(f.pages); !paused {
+				text := fmt.Sprintf("%s is %d at %d", fleetURI(i), n, time.Now().UnixMilli())
+				f.last[i].Store(&text)
+				f.pages[i].Set(fleetURI(i), text)
+			}
+		}
+	}
+}
+
+func (f *soakFleet) start(n *soakNode) {
+	program, err := filepath.Abs("../bin/pagewire-node")
+	if err != nil {
+		f.s.t.Fatal(err)
+	}
+	n.cmd = exec.Command(program, n.args...)
+	n.cmd.Stderr = testkit.LogOf(f.s.t, "a node")
+	if err := n.cmd.Start(); err != nil {
+		f.s.t.Fatalf("%v (run make build first)", err)
+	}
+	n.pid.Store(int64(n.cmd.Process.Pid))
+}
+
+func (f *soakFleet) stop(n *soakNode, signal syscall.Signal) {
+	_ = n.cmd.Process.Signal(signal) // it may have ended
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = n.cmd.Wait() // its status says how it was ended
+	}()
+	testkit.Ends(f.s.t, "a node ends", over)
+}
+
+// step replaces the node that has the pages.
+func (f *soakFleet) step() {
+	signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[f.s.pick(2)]
+	f.s.did("node: " + signal.String())
+	f.stop(f.nodes[1], signal)
+	f.start(f.nodes[1])
+}
+
+func (f *soakFleet) lacks() string {
+	for i := range f.last {
+		want := *f.last[i].Load()
+		for k, a := range f.agents {
+			a.mu.Lock()
+			held := a.held[fleetURI(i)]
+			a.mu.Unlock()
+			if held != want {
+				return fmt.Sprintf("agent %d of the fleet holds %q of %q", k, held, want)
+			}
+		}
+	}
+	if got := f.woken.Load(); got == nil || *got != *f.last[0].Load() {
+		return fmt.Sprintf("the assistant that webhooks wake has read %v of %q", got, *f.last[0].Load())
+	}
+	return ""
+}

@@ -1,0 +1,274 @@
+//go:build soak
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A soakReport counts, and samples each process. Its exported members are the JSON.
+type soakReport struct {
+	t     *testing.T
+	began time.Time
+
+	guard                                               sync.Mutex
+	reads, failed, changes, settled, wrong, lost, stuck int
+	ops                                                 map[string]int
+	staleness                                           []float64 // ms, since the last sample
+	samplesOf                                           []soakSample
+}
+
+// A soakSample is what was so at a time. Staleness is of what agents learned since the last one, in ms.
+type soakSample struct {
+	Seconds            float64
+	Wrong, Lost, Stuck int
+	Reads, Changes     int
+	StaleP50, StaleP99 float64
+	Processes          []soakProcess
+}
+
+type soakProcess struct {
+	PID                     int
+	Kind                    string
+	MB                      float64
+	Descriptors, Goroutines int // goroutines of those that tell
+}
+
+func (r *soakReport) count(what *int) {
+	r.guard.Lock()
+	defer r.guard.Unlock()
+	*what++
+}
+
+func (r *soakReport) finds(what *int, format string, args ...any) {
+	r.count(what)
+	r.t.Errorf("after %v: "+format, append([]any{time.Since(r.began).Round(time.Second)}, args...)...)
+}
+
+func (r *soakReport) did(what string) {
+	r.guard.Lock()
+	defer r.guard.Unlock()
+	r.ops[what]++
+}
+
+func (r *soakReport) stale(d time.Duration) {
+	r.guard.Lock()
+	defer r.guard.Unlock()
+	r.staleness = append(r.staleness, float64(d)/1e6)
+}
+
+// soakQuantile is of values, which it sorts; 0 without any.
+func soakQuantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[min(int(q*float64(len(values))), len(values)-1)]
+}
+
+// samples samples every five seconds, until stop is called.
+func (s *soak) samples(h userHome) (stop func()) {
+	end, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			s.sample(h)
+			select {
+			case <-end:
+				return
+			case <-time.After(5 * time.Second):
+			}
+		}
+	}()
+	return func() { close(end); <-over }
+}
+
+var childKind = regexp.MustCompile(`--type=([a-z-]+)`)
+
+func (s *soak) sample(h userHome) {
+	one := soakSample{Seconds: time.Since(s.began).Seconds()}
+	token, _ := os.ReadFile(filepath.Join(h.dir, "pagewire", "token"))
+	for pid, line := range h.belongings() {
+		kind := "browser"
+		words := strings.Fields(line)
+		if m := childKind.FindStringSubmatch(line); m != nil {
+			kind = "browser's " + m[1]
+		} else if len(words) > 1 && filepath.Base(words[0]) == "pagewire" {
+			if kind = "pagewire " + words[1]; strings.Contains(kind, ":") {
+				kind = "pagewire's native host"
+			}
+		}
+		p := soakProcess{PID: pid, Kind: kind}
+		if kind == "pagewire daemon" {
+			p.Goroutines = goroutines(fetchSoak(h.hub, strings.TrimSpace(string(token))))
+		}
+		one.Processes = append(one.Processes, p)
+	}
+	for i, n := range s.fleet.nodes {
+		one.Processes = append(one.Processes, soakProcess{PID: int(n.pid.Load()), Kind: fmt.Sprint("pagewire-node ", i),
+			Goroutines: goroutines(fetchSoak(n.admin, ""))})
+	}
+	one.Processes = slices.DeleteFunc(one.Processes, func(p soakProcess) bool { return !running(p.PID) })
+	for i := range one.Processes {
+		p := &one.Processes[i]
+		statm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID))
+		if fields := strings.Fields(string(statm)); len(fields) > 1 {
+			pages, _ := strconv.Atoi(fields[1])
+			p.MB = float64(pages*os.Getpagesize()) / (1 << 20)
+		}
+		list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID))
+		p.Descriptors = len(list)
+	}
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	one.Wrong, one.Lost, one.Stuck, one.Reads, one.Changes = s.wrong, s.lost, s.stuck, s.reads, s.changes
+	one.StaleP50, one.StaleP99 = soakQuantile(s.staleness, 0.5), soakQuantile(s.staleness, 0.99)
+	s.staleness = nil
+	s.samplesOf = append(s.samplesOf, one)
+}
+
+// fetchSoak is the metrics at an address, "" while there are none.
+func fetchSoak(addr, token string) string {
+	r, err := http.NewRequest(http.MethodGet, "http://"+addr+"/metrics", nil)
+	if err != nil {
+		return ""
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := (&http.Client{Timeout: 2 * time.Second}).Do(r)
+	if err != nil {
+		return ""
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return string(text)
+}
+
+var goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
+
+func goroutines(metrics string) int {
+	if m := goroutinesLine.FindStringSubmatch(metrics); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		return n
+	}
+	return 0
+}
+
+// slope is by least squares.
+func slope(x, y []float64) float64 {
+	var sx, sy, sxx, sxy float64
+	n := float64(len(x))
+	for i := range x {
+		sx, sy, sxx, sxy = sx+x[i], sy+y[i], sxx+x[i]*x[i], sxy+x[i]*y[i]
+	}
+	if d := n*sxx - sx*sx; d != 0 {
+		return (n*sxy - sx*sy) / d
+	}
+	return 0
+}
+
+// write prints the table, and writes the samples and plots below bin/soak/.
+func (s *soak) write(seed uint64) {
+	dir := "../bin/soak"
+	text, err := json.MarshalIndent(map[string]any{"seed": seed, "operations": s.ops, "samples": s.samplesOf}, "", " ")
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "soak.json"), text, 0o644)
+	}
+	type life struct{ hours, mb, fds, goroutines []float64 }
+	lives := map[string]map[int]*life{}
+	lines := map[string][][2]float64{}
+	for _, one := range s.samplesOf {
+		lines["staleness p50, ms"] = append(lines["staleness p50, ms"], [2]float64{one.Seconds, one.StaleP50})
+		lines["staleness p99, ms"] = append(lines["staleness p99, ms"], [2]float64{one.Seconds, one.StaleP99})
+		for _, p := range one.Processes {
+			if lives[p.Kind] == nil {
+				lives[p.Kind] = map[int]*life{}
+			}
+			l := lives[p.Kind][p.PID]
+			if l == nil {
+				l = &life{}
+				lives[p.Kind][p.PID] = l
+			}
+			l.hours, l.mb = append(l.hours, one.Seconds/3600), append(l.mb, p.MB)
+			l.fds, l.goroutines = append(l.fds, float64(p.Descriptors)), append(l.goroutines, float64(p.Goroutines))
+			if strings.HasPrefix(p.Kind, "pagewire") {
+				name := fmt.Sprint(p.Kind, " ", p.PID, ", MB")
+				lines[name] = append(lines[name], [2]float64{one.Seconds, p.MB})
+			}
+		}
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "soak.svg"), []byte(drawn(lines)), 0o644)
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+	var table strings.Builder
+	fmt.Fprintf(&table, "%d changes, %d reads answered, %d that were not, %d times settled; %v\n", s.changes, s.reads,
+		s.failed, s.settled, s.ops)
+	fmt.Fprintf(&table, "%d wrong answers, %d lost last states, %d stuck requests\n", s.wrong, s.lost, s.stuck)
+	fmt.Fprintf(&table, "%-24s %6s %8s %6s %6s   %s\n", "kind", "were", "most MB", "fds", "gorout",
+		"of the longest lives: minutes, MB an hour behind the first third")
+	for _, kind := range slices.Sorted(maps.Keys(lives)) {
+		var mb, fds, gor []float64
+		longest := slices.SortedFunc(maps.Values(lives[kind]), func(a, b *life) int { return len(b.mb) - len(a.mb) })
+		for _, l := range longest {
+			mb, fds, gor = append(mb, slices.Max(l.mb)), append(fds, slices.Max(l.fds)), append(gor, slices.Max(l.goroutines))
+		}
+		fmt.Fprintf(&table, "%-24s %6d %8.1f %6.0f %6.0f  ", kind, len(longest), slices.Max(mb), slices.Max(fds),
+			slices.Max(gor))
+		for _, l := range longest[:min(3, len(longest))] {
+			from := len(l.mb) / 3
+			fmt.Fprintf(&table, " %.1f: %+.1f;", (l.hours[len(l.hours)-1]-l.hours[0])*60, slope(l.hours[from:], l.mb[from:]))
+		}
+		table.WriteString("\n")
+	}
+	var p50, p99 []float64
+	for _, one := range s.samplesOf {
+		p50, p99 = append(p50, one.StaleP50), append(p99, one.StaleP99)
+	}
+	fmt.Fprintf(&table, "staleness of 5 s each: median of p50 %.0f ms, median of p99 %.0f ms, worst p99 %.0f ms\n",
+		soakQuantile(p50, 0.5), soakQuantile(p99, 0.5), soakQuantile(p99, 1))
+	s.t.Log("\n" + table.String())
+}
+
+// drawn is an SVG with a strip for each line, from 0 to its highest value.
+func drawn(lines map[string][][2]float64) string {
+	const width, height = 900, 40
+	var b strings.Builder
+	names := slices.Sorted(maps.Keys(lines))
+	last := 1.0
+	for _, line := range lines {
+		last = max(last, line[len(line)-1][0])
+	}
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" `+
+		`font-size="11">`, width, len(names)*height)
+	for i, name := range names {
+		top := 1.0
+		for _, at := range lines[name] {
+			top = max(top, at[1])
+		}
+		fmt.Fprintf(&b, "\n"+`<text x="2" y="%d">%s: up to %.0f</text><polyline fill="none" stroke="#06c" points="`,
+			i*height+11, name, top)
+		for _, at := range lines[name] {
+			fmt.Fprintf(&b, "%.1f,%.1f ", at[0]/last*width, float64((i+1)*height)-at[1]/top*(height-13))
+		}
+		b.WriteString(`"/>`)
+	}
+	return b.String() + "\n</svg>\n"
+}
