@@ -99,7 +99,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; off "default where --http or --node is given")
+	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; off by "+
+		"default where --http or --node is given")
 	f.StringVar(&o.Flags.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
 	f.BoolVar(&o.launch, "launch", false, "launch a browser, with a profile of its own")
 	f.BoolVar(&o.headless, "headless", false, "launch it without a window")
