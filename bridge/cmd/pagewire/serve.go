@@ -263,7 +263,9 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 }
 
 // isForeground reports whether this process is the daemon: flags about ports hold as long as it runs.
-func (o *serveFlags) isForeground() bool { return o.HTTP != "" || !o.Stdio || o.AnyScheme || o.Node != nil }
+func (o *serveFlags) isForeground() bool {
+	return o.HTTP != "" || !o.Stdio || o.AnyScheme || o.Node != nil
+}
 
 // checkBrowserFlags finds contradictions among the flags about the browser.
 func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
