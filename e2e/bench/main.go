@@ -78,7 +78,7 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 	report := figure.Run{Command: command(short, agents), Began: began, Machine: machine(chromium),
 		Commit: figure.Commit(), How: how}
 	var failed []error
-	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), []family{b.daemons(), b.events()}, b.renderers())
+	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), []family{b.daemons()}, b.renderers())
 	if agents {
 		families = b.models()
 	}
