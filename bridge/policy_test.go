@@ -100,6 +100,8 @@ var packages = []row{
 	{"bridge/gateway/agents/hook", native, "bridge/gateway", "golang.org/x/sys"},
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/gateway/assets bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
+	{"bridge/gateway/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/fleet/relay bridge/gateway/retry " +
+		"bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
 	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus",

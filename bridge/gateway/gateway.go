@@ -50,6 +50,9 @@ type Options struct {
 	Pool *Pool
 	// Conversations keep what agents have seen for the next process of their conversation. Default nil: none is kept.
 	Conversations Conversations
+	// Share is asked about each page that is attached. It returns nil for a page that is this gateway's alone. receive
+	// takes frames for the gateway, and send those for the page. Share is called with the lock held: it must call neither.
+	Share func(info PageInfo, receive func(frame []byte) error, send func(frame []byte)) Sharer
 	// progressEvery is how often a waiting call reports progress. Some clients give up a call that is silent for a
 	// minute, and start again with each message. Default 5 s.
 	progressEvery time.Duration

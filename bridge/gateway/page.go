@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -44,9 +45,10 @@ type Page struct {
 	PageInfo
 	g      *Gateway
 	link   *linked    // nil if runner is set
+	shared Sharer     // nil if it is this gateway's alone
 	runner ToolRunner // runs the tools of a page that has only tools
 	done   chan struct{}
-	worked time.Duration // Receive's working time
+	worked atomic.Int64 // take's working time, in ns
 
 	// Guarded by the gateway's lock.
 	tab       *tab   // nil until the page has offered something
@@ -67,6 +69,14 @@ type Page struct {
 	watches   map[string]*watch // the subscriptions at the page, by its own URI
 	wide      map[string]int64  // the revisions of its keys that answer for more URIs
 	document  string            // its name in cursors of events; "" until it is needed
+}
+
+// A Sharer stands between the transport of a page and the gateway, so that the page has other cores too.
+type Sharer interface {
+	// Receive takes a frame of the page. An error is a *link.Ended, and the page has been told.
+	Receive(frame []byte) error
+	// Send takes a frame of the gateway, and at last nil.
+	Send(frame []byte)
 }
 
 // An offer is a resource of a page.
@@ -112,7 +122,14 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 // is called with nil, to close the transport. The caller reports the end of the transport with Lost. The page is shown
 // to agents once it offers something. Attach fails with ErrDenied or ErrClosed.
 func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
-	return g.attach(info, func(p *Page) { p.link = newLinked(p, send) })
+	return g.attach(info, func(p *Page) {
+		p.link = newLinked(p, send)
+		if g.opt.Share != nil {
+			if p.shared = g.opt.Share(p.PageInfo, p.take, send); p.shared != nil {
+				p.link.send = p.shared.Send
+			}
+		}
+	})
 }
 
 func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
@@ -138,6 +155,17 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 // Receive takes a frame of the page. The frame must not be changed any more. An error is a *link.Ended, and the page
 // has been told.
 func (p *Page) Receive(frame []byte) error {
+	if p.shared == nil {
+		return p.take(frame)
+	}
+	err := p.shared.Receive(frame)
+	if err != nil {
+		p.Refuse(err.Error())
+	}
+	return err
+}
+
+func (p *Page) take(frame []byte) error {
 	g, l := p.g, p.link
 	began := g.opt.wallClock()
 	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})
@@ -149,13 +177,12 @@ func (p *Page) Receive(frame []byte) error {
 	locked := g.opt.wallClock()
 	err := l.peer.Apply(g.now(), f)
 	l.settle(err)
-	p.worked += parsed.Sub(began) + g.opt.wallClock().Sub(locked)
+	p.worked.Add(int64(parsed.Sub(began) + g.opt.wallClock().Sub(locked)))
 	return err
 }
 
-// Worked is the working time on the page's frames, without the wait for the lock. Only the goroutine that calls Receive
-// may call it.
-func (p *Page) Worked() time.Duration { return p.worked }
+// Worked is the working time on the page's frames, without the wait for the lock.
+func (p *Page) Worked() time.Duration { return time.Duration(p.worked.Load()) }
 
 // Refuse ends the page's link for a frame that its transport did not accept, such as one that is too long. The page and
 // its waiting readers are told why, as for a fault that Receive finds.

@@ -62,7 +62,7 @@ var leftOut = []exclusion{
 		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestForeignPort TestEndsWithItsProgram " +
-		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet " +
+		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet TestEventsOfTheAISDK " +
 		"TestTypeScriptClientAtAFleet TestClientsOfADaemonThatIsKilled TestHintsInAFleet " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},

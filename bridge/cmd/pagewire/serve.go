@@ -21,6 +21,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
@@ -32,6 +33,8 @@ type serveFlags struct {
 	serve.Options
 	launch, headless bool
 	browser          launched.Options
+	node             uplink.Options
+	command, file    string // of the node's tickets
 }
 
 func serveCommand() *cobra.Command { return serveInto(new(serveFlags)) }
@@ -95,7 +98,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.Stdio, "stdio", true, "serve one agent on standard input and output, and end with it; off by "+
-		"default where --http is given")
+		"default where --http or --node is given")
 	f.StringVar(&o.Flags.Chrome, "chrome", "", "attach to a running browser: its DevTools `URL`, or auto")
 	f.BoolVar(&o.launch, "launch", false, "launch a browser, with a profile of its own")
 	f.BoolVar(&o.headless, "headless", false, "launch it without a window")
@@ -118,6 +121,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 	f.BoolVar(&o.Flags.DebuggingTools, "debugging-tools", false, "show this agent also the tools that pages have for "+
 		"their developers")
 	httpFlags(cmd, o)
+	nodeFlags(cmd, o)
 	f.StringVar(&o.TokenFile, "token-file", "", "`file` of the token for agents on HTTP (default in the user's "+
 		"configuration directory)")
 	f.StringVar(&level, "log-level", "", "log to standard error from this `level` on: debug, info, warn, error "+
@@ -151,6 +155,43 @@ func httpFlags(cmd *cobra.Command, o *serveFlags) {
 		"`number` of unanswered requests that it may have")
 }
 
+// nodeFlags adds the flags about the user's own node.
+func nodeFlags(cmd *cobra.Command, o *serveFlags) {
+	f := cmd.Flags()
+	f.StringVar(&o.node.URL, "node", "", "send pages to your own pagewire-node too, at this `URL` (wss://...)")
+	f.StringArrayVar(&o.node.Origins, "node-origin", nil, "send it pages of this `origin`, and no others "+
+		"(https://*.example.com for all subdomains); may be repeated")
+	f.StringVar(&o.command, "node-ticket-command", "", "`command` that prints a ticket; its last argument is the "+
+		"page's origin")
+	f.StringVar(&o.file, "node-ticket-file", "", "`file` of tickets, one a line; only you may be able to read it")
+	f.BoolVar(&o.node.Tools, "node-tools", false, "let the node's agents call the tools of these pages")
+}
+
+// checkNode finds contradictions among the flags about the node.
+func checkNode(said func(flag string) bool, o *serveFlags) error {
+	if !said("node") {
+		for _, name := range []string{"node-origin", "node-ticket-command", "node-ticket-file", "node-tools"} {
+			if said(name) {
+				return fmt.Errorf("--%s is about a node: add --node", name)
+			}
+		}
+		return nil
+	}
+	if len(o.node.Origins) == 0 {
+		return errors.New("--node sends no page without --node-origin: name the origins of the pages that are to go there")
+	}
+	switch command := strings.TrimSpace(o.command); {
+	case (command == "") == (o.file == ""):
+		return errors.New("--node needs tickets: add --node-ticket-command or --node-ticket-file, one of them")
+	case command != "":
+		o.node.Ticket = uplink.TicketCommand(command)
+	default:
+		o.node.Ticket = uplink.TicketFile(o.file)
+	}
+	o.Node = &o.node
+	return checkOrigins("node-origin", o.node.Origins)
+}
+
 // surviveClosedOutput turns a write to a closed standard output or error into an error instead of the end of the
 // process: a killed agent closes both, and its processes must still be ended. The signal is handled and not ignored,
 // because child processes would inherit that.
@@ -178,7 +219,7 @@ func boundGarbage() {
 // checkServe finds contradictions among the flags, and sets the options that depend on several flags.
 func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	said := cmd.Flags().Changed
-	if said("http") && !said("stdio") {
+	if (said("http") || said("node")) && !said("stdio") {
 		o.Stdio = false
 	}
 	if err := checkBrowserFlags(said, o); err != nil {
@@ -203,6 +244,9 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	if err := checkHTTP(said, o); err != nil {
 		return err
 	}
+	if err := checkNode(said, o); err != nil {
+		return err
+	}
 	if local, err := address("hub", o.Hub); err != nil {
 		return err
 	} else if !local {
@@ -217,7 +261,9 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 }
 
 // isForeground reports whether this process is the daemon: flags about ports hold as long as it runs.
-func (o *serveFlags) isForeground() bool { return o.HTTP != "" || !o.Stdio || o.AnyScheme }
+func (o *serveFlags) isForeground() bool {
+	return o.HTTP != "" || !o.Stdio || o.AnyScheme || o.Node != nil
+}
 
 // checkBrowserFlags finds contradictions among the flags about the browser.
 func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {

@@ -36,6 +36,8 @@ type Changes struct {
 	// latest is the last change of each document, and in how many resources are there.
 	latest Documents
 	in     map[string]int
+	// from is the cursor that it began with, and met are the documents that were there then.
+	from, met Documents
 	// old are documents that are gone while one of their resources has not been told of in its new document.
 	old  Documents
 	note noteState
@@ -87,9 +89,14 @@ func (c *Changes) Overflow() { c.note.over = true }
 // Add follows a resource. Once the subscription has begun, it is told of changes that its cursor does not cover.
 func (c *Changes) Add(uri string, now State) {
 	it := &item{uri: uri}
-	if c.note.begun && now.Document != "" && now.Count > c.cursor()[now.Document] {
-		it.ready = true
-		c.dirty[it] = true
+	if c.note.begun && now.Document != "" {
+		known := c.from[now.Document] // of a page that came later, whatever of it came first
+		if _, met := c.met[now.Document]; met {
+			known = c.cursor()[now.Document]
+		}
+		if it.ready = now.Count > known; it.ready {
+			c.dirty[it] = true
+		}
 	}
 	c.items[uri] = it
 	c.show(it, now)
@@ -115,6 +122,7 @@ func (c *Changes) show(it *item, now State) {
 // Begin sets from where on the subscription is told: from now for "", else from a cursor, but of no change that is older
 // than maxAge, unless that is negative.
 func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bridge.EventError {
+	c.met = maps.Clone(c.latest)
 	if c.note.begun = true; cursor == "" {
 		return nil
 	}
@@ -122,7 +130,7 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 	if refused != nil {
 		return refused
 	}
-	c.note.truncated = c.note.over
+	c.from, c.note.truncated = known, c.note.over
 	for name, count := range known {
 		latest, ok := c.latest[name]
 		if !ok {

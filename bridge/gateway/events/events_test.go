@@ -335,3 +335,36 @@ func FuzzSubscription(f *testing.F) {
 		}
 	})
 }
+
+// The gateway meets a page after a subscription has begun: each of its resources that has changed since the cursor is told,
+// in whatever order the page answers for them, and no other.
+func TestPageThatIsMetLater(t *testing.T) {
+	now := time.Unix(1_764_000_000, 0)
+	doc := Document("https://app.example", "epoch")
+	for _, cursor := range []string{Documents{doc: 2}.String(), ""} {
+		c := NewChanges(Subscription{Name: Updated}, 0)
+		if refused := c.Begin(cursor, -1, now); refused != nil {
+			t.Fatal(refused)
+		}
+		if n, _, _ := c.Next(now); n.Kind != Active {
+			t.Errorf("it begins with %+v", n)
+		}
+		want := []string{"x", "z"}
+		for uri, count := range map[string]int64{"x": 5, "z": 3} {
+			c.Add(uri, State{doc, count, now})
+		}
+		if cursor != "" {
+			c.Add("unchanged", State{doc, 2, now})
+		}
+		var told []string
+		for n, ok, _ := c.Next(now); ok; n, ok, _ = c.Next(now) {
+			told = append(told, n.Subject)
+		}
+		if slices.Sort(told); !slices.Equal(told, want) {
+			t.Errorf("from %q: it tells of %v, and not of %v", cursor, told, want)
+		}
+		if at := c.Cursor(); at != (Documents{doc: 5}).String() {
+			t.Errorf("then the cursor is %s", at)
+		}
+	}
+}

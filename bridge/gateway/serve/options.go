@@ -10,6 +10,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
@@ -55,6 +56,8 @@ type Options struct {
 	Shares agents.Shares
 	// TokenFile is the path of the token. Default access.TokenFile.
 	TokenFile string
+	// Node sends pages to the user's own node. nil sends none.
+	Node *uplink.Options
 	// AnyScheme is gateway.Options.AnyScheme.
 	AnyScheme bool
 }
@@ -72,6 +75,12 @@ func (o *Options) check() error {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Node != nil {
+		o.Node.Version, o.Node.Log = o.Version, o.Log
+		if err := o.Node.Check(); err != nil {
+			return fmt.Errorf("%w: %w", ErrUsage, err)
+		}
 	}
 	if o.Launch != nil && o.Flags.Chrome != "" {
 		return fmt.Errorf("%w: a browser is launched or attached to, not both", ErrUsage)

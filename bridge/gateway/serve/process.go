@@ -21,6 +21,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/cdp"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 )
 
 // A process is a gateway with everything around it: the daemon's, or that of an agent that is served alone.
@@ -68,16 +69,20 @@ func (s secrets) extension() (string, error) {
 
 // newProcess makes a process that serves no pages yet.
 func newProcess(o Options, known secrets) *process {
-	g := gateway.New(gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins, AnyScheme: o.AnyScheme,
-		Conversations: conversationsOf(known.file, o.Log), Log: o.Log})
+	options := gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins, AnyScheme: o.AnyScheme,
+		Conversations: conversationsOf(known.file, o.Log), Log: o.Log}
+	ctx, stop := context.WithCancel(context.Background())
+	if o.Node != nil {
+		options.Share = uplink.New(ctx, *o.Node).Share
+	}
+	g := gateway.New(options)
 	if known.missing != nil {
 		g.Notice("token", "Pages are served, agents on HTTP and the inspector are not: "+known.missing.Error()+".")
 		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error",
 			known.missing)
 	}
 	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, at: map[string]*attachment{}},
-		begun: make(chan struct{})}
-	p.ctx, p.stop = context.WithCancel(context.Background())
+		begun: make(chan struct{}), ctx: ctx, stop: stop}
 	p.front = newFront(g, o, known.token, known.extension)
 	p.port = &pagePort{addr: o.Hub, handler: p.front.handler(false), notice: g.Notice, log: o.Log}
 	p.launched = launched.NewServer(p.attach, o.Log)

@@ -81,6 +81,9 @@ func New(now bridge.Time, user, origin string, o *Options) *Relay {
 // Seat gives the page another tab than it will say that it has. It must come before the page's hello.
 func (r *Relay) Seat(tab string) { r.seat = tab }
 
+// About is what cores are told of the page when they join. The caller may change it between the page's hello and a Join.
+func (r *Relay) About() *link.About { return &r.about }
+
 // Receive takes a frame of the page. The error is a *link.Ended: then Take has what the page is still to be told, and
 // its transport is to be closed.
 func (r *Relay) Receive(now bridge.Time, f link.Frame) error {

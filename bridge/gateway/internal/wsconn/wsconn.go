@@ -152,9 +152,10 @@ func Client(ctx context.Context, over net.Conn, path string, header http.Header,
 			DialContext:       func(context.Context, string, string) (net.Conn, error) { return shy, nil },
 		},
 	}
-	// The host's name has no meaning: the caller has made the connection, and knows its other end.
+	// The host's name has no meaning, unless header has one: the caller has made the connection, and knows its other end.
 	ws, response, err := websocket.Dial(ctx, "ws://pagewire"+path,
-		&websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Subprotocols: []string{protocol}})
+		&websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Host: header.Get("Host"),
+			Subprotocols: []string{protocol}})
 	if err != nil {
 		shy.Close()
 		return nil, response, err

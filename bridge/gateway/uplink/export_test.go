@@ -1,0 +1,7 @@
+//go:build !js
+
+package uplink
+
+import "time"
+
+func RenewAtLeast(o *Options, pause time.Duration) { o.renewAtLeast = pause }

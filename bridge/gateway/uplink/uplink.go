@@ -1,0 +1,392 @@
+//go:build !js
+
+// Package uplink lets pages of a desktop dial out to the user's own node of a fleet, pagewire-node, as pages of a service
+// do by themselves. The desktop's gateway and the node are two cores of such a page: package fleet/relay stands between
+// them and the page.
+//
+// Nothing leaves the machine but pages of the origins in Options. Each has a connection of its own, whose Origin is the
+// page's, and whose first message is a ticket for that origin. A ticket is replaced before it ends. The node's agents
+// call the tools of pages only if Options say so.
+package uplink
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/link"
+)
+
+// Options say which pages go to which node.
+type Options struct {
+	// URL is the node's: wss://live.example, or ws: on loopback. Without a path it is /page.
+	URL string
+	// Origins are patterns as in gateway.Options.AllowPages. None matches no page.
+	Origins []string
+	// Tools lets the node's agents call the tools of these pages.
+	Tools bool
+	// Ticket returns a ticket for pages of an origin, and nothing else: TicketFile, TicketCommand.
+	Ticket func(ctx context.Context, origin string) (string, error)
+	// Version is told to the page. Log receives the log.
+	Version string
+	Log     *slog.Logger
+
+	renewAtLeast time.Duration // of tests: in place of leastPause
+}
+
+const (
+	// retryFirst and retryLast are the first and the longest pause between two connections of a page.
+	retryFirst, retryLast = 500 * time.Millisecond, 15 * time.Second
+	// dialTimeout bounds a connection's handshake.
+	dialTimeout = 10 * time.Second
+	// renewAfter is the part of a ticket's life after which it is replaced, and leastPause the least time until then.
+	renewAfter, leastPause = 0.7, 5 * time.Second
+	// maxFrame bounds a frame of the node, in bytes, as it bounds ours.
+	maxFrame = 17 << 20
+	// maxOffered bounds the descriptors that are kept for the node, of all pages together: what a gateway keeps.
+	maxOffered = 64 << 20
+)
+
+// Check finds values that are none.
+func (o *Options) Check() error {
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
+		return fmt.Errorf("the node %q: want a URL such as wss://live.example", o.URL)
+	case u.Scheme != "wss" && (u.Scheme != "ws" || !weborigin.IsLoopback("http://"+u.Host)):
+		return fmt.Errorf("the node %q: want wss:, or on this machine ws:, because the contents of pages go there", o.URL)
+	case len(o.Origins) == 0:
+		return errors.New("no page goes to the node: name the origins of those that are to")
+	}
+	return nil
+}
+
+// A Node is the node, as pages here connect to it. Its methods may be called concurrently.
+type Node struct {
+	o     Options
+	url   *url.URL
+	relay relay.Options
+	began time.Time
+	ctx   context.Context
+
+	mu      sync.Mutex
+	tickets map[string]ticket // by origin
+	told    map[string]string // by origin: why its pages are not there
+}
+
+// New returns a Node, until ctx ends. Options must have passed Check.
+func New(ctx context.Context, o Options) *Node {
+	n := &Node{o: o, ctx: ctx, began: time.Now(), tickets: map[string]ticket{}, told: map[string]string{}}
+	n.url, _ = url.Parse(o.URL) // Check has
+	if n.url.Path == "" || n.url.Path == "/" {
+		n.url.Path = "/page"
+	}
+	if n.o.renewAtLeast == 0 {
+		n.o.renewAtLeast = leastPause
+	}
+	n.relay = relay.Options{Build: o.Version, Offered: quota.New(maxOffered, maxOffered),
+		Send: func(to *relay.Core, frame []byte) { to.Owner.(func([]byte))(frame) }}
+	return n
+}
+
+func (n *Node) now() bridge.Time { return bridge.Time(time.Since(n.began).Milliseconds()) }
+
+// Share is gateway.Options.Share.
+func (n *Node) Share(info gateway.PageInfo, receive func([]byte) error, send func([]byte)) gateway.Sharer {
+	if !slices.ContainsFunc(n.o.Origins, func(p string) bool { return weborigin.Match(p, info.Origin) }) {
+		return nil
+	}
+	p := &page{n: n, info: info, receive: receive, send: send}
+	p.relay = relay.New(n.now(), "", info.Origin, &n.relay)
+	p.relay.Seat(info.Given)
+	p.ctx, p.stop = context.WithCancel(n.ctx)
+	return p
+}
+
+// A page is one that goes to the node.
+type page struct {
+	n       *Node
+	info    gateway.PageInfo
+	receive func(frame []byte) error // the gateway's
+	send    func(frame []byte)       // to the page
+	ctx     context.Context          // of its connections
+	stop    context.CancelFunc
+
+	mu         sync.Mutex
+	relay      *relay.Relay
+	here       *relay.Core // the gateway; nil until the page's hello
+	queue      []func()    // gives frames to the gateway and to the page; called without the lock
+	delivering bool        // a goroutine empties it
+	late       *time.Timer // sends the page what is due while nothing else happens
+	ended      bool
+}
+
+// Receive takes a frame of the page.
+func (p *page) Receive(frame []byte) error {
+	f := link.Parse(frame, link.Limits{})
+	p.mu.Lock()
+	defer p.deliver()
+	if p.ended {
+		return nil
+	}
+	err := p.relay.Receive(p.n.now(), f)
+	if err == nil && p.here == nil {
+		p.introduce()
+		p.here = p.relay.Join(func(frame []byte) {
+			p.queue = append(p.queue, func() { _ = p.receive(frame) }) // the gateway tells the page why, by Send
+		}, true)
+		go p.run()
+	}
+	p.settle()
+	return err
+}
+
+// introduce completes what the page has said of itself: over CDP and from the extension it says its epoch alone.
+func (p *page) introduce() {
+	a := p.relay.About()
+	if p.info.Given == "" && a.Tab == "" {
+		sum := sha256.Sum256([]byte(p.info.Tab))
+		a.Tab = hex.EncodeToString(sum[:16])
+	}
+	a.Frame, a.URL = p.info.Frame, p.info.URL
+	if a.Title == nil {
+		a.Title = &p.info.Title
+	}
+	a.Focused = max(a.Focused, p.info.Focused)
+}
+
+// Send takes a frame of the gateway.
+func (p *page) Send(frame []byte) {
+	p.mu.Lock()
+	defer p.deliver()
+	switch {
+	case p.ended:
+	case frame == nil:
+		p.ended = true
+		p.relay.Close()
+		if p.late != nil {
+			p.late.Stop()
+		}
+		p.stop()
+		p.queue = append(p.queue, func() { p.send(nil) })
+	case p.here != nil: // before the page's hello there is only the gateway's, and the relay has its own
+		if refused := (*relay.Refused)(nil); errors.As(p.here.Receive(frame), &refused) {
+			p.relay.Refuse(refused.Reason)
+		}
+		p.settle()
+	}
+}
+
+// deliver gives the gateway and the page their frames, in order, and unlocks. They may answer meanwhile.
+func (p *page) deliver() {
+	for !p.delivering && len(p.queue) > 0 {
+		next := p.queue[0]
+		p.queue = p.queue[1:]
+		p.delivering = true
+		p.mu.Unlock()
+		next()
+		p.mu.Lock()
+		p.delivering = false
+	}
+	p.mu.Unlock()
+}
+
+// settle sends the page what it is to be told, now or when it is time. The lock is held.
+func (p *page) settle() {
+	for frame := p.relay.Take(p.n.now()); frame != nil; frame = p.relay.Take(p.n.now()) {
+		p.queue = append(p.queue, func() { p.send(frame) })
+	}
+	at, ok := p.relay.Deadline()
+	if !ok || p.ended {
+		return
+	}
+	wait := time.Duration(max(at-p.n.now(), 1)) * time.Millisecond
+	if p.late != nil {
+		p.late.Reset(wait)
+		return
+	}
+	p.late = time.AfterFunc(wait, func() {
+		p.mu.Lock()
+		defer p.deliver()
+		if !p.ended {
+			p.settle()
+		}
+	})
+}
+
+// run connects the page to the node, again and again.
+func (p *page) run() {
+	for range retry.Attempts(p.ctx, retryFirst, retryLast) {
+		if err := p.connect(); p.ctx.Err() == nil {
+			p.n.report(p.info.Origin, err)
+		}
+	}
+}
+
+// connect returns when the connection has ended.
+func (p *page) connect() error {
+	ctx, end := context.WithCancel(p.ctx)
+	defer end()
+	first, renew, err := p.n.ticket(ctx, p.info.Origin)
+	if err != nil {
+		return err
+	}
+	conn, err := p.n.dial(ctx, p.info.Origin)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	sendTicket(conn, first)
+	core := p.join(conn)
+	if core == nil {
+		return nil
+	}
+	defer p.leave(core)
+	go p.renew(ctx, conn, first, renew)
+	for taken := false; ; taken = true {
+		frame, err := conn.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if !taken {
+			p.n.report(p.info.Origin, nil)
+		}
+		if err := p.hear(core, frame); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *page) join(conn *wsconn.Conn) *relay.Core {
+	p.mu.Lock()
+	defer p.deliver()
+	if p.ended {
+		return nil
+	}
+	p.relay.About().Dial++
+	return p.relay.Join(conn.Send, p.n.o.Tools)
+}
+
+func (p *page) leave(core *relay.Core) {
+	p.mu.Lock()
+	defer p.deliver()
+	if !p.ended {
+		core.Leave()
+		p.settle()
+	}
+}
+
+// hear takes a frame of the node. An error ends the connection, and concerns nobody else.
+func (p *page) hear(core *relay.Core, frame []byte) error {
+	p.mu.Lock()
+	defer p.deliver()
+	if p.ended {
+		return nil
+	}
+	err := core.Receive(frame)
+	p.settle()
+	return err
+}
+
+// renew replaces tickets before they end. Without another one the node ends the connection.
+func (p *page) renew(ctx context.Context, conn *wsconn.Conn, last string, pause time.Duration) {
+	for {
+		if retry.Sleep(ctx, pause); ctx.Err() != nil {
+			return
+		}
+		text, next, err := p.n.ticket(ctx, p.info.Origin)
+		if pause = next; err != nil {
+			p.n.report(p.info.Origin, err)
+			pause = p.n.o.renewAtLeast
+		} else if text != last {
+			last = text
+			sendTicket(conn, text)
+		}
+	}
+}
+
+func sendTicket(conn *wsconn.Conn, text string) {
+	note, _ := json.Marshal(struct { // a note is recognised by its beginning
+		Type   string `json:"type"`
+		Ticket string `json:"ticket"`
+	}{"pagewire:ticket", text})
+	conn.Send(note)
+}
+
+// dial connects to the node, as a page of an origin.
+func (n *Node) dial(ctx context.Context, origin string) (*wsconn.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var over net.Conn
+	var err error
+	if port := n.url.Port(); n.url.Scheme == "wss" {
+		if port == "" {
+			port = "443"
+		}
+		d := tls.Dialer{Config: &tls.Config{NextProtos: []string{"http/1.1"}}}
+		over, err = d.DialContext(ctx, "tcp", net.JoinHostPort(n.url.Hostname(), port))
+	} else {
+		over, err = new(net.Dialer).DialContext(ctx, "tcp", n.url.Host)
+	}
+	if err != nil {
+		return nil, err
+	}
+	conn, answer, err := wsconn.Client(ctx, over, n.url.RequestURI(), http.Header{"Origin": {origin},
+		"Host": {n.url.Host}}, wsconn.Options{MaxMessage: maxFrame, Note: func(c *wsconn.Conn, _ []byte) {
+		go c.Close() // it shuts down, and sends its pages elsewhere
+	}})
+	if err != nil && answer != nil {
+		err = fmt.Errorf("it answers %s: is a pagewire-node there?", answer.Status)
+	}
+	return conn, err
+}
+
+// report logs once why pages of an origin are not at the node; nil is that they are.
+func (n *Node) report(origin string, err error) {
+	says := ""
+	var refused websocket.CloseError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
+		return // it shuts down
+	case errors.As(err, &refused) && refused.Code == websocket.StatusPolicyViolation:
+		says = fmt.Sprintf("it refuses them: %s. What gives the tickets is to give, for this origin, a JWT of an issuer "+
+			"that the node lists, with aud the node's public URL, origin %s, and exp within an hour", refused.Reason, origin)
+	case err != nil:
+		says = err.Error()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if says != "" {
+		delete(n.tickets, origin)
+	}
+	before, known := n.told[origin]
+	if n.told[origin] = says; known && before == says {
+		return
+	}
+	if says == "" {
+		n.o.Log.Info("pages are at the node", "origin", origin, "node", n.o.URL)
+	} else {
+		n.o.Log.Warn("pages are not at the node; it is tried again", "origin", origin, "node", n.o.URL, "reason", says)
+	}
+}

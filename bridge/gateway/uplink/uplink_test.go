@@ -1,0 +1,270 @@
+//go:build !js
+
+package uplink_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/gateway/uplink"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const app, private = "https://app.example", "https://private.example"
+
+// A world is a node, and a desktop whose pages of app go there.
+type world struct {
+	t       *testing.T
+	node    *fleet.Node
+	login   *issuertest.Issuer
+	end     func() // of the uplink
+	desktop *gateway.Gateway
+	log     *testkit.Log
+	asked   atomic.Int64 // tickets
+}
+
+func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string, error)) *world {
+	t.Helper()
+	w := &world{t: t, log: testkit.LogOf(t, "the desktop")}
+	var err error
+	if w.login, err = issuertest.New("https://login.example", "https://live.example"); err != nil {
+		t.Fatal(err)
+	}
+	keys := filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(keys, w.login.Keys(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := tickets.New(tickets.Options{Audience: w.login.Audience,
+		Issuers: []tickets.Issuer{{Issuer: w.login.Name, JWKS: keys}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.node, err = fleet.Open(fleet.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	pages := dial.New(dial.Options{Node: w.node, Tickets: verifier})
+	server := httptest.NewServer(pages)
+	o := uplink.Options{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Origins: []string{app}, Tools: tools,
+		Log: slog.New(slog.NewTextHandler(w.log, nil)), Ticket: func(_ context.Context, origin string) (string, error) {
+			w.asked.Add(1)
+			return ticket(w, origin)
+		}}
+	uplink.RenewAtLeast(&o, 50*time.Millisecond)
+	if err := o.Check(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	w.end = end
+	w.desktop = gateway.New(gateway.Options{AllowPages: []string{app, private}, Share: uplink.New(ctx, o).Share})
+	t.Cleanup(func() {
+		w.desktop.Close()
+		end()
+		_ = pages.Close()
+		server.Close()
+		w.node.Close()
+	})
+	return w
+}
+
+func good(w *world, origin string) (string, error) { return w.login.Ticket("alice", origin), nil }
+
+// page opens a page of an origin at the desktop, which says its epoch alone, as over CDP.
+func (w *world) page(origin, uri, text string) (*testkit.Page, *gateway.Page) {
+	w.t.Helper()
+	page := testkit.NewPage(w.t, map[string]string{uri: text})
+	page.Epoch("epoch of " + uri)
+	var at *gateway.Page
+	page.Attach(func(send func([]byte)) (_ testkit.Receiver, err error) {
+		at, err = w.desktop.Attach(gateway.PageInfo{Tab: "a tab " + uri, Frame: "1.2", Origin: origin, URL: origin + "/",
+			Title: "A title", Transport: "cdp"}, send)
+		return at, err
+	})
+	return page, at
+}
+
+func agentOf(t *testing.T, g *gateway.Gateway) *testkit.Agent {
+	t.Helper()
+	port, err := g.Connect("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy)
+}
+
+func (w *world) agent() *testkit.Agent {
+	w.t.Helper()
+	r, release, err := w.node.Reader(tickets.UserOf(w.login.Name, "alice"), true, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(release)
+	return agentOf(w.t, r.Gateway)
+}
+
+// An agent at the node lists, reads, and is told about the pages of the origin that the user has chosen, and of no
+// other, while an agent of the desktop has them all. They leave with the page, and with the desktop.
+func TestPagesGoToTheNode(t *testing.T) {
+	w := open(t, false, good)
+	w.page(private, private+"/diary", "secret")
+	doc, docPage := w.page(app, app+"/doc", "one")
+	doc.SetTool("erase", testkit.Tool{})
+	w.page(app, app+"/other", "x")
+	far, near := w.agent(), agentOf(t, w.desktop)
+	far.Shows(app+"/doc", app+"/other")
+	near.Shows(app+"/doc", app+"/other", private+"/diary")
+	far.Watch(app + "/doc")
+	near.Watch(app + "/doc")
+	doc.Set(app+"/doc", "two")
+	far.Learns(app+"/doc", "two")
+	near.Learns(app+"/doc", "two")
+	doc.Offer(app+"/late", "late")
+	far.Shows(app+"/doc", app+"/other", app+"/late")
+	if n := w.asked.Load(); n != 1 {
+		t.Errorf("%d tickets for two pages of an origin", n)
+	}
+	docPage.Close("it is closed")
+	testkit.Eventually(t, "one page is left", func() bool { return w.node.Stats().Pages == 1 })
+	w.end()
+	testkit.Eventually(t, "no page is left", func() bool { return w.node.Stats().Pages == 0 })
+	near.Shows(app+"/other", private+"/diary")
+}
+
+// Tools of the pages are the node's agents' only where the user says so.
+func TestTools(t *testing.T) {
+	for _, tools := range []bool{false, true} {
+		w := open(t, tools, good)
+		doc, _ := w.page(app, app+"/doc", "one")
+		doc.SetTool("erase", testkit.Tool{})
+		far := w.agent()
+		has := func() bool { return strings.Contains(strings.Join(far.ToolNames(), " "), "erase") }
+		testkit.Eventually(t, "the desktop has the tool", func() bool {
+			return strings.Contains(strings.Join(agentOf(t, w.desktop).ToolNames(), " "), "erase")
+		})
+		far.Shows(app + "/doc")
+		far.Watch(app + "/doc")
+		doc.Set(app+"/doc", "two") // it comes after the tools
+		far.Learns(app+"/doc", "two")
+		if tools {
+			testkit.Eventually(t, "the node has the tool", has)
+		} else if has() {
+			t.Error("the node has the tool")
+		}
+	}
+}
+
+// A page stays at the node when its first ticket has ended. One at the same node that shows no other is ended.
+func TestTicketsAreReplaced(t *testing.T) {
+	w := open(t, false, func(w *world, origin string) (string, error) {
+		return w.login.Sign(w.login.Claims("alice", map[string]any{"origin": origin,
+			"exp": time.Now().Add(3*time.Second - tickets.Skew)}))
+	})
+	w.page(app, app+"/doc", "one")
+	far := w.agent()
+	far.Shows(app + "/doc")
+	first := w.asked.Load()
+	testkit.Eventually(t, "the ticket has ended and others came", func() bool { return w.asked.Load() >= first+2 })
+	if w.log.Has("not at the node") {
+		t.Error("the page was away")
+	}
+}
+
+// A ticket that the node refuses, or that there is none, is said once, with the remedy. The page goes there when there is
+// a good one.
+func TestRefusedTickets(t *testing.T) {
+	for says, ticket := range map[string]func(*world) (string, error){
+		"is to give, for this origin, a JWT of an issuer": func(w *world) (string, error) {
+			return w.login.Ticket("alice", private), nil
+		},
+		"there is no ticket: the vault is locked": func(*world) (string, error) {
+			return "", errors.New("the vault is locked")
+		},
+		"is to be a JWT": func(*world) (string, error) { return "password", nil },
+	} {
+		var right atomic.Bool
+		w := open(t, false, func(w *world, origin string) (string, error) {
+			if right.Load() {
+				return good(w, origin)
+			}
+			return ticket(w)
+		})
+		w.page(app, app+"/doc", "one")
+		testkit.Eventually(t, says, func() bool { return w.log.Has(says) })
+		tried := w.asked.Load()
+		testkit.Eventually(t, "it is tried again", func() bool { return w.asked.Load() > tried })
+		if n := w.log.Count("not at the node"); n != 1 {
+			t.Errorf("%s: said %d times", says, n)
+		}
+		right.Store(true)
+		w.agent().Shows(app + "/doc")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		url     string
+		origins []string
+		says    string
+	}{
+		{"wss://live.example", []string{app}, ""},
+		{"ws://127.0.0.1:8080/page", []string{app}, ""},
+		{"ws://live.example", []string{app}, "want wss:"},
+		{"https://live.example", []string{app}, "want wss:"},
+		{"live.example", []string{app}, "want a URL"},
+		{"wss://user:pw@live.example", []string{app}, "want a URL"},
+		{"wss://live.example", nil, "name the origins"},
+	} {
+		o := uplink.Options{URL: c.url, Origins: c.origins}
+		if err := o.Check(); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s %v: %v", c.url, c.origins, err)
+		}
+	}
+}
+
+func TestTicketFile(t *testing.T) {
+	login, err := issuertest.New("https://login.example", "https://live.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "tickets")
+	of := uplink.TicketFile(file)
+	wanted := login.Ticket("alice", app)
+	if err := os.WriteFile(file, []byte(login.Ticket("alice", private)+"\n"+wanted+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := of(t.Context(), app); got != wanted || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := of(t.Context(), "https://else.example"); err == nil || !strings.Contains(err.Error(), "no ticket whose") {
+		t.Error(err)
+	}
+	if err := os.Chmod(file, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := of(t.Context(), app); err == nil || !strings.Contains(err.Error(), "chmod 600 "+file) {
+		t.Error(err)
+	}
+}
+
+func TestTicketCommand(t *testing.T) {
+	if got, err := uplink.TicketCommand("echo  a.b.c")(t.Context(), app); got != "a.b.c "+app || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := uplink.TicketCommand("ls --colour-of=magic")(t.Context(), app); err == nil ||
+		!strings.Contains(err.Error(), "magic") {
+		t.Error(err)
+	}
+}
