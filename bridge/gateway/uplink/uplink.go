@@ -1,5 +1,3 @@
-//go:build !js
-
 // Package uplink lets pages of a desktop dial out to the user's own node of a fleet, pagewire-node, as pages of a service
 // do by themselves. The desktop's gateway and the node are two cores of such a page: package fleet/relay stands between
 // them and the page.
