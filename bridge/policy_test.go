@@ -100,15 +100,15 @@ var packages = []row{
 	{"bridge/gateway/agents/hook", native, "bridge/gateway", "golang.org/x/sys"},
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/gateway/assets bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
-	{"bridge/gateway/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/fleet/relay bridge/gateway/retry " +
+	{"bridge/gateway/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},
+	{"bridge/gateway/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/relay bridge/gateway/retry " +
 		"bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
 	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus",
 		"golang.org/x/time"},
-	{"bridge/gateway/fleet/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
-		"bridge/gateway/fleet/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
+		"bridge/gateway/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/pages/socket bridge/gateway/fleet " +
 		"bridge/gateway/fleet/tickets bridge/gateway/internal/...", "github.com/coder/websocket golang.org/x/time"},

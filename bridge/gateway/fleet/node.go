@@ -22,8 +22,8 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
+	"github.com/pagewire/pagewire/bridge/gateway/relay"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/link"
 )

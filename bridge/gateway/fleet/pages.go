@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
+	"github.com/pagewire/pagewire/bridge/gateway/relay"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 

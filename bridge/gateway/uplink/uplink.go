@@ -1,5 +1,5 @@
 // Package uplink lets pages of a desktop dial out to the user's own node of a fleet, pagewire-node, as pages of a service
-// do by themselves. The desktop's gateway and the node are two cores of such a page: package fleet/relay stands between
+// do by themselves. The desktop's gateway and the node are two cores of such a page: package relay stands between
 // them and the page.
 //
 // Nothing leaves the machine but pages of the origins in Options. Each has a connection of its own, whose Origin is the
@@ -28,9 +28,9 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/relay"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
+	"github.com/pagewire/pagewire/bridge/gateway/relay"
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/link"
