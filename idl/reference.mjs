@@ -27,6 +27,7 @@ const modules = {
   testing: "For tests.",
   view: "For Views of MCP Apps.",
   views: "For hosts of MCP Apps.",
+  vite: "For apps in development.",
 };
 const modulesOfOthers = { store: "For state libraries.", elements: "For pages without scripts of their own." };
 
