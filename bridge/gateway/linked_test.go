@@ -245,8 +245,8 @@ func TestHostilePages(t *testing.T) {
 			"resource refused: https://evil.example/.pagewire/tab/2/doc: it is under /.pagewire/, which is the " +
 				"gateway's", ""},
 		{"no JSON", []string{`[["touch"`}, "", "a frame that is neither calls nor contents"},
-		{"a second hello", []string{`[["hello",1,"0",{}]]`}, "", "a call that is none of the link's"},
-		{"a port", []string{`[["open",1],["receive",1,"{}"],["close",1]]`}, "", "a call that is none of the link's"},
+		{"a second hello", []string{`[["hello",1,"0",{}]]`}, "", "a call that the link does not have"},
+		{"a port", []string{`[["open",1],["receive",1,"{}"],["close",1]]`}, "", "a call that the link does not have"},
 		{"a flood", slices.Repeat([]string{`[["touch","https://evil.example/x",1]]`}, 1100), "",
 			"it says more calls than it may; the limit is 10 a second"},
 		{"answers that nobody asked for",

@@ -35,7 +35,7 @@ type step struct {
 // Reasons to end the link for invalid frames.
 const (
 	noFrame = "a frame that is neither calls nor contents"
-	noCall  = "a call that is none of the link's"
+	noCall  = "a call that the link does not have"
 )
 
 // contentsMark begins a frame with the contents of an answer: =CALL REVISION JSON.

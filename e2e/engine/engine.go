@@ -56,7 +56,7 @@ func Launch(ctx context.Context, name string) (Browser, error) {
 	case "webkit":
 		return launchWebkit()
 	}
-	return nil, fmt.Errorf("engine %q is none of firefox, webkit", name)
+	return nil, fmt.Errorf("engine %q is unknown: want firefox or webkit", name)
 }
 
 // InsecureHost is a name for loopback that makes no secure context.

@@ -218,7 +218,7 @@ func (g *Gate) free(r *http.Request) bool {
 }
 
 func (g *Gate) tokenMissing() *refusal {
-	says := "Send the token of whoever runs this server, as Authorization: Bearer TOKEN."
+	says := "Send the token of the user who runs this server, as Authorization: Bearer TOKEN."
 	if g.o.Token == "" {
 		says = "This server could not read its token and admits nobody: see its log."
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A browser of another user is none of ours, whatever says where it listens.
+// A browser of another user is refused, whatever file says where it listens.
 func TestRunningIsThisUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not shown: only root can make a socket and a file another user's")

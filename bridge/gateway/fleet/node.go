@@ -338,7 +338,7 @@ func (n *Node) take(text []byte) {
 	}
 }
 
-// takeForAll takes what all nodes are told of all: one of another version is none of ours.
+// takeForAll handles messages for all nodes. A node of another version does not belong to this fleet.
 func (n *Node) takeForAll(text []byte) {
 	m, ok := parse(text)
 	if !ok || len(m.words) < 1 {

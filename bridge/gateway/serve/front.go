@@ -103,7 +103,7 @@ func openPort(o Options) (*port, error) {
 		p.tls = pair.Config()
 	}
 	if p.public && p.tls == nil && !o.InsecureHTTP {
-		return nil, fmt.Errorf("%w: --http %s can be reached from other machines, and without TLS whoever is on the "+
+		return nil, fmt.Errorf("%w: --http %s can be reached from other machines, and without TLS anybody on the "+
 			"way reads the token and all that agents read: "+
 			"add --tls-cert FILE and --tls-key FILE, or say --insecure-http as well", ErrUsage, o.HTTP)
 	}

@@ -179,7 +179,7 @@ func (o *Options) check() error {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return usage("a certificate needs its key: name both --tls-cert and --tls-key")
 	case o.TLSCert == "" && !o.InsecureHTTP && !weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")):
-		return usage("%s can be reached from other machines, and without TLS whoever is on the way reads tokens and "+
+		return usage("%s can be reached from other machines, and without TLS anybody on the way reads tokens and "+
 			"contents: add --tls-cert and --tls-key, or say --insecure-http if something before it speaks TLS", o.Listen)
 	case o.Drain < 0 || o.DrainDelay < 0:
 		return usage("--drain %v, --drain-delay %v: neither may be below 0", o.Drain, o.DrainDelay)

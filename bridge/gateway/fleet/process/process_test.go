@@ -354,7 +354,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("promlint: %v %v", problems, err)
 	}
 	if answer := get(t, m.listen, "/metrics"); !strings.Contains(answer, "404") {
-		t.Errorf("whoever reaches the node has its metrics: %s", answer)
+		t.Errorf("anybody who reaches the node has its metrics: %s", answer)
 	}
 	for _, at := range []string{m.listen, m.admin} {
 		if answer := get(t, at, "/readyz"); !strings.Contains(answer, "200") {

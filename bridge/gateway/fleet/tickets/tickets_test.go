@@ -223,7 +223,7 @@ func TestKeysAtAURL(t *testing.T) {
 	current.Store(first)
 	check(first, "keys") // it was asked just now
 	wait(retryAfter)
-	testkit.Eventually(t, "whoever asks for keys has them fetched", func() bool {
+	testkit.Eventually(t, "a request for keys has them fetched", func() bool {
 		missing, suffice := v.Keys()
 		return missing == 0 && suffice
 	})

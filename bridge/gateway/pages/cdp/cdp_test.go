@@ -560,7 +560,7 @@ func TestNativeTools(t *testing.T) {
 	if calls := r.g.Snapshot().Stats.Calls; calls != 1 {
 		t.Errorf("%d calls are left, want the other one", calls)
 	}
-	// The page goes: whoever waits is told.
+	// The page goes, and each agent that waits is told.
 	p.visit("/bare")
 	testkit.Ends(t, "the call of a page that has gone", second)
 	counted(0)
