@@ -263,7 +263,7 @@ clean: ## Remove what is built; installed packages stay
 
 browser: ## Make sure that a Chromium or Chrome is there (by apt-get where that is possible)
 	@# On other systems a browser has no command; what needs one says so itself.
-	@test -n "$$PAGEWIRE_BROWSER$$(command -v $(BROWSERS))" || test "$$(uname)" != Linux || .ci/debian chromium
+	@test -n "$$PAGEWIRE_BROWSER$$(command -v $(BROWSERS))" || test "$$(uname)" != Linux || .ci/debian chromium chromium-sandbox
 
 engines: ## Make sure that Firefox ESR and WebKitGTK with its driver are there (by apt-get where that is possible)
 	@for program in firefox-esr WebKitWebDriver Xvfb; do command -v $$program > /dev/null || \
