@@ -40,6 +40,7 @@ type world struct {
 
 func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string, error)) *world {
 	t.Helper()
+	testkit.NoLeak(t)
 	w := &world{t: t, log: testkit.LogOf(t, "the desktop")}
 	var err error
 	if w.login, err = issuertest.New("https://login.example", "https://live.example"); err != nil {
@@ -142,6 +143,24 @@ func TestPagesGoToTheNode(t *testing.T) {
 	w.end()
 	testkit.Eventually(t, "no page is left", func() bool { return w.node.Stats().Pages == 0 })
 	near.Shows(app+"/other", private+"/diary")
+}
+
+// Pages that come and go, before and after they are at the node, leave nothing: open looks for goroutines.
+func TestPagesThatComeAndGo(t *testing.T) {
+	w := open(t, false, good)
+	for i := range 100 {
+		uri := app + "/" + strconv.Itoa(i)
+		_, at := w.page(app, uri, "x")
+		if i%2 == 0 {
+			testkit.Eventually(t, "it is at the node", func() bool { return w.node.Stats().Pages == 1 })
+		}
+		if i%4 < 2 {
+			at.Lost("its browser has ended")
+		} else {
+			at.Close("it is closed")
+		}
+		testkit.Eventually(t, "none is at the node", func() bool { return w.node.Stats().Pages == 0 })
+	}
 }
 
 // Tools of the pages are the node's agents' only where the user says so.
