@@ -2,15 +2,20 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
@@ -183,4 +188,97 @@ func TestPageWithoutATicket(t *testing.T) {
 	testkit.Eventually(t, "it is tried again", func() bool { return s.tickets.Load() >= 3 })
 	s.open.Store(1)
 	a.Reads(s.site.URL+"/state/field", "milk")
+}
+
+// Pages of a desktop whose origin `pagewire serve --node` names are a node's too, and no others: an agent there lists and
+// reads them, is told of changes, and no longer lists them when the desktop's process has been killed.
+func TestPagesOfADesktopAtANode(t *testing.T) {
+	t.Parallel()
+	const app, private = "http://localhost:3000", "http://localhost:4000"
+	login, err := issuertest.New("https://login.example", "https://live.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, listen, admin := t.TempDir(), testkit.Addr(t), testkit.Addr(t)
+	config := fmt.Sprintf(`{"listen":%q,"admin":%q,"public-url":%q,"issuers":[{"issuer":%q,"jwks":%q}]}`, listen, admin,
+		login.Audience, login.Name, filepath.Join(dir, "keys"))
+	for name, text := range map[string]string{"keys": string(login.Keys()), "node.json": config,
+		"tickets": login.Ticket("alice", private) + "\n" + login.Ticket("alice", app)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	node := exec.Command("../bin/pagewire-node", "--config", filepath.Join(dir, "node.json"))
+	h := newHome(t)
+	desktop, log := h.command(t, "serve", "--hub", h.hub, "--node", "ws://"+listen, "--node-origin", app,
+		"--node-ticket-file", filepath.Join(dir, "tickets"))
+	node.Stderr = testkit.LogOf(t, "the node")
+	for _, program := range []*exec.Cmd{node, desktop} {
+		if err := program.Start(); err != nil {
+			t.Fatalf("%v (run make build first)", err)
+		}
+		t.Cleanup(func() {
+			_ = program.Process.Kill() // it may have been killed
+			_ = program.Wait()
+		})
+	}
+	testkit.Eventually(t, "the desktop takes pages", func() bool {
+		c, err := net.Dial("tcp", h.hub)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	testkit.NewPage(t, map[string]string{private + "/diary": "secret"}).Dial(h.hub, private, "")
+	near := h.serve(t)
+	near.Shows(private + "/diary")
+	doc := testkit.NewPage(t, map[string]string{app + "/doc": "one"})
+	doc.Dial(h.hub, app, "")
+	near.Shows(private+"/diary", app+"/doc")
+
+	testkit.Eventually(t, "the node is ready", func() bool {
+		return strings.Contains(metricsAt(admin, ""), "\npagewire_node_ready 1\n")
+	})
+	bearer := func(r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+login.Token("alice", "pages:read pages:act"))
+	}
+	far := testkit.Connect(t, &mcp.StreamableClientTransport{Endpoint: "http://" + listen + "/mcp",
+		HTTPClient: &http.Client{Transport: setting(bearer)}}, testkit.Legacy)
+	far.Shows(app + "/doc")
+	far.Watch(app + "/doc")
+	doc.Set(app+"/doc", "two")
+	far.Learns(app+"/doc", "two")
+	if got := metricsAt(admin, ""); !strings.Contains(got, "\npagewire_node_pages 1\n") || log.Has(private+" node=") {
+		t.Error("the node has other pages than the one that was named, or was to have them")
+	}
+
+	if err := desktop.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	far.Shows()
+}
+
+// setting changes each request.
+type setting func(*http.Request)
+
+func (h setting) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	h(r)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// metricsAt are the metrics at an address, "" while there are none.
+func metricsAt(addr, token string) string {
+	r, err := http.NewRequest(http.MethodGet, "http://"+addr+"/metrics", nil)
+	if err != nil {
+		return ""
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := (&http.Client{Timeout: 2 * time.Second}).Do(r)
+	if err != nil {
+		return ""
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return string(text)
 }

@@ -85,7 +85,7 @@ func (s *soak) openFleet() *soakFleet {
 	})
 	for _, n := range f.nodes {
 		testkit.Eventually(t, "the nodes know each other", func() bool {
-			return strings.Contains(fetchSoak(n.admin, ""), "pagewire_node_nodes 2\n")
+			return strings.Contains(metricsAt(n.admin, ""), "pagewire_node_nodes 2\n")
 		})
 	}
 	for i := range f.last {
@@ -101,7 +101,7 @@ func (s *soak) openFleet() *soakFleet {
 	}
 	for _, era := range []string{testkit.Legacy, testkit.Modern} {
 		a := s.follows(testkit.Connect(t, &mcp.StreamableClientTransport{Endpoint: "http://" + f.nodes[0].listen + "/mcp",
-			HTTPClient: &http.Client{Transport: soakHeader(bearer)}}, era))
+			HTTPClient: &http.Client{Transport: setting(bearer)}}, era))
 		f.agents = append(f.agents, a)
 		for i := range f.pages {
 			testkit.Eventually(t, "a page is at the fleet", func() bool { return a.look(fleetURI(i), false) })
@@ -120,14 +120,6 @@ func (s *soak) openFleet() *soakFleet {
 	})
 	go f.live()
 	return f
-}
-
-type soakHeader func(*http.Request)
-
-func (h soakHeader) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	h(r)
-	return http.DefaultTransport.RoundTrip(r)
 }
 
 // live changes the pages, ten times a second in all, and reads as the assistant when it is woken.

@@ -5,9 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -113,13 +111,13 @@ func (s *soak) sample(h userHome) {
 		}
 		p := soakProcess{PID: pid, Kind: kind}
 		if kind == "pagewire daemon" {
-			p.Goroutines = goroutines(fetchSoak(h.hub, strings.TrimSpace(string(token))))
+			p.Goroutines = goroutines(metricsAt(h.hub, strings.TrimSpace(string(token))))
 		}
 		one.Processes = append(one.Processes, p)
 	}
 	for i, n := range s.fleet.nodes {
 		one.Processes = append(one.Processes, soakProcess{PID: int(n.pid.Load()), Kind: fmt.Sprint("pagewire-node ", i),
-			Goroutines: goroutines(fetchSoak(n.admin, ""))})
+			Goroutines: goroutines(metricsAt(n.admin, ""))})
 	}
 	one.Processes = slices.DeleteFunc(one.Processes, func(p soakProcess) bool { return !running(p.PID) })
 	for i := range one.Processes {
@@ -138,22 +136,6 @@ func (s *soak) sample(h userHome) {
 	one.StaleP50, one.StaleP99 = soakQuantile(s.staleness, 0.5), soakQuantile(s.staleness, 0.99)
 	s.staleness = nil
 	s.samplesOf = append(s.samplesOf, one)
-}
-
-// fetchSoak is the metrics at an address, "" while there are none.
-func fetchSoak(addr, token string) string {
-	r, err := http.NewRequest(http.MethodGet, "http://"+addr+"/metrics", nil)
-	if err != nil {
-		return ""
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := (&http.Client{Timeout: 2 * time.Second}).Do(r)
-	if err != nil {
-		return ""
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body)
-	return string(text)
 }
 
 var goroutinesLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)

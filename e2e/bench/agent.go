@@ -24,7 +24,7 @@ type agent struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	log *tail
-	// told has something when a resource has been updated.
+	// told has something when a resource has been updated, by notification or by event.
 	told chan struct{}
 
 	mu      sync.Mutex
@@ -94,7 +94,7 @@ func startAgent(ctx context.Context, env []string, path string, args ...string) 
 					done <- m.answer
 				}
 			}
-			if m.Method == "notifications/resources/updated" {
+			if m.Method == "notifications/resources/updated" || m.Method == "notifications/events/event" {
 				select {
 				case a.told <- struct{}{}:
 				default:

@@ -72,6 +72,49 @@ func (r *rig) watchers(ctx context.Context, n int) (agents []*agent, err error) 
 	return agents, nil
 }
 
+// events is about how much later than `updated` a change reaches an agent as an event: of one page, with both agents there.
+func (b *bench) events() family {
+	const updated = "`updated`"
+	f := family{name: "gateway: event", limit: time.Minute, rows: []row{
+		{"p50", "change in a page to an event at an agent, beside `updated`", "ms", goal{most: 1.2, of: updated}, ""}}}
+	rival := overSocket
+	rival.html += counter
+	r := &rig{rival: rival, b: b, changes: make(chan string)}
+	var agents []*agent
+	for i, name := range []string{"an event", updated} {
+		f.contenders = append(f.contenders, contender{name, []kind{ours, floor}[i], func(ctx context.Context) (figures, error) {
+			if agents == nil {
+				watchers, err := r.watchers(ctx, 1)
+				if err != nil {
+					return nil, err
+				}
+				agents = append([]*agent{r.agent}, watchers...)
+				go r.agent.ask(context.Background(), "events/stream", map[string]any{"name": "page.resource.updated",
+					"arguments": map[string]any{"uri": r.site.URL + "/count"}})
+			}
+			var times []float64
+			for range 20 {
+				time.Sleep(400 * time.Millisecond) // no change is merged with the one before
+				select {
+				case <-agents[i].told:
+				default:
+				}
+				start := time.Now()
+				r.nonce++
+				r.changes <- strconv.Itoa(r.nonce)
+				select {
+				case <-agents[i].told:
+					times = append(times, ms(start))
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			return figures{"p50": quantile(times, 0.5)}, nil
+		}})
+	}
+	return f
+}
+
 // endDaemon sends the daemon a signal while its agents read, and the page changes. It measures until each agent was told
 // and has read that.
 func (r *rig) endDaemon(ctx context.Context, agents []*agent, signal syscall.Signal) (float64, error) {

@@ -7,8 +7,8 @@
 // writes demo/docs/bench.md and bench.json; a short run writes both to dist/bench.
 //
 // What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, relay.go what a bare one
-// takes, daemon.go at the daemon's end, renderers.go in the browser's processes; with -agents those of models.go alone. To
-// add a row is to add an element.
+// takes, daemon.go events and the daemon's end, renderers.go in the browser's processes; with -agents those of models.go
+// alone. To add a row is to add an element.
 // Nothing here is a test: no figure makes it fail, only work that is not done.
 package main
 
@@ -78,7 +78,7 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 	report := figure.Run{Command: command(short, agents), Began: began, Machine: machine(chromium),
 		Commit: figure.Commit(), How: how}
 	var failed []error
-	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), []family{b.daemons()}, b.renderers())
+	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), []family{b.daemons(), b.events()}, b.renderers())
 	if agents {
 		families = b.models()
 	}

@@ -77,7 +77,7 @@ func (o *Options) check() error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Node != nil {
-		o.Node.Version, o.Node.Log = o.Version, o.Log
+		o.Node.Version, o.Node.Log, o.Node.Deny = o.Version, o.Log, o.Flags.DenyOrigins
 		if err := o.Node.Check(); err != nil {
 			return fmt.Errorf("%w: %w", ErrUsage, err)
 		}

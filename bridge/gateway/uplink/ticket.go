@@ -19,35 +19,56 @@ const (
 	commandTimeout = 10 * time.Second
 )
 
-// A ticket is one that pages of an origin share.
+// A ticket is one that pages of an origin share, or the reason why there is none.
 type ticket struct {
-	text  string
-	renew time.Time
+	asking     chan struct{} // one page asks, and the others that have come wait for its answer; it guards the rest
+	text       string
+	err        error
+	got, renew time.Time
 }
 
-// ticket returns a ticket for pages of an origin, and when it is to be replaced.
-func (n *Node) ticket(ctx context.Context, origin string) (string, time.Duration, error) {
+// of is the ticket of an origin, until done.
+func (n *Node) of(origin string) (t *ticket, done func()) {
 	n.mu.Lock()
-	defer n.mu.Unlock() // pages that come together wait for one ticket
-	if t := n.tickets[origin]; time.Until(t.renew) > 0 {
-		return t.text, time.Until(t.renew), nil
+	if t = n.tickets[origin]; t == nil {
+		t = &ticket{asking: make(chan struct{}, 1)}
+		n.tickets[origin] = t
 	}
-	text, err := n.o.Ticket(ctx, origin)
-	if err != nil {
-		return "", 0, fmt.Errorf("there is no ticket: %w", err)
+	n.mu.Unlock()
+	t.asking <- struct{}{}
+	return t, func() { <-t.asking }
+}
+
+// ticket returns a ticket for pages of an origin, and when it is to be replaced. A failure holds for renewAtLeast: pages
+// by the hundred run a command no more often.
+func (n *Node) ticket(origin string) (string, time.Duration, error) {
+	t, done := n.of(origin)
+	defer done()
+	if time.Until(t.renew) <= 0 {
+		left := time.Duration(0)
+		if t.text, t.err = n.o.Ticket(n.ctx, origin); t.err != nil {
+			t.err = fmt.Errorf("there is no ticket: %w", t.err)
+		} else if c, err := claimsOf(t.text); err != nil {
+			t.err = err
+		} else {
+			left = time.Duration(float64(time.Until(time.Unix(int64(c.Exp), 0))) * renewAfter)
+		}
+		t.got = time.Now()
+		t.renew = t.got.Add(max(n.o.renewAtLeast, left))
 	}
-	claims, err := claimsOf(text)
-	if err != nil {
-		return "", 0, err
-	}
-	left := max(n.o.renewAtLeast, time.Duration(float64(time.Until(time.Unix(claims.Exp, 0)))*renewAfter))
-	n.tickets[origin] = ticket{text, time.Now().Add(left)}
-	return text, left, nil
+	return t.text, time.Until(t.renew), t.err
+}
+
+// refused replaces an origin's ticket early, which the node has refused.
+func (n *Node) refused(origin string) {
+	t, done := n.of(origin)
+	defer done()
+	t.renew = t.got.Add(n.o.renewAtLeast)
 }
 
 type claims struct {
 	Origin string
-	Exp    int64
+	Exp    float64 // JWT's NumericDate may have a fraction
 }
 
 // claimsOf reads what a ticket says. The node verifies it.
@@ -71,7 +92,12 @@ func TicketCommand(line string) func(context.Context, string) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 		defer cancel()
 		words := append(strings.Fields(line), origin)
-		out, err := exec.CommandContext(ctx, words[0], words[1:]...).Output()
+		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+		cmd.WaitDelay = time.Second // what it leaves running, such as a key agent, may hold its output open
+		out, err := cmd.Output()
+		if errors.Is(err, exec.ErrWaitDelay) {
+			err = nil
+		}
 		if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 			err = fmt.Errorf("%w: %.200q", err, failed.Stderr)
 		}
@@ -82,8 +108,8 @@ func TicketCommand(line string) func(context.Context, string) (string, error) {
 	}
 }
 
-// TicketFile takes tickets from a file, one a line: that whose claim origin is the page's. The file is read for each.
-// Only its user may be able to read it.
+// TicketFile takes tickets from a file, one a line: that whose claim origin is the page's, of several the one that ends
+// last. The file is read for each. Only its user may be able to read it.
 func TicketFile(path string) func(context.Context, string) (string, error) {
 	return func(_ context.Context, origin string) (string, error) {
 		text, err := os.ReadFile(path)
@@ -94,10 +120,14 @@ func TicketFile(path string) func(context.Context, string) (string, error) {
 		if info, err := os.Stat(path); err == nil && info.Mode()&0o077 != 0 && runtime.GOOS != "windows" {
 			return "", fmt.Errorf("others on this machine may read %s: chmod 600 %[1]s", path)
 		}
+		found, last := "", 0.0
 		for _, line := range strings.Fields(string(text)) {
-			if c, err := claimsOf(line); err == nil && c.Origin == origin {
-				return line, nil
+			if c, err := claimsOf(line); err == nil && c.Origin == origin && c.Exp > last {
+				found, last = line, c.Exp
 			}
+		}
+		if found != "" {
+			return found, nil
 		}
 		return "", fmt.Errorf("%s has no ticket whose claim origin is %s: it is to have one a line", path, origin)
 	}

@@ -8,6 +8,7 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -20,7 +21,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,8 +41,8 @@ import (
 type Options struct {
 	// URL is the node's: wss://live.example, or ws: on loopback. Without a path it is /page.
 	URL string
-	// Origins are patterns as in gateway.Options.AllowPages. None matches no page.
-	Origins []string
+	// Origins are patterns as in gateway.Options.AllowPages. None matches no page. Deny takes some out again.
+	Origins, Deny []string
 	// Tools lets the node's agents call the tools of these pages.
 	Tools bool
 	// Ticket returns a ticket for pages of an origin, and nothing else: TicketFile, TicketCommand.
@@ -62,6 +63,8 @@ const (
 	renewAfter, leastPause = 0.7, 5 * time.Second
 	// maxFrame bounds a frame of the node, in bytes, as it bounds ours.
 	maxFrame = 17 << 20
+	// maxQueued is how many bytes a page, or the node, may send while others wait for the gateway.
+	maxQueued = 1 << 20
 	// maxOffered bounds the descriptors that are kept for the node, of all pages together: what a gateway keeps.
 	maxOffered = 64 << 20
 )
@@ -72,7 +75,8 @@ func (o *Options) Check() error {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
 		return fmt.Errorf("the node %q: want a URL such as wss://live.example", o.URL)
-	case u.Scheme != "wss" && (u.Scheme != "ws" || !weborigin.IsLoopback("http://"+u.Host)):
+	case u.Scheme != "wss" && (u.Scheme != "ws" || !weborigin.IsLoopback("http://"+u.Host) ||
+		strings.HasSuffix(u.Hostname(), ".localhost")): // a name server decides where those are
 		return fmt.Errorf("the node %q: want wss:, or on this machine ws:, because the contents of pages go there", o.URL)
 	case len(o.Origins) == 0:
 		return errors.New("no page goes to the node: name the origins of those that are to")
@@ -89,13 +93,13 @@ type Node struct {
 	ctx   context.Context
 
 	mu      sync.Mutex
-	tickets map[string]ticket // by origin
-	told    map[string]string // by origin: why its pages are not there
+	tickets map[string]*ticket // by origin
+	told    map[string]string  // by origin: why its pages are not there
 }
 
 // New returns a Node, until ctx ends. Options must have passed Check.
 func New(ctx context.Context, o Options) *Node {
-	n := &Node{o: o, ctx: ctx, began: time.Now(), tickets: map[string]ticket{}, told: map[string]string{}}
+	n := &Node{o: o, ctx: ctx, began: time.Now(), tickets: map[string]*ticket{}, told: map[string]string{}}
 	n.url, _ = url.Parse(o.URL) // Check has
 	if n.url.Path == "" || n.url.Path == "/" {
 		n.url.Path = "/page"
@@ -112,10 +116,11 @@ func (n *Node) now() bridge.Time { return bridge.Time(time.Since(n.began).Millis
 
 // Share is gateway.Options.Share.
 func (n *Node) Share(info gateway.PageInfo, receive func([]byte) error, send func([]byte)) gateway.Sharer {
-	if !slices.ContainsFunc(n.o.Origins, func(p string) bool { return weborigin.Match(p, info.Origin) }) {
+	if s := (gateway.Scope{Only: n.o.Origins, Deny: n.o.Deny}); len(n.o.Origins) == 0 || !s.Admits(info.Origin) {
 		return nil
 	}
 	p := &page{n: n, info: info, receive: receive, send: send}
+	p.drained.L = &p.mu
 	p.relay = relay.New(n.now(), "", info.Origin, &n.relay)
 	p.relay.Seat(info.Given)
 	p.ctx, p.stop = context.WithCancel(n.ctx)
@@ -136,6 +141,8 @@ type page struct {
 	here       *relay.Core // the gateway; nil until the page's hello
 	queue      []func()    // gives frames to the gateway and to the page; called without the lock
 	delivering bool        // a goroutine empties it
+	queued     int         // bytes that came since it was empty
+	drained    sync.Cond   // it is empty
 	late       *time.Timer // sends the page what is due while nothing else happens
 	ended      bool
 }
@@ -143,7 +150,7 @@ type page struct {
 // Receive takes a frame of the page.
 func (p *page) Receive(frame []byte) error {
 	f := link.Parse(frame, link.Limits{})
-	p.mu.Lock()
+	p.enter(frame)
 	defer p.deliver()
 	if p.ended {
 		return nil
@@ -158,6 +165,15 @@ func (p *page) Receive(frame []byte) error {
 	}
 	p.settle()
 	return err
+}
+
+// enter locks, for a frame. It waits if another goroutine has so much to deliver that it would never end.
+func (p *page) enter(frame []byte) {
+	p.mu.Lock()
+	for p.queued > maxQueued {
+		p.drained.Wait()
+	}
+	p.queued += len(frame)
 }
 
 // introduce completes what the page has said of itself: over CDP and from the extension it says its epoch alone.
@@ -207,6 +223,10 @@ func (p *page) deliver() {
 		p.mu.Lock()
 		p.delivering = false
 	}
+	if len(p.queue) == 0 {
+		p.queued = 0
+		p.drained.Broadcast()
+	}
 	p.mu.Unlock()
 }
 
@@ -246,7 +266,7 @@ func (p *page) run() {
 func (p *page) connect() error {
 	ctx, end := context.WithCancel(p.ctx)
 	defer end()
-	first, renew, err := p.n.ticket(ctx, p.info.Origin)
+	first, renew, err := p.n.ticket(p.info.Origin)
 	if err != nil {
 		return err
 	}
@@ -297,7 +317,7 @@ func (p *page) leave(core *relay.Core) {
 
 // hear takes a frame of the node. An error ends the connection, and concerns nobody else.
 func (p *page) hear(core *relay.Core, frame []byte) error {
-	p.mu.Lock()
+	p.enter(frame)
 	defer p.deliver()
 	if p.ended {
 		return nil
@@ -313,7 +333,7 @@ func (p *page) renew(ctx context.Context, conn *wsconn.Conn, last string, pause 
 		if retry.Sleep(ctx, pause); ctx.Err() != nil {
 			return
 		}
-		text, next, err := p.n.ticket(ctx, p.info.Origin)
+		text, next, err := p.n.ticket(p.info.Origin)
 		if pause = next; err != nil {
 			p.n.report(p.info.Origin, err)
 			pause = p.n.o.renewAtLeast
@@ -338,14 +358,12 @@ func (n *Node) dial(ctx context.Context, origin string) (*wsconn.Conn, error) {
 	defer cancel()
 	var over net.Conn
 	var err error
-	if port := n.url.Port(); n.url.Scheme == "wss" {
-		if port == "" {
-			port = "443"
-		}
+	at := func(port string) string { return net.JoinHostPort(n.url.Hostname(), cmp.Or(n.url.Port(), port)) }
+	if n.url.Scheme == "wss" {
 		d := tls.Dialer{Config: &tls.Config{NextProtos: []string{"http/1.1"}}}
-		over, err = d.DialContext(ctx, "tcp", net.JoinHostPort(n.url.Hostname(), port))
+		over, err = d.DialContext(ctx, "tcp", at("443"))
 	} else {
-		over, err = new(net.Dialer).DialContext(ctx, "tcp", n.url.Host)
+		over, err = new(net.Dialer).DialContext(ctx, "tcp", at("80"))
 	}
 	if err != nil {
 		return nil, err
@@ -370,14 +388,12 @@ func (n *Node) report(origin string, err error) {
 	case errors.As(err, &refused) && refused.Code == websocket.StatusPolicyViolation:
 		says = fmt.Sprintf("it refuses them: %s. What gives the tickets is to give, for this origin, a JWT of an issuer "+
 			"that the node lists, with aud the node's public URL, origin %s, and exp within an hour", refused.Reason, origin)
+		n.refused(origin)
 	case err != nil:
 		says = err.Error()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if says != "" {
-		delete(n.tickets, origin)
-	}
 	before, known := n.told[origin]
 	if n.told[origin] = says; known && before == says {
 		return

@@ -7,9 +7,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
@@ -37,6 +40,7 @@ type world struct {
 
 func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string, error)) *world {
 	t.Helper()
+	testkit.NoLeak(t)
 	w := &world{t: t, log: testkit.LogOf(t, "the desktop")}
 	var err error
 	if w.login, err = issuertest.New("https://login.example", "https://live.example"); err != nil {
@@ -56,8 +60,8 @@ func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string
 	}
 	pages := dial.New(dial.Options{Node: w.node, Tickets: verifier})
 	server := httptest.NewServer(pages)
-	o := uplink.Options{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Origins: []string{app}, Tools: tools,
-		Log: slog.New(slog.NewTextHandler(w.log, nil)), Ticket: func(_ context.Context, origin string) (string, error) {
+	o := uplink.Options{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Origins: []string{app, "https://*.example"},
+		Deny: []string{private}, Tools: tools, Log: slog.New(slog.NewTextHandler(w.log, nil)), Ticket: func(_ context.Context, origin string) (string, error) {
 			w.asked.Add(1)
 			return ticket(w, origin)
 		}}
@@ -141,6 +145,24 @@ func TestPagesGoToTheNode(t *testing.T) {
 	near.Shows(app+"/other", private+"/diary")
 }
 
+// Pages that come and go, before and after they are at the node, leave nothing: open looks for goroutines.
+func TestPagesThatComeAndGo(t *testing.T) {
+	w := open(t, false, good)
+	for i := range 100 {
+		uri := app + "/" + strconv.Itoa(i)
+		_, at := w.page(app, uri, "x")
+		if i%2 == 0 {
+			testkit.Eventually(t, "it is at the node", func() bool { return w.node.Stats().Pages == 1 })
+		}
+		if i%4 < 2 {
+			at.Lost("its browser has ended")
+		} else {
+			at.Close("it is closed")
+		}
+		testkit.Eventually(t, "none is at the node", func() bool { return w.node.Stats().Pages == 0 })
+	}
+}
+
 // Tools of the pages are the node's agents' only where the user says so.
 func TestTools(t *testing.T) {
 	for _, tools := range []bool{false, true} {
@@ -222,6 +244,7 @@ func TestCheck(t *testing.T) {
 		{"ws://live.example", []string{app}, "want wss:"},
 		{"https://live.example", []string{app}, "want wss:"},
 		{"live.example", []string{app}, "want a URL"},
+		{"ws://node.localhost", []string{app}, "want wss:"},
 		{"wss://user:pw@live.example", []string{app}, "want a URL"},
 		{"wss://live.example", nil, "name the origins"},
 	} {
@@ -240,7 +263,12 @@ func TestTicketFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tickets")
 	of := uplink.TicketFile(file)
 	wanted := login.Ticket("alice", app)
-	if err := os.WriteFile(file, []byte(login.Ticket("alice", private)+"\n"+wanted+"\n"), 0o600); err != nil {
+	old, err := login.Sign(login.Claims("alice", map[string]any{"origin": app, "exp": time.Now().Add(-time.Hour)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Join([]string{login.Ticket("alice", private), old, wanted, old}, "\n")
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := of(t.Context(), app); got != wanted || err != nil {
@@ -265,4 +293,111 @@ func TestTicketCommand(t *testing.T) {
 		!strings.Contains(err.Error(), "magic") {
 		t.Error(err)
 	}
+	// It leaves something running that holds its output open, as one that starts a key agent does.
+	pid := filepath.Join(t.TempDir(), "pid")
+	script := filepath.Join(t.TempDir(), "give")
+	if err := os.WriteFile(script, []byte("sleep 600 &\necho $! >"+pid+"; echo a.b.c"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		text, _ := os.ReadFile(pid)
+		if id, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			if p, err := os.FindProcess(id); err == nil {
+				_ = p.Kill()
+			}
+		}
+	})
+	if got, err := uplink.TicketCommand("sh "+script)(t.Context(), app); got != "a.b.c" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A hundred pages of an origin ask for its ticket no more often than one, also where there is none, and where the node is
+// down. Those of another origin do not wait for it.
+func TestTicketsOfManyPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := map[string]int{}
+		var mu sync.Mutex
+		o := uplink.Options{URL: "ws://127.0.0.1:1", Origins: []string{app, private}, Log: slog.New(slog.DiscardHandler),
+			Ticket: func(ctx context.Context, origin string) (string, error) {
+				mu.Lock()
+				asked[origin]++
+				mu.Unlock()
+				if origin == app {
+					select {
+					case <-ctx.Done():
+					case <-time.After(10 * time.Second):
+					}
+				}
+				return "", errors.New("the vault is locked")
+			}}
+		ctx, end := context.WithCancel(t.Context())
+		share := uplink.New(ctx, o).Share
+		for range 100 {
+			hello(t, share, app)
+		}
+		hello(t, share, private)
+		time.Sleep(time.Second)
+		mu.Lock()
+		if asked[private] == 0 {
+			t.Error("pages of an origin wait for the ticket of another")
+		}
+		mu.Unlock()
+		time.Sleep(59 * time.Second)
+		end()
+		synctest.Wait()
+		if n := asked[app]; n < 2 || n > 5 {
+			t.Errorf("%d tickets were asked for in a minute", n)
+		}
+	})
+}
+
+// hello shares a page that has said what it is. What is sent to it and to the gateway is dropped.
+func hello(t *testing.T, share func(gateway.PageInfo, func([]byte) error, func([]byte)) gateway.Sharer,
+	origin string) gateway.Sharer {
+	t.Helper()
+	s := share(gateway.PageInfo{Tab: "a tab", Origin: origin, URL: origin + "/"}, func([]byte) error { return nil },
+		func([]byte) {})
+	if err := s.Receive([]byte(`[["hello",1,"0",{"epoch":"e"}]]`)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A page that sends more than the gateway takes waits, and what waits for it is bounded.
+func TestPageThatSendsTooMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		o := uplink.Options{URL: "ws://127.0.0.1:1", Origins: []string{app}, Log: slog.New(slog.DiscardHandler),
+			Ticket: func(context.Context, string) (string, error) { return "", errors.New("there is none") }}
+		free, taken := make(chan struct{}), 0
+		s := uplink.New(ctx, o).Share(gateway.PageInfo{Tab: "a tab", Origin: app, URL: app + "/"}, func([]byte) error {
+			<-free
+			taken++
+			return nil
+		}, func([]byte) {})
+		go func() { _ = s.Receive([]byte(`[["hello",1,"0",{"epoch":"e"}]]`)) }() // it delivers
+		synctest.Wait()
+		const frames = 100
+		var sent atomic.Int64
+		long := []byte(`[["register",` + strconv.Quote(`{"uri":"`+app+`/doc","name":"`+strings.Repeat("n", 60_000)+`"}`) + `]]`)
+		go func() {
+			for range frames {
+				if err := s.Receive(long); err != nil {
+					t.Error(err)
+				}
+				sent.Add(1)
+			}
+		}()
+		synctest.Wait()
+		if n := sent.Load(); n == 0 || n > 20 {
+			t.Errorf("%d frames of 60 KB wait", n)
+		}
+		close(free)
+		synctest.Wait()
+		if sent.Load() != frames || taken < frames {
+			t.Errorf("%d were sent, %d taken", sent.Load(), taken)
+		}
+	})
 }
