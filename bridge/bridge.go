@@ -77,6 +77,8 @@ type Request struct {
 	// Params is the JSON text of an object, the parameters of URI as the resource's schema types them; "" if the
 	// resource takes none.
 	Params string
+	// Port is the reader, if the resource has Resource.PerPort; otherwise 0.
+	Port PortID
 }
 
 // A Result answers a question of the engine. The zero value is a failure of a Read or a CallTool, and consent to a

@@ -107,6 +107,9 @@ func (c *conversation) Read(call bridge.CallID, r bridge.Request) {
 	if r.Params != "" {
 		line += " " + r.Params
 	}
+	if r.Port != 0 {
+		line += fmt.Sprint(" for ", r.Port)
+	}
 	c.Say("%s", line)
 }
 
@@ -195,6 +198,10 @@ func (c *conversation) line(line string) {
 			err = e.Register(c.now, r)
 		}
 		if err != nil {
+			c.Say("error: %v", err)
+		}
+	case "perport":
+		if err := e.Register(c.now, bridge.Resource{URI: first, Name: "n", PerPort: true}); err != nil {
 			c.Say("error: %v", err)
 		}
 	case "unregister":

@@ -48,7 +48,7 @@ func (e *Engine) Open(now Time, id PortID) error {
 
 // Restrict limits which URIs a port sees, and which tools, by Tool.Origin. The others do not exist for it. sees must
 // give the same answer for a URI each time, and the engine's methods call it. Restrict must be called before the port's
-// first message.
+// first message, or before what it hides is offered.
 func (e *Engine) Restrict(id PortID, sees func(uri string) bool) {
 	if p := e.ports[id]; restricts && p != nil && p.sees == nil && sees != nil {
 		p.sees = sees

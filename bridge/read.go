@@ -20,17 +20,21 @@ func (e *Engine) read(r *request) *wire.Error {
 	if err := e.full(r.port); err != nil {
 		return err
 	}
-	fresh := e.opt.Several && r.modern
+	perPort := restricts && entry != nil && entry.PerPort
+	fresh := e.opt.Several && r.modern && !perPort
 	c := e.joinable[uri]
 	if fresh {
 		if c = nil; e.fresh[uri] != nil {
 			c = e.fresh[uri].next
 		}
 	}
-	if c == nil || c.entry != entry {
+	if c == nil || c.entry != entry || perPort {
 		c = e.newCall(callRead, &e.reads, e.opt.ReadTimeout)
 		c.uri, c.entry, c.fresh = uri, entry, fresh
 		question := op{kind: opRead, call: c.id, request: requestOf(uri, entry, params)}
+		if perPort {
+			question.request.Port = r.port.id
+		}
 		if !fresh || e.begins(c, question) {
 			e.beginRead(c, question)
 		}

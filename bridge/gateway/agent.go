@@ -94,6 +94,8 @@ type AgentOptions struct {
 	Reminders Reminders
 	// DebuggingTools shows the agent also the tools that pages have for their developers. Default off.
 	DebuggingTools bool
+	// Front shows the agent which tab is in front. Default off.
+	Front bool
 	// Webhooks deliver events to the agent's principal. Default none: it can poll and stream.
 	Webhooks Webhooks
 	// Snapshot is the result of Agent.Snapshot for this session at an earlier gateway; nil for none. Invalid parts of
@@ -124,6 +126,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 		reminders: cmp.Or(o.Reminders, g.opt.Reminders), debugging: o.DebuggingTools, webhooks: o.Webhooks}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
 	a.sees = a.scope.sees(g.profileOf)
+	g.admitToFront(a, o.Front)
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}

@@ -110,13 +110,7 @@ func (c *catalog) add(p *Page) {
 		t = &tab{key: p.Tab, pages: map[*Page]bool{}, focused: c.ranks[p.Tab]}
 		delete(c.ranks, p.Tab)
 		c.version.Add(1)
-		t.number = c.numbers[p.Tab]
-		if t.number == 0 {
-			c.lastTab++
-			t.number = c.lastTab
-			c.numbers[p.Tab] = t.number
-			c.trimNumbers()
-		}
+		t.number = c.numberOf(p.Tab)
 		c.tabs[p.Tab] = t
 		if c.focusNext == p.Tab {
 			c.focusNext = ""
@@ -125,6 +119,17 @@ func (c *catalog) add(p *Page) {
 	}
 	p.tab = t
 	t.pages[p] = true
+}
+
+// numberOf is the number of the tab with a key.
+func (c *catalog) numberOf(key string) int {
+	if c.numbers[key] == 0 {
+		c.lastTab++
+		c.numbers[key] = c.lastTab
+		c.version.Add(1)
+		c.trimNumbers()
+	}
+	return c.numbers[key]
 }
 
 func (c *catalog) remove(p *Page) {
@@ -261,8 +266,11 @@ func (g *Gateway) refresh() {
 	c := &g.catalog
 	changed := c.changed
 	c.changed = nil
+	inFront := false
+	of := func(r *route) { inFront = inFront || r != nil && r.page.Tab == g.front.info.Tab }
 	for _, at := range changed {
 		at.changed = false
+		of(c.routes[at.key])
 		if len(at.offers) == 0 {
 			delete(c.places, at.key)
 			g.engine.Unregister(g.now(), at.key) // a Scope looks for its page
@@ -271,8 +279,13 @@ func (g *Gateway) refresh() {
 	}
 	for _, at := range changed {
 		if len(at.offers) > 0 {
-			g.lead(at.key, c.route(at))
+			r := c.route(at)
+			g.lead(at.key, r)
+			of(r)
 		}
+	}
+	if inFront {
+		g.touchFront()
 	}
 }
 

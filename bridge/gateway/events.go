@@ -278,7 +278,7 @@ func (f *Following) whenBegun(then func()) {
 // wants appends a URI if it is to be followed and is not yet.
 func (f *Following) wants(uris []string, uri string) []string {
 	template := f.sub.URI == "" && strings.Contains(uri, "{")
-	if f.asked[uri] || template || f.sees != nil && !f.sees(uri) || !f.sub.Matches(uri, webOriginOf(uri)) {
+	if f.asked[uri] || template || uri == frontURI || f.sees != nil && !f.sees(uri) || !f.sub.Matches(uri, webOriginOf(uri)) {
 		return uris
 	}
 	if len(f.asked)+1 > events.MaxURIs {
@@ -535,7 +535,7 @@ func (g *Gateway) subscriptionOf(a *Agent, r bridge.EventRequest) (s events.Subs
 		return s, refused
 	}
 	for _, at := range []string{s.URI, s.Origin} {
-		if at != "" && (a.sees != nil && !a.sees(at) || webOriginOf(at) != "" && !g.Admits(webOriginOf(at))) {
+		if at != "" && (at == frontURI || a.sees != nil && !a.sees(at) || webOriginOf(at) != "" && !g.Admits(webOriginOf(at))) {
 			return s, &bridge.EventError{Kind: bridge.EventForbidden, Message: "this agent does not see " +
 				Shorten(at, maxTitle), Data: wire.Text(`{"reason":"scope"}`)}
 		}

@@ -94,6 +94,7 @@ type Gateway struct {
 	calls       map[bridge.CallID]*call
 	continued   map[*continuation]bool
 	catalog     catalog
+	front       front
 	silent      map[*Page]bool // pages that have offered nothing yet
 	toSend      []*linked      // pages with frames to send
 	held        map[string]int // bytes of descriptors, by origin

@@ -289,7 +289,7 @@ func (c *pageCore) Note(a link.About) {
 	// The extension repeats this with each title. Only a new value is news.
 	if a.Focused > 0 && a.Focused != c.p.Focused {
 		c.p.Focused = a.Focused
-		c.p.g.focusAt(c.p.Tab, a.Focused)
+		c.p.g.focusAt(c.p, a.Focused)
 	}
 }
 

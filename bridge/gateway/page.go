@@ -147,7 +147,7 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	connect(p)
 	g.silent[p] = true
 	if info.Focused > 0 {
-		g.focusAt(p.Tab, info.Focused)
+		g.focusAt(p, info.Focused)
 	}
 	return p, nil
 }
@@ -315,6 +315,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	if p.tab == nil { // no agent has seen it
 		delete(g.silent, p)
 		p.absent, p.gone = true, true
+		g.frontLeft(p)
 		p.link.close()
 		return
 	}
@@ -352,6 +353,7 @@ func (g *Gateway) drop(p *Page) {
 	}
 	p.absent, p.gone = true, true
 	g.left(p)
+	g.frontLeft(p)
 	if p.link != nil {
 		p.link.count()
 	}
@@ -376,6 +378,7 @@ func (g *Gateway) drop(p *Page) {
 func (g *Gateway) CloseTab(key string) {
 	g.mu.Lock()
 	defer g.unlock()
+	g.behind(key)
 	for w := range maps.Clone(g.continued) {
 		if w.o.page.Tab == key {
 			g.complete(w.c.call, lost)
@@ -402,11 +405,12 @@ func (g *Gateway) Focus(key string) {
 // focusAt is Focus for a page that gives the time, in ms since 1970, and does not know about other tabs' focus since.
 // The time is converted to our monotonic clock. If wall times were compared, a clock that had been ahead for a while
 // would decide until the time has caught up.
-func (g *Gateway) focusAt(key string, at int64) {
+func (g *Gateway) focusAt(p *Page, at int64) {
 	ago := max(0, g.opt.wallClock().UnixMilli()-at)
 	if when := g.now() - bridge.Time(ago); when >= g.catalog.focusedAt {
 		g.catalog.focusedAt = when
-		g.focus(key)
+		g.focus(p.Tab)
+		g.frontBy(p)
 	}
 }
 
@@ -446,6 +450,10 @@ func (p *Page) retitle(title string) {
 		return
 	}
 	p.Title = title
+	if now := g.front.info; p.Frame == "" && p.Tab == now.Tab && p.Origin == now.Origin {
+		now.Title = title
+		g.setFront(now, g.front.page)
+	}
 	if p.tab == nil || p.retitled {
 		return
 	}

@@ -48,6 +48,10 @@ func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) {
 		done(&live.Look{URI: uri, Why: own.Unknown})
 		return func() {}
 	}
+	if uri == frontURI && c.agent != nil {
+		done(c.g.lookAtFront(c.agent))
+		return func() {}
+	}
 	return c.g.look(uri, done)
 }
 
@@ -89,8 +93,12 @@ func (g *Gateway) after(d time.Duration, f func()) (stop func()) {
 	}
 }
 
-// listed are the resources and templates that pages list, in order.
+// listed are the tab in front, and the resources and templates that pages list, in order.
 func (g *Gateway) listed(yield func(own.Resource) bool) {
+	if g.front.offered && !yield(own.Resource{URI: frontURI, Title: frontResource.Title,
+		Description: frontResource.Description, MIMEType: frontResource.MIMEType}) {
+		return
+	}
 	for _, key := range taburi.Sorted(maps.Keys(g.catalog.routes)) {
 		r := g.catalog.routes[key]
 		s := &r.shown

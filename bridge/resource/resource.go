@@ -22,6 +22,8 @@ type Resource struct {
 	// Unlisted keeps the resource out of the listings. It still answers: for a URI that was once listed and that an
 	// agent may still hold.
 	Unlisted bool
+	// PerPort means that its contents differ among ports: no two share a read of it. In a page's core it means nothing.
+	PerPort bool
 }
 
 func (r *Resource) bytes() int {

@@ -62,6 +62,7 @@ func TestServeFlagsReachTheProcess(t *testing.T) {
 		{"--stdio=false --token-file t", "foreground", serve.Options{TokenFile: "t"}},
 		{"--reminders off", "agent", serve.Options{Stdio: true, Flags: daemon.Flags{Reminders: "off"}}},
 		{"--debugging-tools", "agent", serve.Options{Stdio: true, Flags: daemon.Flags{Reminders: "inline", DebuggingTools: true}}},
+		{"--front", "agent", serve.Options{Stdio: true, Flags: daemon.Flags{Reminders: "inline", Front: true}}},
 		{"--chrome auto --inject", "agent", serve.Options{Stdio: true, Flags: daemon.Flags{Chrome: "auto",
 			Inject: true}}},
 		{"--chrome ws://127.0.0.1:9222/devtools/browser/x", "agent", serve.Options{Stdio: true,

@@ -25,7 +25,7 @@ type HTTPOptions struct {
 	Idle time.Duration
 	// SessionPrefix begins the name of each legacy session: visible ASCII. Default none.
 	SessionPrefix string
-	// Agent configures each agent, by its Allow, Deny, Only, Reminders and DebuggingTools.
+	// Agent configures each agent, by its Allow, Deny, Only, Reminders, DebuggingTools and Front.
 	Agent gateway.AgentOptions
 	// Webhooks are those of the agent that sends a request: gateway.AgentOptions. Default none.
 	Webhooks func(*http.Request) gateway.Webhooks

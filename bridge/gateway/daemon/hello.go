@@ -64,6 +64,8 @@ type Flags struct {
 	Inject       bool     `json:"inject,omitempty"`
 	// DebuggingTools shows the agent the tools that pages have for their developers.
 	DebuggingTools bool `json:"debuggingTools,omitempty"`
+	// Front shows the agent which tab is in front.
+	Front bool `json:"front,omitempty"`
 	// Name is the user's for the profile of the browser.
 	Name string `json:"name,omitempty"`
 	// Debug makes the daemon's log verbose while this agent is connected.

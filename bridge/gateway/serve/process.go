@@ -258,7 +258,7 @@ func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 		f.AllowOrigins = nil // a URI at no origin is only in the scope of all
 	}
 	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
-		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools}
+		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools, Front: f.Front}
 }
 
 const statusPath = "/status"

@@ -14,8 +14,13 @@
   let receive = () => {};
   const post = (text) => over || binding(text);
   const about = () => `${document.title ?? ""}`.slice(0, 1000);
-  const seen = ({ isTrusted, type }) =>
-    linked && isTrusted && (type === "focus" || document.visibilityState === "visible") && post("f");
+  let leaves = false;
+  const seen = ({ isTrusted, type }) => {
+    if (type === "pagehide") leaves = true; // it is hidden next, and its tab stays in front
+    else if (!isTrusted || leaves || comes()) return;
+    else if (type === "focus" || document.visibilityState === "visible") post(linked ? "f" : "v");
+    else post("h");
+  };
 
   const stop = () => {
     over = true;
@@ -75,7 +80,9 @@
     source === window && data?.channel === "mcp-default" && data.payload === "mcp-server-ready" && look();
   const onload = () => {
     look();
-    if (!linked && !comes()) post("n" + about());
+    if (linked || comes()) return;
+    post("n" + about());
+    if (document.hasFocus()) post("v");
   };
   // By index, below as above: the iterator of arrays is the page's.
   const listeners = [
@@ -83,6 +90,7 @@
     { target: document, type: "DOMContentLoaded", listener: look },
     { target: window, type: "load", listener: onload },
     { target: window, type: "focus", listener: seen },
+    { target: window, type: "pagehide", listener: seen },
     { target: document, type: "visibilitychange", listener: seen },
   ];
   for (let i = 0; i < listeners.length; i++)

@@ -703,3 +703,43 @@ func TestDialogThatNobodySees(t *testing.T) {
 		t.Errorf("sent %q, want %q", sent, want)
 	}
 }
+
+// The browser says which tab is in front, whatever page it has. Of a site that the agent does not see it is the origin
+// alone, and a page without an origin has none.
+func TestTabInFront(t *testing.T) {
+	t.Parallel()
+	r := begin(t, tagged)
+	const front = "pagewire://front"
+	port, err := r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Front: true, Deny: []string{r.site.elsewhere()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	a.Watch(front)
+	shows := func(want string) {
+		t.Helper()
+		for a.Text(front) != want {
+			testkit.Receive(t, want+" is in front, and not "+a.Text(front), a.Updates)
+		}
+	}
+	shown := func(tab, path, resources string) {
+		t.Helper()
+		shows(fmt.Sprintf(`{"tab":%s,"where":"tab %[1]s in window 1 of headless Chrome","title":"%[2]s","url":"%[3]s%[2]s",`+
+			`"origin":"%[3]s","resources":[%[4]s]}`, tab, path, r.site.URL, resources))
+	}
+	one := r.openListed()
+	one.toFront()
+	shown("1", "/page", `"`+r.uri+`"`)
+	r.user.openLink(r.site.elsewhere() + "/bare")
+	shows(`{"origin":"` + r.site.elsewhere() + `"}`)
+	two := r.open("/bare")
+	shown("2", "/bare", "")
+	one.toFront()
+	shown("1", "/page", `"`+r.uri+`"`)
+	two.toFront()
+	shown("2", "/bare", "")
+	two.send(two.session, "Page.navigate", map[string]any{"url": "about:blank"})
+	shows(`{"origin":null}`)
+	two.visit("/page2")
+	shown("2", "/page2", `"`+r.uri+`"`)
+}

@@ -139,7 +139,8 @@ func (d *document) handleMessage(payload []byte) {
 	kind, text := payload[0], payload[1:]
 	switch kind {
 	case 'p': // it has the page layer
-		d.title, d.bare = string(text), false
+		d.bare = false
+		d.titled(text)
 		d.end()
 		d.s.unfollow()
 		d.linked = true
@@ -149,17 +150,34 @@ func (d *document) handleMessage(payload []byte) {
 			d.receiveFrame(text)
 		}
 	case 'n': // it has neither
-		d.title, d.bare = string(text), true
+		d.bare = true
+		d.titled(text)
 		if d.frame == "" {
 			d.withURL(d.b.g.Arrived)
 		}
 		d.s.retool()
 	case 't': // its title has changed
-		if d.title = string(text); d.page != nil {
+		if d.titled(text); d.page != nil {
 			d.page.Retitle(d.title)
 		}
-	case 'f':
+	case 'f': // it has the focus, or is visible again
 		d.b.g.Focus(d.s.tab.key())
+		d.b.show(d.s.tab, true)
+	case 'v': // the same, without Pagewire
+		d.b.show(d.s.tab, true)
+	case 'h': // it is hidden
+		if d.frame == "" {
+			d.b.g.Behind(d.s.tab.key())
+		}
+	}
+}
+
+// titled takes the title that the document gives itself.
+func (d *document) titled(title []byte) {
+	d.title = string(title)
+	if t := d.s.tab; d.frame == "" {
+		t.title = d.title
+		d.b.show(t, false)
 	}
 }
 
@@ -252,8 +270,8 @@ func (d *document) refused(err error) {
 // withURL finds the document's URL and window. It has to ask the browser for them.
 func (d *document) withURL(then func(info gateway.PageInfo)) {
 	t := d.s.tab
-	info := gateway.PageInfo{Tab: t.key(), Frame: d.frame, Origin: d.origin, URL: d.origin + "/",
-		Transport: "cdp", Browser: d.b.browser, Window: t.window, Source: d.b.source}
+	info := d.b.infoOf(t, d.origin)
+	info.Frame = d.frame
 	at := func(url string) {
 		if strings.HasPrefix(url, d.origin+"/") {
 			info.URL = url
@@ -270,6 +288,7 @@ func (d *document) withURL(then func(info gateway.PageInfo)) {
 				t.window = "cdp " + d.b.source + " " + strconv.FormatInt(int64(window.WindowID), 10)
 			}
 			info.Window = t.window
+			d.b.show(t, false)
 			at(t.url)
 		})
 		return

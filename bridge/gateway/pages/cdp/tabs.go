@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,13 +41,30 @@ type attachment struct {
 
 // A tab is one of the browser's.
 type tab struct {
-	target, url string
-	window      string                   // as of its last document
-	pages       map[string]*gateway.Page // the last one of each frame
+	target     string
+	url, title string                   // as the browser gave them last, together
+	origin     string                   // of its document; "" if that has none
+	window     string                   // as of its last document
+	pages      map[string]*gateway.Page // the last one of each frame
 }
 
 // key is the tab's key in the gateway. A target keeps its id over reloads and navigations, even into another process.
 func (t *tab) key() string { return "cdp:" + t.target }
+
+// infoOf describes a document of a tab.
+func (b *attachment) infoOf(t *tab, origin string) gateway.PageInfo {
+	return gateway.PageInfo{Tab: t.key(), Origin: origin, URL: origin + "/", Transport: "cdp", Browser: b.browser,
+		Window: t.window, Source: b.source}
+}
+
+// show reports a tab that has come to the front, or that is perhaps in front and shows something else.
+func (b *attachment) show(t *tab, came bool) {
+	info := b.infoOf(t, t.origin)
+	if info.Title = t.title; strings.HasPrefix(t.url, info.URL) {
+		info.URL = t.url
+	}
+	b.g.Front(info, came)
+}
 
 // A session is our end of one target: a tab, or a frame that has a process of its own.
 type session struct {
@@ -112,6 +130,9 @@ func (b *attachment) end() {
 	for _, s := range b.sessions {
 		s.clear()
 	}
+	for _, t := range b.tabs {
+		b.g.Behind(t.key())
+	}
 }
 
 func (s *session) clear() {
@@ -150,6 +171,7 @@ func (b *attachment) handle(m *message, answered func()) {
 		if e := decode(m, target.TargetInfoChanged); e != nil && e.TargetInfo != nil {
 			if t := b.tabs[string(e.TargetInfo.TargetID)]; t != nil {
 				t.url = e.TargetInfo.URL
+				b.show(t, false)
 			}
 		}
 	case target.TargetDestroyed.Method:
@@ -298,6 +320,13 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		return
 	}
 	s.destroyed(c.ID)
+	if t := s.tab; aux.FrameID == t.target {
+		t.origin, t.title = "", ""
+		if webOrigin(c.Origin) {
+			t.origin = c.Origin
+		}
+		b.show(t, false)
+	}
 	if !webOrigin(c.Origin) {
 		return
 	}

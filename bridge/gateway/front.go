@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/live"
+)
+
+// frontURI is the tab in front, for agents with AgentOptions.Front. Each reads there what it may see.
+const frontURI = "pagewire://front"
+
+const (
+	// maxFrontURIs bounds the resources that it names: as many as a tool's list has.
+	maxFrontURIs = 200
+	// maxFrontURL bounds its URL, in bytes.
+	maxFrontURL = 8 << 10
+)
+
+// frontResource has no more than two updates a second, since some pages count in their titles.
+var frontResource = bridge.Resource{
+	URI: frontURI, Name: "front", Title: "The tab in front of the user", MIMEType: "application/json", Size: -1,
+	Description: "Which tab the user looks at: its title, URL, live resources and selection. Of a site that you do not " +
+		"see it has the origin alone. null is a page without an origin, or an unknown one",
+	PerPort: true, MinInterval: 500,
+}
+
+// A front is what is known of the tab in front.
+type front struct {
+	offered bool     // an agent has had it
+	info    PageInfo // of the tab's own document; Origin is "" if it has none, or is unknown
+	page    *Page    // it has reported itself; nil if the browser has reported its tab
+}
+
+// Front reports a tab with its own document. came means that the tab has come to the front now. Otherwise the report
+// counts only while it is in front. An Origin of "" is a document without one.
+func (g *Gateway) Front(info PageInfo, came bool) {
+	g.mu.Lock()
+	defer g.unlock()
+	if came || info.Tab == g.front.info.Tab {
+		g.setFront(info, nil)
+	}
+}
+
+// Behind reports that a tab is not in front any more. Another one that is has to be reported by Front.
+func (g *Gateway) Behind(key string) {
+	g.mu.Lock()
+	defer g.unlock()
+	g.behind(key)
+}
+
+func (g *Gateway) behind(key string) {
+	if g.front.info.Tab == key {
+		g.setFront(PageInfo{}, nil)
+	}
+}
+
+func (g *Gateway) setFront(info PageInfo, by *Page) {
+	info.Title, info.URL, info.Focused = Shorten(info.Title, maxTitle), Shorten(info.URL, maxFrontURL), 0
+	g.front.page = by
+	if info != g.front.info {
+		g.front.info = info
+		g.touchFront()
+	}
+}
+
+func (g *Gateway) touchFront() {
+	if g.front.offered {
+		g.touch(frontURI)
+	}
+}
+
+// frontBy notes that a page has got the focus, unless its browser reports tabs. A frame's tab is that of its document.
+func (g *Gateway) frontBy(p *Page) {
+	switch {
+	case p.Transport == "cdp" || p.Transport == "extension":
+		return
+	case p.Frame == "":
+		g.setFront(p.PageInfo, p)
+		return
+	}
+	for own := range g.catalog.pages {
+		if own.Tab == p.Tab && own.Frame == "" && !own.absent {
+			g.setFront(own.PageInfo, own)
+			return
+		}
+	}
+	g.setFront(PageInfo{Tab: p.Tab}, nil)
+}
+
+// frontLeft notes that a page has gone for good. What its tab shows then is unknown.
+func (g *Gateway) frontLeft(p *Page) {
+	if g.front.page == p {
+		g.setFront(PageInfo{}, nil)
+	}
+}
+
+// admitToFront lets a new agent see the tab in front, or not. Scopes hide it already. The others are restricted only
+// where one agent has it: a restricted agent costs time with each change of the list.
+func (g *Gateway) admitToFront(a *Agent, sees bool) {
+	hidden := func(uri string) bool { return uri != frontURI }
+	if sees && !g.front.offered {
+		g.front.offered = true
+		for _, other := range g.agents {
+			if other.sees == nil {
+				other.sees = hidden
+				g.engine.Restrict(other.id, hidden)
+			}
+		}
+		if err := g.engine.Register(g.now(), frontResource); err != nil {
+			g.log.Warn("the tab in front cannot be offered", "error", err)
+		}
+	}
+	scoped := a.sees
+	if sees && scoped != nil {
+		a.sees = func(uri string) bool { return uri == frontURI || scoped(uri) }
+	} else if !sees && scoped == nil && g.front.offered {
+		a.sees = hidden
+	}
+}
+
+// frontFor are the contents of frontURI for an agent.
+func (g *Gateway) frontFor(a *Agent) []byte {
+	c, info := &g.catalog, g.front.info
+	var shown struct {
+		Tab       int      `json:"tab,omitempty"`
+		Where     string   `json:"where,omitempty"`
+		Title     string   `json:"title,omitempty"`
+		URL       string   `json:"url,omitempty"`
+		Origin    *string  `json:"origin"`
+		Resources []string `json:"resources,omitzero"`
+		More      int      `json:"more,omitempty"` // resources that are not named
+		Selection string   `json:"selection,omitempty"`
+	}
+	sees := func(uri string) bool { return a.sees == nil || a.sees(uri) }
+	p := &Page{PageInfo: info, g: g}
+	if info.Origin != "" {
+		shown.Origin = &info.Origin
+	}
+	if g.Admits(info.Origin) && sees(info.Origin+profilePath+p.profile()) {
+		p.tab, p.window = &tab{number: c.numberOf(info.Tab)}, c.windowOf(p)
+		shown.Tab, shown.Where, shown.Title, shown.URL = p.tab.number, p.whereabouts(), info.Title, info.URL
+		shown.Resources = []string{}
+		if t := c.tabs[info.Tab]; t != nil {
+			for page := range t.pages {
+				uris := page.listedURIs(sees)
+				shown.Resources = append(shown.Resources, uris...)
+				for _, uri := range uris {
+					if page.Frame == "" && strings.HasSuffix(uri, "/selection") {
+						shown.Selection = uri
+					}
+				}
+			}
+		}
+		slices.Sort(shown.Resources)
+		shown.More = max(0, len(shown.Resources)-maxFrontURIs)
+		shown.Resources = shown.Resources[:len(shown.Resources)-shown.More]
+	}
+	return text([]any{map[string]any{"uri": frontURI, "mimeType": frontResource.MIMEType,
+		"text": string(text(shown, true))}}, true)
+}
+
+// listedURIs are the listed URIs of the page's resources, as far as an agent sees them, sorted.
+func (p *Page) listedURIs(sees func(uri string) bool) (uris []string) {
+	for _, o := range p.offers {
+		for _, at := range o.places {
+			r := p.g.catalog.routes[at.key]
+			if r != nil && r.page == p && !r.shown.Unlisted && !strings.Contains(at.key, "{") && sees(at.key) {
+				uris = append(uris, at.key)
+			}
+		}
+	}
+	slices.Sort(uris)
+	return uris
+}
+
+// lookAtFront is look for frontURI. Contents that differ among agents are no sign of a change that was not reported.
+func (g *Gateway) lookAtFront(a *Agent) *live.Look {
+	g.tools.revisions.Track([]string{frontURI}, func(map[string]string) {})
+	l := live.DecodeContents(frontURI, g.frontFor(a))
+	l.URI, l.Revision = frontURI, g.tools.revisions.Revision(frontURI)
+	return l
+}

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// openFront opens an agent that sees the tab in front, and what its options say else.
+func openFront(t *testing.T, g *Gateway, o AgentOptions) *testAgent {
+	t.Helper()
+	o.Transport, o.Front = "test", true
+	port, err := g.ConnectWith(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &testAgent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	a.Watch(frontURI)
+	return a
+}
+
+// shows waits for one update of the tab in front, and for what it reads then.
+func (a *testAgent) shows(want string) {
+	a.t.Helper()
+	a.Told(frontURI)
+	if got := a.Text(frontURI); got != want {
+		a.t.Errorf("in front is %s, want %s", got, want)
+	}
+}
+
+const nothing = `{"origin":null}`
+
+// bare is a tab of Chrome with a page without Pagewire.
+func bare(tab, origin string) PageInfo {
+	return PageInfo{Tab: tab, Origin: origin, URL: origin + "/a", Title: "A title", Transport: "cdp", Browser: "Chrome", Window: "w"}
+}
+
+// Each agent with the flag reads what it may see of the tab in front, and is told when that is another one.
+func TestTabInFront(t *testing.T) {
+	g := newGateway(t, Options{})
+	before := openAgent(t, g)
+	a, ofApp := openFront(t, g, AgentOptions{}), openFront(t, g, AgentOptions{Only: []string{app, ProfilePrefix + "Work"}})
+	if got := a.Text(frontURI); got != nothing {
+		t.Errorf("in front is %s before anything is known", got)
+	}
+
+	info := bare("a", bank)
+	info.Profile = "Work"
+	g.Front(info, true)
+	a.shows(`{"tab":1,"where":"tab 1 in window 1 of Chrome, profile Work","title":"A title","url":"https://bank.example/a",` +
+		`"origin":"https://bank.example","resources":[]}`)
+	ofApp.shows(`{"origin":"https://bank.example"}`)
+
+	info = inProfile("b", "w", "Work")
+	p := openPage(t, g, info, map[string]string{app + "/doc": "text", app + "/item/{id}": "item "})
+	frame := info
+	frame.Frame, frame.Origin = "1", bank
+	openPage(t, g, frame, map[string]string{bank + "/selection": "of a frame"})
+	openPage(t, g, inProfile("c", "w", "Home"), map[string]string{app + "/selection": "of another tab"})
+	a.quiet()
+	g.Front(info, true)
+	const where = `"tab":2,"where":"tab 2 in window 1 of Chrome, profile Work"`
+	const page = where + `,"title":"App b","url":"https://app.example/","origin":"https://app.example","resources":[`
+	a.shows(`{` + page + `"https://app.example/doc","https://bank.example/selection"]}`)
+	ofApp.shows(`{` + page + `"https://app.example/doc"]}`)
+	p.offer(app+"/selection", "some words")
+	const selects = `{` + page + `"https://app.example/.pagewire/tab/2/selection","https://app.example/doc"],` +
+		`"selection":"https://app.example/.pagewire/tab/2/selection"}`
+	ofApp.shows(selects)
+	p.Retitle("App c")
+	ofApp.shows(strings.Replace(selects, "App b", "App c", 1))
+	info.Title = "App c"
+
+	// The tools have it too.
+	if list := a.must(own.List, map[string]any{})[0]; !strings.Contains(list, frontURI) {
+		t.Errorf("listed are %s", list)
+	}
+	if texts := ofApp.must(own.Read, map[string]any{"uri": frontURI}); !strings.Contains(texts[1], "App c") {
+		t.Errorf("the tool reads %q", texts)
+	}
+	// What another profile has is not shown.
+	g.Front(inProfile("c", "w", "Home"), true)
+	ofApp.shows(`{"origin":"https://app.example"}`)
+	g.Front(info, false) // it is not in front now
+	g.Behind(info.Tab)
+	ofApp.quiet()
+	g.CloseTab("c")
+	ofApp.shows(nothing)
+
+	for name, other := range map[string]*testAgent{"before": before, "after": openAgent(t, g)} {
+		for _, uri := range other.URIs() {
+			if uri == frontURI {
+				t.Errorf("an agent of %s, without the flag, has it in its list", name)
+			}
+		}
+		if text, err := other.Read(frontURI); err == nil {
+			t.Errorf("an agent of %s, without the flag, reads %s", name, text)
+		}
+		if texts, failed := other.tool(own.Read, map[string]any{"uri": frontURI}); !failed {
+			t.Errorf("an agent of %s, without the flag, reads %q", name, texts)
+		}
+		if list := other.must(own.List, map[string]any{})[0]; strings.Contains(list, frontURI) {
+			t.Errorf("an agent of %s, without the flag, lists %s", name, list)
+		}
+	}
+}
+
+// Pages that connect by themselves say that they have the focus. Those of the extension do not count, nor those that
+// have gone, as one whose user has revoked its site.
+func TestPageInFront(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openFront(t, g, AgentOptions{})
+	at := func(tab, frame, transport string) PageInfo {
+		info := tabInfo(tab)
+		info.Frame, info.Transport, info.Focused = frame, transport, time.Now().UnixMilli()
+		return info
+	}
+	openPage(t, g, at("x", "", "extension"), map[string]string{app + "/x": ""})
+	a.quiet()
+	p := openPage(t, g, at("a", "", "websocket"), map[string]string{app + "/a": ""})
+	want := `{"tab":2,"where":"tab 2","title":"App a","url":"https://app.example/","origin":"https://app.example",` +
+		`"resources":["https://app.example/a"]}`
+	testkit.Eventually(t, "the page is in front", func() bool { return a.Text(frontURI) == want })
+	g.Front(bare("b", bank), true)
+	openPage(t, g, at("a", "1", "websocket"), map[string]string{app + "/frame": ""})
+	want = strings.Replace(want, `/a"]`, `/a","https://app.example/frame"]`, 1)
+	testkit.Eventually(t, "the tab of the frame is in front", func() bool { return a.Text(frontURI) == want })
+	p.Close("its user does not allow the site any more")
+	testkit.Eventually(t, "the page is in front no more", func() bool { return a.Text(frontURI) == nothing })
+}
