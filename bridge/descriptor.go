@@ -47,6 +47,8 @@ func DecodeResource(text []byte) (Resource, error) {
 			r.Annotations, ok = clone(m), isAnnotations(m)
 		case key.Is("_meta"):
 			r.Meta, ok = clone(m), m.Kind() == wire.Object
+		case key.Is("contentSchema"):
+			r.Meta, ok = append(append([]byte(`{"pagewire/schema":`), clone(m)...), '}'), m.Kind() == wire.Object
 		case key.Is("uriSchema"):
 			var why string
 			if r.Schema, why = decodeSchema(m); why != "" {

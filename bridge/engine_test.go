@@ -141,6 +141,13 @@ func TestDecodeResource(t *testing.T) {
 	}
 	const icons = `[{"src":"i.svg","mimeType":"image/svg+xml","sizes":["any"],"theme":"dark","x":1},{"src":""}]`
 	const annotations = `{"audience":["user","assistant"],"priority":5e-324,"lastModified":"2026","subscribeHint":true,"x":[]}`
+	r, err = DecodeResource([]byte(`{"uri":"u","name":"n","contentSchema":{"type":"array"}}`))
+	if err != nil || string(r.Meta) != `{"pagewire/schema":{"type":"array"}}` {
+		t.Errorf("the schema of contents is in _meta: %v, %s", err, r.Meta)
+	}
+	if _, err := DecodeResource([]byte(`{"uri":"u","name":"n","contentSchema":5}`)); err == nil {
+		t.Error("a schema that is no object is taken")
+	}
 	r, err = DecodeResource([]byte(`{"uri":"u","name":"n","icons":` + icons + `,"annotations":` + annotations + `}`))
 	if err != nil || string(r.Icons) != icons || string(r.Annotations) != annotations {
 		t.Errorf("%+v, %v", r, err)

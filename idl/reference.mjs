@@ -27,7 +27,7 @@ const modules = {
   testing: "For tests.",
   view: "For Views of MCP Apps.",
   views: "For hosts of MCP Apps.",
-  vite: "For apps in development.",
+  vite: "For Vite's configuration.",
 };
 const modulesOfOthers = { store: "For state libraries.", elements: "For pages without scripts of their own." };
 
@@ -85,7 +85,7 @@ function members(list, source) {
     const doc = source.doc(m);
     switch (m.type) {
       case "TSPropertySignature": {
-        const name = `${m.key.name}${m.optional ? "?" : ""}`;
+        const name = `${m.key.name ?? m.key.value}${m.optional ? "?" : ""}`;
         rows.push(`| ${code(name)} | ${code(cell(type(source.text(m.typeAnnotation))))} | ${cell(oneLine(doc))} |`);
         break;
       }

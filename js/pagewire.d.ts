@@ -54,6 +54,8 @@ declare global {
     icons?: readonly ModelContextIcon[] | undefined;
     /** Hints for agents. */
     annotations?: ModelContextResourceAnnotations | undefined;
+    /** A JSON Schema of the contents, which are JSON. Agents get it as `_meta["pagewire/schema"]`. */
+    contentSchema?: object | undefined;
     /** A JSON Schema of the query parameters that may follow `uri`; `read` gets them as `params`. */
     uriSchema?: object | undefined;
     /** The least time between two announcements of a change, in milliseconds, at most a day. Default 100. */

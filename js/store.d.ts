@@ -1,12 +1,48 @@
 /// <reference path="./pagewire.d.ts" />
 
-/** The description of a store: as `registerResource` takes it, with two differences. */
+/** The description of a store: as `registerResource` takes it, with three differences. */
 export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
   /** As for `registerResource`, or a path: what starts with `/` is at the page's own origin. */
   uri: string;
   /** Selects the part of the state that agents read. Default: all of it. Called at each change and at each read. */
   select?: ((state: T) => unknown) | undefined;
+  /**
+   * What agents read fits this. Agents get its JSON Schema, as `contentSchema`. In development (`process.env.NODE_ENV` is
+   * not "production") each read is checked: one that does not fit fails, and the console has the path of the first issue.
+   */
+  schema?: StandardSchema | undefined;
 }
+
+/** A schema of zod 4.2 or newer, valibot, arktype or another library that knows https://standardschema.dev. */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly "~standard": {
+    validate(value: unknown): StandardResult | Promise<StandardResult>;
+    /** Without it agents get no JSON Schema. */
+    readonly jsonSchema?: { input(options: { target: "draft-2020-12" }): object } | undefined;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+/** What a schema says of a value: with `issues` it does not fit. */
+export interface StandardResult {
+  readonly issues?:
+    | readonly {
+        readonly message: string;
+        readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+      }[]
+    | undefined;
+}
+
+/** A tool whose `execute` gets what its schema makes of the input. */
+export interface TypedTool<Input> extends Omit<ModelContextTool, "inputSchema" | "execute"> {
+  execute(input: Input, options: { signal: AbortSignal }): unknown;
+}
+
+/**
+ * A tool for `registerTool`. Its `inputSchema` is the JSON Schema of `schema`, and each input is checked: one that does
+ * not fit fails the call, with the path of the first issue, and `execute` is not called.
+ */
+export function tool<Output>(schema: StandardSchema<unknown, Output>, tool: TypedTool<Output>): ModelContextTool;
 
 /**
  * A store: it has `subscribe`, and `getState`, `getSnapshot`, `getValue`, `get` or `peek`; or it passes its value to

@@ -142,6 +142,8 @@ func (s script) options(root, dist string) api.BuildOptions {
 	case "store.js", "store.cjs", "elements.cjs":
 		// By the package's name: on a server its exports lead to another file.
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire")}
+		// esbuild would replace it here; the page's own bundler has to.
+		options.Define["process.env.NODE_ENV"] = "process.env.NODE_ENV"
 	case "vite.client.js":
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire"),
 			neighbour("/share/store\\.ts$", "pagewire/store")}

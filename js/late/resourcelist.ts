@@ -33,7 +33,8 @@ export function resourceList({ entries }: typeof Shared, maxSize: number): (curs
       if (more) return;
       count++;
       end = place;
-      const { uri, uriSchema, minUpdateInterval: _, ...rest } = parse(entry.descriptor);
+      const { uri, uriSchema, contentSchema, minUpdateInterval: _, ...rest } = parse(entry.descriptor);
+      if (contentSchema) rest._meta = { "pagewire/schema": contentSchema };
       if (isTemplate(key)) resourceTemplates[resourceTemplates.length] = { uriTemplate: uri, ...rest };
       else resources[resources.length] = { uri, ...rest, ...(uriSchema && { uriSchema }) };
     });

@@ -31,6 +31,7 @@ const ModelContextResource: Dictionary = {
   dictionary: "ModelContextResource",
   members: [
     ["annotations", ModelContextResourceAnnotations],
+    ["contentSchema", "object"],
     ["description", "DOMString"],
     ["icons", [ModelContextIcon]],
     ["mimeType", "DOMString"],

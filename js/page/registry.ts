@@ -19,6 +19,7 @@ interface Resource {
   uri: string;
   mimeType?: string;
   annotations?: { priority?: number };
+  contentSchema?: object;
   uriSchema?: object;
   minUpdateInterval?: number;
   read?: Entry["read"];
@@ -43,16 +44,19 @@ export function register(
   if (!allowed)
     throw exception("NotAllowedError", where + 'Access to the feature "tools" is disallowed by permissions policy.');
 
-  const { annotations, uriSchema, read } = resource;
+  const { annotations, read } = resource;
   const priority = annotations?.priority ?? 0;
   if (priority < 0 || priority > 1) throw new TypeError(`${where}The 'priority' ${priority} is not within 0 to 1.`);
   if ((resource.minUpdateInterval ?? 0) > maxInterval)
     throw new TypeError(`${where}The 'minUpdateInterval' is above ${maxInterval}.`);
-  if (uriSchema) {
-    const text = stringify(uriSchema);
-    if (text?.[0] !== "{") throw new TypeError(where + "The 'uriSchema' is not a JSON object.");
-    resource.uriSchema = parse(text);
-  }
+  const copySchema = (name: "contentSchema" | "uriSchema") => {
+    if (!resource[name]) return;
+    const text = stringify(resource[name]);
+    if (text?.[0] !== "{") throw new TypeError(`${where}The '${name}' is not a JSON object.`);
+    resource[name] = parse(text);
+  };
+  copySchema("contentSchema");
+  copySchema("uriSchema");
 
   const key = (resource.uri = canonical(resource.uri, where));
   requireOrigin(key, origin, where);

@@ -7,8 +7,21 @@
  */
 import type * as types from "../store.d.ts";
 import { type Offer, offer, textOf } from "./offer.ts";
+import { checked, jsonSchemaOf } from "./schema.ts";
 
-export const shareStore: typeof types.shareStore = (store, { select, ...descriptor }, { signal } = {}) => {
+export { tool } from "./schema.ts";
+
+/** Bundlers replace process.env.NODE_ENV; a page without a bundler has no process, and counts as production. */
+declare const process: { env: { NODE_ENV?: string } };
+function inDevelopment(): boolean {
+  try {
+    return process.env.NODE_ENV !== "production";
+  } catch {
+    return false;
+  }
+}
+
+export const shareStore: typeof types.shareStore = (store, { select, schema, ...descriptor }, { signal } = {}) => {
   const source = sourceOf(store);
   if (typeof document !== "object" || signal?.aborted) return () => {};
   const pick = (state: unknown): unknown => (select ? select(state as never) : state);
@@ -34,10 +47,13 @@ export const shareStore: typeof types.shareStore = (store, { select, ...descript
   seen = look();
   offered = offer("shareStore", {
     ...descriptor,
+    contentSchema: schema ? jsonSchemaOf(schema) : descriptor.contentSchema,
     mimeType: typeOf(seen.value),
     read() {
       const value = pick(source.get());
-      return { text: textOf(value), mimeType: typeOf(value) };
+      const contents = { text: textOf(value), mimeType: typeOf(value) };
+      if (!schema || !inDevelopment()) return contents;
+      return checked(schema, value, `'${descriptor.uri}'`).then(() => contents);
     },
   });
   const stop = (): void => {

@@ -14,7 +14,7 @@ const members = {
   icons: [{ src: "data:,x", mimeType: "image/png", sizes: ["any"], theme: "dark" }],
   annotations: { audience: ["user"], lastModified: "2026-01-01T00:00:00Z", priority: 0, subscribeHint: true },
 };
-const ours = { uriSchema: { type: "object" }, minUpdateInterval: 200 };
+const ours = { uriSchema: { type: "object" }, contentSchema: { type: "array" }, minUpdateInterval: 200 };
 
 const _meta = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -44,6 +44,7 @@ test("resources_list shows what resources/list and resources/templates/list show
   const listed = await tools.answer("resources_list", {}, undefined);
   const [resource] = list(p, "resources/list", "resources");
   const [template] = list(p, "resources/templates/list", "resourceTemplates");
+  assert.deepEqual(resource._meta, { "pagewire/schema": ours.contentSchema });
   // By uriSchema a caller knows what to put behind the URI; MCP has no such member.
   assert.deepEqual(listed.resources, [{ ...resource, uriSchema: ours.uriSchema }]);
   assert.deepEqual(listed.resourceTemplates, [template]);

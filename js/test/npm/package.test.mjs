@@ -16,7 +16,9 @@ const run = promisify(execFile);
 /** A consumer's directory, and another one that has what the package's modules are for. */
 let plain, reactive;
 const others =
-  "react react-dom @types/react redux zustand svelte nanostores rxjs @preact/signals-core vue mobx jotai".split(" ");
+  "react react-dom @types/react redux zustand svelte nanostores rxjs @preact/signals-core vue mobx jotai zod".split(
+    " ",
+  );
 
 before(async () => {
   plain = await mkdtemp(join(tmpdir(), "pagewire-"));

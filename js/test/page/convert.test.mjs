@@ -45,6 +45,7 @@ test("each member is read once, in the order of their names", () => {
   convert(Resource, proxy, "");
   assert.deepEqual(reads, [
     "annotations",
+    "contentSchema",
     "description",
     "icons",
     "mimeType",

@@ -50,6 +50,7 @@ test("what is refused leaves nothing behind", () => {
     [{ annotations: { priority: 1.5 } }, "TypeError"],
     [{ annotations: { priority: -0.1 } }, "TypeError"],
     [{ minUpdateInterval: 86_400_001 }, "TypeError"],
+    [{ contentSchema: [] }, "TypeError"],
     [{ uriSchema: [] }, "TypeError"],
     [{ uriSchema: cycle }, "TypeError"],
     [{ uriSchema: { toJSON() {} } }, "TypeError"],

@@ -10,8 +10,9 @@ import { createStore as createRedux } from "redux";
 import { BehaviorSubject, Observable, Subject } from "rxjs";
 import { derived, readable, writable } from "svelte/store";
 import { nextTick, reactive, ref, watch } from "vue";
+import { z } from "zod";
 import { createStore as createZustand } from "zustand/vanilla";
-import { shareStore } from "../../../dist/npm/store.js";
+import { shareStore, tool } from "../../../dist/npm/store.js";
 import { notify, register, shared } from "../../../dist/test/page.mjs";
 
 const uri = "https://x.test/state/cart";
@@ -213,6 +214,40 @@ test("a selector that throws breaks no dispatch, and fails the read", async () =
   await tells(() => store.dispatch({ type: "user" }));
   assert.equal(read(), "Ada");
   stop();
+});
+
+test("a schema: agents get its JSON Schema, and contents that do not fit fail the read in development", async (t) => {
+  const store = atom({ items: [{ sku: "tea" }] });
+  const schema = z.object({ items: z.array(z.object({ sku: z.string() })) });
+  const stop = shareStore(store, { ...cart, schema });
+  const { contentSchema, mimeType } = JSON.parse(entry().descriptor);
+  assert.equal(contentSchema.properties.items.items.properties.sku.type, "string");
+  assert.equal(mimeType, "application/json");
+  const contents = async () => (await entry().read(uri, {})).text;
+  assert.equal(await contents(), '{"items":[{"sku":"tea"}]}');
+  store.set({ items: [{ sku: 5 }] });
+  await assert.rejects(contents(), { name: "TypeError", message: /'\/state\/cart' .* at 'items\.0\.sku': / });
+  t.after(() => delete process.env.NODE_ENV);
+  process.env.NODE_ENV = "production";
+  assert.equal(await contents(), '{"items":[{"sku":5}]}');
+  stop();
+});
+
+test("a schema whose library has no JSON Schema of it shares the store without one", (t) => {
+  const { mock: warned } = t.mock.method(console, "warn", () => {});
+  const stop = shareStore(atom(new Date(0)), { ...cart, schema: z.date() });
+  assert.equal("contentSchema" in JSON.parse(entry().descriptor), false);
+  assert.match(warned.calls[0].arguments[0], /agents get none/);
+  stop();
+});
+
+test("a tool by a schema has its JSON Schema, and executes with what fits alone", async () => {
+  const execute = mock.fn(({ count }) => `${count}`);
+  const add = tool(z.object({ count: z.number().default(1) }), { name: "add", description: "Adds", execute });
+  assert.equal(add.inputSchema.properties.count.type, "number");
+  assert.equal(await add.execute({}, {}), "1");
+  await assert.rejects(add.execute({ count: "2" }, {}), { message: /the input of 'add' .* at 'count': / });
+  assert.equal(execute.mock.callCount(), 1);
 });
 
 test("what is no store is refused", () => {

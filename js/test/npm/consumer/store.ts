@@ -7,8 +7,9 @@ import { createStore as createRedux } from "redux";
 import { BehaviorSubject, from } from "rxjs";
 import { derived, writable } from "svelte/store";
 import { reactive, watch } from "vue";
+import { z } from "zod";
 import { createStore as createZustand } from "zustand/vanilla";
-import { type StateOf, type StoreDescriptor, shareStore } from "pagewire/store";
+import { type StateOf, type StoreDescriptor, shareStore, tool } from "pagewire/store";
 import "pagewire/elements";
 
 interface Cart {
@@ -58,6 +59,14 @@ for (const stop of [
 ])
   stop();
 
+shareStore(redux, { ...cart, schema: z.number() });
+navigator.modelContext.registerTool(
+  tool(z.object({ sku: z.string() }), { name: "add", description: "Adds", execute: ({ sku }) => sku.toUpperCase() }),
+);
+// @ts-expect-error: the input has no such member
+tool(z.object({ sku: z.string() }), { name: "add", description: "Adds", execute: ({ count }) => count });
+// @ts-expect-error: no schema
+shareStore(redux, { ...cart, schema: {} });
 export const state: StateOf<typeof redux> = empty;
 // The page API's types come with it.
 navigator.modelContext.notifyResourceUpdated("/state");
