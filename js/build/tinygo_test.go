@@ -78,12 +78,13 @@ func TestTinyGoIsNotInstalledTwice(t *testing.T) {
 }
 
 func TestTinyGoCompilesTheCore(t *testing.T) {
-	root := machine(t, map[string]string{installed: standIn(tinyGoVersion)})
+	root := machine(t, map[string]string{installed: standIn(tinyGoVersion),
+		filepath.Join(filepath.Dir(installed), "wasm-opt"): "#!/bin/sh\necho wasm-opt version 123\n"})
 	tc, err := findToolchain("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "tinygo version " + tinyGoVersion + " linux/amd64"; tc.name != want {
+	if want := "tinygo version " + tinyGoVersion + " linux/amd64 wasm-opt version 123"; tc.name != want {
 		t.Errorf("the toolchain is called %q, want %q", tc.name, want)
 	}
 	repository, err := findRoot()
