@@ -147,7 +147,7 @@ func (b *soakTab) url() string { return b.site.URL + "/?tab=" + b.number }
 func (s *soak) openTab(kind string) {
 	b := s.nextTab(kind)
 	b.ctx, _ = chromedp.NewContext(s.x.ctx)
-	if err := chromedp.Do(b.ctx, chromedp.Navigate(b.url())); err != nil {
+	if err := load(b.ctx, b.url()); err != nil {
 		s.t.Fatalf("open a tab: %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func (s *soak) closeTab() {
 	case b.ctx == nil:
 	case s.pick(2) == 0:
 		s.did("tab reloaded")
-		if err := chromedp.Do(b.ctx, chromedp.Navigate(b.url())); err != nil {
+		if err := load(b.ctx, b.url()); err != nil {
 			s.t.Fatalf("load a tab anew: %v", err)
 		}
 	default:
@@ -170,6 +170,13 @@ func (s *soak) closeTab() {
 		s.forget(b)
 		s.openTab(b.kind)
 	}
+}
+
+// load loads a URL into a tab. A browser that does not answer for two minutes ends the soak: once it was silent for 27.
+func load(tab context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(tab, 2*time.Minute)
+	defer cancel()
+	return chromedp.Do(ctx, chromedp.Navigate(url))
 }
 
 // forget has agents expect nothing more of a tab's resources.
@@ -565,7 +572,7 @@ func (s *soak) openCoreTab() {
 		};</script>`, script: soakPage})
 	ctx, _ := chromedp.NewContext(s.x.ctx)
 	s.coreTab = &soakTab{ctx: ctx, site: at, number: "core"}
-	if err := chromedp.Do(ctx, chromedp.Navigate(s.coreTab.url())); err != nil {
+	if err := load(ctx, s.coreTab.url()); err != nil {
 		s.t.Fatal(err)
 	}
 }
