@@ -220,6 +220,7 @@ func (d demoed) kanban() {
 	d.types(`[data-key="5 1"]`, kb.Enter)
 	d.reads(card(5), `"column":"Doing"`)
 	d.types(`[data-key="5 1"]`, kb.Enter) // the focus has gone with the card
+	d.lists(card(5), false)               // a read that is under way ends with the registration
 	d.reads(card(5), `"column":"Done"`)
 	d.drags("[data-card='2']", "#board section:nth-child(3)")
 	d.lists(card(2), false)
