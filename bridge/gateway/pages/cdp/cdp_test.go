@@ -354,7 +354,7 @@ func TestTabThatWaitsForADeadGateway(t *testing.T) {
 	r.attach()
 	p := r.tab(id)
 	testkit.Eventually(t, "it has the page layer", func() bool {
-		return p.eval("typeof navigator.modelContext.registerResource") == "function"
+		return p.eval("typeof navigator.modelContext?.registerResource") == "function"
 	})
 	p.eval("navigator.modelContext.registerResource({ uri: origin + '/state', name: 'state', read: () => '' })")
 	r.listed(r.at("/state"))
