@@ -98,7 +98,8 @@ if (navigation)
     "Where the app's router is.",
   );
 
-let errors: object[] = [];
+let errors: { message: string; file?: string | undefined; frame?: string | undefined }[] = [];
+let doubted = errors;
 let tell = () => {};
 // Vite knows it in these words, and only in these.
 import.meta.hot.on("vite:error", ({ err: { message, id, frame } }) => {
@@ -107,8 +108,14 @@ import.meta.hot.on("vite:error", ({ err: { message, id, frame } }) => {
 });
 import.meta.hot.on("vite:beforeUpdate", () => {
   counts.clear();
+  doubted = errors;
   errors = [];
   tell();
+});
+// An update may come behind an error that it does not mend, and the browser does not ask again for a module that failed.
+// Vite tells of its error once more when it is asked for the file.
+import.meta.hot.on("vite:afterUpdate", () => {
+  for (const { file } of doubted.splice(0)) if (file) void fetch(`/@fs${file}?t=${Date.now()}`).catch(() => {});
 });
 shareStore(
   {
