@@ -333,12 +333,10 @@ func TestEcosystemVitePlugin(t *testing.T) {
 			"/state/user":    {`{"name":"Ada"}`, `{"name":"Ada"}`},
 			"/state/queries": {`"data":{"tea":3}`, `"data":{"tea":3}`},
 			"/state/route":   {`{"path":"/","title":"A shop"}`, `{"path":"/paid","title":"A shop"}`},
-			"/vite/errors":   {`[]`, `[]`},
 		}},
 		{"vue", map[string][2]string{
 			"/state/cart":  {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
 			"/state/route": {`{"path":"/","title":"A shop"}`, `{"path":"/paid","title":"A shop"}`},
-			"/vite/errors": {`[]`, `[]`},
 		}},
 	} {
 		t.Run(of.framework, func(t *testing.T) {
@@ -370,19 +368,14 @@ func TestEcosystemVitePlugin(t *testing.T) {
 				holds(path, want[1])
 			}
 
-			// An edit that fails, and one that makes it right: the store is there once, with the state of the new one.
+			// After an edit the store is there once, with the state of the new one.
 			file := filepath.Join(app, of.framework, "cart.js")
 			text, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, append(text, '\n'), 0o644)
+			}
 			if err != nil {
 				t.Fatal(err)
-			}
-			for _, step := range [][2]string{{"\nimport \"./absent.js\";\n", "absent.js"}, {"\n", `[]`}} {
-				// Renamed, as most editors save: a file that is emptied first is two edits to Vite.
-				err := os.WriteFile(file+".new", []byte(string(text)+step[0]), 0o644)
-				if err = errors.Join(err, os.Rename(file+".new", file)); err != nil {
-					t.Fatal(err)
-				}
-				holds("/vite/errors", step[1])
 			}
 			holds("/state/cart", `"tea"`)
 

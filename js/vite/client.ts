@@ -1,6 +1,6 @@
 /**
  * dist/vite.client.js: what the Vite plugin adds to a page in development: the page API, the connection to a gateway,
- * and what offers stores, the route, and the errors of the dev server. Vite serves it as a module of the app.
+ * and what offers stores and the route. Vite serves it as a module of the app.
  */
 import { pagewire } from "../page/module.ts"; // the package's own
 import { shareStore } from "../share/store.ts";
@@ -11,7 +11,7 @@ declare const PAGEWIRE_GATEWAY: string;
 declare global {
   interface ImportMeta {
     hot: {
-      on(event: string, listener: (payload: { err: { message: string; id?: string; frame?: string } }) => void): void;
+      on(event: string, listener: () => void): void;
     };
   }
 }
@@ -98,32 +98,5 @@ if (navigation)
     "Where the app's router is.",
   );
 
-let errors: { message: string; file?: string | undefined; frame?: string | undefined }[] = [];
-let doubted = errors;
-let tell = () => {};
 // Vite knows it in these words, and only in these.
-import.meta.hot.on("vite:error", ({ err: { message, id, frame } }) => {
-  errors = [{ message, file: id, frame }];
-  tell();
-});
-import.meta.hot.on("vite:beforeUpdate", () => {
-  counts.clear();
-  doubted = errors;
-  errors = [];
-  tell();
-});
-// An update may come behind an error that it does not mend, and the browser does not ask again for a module that failed.
-// Vite tells of its error once more when it is asked for the file.
-import.meta.hot.on("vite:afterUpdate", () => {
-  for (const { file } of doubted.splice(0)) if (file) void fetch(`/@fs${file}?t=${Date.now()}`).catch(() => {});
-});
-shareStore(
-  {
-    get: () => errors,
-    subscribe(changed: () => void) {
-      tell = changed;
-      return () => {};
-    },
-  } as Store,
-  { uri: "/vite/errors", name: "Vite's errors", description: "Errors of the dev server; none: it builds the app." },
-);
+import.meta.hot.on("vite:beforeUpdate", () => counts.clear());

@@ -66,7 +66,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
       ].join("\n");
     },
     transformIndexHtml: {
-      // The last to put its script first: the dev server's errors are heard from its first message on.
+      // The last to put its script first: it is there before the app makes a store.
       order: "post",
       handler: () => [
         {
