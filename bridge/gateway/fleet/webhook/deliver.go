@@ -21,7 +21,8 @@ type delivery struct {
 	user   *user
 	key    string
 	host   string
-	to     *address
+	of     string    // its subscriber and URL
+	to     *address  // that all deliveries with the same have
 	until  time.Time // of the grant
 	follow Follow
 	queue  []item
@@ -106,12 +107,13 @@ func (s *Service) start(u *user, key string, r *record) {
 		s.stats.Failed["subscription"]++
 		return
 	}
-	of := r.Principal + " " + r.URL
-	if u.addresses[of] == nil {
-		u.addresses[of] = &address{}
+	d := &delivery{user: u, key: key, host: to.Host, of: r.Principal + " " + r.URL, to: &address{}, until: r.Until,
+		cursor: r.Cursor, delivered: r.Delivered, category: r.Failed, failing: r.Failing}
+	for _, other := range u.deliveries {
+		if other.of == d.of {
+			d.to = other.to
+		}
 	}
-	d := &delivery{user: u, key: key, host: to.Host, to: u.addresses[of], until: r.Until, cursor: r.Cursor, delivered: r.Delivered, category: r.Failed,
-		failing: r.Failing}
 	d.follow, refused = u.feed.Follow(sub, r.Cursor, -1, func() { s.wakes.add(d) })
 	if refused != nil {
 		s.stats.Failed["subscription"]++

@@ -37,7 +37,6 @@ type user struct {
 	cancel     context.CancelFunc
 	attempts   sync.WaitGroup
 	deliveries map[string]*delivery // by key
-	addresses  map[string]*address  // by subscriber and URL
 }
 
 type held struct {
@@ -167,8 +166,7 @@ func (s *Service) take(key string, r *record, revision uint64) {
 func (s *Service) userOf(name string) *user {
 	u := s.users[name]
 	if u == nil {
-		u = &user{name: name, records: map[string]held{}, deliveries: map[string]*delivery{},
-			addresses: map[string]*address{}}
+		u = &user{name: name, records: map[string]held{}, deliveries: map[string]*delivery{}}
 		s.users[name] = u
 	}
 	return u

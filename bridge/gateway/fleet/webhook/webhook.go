@@ -519,11 +519,13 @@ func (s *Service) Stats() Stats {
 	for _, u := range s.users {
 		if u.state == mine {
 			st.Users++
-			for _, a := range u.addresses {
-				if a.suspended {
-					st.Suspended++
+			suspended := map[*address]bool{}
+			for _, d := range u.deliveries {
+				if d.to.suspended {
+					suspended[d.to] = true
 				}
 			}
+			st.Suspended += len(suspended)
 		}
 	}
 	s.each(func(string, *record) { st.Subscriptions++ })

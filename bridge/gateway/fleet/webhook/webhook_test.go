@@ -310,6 +310,21 @@ func TestSuspension(t *testing.T) {
 	if st := s.Stats(); st.Suspended != 0 {
 		t.Errorf("after a renewal the stats are %+v", st)
 	}
+	// A subscription that comes after the last one has ended begins anew.
+	status(500)
+	testkit.Eventually(t, "it is suspended again", func() bool {
+		w.set(alice, "a:1")
+		return s.Stats().Suspended == 1
+	})
+	testkit.Eventually(t, "no attempt is under way", func() bool { return s.Stats().InFlight == 0 })
+	e.answers(nil)
+	subscribe(t, s, by(alice), wants(t, e.URL+"/other"))
+	if _, refused := s.For(by(alice)).Unsubscribe(t.Context(), r); refused != nil {
+		t.Fatal(refused)
+	}
+	testkit.Eventually(t, "nothing is suspended", func() bool { return s.Stats().Suspended == 0 })
+	subscribe(t, s, by(alice), r)
+	e.delivered(r.Subscription, "a:1", w.set(alice, "a:1"))
 	// What has succeeded before counts, and an hour later it does not.
 	var a address
 	now := time.Now()
