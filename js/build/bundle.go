@@ -159,17 +159,18 @@ func (s script) options(root, dist string) api.BuildOptions {
 		replace("load.ts")
 	}
 	if place == "js/testing" {
-		// Its lines are in the stacks of tests.
-		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false // its .cjs, too
 		replace("basics.ts")
 		options.Inject = []string{filepath.Join(root, place, "timer.ts")}
 		if s.format == api.FormatCommonJS {
 			options.Define["import.meta.url"] = "undefined" // it has __filename
 		}
 	}
-	if slices.Contains(readable, s.out) {
-		// Bundlers make it small, and take its map into theirs.
+	// Bundlers make it small, and take its map into theirs.
+	forBundlers := slices.Contains(readable, s.out)
+	if forBundlers || place == "js/testing" { // whose lines are in the stacks of tests
 		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false
+	}
+	if forBundlers {
 		options.Sourcemap = api.SourceMapLinked
 	}
 	if strings.HasPrefix(s.out, "extension") {

@@ -463,39 +463,40 @@ function Log({ feed }: { feed: Feed }) {
   );
 }
 
+/** A list with its title, of which nothing can be selected. */
+function List<T>({
+  title,
+  ...rows
+}: { title: string } & Omit<Parameters<typeof Rows<T>>[0], "height" | "selected" | "select">) {
+  return (
+    <>
+      <h2>
+        {title} <span class="n">{rows.items.length}</span>
+      </h2>
+      <Rows height={46} selected={() => false} select={() => {}} {...rows} />
+    </>
+  );
+}
+
 /** The tools of a tab. */
 export function Tools({ feed, tab }: { feed: Feed; tab: number }) {
   const items = useMemo(() => feed.tools.filter((t) => t.tab === tab), [feed.tools, tab]);
   return (
-    <>
-      <h2>
-        Tools <span class="n">{items.length}</span>
-      </h2>
-      <Rows
-        id="tools"
-        label="Tools"
-        items={items}
-        height={46}
-        keyOf={(t) => t.name}
-        selected={() => false}
-        select={() => {}}
-        empty="The page has no tool."
-      >
-        {(t: Tool) => (
-          <>
-            <span class="line">
-              <span class="text mono">{t.name}</span>
-              <Warned of={warnings(t)} />
+    <List id="tools" title="Tools" label="Tools" items={items} keyOf={(t) => t.name} empty="The page has no tool.">
+      {(t: Tool) => (
+        <>
+          <span class="line">
+            <span class="text mono">{t.name}</span>
+            <Warned of={warnings(t)} />
+          </span>
+          <span class="line dim">
+            <span class="text" title={t.description}>
+              {t.description}
             </span>
-            <span class="line dim">
-              <span class="text" title={t.description}>
-                {t.description}
-              </span>
-            </span>
-          </>
-        )}
-      </Rows>
-    </>
+          </span>
+        </>
+      )}
+    </List>
   );
 }
 
@@ -518,31 +519,24 @@ export function Reads({ feed, tab }: { feed: Feed; tab: number }) {
       .reverse();
   }, [feed.log, feed.agents, feed.resources, tab]);
   return (
-    <>
-      <h2>
-        Reads <span class="n">{items.length}</span>
-      </h2>
-      <Rows
-        id="reads"
-        label="Reads by agents, the newest first"
-        items={items}
-        height={46}
-        keyOf={(r) => r.n}
-        selected={() => false}
-        select={() => {}}
-        empty="No agent has read since this was opened."
-      >
-        {(r) => (
-          <>
-            <span class="line">
-              <span class="text">{r.reader}</span> <span class="dim">{clock(r.at)}</span>
-            </span>
-            <span class="line dim mono">
-              <Uri uri={r.uri!} />
-            </span>
-          </>
-        )}
-      </Rows>
-    </>
+    <List
+      id="reads"
+      title="Reads"
+      label="Reads by agents, the newest first"
+      items={items}
+      keyOf={(r) => r.n}
+      empty="No agent has read since this was opened."
+    >
+      {(r) => (
+        <>
+          <span class="line">
+            <span class="text">{r.reader}</span> <span class="dim">{clock(r.at)}</span>
+          </span>
+          <span class="line dim mono">
+            <Uri uri={r.uri!} />
+          </span>
+        </>
+      )}
+    </List>
   );
 }

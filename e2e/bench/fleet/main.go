@@ -83,6 +83,17 @@ func row(what, is, beside, ratio string) {
 	report.Rows = append(report.Rows, figure.Row{Name: what, Figure: is, Beside: beside, Ratio: ratio})
 }
 
+// ratios writes a row for the median, and one for the 99th percentile, of our times beside those of the bare way.
+func ratios(what string, ours []time.Duration, way string, bare []time.Duration) {
+	for _, q := range []struct {
+		name string
+		of   float64
+	}{{"p50", 0.5}, {"p99", 0.99}} {
+		x, y := quantile(ours, q.of), quantile(bare, q.of)
+		row(what+", "+q.name, ms(x), way+" "+ms(y), fmt.Sprintf("%.2fx", float64(x)/float64(y)))
+	}
+}
+
 // keep writes the report, if it is of all rows.
 func keep(only string) error {
 	if only != "" {

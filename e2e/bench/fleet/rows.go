@@ -229,14 +229,7 @@ func changes(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	for _, q := range []struct {
-		name string
-		of   float64
-	}{{"p50", 0.5}, {"p99", 0.99}} {
-		x, y := quantile(ours, q.of), quantile(bare, q.of)
-		row("change to an agent at another node, "+q.name, ms(x), "NATS and two WebSockets "+ms(y),
-			fmt.Sprintf("%.2fx", float64(x)/float64(y)))
-	}
+	ratios("change to an agent at another node", ours, "NATS and two WebSockets", bare)
 	row("unwatched changes, crossing the bus", fmt.Sprint(crossed), "", "")
 	return nil
 }

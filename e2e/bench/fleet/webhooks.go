@@ -96,13 +96,7 @@ func webhooks(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	for _, q := range []struct {
-		name string
-		of   float64
-	}{{"p50", 0.5}, {"p99", 0.99}} {
-		x, y := quantile(ours, q.of), quantile(bare, q.of)
-		row("change to a signed webhook, "+q.name, ms(x), "NATS and a POST on TLS "+ms(y), fmt.Sprintf("%.2fx", float64(x)/float64(y)))
-	}
+	ratios("change to a signed webhook", ours, "NATS and a POST on TLS", bare)
 	return nil
 }
 
