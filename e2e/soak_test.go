@@ -173,7 +173,11 @@ func (s *soak) closeTab() {
 }
 
 // load loads a URL into a tab. A browser that does not answer for two minutes ends the soak: once it was silent for 27.
+// The tab is opened without that bound: chromedp reads a tab's events as long as the context of its first action.
 func load(tab context.Context, url string) error {
+	if err := chromedp.Do(tab); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(tab, 2*time.Minute)
 	defer cancel()
 	return chromedp.Do(ctx, chromedp.Navigate(url))
