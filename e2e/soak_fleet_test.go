@@ -122,18 +122,24 @@ func (s *soak) openFleet() *soakFleet {
 	return f
 }
 
-// live changes the pages, ten times a second in all, and reads as the assistant when it is woken.
+// live changes the pages, ten times a second in all, and reads as the assistant when it is woken: again until it has an
+// answer, since the page's node may have been replaced.
 func (f *soakFleet) live() {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+	woken := false
 	for n := 1; ; n++ {
+		if woken {
+			if text, err := f.assistant.Read(f.s.t.Context(), fleetURI(0)); err == nil {
+				f.woken.Store(&text)
+				woken = false
+			}
+		}
 		select {
 		case <-f.s.t.Context().Done():
 			return
 		case <-f.assistant.Events:
-			if text, err := f.assistant.Read(f.s.t.Context(), fleetURI(0)); err == nil {
-				f.woken.Store(&text)
-			}
+			woken = true
 		case what := <-f.assistant.Wrong:
 			f.s.finds(&f.s.wrong, "a webhook: %s", what)
 		case <-tick.C:
@@ -192,8 +198,10 @@ func (f *soakFleet) lacks() string {
 			}
 		}
 	}
-	if got := f.woken.Load(); got == nil || *got != *f.last[0].Load() {
-		return fmt.Sprintf("the assistant that webhooks wake has read %v of %q", got, *f.last[0].Load())
+	if got := f.woken.Load(); got == nil {
+		return "no webhook has woken the assistant"
+	} else if *got != *f.last[0].Load() {
+		return fmt.Sprintf("the assistant that webhooks wake has read %q of %q", *got, *f.last[0].Load())
 	}
 	return ""
 }
