@@ -483,6 +483,112 @@ func TestExtensionNamesItsProfile(t *testing.T) {
 	}
 }
 
+// The extension tells an agent with --front which tab is in front once its user has switched that on: of an allowed site
+// its title and address too, of another the origin alone, and nothing of a window that it may not see.
+func TestExtensionTellsTheTabInFront(t *testing.T) {
+	t.Parallel()
+	for _, transport := range []string{"native messaging", "WebSocket"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			agent := h.serve(t, "--front")
+			x := extend(t, h, transport == "native messaging")
+			if transport == "WebSocket" {
+				x.useSocket()
+			}
+			const front, nothing = "pagewire://front", `{"origin":null}`
+			agent.Watch(front)
+			hidden := serveStrict(t, "script-src 'self'", "")
+			shows := func(matches string) {
+				t.Helper()
+				var now string
+				defer func() {
+					if t.Failed() {
+						t.Logf("in front is %s", now)
+					}
+				}()
+				testkit.Eventually(t, "in front is "+matches, func() bool {
+					now = agent.Text(front)
+					if strings.Contains(now, hidden.URL) {
+						t.Errorf("in front is %s", now)
+					}
+					return regexp.MustCompile("^" + matches + "$").MatchString(now)
+				})
+			}
+			other := serveStrict(t, "script-src 'self'", "")
+			x.tab(other.URL + "/secret?query")
+			p, uri := x.allowed(t, agent)
+			site := strings.TrimSuffix(uri, "/count")
+			shown := func(title, path string) {
+				t.Helper()
+				shows(`{"tab":\d+,"where":"tab \d+ in window \d of headless Chrome","title":"` + title + `","url":"` + site + path +
+					`","origin":"` + site + `","resources":\["` + uri + `"\]}`)
+			}
+			options := x.tab(host.ExtensionOrigin + "/options.html")
+			options.shows("#front")
+			// A browser without a display gives each tab a window.
+			run[any](options, `
+				const all = await chrome.tabs.query({}), { windowId } = await chrome.tabs.getCurrent();
+				await chrome.tabs.move(all.map(({ id }) => id), { windowId, index: -1 })`)
+			toFront := func(url string) {
+				t.Helper()
+				run[any](options, fmt.Sprintf(`
+					const { id } = (await chrome.tabs.query({})).find(({ url }) => url?.startsWith(%q));
+					await chrome.tabs.update(id, { active: true })`, url))
+			}
+			toFront(site)
+			if now := agent.Text(front); now != nothing {
+				t.Errorf("before it is switched on in front is %s", now)
+			}
+			press := func() { run[any](options, `document.getElementById("front").click()`) }
+			press()
+			shown("strict", "/")
+			testkit.Receive(t, "the agent is told", agent.Updates)
+			toFront(other.URL)
+			shows(`{"origin":"` + other.URL + `"}`)
+			toFront(site)
+			shown("strict", "/")
+			run[any](p, `document.title = "Cart"; history.pushState(0, "", "/cart")`)
+			shown("Cart", "/cart")
+			toFront(host.ExtensionOrigin)
+			shows(nothing)
+
+			// The browser may have suspended the worker.
+			x.stop(x.worker())
+			toFront(site)
+			shown("Cart", "/cart")
+
+			x.private(hidden.URL)
+			run[any](p, `document.title = "Basket"`)
+			shown("Basket", "/cart")
+			ask := func(request string) {
+				run[any](options, `chrome.runtime.connect({name: "pagewire.panel"}).postMessage(`+request+`)`)
+			}
+			ask(fmt.Sprintf(`{do: "revoke", origin: %q}`, site))
+			shows(`{"origin":"` + site + `"}`)
+			ask(`{do: "stop", on: true}`)
+			shows(nothing)
+			ask(`{do: "stop", on: false}`)
+			shows(`{"origin":"` + site + `"}`)
+			press()
+			shows(nothing)
+		})
+	}
+}
+
+// private opens a page in a private window, which the browser does not show to the extension.
+func (x *extended) private(url string) {
+	x.t.Helper()
+	context, err := chromedp.CallBrowser(x.ctx, target.CreateBrowserContext, target.CreateBrowserContextParams{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if _, err := chromedp.CallBrowser(x.ctx, target.CreateTarget, target.CreateTargetParams{URL: url, NewWindow: new(true),
+		BrowserContextID: context.BrowserContextID}); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
 // With the option "Only in pages of allowed sites" a page of another site sees what it sees without the extension, and
 // one that is allowed is loaded again and works as ever.
 func TestExtensionOnlyInAllowedSites(t *testing.T) {

@@ -34,11 +34,12 @@ type front struct {
 }
 
 // Front reports a tab with its own document. came means that the tab has come to the front now. Otherwise the report
-// counts only while it is in front. An Origin of "" is a document without one.
-func (g *Gateway) Front(info PageInfo, came bool) {
+// counts only while the tab with the key before is in front, or none is and before is "". An Origin of "" is a document
+// without one. An URL of "" is one of a site that the user has not allowed.
+func (g *Gateway) Front(info PageInfo, came bool, before string) {
 	g.mu.Lock()
 	defer g.unlock()
-	if came || info.Tab == g.front.info.Tab {
+	if came || before == g.front.info.Tab {
 		g.setFront(info, nil)
 	}
 }
@@ -57,7 +58,8 @@ func (g *Gateway) behind(key string) {
 }
 
 func (g *Gateway) setFront(info PageInfo, by *Page) {
-	info.Title, info.URL, info.Focused = Shorten(info.Title, maxTitle), Shorten(info.URL, maxFrontURL), 0
+	info = info.bounded()
+	info.URL, info.Focused = Shorten(info.URL, maxFrontURL), 0
 	g.front.page = by
 	if info != g.front.info {
 		g.front.info = info
@@ -138,7 +140,7 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 	if info.Origin != "" {
 		shown.Origin = &info.Origin
 	}
-	if g.Admits(info.Origin) && sees(info.Origin+profilePath+p.profile()) {
+	if info.URL != "" && g.Admits(info.Origin) && sees(info.Origin+profilePath+p.profile()) {
 		p.tab, p.window = &tab{number: c.numberOf(info.Tab)}, c.windowOf(p)
 		shown.Tab, shown.Where, shown.Title, shown.URL = p.tab.number, p.whereabouts(), info.Title, info.URL
 		shown.Resources = []string{}

@@ -50,7 +50,7 @@ func TestTabInFront(t *testing.T) {
 
 	info := bare("a", bank)
 	info.Profile = "Work"
-	g.Front(info, true)
+	g.Front(info, true, "")
 	a.shows(`{"tab":1,"where":"tab 1 in window 1 of Chrome, profile Work","title":"A title","url":"https://bank.example/a",` +
 		`"origin":"https://bank.example","resources":[]}`)
 	ofApp.shows(`{"origin":"https://bank.example"}`)
@@ -62,7 +62,7 @@ func TestTabInFront(t *testing.T) {
 	openPage(t, g, frame, map[string]string{bank + "/selection": "of a frame"})
 	openPage(t, g, inProfile("c", "w", "Home"), map[string]string{app + "/selection": "of another tab"})
 	a.quiet()
-	g.Front(info, true)
+	g.Front(info, true, "")
 	const where = `"tab":2,"where":"tab 2 in window 1 of Chrome, profile Work"`
 	const page = where + `,"title":"App b","url":"https://app.example/","origin":"https://app.example","resources":[`
 	a.shows(`{` + page + `"https://app.example/doc","https://bank.example/selection"]}`)
@@ -83,12 +83,15 @@ func TestTabInFront(t *testing.T) {
 		t.Errorf("the tool reads %q", texts)
 	}
 	// What another profile has is not shown.
-	g.Front(inProfile("c", "w", "Home"), true)
+	g.Front(inProfile("c", "w", "Home"), true, "")
 	ofApp.shows(`{"origin":"https://app.example"}`)
-	g.Front(info, false) // it is not in front now
+	g.Front(info, false, info.Tab) // it is not in front now
 	g.Behind(info.Tab)
 	ofApp.quiet()
-	g.CloseTab("c")
+	info.URL = "" // as the extension reports a site that its user has not allowed
+	g.Front(info, false, "c")
+	testkit.Eventually(t, "it has the origin alone", func() bool { return a.Text(frontURI) == `{"origin":"https://app.example"}` })
+	g.CloseTab(info.Tab)
 	ofApp.shows(nothing)
 
 	for name, other := range map[string]*testAgent{"before": before, "after": openAgent(t, g)} {
@@ -125,7 +128,7 @@ func TestPageInFront(t *testing.T) {
 	want := `{"tab":2,"where":"tab 2","title":"App a","url":"https://app.example/","origin":"https://app.example",` +
 		`"resources":["https://app.example/a"]}`
 	testkit.Eventually(t, "the page is in front", func() bool { return a.Text(frontURI) == want })
-	g.Front(bare("b", bank), true)
+	g.Front(bare("b", bank), true, "")
 	openPage(t, g, at("a", "1", "websocket"), map[string]string{app + "/frame": ""})
 	want = strings.Replace(want, `/a"]`, `/a","https://app.example/frame"]`, 1)
 	testkit.Eventually(t, "the tab of the frame is in front", func() bool { return a.Text(frontURI) == want })

@@ -132,13 +132,17 @@ func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) 
 	})
 }
 
+func (info PageInfo) bounded() PageInfo {
+	info.Title = Shorten(info.Title, maxTitle)
+	info.Profile = Shorten(strings.Join(strings.Fields(info.Profile), " "), MaxProfile)
+	return info
+}
+
 func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	if !g.Admits(info.Origin) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
-	info.Title = Shorten(info.Title, maxTitle)
-	info.Profile = Shorten(strings.Join(strings.Fields(info.Profile), " "), MaxProfile)
-	p := g.newPage(info)
+	p := g.newPage(info.bounded())
 	g.mu.Lock()
 	defer g.unlock()
 	if g.closed {

@@ -6,6 +6,7 @@
  * event if it finds no listener.
  */
 import { documents, Live } from "./documents.ts";
+import { Front } from "./front.ts";
 import { nativeMessaging } from "./nativemessaging.ts";
 import { type Permissions, permissions } from "./permissions.ts";
 import { registerScripts } from "./scripts.ts";
@@ -23,30 +24,31 @@ const granted = permissions();
 let user: Permissions | undefined;
 /** The documents are to connect anew, since they say their profile then. */
 let renamed = false;
-void granted.then((p) => (user = p));
+void granted.then((p) => {
+  user = p;
+  if (p.on.front) void update();
+});
 const panels = new Set<chrome.runtime.Port>();
 
 /** Registers the content scripts where the user wants them. */
 const placed = async () => {
   const p = await granted;
-  await registerScripts(p.only ? (p.stopped ? [] : p.list().map(({ origin }) => origin)) : undefined);
+  await registerScripts(p.on.only ? (p.on.stop ? [] : p.list().map(({ origin }) => origin)) : undefined);
 };
 void placed();
 // The listeners make the browser start the worker, which calls `placed`.
 chrome.runtime.onInstalled.addListener(() => {});
 chrome.runtime.onStartup.addListener(() => {});
 
-const pages = documents(
-  {
-    admits: async (origin) => {
-      const p = await granted;
-      return !p.stopped && p.of(origin) !== undefined;
-    },
-    changed: () => void update(),
-    profile: () => user?.profile ?? "",
+const consent = {
+  admits: async (origin: string) => {
+    const p = await granted;
+    return !p.on.stop && p.of(origin) !== undefined;
   },
-  Live,
-);
+  profile: () => user?.profile ?? "",
+};
+const pages = documents({ ...consent, changed: () => void update() }, Live);
+const front = new Front(consent);
 
 /**
  * `local` has the secret and the allowed origins. Content scripts could read it, and so could a page that has taken its
@@ -111,7 +113,11 @@ async function update(): Promise<void> {
     return update();
   }
   const all = pages.list();
-  transport!.serve(all.filter((document) => document.admitted && document.offers > 0));
+  const reports = p.on.front && !p.on.stop;
+  front.follow(reports);
+  const shared = all.filter((document) => document.admitted && document.offers > 0);
+  transport!.serve(reports ? [...shared, front] : shared);
+  void front.look(); // a site may be allowed now, or no longer
   badge(all, (origin) => p.of(origin) !== undefined);
   const view = await show(all);
   for (const port of panels) port.postMessage(view);
@@ -158,8 +164,7 @@ function badge(all: readonly Live[], allowed: (origin: string) => boolean): void
 async function show(all: readonly Live[]): Promise<Shown> {
   const p = await granted;
   return {
-    stopped: p.stopped,
-    only: p.only,
+    on: p.on,
     profile: p.profile,
     origins: p.list(),
     gateway: transport!.state,
@@ -195,12 +200,10 @@ chrome.runtime.onConnect.addListener((port) => {
     const request = message as Request;
     if (request.do === "allow") await p.allow(request.origin, request.grant);
     else if (request.do === "revoke") await p.revoke(request.origin);
-    else if (request.do === "stop") await p.stop(request.on);
-    else if (request.do === "only") await p.setOnly(request.on);
     else if (request.do === "profile") {
       await p.setProfile(request.name);
       renamed = true;
-    }
+    } else await p.turn(request.do, request.on);
     await placed();
     if (request.do === "allow" && request.tab !== undefined) await chrome.tabs.reload(request.tab);
     await pages.look();

@@ -63,12 +63,20 @@ declare namespace chrome {
   namespace tabs {
     interface Tab {
       readonly id?: number;
+      readonly windowId?: number;
       readonly url?: string;
+      readonly title?: string;
     }
-    function query(what: { active?: boolean; currentWindow?: boolean }): Promise<Tab[]>;
+    const onActivated: Event<() => void>;
+    const onUpdated: Event<() => void>;
+    function query(what: { active?: boolean; currentWindow?: boolean; lastFocusedWindow?: boolean }): Promise<Tab[]>;
     function get(tab: number): Promise<Tab>;
     function reload(tab: number): Promise<void>;
     function sendMessage(tab: number, message: unknown): Promise<unknown>;
+  }
+  namespace windows {
+    const onFocusChanged: Event<() => void>;
+    function get(window: number): Promise<{ readonly focused: boolean }>;
   }
   namespace devtools {
     const inspectedWindow: { readonly tabId: number };

@@ -26,7 +26,8 @@ const burst = 10_000;
 /** The most documents, in all and of one tab. */
 const maxDocuments = 1024;
 const maxPerTab = 128;
-const maxTitle = 1024;
+export const maxTitle = 1024;
+export const maxURL = 8192;
 
 const strange = "a message that the page layer does not send";
 
@@ -134,7 +135,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     const { offers, frame, url, title, focused } = message as Note;
     if (Number.isSafeInteger(offers) && offers! >= 0) this.offers = offers!;
     if (typeof frame === "string" && /^(\d{1,4}(\.\d{1,4}){0,7})?$/.test(frame)) this.frame = frame;
-    if (typeof url === "string" && url.length <= 8192 && url.startsWith(this.origin + "/")) this.url = url;
+    if (typeof url === "string" && url.length <= maxURL && url.startsWith(this.origin + "/")) this.url = url;
     if (typeof title === "string") this.title = title.slice(0, maxTitle);
     if (typeof focused === "number" && focused > 0) this.focused = Math.min(Math.floor(focused), Date.now());
     if (this.helloSent && (this.title !== before || this.focused !== then))

@@ -6,8 +6,8 @@
  * While there is no document there is no process: the port is closed a while after the last has gone.
  */
 import { reconnect } from "../link/reconnect.ts";
-import type { Link, Live } from "./documents.ts";
-import { farewell, follow, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
+import type { Link } from "./documents.ts";
+import { farewell, follow, type Linkable, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
 
 /** The name under which `pagewire extension install` makes the host known. */
 export const host = "com.pagewire.host";
@@ -38,7 +38,7 @@ interface FromHost {
 }
 
 interface Served {
-  document: Live;
+  document: Linkable;
   link?: Link | undefined;
   /** The number of the session that the host has opened for it; 0 for none. */
   session: number;
@@ -215,7 +215,7 @@ export function nativeMessaging(
       return state;
     },
     serve(documents) {
-      const add = (document: Live): Served => {
+      const add = (document: Linkable): Served => {
         const counts = { session: 0, from: 0, waiting: 0, sent: 0, asked: 0, taken: 0 };
         const one = { document, closed: false, pieces: [], frames: [], ...counts };
         if (port) open(one);

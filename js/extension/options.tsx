@@ -15,11 +15,12 @@ const draw = (shown: Shown) =>
       <main>
         <section aria-labelledby="sites">
           <h2 id="sites">Allowed sites</h2>
-          <Switch id="stop" on={shown.stopped} act={act} />
-          <Switch id="only" on={shown.only} act={act} />
+          <Switch id="stop" shown={shown} act={act} />
+          <Switch id="only" shown={shown} act={act} />
+          <Switch id="front" shown={shown} act={act} />
           {!shown.origins.length && (
             <p class="empty">
-              {shown.only
+              {shown.on.only
                 ? "None. Allow the site in front in the popup."
                 : "None. A site asks by the badge on Pagewire's button; allow it in the popup."}
             </p>

@@ -29,7 +29,7 @@ function todo(page: Page | undefined): string {
   if (feed.status !== "connected")
     return `No gateway answers at ${host}: run pagewire serve, or start an agent that pagewire config has set up.`;
   if (page) return "";
-  if (shown?.stopped) return "All sites are stopped: start them in Pagewire's popup.";
+  if (shown?.on.stop) return "All sites are stopped: start them in Pagewire's popup.";
   if (here && !shown?.origins.some(({ origin }) => origin === here))
     return `${here} is not allowed: allow it in Pagewire's popup.`;
   return "This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.";

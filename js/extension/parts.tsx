@@ -1,4 +1,5 @@
 // Components of the popup and the options. Names that pages give are shown as text: never as markup, address or style.
+import { webOrigin } from "./permissions.ts";
 import type { Shown, ShownPage, Request } from "./state.ts";
 
 export type Do = (what: Request) => void;
@@ -25,13 +26,13 @@ function sitesOf(shown: Shown, tab: number | undefined): Site[] {
 /** The origin of the page that a tab shows, if it is one of the web. */
 export async function originOf(tab: number | undefined): Promise<string> {
   const { url = "" } = tab === undefined ? {} : await chrome.tabs.get(tab);
-  return /^https?:/.test(url) ? new URL(url).origin : "";
+  return webOrigin(url);
 }
 
 /** `here` is the tab's origin. */
 export function Sites({ shown, tab, here, act }: { shown: Shown; tab: number | undefined; here: string; act: Do }) {
   const sites = sitesOf(shown, tab);
-  if (shown.only && here && !shown.origins.some(({ origin }) => origin === here))
+  if (shown.on.only && here && !shown.origins.some(({ origin }) => origin === here))
     return (
       <section class="site" aria-label={here}>
         <h2>{here}</h2>
@@ -90,7 +91,7 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
       <p class="state" role="status">
         {!grant
           ? `Offers ${offers}. Agents do not see them.`
-          : shown.stopped
+          : shown.on.stop
             ? "Allowed, but all is stopped."
             : `${allowed} ${linked ? `Agents see ${offers}` : "No gateway is connected"}.`}
       </p>
@@ -115,17 +116,18 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
 const labels = {
   stop: "Stop all sites",
   only: "Only in pages of allowed sites: other sites cannot see that Pagewire is installed",
+  front: "Tell agents which tab I look at: title and address on allowed sites, only the site on others",
 };
 
 /** A setting of the extension that is on or off. */
-export function Switch({ id, on, act }: { id: keyof typeof labels; on: boolean; act: Do }) {
+export function Switch({ id, shown, act }: { id: keyof typeof labels; shown: Shown; act: Do }) {
   return (
     <label class="switch">
       <input
         id={id}
         type="checkbox"
         role="switch"
-        checked={on}
+        checked={shown.on[id]}
         onChange={(e) => act({ do: id, on: e.currentTarget.checked })}
       />
       {labels[id]}

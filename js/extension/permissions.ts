@@ -5,24 +5,27 @@
  */
 export type Grant = "once" | "always";
 
+/**
+ * A switch of the user's: whether all is stopped, whether only pages of allowed origins have the content scripts, and
+ * whether agents are told which tab is in front.
+ */
+export type Switch = "stop" | "only" | "front";
+
 export interface Permissions {
   of(origin: string): Grant | undefined;
   list(): { origin: string; grant: Grant }[];
-  readonly stopped: boolean;
-  /** Whether only pages of allowed origins have the content scripts. */
-  readonly only: boolean;
+  readonly on: Readonly<Record<Switch, boolean>>;
   /** The user's name for the browser's profile, or "". */
   readonly profile: string;
   allow(origin: string, grant: Grant): Promise<void>;
   revoke(origin: string): Promise<void>;
-  stop(on: boolean): Promise<void>;
-  setOnly(on: boolean): Promise<void>;
+  turn(what: Switch, on: boolean): Promise<void>;
   setProfile(name: string): Promise<void>;
 }
 
 const key = "origins";
-const stop = "stopped";
-const only = "only";
+/** The keys of the switches. */
+const switches = { stop: "stopped", only: "only", front: "front" };
 const named = "profile";
 /** The longest name of a profile, in UTF-16 code units: the gateway takes 64 bytes. */
 export const maxProfile = 20;
@@ -36,6 +39,9 @@ const isOrigin = (origin: string) => {
   }
 };
 
+/** The origin of an URL of the web; otherwise "". */
+export const webOrigin = (url: string) => (/^https?:/.test(url) ? new URL(url).origin : "");
+
 const origins = (kept: unknown) =>
   new Set(
     Array.isArray(kept)
@@ -45,11 +51,14 @@ const origins = (kept: unknown) =>
 
 export async function permissions(): Promise<Permissions> {
   const { local, session } = chrome.storage;
-  const kept = await local.get([key, stop, only, named]);
+  const kept = await local.get([key, ...Object.values(switches), named]);
   const always = origins(kept[key]);
   const once = origins((await session.get(key))[key]);
-  let stopped = kept[stop] === true;
-  let isOnly = kept[only] === true;
+  const on = {
+    stop: kept[switches.stop] === true,
+    only: kept[switches.only] === true,
+    front: kept[switches.front] === true,
+  };
   let profile = typeof kept[named] === "string" ? kept[named] : "";
 
   const keep = async () => {
@@ -62,12 +71,7 @@ export async function permissions(): Promise<Permissions> {
         ...[...always].map((origin) => ({ origin, grant: "always" as const })),
         ...[...once].filter((origin) => !always.has(origin)).map((origin) => ({ origin, grant: "once" as const })),
       ].sort((a, b) => (a.origin < b.origin ? -1 : 1)),
-    get stopped() {
-      return stopped;
-    },
-    get only() {
-      return isOnly;
-    },
+    on,
     get profile() {
       return profile;
     },
@@ -82,13 +86,9 @@ export async function permissions(): Promise<Permissions> {
       once.delete(origin);
       await keep();
     },
-    async stop(on) {
-      stopped = on;
-      await local.set({ [stop]: on });
-    },
-    async setOnly(on) {
-      isOnly = on;
-      await local.set({ [only]: on });
+    async turn(what, to) {
+      on[what] = to;
+      await local.set({ [switches[what]]: to });
     },
     async setProfile(name) {
       profile = name.trim().slice(0, maxProfile);

@@ -25,7 +25,8 @@ const draw = () => {
         <Sites shown={shown} tab={tab} here={here} act={act} />
       </main>
       <footer>
-        <Switch id="stop" on={shown.stopped} act={act} />
+        <Switch id="stop" shown={shown} act={act} />
+        <Switch id="front" shown={shown} act={act} />
         <Gateway shown={shown} />
       </footer>
     </>,

@@ -5,9 +5,9 @@
  * it to the extension; without the secret there is no connection. The other side is bridge/gateway/pages/socket.
  */
 import { reconnect } from "../link/reconnect.ts";
-import type { Link, Live } from "./documents.ts";
+import type { Link } from "./documents.ts";
 import { prove } from "./prove.ts";
-import { farewell, follow, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
+import { farewell, follow, type Linkable, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
 
 /** The longest pause, in ms. It is also the pause after a failed proof, which would fail again a moment later. */
 const longestPause = 10_000;
@@ -15,7 +15,7 @@ const longestPause = 10_000;
 const aliveEvery = 20_000;
 
 interface Served {
-  document: Live;
+  document: Linkable;
   socket?: WebSocket | undefined;
   link?: Link | undefined;
   loop: ReturnType<typeof reconnect>;
@@ -111,7 +111,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
       return state;
     },
     serve(documents) {
-      const add = (document: Live): Served => {
+      const add = (document: Linkable): Served => {
         const one: Served = {
           document,
           loop: reconnect(

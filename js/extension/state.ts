@@ -1,14 +1,12 @@
 /** The messages between the extension's own pages and its worker, over a port named "pagewire.panel". */
 import { reconnect } from "../link/reconnect.ts";
 import { fromPanel } from "./messages.ts";
-import type { Grant } from "./permissions.ts";
+import type { Grant, Permissions, Switch } from "./permissions.ts";
 import type { State } from "./transport.ts";
 
 /** The state that the worker sends. */
 export interface Shown {
-  readonly stopped: boolean;
-  /** Whether pages of sites that are not allowed have nothing of the extension. */
-  readonly only: boolean;
+  readonly on: Permissions["on"];
   readonly profile: string;
   readonly origins: readonly { readonly origin: string; readonly grant: Grant }[];
   readonly gateway: State;
@@ -32,8 +30,7 @@ export type Request =
   /** Then `tab` is loaded again. */
   | { do: "allow"; origin: string; grant: Grant; tab?: number }
   | { do: "revoke"; origin: string }
-  | { do: "stop"; on: boolean }
-  | { do: "only"; on: boolean }
+  | { do: Switch; on: boolean }
   | { do: "profile"; name: string };
 
 /** The longest pause before the worker is called again, in ms. */

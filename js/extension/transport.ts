@@ -13,10 +13,13 @@ export interface State {
   readonly why: string;
 }
 
+/** A document, for a transport. */
+export type Linkable = Pick<Live, "id" | "origin" | "admitted" | "link" | "keepAlive">;
+
 export interface Transport {
   readonly state: State;
   /** Serves these documents from now on, and no others. */
-  serve(documents: readonly Live[]): void;
+  serve(documents: readonly Linkable[]): void;
   close(): void;
 }
 
@@ -29,8 +32,8 @@ export type TabName = (id: number) => string;
 /** Makes `served` match the documents. */
 export function follow<S>(
   served: Map<number, S>,
-  documents: readonly Live[],
-  add: (document: Live) => S,
+  documents: readonly Linkable[],
+  add: (document: Linkable) => S,
   remove: (one: S) => void,
 ): void {
   const ids = new Set(documents.map(({ id }) => id));

@@ -63,7 +63,7 @@ func (b *attachment) show(t *tab, came bool) {
 	if info.Title = t.title; strings.HasPrefix(t.url, info.URL) {
 		info.URL = t.url
 	}
-	b.g.Front(info, came)
+	b.g.Front(info, came, t.key())
 }
 
 // A session is our end of one target: a tab, or a frame that has a process of its own.

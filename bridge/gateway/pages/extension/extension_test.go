@@ -519,6 +519,85 @@ func TestADocumentThatIsRefusedLearnsWhy(t *testing.T) {
 	}
 }
 
+// The extension says which tab is in front, over a connection that no page has.
+func TestTabInFront(t *testing.T) {
+	p := startPeer(t, gateway.Options{})
+	port, err := p.g.ConnectWith(gateway.AgentOptions{Transport: "test", Front: true, Deny: []string{"https://denied.example"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy)
+	a.Watch(frontOrigin)
+	shows := func(want string) {
+		t.Helper()
+		for a.Text(frontOrigin) != want {
+			testkit.Receive(t, want+" is in front, and not "+a.Text(frontOrigin), a.Updates)
+		}
+	}
+	p.open(1)
+	_, session := p.serve(1)
+	const good = `{"focused":true,"tab":"tab-00001","window":"window-1","origin":"https://shop.example","title":"A","url":"https://shop.example/a?b"}`
+	const nothing = `{"origin":null}`
+	shown := `{"tab":1,"where":"tab 1 in window 1 of Firefox, profile My Work","title":"A","url":"https://shop.example/a?b",` +
+		`"origin":"https://shop.example","resources":["https://shop.example/cart"]}`
+	last := int64(1)
+	begin := func() (report func(string)) {
+		t.Helper()
+		last++
+		id := last
+		p.send(message{Type: "open", ID: id, Origin: frontOrigin})
+		session := p.session(id)
+		p.frame(id, session, `[["hello",1,"0",{"epoch":"e","tab":"tab-00000","origin":"pagewire://front","browser":"Firefox/140.0","profile":"My  Work"}]]`)
+		p.frame(id, session, good)
+		shows(shown)
+		return func(frame string) { p.frame(id, session, frame) }
+	}
+	report := begin()
+	report(`{"focused":false,"tab":"tab-00002","origin":"https://bank.example","title":"Balance"}`)
+	shows(`{"origin":"https://bank.example"}`)
+	report(good)
+	shows(shown)
+	report(strings.ReplaceAll(good, "shop", "denied"))
+	shows(`{"origin":"https://denied.example"}`)
+	report(`{"tab":"tab-00002","title":"Settings","window":"window-1"}`)
+	shows(nothing)
+	report(good)
+	shows(shown)
+
+	// A page can say the same only in its own link, which has no such frame.
+	forged := strings.ReplaceAll(good, "shop", "bank")
+	p.frame(1, session, forged)
+	p.await("it is refused", func(m message) bool { return m.Type == "close" && m.ID == 1 })
+	shown = strings.Replace(shown, `"https://shop.example/cart"`, "", 1)
+	shows(shown)
+	p.send(message{Type: "close", ID: 2})
+	shows(nothing)
+
+	for frame, why := range map[string]string{
+		`{}`: "names its tab", "null": "names its tab", "[]": "names its tab", "x": "names its tab", "=1 1 []": "names its tab",
+		hello(9):                                                             "names its tab",
+		`{"tab":"tab-00001","title":5}`:                                      "names its tab",
+		`{"tab":"tab-00001","focused":1}`:                                    "names its tab",
+		`{"tab":"tab 1","origin":"https://shop.example"}`:                    "names its tab",
+		`{"tab":"tab-00001","window":"1"}`:                                   "names its tab",
+		`{"tab":"tab-00001","origin":"null"}`:                                "an origin of no web page",
+		`{"tab":"tab-00001","origin":"pagewire://front"}`:                    "an origin of no web page",
+		`{"tab":"tab-00001","origin":"https://shop.example/"}`:               "an origin of no web page",
+		strings.Replace(good, `"https://shop.example"`, `""`, 1):             "an URL of another origin",
+		forged[:len(forged)-1] + `,"url":"https://shop.example/"}`:           "an URL of another origin",
+		strings.Replace(good, `"A"`, `"`+strings.Repeat("A", 64<<10)+`"`, 1): "65536 at most",
+	} {
+		report := begin()
+		report(frame)
+		got := p.await("the end of the session", func(m message) bool { return m.Type == "close" && m.ID == last })
+		if !strings.Contains(got.Reason, why) {
+			t.Errorf("%.70s is refused with %q, want %q", frame, got.Reason, why)
+		}
+		shows(nothing)
+		p.send(message{Type: "close", ID: last})
+	}
+}
+
 // While no daemon runs documents wait until they are told that one does, and ask nobody meanwhile.
 func TestDocumentsWaitForADaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

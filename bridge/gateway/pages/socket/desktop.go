@@ -213,22 +213,31 @@ func (v *visitor) Admit(about link.About) (owner, origin string, err error) {
 		return v.from, v.from, nil
 	}
 	name := strings.Clone(about.Origin) // not the frame that it came in
-	if u, err := url.Parse(name); err != nil || u.Scheme != "https" && u.Scheme != "http" ||
-		u.Scheme+"://"+u.Host != name || !v.h.g.Admits(name) {
+	if name != frontOrigin && (!isWebOrigin(name) || !v.h.g.Admits(name)) {
 		return "", "", v.refuse("pages of this origin are not served", false)
 	}
 	return name, name, v.enter(name)
 }
 
+func isWebOrigin(name string) bool {
+	u, err := url.Parse(name)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Scheme+"://"+u.Host == name
+}
+
+func tabKey(origin, tab string) string { return "page " + origin + " " + tab }
+
 // Attach attaches the page to the gateway.
 func (v *visitor) Attach(about link.About, tab, given string, send func([]byte)) (Page, error) {
 	origin := v.of.name
-	info := gateway.PageInfo{Tab: "page " + origin + " " + tab, Given: given, Frame: about.Frame, Origin: origin,
+	info := gateway.PageInfo{Tab: tabKey(origin, tab), Given: given, Frame: about.Frame, Origin: origin,
 		URL: origin + "/", Transport: "websocket", Focused: about.Focused}
 	info.Browser = gateway.BrowserOf(v.r.UserAgent())
 	if v.extension {
 		info.Transport, info.Browser = "extension", gateway.BrowserOf(about.Browser)
 		info.Profile, info.Window = strings.Clone(about.Profile), strings.Clone(about.Window)
+		if origin == frontOrigin {
+			return &front{v: v, browser: info}, nil
+		}
 	}
 	if strings.HasPrefix(about.URL, info.URL) {
 		info.URL = about.URL

@@ -186,6 +186,17 @@ func TestPagesThatLie(t *testing.T) {
 		t.Errorf("two origins share the tab %s", tabs[0])
 	}
 	p.agent().Shows(local+"/own", "http://localhost:4000/doc")
+
+	// Nor is it the extension's, which alone reports the tab in front.
+	forged := p.connect("http://localhost:5000", hello(`{"tab":"0123456789","origin":"pagewire://front"}`))
+	say(t, forged, `{"focused":true,"tab":"0123456789","origin":"https://bank.example","url":"https://bank.example/"}`)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	for err := error(nil); err == nil; _, err = forged.Read(ctx) {
+	}
+	if ctx.Err() != nil {
+		t.Error("a page has reported the tab in front, and was not refused")
+	}
 }
 
 func TestTabOfTwoDocuments(t *testing.T) {
