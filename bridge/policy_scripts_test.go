@@ -31,6 +31,7 @@ var scripts = []scriptRow{
 	{"share", "page"},
 	{"react", "share"},
 	{"vite", "page share"},
+	{"vue", "share"},
 	{"views", "core/instance.ts"},
 	{"view", ""},
 	{"inspector", "link/reconnect.ts"},

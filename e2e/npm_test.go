@@ -15,28 +15,37 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// What npm pack makes of dist/npm (or, with RELEASE, the package that make release has made) is installed into an app
-// (npm/app) that says nothing special about it, and is used from there: as Vite builds the app for production, and as
-// Vite's development server serves it while it is edited.
+// What npm pack makes of dist/npm (or, with RELEASE, the package that make release has made) is installed into apps
+// (npm/react, npm/vue) that say nothing special about it, and is used from there: as Vite builds them for production, and as
+// Vite's development server serves one while it is edited.
 func TestNpm(t *testing.T) {
 	t.Parallel()
-	t.Run("built", func(t *testing.T) {
-		app := installApp(t, t.TempDir())
-		command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
-		s := serveApp(t, filepath.Join(app, "dist"))
-		b := openApp(t, s)
-		shop(b)
-		hook(b)
-		b.quiet()
-		// The bundler has moved the files and given them new names; they were found all the same.
-		if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") || s.fetched("(missing)") {
-			t.Errorf("requests: %q", s.requests)
-		}
-	})
+	for name, more := range map[string]func(*tab){
+		"react": func(b *tab) { schemaOfHook(b, `["text"]`); hook(b) },
+		"vue":   composable,
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := installApp(t, name)
+			command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
+			s := serveApp(t, filepath.Join(app, "dist"))
+			b := openApp(t, s)
+			shop(b)
+			more(b)
+			b.quiet()
+			// The bundler has moved the files and given them new names; they were found all the same.
+			if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") || s.fetched("(missing)") {
+				t.Errorf("requests: %q", s.requests)
+			}
+		})
+	}
 	t.Run("edited", func(t *testing.T) {
-		app := installApp(t, t.TempDir())
+		app := installApp(t, "react")
 		b := openApp(t, &site{Server: &httptest.Server{URL: serverOf(t, app, "dev.mjs")}})
 		shop(b)
+		schemaOfHook(b, "it does not fit")
+		if !b.forgive("does not fit its schema at 'items.0'") {
+			t.Error("no path on the console")
+		}
 		edit(b, filepath.Join(app, "src/Cart.jsx"))
 		b.quiet()
 	})
@@ -189,14 +198,81 @@ func hook(b *tab) {
 	}
 }
 
-// libraries are what the app uses beside the package, and with what it is built; from js/, since that has them.
-var libraries = strings.Fields("react react-dom vite @vitejs")
+// schemaOfHook gives the hook a schema, anew in each render, and a value that does not fit: agents get the JSON Schema
+// and read `want`.
+func schemaOfHook(b *tab, want string) {
+	b.t.Helper()
+	got := run[string](b, `
+		const schema = () => ({ "~standard": {
+			validate: () => ({ issues: [{ message: "wrong", path: ["items", { key: 0 }] }] }),
+			jsonSchema: { input: () => ({ type: "string" }) },
+		} });
+		const uri = location.origin + "/stage/s";
+		stage.show({ s: [{ uri, name: "s", mimeType: "application/json", schema: schema() }, ["text"]] });
+		const before = stage.calls.registerResource;
+		stage.show({ s: [{ uri, name: "s", mimeType: "application/json", schema: schema() }, ["text"]] });
+		const { _meta } = (await a.client.listResources()).resources.find((r) => r.name === "s");
+		const text = await a.read(uri).catch(() => "it does not fit");
+		const anew = stage.calls.registerResource - before;
+		stage.show({});
+		return _meta["pagewire/schema"].type + ", " + anew + ", " + text;
+	`)
+	if got != `string, 0, `+want {
+		b.t.Errorf("with a schema: %s", got)
+	}
+}
 
-// installApp copies npm/app, and installs the package into it without a network: it needs no other. The app's own tools
-// are those of js/.
-func installApp(t *testing.T, app string) string {
+// composable shows Vue's composable each kind of source, a descriptor that changes, and the end of its scope.
+func composable(b *tab) {
+	b.t.Helper()
+	got := run[[]string](b, `
+		const { app, effectScope, nextTick, reactive, ref, useResource } = stage;
+		const at = (path) => location.origin + path;
+		const all = async () => {
+			const { resources } = await a.client.listResources();
+			return (await Promise.all(resources.map(async (r) => r.name + " " + (await a.read(r.uri))))).sort().join("; ");
+		};
+		const user = reactive({ name: "Ada", languages: ["en"] });
+		const name = ref("User");
+		const scope = effectScope();
+		scope.run(() => {
+			useResource(() => ({ uri: "/state/user", name: name.value }), user);
+			useResource(ref({ uri: "/state/n", name: "n", select: (n) => n + 1 }), () => user.languages.length);
+		});
+		const seen = [await all()];
+		await a.subscribe(at("/state/user"), at("/state/n"));
+		user.languages.push("fr");
+		await agent.until(() => a.updated.includes(at("/state/user")) && a.updated.includes(at("/state/n")));
+		name.value = "Person";
+		await nextTick();
+		seen.push(await all());
+		a.updated.length = 0;
+		user.name = "Eve"; // at a depth of the state, as it is offered anew
+		await agent.until(() => a.updated.includes(at("/state/user")));
+		scope.stop();
+		seen.push(await all());
+		app.unmount();
+		return [...seen, await all()];
+	`)
+	if want := []string{
+		`Cart ["tea","milk"]; User {"name":"Ada","languages":["en"]}; n 2`,
+		`Cart ["tea","milk"]; Person {"name":"Ada","languages":["en","fr"]}; n 3`,
+		`Cart ["tea","milk"]`,
+		``,
+	}; !slices.Equal(got, want) {
+		b.t.Errorf("agents see %q, want %q", got, want)
+	}
+}
+
+// libraries are what the apps use beside the package, and with what they are built; from js/, since that has them.
+var libraries = strings.Fields("react react-dom vite @vitejs vue")
+
+// installApp copies an app of npm/, and installs the package into it without a network: it needs no other. The app's
+// own tools are those of js/.
+func installApp(t *testing.T, name string) string {
 	t.Helper()
-	if err := os.CopyFS(app, os.DirFS("npm/app")); err != nil {
+	app := t.TempDir()
+	if err := os.CopyFS(app, os.DirFS("npm/"+name)); err != nil {
 		t.Fatal(err)
 	}
 	installPackage(t, app)

@@ -28,6 +28,7 @@ const modules = {
   view: "For Views of MCP Apps.",
   views: "For hosts of MCP Apps.",
   vite: "For Vite's configuration.",
+  vue: "A composable for Vue.",
 };
 const modulesOfOthers = { store: "For state libraries.", elements: "For pages without scripts of their own." };
 

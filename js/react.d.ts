@@ -1,7 +1,8 @@
 /// <reference path="./pagewire.d.ts" />
+import type { StandardSchema } from "pagewire/store";
 
-/** The description of a resource: as `registerResource` takes it, with two differences. */
-export interface ResourceDescriptor extends Omit<ModelContextResource, "read"> {
+/** The description of a resource: as `registerResource` takes it, with three differences. */
+export interface ResourceDescriptor<Value = unknown> extends Omit<ModelContextResource, "read"> {
   /**
    * As for `registerResource`, or a path: what starts with `/` is at the page's own origin, which a component that is
    * rendered on a server does not know.
@@ -9,6 +10,11 @@ export interface ResourceDescriptor extends Omit<ModelContextResource, "read"> {
   uri: string;
   /** Without it, agents read the value of the hook. May be a new function in each render; the latest is called. */
   read?: ResourceReadCallback | undefined;
+  /**
+   * The value of the hook fits this, which is checked at each read in development, and agents get its JSON Schema: as
+   * for `shareStore`. What a `read` gives is not checked.
+   */
+  schema?: StandardSchema<Value, unknown> | undefined;
 }
 
 /**
@@ -22,6 +28,6 @@ export interface ResourceDescriptor extends Omit<ModelContextResource, "read"> {
  * What `registerResource` refuses is an error on the console, never an exception. Of two components with one URI the
  * first offers it; the second says so on the console, and takes over when the first is gone.
  */
-export function useResource(descriptor: ResourceDescriptor, value: unknown): void;
+export function useResource<Value>(descriptor: ResourceDescriptor<Value>, value: NoInfer<Value>): void;
 /** With a `read` of its own the value is needed only to tell agents of changes. */
 export function useResource(descriptor: ResourceDescriptor & { read: ResourceReadCallback }, value?: unknown): void;

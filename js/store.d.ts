@@ -7,17 +7,18 @@ export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
   /** Selects the part of the state that agents read. Default: all of it. Called at each change and at each read. */
   select?: ((state: T) => unknown) | undefined;
   /**
-   * What agents read fits this. Agents get its JSON Schema, as `contentSchema`. In development (`process.env.NODE_ENV` is
-   * not "production") each read is checked: one that does not fit fails, and the console has the path of the first issue.
+   * What agents read fits this. Agents get its JSON Schema, unless there is a `contentSchema`. In development
+   * (`process.env.NODE_ENV` is not "production") each read is checked: one that does not fit fails, and the console has
+   * the path of the first issue.
    */
   schema?: StandardSchema | undefined;
 }
 
-/** A schema of zod 4.2 or newer, valibot, arktype or another library that knows https://standardschema.dev. */
+/** A schema of zod, valibot, arktype or another library that knows https://standardschema.dev. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     validate(value: unknown): StandardResult | Promise<StandardResult>;
-    /** Without it agents get no JSON Schema. */
+    /** zod 4.2 and arktype 2.2 have it, and valibot by `toStandardJsonSchema`. Without it agents get no JSON Schema. */
     readonly jsonSchema?: { input(options: { target: "draft-2020-12" }): object } | undefined;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
   };
@@ -43,6 +44,22 @@ export interface TypedTool<Input> extends Omit<ModelContextTool, "inputSchema" |
  * not fit fails the call, with the path of the first issue, and `execute` is not called.
  */
 export function tool<Output>(schema: StandardSchema<unknown, Output>, tool: TypedTool<Output>): ModelContextTool;
+
+/** A resource whose `read` gives a value, and not the text of it. */
+export interface TypedResource<Value, URI extends string = string> extends Omit<ModelContextResource<URI>, "read"> {
+  /** Called each time an agent reads the resource. */
+  read(uri: string, options: ModelContextReadOptions<URI>): Value | PromiseLike<Value>;
+}
+
+/**
+ * A resource for `registerResource`: its contents are the JSON of what `read` gives, which fits `schema`. TypeScript
+ * checks that, and in development each read does, as for `shareStore`. Agents get the JSON Schema of `schema`, unless
+ * there is a `contentSchema`, and `mimeType` is "application/json" unless there is another.
+ */
+export function resource<Value, const URI extends string = string>(
+  schema: StandardSchema<Value, unknown>,
+  resource: TypedResource<NoInfer<Value>, URI>,
+): ModelContextResource<URI>;
 
 /**
  * A store: it has `subscribe`, and `getState`, `getSnapshot`, `getValue`, `get` or `peek`; or it passes its value to

@@ -36,6 +36,8 @@ var bundled = []script{
 	{"js/react/index.ts", "react.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/share/store.ts", "store.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/share/store.ts", "store.cjs", api.FormatCommonJS, api.PlatformBrowser},
+	{"js/vue/index.ts", "vue.js", api.FormatESModule, api.PlatformBrowser},
+	{"js/vue/index.ts", "vue.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/share/elements.ts", "pagewire.elements.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/share/elements.ts", "elements.cjs", api.FormatCommonJS, api.PlatformBrowser},
 	{"js/views/index.ts", "views.js", api.FormatESModule, api.PlatformBrowser},
@@ -77,12 +79,12 @@ func bundleAll(root, dist string, tc toolchain) error {
 	}
 	errs = append(errs, minifyAll(root, dist), leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
-	for _, name := range []string{"pagewire.d.ts", "pagewire.d.cts", "react.d.ts", "store.d.ts", "elements.d.ts",
-		"iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts", "testing.d.ts", "vite.d.ts", "extension.d.ts",
+	for _, name := range []string{"pagewire.d.ts", "pagewire.d.cts", "react.d.ts", "store.d.ts", "vue.d.ts",
+		"elements.d.ts", "iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts", "testing.d.ts", "vite.d.ts", "extension.d.ts",
 		"inspector/index.html"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
 	}
-	for _, name := range []string{"react", "store", "elements", "iife", "testing"} {
+	for _, name := range []string{"react", "store", "vue", "elements", "iife", "testing"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name+".d.cts"), filepath.Join(root, "js", name+".d.ts")))
 	}
 	return errors.Join(errs...)
@@ -95,7 +97,7 @@ var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagew
 
 // readable are the modules that reach pages by a bundler alone. The npm package has them as they are written, and their
 // maps.
-var readable = []string{"react.js", "store.js", "testing.js", "vite.js", "vite.client.js"}
+var readable = []string{"react.js", "store.js", "vue.js", "testing.js", "vite.js", "vite.client.js"}
 
 // minifyAll runs terser over what pages fetch, with its map.
 func minifyAll(root, dist string) error {
@@ -144,7 +146,8 @@ func (s script) options(root, dist string) api.BuildOptions {
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire")}
 		// esbuild would replace it here; the page's own bundler has to.
 		options.Define["process.env.NODE_ENV"] = "process.env.NODE_ENV"
-	case "vite.client.js":
+	case "vite.client.js", "vue.js", "vue.cjs":
+		options.External = []string{"vue"}
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire"),
 			neighbour("/share/store\\.ts$", "pagewire/store")}
 	case "pagewire.elements.js":

@@ -9,7 +9,7 @@
 //	dist/pagewire.d.ts       types
 //	dist/views.js            hosts of MCP Apps, with pagewire.views.wasm, and view.js for their Views; npm alone
 //	dist/pagewire.inject.js  the page layer as the gateway injects it; in the command alone
-//	dist/react.js, store.js  the React hook and shareStore, for the npm package alone; so are their types, iife.d.ts
+//	dist/react.js, store.js  the React hook and shareStore, for the npm package alone; so are vue.js, their types, iife.d.ts
 //	dist/testing.js          an agent for tests, with the page layer and the core's loader; for the npm package alone
 //	dist/npm/                the npm package, ready for npm pack
 //	dist/inspector/          the inspector page, in the command alone

@@ -83,7 +83,8 @@ func everywhere(types, file, require string) export {
 
 // manifest is the package.json that is published. It has no dependencies and no scripts, so that installing it runs
 // nothing. What is optional is the program of each platform, of which npm installs the one that fits, or none
-// (--omit=optional). Only pagewire/react needs React; packages without that do not get it.
+// (--omit=optional). Only pagewire/react needs React, and only
+// pagewire/vue Vue; packages without those do not get them.
 type manifest struct {
 	source
 	MCPName     string              `json:"mcpName"`
@@ -117,6 +118,9 @@ var packaged = []string{
 	"store.js",
 	"store.cjs",
 	"store.d.ts",
+	"vue.js",
+	"vue.cjs",
+	"vue.d.ts",
 	"elements.cjs",
 	"elements.d.ts",
 	"iife.d.ts",
@@ -124,6 +128,7 @@ var packaged = []string{
 	"pagewire.d.cts",
 	"react.d.cts",
 	"store.d.cts",
+	"vue.d.cts",
 	"elements.d.cts",
 	"iife.d.cts",
 	"testing.d.cts",
@@ -140,6 +145,7 @@ var packaged = []string{
 	"vite.d.ts",
 	"react.js.map",
 	"store.js.map",
+	"vue.js.map",
 	"testing.js.map",
 	"vite.js.map",
 	"vite.client.js.map",
@@ -184,6 +190,7 @@ func manifestOf(pkg source) manifest {
 			".":       elsewhere(types, files{"./pagewire.mjs", "./pagewire.cjs", "./pagewire.mjs"}),
 			"./react": everywhere("./react.d.ts", "./react.js", "./react.cjs"),
 			"./store": everywhere("./store.d.ts", "./store.js", "./store.cjs"),
+			"./vue":   everywhere("./vue.d.ts", "./vue.js", "./vue.cjs"),
 			"./elements": elsewhere("./elements.d.ts",
 				files{"./pagewire.elements.js", "./elements.cjs", "./pagewire.elements.js"}),
 			"./iife":             elsewhere("./iife.d.ts", files{Default: "./pagewire.js"}),
@@ -201,13 +208,13 @@ func manifestOf(pkg source) manifest {
 			"./package.json":     everywhere("", "./package.json", ""),
 		},
 		// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`. It may drop
-		// an import of the hook, or of shareStore, that nothing uses. Servers' files have none, but esbuild warns of
+		// an import of a hook, or of shareStore, that nothing uses. Servers' files have none, but esbuild warns of
 		// each import without a name from a file that is not named here.
 		SideEffects: []string{"./pagewire.mjs", "./pagewire.cjs", "./pagewire.server.mjs", "./pagewire.server.cjs",
 			"./pagewire.js", "./pagewire.elements.js", "./elements.cjs", "./pagewire.worker.js", "./testing.js", "./testing.cjs",
 			"./extension.page.js", "./extension.relay.js"},
-		Peers:     map[string]string{"react": ">=18"},
-		PeersMeta: map[string]peerMeta{"react": {Optional: true}},
+		Peers:     map[string]string{"react": ">=18", "vue": ">=3.3"},
+		PeersMeta: map[string]peerMeta{"react": {Optional: true}, "vue": {Optional: true}},
 		Optional:  programs,
 		Unpkg:     "./pagewire.js",
 		Jsdelivr:  "./pagewire.js",

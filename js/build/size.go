@@ -34,6 +34,7 @@ var artefacts = []artefact{
 	{"pagewire.elements.js", 0},
 	{"store.js", 0},
 	{"react.js", 0},
+	{"vue.js", 0},
 	{"views.js", 0},
 	{"view.js", 0},
 	{"pagewire.views.wasm", 55_000},

@@ -5,36 +5,38 @@
  * (StrictMode) or be thrown away. Effects come in pairs, so mounting and unmounting (StrictMode, hot reload, Activity)
  * leaves one registration or none.
  */
-import { useEffect, useRef } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import type { ResourceDescriptor, useResource as Hook } from "../react.d.ts";
 import { type Offer, offer, textOf } from "../share/offer.ts";
+import { fitting, jsonSchemaOf } from "../share/schema.ts";
 
-export const useResource: typeof Hook = (descriptor: ResourceDescriptor, value?: unknown) => {
-  const json = !descriptor.read && typeof value !== "string";
-  const mimeType = descriptor.mimeType ?? (json ? "application/json" : undefined);
-  // The descriptor as text, so that equal descriptors are one. JSON leaves `read` out.
-  const told = JSON.stringify({ ...descriptor, mimeType });
+export const useResource: typeof Hook = ({ read, schema, ...rest }: ResourceDescriptor, value?: unknown) => {
+  const json = !read && typeof value !== "string";
+  const mimeType = rest.mimeType ?? (json ? "application/json" : undefined);
+  const jsonSchema = useMemo(() => jsonSchemaOf(schema), [schema]);
+  const descriptor = { ...rest, mimeType, contentSchema: rest.contentSchema ?? jsonSchema };
+  // As text, so that equal descriptors are one, and a schema may be made in each render.
+  const told = JSON.stringify(descriptor);
 
   /** The last commit. */
-  const latest = useRef({ descriptor, value });
+  const latest = useRef({ descriptor, read, schema, value });
   const offered = useRef<Offer>(undefined);
 
   // This effect comes first: when both run, the other one has cleaned up already, so that nothing is notified which is
   // about to be registered anew.
   useEffect(() => {
     const changed = !Object.is(latest.current.value, value);
-    latest.current = { descriptor, value };
+    latest.current = { descriptor, read, schema, value };
     if (changed) offered.current?.changed();
   });
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: told stands for the descriptor, mimeType included
+  // biome-ignore lint/correctness/useExhaustiveDependencies: told stands for the descriptor
   useEffect(() => {
     const mine = offer("useResource", {
       ...latest.current.descriptor,
-      mimeType,
       read(...args) {
-        const { descriptor, value } = latest.current;
-        return descriptor.read ? descriptor.read(...args) : textOf(value);
+        const { read, schema, value } = latest.current;
+        return read ? read(...args) : fitting(textOf(value), value, schema, args[0]);
       },
     });
     offered.current = mine;

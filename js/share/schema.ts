@@ -1,10 +1,20 @@
 /** What Pagewire takes from a Standard Schema: its check of values, and its JSON Schema. No library is imported. */
 import type * as types from "../store.d.ts";
 
-/** The JSON Schema of what a schema accepts, or undefined, with a warning, if its library has none. */
-export function jsonSchemaOf(schema: types.StandardSchema): object | undefined {
+/** Bundlers replace process.env.NODE_ENV; a page without a bundler has no process, and counts as production. */
+declare const process: { env: { NODE_ENV?: string } };
+function inDevelopment(): boolean {
   try {
-    return schema["~standard"].jsonSchema?.input({ target: "draft-2020-12" });
+    return process.env.NODE_ENV !== "production";
+  } catch {
+    return false;
+  }
+}
+
+/** The JSON Schema of what a schema accepts, or undefined: with a warning, if the schema should have one. */
+export function jsonSchemaOf(schema: types.StandardSchema | undefined): object | undefined {
+  try {
+    return schema?.["~standard"].jsonSchema?.input({ target: "draft-2020-12" });
   } catch (error) {
     console.warn("pagewire: a schema has no JSON Schema, so agents get none:", error);
     return undefined;
@@ -19,6 +29,25 @@ export async function checked(schema: types.StandardSchema, value: unknown, what
   const path = issue.path?.map((part) => String(typeof part === "object" ? part.key : part)).join(".");
   throw new TypeError(`pagewire: ${what} does not fit its schema at '${path ?? ""}': ${issue.message}`);
 }
+
+/** What agents read of a value. In development it rejects if the value does not fit its schema. */
+export const fitting = <Contents>(
+  contents: Contents,
+  value: unknown,
+  schema: types.StandardSchema | undefined,
+  uri: string,
+): Contents | Promise<Contents> =>
+  schema && inDevelopment() ? checked(schema, value, `'${uri}'`).then(() => contents) : contents;
+
+export const resource: typeof types.resource = (schema, { read, ...rest }) => ({
+  ...rest,
+  mimeType: rest.mimeType ?? "application/json",
+  contentSchema: rest.contentSchema ?? jsonSchemaOf(schema),
+  async read(uri, options) {
+    const value = await read(uri, options);
+    return fitting(JSON.stringify(value) ?? "null", value, schema, uri);
+  },
+});
 
 export const tool: typeof types.tool = (schema, { execute, ...rest }) => ({
   ...rest,

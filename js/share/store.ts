@@ -7,19 +7,9 @@
  */
 import type * as types from "../store.d.ts";
 import { type Offer, offer, textOf } from "./offer.ts";
-import { checked, jsonSchemaOf } from "./schema.ts";
+import { fitting, jsonSchemaOf } from "./schema.ts";
 
-export { tool } from "./schema.ts";
-
-/** Bundlers replace process.env.NODE_ENV; a page without a bundler has no process, and counts as production. */
-declare const process: { env: { NODE_ENV?: string } };
-function inDevelopment(): boolean {
-  try {
-    return process.env.NODE_ENV !== "production";
-  } catch {
-    return false;
-  }
-}
+export { resource, tool } from "./schema.ts";
 
 export const shareStore: typeof types.shareStore = (store, { select, schema, ...descriptor }, { signal } = {}) => {
   const source = sourceOf(store);
@@ -47,13 +37,11 @@ export const shareStore: typeof types.shareStore = (store, { select, schema, ...
   seen = look();
   offered = offer("shareStore", {
     ...descriptor,
-    contentSchema: schema ? jsonSchemaOf(schema) : descriptor.contentSchema,
+    contentSchema: descriptor.contentSchema ?? jsonSchemaOf(schema),
     mimeType: typeOf(seen.value),
     read() {
       const value = pick(source.get());
-      const contents = { text: textOf(value), mimeType: typeOf(value) };
-      if (!schema || !inDevelopment()) return contents;
-      return checked(schema, value, `'${descriptor.uri}'`).then(() => contents);
+      return fitting({ text: textOf(value), mimeType: typeOf(value) }, value, schema, descriptor.uri);
     },
   });
   const stop = (): void => {

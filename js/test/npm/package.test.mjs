@@ -16,7 +16,7 @@ const run = promisify(execFile);
 /** A consumer's directory, and another one that has what the package's modules are for. */
 let plain, reactive;
 const others =
-  "react react-dom @types/react redux zustand svelte nanostores rxjs @preact/signals-core vue mobx jotai zod".split(
+  "react react-dom @types/react redux zustand svelte nanostores rxjs @preact/signals-core vue mobx jotai zod valibot @valibot/to-json-schema arktype".split(
     " ",
   );
 
@@ -45,7 +45,7 @@ test("installing it installs nothing else", async () => {
 });
 
 test("modules for bundlers are readable, and each has its map, which has its sources", async () => {
-  for (const name of ["react", "store", "testing", "vite", "vite.client"]) {
+  for (const name of ["react", "store", "vue", "testing", "vite", "vite.client"]) {
     const file = join(plain, "node_modules/pagewire", `${name}.js`);
     const text = await readFile(file, "utf8");
     assert.ok(text.split("\n").length > text.length / 80, `${name}.js is not made small`);
@@ -87,15 +87,20 @@ for (const resolution of ["node16", "bundler"]) {
       test(`${file} compiles under ${resolution} without React's types ${options[0] ?? ""}`, () =>
         compile(plain, resolution, file, "es2022", ...options));
   test(`it compiles under ${resolution} with React's types`, () => compile(reactive, resolution, "component.tsx"));
-  test(`stores of each library compile under ${resolution}`, () => compile(reactive, resolution, "store.ts", "esnext")); // MobX's own types need that
+  // MobX's own types need esnext, and arktype's those of Node.
+  test(`stores of each library compile under ${resolution}`, () =>
+    compile(reactive, resolution, "store.ts", "esnext", "--typeRoots", join(modules, "@types")));
 }
 
-test("a server renders a component with the hook beside a store and elements, and gets no page API", async () => {
+test("a server renders components with the hook and the composable beside a store, and gets no page API", async () => {
   const script = `
     import { createElement } from "react";
     import { renderToString } from "react-dom/server";
     import { useResource } from "pagewire/react";
+    import { createSSRApp, h, ref } from "vue";
+    import { renderToString as renderVue } from "vue/server-renderer";
     import { shareStore } from "pagewire/store";
+    import { useResource as useInVue } from "pagewire/vue";
     import "pagewire/elements";
     const store = { get: () => [], subscribe() { throw new Error("subscribed on a server") } };
     shareStore(store, { uri: "/state/cart", name: "Cart" })();
@@ -103,7 +108,8 @@ test("a server renders a component with the hook beside a store and elements, an
       useResource({ uri: "/state/cart", name: "Cart", read: () => { throw new Error("read on a server") } }, ["tea"]);
       return createElement("p", null, "tea");
     }
-    console.log(renderToString(createElement(Cart)), typeof document, "modelContext" in navigator);
+    const Vue = createSSRApp({ setup() { useInVue({ uri: "/state/cart", name: "Cart" }, ref(["tea"])); return () => h("b", "tea"); } });
+    console.log(renderToString(createElement(Cart)), await renderVue(Vue), typeof document, "modelContext" in navigator);
   `;
   // Node 20 has no navigator; later versions have one.
   const { stdout, stderr } = await run(
@@ -111,5 +117,5 @@ test("a server renders a component with the hook beside a store and elements, an
     ["--input-type=module", "-e", "globalThis.navigator ??= {};" + script],
     { cwd: reactive },
   );
-  assert.deepEqual([stdout, stderr], ["<p>tea</p> undefined false\n", ""]);
+  assert.deepEqual([stdout, stderr], ["<p>tea</p> <b>tea</b> undefined false\n", ""]);
 });

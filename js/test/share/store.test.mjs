@@ -3,16 +3,19 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { signal as makeSignal } from "@preact/signals-core";
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import { type } from "arktype";
 import { atom as jotaiAtom, createStore as createJotai } from "jotai/vanilla";
 import { observable, reaction, runInAction, toJS } from "mobx";
 import { atom, computed as computedAtom, map } from "nanostores";
 import { createStore as createRedux } from "redux";
 import { BehaviorSubject, Observable, Subject } from "rxjs";
 import { derived, readable, writable } from "svelte/store";
+import * as v from "valibot";
 import { nextTick, reactive, ref, watch } from "vue";
 import { z } from "zod";
 import { createStore as createZustand } from "zustand/vanilla";
-import { shareStore, tool } from "../../../dist/npm/store.js";
+import { resource, shareStore, tool } from "../../../dist/npm/store.js";
 import { notify, register, shared } from "../../../dist/test/page.mjs";
 
 const uri = "https://x.test/state/cart";
@@ -216,20 +219,54 @@ test("a selector that throws breaks no dispatch, and fails the read", async () =
   stop();
 });
 
-test("a schema: agents get its JSON Schema, and contents that do not fit fail the read in development", async (t) => {
-  const store = atom({ items: [{ sku: "tea" }] });
-  const schema = z.object({ items: z.array(z.object({ sku: z.string() })) });
-  const stop = shareStore(store, { ...cart, schema });
-  const { contentSchema, mimeType } = JSON.parse(entry().descriptor);
-  assert.equal(contentSchema.properties.items.items.properties.sku.type, "string");
-  assert.equal(mimeType, "application/json");
-  const contents = async () => (await entry().read(uri, {})).text;
-  assert.equal(await contents(), '{"items":[{"sku":"tea"}]}');
-  store.set({ items: [{ sku: 5 }] });
-  await assert.rejects(contents(), { name: "TypeError", message: /'\/state\/cart' .* at 'items\.0\.sku': / });
-  t.after(() => delete process.env.NODE_ENV);
-  process.env.NODE_ENV = "production";
-  assert.equal(await contents(), '{"items":[{"sku":5}]}');
+const valibot = v.object({ items: v.array(v.object({ sku: v.string() })) });
+/** The same schema by each library. */
+const schemas = {
+  zod: z.object({ items: z.array(z.object({ sku: z.string() })) }),
+  arktype: type({ items: type({ sku: "string" }).array() }),
+  valibot,
+  "valibot with its JSON Schema": toStandardJsonSchema(valibot),
+};
+const skuOf = ({ contentSchema }) => contentSchema?.properties.items.items.properties.sku.type;
+
+for (const [library, schema] of Object.entries(schemas)) {
+  const known = library === "valibot" ? undefined : "string";
+  test(`a schema of ${library}: what does not fit fails the read in development; its JSON Schema`, async (t) => {
+    const store = atom({ items: [{ sku: "tea" }] });
+    const stop = shareStore(store, { ...cart, schema });
+    const told = JSON.parse(entry().descriptor);
+    assert.equal(skuOf(told), known);
+    assert.equal(told.mimeType, "application/json");
+    const contents = async () => (await entry().read(uri, {})).text;
+    assert.equal(await contents(), '{"items":[{"sku":"tea"}]}');
+    store.set({ items: [{ sku: 5 }] });
+    await assert.rejects(contents(), { name: "TypeError", message: /'\/state\/cart' .* at 'items\.0\.sku': / });
+    t.after(() => delete process.env.NODE_ENV);
+    process.env.NODE_ENV = "production";
+    assert.equal(await contents(), '{"items":[{"sku":5}]}');
+    stop();
+  });
+
+  test(`a resource by a schema of ${library}: JSON, checked in development`, async (t) => {
+    let sku = "tea";
+    const made = resource(schema, { uri, name: "Cart", read: async () => ({ items: [{ sku }] }) });
+    assert.equal(skuOf(made), known);
+    assert.equal(made.mimeType, "application/json");
+    assert.equal(await made.read(uri, {}), '{"items":[{"sku":"tea"}]}');
+    sku = 5;
+    await assert.rejects(made.read(uri, {}), { name: "TypeError", message: /x\.test.* at 'items\.0\.sku': / });
+    t.after(() => delete process.env.NODE_ENV);
+    process.env.NODE_ENV = "production";
+    assert.equal(await made.read(uri, {}), '{"items":[{"sku":5}]}');
+  });
+}
+
+test("a JSON Schema and a mimeType of the page's own are kept", async () => {
+  const own = { contentSchema: { title: "own" }, mimeType: "application/ld+json" };
+  const made = resource(schemas.zod, { uri, name: "Cart", ...own, read: () => undefined });
+  assert.deepEqual({ contentSchema: made.contentSchema, mimeType: made.mimeType }, own);
+  const stop = shareStore(atom(1), { ...cart, ...own, schema: schemas.zod });
+  assert.deepEqual(JSON.parse(entry().descriptor).contentSchema, own.contentSchema);
   stop();
 });
 

@@ -2,7 +2,7 @@
 import pagewire, { type PagewireOptions } from "pagewire";
 import "pagewire/elements";
 import "pagewire/iife";
-import { shareStore } from "pagewire/store";
+import { resource, type StandardSchema, shareStore } from "pagewire/store";
 import { watch } from "pagewire/testing";
 
 const options: PagewireOptions = { load: "idle" };
@@ -18,3 +18,25 @@ export const shown: ModelContextResource<"https://shop.example/product/{sku}"> =
   name: "Product",
   read: (_uri, { params }) => params.sku,
 };
+
+interface Cart {
+  items: string[];
+}
+declare const schema: StandardSchema<Cart>;
+export const cart: ModelContextResource<"https://shop.example/cart/{id}"> = resource(schema, {
+  uri: "https://shop.example/cart/{id}",
+  name: "Cart",
+  read: async (_uri, { params }) => ({ items: [params.id] }),
+});
+// @ts-expect-error: no Cart
+resource(schema, { uri: "/state/cart", name: "Cart", read: () => ({ items: [5] }) });
+// @ts-expect-error: less than a Cart
+resource(schema, { uri: "/state/cart", name: "Cart", read: () => ({}) });
+resource(schema, {
+  uri: "https://shop.example/{id}",
+  name: "Cart",
+  // @ts-expect-error: the template has no such variable
+  read: (_, { params }) => ({ items: [params.sku] }),
+});
+// @ts-expect-error: contents, and not a value
+resource<Cart>(schema, { uri: "/state/cart", name: "Cart", read: () => JSON.stringify({ items: [] }) });

@@ -1,15 +1,19 @@
 // Stores of each library, with its own types. It is compiled, never run.
 import { signal } from "@preact/signals-core";
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import { type } from "arktype";
 import { atom as jotaiAtom, getDefaultStore } from "jotai/vanilla";
 import { observable, reaction, toJS } from "mobx";
 import { atom, computed, map } from "nanostores";
 import { createStore as createRedux } from "redux";
 import { BehaviorSubject, from } from "rxjs";
 import { derived, writable } from "svelte/store";
-import { reactive, watch } from "vue";
+import * as v from "valibot";
+import { reactive, ref, watch } from "vue";
 import { z } from "zod";
 import { createStore as createZustand } from "zustand/vanilla";
-import { type StateOf, type StoreDescriptor, shareStore, tool } from "pagewire/store";
+import { resource, type StateOf, type StoreDescriptor, shareStore, tool } from "pagewire/store";
+import { useResource as offer } from "pagewire/vue";
 import "pagewire/elements";
 
 interface Cart {
@@ -60,6 +64,30 @@ for (const stop of [
   stop();
 
 shareStore(redux, { ...cart, schema: z.number() });
+const place = { uri: "https://shop.example/state/cart", name: "Cart" } as const;
+const price = v.object({ price: v.number() });
+for (const each of [
+  resource(z.object({ price: z.number() }), { ...place, read: () => ({ price: 1 }) }),
+  resource(type({ price: "number" }), { ...place, read: async () => ({ price: 1 }) }),
+  resource(price, { ...place, read: () => ({ price: 1 }) }),
+  resource(toStandardJsonSchema(price), { ...place, read: () => ({ price: 1 }) }),
+  // @ts-expect-error: the price is a number, by zod
+  resource(z.object({ price: z.number() }), { ...place, read: () => ({ price: "1" }) }),
+  // @ts-expect-error: by arktype
+  resource(type({ price: "number" }), { ...place, read: () => ({ price: "1" }) }),
+  // @ts-expect-error: by valibot
+  resource(price, { ...place, read: () => ({ price: "1" }) }),
+  // @ts-expect-error: by valibot, with its JSON Schema
+  resource(toStandardJsonSchema(price), { ...place, read: () => ({ price: "1" }) }),
+])
+  navigator.modelContext.registerResource(each);
+tool(type({ sku: "string" }), { name: "add", description: "Adds", execute: ({ sku }) => sku.toUpperCase() });
+tool(price, { name: "pay", description: "Pays", execute: ({ price }) => price.toFixed() });
+
+for (const source of [vue, ref(empty), () => empty]) offer(cart, source);
+offer(() => ({ ...place, select: ({ items }) => items.length }), ref(empty));
+// @ts-expect-error: the state has no such member
+offer({ ...place, select: ({ nothing }) => nothing }, ref(empty));
 navigator.modelContext.registerTool(
   tool(z.object({ sku: z.string() }), { name: "add", description: "Adds", execute: ({ sku }) => sku.toUpperCase() }),
 );
