@@ -46,6 +46,21 @@ func ecosystemApp(t *testing.T, name string) string {
 	return app
 }
 
+// ofScripts leads to a package of js/, whose peers differ from those here.
+const ofScripts = "../../../js/node_modules/"
+
+// linked links packages of ecosystem/ into an app.
+func linked(t *testing.T, app string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		from := inEcosystem(t, "node_modules/"+name)
+		to := filepath.Join(app, "node_modules", filepath.FromSlash(strings.TrimPrefix(name, ofScripts)))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Symlink(from, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // bundled builds an entry of the app, and returns the directory with what became of it.
 func bundled(t *testing.T, app, tool, format, entry string) string {
 	t.Helper()
@@ -218,11 +233,7 @@ func jest(t *testing.T, app, environment string) *exec.Cmd {
 // network but for a browser's page.
 func TestEcosystemTesting(t *testing.T) {
 	app := ecosystemApp(t, "testing")
-	for _, name := range []string{"vitest", "jsdom", "happy-dom", "playwright-core", "puppeteer-core"} {
-		if err := os.Symlink(inEcosystem(t, "node_modules/"+name), filepath.Join(app, "node_modules", name)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	linked(t, app, "vitest", "jsdom", "happy-dom", "@playwright/test", "puppeteer-core")
 	passes := func(name string, cmd func(t *testing.T) *exec.Cmd) {
 		t.Run(name, func(t *testing.T) {
 			c := cmd(t)
@@ -246,15 +257,18 @@ func TestEcosystemTesting(t *testing.T) {
 	})
 	passes("node", func(t *testing.T) *exec.Cmd { return node(t, "--test", "node.test.js") })
 	s := serveApp(t, app)
-	for _, driver := range []string{"playwright-core", "puppeteer-core"} {
-		passes(driver, func(t *testing.T) *exec.Cmd {
-			chromium, err := browser.Find()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return node(t, "driven.js", driver, chromium, s.URL)
-		})
+	chromium, err := browser.Find()
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, driver := range []string{"@playwright/test", "puppeteer-core"} {
+		passes(driver, func(t *testing.T) *exec.Cmd { return node(t, "driven.js", driver, chromium, s.URL) })
+	}
+	passes("playwright test", func(t *testing.T) *exec.Cmd {
+		c := node(t, "node_modules/@playwright/test/cli.js", "test")
+		c.Env = append(os.Environ(), "SHOP="+s.URL, "CHROMIUM="+chromium)
+		return c
+	})
 	t.Run("without a page", func(t *testing.T) {
 		c := node(t, "--input-type=module", "-e", `await (await import("pagewire/testing")).watch()`)
 		c.Dir = app
@@ -308,79 +322,53 @@ func finds(t *testing.T, cmd *exec.Cmd, dom bool) {
 	}
 }
 
-// Apps with the Vite plugin and no other word about Pagewire: while each is developed, pagewire ls lists its stores and
-// an agent hears of their changes and of the dev server's errors. Its build is the same as without the plugin.
+// Apps of Vite's own templates with stores (ecosystem/live), the Vite plugin, and no other word about Pagewire: while
+// each is developed, pagewire ls lists its stores and an agent hears of their changes and of the dev server's errors. Its
+// build is the same as without the plugin.
 func TestEcosystemVitePlugin(t *testing.T) {
-	app := ecosystemApp(t, "live")
-	for _, name := range strings.Fields("ecosystem/node_modules/vite ecosystem/node_modules/react " +
-		"ecosystem/node_modules/react-dom ecosystem/node_modules/vue ecosystem/node_modules/pinia " +
-		"ecosystem/node_modules/zustand ecosystem/node_modules/@reduxjs/toolkit " +
-		"ecosystem/node_modules/@tanstack/react-query ecosystem/node_modules/@vitejs/plugin-vue " +
-		"../js/node_modules/@vitejs/plugin-react") {
-		from, err := filepath.Abs(name)
-		_, link, _ := strings.Cut(name, "/node_modules/")
-		link = filepath.Join(app, "node_modules", link)
-		if err := errors.Join(err, os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(from, link)); err != nil {
+	apps := ecosystemApp(t, "live")
+	linked(t, apps, "vite", "@vitejs/plugin-vue", "@sveltejs/vite-plugin-svelte", "react", "react-dom", "vue", "svelte",
+		"pinia", "zustand", "@reduxjs/toolkit", "@tanstack/react-query",
+		ofScripts+"@vitejs/plugin-react")
+	edit := func(t *testing.T, file, before, after string) {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, []byte(strings.Replace(string(text), before, after, 1)), 0o644)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, of := range []struct {
-		framework string
-		reads     map[string][2]string // before the click and after it
-	}{
-		{"react", map[string][2]string{
+	for framework, reads := range map[string]map[string][2]string{ // before the click and after it
+		"react": {
 			"/state/cart":    {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
 			"/state/user":    {`{"name":"Ada"}`, `{"name":"Ada"}`},
 			"/state/queries": {`"data":{"tea":3}`, `"data":{"tea":3}`},
-			"/state/route":   {`{"path":"/","title":"A shop"}`, `{"path":"/paid","title":"A shop"}`},
-		}},
-		{"vue", map[string][2]string{
+			"/state/route":   {`{"path":"/","title":"my-react"}`, `{"path":"/paid","title":"my-react"}`},
+			"/vite/errors":   {`[]`, `[]`},
+		},
+		"vue": {
 			"/state/cart":  {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
-			"/state/route": {`{"path":"/","title":"A shop"}`, `{"path":"/paid","title":"A shop"}`},
-		}},
+			"/state/route": {`{"path":"/","title":"my-vue"}`, `{"path":"/paid","title":"my-vue"}`},
+			"/vite/errors": {`[]`, `[]`},
+		},
+		"svelte": {
+			"/state/cart":  {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
+			"/state/route": {`{"path":"/","title":"my-svelte"}`, `{"path":"/paid","title":"my-svelte"}`},
+			"/vite/errors": {`[]`, `[]`},
+		},
 	} {
-		t.Run(of.framework, func(t *testing.T) {
+		t.Run(framework, func(t *testing.T) {
 			h := newHome(t)
-			t.Setenv("FRAMEWORK", of.framework)
-			t.Setenv("GATEWAY", "ws://"+h.hub)
 			a := h.serve(t)
-			url := strings.TrimSuffix(serverOf(t, app, "dev.mjs"), "/")
-			b := open(t, noFlag, &site{Server: &httptest.Server{URL: url}})
-			holds := func(path, want string) {
-				t.Helper()
-				testkit.Eventually(t, path+" reads as "+want, func() bool {
-					got, err := a.Read(url + path)
-					return err == nil && strings.Contains(got, want)
-				})
-			}
-			for path, want := range of.reads {
-				holds(path, want[0])
-			}
-			ls, _ := h.command(t, "ls", "--hub", h.hub)
-			if out, err := ls.Output(); err != nil || !strings.Contains(string(out), url+"/state/cart") ||
-				strings.Count(string(out), url) != len(of.reads) {
-				t.Errorf("pagewire ls: %v\n%s", err, out)
-			}
-			a.Watch(url + "/state/cart")
-			b.click("button")
-			testkit.Receive(t, "the agent hears of the cart", a.Updates)
-			for path, want := range of.reads {
-				holds(path, want[1])
-			}
-
-			// After an edit the store is there once, with the state of the new one.
-			file := filepath.Join(app, of.framework, "cart.js")
-			text, err := os.ReadFile(file)
-			if err == nil {
-				err = os.WriteFile(file, append(text, '\n'), 0o644)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			holds("/state/cart", `"tea"`)
-
-			built := func(out string) map[string]string {
-				command(t, app, "node", "node_modules/vite/bin/vite.js", "build", "--outDir", out)
+			app := filepath.Join(apps, "my-"+framework)
+			command(t, apps, "node", inEcosystem(t, "node_modules/create-vite/index.js"), "my-"+framework,
+				"--template", framework, "--no-interactive")
+			command(t, apps, "cp", "-r", framework+"/src", app)
+			built := func() map[string]string {
+				out := t.TempDir()
+				command(t, app, "node", "../node_modules/vite/bin/vite.js", "build", "--outDir", out)
 				files := map[string]string{}
 				names, _ := filepath.Glob(filepath.Join(out, "*", "*"))
 				for _, name := range append(names, filepath.Join(out, "index.html")) {
@@ -392,11 +380,47 @@ func TestEcosystemVitePlugin(t *testing.T) {
 				}
 				return files
 			}
-			with := built(t.TempDir())
-			t.Setenv("GATEWAY", "none")
-			if without := built(t.TempDir()); len(with) < 2 || !maps.Equal(with, without) {
+			without := built()
+			edit(t, filepath.Join(app, "vite.config.js"), "import", `import pagewire from "pagewire/vite"; import`)
+			edit(t, filepath.Join(app, "vite.config.js"), "[", `[pagewire({ gateway: "ws://`+h.hub+`" }), `)
+			if with := built(); len(with) < 2 || !maps.Equal(with, without) {
 				t.Errorf("a build has something of the plugin")
 			}
+
+			url := strings.TrimSuffix(serverOf(t, app, "../dev.mjs"), "/")
+			b := open(t, noFlag, &site{Server: &httptest.Server{URL: url}})
+			holds := func(path, want string) {
+				t.Helper()
+				testkit.Eventually(t, path+" reads as "+want, func() bool {
+					got, err := a.Read(url + path)
+					return err == nil && strings.Contains(got, want)
+				})
+			}
+			for path, want := range reads {
+				holds(path, want[0])
+			}
+			ls, _ := h.command(t, "ls", "--hub", h.hub)
+			if out, err := ls.Output(); err != nil || !strings.Contains(string(out), url+"/state/cart") ||
+				strings.Count(string(out), url) != len(reads) {
+				t.Errorf("pagewire ls: %v\n%s", err, out)
+			}
+			a.Watch(url + "/state/cart")
+			b.click("button")
+			testkit.Receive(t, "the agent hears of the cart", a.Updates)
+			for path, want := range reads {
+				holds(path, want[1])
+			}
+
+			// An edit that fails: a page that comes later tells of it as well. One that makes it right: the store is there
+			// once, with the state of the new one.
+			file := filepath.Join(app, "src", "cart.js")
+			edit(t, file, "import", `import "./absent.js"; import`)
+			holds("/vite/errors", "absent.js")
+			b.reload()
+			holds("/vite/errors", "absent.js")
+			edit(t, file, `import "./absent.js"; `, "")
+			holds("/vite/errors", `[]`)
+			holds("/state/cart", `{"items":["tea"]}`)
 		})
 	}
 }

@@ -1,6 +1,12 @@
 package e2e
 
 import (
+	"crypto/sha512"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -139,6 +145,39 @@ func TestMatrix(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// Each file that is not what the page says is refused, and the error names it; with the values of the build it works.
+func TestIntegrity(t *testing.T) {
+	t.Parallel()
+	of := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dist, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha512.Sum384(text)
+		return "sha384-" + base64.StdEncoding.EncodeToString(sum[:])
+	}
+	for _, c := range []struct{ loader, wasm, want string }{
+		{"pagewire.core.js", "pagewire.wasm", "text"},
+		{"pagewire.js", "pagewire.wasm", "pagewire: no core from .*/pagewire.core.js: "},
+		{"pagewire.core.js", "pagewire.js", "could not fetch .*/pagewire.wasm: .* not what the integrity value says"},
+	} {
+		b := open(t, noFlag, serve(t, page{
+			head: fmt.Sprintf(`<script type="importmap">{ "integrity": { "/pagewire.core.js": %q } }</script>`, of(c.loader)),
+			tag: fmt.Sprintf(`<script src="/pagewire.js" integrity=%q data-integrity=%q></script>`, of("pagewire.js"),
+				of(c.wasm)),
+			script: `navigator.modelContext.registerResource({ uri: location.origin + "/state", name: "State", read: () => "text" })`,
+		}))
+		got := run[string](b, `
+			const told = new Promise((done) => pagewire.addEventListener("error", ({ detail }) => done(detail.message)));
+			const reads = agent.connect("modern").then((a) => a.read(location.origin + "/state"));
+			return Promise.race([reads.catch(() => told), told]);
+		`)
+		if !regexp.MustCompile(c.want).MatchString(got) {
+			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }

@@ -330,7 +330,7 @@ func TestViewsWithoutTheWasm(t *testing.T) {
 	s := typescriptServer(t)
 	b := openHost(t)
 	got := run[struct {
-		Why          string
+		Why, Forged  string
 		Capabilities map[string]any
 		Mode         string
 	}](b, fmt.Sprintf(`
@@ -338,9 +338,12 @@ func TestViewsWithoutTheWasm(t *testing.T) {
 		const { views } = await host.open("v", "interval=50&watch=%s", { wasm: "/missing.wasm" });
 		await host.until(() => host.seen("v").length);
 		const why = await views.ready.then(() => "", (error) => error.message);
-		return { why, capabilities: await host.inView("v", "return app.getHostCapabilities()"), mode: await host.inView("v", "return watches[0].mode") };
-	`, s.url+"/mcp", live))
+		const other = await host.open("w", "interval=50&watch=%s", { integrity: "sha384-" + "A".repeat(64) });
+		const forged = await other.views.ready.then(() => "", (error) => error.message);
+		return { why, forged, capabilities: await host.inView("v", "return app.getHostCapabilities()"), mode: await host.inView("v", "return watches[0].mode") };
+	`, s.url+"/mcp", live, live))
 	if !strings.Contains(got.Why, "/missing.wasm: HTTP 404; pagewire.views.wasm lies beside views.js") ||
+		!strings.Contains(got.Forged, "/pagewire.views.wasm: unreachable, forbidden by connect-src, or not what the option") ||
 		got.Mode != "polling" || len(got.Capabilities) != 1 {
 		t.Errorf("%+v", got)
 	}

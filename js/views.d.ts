@@ -27,6 +27,8 @@ export interface BridgeLike {
 export interface AttachOptions {
   /** Where pagewire.views.wasm is. Default: beside this script. */
   wasm?: string | URL;
+  /** The subresource-integrity value that pagewire.views.wasm must have. */
+  integrity?: string;
   /**
    * The View's frame, so that its removal, and another document in it, are noticed. Default: the frame that the
    * bridge's transport posts to; it is not found in a closed shadow tree.

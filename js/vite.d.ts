@@ -5,7 +5,7 @@ export interface PagewirePluginOptions {
 }
 
 /**
- * The Vite plugin: while the app is developed, agents see each store that it makes (Redux, Zustand, Pinia), TanStack
- * Query's cache and the route. A build has nothing of it. Vite 5 or newer.
+ * The Vite plugin: while the app is developed, agents see each store that it makes (Redux, Zustand, Pinia, Svelte),
+ * TanStack Query's cache, the route, and errors of the dev server. A build has nothing of it. Vite 5 or newer.
  */
 export default function pagewire(options?: PagewirePluginOptions): { name: string; apply: "serve"; enforce: "pre" };

@@ -32,7 +32,7 @@ var rows = []row{
 	{"Firefox's own model context, of an older draft", "TestOlderContext TestOlderContextWithoutGetTools",
 		map[string]string{"firefox": "TestFirefoxModelContext"}},
 	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
-		"TestOriginAgentCluster TestInsecureContext", nil},
+		"TestOriginAgentCluster TestInsecureContext TestIntegrity", nil},
 	{"a core that dies", "TestCoreDeath", nil},
 	{"frames and windows", "TestWindows TestPageLeft", nil},
 	{"back/forward cache", "TestBackForwardCache", nil},

@@ -61,17 +61,18 @@ export interface CoreHost {
 export type Core = (events: HostEvents, options: HostOptions) => CoreHost;
 
 /** Fetches, compiles and starts a core. Rejects with an error that says what to do. */
-export async function start(url: string): Promise<Core> {
-  return attach(await compile(url));
+export async function start(url: string, integrity = ""): Promise<Core> {
+  return attach(await compile(url, integrity));
 }
 
-async function compile(url: string): Promise<WebAssembly.Module> {
+async function compile(url: string, integrity: string): Promise<WebAssembly.Module> {
   const hint = "pagewire.views.wasm lies beside views.js; the option `wasm` names another place";
   let response: Response;
   try {
-    response = await fetch(url);
+    response = await fetch(url, { integrity });
   } catch (cause) {
-    throw new Error(`pagewire: could not fetch ${url}: unreachable, or forbidden by connect-src; ${hint}`, { cause });
+    const why = `unreachable, forbidden by connect-src, or not what the option \`integrity\` says`;
+    throw new Error(`pagewire: could not fetch ${url}: ${why}; ${hint}`, { cause });
   }
   if (!response.ok) throw new Error(`pagewire: could not fetch ${url}: HTTP ${response.status}; ${hint}`);
   try {

@@ -7,9 +7,9 @@ import type { AttachOptions, ClientLike, Message, Upstream } from "../views.d.ts
 let core: { url: string; started: Promise<Core> } | undefined;
 
 /** The core at a URL, started once; again after a start that failed, or a core that has died. */
-function coreAt(url: string): Promise<Core> {
+function coreAt(url: string, integrity?: string): Promise<Core> {
   if (core?.url !== url) {
-    const mine = { url, started: start(url) };
+    const mine = { url, started: start(url, integrity) };
     core = mine;
     mine.started.catch(() => {
       if (core === mine) core = undefined;
@@ -49,7 +49,7 @@ export class Server {
   async #start(o: AttachOptions): Promise<void> {
     const url = new URL(o.wasm ?? new URL("./pagewire.views.wasm", import.meta.url), location.href).href;
     try {
-      const make = await coreAt(url);
+      const make = await coreAt(url, o.integrity);
       const era = this.connection.era();
       this.host = make(this.#events(), {
         era: era === "modern" ? 1 : 0,

@@ -1,6 +1,6 @@
 /**
  * dist/vite.client.js: what the Vite plugin adds to a page in development: the page API, the connection to a gateway,
- * and what offers stores and the route. Vite serves it as a module of the app.
+ * and what offers stores, the route, and the errors of the dev server. Vite serves it as a module of the app.
  */
 import { pagewire } from "../page/module.ts"; // the package's own
 import { shareStore } from "../share/store.ts";
@@ -11,7 +11,8 @@ declare const PAGEWIRE_GATEWAY: string;
 declare global {
   interface ImportMeta {
     hot: {
-      on(event: string, listener: () => void): void;
+      on(event: string, listener: (data: object[]) => void): void;
+      send(event: string): void;
     };
   }
 }
@@ -97,6 +98,22 @@ if (navigation)
     } as Store,
     "Where the app's router is.",
   );
+
+let errors: object[] = [];
+shareStore(
+  {
+    get: () => errors,
+    subscribe(changed: () => void) {
+      import.meta.hot.on("pagewire:errors", (now) => {
+        errors = now;
+        changed();
+      });
+      return () => {};
+    },
+  } as Store,
+  { uri: "/vite/errors", name: "Vite's errors", description: "Errors of the dev server; none: it builds the app." },
+);
+import.meta.hot.send("pagewire:errors"); // asks for those that there are
 
 // Vite knows it in these words, and only in these.
 import.meta.hot.on("vite:beforeUpdate", () => counts.clear());

@@ -6,7 +6,7 @@
  * functions that make stores. These make them as before, and hand them to client.ts, which Vite serves from this folder.
  * No source is rewritten. Each importer has a module of its own, which knows the importer's name: the store's name.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type * as types from "../vite.d.ts";
 
 /** What makes stores, by library, and the function of client.ts that gets it. */
@@ -16,6 +16,7 @@ const libraries: { [name: string]: { [maker: string]: "stores" | "pinia" | "quer
   zustand: { create: "stores", createStore: "stores" },
   "zustand/vanilla": { createStore: "stores" },
   "zustand/traditional": { createWithEqualityFn: "stores" },
+  "svelte/store": { writable: "stores" },
   pinia: { createPinia: "pinia" },
 };
 for (const flavour of ["query-core", "react-query", "vue-query", "svelte-query", "solid-query"])
@@ -25,7 +26,21 @@ const client = "virtual:pagewire";
 /** Rollup's mark of a module without a file. */
 const mark = "\0";
 
-const nameOf = (importer: string): string => importer.replace(/[?#].*/, "").replace(/^.*\/|\.\w+$/g, "");
+/** What is used of Vite's server. Vite 5 has no environments. */
+interface Server extends Environment {
+  readonly ws: Channel & { on(event: string, listener: (data: unknown, page: Channel) => void): void };
+  readonly environments?: { readonly client: Environment };
+}
+interface Environment {
+  transformRequest(url: string): Promise<unknown>;
+}
+/** To one page, or to all. Of Vite's own messages those of the type "error" have an error. */
+interface Channel {
+  send(message: string | { type: string; err: { message: string; id?: string; frame?: string } }, data?: unknown): void;
+}
+
+const fileOf = (id: string): string => id.replace(/[?#].*/, "");
+const nameOf = (importer: string): string => fileOf(importer).replace(/^.*\/|\.\w+$/g, "");
 
 const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}) => {
   let base = "/";
@@ -64,6 +79,37 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
           ([maker, by]) => `export const ${maker} = pagewire.${by}(library.${maker}, ${JSON.stringify(importer)});`,
         ),
       ].join("\n");
+    },
+    /**
+     * The errors of the server, by module. Vite tells of one when a page asks for the module, to pages that are connected
+     * and listen by then: a page that is just being loaded misses it. So they are kept here until the module is right.
+     */
+    configureServer(server: Server) {
+      const { ws } = server;
+      const errors = new Map<string, object>();
+      const tell = (to: Channel): void => to.send("pagewire:errors", [...errors.values()]);
+      const mended = (id: string): void => {
+        if (errors.delete(id)) tell(ws);
+      };
+      const send = ws.send.bind(ws);
+      ws.send = (message, data) => {
+        send(message, data);
+        if (typeof message === "string") return;
+        const { type, err } = message;
+        if (type === "error") {
+          errors.set(err.id ?? "", { message: err.message, file: err.id, frame: err.frame });
+          tell(ws);
+        } else if (type !== "update" && type !== "full-reload") return;
+        // An update need not mend an error, and an error may be of a text that has been replaced meanwhile.
+        for (const id of errors.keys())
+          if (existsSync(fileOf(id)))
+            (server.environments?.client ?? server).transformRequest(id).then(
+              () => mended(id),
+              () => {},
+            );
+          else if (type !== "error") mended(id);
+      };
+      ws.on("pagewire:errors", (_, page) => tell(page));
     },
     transformIndexHtml: {
       // The last to put its script first: it is there before the app makes a store.

@@ -1,5 +1,4 @@
 import { QueryClient, QueryClientProvider, useQuery } from "@tanstack/react-query";
-import { createRoot } from "react-dom/client";
 import { useCart } from "./cart.js";
 import { user } from "./user.js";
 
@@ -19,8 +18,10 @@ function Shop() {
   );
 }
 
-createRoot(document.getElementById("root")).render(
-  <QueryClientProvider client={client}>
-    <Shop />
-  </QueryClientProvider>,
-);
+export default function App() {
+  return (
+    <QueryClientProvider client={client}>
+      <Shop />
+    </QueryClientProvider>
+  );
+}
