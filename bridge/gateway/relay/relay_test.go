@@ -26,7 +26,7 @@ join-reading b`
 // The lines of a conversation are "WHO < FRAME" for what the page or a core says, "join CORE", "join-reading CORE" for
 // one without tools, "leave CORE", "close", and "held" for the bytes that are kept. Each leads to "WHO > FRAME", which
 // the page or a core is told.
-func TestConversations(t *testing.T) {
+func TestRelay(t *testing.T) {
 	script.Each(t, func(t *testing.T, file string) {
 		script.Play(t, file, func(s *script.Script) func(line string) {
 			now, cores, kept := bridge.Time(0), map[string]*Core{}, quota.New(1<<30, 100_000)
