@@ -3,12 +3,15 @@
 package process
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -358,6 +361,28 @@ func (w *world) step() {
 	}
 	for len(w.agents) < 3 {
 		w.openAgent()
+	}
+}
+
+// asNode names the variable that has the setup of a node which the test's binary is to be, instead of testing.
+const asNode = "PAGEWIRE_TEST_NODE"
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(asNode)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	var s setup
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		panic(err)
+	}
+	o := s.options()
+	o.Started = func(listen, admin, cluster net.Addr) { fmt.Println(listen, admin, cluster) }
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := Run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 

@@ -10,17 +10,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -46,7 +48,6 @@ type place struct {
 
 type member struct {
 	listen, admin, cluster string
-	own                    *os.Process // of its own, or nil
 	stop                   context.CancelFunc
 	ended                  chan error
 }
@@ -140,44 +141,25 @@ func get(t *testing.T, addr, path string) string {
 	return answer.Status + "\n" + string(text)
 }
 
-// page dials in to a node, as a page layer does; told is closed when it is to go elsewhere.
-func (f *place) page(m *member, page *testkit.Page, subject string) (told chan struct{}, cut func()) {
-	f.t.Helper()
-	ws, _, err := websocket.Dial(f.t.Context(), "ws://"+m.listen+"/page", &websocket.DialOptions{
-		HTTPHeader: http.Header{"Origin": {app}}, Subprotocols: []string{"pagewire.v1"}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	say := func(text string) { // it may have gone
-		_ = ws.Write(context.Background(), websocket.MessageText, []byte(text))
-	}
-	say(fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, f.login.Ticket(subject, app)))
+// page has a page dial in to a node, and to the next that goTo names when that ends.
+func (f *place) page(m *member, page *testkit.Page, subject string) (goTo func(*member)) {
+	var at atomic.Pointer[member]
+	at.Store(m)
 	page.Epoch("epoch of " + subject)
-	page.Connect(func(frame []byte) { say(string(frame)) }, map[string]any{"tab": "tab-of-" + subject})
-	told = make(chan struct{})
-	go func() {
-		for {
-			_, text, err := ws.Read(context.Background())
-			switch {
-			case err != nil:
-				return
-			case text[0] == '[':
-				page.Hear(text)
-			default:
-				close(told)
-			}
-		}
-	}()
-	return told, func() { ws.CloseNow() }
+	page.DialAny(func() string { return at.Load().listen }, app, f.login.Ticket(subject, app))
+	return at.Store
 }
 
-type bearer string
+// A header is a client's, which sets it in each request.
+type header http.Header
 
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h header) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
+	maps.Copy(r.Header, h)
 	return http.DefaultTransport.RoundTrip(r)
 }
+
+func bearer(token string) header { return header{"Authorization": {"Bearer " + token}} }
 
 func (f *place) agent(m *member, subject string) *testkit.Agent {
 	f.t.Helper()
@@ -196,7 +178,7 @@ func TestNodesAndTheirEnd(t *testing.T) {
 	f := newFleet(t, 3)
 	state := map[string]string{app + "/doc": "one"}
 	page := testkit.NewPage(t, state)
-	told, cut := f.page(f.nodes[0], page, "alice")
+	goTo := f.page(f.nodes[0], page, "alice")
 	f.page(f.nodes[1], testkit.NewPage(t, map[string]string{app + "/bobs": "b"}), "bob")
 	a, b := f.agent(f.nodes[1], "alice"), f.agent(f.nodes[2], "bob")
 	a.Shows(app + "/doc")
@@ -206,16 +188,8 @@ func TestNodesAndTheirEnd(t *testing.T) {
 	a.Told(app + "/doc")
 
 	leaving := f.nodes[0]
+	goTo(f.nodes[2])
 	leaving.stop()
-	testkit.Ends(t, "the page is told to go elsewhere", told)
-	if got := get(t, leaving.admin, "/readyz"); !strings.Contains(got, "503") {
-		t.Errorf("a node that ends is ready: %s", got)
-	}
-	if got := get(t, leaving.admin, "/healthz"); !strings.Contains(got, "200") {
-		t.Errorf("a node that ends is not healthy: %s", got)
-	}
-	cut()
-	f.page(f.nodes[2], page, "alice")
 	if err := testkit.Receive(t, "it has ended", leaving.ended); err != nil {
 		t.Errorf("it ends with %v", err)
 	}
@@ -259,6 +233,9 @@ func TestDrainDelay(t *testing.T) {
 			}
 			return strings.Contains(got, "503") && strings.Contains(got, "the node ends")
 		})
+		if got := get(t, at, "/healthz"); !strings.Contains(got, "200") {
+			t.Errorf("a node that ends is not healthy: %s", got)
+		}
 	}
 	f.page(m, testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
 	f.agent(m, "alice").Shows(app + "/doc")
@@ -284,11 +261,7 @@ func TestCallsWhileANodeEnds(t *testing.T) {
 			}
 			return map[string]any{"content": []any{map[string]string{"type": "text", "text": "done"}}}
 		}})
-		told, cut := f.page(m, page, "alice")
-		go func() {
-			<-told
-			cut()
-		}()
+		f.page(m, page, "alice")
 		a := f.agent(m, "alice")
 		a.Shows(app + "/doc")
 		answer := make(chan string, 1)
@@ -441,6 +414,30 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}
 }
 
+// A secret that everybody on the machine may read is refused; one that a group may read is what Kubernetes mounts.
+func TestSecretsThatOthersMayRead(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such bits")
+	}
+	f := newFleet(t, 0)
+	for mode, refused := range map[os.FileMode]bool{0o600: false, 0o440: false, 0o604: true, 0o644: true} {
+		if err := os.Chmod(f.secret, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := Run(ended, f.next().options()); (err != nil) != refused ||
+			refused && !strings.Contains(err.Error(), "chmod o=") {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // A raw connection is one whose requests are written by the test.
 type raw struct {
 	net.Conn
@@ -510,9 +507,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	} {
 		o := good
 		change(&o)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := Run(ctx, o); err == nil || !errors.Is(err, ErrUsage) {
+		if err := Run(ended, o); err == nil || !errors.Is(err, ErrUsage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
