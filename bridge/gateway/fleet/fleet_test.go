@@ -165,6 +165,23 @@ func TestSilentNodeOfAnotherVersion(t *testing.T) {
 	testkit.Eventually(t, "it is forgotten", func() bool { return n.Stats().Unlike == 0 && !n.Mismatch() })
 }
 
+// A node's last word is its last: a beat behind it would keep the node in the fleet until it is given up.
+func TestLastWordOfANode(t *testing.T) {
+	n := openNode(t, Options{})
+	looks := func(_ string, text []byte) bool {
+		select {
+		case <-n.stop:
+		default:
+			if kindOf(text) == kindBye {
+				t.Error("a beat may follow")
+			}
+		}
+		return false
+	}
+	n.drops.Store(&looks)
+	n.Close()
+}
+
 // Messages that are none harm nobody.
 func TestMessagesThatAreNone(t *testing.T) {
 	n := openNode(t, Options{})

@@ -289,9 +289,9 @@ func (n *Node) Close() {
 		closing.Go(r.close) // some agents take a second to take their last word
 	}
 	closing.Wait()
-	n.publish(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
 	close(n.stop)
-	n.running.Wait()
+	n.running.Wait() // a beat behind the last word would bring the node back
+	n.publish(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
 	n.bus.Close()
 }
 
