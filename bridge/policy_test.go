@@ -123,6 +123,7 @@ var packages = []row{
 	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
 	// In nobody's row: tests alone import it.
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
+	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/mcpconn bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
 	// where the tests of page code run too, so under js/wasm as well
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/spf13/pflag " +

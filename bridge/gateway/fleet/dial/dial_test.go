@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,16 +15,12 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 )
 
-const (
-	app      = "https://app.example"
-	audience = "https://live.example"
-)
+const app = "https://app.example"
 
 // A place is a node that pages dial in to, and their service.
 type place struct {
@@ -34,7 +28,7 @@ type place struct {
 	node   *fleet.Node
 	pages  *Handler
 	server *httptest.Server
-	login  *issuertest.Issuer
+	login  *fleetkit.Login
 	log    *testkit.Log
 }
 
@@ -45,25 +39,13 @@ func openPlace(t *testing.T) *place {
 
 func openPlaceWith(t *testing.T, o fleet.Options, unsent int) *place {
 	t.Helper()
-	login, err := issuertest.New("https://login.example", audience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "keys.json")
-	if err := os.WriteFile(file, login.Keys(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	verifier, err := tickets.New(tickets.Options{Audience: audience, Issuers: []tickets.Issuer{{Issuer: login.Name,
-		JWKS: file}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &place{t: t, login: login, log: testkit.LogOf(t, "the node")}
+	p := &place{t: t, login: fleetkit.NewLogin(t), log: testkit.LogOf(t, "the node")}
+	var err error
 	o.Log = slog.New(slog.NewTextHandler(p.log, nil))
 	if p.node, err = fleet.Open(o); err != nil {
 		t.Fatal(err)
 	}
-	p.pages = New(Options{Node: p.node, Tickets: verifier, unsent: unsent})
+	p.pages = New(Options{Node: p.node, Tickets: p.login.Verifier(), unsent: unsent})
 	p.server = httptest.NewServer(p.pages)
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
@@ -150,19 +132,7 @@ func (s *connection) run(ticket, tab string, state map[string]string) *testkit.P
 	return page
 }
 
-func (p *place) agent(subject string) *testkit.Agent {
-	p.t.Helper()
-	r, release, err := p.node.Reader(tickets.UserOf(p.login.Name, subject), true, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(release)
-	port, err := r.Gateway.Connect("test")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy)
-}
+func (p *place) agent(subject string) *testkit.Agent { return p.login.Agent(p.node, subject) }
 
 func TestPagesDialIn(t *testing.T) {
 	p := openPlace(t)
@@ -181,11 +151,7 @@ func TestPagesDialIn(t *testing.T) {
 func TestPagesThatAreRefused(t *testing.T) {
 	p := openPlace(t)
 	good := p.login.Ticket("alice", app)
-	expired, err := p.login.Sign(p.login.Claims("alice", map[string]any{"origin": app,
-		"exp": time.Now().Add(-time.Hour)}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expired := p.login.Signed("alice", map[string]any{"origin": app, "exp": time.Now().Add(-time.Hour)})
 	hello := `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
 	for name, c := range map[string]struct {
 		origin string
@@ -254,12 +220,7 @@ func TestRefusalsInTheLog(t *testing.T) {
 func TestTicketsThatAreRenewed(t *testing.T) {
 	p := openPlace(t)
 	brief := func(subject string, left time.Duration) string {
-		text, err := p.login.Sign(p.login.Claims(subject, map[string]any{"origin": app,
-			"exp": time.Now().Add(left - tickets.Skew)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
+		return p.login.Signed(subject, map[string]any{"origin": app, "exp": time.Now().Add(left - tickets.Skew)})
 	}
 	hello := `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
 	ends := p.dial(app)

@@ -27,20 +27,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 )
 
-const (
-	app    = "https://app.example"
-	public = "https://live.example"
-)
+const app, public = "https://app.example", fleetkit.Public
 
 // A place is a fleet, of some processes, each in this one.
 type place struct {
 	t      *testing.T
-	login  *issuertest.Issuer
-	keys   string
+	login  *fleetkit.Login
 	secret string
 	traces string // where nodes that are started from now on export them
 	nodes  []*member
@@ -54,16 +50,9 @@ type member struct {
 
 func newFleet(t *testing.T, size int) *place {
 	t.Helper()
-	login, err := issuertest.New("https://login.example", public)
-	if err != nil {
+	f := &place{t: t, login: fleetkit.NewLogin(t), secret: filepath.Join(t.TempDir(), "secret")}
+	if err := os.WriteFile(f.secret, []byte(strings.Repeat("s", 20)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	f := &place{t: t, login: login, keys: filepath.Join(dir, "keys.json"), secret: filepath.Join(dir, "secret")}
-	for name, text := range map[string]string{f.keys: string(login.Keys()), f.secret: strings.Repeat("s", 20) + "\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	for range size {
 		f.start()
@@ -87,7 +76,7 @@ type setup struct {
 
 // next is the setup of the next node.
 func (f *place) next() setup {
-	s := setup{Issuer: f.login.Name, Keys: f.keys, Secret: f.secret, Traces: f.traces}
+	s := setup{Issuer: f.login.Name, Keys: f.login.Keys, Secret: f.secret, Traces: f.traces}
 	for _, other := range f.nodes {
 		s.Join = append(s.Join, other.cluster)
 	}
@@ -474,7 +463,7 @@ func (c raw) ask(path string) {
 
 func TestOptionsThatAreRefused(t *testing.T) {
 	f := newFleet(t, 0)
-	good := Options{Listen: "127.0.0.1:0", PublicURL: public, Issuers: []tickets.Issuer{{Issuer: "x", JWKS: f.keys}}}
+	good := Options{Listen: "127.0.0.1:0", PublicURL: public, Issuers: []tickets.Issuer{{Issuer: "x", JWKS: f.login.Keys}}}
 	short := filepath.Join(t.TempDir(), "short")
 	if err := os.WriteFile(short, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)

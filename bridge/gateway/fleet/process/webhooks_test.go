@@ -21,7 +21,7 @@ const updated = "page.resource.updated"
 // withWebhooks are the changes for a node that delivers to an assistant. The first of a place has the store.
 func (f *place) withWebhooks(a *webhooktest.Assistant) func(*Options) {
 	f.t.Helper()
-	dir := filepath.Dir(f.keys)
+	dir := filepath.Dir(f.secret)
 	key, ca := filepath.Join(dir, "store-key"), filepath.Join(dir, "webhook-ca")
 	for name, text := range map[string][]byte{key: []byte(strings.Repeat("k", minStoreKey)), ca: a.CA} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
