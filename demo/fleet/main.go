@@ -83,7 +83,7 @@ func run(ctx context.Context, dist, program string, once bool) (err error) {
 	login := must(issuertest.New("https://login.example", public))
 	b := &balancer{}
 	go http.Serve(before, b)
-	assistant := must(webhooktest.New(public+"/mcp", login.Token("alice", "pages:read pages:events")))
+	assistant := webhooktest.New(public+"/mcp", login.Token("alice", "pages:read pages:events"))
 	defer assistant.Close()
 	defer func() {
 		for _, n := range b.nodes {

@@ -39,7 +39,7 @@ func poster(ca []byte) func(url string, text []byte) {
 // webhooks measures a change of a page until a webhook has come at a receiver on loopback, beside a text that is published
 // from one server of NATS to another, and posted there.
 func webhooks(ctx context.Context, program string) {
-	a := must(webhooktest.New("", ""))
+	a := webhooktest.New("", "")
 	defer a.Close()
 	c := startCluster(ctx, program, 2, a.CA)
 	defer c.end()
@@ -102,7 +102,7 @@ func barePosts(ctx context.Context, samples int) (list []time.Duration) {
 
 // subscriptions weighs nodes with 10 subscriptions of each of 1,000 users, who have no pages here.
 func subscriptions(ctx context.Context, program string) {
-	a := must(webhooktest.New("", ""))
+	a := webhooktest.New("", "")
 	defer a.Close()
 	// The collector runs when the heap has grown by a twentieth.
 	check(os.Setenv("GOGC", "5"))

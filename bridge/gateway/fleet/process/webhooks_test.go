@@ -40,10 +40,7 @@ func (f *place) withWebhooks(a *webhooktest.Assistant) func(*Options) {
 // has died. It reads what has changed with its token. No other user's changes wake it.
 func TestAnAssistantIsWoken(t *testing.T) {
 	f := newFleet(t, 0)
-	a, err := webhooktest.New("", f.login.Token("alice", "pages:read pages:events"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := webhooktest.New("", f.login.Token("alice", "pages:read pages:events"))
 	defer a.Close()
 	with := f.withWebhooks(a)
 	for range 3 {
@@ -85,6 +82,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 	})
 	arguments := map[string]any{"uri": app + "/doc", "minIntervalMs": 1000}
 	var g webhooktest.Grant
+	var err error
 	testkit.Settles(t, "it has subscribed", func() string {
 		if g, err = a.Subscribe(t.Context(), updated, arguments); err != nil {
 			return err.Error()
@@ -154,14 +152,11 @@ func TestAnAssistantIsWoken(t *testing.T) {
 // A token without the scope has 403, in both eras, and without a store there is no webhook.
 func TestScopeOfWebhooks(t *testing.T) {
 	f := newFleet(t, 0)
-	a, err := webhooktest.New("", f.login.Token("alice", "pages:read pages:act"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := webhooktest.New("", f.login.Token("alice", "pages:read pages:act"))
 	defer a.Close()
 	m := f.start(f.withWebhooks(a))
 	a.Endpoint = "http://" + m.listen + "/mcp"
-	_, err = a.Subscribe(t.Context(), updated, map[string]any{})
+	_, err := a.Subscribe(t.Context(), updated, map[string]any{})
 	refused := (*webhooktest.Error)(nil)
 	if !errors.As(err, &refused) || refused.Status != 403 || !strings.Contains(refused.Challenge, `error="insufficient_scope"`) ||
 		!strings.Contains(refused.Challenge, `scope="pages:read pages:events"`) {
