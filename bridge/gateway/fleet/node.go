@@ -279,7 +279,7 @@ func (n *Node) Close() {
 		return
 	}
 	n.closed = true
-	pages, readers := values(n.pages), values(n.readers)
+	pages, readers := slices.Collect(maps.Values(n.pages)), slices.Collect(maps.Values(n.readers))
 	n.mu.Unlock()
 	for _, p := range pages {
 		p.Lost()
@@ -293,14 +293,6 @@ func (n *Node) Close() {
 	n.running.Wait() // a beat behind the last word would bring the node back
 	n.publish(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
 	n.bus.Close()
-}
-
-func values[K comparable, V any](m map[K]V) []V {
-	list := make([]V, 0, len(m))
-	for _, v := range m {
-		list = append(list, v)
-	}
-	return list
 }
 
 // subject is one that only nodes of this version use.
@@ -507,7 +499,7 @@ func (n *Node) removePeer(id, reason string) {
 		close(p.dead)
 		delete(n.peers, id)
 	}
-	cores := values(n.cores[id])
+	cores := slices.Collect(maps.Values(n.cores[id]))
 	var sessions []*session
 	for _, s := range n.sessions {
 		if s.at.node == id {

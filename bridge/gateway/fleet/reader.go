@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -93,9 +94,13 @@ func (b *mailbox) run() {
 
 // A Server serves the agents of a Reader. It is closed before the Gateway. While it is busy the Reader stays.
 type Server interface {
-	Close()
+	// Close tells the agents, and cuts off those that have taken nothing when ctx ends.
+	Close(ctx context.Context) error
 	Busy() bool
 }
+
+// closeTimeout is how long agents may take to take what they are told at the end.
+const closeTimeout = time.Second
 
 // maxTodo bounds the queue of one user's gateways, in bytes, as Options.WaitingBytes does for all of them. Messages
 // above it are lost, and the loss is then repaired.
@@ -224,7 +229,9 @@ func (r *Reader) close() {
 	n.mu.Unlock()
 	r.cancel()
 	if r.Server != nil {
-		r.Server.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		_ = r.Server.Close(ctx) // those that take nothing are cut off
+		cancel()
 	}
 	r.Gateway.Close()
 	done := make(chan struct{})

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,9 +21,10 @@ type slowServer struct{ closing, may chan struct{} }
 
 func (s *slowServer) Busy() bool { return false }
 
-func (s *slowServer) Close() {
+func (s *slowServer) Close(context.Context) error {
 	s.closing <- struct{}{}
 	<-s.may
+	return nil
 }
 
 // Agents that come back while the gateways that rested are closed have gateways that are told of pages.

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -70,13 +72,21 @@ func (r *Reader) open(at pageKey) {
 	s.state.Store(opened)
 }
 
+// sessionOf is one with a page at a node, nil where there is none.
+func (n *Node) sessionOf(node string, number uint64) *session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.sessions[number]; s != nil && s.at.node == node {
+		return s
+	}
+	return nil
+}
+
 // fromPage takes what a page says, or its node of it.
 func (n *Node) fromPage(m *message) {
 	number := m.number(0)
-	n.mu.Lock()
-	s := n.sessions[number]
-	n.mu.Unlock()
-	if s == nil || s.at.node != m.from {
+	s := n.sessionOf(m.from, number)
+	if s == nil {
 		if m.kind != kindGone {
 			n.sendTo(m.from, head(kindLeave, n.id, number))
 		}
@@ -301,7 +311,7 @@ func parted(frame []byte) (parts [][]byte) {
 // sumSessions says what was sent to each node's pages.
 func (n *Node) sumSessions() {
 	n.mu.Lock()
-	sessions := values(n.sessions)
+	sessions := slices.Collect(maps.Values(n.sessions))
 	n.mu.Unlock()
 	nodes := map[string][]byte{}
 	for _, s := range sessions {
@@ -319,10 +329,8 @@ func (n *Node) sumSessions() {
 func (n *Node) comparePages(m *message) {
 	for _, line := range m.lines() {
 		of := numbers(line)
-		n.mu.Lock()
-		s := n.sessions[of[0]]
-		n.mu.Unlock()
-		if s == nil || s.at.node != m.from {
+		s := n.sessionOf(m.from, of[0])
+		if s == nil {
 			n.sendTo(m.from, head(kindLeave, n.id, of[0]))
 			continue
 		}

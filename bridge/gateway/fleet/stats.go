@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,7 +80,7 @@ func (n *Node) Stats() Stats {
 			watched[f.page] = true
 		}
 	}
-	readers := values(n.readers)
+	readers := slices.Collect(maps.Values(n.readers))
 	n.mu.Unlock()
 	for _, r := range readers {
 		s.Agents += r.Gateway.Agents()
