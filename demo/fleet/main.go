@@ -61,7 +61,6 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// run starts everything, and tells the story.
 func run(ctx context.Context, dist, program string, once bool) (err error) {
 	defer func() {
 		switch f := recover().(type) {
@@ -151,13 +150,11 @@ func (b *balancer) start(ctx context.Context, dir, program, public string, login
 	})
 }
 
-// end ends the node's process.
 func (n *node) end() {
 	_ = n.cmd.Process.Kill() // it may have ended
 	_ = n.cmd.Wait()
 }
 
-// freeAddrs are addresses at which nothing listens.
 func freeAddrs(count int) (list []string) {
 	for range count {
 		l := must(net.Listen("tcp", "127.0.0.1:0"))
@@ -167,7 +164,6 @@ func freeAddrs(count int) (list []string) {
 	return list
 }
 
-// fetch is what is at a URL, or "".
 func fetch(url string) string {
 	answer, err := http.Get(url)
 	if err != nil {

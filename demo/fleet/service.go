@@ -93,7 +93,6 @@ func (b *balancer) next() *node {
 	return b.nodes[b.turn%len(b.nodes)]
 }
 
-// passed are the nodes that pages were passed to, in order.
 func (b *balancer) passed() []*node {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -56,7 +56,6 @@ func (s *story) tell() {
 	s.line("bob's", "agent was told nothing, and reads %s", b.read())
 }
 
-// subscribes has the assistant subscribe to changes of alice's cart.
 func (s *story) subscribes() {
 	var g webhooktest.Grant
 	eventually("the assistant has subscribed", func() (ok bool) {
@@ -85,7 +84,6 @@ func (s *story) wakes(items string) {
 	}
 }
 
-// kills kills the node that has a user's page, and waits until that is at another, and its agent has been told.
 func (s *story) kills(at *node, a *agent) {
 	before := s.balancer.passed()
 	killed := time.Now()
@@ -105,7 +103,6 @@ func (s *story) dialed(user string, before []*node) *node {
 	return now[len(now)-1]
 }
 
-// open opens a user's page, and says at which node it is.
 func (s *story) open(user string) (page context.Context, at *node) {
 	before := s.balancer.passed()
 	page, _ = chromedp.NewContext(s.browser) // it ends with the browser
@@ -113,7 +110,6 @@ func (s *story) open(user string) (page context.Context, at *node) {
 	return page, s.dialed(user, before)
 }
 
-// looks has an agent list and read what there is.
 func (s *story) looks(a *agent) {
 	eventually(a.user+"'s agent sees a page", func() bool { return len(a.list()) > 0 })
 	list, text := strings.Join(a.list(), " "), a.read()
@@ -124,7 +120,6 @@ func (s *story) looks(a *agent) {
 	check(a.Subscribe(s.ctx, &mcp.SubscribeParams{URI: a.uri}))
 }
 
-// changes has a person change the cart, and its agent learn of it.
 func (s *story) changes(page context.Context, a *agent, items string) {
 	script := fmt.Sprintf(`cart.value = %q; dispatchEvent(new Event("input")); "done"`, items)
 	began := time.Now()

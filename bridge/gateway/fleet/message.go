@@ -90,7 +90,6 @@ func (m *message) word(i int) string {
 	return m.words[i]
 }
 
-// lines are the lines of the body.
 func (m *message) lines() []string {
 	if len(m.body) == 0 {
 		return nil
@@ -98,7 +97,6 @@ func (m *message) lines() []string {
 	return strings.Split(strings.TrimSuffix(string(m.body), "\n"), "\n")
 }
 
-// head writes the first line of a message about a session.
 func head(kind, from string, session uint64, rest ...uint64) []byte {
 	text := make([]byte, 0, 64)
 	text = append(append(append(text, kind...), ' '), from...)

@@ -315,10 +315,8 @@ func (n *Node) publish(subject string, pieces ...[]byte) {
 	}
 }
 
-// sendTo says something to a node.
 func (n *Node) sendTo(node string, pieces ...[]byte) { n.publish(n.subject("node", node), pieces...) }
 
-// take takes what is for this node.
 func (n *Node) take(text []byte) {
 	m, ok := parse(text)
 	if !ok {
@@ -365,10 +363,8 @@ func (n *Node) takeUnlike(m *message) {
 	}
 }
 
-// takeBye takes the last word of a node.
 func (n *Node) takeBye(m *message) { n.removePeer(m.words[0], "its node has ended") }
 
-// takeBeat takes a node's word that it is there.
 func (n *Node) takeBeat(m *message) {
 	id, count, url := m.words[0], m.number(1), strings.TrimPrefix(m.word(2), "-")
 	if url != "" && CheckURL(url, n.o.InsecureHTTP) != nil {
@@ -393,7 +389,6 @@ func (n *Node) takeBeat(m *message) {
 	}
 }
 
-// run does what is to be done each interval.
 func (n *Node) run(again <-chan struct{}) {
 	ticks := time.NewTicker(n.o.Interval)
 	defer ticks.Stop()
@@ -428,7 +423,6 @@ func (n *Node) run(again <-chan struct{}) {
 	}
 }
 
-// sayBeat says that this node is there.
 func (n *Node) sayBeat() {
 	n.mu.Lock()
 	n.beats++
@@ -515,7 +509,6 @@ func (n *Node) removePeer(id, reason string) {
 	}
 }
 
-// askFor asks which pages of users there are.
 func (n *Node) askFor(subject string, users []string) {
 	if len(users) > 0 {
 		n.publish(subject, []byte(kindAsk+" "+n.id+"\n"), []byte(strings.Join(users, "\n")))
@@ -525,7 +518,6 @@ func (n *Node) askFor(subject string, users []string) {
 // partOf is the part of the users that is asked for each interval.
 const partOf = 10
 
-// askSome asks for some of the users, in turn.
 func (n *Node) askSome() {
 	if len(n.asking) == 0 {
 		n.asking = n.readersUsers()

@@ -216,7 +216,6 @@ func (p *Page) end(how string) {
 	p.send(nil)
 }
 
-// announce tells the nodes that have agents of the user.
 func (p *Page) announce() {
 	n := p.node
 	n.mu.Lock()
@@ -263,7 +262,6 @@ func (n *Node) toCore(c *relay.Core, frame []byte) {
 	n.sendTo(f.node, head(kindPage, n.id, f.session, f.sent), frame)
 }
 
-// answerAsk says which pages of users there are here.
 func (n *Node) answerAsk(m *message) {
 	var text []byte
 	for _, user := range m.lines() {
@@ -332,14 +330,12 @@ func (n *Node) forgetCore(f *remoteCore) {
 	n.dropCore(f)
 }
 
-// coreOf is a core of a node's, nil where there is none.
 func (n *Node) coreOf(node string, session uint64) *remoteCore {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.cores[node][session]
 }
 
-// fromCore takes what a core says.
 func (n *Node) fromCore(m *message) {
 	session := m.number(0)
 	f := n.coreOf(m.from, session)
@@ -385,7 +381,6 @@ func (f *remoteCore) handle(frame []byte) {
 	}
 }
 
-// gone tells the core's node that the session is over.
 func (f *remoteCore) gone(n *Node, how string) {
 	n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(how))
 }
@@ -423,7 +418,6 @@ func (f *remoteCore) leave() {
 	f.page.settle()
 }
 
-// sumCores says what was sent to the cores of each node.
 func (n *Node) sumCores() {
 	n.mu.Lock()
 	nodes := make(map[string][]*remoteCore, len(n.cores))

@@ -200,7 +200,6 @@ func (n *Node) isNew() bool {
 // Ready is closed when the first pages have come, or after an interval.
 func (r *Reader) Ready() <-chan struct{} { return r.ready }
 
-// beReady ends the wait for the first pages.
 func (r *Reader) beReady() {
 	if r.state == starting {
 		r.state = serving
@@ -221,7 +220,6 @@ func (r *Reader) check() {
 	r.beReady()
 }
 
-// close ends all sessions and the gateway.
 func (r *Reader) close() {
 	n := r.node
 	n.mu.Lock()
@@ -282,7 +280,6 @@ func (n *Node) closeIdle() {
 	})
 }
 
-// readersUsers are the users with agents here.
 func (n *Node) readersUsers() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -295,7 +292,6 @@ func (n *Node) readersUsers() []string {
 	return list
 }
 
-// hasPages handles a node's list of users' pages.
 func (n *Node) hasPages(m *message) {
 	n.counts.has.Add(1)
 	for _, line := range m.lines() {

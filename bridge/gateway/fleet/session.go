@@ -82,7 +82,6 @@ func (n *Node) sessionOf(node string, number uint64) *session {
 	return nil
 }
 
-// fromPage takes what a page says, or its node of it.
 func (n *Node) fromPage(m *message) {
 	number := m.number(0)
 	s := n.sessionOf(m.from, number)
@@ -97,7 +96,6 @@ func (n *Node) fromPage(m *message) {
 	}
 }
 
-// take does what the message says.
 func (s *session) take(m *message) {
 	switch {
 	case s.is(ended):
@@ -112,7 +110,6 @@ func (s *session) take(m *message) {
 	}
 }
 
-// gone follows the end of a session at the page's node.
 func (s *session) gone(how string) {
 	switch how {
 	case goneGap:
@@ -129,7 +126,6 @@ func (s *session) gone(how string) {
 	s.r.check()
 }
 
-// gap counts that a frame was lost.
 func (s *session) gap() {
 	s.r.node.counts.gaps.Add(1)
 	s.reopen()
@@ -164,7 +160,6 @@ func (s *session) end(reason string) {
 	}
 }
 
-// receive takes a frame of the page.
 func (s *session) receive(frame []byte) {
 	s.trail.answered(frame)
 	if s.is(opened) && !s.attach(frame) {
@@ -308,7 +303,6 @@ func parted(frame []byte) (parts [][]byte) {
 	return append(parts, part.Raw("]"))
 }
 
-// sumSessions says what was sent to each node's pages.
 func (n *Node) sumSessions() {
 	n.mu.Lock()
 	sessions := slices.Collect(maps.Values(n.sessions))

@@ -82,7 +82,6 @@ func (t *trail) done(id int64, ok bool) {
 	}
 }
 
-// end ends all.
 func (t *trail) end() {
 	for id := range *t {
 		t.done(id, false)
@@ -121,7 +120,6 @@ func (t *trail) asked(frame []byte, begin func(call string) (done func(ok bool))
 	})
 }
 
-// eachCall calls f with the name and the number of each call in a frame.
 func eachCall(frame []byte, f func(name wire.Value, id int64)) {
 	wire.Value(frame).Elements(func(call wire.Value) bool {
 		var name wire.Value

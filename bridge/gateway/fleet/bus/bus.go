@@ -165,7 +165,6 @@ func dialing(o Options) []nats.Option {
 	return list
 }
 
-// withoutPasswords is a list of servers without their passwords.
 func withoutPasswords(urls string) string {
 	var list []string
 	for one := range strings.SplitSeq(urls, ",") {
@@ -188,7 +187,6 @@ func allLocal(urls string) bool {
 	return true
 }
 
-// embed starts a server in this process.
 func (b *Bus) embed(o Options) error {
 	opts := &server.Options{
 		ServerName: o.Name, DontListen: o.Cluster == "", Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: user,
@@ -243,7 +241,6 @@ func (o *Options) beside(first *server.Options) *server.Options {
 	return opts
 }
 
-// cluster makes the server part of a cluster.
 func (o *Options) cluster(opts *server.Options) error {
 	host, port, err := net.SplitHostPort(o.Cluster)
 	n, numErr := strconv.Atoi(port)
@@ -289,7 +286,6 @@ func (o *Options) cluster(opts *server.Options) error {
 	return nil
 }
 
-// route is the URL of another server of the cluster.
 func (o *Options) route(host string) *url.URL {
 	u := &url.URL{Scheme: "nats", Host: host}
 	if o.Secret != "" {

@@ -102,7 +102,6 @@ func (a *assembly) time() time.Time {
 	return time.Now()
 }
 
-// forget drops the oldest message if it no longer grows.
 func (a *assembly) forget() {
 	for len(a.order) > 0 && a.time().Sub(a.partial[a.order[0]].at) > maxPause {
 		a.drop(a.order[0])

@@ -213,7 +213,6 @@ func (c *challenge) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (c *challenge) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// verify is what go-sdk asks of a token.
 func (h *Handler) verify(ctx context.Context, text string, _ *http.Request) (*auth.TokenInfo, error) {
 	claim, err := h.o.Tickets.Token(ctx, text)
 	if err != nil {
@@ -227,7 +226,6 @@ func (h *Handler) verify(ctx context.Context, text string, _ *http.Request) (*au
 		Extra: map[string]any{"claim": claim}}, nil
 }
 
-// serve serves a request whose token is good.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	w.(*challenge).passed = true
 	if h.o.Admitted != nil {

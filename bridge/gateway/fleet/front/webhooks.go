@@ -44,7 +44,6 @@ func subscribes(w http.ResponseWriter, r *http.Request) bool {
 	return method == wire.EventsSubscribe || method == wire.EventsUnsubscribe
 }
 
-// webhooksOf are those of a request's sender.
 func (h *Handler) webhooksOf(r *http.Request) gateway.Webhooks {
 	if p, ok := r.Context().Value(principal{}).(principal); ok && p.events {
 		return h.webhooks.For(p.Principal)

@@ -288,7 +288,6 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	return p, nil
 }
 
-// trace begins to export traces, if it is to.
 func (p *process) trace() (err error) {
 	if p.o.Traces == "" {
 		return nil
@@ -325,7 +324,6 @@ func (o *Options) nodeURL(listen net.Listener) string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// bus says where the bus is.
 func (o *Options) bus() (b bus.Options, err error) {
 	b = bus.Options{Name: o.Name, Store: o.Store, Cluster: o.Cluster, Advertise: o.Advertise, Join: o.Join, URL: o.NATS, Creds: o.NATSCreds}
 	if o.SecretFile != "" {
@@ -385,7 +383,6 @@ func rootsOf(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// public is what pages and agents reach.
 func (p *process) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
@@ -478,7 +475,6 @@ func (p *process) announceEnd() {
 	}
 }
 
-// end ends in order.
 func (p *process) end(public, private *http.Server) {
 	p.leaves.Store(true)
 	p.o.Log.Info("the node ends: its pages go elsewhere")

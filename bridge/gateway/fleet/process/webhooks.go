@@ -13,7 +13,6 @@ import (
 // minStoreKey is the least length of the key of the store, in characters: 16 random bytes in hexadecimal digits.
 const minStoreKey = 32
 
-// webhooks are the options of webhooks, nil where there are none.
 func (o *Options) webhooks() (*webhook.Options, error) {
 	if o.StoreKey == "" {
 		return nil, nil

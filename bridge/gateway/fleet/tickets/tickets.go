@@ -378,7 +378,6 @@ func (v *Verifier) issuerOf(text, use string) (i *issuer, header jws.Headers, er
 	return i, header, nil
 }
 
-// valid looks at what every token must say.
 func (v *Verifier) valid(token jwt.Token, use string) error {
 	now := v.o.now()
 	until, hasUntil := token.Expiration()

@@ -219,7 +219,6 @@ func (c *Client) post(ctx context.Context, to, subscription, id string, body []b
 	return response.StatusCode, answer, failed
 }
 
-// category is the category of an error of a connection.
 func category(err error) string {
 	var timeout net.Error
 	var verification *tls.CertificateVerificationError

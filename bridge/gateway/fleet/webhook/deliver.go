@@ -54,7 +54,6 @@ const (
 	minAttempts = 100
 )
 
-// count counts an attempt, and reports whether the address is suspended for it.
 func (a *address) count(now time.Time, failed bool) bool {
 	if now.Sub(a.began) > window {
 		*a = address{began: now, suspended: a.suspended}
@@ -221,7 +220,6 @@ func (s *Service) fill(d *delivery) {
 	}
 }
 
-// gap queues the word that something was skipped.
 func (d *delivery) gap(s *Service, at int, cursor string) {
 	if !s.o.NoControl {
 		d.queue = slices.Insert(d.queue, at, envelope("gap", cursor, map[string]any{"cursor": orNull(cursor)}))
@@ -330,7 +328,6 @@ func (s *Service) attempted(d *delivery, status int, failed string) {
 	s.retry(d)
 }
 
-// done takes the first item away.
 func (d *delivery) done() {
 	if d.queue[0].cursor != "" {
 		d.cursor = d.queue[0].cursor
@@ -360,7 +357,6 @@ func (s *Service) tellRevoked(u *user, r *record) {
 	u.attempts.Go(func() { _, _, _ = s.client.post(ctx, r.URL, r.id(), i.id, i.body, secrets) }) // once
 }
 
-// runFlush tells the store now and then how far deliveries are.
 func (s *Service) runFlush() {
 	for s.pause(15) {
 		s.mu.Lock()
@@ -379,7 +375,6 @@ func (s *Service) runFlush() {
 	}
 }
 
-// flush tells the store how far a delivery is.
 func (s *Service) flush(d *delivery) {
 	s.mu.Lock()
 	if !d.dirty || s.ctx.Err() != nil {
@@ -430,7 +425,6 @@ func (s *Service) Close() {
 	s.client.http.CloseIdleConnections()
 }
 
-// idle reports whether this node delivers for no user.
 func (s *Service) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -78,7 +78,6 @@ func (s *Service) pause(parts int) bool {
 	}
 }
 
-// runStore opens the two tables, and follows them.
 func (s *Service) runStore() {
 	open := func(name string, age time.Duration) (table Store) {
 		for {
@@ -108,7 +107,6 @@ func (s *Service) runStore() {
 	s.follow(owners, s.takeOwner)
 }
 
-// follow takes what is in a table, and each change.
 func (s *Service) follow(table Store, take func(key string, value []byte, revision uint64)) {
 	all := sync.OnceFunc(func() {
 		s.mu.Lock()
@@ -131,7 +129,6 @@ func (s *Service) follow(table Store, take func(key string, value []byte, revisi
 	}
 }
 
-// takeRecord takes a record from the store.
 func (s *Service) takeRecord(key string, value []byte, revision uint64) {
 	r, err := s.box.open(key, value)
 	if err != nil {
@@ -172,7 +169,6 @@ func (s *Service) userOf(name string) *user {
 	return u
 }
 
-// takeOwner takes a lease or a claim from the store.
 func (s *Service) takeOwner(key string, value []byte, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +264,6 @@ func (s *Service) renew(count int) {
 	s.wantSettle()
 }
 
-// wantSettle has runSettle settle soon.
 func (s *Service) wantSettle() {
 	select {
 	case s.kick <- struct{}{}:
@@ -359,7 +354,6 @@ func (s *Service) acquire(u *user) {
 	s.wantSettle()
 }
 
-// claim claims a user in the store.
 func (s *Service) claim(ctx context.Context, name string) (revision uint64, err error) {
 	return s.owners.Change(ctx, keyUser+name, func(old []byte) ([]byte, error) {
 		holder := string(old)
@@ -386,7 +380,6 @@ func (s *Service) renewedBy(ctx context.Context, node string) (bool, error) {
 	return time.Since(s.nodes[node].seen) < s.o.Lease, nil
 }
 
-// drop ends to deliver for a user.
 func (s *Service) drop(u *user) {
 	s.moves <- struct{}{}
 	defer func() { <-s.moves }()

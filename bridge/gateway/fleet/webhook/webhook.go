@@ -250,7 +250,6 @@ func orNull(text string) any {
 	return text
 }
 
-// status is the deliveryStatus of a refresh.
 func (r *record) status() map[string]any {
 	s := map[string]any{"active": true, "lastDeliveryAt": nil, "lastError": orNull(r.Failed)}
 	if !r.Delivered.IsZero() {
@@ -369,7 +368,6 @@ func (s *Service) stored(ctx context.Context, key string) (store Store, r *recor
 	return store, r, nil
 }
 
-// begins finds where a new subscription begins.
 func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequest) (cursor string, truncated bool,
 	refused *bridge.EventError) {
 	feed, err := s.o.Feed(ctx, user)
@@ -400,7 +398,6 @@ func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequ
 	}
 }
 
-// grant stores a subscription. It is refreshed where it lives.
 func (s *Service) grant(ctx context.Context, store Store, wants *record, now time.Time) (*record, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
