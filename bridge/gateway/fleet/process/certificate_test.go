@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -57,7 +56,5 @@ func TestCertificateThatIsRenewed(t *testing.T) {
 	use(next)
 	testkit.Eventually(t, "the next one is shown", func() bool { return shows(m.listen, next) })
 	start()
-	testkit.Eventually(t, "another node has come", func() bool {
-		return strings.Contains(get(t, m.admin, "/metrics"), "pagewire_node_nodes 2\n")
-	})
+	counts(t, m.admin, "nodes", 2)
 }

@@ -58,9 +58,7 @@ func newFleet(t *testing.T, size int) *place {
 		f.start()
 	}
 	for _, m := range f.nodes {
-		testkit.Eventually(t, "the nodes know each other", func() bool {
-			return strings.Contains(get(t, m.admin, "/metrics"), fmt.Sprintf("pagewire_node_nodes %d\n", size))
-		})
+		counts(t, m.admin, "nodes", size)
 	}
 	return f
 }
@@ -130,6 +128,14 @@ func get(t *testing.T, addr, path string) string {
 	return answer.Status + "\n" + string(text)
 }
 
+// counts waits until a node has a figure.
+func counts(t *testing.T, admin, name string, want int) {
+	t.Helper()
+	testkit.Eventually(t, fmt.Sprintf("a node has %s %d", name, want), func() bool {
+		return strings.Contains(get(t, admin, "/metrics"), fmt.Sprintf("\npagewire_node_%s %d\n", name, want))
+	})
+}
+
 // page has a page dial in to a node, and to the next that goTo names when that ends.
 func (f *place) page(m *member, page *testkit.Page, subject string) (goTo func(*member)) {
 	var at atomic.Pointer[member]
@@ -159,34 +165,6 @@ func (f *place) agentBy(m *member, by http.RoundTripper, version string) *testki
 	f.t.Helper()
 	return testkit.Connect(f.t, &mcp.StreamableClientTransport{Endpoint: "http://" + m.listen + "/mcp",
 		HTTPClient: &http.Client{Transport: by}}, version)
-}
-
-// Three nodes, two users: each agent sees its user's page; a node is told to end, its page goes elsewhere, and the
-// agent is told of the next change.
-func TestNodesAndTheirEnd(t *testing.T) {
-	f := newFleet(t, 3)
-	state := map[string]string{app + "/doc": "one"}
-	page := testkit.NewPage(t, state)
-	goTo := f.page(f.nodes[0], page, "alice")
-	f.page(f.nodes[1], testkit.NewPage(t, map[string]string{app + "/bobs": "b"}), "bob")
-	a, b := f.agent(f.nodes[1], "alice"), f.agent(f.nodes[2], "bob")
-	a.Shows(app + "/doc")
-	b.Shows(app + "/bobs")
-	a.Watch(app + "/doc")
-	page.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-
-	leaving := f.nodes[0]
-	goTo(f.nodes[2])
-	leaving.stop()
-	if err := testkit.Receive(t, "it has ended", leaving.ended); err != nil {
-		t.Errorf("it ends with %v", err)
-	}
-	leaving.ended <- nil
-	a.Told(app + "/doc") // it is back
-	page.Set(app+"/doc", "three")
-	a.Learns(app+"/doc", "three")
-	b.Shows(app + "/bobs")
 }
 
 // Tools for developers are shown by a node that is told to, whatever the page's node is told.
