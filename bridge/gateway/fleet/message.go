@@ -107,14 +107,11 @@ func head(kind, from string, session uint64, rest ...uint64) []byte {
 	return append(text, '\n')
 }
 
-// numbers are the numbers of a line, with 0 for other words.
-func numbers(line string) (list [2]uint64) {
-	i := 0
-	for word := range strings.SplitSeq(line, " ") {
-		if i < len(list) {
-			list[i], _ = strconv.ParseUint(word, 10, 64)
-		}
-		i++
-	}
-	return list
+// numbers are the two numbers of a line, with 0 for other words.
+func numbers(line string) (first, second uint64) {
+	one, rest, _ := strings.Cut(line, " ")
+	other, _, _ := strings.Cut(rest, " ")
+	first, _ = strconv.ParseUint(one, 10, 64)
+	second, _ = strconv.ParseUint(other, 10, 64)
+	return first, second
 }

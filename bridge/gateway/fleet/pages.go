@@ -443,8 +443,8 @@ func (n *Node) sumCores() {
 func (n *Node) compareCores(m *message) {
 	said := map[uint64]uint64{}
 	for _, line := range m.lines() {
-		of := numbers(line)
-		said[of[0]] = of[1]
+		session, sent := numbers(line)
+		said[session] = sent
 	}
 	n.mu.Lock()
 	cores := slices.Collect(maps.Values(n.cores[m.from]))

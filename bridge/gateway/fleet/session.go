@@ -322,14 +322,14 @@ func (n *Node) sumSessions() {
 // comparePages looks what of all that a node's pages have said has not come.
 func (n *Node) comparePages(m *message) {
 	for _, line := range m.lines() {
-		of := numbers(line)
-		s := n.sessionOf(m.from, of[0])
+		number, sent := numbers(line)
+		s := n.sessionOf(m.from, number)
 		if s == nil {
-			n.sendTo(m.from, head(kindLeave, n.id, of[0]))
+			n.sendTo(m.from, head(kindLeave, n.id, number))
 			continue
 		}
 		s.r.mailbox.post(func() {
-			if !s.is(ended) && of[1] > s.heard {
+			if !s.is(ended) && sent > s.heard {
 				s.gap()
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -102,18 +103,19 @@ func TestPartsThatAreMissing(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	var a assembly
-	for i := range byte(200) {
-		a.add(piece(i, 0, 2, "a"))
-	}
-	if len(a.partial) > maxPartial || len(a.order) != len(a.partial) {
-		t.Errorf("%d partial messages are kept, and %d in order", len(a.partial), len(a.order))
-	}
-	now := time.Now().Add(2 * maxPause)
-	a.now = func() time.Time { return now }
-	if a.add([]byte{whole}); len(a.partial) != 0 || len(a.order) != 0 {
-		t.Errorf("of dead senders %d messages are kept, and %d in order", len(a.partial), len(a.order))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var a assembly
+		for i := range byte(200) {
+			a.add(piece(i, 0, 2, "a"))
+		}
+		if len(a.partial) > maxPartial || len(a.order) != len(a.partial) {
+			t.Errorf("%d partial messages are kept, and %d in order", len(a.partial), len(a.order))
+		}
+		time.Sleep(2 * maxPause)
+		if a.add([]byte{whole}); len(a.partial) != 0 || len(a.order) != 0 {
+			t.Errorf("of dead senders %d messages are kept, and %d in order", len(a.partial), len(a.order))
+		}
+	})
 }
 
 func TestOptionsThatAreRefused(t *testing.T) {

@@ -194,7 +194,7 @@ func (w *world) act() {
 
 // steal has a user try another one's session, token or ticket.
 func (w *world) steal() {
-	thief, victim, at := pick(w, w.agents), pick(w, w.agents), w.anyNode()
+	thief, victim, at := pick(w, w.agents), pick(w, w.agents), pick(w, w.all())
 	if thief.subject == victim.subject {
 		return
 	}

@@ -218,17 +218,20 @@ func (o *Options) check() error {
 
 // open listens. Its errors say what to do.
 func (o *Options) open() (listen, admin net.Listener, err error) {
-	if listen, err = net.Listen("tcp", o.Listen); err != nil {
-		return nil, nil, fmt.Errorf("serve at %s: %w; stop what listens there, or choose another port", o.Listen, err)
+	at := func(addr string) (net.Listener, error) {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return nil, fmt.Errorf("serve at %s: %w; stop what listens there, or choose another port", addr, err)
+		}
+		return l, nil
 	}
-	if o.Admin == "" {
-		return listen, nil, nil
+	if listen, err = at(o.Listen); err != nil || o.Admin == "" {
+		return listen, nil, err
 	}
-	if admin, err = net.Listen("tcp", o.Admin); err != nil {
+	if admin, err = at(o.Admin); err != nil {
 		listen.Close()
-		return nil, nil, fmt.Errorf("serve at %s: %w; stop what listens there, or choose another port", o.Admin, err)
 	}
-	return listen, admin, nil
+	return listen, admin, err
 }
 
 func newProcess(o Options, listen net.Listener) (*process, error) {

@@ -95,16 +95,17 @@ func TestRollingUpgrade(t *testing.T) {
 	for _, n := range old {
 		w.start()
 		w.uses(200)
-		w.drain(n)
+		w.leave(n)
+		n.under.Wait() // as a balancer does that waits for answers
 		w.signal(n, syscall.SIGTERM)
 		testkit.Eventually(t, "it ends", func() bool {
 			w.uses(1)
 			return len(n.ended) == 1
 		})
-		if err := <-n.ended; err != nil {
+		err := <-n.ended
+		if close(n.ended); err != nil {
 			t.Errorf("it ends with %v", err)
 		}
-		close(n.ended)
 		w.uses(200)
 		w.settle("an end")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // A delivery is what this node does for a subscription. The Service's lock guards it.
@@ -411,10 +412,7 @@ func (s *Service) Close() {
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
 	defer cancel()
 	for owners != nil && !s.idle() && ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(10 * time.Millisecond):
-		}
+		retry.Sleep(ctx, 10*time.Millisecond)
 	}
 	if owners != nil {
 		// Or the others wait for the end of its lease.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // One node delivers for a user. All nodes choose the same of those that are alive, by the highest hash of node and user.
@@ -70,12 +71,8 @@ var errHeld = errors.New("another node delivers for the user")
 
 // pause waits for a part of the lease; false is the end.
 func (s *Service) pause(parts int) bool {
-	select {
-	case <-time.After(s.o.Lease / time.Duration(parts)):
-		return true
-	case <-s.ctx.Done():
-		return false
-	}
+	retry.Sleep(s.ctx, s.o.Lease/time.Duration(parts))
+	return s.ctx.Err() == nil
 }
 
 func (s *Service) runStore() {
