@@ -26,6 +26,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,25 +167,19 @@ func dialing(o Options) []nats.Option {
 }
 
 func withoutPasswords(urls string) string {
-	var list []string
-	for one := range strings.SplitSeq(urls, ",") {
-		if i := strings.LastIndexByte(one, '@'); i >= 0 {
-			one = one[i+1:]
-		}
-		list = append(list, one)
+	list := strings.Split(urls, ",")
+	for i, one := range list {
+		list[i] = one[strings.LastIndexByte(one, '@')+1:]
 	}
 	return strings.Join(list, ",")
 }
 
 // allLocal reports whether all servers of a list, as in nats://a:4222,nats://b:4222, are on this machine.
 func allLocal(urls string) bool {
-	for one := range strings.SplitSeq(urls, ",") {
+	return !slices.ContainsFunc(strings.Split(urls, ","), func(one string) bool {
 		u, err := url.Parse(strings.TrimSpace(one))
-		if err != nil || !loopback(u.Hostname()) {
-			return false
-		}
-	}
-	return true
+		return err != nil || !loopback(u.Hostname())
+	})
 }
 
 func (b *Bus) embed(o Options) error {
