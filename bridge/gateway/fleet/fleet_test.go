@@ -279,7 +279,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a fourth page: %v", err)
 	}
 	openReader(t, n, alice)
-	if _, _, err := n.Reader(bob, true, nil); err == nil {
+	if _, _, err := n.Reader("", bob, true, nil); err == nil {
 		t.Error("agents of a second user are taken")
 	}
 }
@@ -314,7 +314,7 @@ func TestNothingIsLeft(t *testing.T) {
 	testkit.NoLeak(t)
 	n := openNode(t, Options{Idle: interval})
 	b := openTab(t, n, alice, map[string]string{app + "/doc": "one"})
-	r, release, err := n.Reader(alice, true, nil)
+	r, release, err := n.Reader("", alice, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

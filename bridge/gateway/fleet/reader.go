@@ -120,16 +120,10 @@ func (r *Reader) do(bytes int, f func()) bool {
 }
 
 // Reader returns the gateway for a user's agents here. If there is none, it makes one, and a Server for it by serve,
-// which may be nil. The caller must call release after use; the gateway stays for a while then. It fails with ErrFull
-// or ErrClosed.
-func (n *Node) Reader(user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
-	err error) {
-	return n.ReaderBy("", user, acts, serve)
-}
-
-// ReaderBy is Reader for the agent of another user, by, who may act for this one. Options.OtherUsers bounds the readers
-// for one such user.
-func (n *Node) ReaderBy(by, user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
+// which may be nil. The caller must call release after use; the gateway stays for a while then. by is the user of an
+// agent that may act for others, "" for none: Options.OtherUsers bounds the readers for one such user. It fails with
+// ErrFull or ErrClosed.
+func (n *Node) Reader(by, user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
 	err error) {
 	if by == user {
 		by = ""

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,12 +56,7 @@ func (r *Relay) Join(owner any, acts bool) *Core {
 }
 
 func (r *Relay) offered() []offer {
-	list := make([]offer, 0, len(r.offers))
-	for _, o := range r.offers {
-		list = append(list, o)
-	}
-	slices.SortFunc(list, func(a, b offer) int { return a.order - b.order })
-	return list
+	return slices.SortedFunc(maps.Values(r.offers), func(a, b offer) int { return a.order - b.order })
 }
 
 // Leave removes the core: its calls end, and URIs that only it watches are no longer watched.

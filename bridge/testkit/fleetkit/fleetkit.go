@@ -60,7 +60,7 @@ func (l *Login) Signed(subject string, claims map[string]any) string {
 // Agent connects an agent of a user to a node.
 func (l *Login) Agent(n *fleet.Node, subject string) *testkit.Agent {
 	l.t.Helper()
-	r, release, err := n.Reader(tickets.UserOf(l.Name, subject), true, nil)
+	r, release, err := n.Reader("", tickets.UserOf(l.Name, subject), true, nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -262,7 +262,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		r = r.WithContext(context.WithValue(r.Context(), principal{}, p))
 	}
-	reader, release, err := h.o.Node.ReaderBy(claim.User, user, slices.Contains(claim.Scopes, ScopeAct), h.server)
+	reader, release, err := h.o.Node.Reader(claim.User, user, slices.Contains(claim.Scopes, ScopeAct), h.server)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		h.refuse(w, "full", http.StatusServiceUnavailable, err.Error())

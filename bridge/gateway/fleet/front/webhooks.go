@@ -65,7 +65,7 @@ func (n noScope) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]b
 
 // feed returns the events of a user's pages, which this node follows until it is closed.
 func (h *Handler) feed(ctx context.Context, user string) (webhook.Feed, error) {
-	reader, release, err := h.o.Node.Reader(user, false, h.server)
+	reader, release, err := h.o.Node.Reader("", user, false, h.server)
 	if err != nil {
 		return nil, err
 	}
