@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
@@ -64,12 +65,16 @@ func (s *stage) do(verb, who string, rest []string) {
 		p.dial(s.node(rest[0]))
 	case "agent":
 		s.agents[who] = openAgent(s.t, s.node(rest[0]), user[rest[1]])
+	case "modern":
+		s.agents[who] = agentBy(s.t, openReader(s.t, s.node(rest[0]), user[rest[1]]).Gateway, gateway.TransportRequest)
+	case "close":
+		a.Close()
+	case "post":
+		p.Post(strings.ReplaceAll(rest[0], "APP", app))
 	case "dial":
 		p.dial(s.node(rest[0]))
 	case "cut":
 		p.cut()
-	case "bye":
-		p.Post(`[["bye",` + rest[0] + `]]`)
 	case "set":
 		p.Set(uris[0], rest[1])
 	case "watched":

@@ -16,35 +16,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/time/rate"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
-
-// What nobody watches does not cross the bus, and a page without agents has no core.
-func TestChangesThatNobodyWatches(t *testing.T) {
-	nodes := openFleet(t, 2)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	if s := nodes[0].Stats(); s.Cores != 0 || s.Readers != 0 {
-		t.Errorf("without an agent there is %+v", s)
-	}
-	// What an agent with a memory has read is watched for it.
-	a := agentBy(t, openReader(t, nodes[1], alice).Gateway, gateway.TransportRequest)
-	a.Text(app + "/doc")
-	for range 100 {
-		b.Set(app+"/doc", "x")
-	}
-	b.Post(`[["touch","` + app + `/doc",200]]`) // whatever the page says
-	a.Text(app + "/doc")
-	if n := nodes[0].Stats().Touches; n != 0 {
-		t.Errorf("%d touches have crossed the bus", n)
-	}
-	a.Watch(app + "/doc")
-	b.Set(app+"/doc", "y")
-	a.Told(app + "/doc")
-	a.Close()
-	testkit.Eventually(t, "the page is left alone", func() bool { return !b.Watches(app + "/doc") })
-}
 
 // Contents above the bus's limit for one message come whole, and so do a tool's arguments.
 func TestLargeContents(t *testing.T) {
