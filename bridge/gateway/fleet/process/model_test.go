@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -38,8 +39,8 @@ type world struct {
 	calls sync.WaitGroup // the same
 	whole bool           // there is no fault
 
-	reads, ran, thefts atomic.Int64 // reads that were answered with contents; calls of tools; refused thefts
-	errors             sync.Map     // of reads of a user's own pages, and calls of their tools: *atomic.Int64 by error
+	reads, ran, thefts atomic.Int64     // reads that were answered with contents; calls of tools; refused thefts
+	errors             map[string]int64 // by text, of reads of a user's own pages, and calls of their tools
 	faults             map[string]int
 	late               int                      // watches that were later than 3 s
 	latest             map[string]time.Duration // from a repair until all hold the last state, by fault
@@ -49,7 +50,7 @@ func openWorld(t *testing.T) *world {
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed", seed)
 	return &world{outside: &outside{place: newFleet(t, 0)}, rand: rand.New(rand.NewPCG(seed, 1)),
-		slots: make(chan bool, 256), whole: true, faults: map[string]int{}, latest: map[string]time.Duration{}}
+		errors: map[string]int64{}, slots: make(chan bool, 256), whole: true, faults: map[string]int{}, latest: map[string]time.Duration{}}
 }
 
 // begin opens three nodes, and some pages and agents.
@@ -162,19 +163,18 @@ func (w *world) try(a *follower, p *livePage, method, name, params string) (m sa
 		return m, len(m.ID) > 0 // or it has no session, and has sent nothing
 	}
 	if a.subject == p.subject && a.ctx.Err() == nil {
-		count, _ := w.errors.LoadOrStore(how, &atomic.Int64{})
-		count.(*atomic.Int64).Add(1)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.errors[how]++
 	}
 	return m, false
 }
 
 // failures are what requests for users' own pages ended with, and how often.
 func (w *world) failures() map[string]int64 {
-	all := map[string]int64{}
-	for how, count := range w.errors.Range {
-		all[how.(string)] = count.(*atomic.Int64).Load()
-	}
-	return all
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.errors)
 }
 
 // act calls a page's tool, which must not run twice: an answer that says so says that it has run once.

@@ -257,8 +257,13 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 			return nil, usage("--tls-cert and --tls-key: %w", err)
 		}
 	}
-	if err := p.trace(); err != nil {
-		return nil, err
+	if o.Traces != "" {
+		p.traces, err = traces.New(traces.Options{Endpoint: o.Traces, Version: o.Version, Failed: func(err error) {
+			o.Log.Warn("traces could not be exported", "error", err)
+		}})
+		if err != nil {
+			return nil, usage("%w", err)
+		}
 	}
 	members := fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, InsecureHTTP: o.InsecureHTTP,
 		Pages: o.Pages, UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
@@ -289,19 +294,6 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	p.pages = dial.New(dial.Options{Node: p.node, Tickets: verifier})
 	p.figures = p.newFigures()
 	return p, nil
-}
-
-func (p *process) trace() (err error) {
-	if p.o.Traces == "" {
-		return nil
-	}
-	p.traces, err = traces.New(traces.Options{Endpoint: p.o.Traces, Version: p.o.Version, Failed: func(err error) {
-		p.o.Log.Warn("traces could not be exported", "error", err)
-	}})
-	if err != nil {
-		return usage("%w", err)
-	}
-	return nil
 }
 
 // unnamed reports whether Listen says at which port, and not by which name or address, others reach this machine.
@@ -389,18 +381,15 @@ func rootsOf(file string) (*x509.CertPool, error) {
 func (p *process) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
-	mux.Handle("/mcp", p.timed(p.traced(p.agents)))
+	asked := http.Handler(p.agents)
+	if p.traces != nil {
+		asked = p.traces.Agents(asked)
+	}
+	mux.Handle("/mcp", p.timed(asked))
 	mux.Handle("/mcp/", p.agents) // the server card
 	mux.Handle("/.well-known/", p.agents)
 	p.health(mux)
 	return mux
-}
-
-func (p *process) traced(h http.Handler) http.Handler {
-	if p.traces == nil {
-		return h
-	}
-	return p.traces.Agents(h)
 }
 
 // maxStrangers bounds the connections of clients that have shown no good token, but for pages'. It is for more than a
