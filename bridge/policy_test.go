@@ -105,7 +105,8 @@ var packages = []row{
 		"bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
 	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
 	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
-	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus",
+	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus " +
+		"bridge/gateway/retry",
 		"golang.org/x/time"},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
@@ -123,6 +124,7 @@ var packages = []row{
 	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
 	// In nobody's row: tests alone import it.
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
+	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/mcpconn bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
 	// where the tests of page code run too, so under js/wasm as well
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/spf13/pflag " +

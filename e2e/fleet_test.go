@@ -20,10 +20,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 )
 
 // A service is a site whose pages dial in to a fleet of two nodes with its tickets, and the door to these.
@@ -32,7 +30,7 @@ type service struct {
 	nodes   []*fleet.Node
 	doors   []*dial.Handler
 	open    atomic.Int64 // the node that pages come to
-	login   *issuertest.Issuer
+	login   *fleetkit.Login
 	site    *site
 	life    atomic.Int64 // of a ticket, in ns; 0 for a session that has ended
 	tickets atomic.Int64 // that were given
@@ -40,22 +38,9 @@ type service struct {
 
 func openService(t *testing.T) *service {
 	t.Helper()
-	const public = "https://live.example"
-	s := &service{t: t}
+	s := &service{t: t, login: fleetkit.NewLogin(t)}
 	s.life.Store(int64(time.Minute))
-	var err error
-	if s.login, err = issuertest.New("https://login.example", public); err != nil {
-		t.Fatal(err)
-	}
-	keys := filepath.Join(t.TempDir(), "keys.json")
-	if err := os.WriteFile(keys, s.login.Keys(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	verifier, err := tickets.New(tickets.Options{Audience: public, Issuers: []tickets.Issuer{{Issuer: s.login.Name,
-		JWKS: keys}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	verifier := s.login.Verifier()
 	var join []string
 	for range 2 {
 		n, err := fleet.Open(fleet.Options{Bus: bus.Options{Cluster: "127.0.0.1:0", Join: join, Secret: "secret"}})
@@ -104,19 +89,7 @@ func openService(t *testing.T) *service {
 }
 
 // agent is one of alice's, at the second node.
-func (s *service) agent() *testkit.Agent {
-	s.t.Helper()
-	r, release, err := s.nodes[1].Reader(tickets.UserOf(s.login.Name, "alice"), true, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(release)
-	port, err := r.Gateway.Connect("test")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return testkit.Connect(s.t, mcpconn.Transport(port), testkit.Legacy)
-}
+func (s *service) agent() *testkit.Agent { return s.login.Agent(s.nodes[1], "alice") }
 
 const typed = `const f = document.getElementById("field"); f.value = %s; f.dispatchEvent(new Event("input", {bubbles: true}))`
 
@@ -195,14 +168,11 @@ func TestPageWithoutATicket(t *testing.T) {
 func TestPagesOfADesktopAtANode(t *testing.T) {
 	t.Parallel()
 	const app, private = "http://localhost:3000", "http://localhost:4000"
-	login, err := issuertest.New("https://login.example", "https://live.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	login := fleetkit.NewLogin(t)
 	dir, listen, admin := t.TempDir(), testkit.Addr(t), testkit.Addr(t)
 	config := fmt.Sprintf(`{"listen":%q,"admin":%q,"public-url":%q,"issuers":[{"issuer":%q,"jwks":%q}]}`, listen, admin,
-		login.Audience, login.Name, filepath.Join(dir, "keys"))
-	for name, text := range map[string]string{"keys": string(login.Keys()), "node.json": config,
+		login.Audience, login.Name, login.Keys)
+	for name, text := range map[string]string{"node.json": config,
 		"tickets": login.Ticket("alice", private) + "\n" + login.Ticket("alice", app)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -49,12 +49,10 @@ func (s *soak) openFleet() *soakFleet {
 	f := &soakFleet{s: s, last: make([]atomic.Pointer[string], 5)}
 	public := "https://live.example"
 	login, err := issuertest.New("https://login.example", public)
-	if err == nil {
-		f.assistant, err = webhooktest.New("", login.Token("alice", "pages:read pages:events"))
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.assistant = webhooktest.New("", login.Token("alice", "pages:read pages:events"))
 	t.Cleanup(f.assistant.Close)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	config, _ := json.Marshal(map[string]any{"public-url": public, "secret-file": at("secret"), "drain": "2s",

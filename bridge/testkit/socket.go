@@ -14,10 +14,15 @@ import (
 // until the gateway listens, and again after each lost connection, until the test ends. ticket is for a node of a
 // fleet; "" for none.
 func (p *Page) Dial(addr, origin, ticket string) {
+	p.DialAny(func() string { return addr }, origin, ticket)
+}
+
+// DialAny is Dial for an address that may be another one each time.
+func (p *Page) DialAny(addr func() string, origin, ticket string) {
 	ctx, tab := p.t.Context(), rand.Text()
 	go func() {
 		for ctx.Err() == nil {
-			p.connected(ctx, addr, origin, ticket, tab)
+			p.connected(ctx, addr(), origin, ticket, tab)
 			time.Sleep(10 * time.Millisecond) // a gateway that starts listens some milliseconds later
 		}
 	}()

@@ -47,56 +47,59 @@ func main() {
 // size is how many nodes there are.
 const size = 3
 
-// run starts everything, and tells the story.
-func run(ctx context.Context, dist, program string, once bool) error {
+// A failure is a step that did not happen: check and must end the story with it.
+type failure struct{ error }
+
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+func run(ctx context.Context, dist, program string, once bool) (err error) {
+	defer func() {
+		switch f := recover().(type) {
+		case nil:
+		case failure:
+			err = f.error
+		default:
+			panic(f)
+		}
+	}()
 	if _, err := os.Stat(filepath.Join(dist, "pagewire.js")); err != nil {
 		return fmt.Errorf("%w (run make build first)", err)
 	}
-	dir, err := os.MkdirTemp("", "pagewire-fleet-")
-	if err != nil {
-		return err
-	}
+	dir := must(os.MkdirTemp("", "pagewire-fleet-"))
 	defer os.RemoveAll(dir)
-	before, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
+	before := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer before.Close()
 	public := "http://" + before.Addr().String()
-	login, err := issuertest.New("https://login.example", public)
-	if err != nil {
-		return err
-	}
+	login := must(issuertest.New("https://login.example", public))
 	b := &balancer{}
 	go http.Serve(before, b)
-	defer before.Close()
-	assistant, err := webhooktest.New(public+"/mcp", login.Token("alice", "pages:read pages:events"))
-	if err != nil {
-		return err
-	}
+	assistant := webhooktest.New(public+"/mcp", login.Token("alice", "pages:read pages:events"))
 	defer assistant.Close()
-	nodes, err := startNodes(ctx, dir, program, public, login, assistant.CA)
 	defer func() {
-		for _, n := range nodes {
+		for _, n := range b.nodes {
 			n.end()
 		}
 	}()
-	if err != nil {
-		return err
-	}
-	b.nodes = nodes
-	site, err := serveSite(dist, "ws"+strings.TrimPrefix(public, "http")+"/page", login)
-	if err != nil {
-		return err
-	}
+	b.start(ctx, dir, program, public, login, assistant.CA)
+	site := serveSite(dist, "ws"+strings.TrimPrefix(public, "http")+"/page", login)
 	defer site.Close()
-	fmt.Printf("%-8s %d nodes, %s before them, and the service at http://%s\n", "fleet", len(nodes), public, site.Addr())
-	s := &story{ctx: ctx, out: os.Stdout, site: "http://" + site.Addr().String(), public: public, login: login,
-		balancer: b, assistant: assistant}
-	if err := s.tell(); err != nil || once {
-		return err
+	at := "http://" + site.Addr().String()
+	fmt.Printf("%-8s %d nodes, %s before them, and the service at %s\n", "fleet", len(b.nodes), public, at)
+	s := &story{ctx: ctx, site: at, public: public, login: login, balancer: b, assistant: assistant}
+	s.tell()
+	if !once {
+		fmt.Println("\nIt goes on until it is interrupted.")
+		<-ctx.Done()
 	}
-	fmt.Println("\nIt goes on until it is interrupted.")
-	<-ctx.Done()
 	return nil
 }
 
@@ -105,55 +108,40 @@ type node struct {
 	name          string
 	listen, admin string
 	cmd           *exec.Cmd
-	log           *os.File
 }
 
-// startNodes starts them, each knowing the first. Each has a copy of the store. ca is the authority of the assistant's
-// receiver, which is on loopback.
-func startNodes(ctx context.Context, dir, program, public string, login *issuertest.Issuer, ca []byte) (nodes []*node,
-	err error) {
+// start starts the nodes behind the balancer, each knowing the first. Each has a copy of the store. ca is the authority
+// of the assistant's receiver, which is on loopback.
+func (b *balancer) start(ctx context.Context, dir, program, public string, login *issuertest.Issuer, ca []byte) {
 	keys, secret := filepath.Join(dir, "keys.json"), filepath.Join(dir, "secret")
 	storeKey, webhookCA := filepath.Join(dir, "store-key"), filepath.Join(dir, "webhook-ca.pem")
 	config := filepath.Join(dir, "node.json")
-	text, err := json.Marshal(map[string]any{"public-url": public, "secret-file": secret, "drain": "2s",
+	text := must(json.Marshal(map[string]any{"public-url": public, "secret-file": secret, "drain": "2s",
 		"store-key": storeKey, "webhook-ca": webhookCA, "webhook-allow": []string{"127.0.0.1/32"},
-		"issuers": []any{map[string]any{"issuer": login.Name, "tenant": "the service", "jwks": keys}}})
-	if err != nil {
-		return nil, err
-	}
+		"issuers": []any{map[string]any{"issuer": login.Name, "tenant": "the service", "jwks": keys}}}))
 	for name, text := range map[string][]byte{keys: login.Keys(), secret: []byte("the nodes of the demo\n"),
 		config: text, storeKey: []byte(rand.Text() + rand.Text()), webhookCA: ca} {
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			return nil, err
-		}
+		check(os.WriteFile(name, text, 0o600))
 	}
 	first := ""
 	for i := range size {
-		n := &node{name: string(rune('A' + i))}
-		addrs, err := freeAddrs(3)
-		if err != nil {
-			return nodes, err
-		}
-		n.listen, n.admin = addrs[0], addrs[1]
-		args := []string{"--config", config, "--listen", n.listen, "--admin", n.admin, "--cluster", addrs[2],
-			"--name", n.name, "--store", filepath.Join(dir, n.name)}
+		addrs := freeAddrs(3)
+		n := &node{name: string(rune('A' + i)), listen: addrs[0], admin: addrs[1]}
+		n.cmd = exec.CommandContext(ctx, program, "--config", config, "--listen", n.listen, "--admin", n.admin,
+			"--cluster", addrs[2], "--name", n.name, "--store", filepath.Join(dir, n.name))
 		if first != "" {
-			args = append(args, "--join", first)
+			n.cmd.Args = append(n.cmd.Args, "--join", first)
 		} else {
 			first = addrs[2]
 		}
-		if n.log, err = os.Create(filepath.Join(dir, n.name+".log")); err != nil {
-			return nodes, err
-		}
-		n.cmd = exec.CommandContext(ctx, program, args...)
-		n.cmd.Stderr = n.log
+		n.cmd.Stderr = must(os.Create(filepath.Join(dir, n.name+".log")))
 		if err := n.cmd.Start(); err != nil {
-			return nodes, fmt.Errorf("%w (run make build first)", err)
+			check(fmt.Errorf("%w (run make build first)", err))
 		}
-		nodes = append(nodes, n)
+		b.nodes = append(b.nodes, n)
 	}
-	return nodes, eventually("the nodes know each other", func() bool {
-		for _, n := range nodes {
+	eventually("the nodes know each other", func() bool {
+		for _, n := range b.nodes {
 			if !strings.Contains(fetch("http://"+n.admin+"/metrics"), fmt.Sprintf("pagewire_node_nodes %d\n", size)) {
 				return false
 			}
@@ -162,29 +150,20 @@ func startNodes(ctx context.Context, dir, program, public string, login *issuert
 	})
 }
 
-// end ends the node's process.
 func (n *node) end() {
-	if n.cmd != nil && n.cmd.Process != nil {
-		_ = n.cmd.Process.Kill() // it may have ended
-		_ = n.cmd.Wait()
-	}
-	n.log.Close()
+	_ = n.cmd.Process.Kill() // it may have ended
+	_ = n.cmd.Wait()
 }
 
-// freeAddrs are addresses at which nothing listens.
-func freeAddrs(count int) (list []string, err error) {
+func freeAddrs(count int) (list []string) {
 	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
+		l := must(net.Listen("tcp", "127.0.0.1:0"))
 		defer l.Close()
 		list = append(list, l.Addr().String())
 	}
-	return list, nil
+	return list
 }
 
-// fetch is what is at a URL, or "".
 func fetch(url string) string {
 	answer, err := http.Get(url)
 	if err != nil {
@@ -201,11 +180,10 @@ func fetch(url string) string {
 // patience is how long a step of the story may take.
 const patience = 60 * time.Second
 
-func eventually(what string, ok func() bool) error {
+func eventually(what string, ok func() bool) {
 	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("after %v still not so: %s", patience, what)
+			check(fmt.Errorf("after %v still not so: %s", patience, what))
 		}
 	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"sync"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
@@ -27,17 +28,9 @@ const page = `<!doctype html><html lang=en><title>Cart of %[1]s</title><link rel
 	addEventListener("input", () => navigator.modelContext.notifyResourceUpdated(uri));
 </script>`
 
-// A site is the service: its pages, and its tickets.
-type site struct{ net.Listener }
-
-func (s *site) Addr() net.Addr { return s.Listener.Addr() }
-
-// serveSite serves it until it is closed.
-func serveSite(dist, gateway string, login *issuertest.Issuer) (*site, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
+// serveSite serves the service, its pages and its tickets, until it is closed.
+func serveSite(dist, gateway string, login *issuertest.Issuer) net.Listener {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	origin := "http://" + l.Addr().String()
 	files := http.FileServer(http.Dir(dist))
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +45,7 @@ func serveSite(dist, gateway string, login *issuertest.Issuer) (*site, error) {
 			files.ServeHTTP(w, r)
 		}
 	}))
-	return &site{l}, nil
+	return l
 }
 
 // A balancer passes each request to the next node that takes connections. It knows of no sessions.
@@ -100,12 +93,8 @@ func (b *balancer) next() *node {
 	return b.nodes[b.turn%len(b.nodes)]
 }
 
-// lastPage is the node that a page was passed to last, and how many there were.
-func (b *balancer) lastPage() (n *node, count int) {
+func (b *balancer) passed() []*node {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.pages) == 0 {
-		return nil, 0
-	}
-	return b.pages[len(b.pages)-1], len(b.pages)
+	return slices.Clone(b.pages)
 }

@@ -67,7 +67,6 @@ func configure(cmd *cobra.Command, o *process.Options, env func(string) (string,
 	return wrong
 }
 
-// variable is the name of an option in the environment.
 func variable(name string) string {
 	return "PAGEWIRE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }

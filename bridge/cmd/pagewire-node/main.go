@@ -47,7 +47,6 @@ func versionName() string {
 // serve runs a node.
 var serve = process.Run
 
-// run runs the command line and returns its exit status.
 func run(ctx context.Context, args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
 	var o process.Options
 	cmd := command(&o, env)
@@ -70,7 +69,6 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 // errUsage wraps a fault of the options.
 var errUsage = errors.New("options")
 
-// command is the program's only command. Its flags set o.
 func command(o *process.Options, env func(string) (string, bool)) *cobra.Command {
 	var level, format, file string
 	cmd := &cobra.Command{
@@ -153,7 +151,6 @@ func tracesByEnvironment(env func(string) (string, bool)) string {
 	return ""
 }
 
-// busFlags are the flags about the other nodes.
 func busFlags(cmd *cobra.Command, o *process.Options) {
 	f := cmd.Flags()
 	f.StringVar(&o.Cluster, "cluster", "", "`address` where other nodes find this one; without it, and without --nats, "+
@@ -170,7 +167,6 @@ func busFlags(cmd *cobra.Command, o *process.Options) {
 	f.StringVar(&o.Space, "space", "pagewire", "`name` that begins all subjects: fleets of other names share a cluster")
 }
 
-// webhookFlags are the flags about the store, and the webhooks that it is for.
 func webhookFlags(cmd *cobra.Command, o *process.Options) {
 	f := cmd.Flags()
 	f.StringVar(&o.Name, "name", "", "`name` of this node, which stays the same; a node with --store has one")

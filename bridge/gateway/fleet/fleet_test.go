@@ -16,76 +16,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/time/rate"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
-
-// A page at one node, its user's agent at another: it is listed, read, told of; and another user's sees nothing of it.
-func TestPageAndAgentAtTwoNodes(t *testing.T) {
-	nodes := openFleet(t, 3)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one", app + "/other": "x"})
-	a := openAgent(t, nodes[1], alice)
-	a.Shows(app+"/doc", app+"/other") // at once: its gateway was ready
-	if got := a.Text(app + "/doc"); got != "one" {
-		t.Errorf("read %q", got)
-	}
-	a.Watch(app + "/doc")
-	b.Set(app+"/doc", "two")
-	a.Learns(app+"/doc", "two")
-	other := openAgent(t, nodes[2], bob)
-	if got := other.URIs(); len(got) != 0 {
-		t.Errorf("another user is shown %v", got)
-	}
-	if text, err := other.Read(app + "/doc"); err == nil {
-		t.Errorf("another user reads %q", text)
-	}
-	// A page that comes later, elsewhere, and goes.
-	late := openTab(t, nodes[2], alice, map[string]string{app + "/late": "l"})
-	a.Shows(app+"/doc", app+"/late", app+"/other")
-	late.say("bye", true)
-	late.cut()
-	a.Shows(app+"/doc", app+"/other")
-	for _, n := range nodes {
-		if s := n.Stats(); s.Gaps+s.Lost+s.Unsaid != 0 || len(s.Refused) != 0 {
-			t.Errorf("without any trouble there was %+v", s)
-		}
-	}
-}
-
-// say is a call of the tab that its page layer makes by itself.
-func (b *tab) say(call string, on bool) {
-	value := "false"
-	if on {
-		value = "true"
-	}
-	b.Post(`[["` + call + `",` + value + `]]`)
-}
-
-// What nobody watches does not cross the bus, and a page without agents has no core.
-func TestChangesThatNobodyWatches(t *testing.T) {
-	nodes := openFleet(t, 2)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	if s := nodes[0].Stats(); s.Cores != 0 || s.Readers != 0 {
-		t.Errorf("without an agent there is %+v", s)
-	}
-	// What an agent with a memory has read is watched for it.
-	a := agentBy(t, openReader(t, nodes[1], alice).Gateway, gateway.TransportRequest)
-	a.Text(app + "/doc")
-	for range 100 {
-		b.Set(app+"/doc", "x")
-	}
-	b.Post(`[["touch","` + app + `/doc",200]]`) // whatever the page says
-	a.Text(app + "/doc")
-	if n := nodes[0].Stats().Touches; n != 0 {
-		t.Errorf("%d touches have crossed the bus", n)
-	}
-	a.Watch(app + "/doc")
-	b.Set(app+"/doc", "y")
-	a.Told(app + "/doc")
-	a.Close()
-	testkit.Eventually(t, "the page is left alone", func() bool { return !b.Watches(app + "/doc") })
-}
 
 // Contents above the bus's limit for one message come whole, and so do a tool's arguments.
 func TestLargeContents(t *testing.T) {
@@ -140,88 +73,6 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 	if got := result.Content[0].(*mcp.TextContent).Text; result.IsError || got != "three cups" {
 		t.Errorf("it ends with %q, failed %v", got, result.IsError)
 	}
-}
-
-// The node of a page dies, the page dials another: its agent is told of what has changed meanwhile, and of the next.
-func TestNodeThatDies(t *testing.T) {
-	nodes := openFleet(t, 3)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	a := openAgent(t, nodes[1], alice)
-	a.Shows(app + "/doc")
-	a.Watch(app + "/doc")
-	kill(nodes[0])
-	b.Set(app+"/doc", "two") // to nobody
-	b.dial(nodes[2])
-	a.Learns(app+"/doc", "two")
-	b.Set(app+"/doc", "three")
-	a.Told(app + "/doc")
-	testkit.Eventually(t, "the dead one is known to be dead", func() bool { return nodes[1].Stats().Nodes == 2 })
-	a.Shows(app + "/doc")
-}
-
-// The node of an agent dies: the page is left alone.
-func TestAgentsNodeThatDies(t *testing.T) {
-	nodes := openFleet(t, 2)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	a := openAgent(t, nodes[1], alice)
-	a.Shows(app + "/doc")
-	a.Watch(app + "/doc")
-	kill(nodes[1])
-	testkit.Eventually(t, "the page is left alone", func() bool {
-		return !b.Watches(app+"/doc") && nodes[0].Stats().Cores == 0
-	})
-}
-
-// Of two links of one document the one that was made later counts, whichever comes first.
-func TestDocumentWithTwoLinks(t *testing.T) {
-	nodes := openFleet(t, 2)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	b.dial(nodes[1]) // and the first is not noticed to be dead
-	a := openAgent(t, nodes[1], alice)
-	a.Shows(app + "/doc")
-	a.Watch(app + "/doc")
-	b.Set(app+"/doc", "two")
-	a.Learns(app+"/doc", "two")
-	b.dial(nodes[0])
-	b.Set(app+"/doc", "three")
-	a.Reads(app+"/doc", "three")
-}
-
-// A tab that is duplicated takes its id with it, and its document may dial in elsewhere: agents see both, and the next
-// document in either tab takes its place.
-func TestDuplicatedTabAtAnotherNode(t *testing.T) {
-	nodes := openFleet(t, 3)
-	document := func(n *Node, epoch, text string) *tab {
-		b := &tab{Page: testkit.NewPage(t, map[string]string{app + "/doc": text}), t: t, user: alice,
-			name: "tab-of-two"}
-		b.Epoch(epoch)
-		b.dial(n)
-		return b
-	}
-	first := document(nodes[0], "first", "one")
-	a := openAgent(t, nodes[2], alice)
-	own := func(number int) string { return fmt.Sprintf("%s/.pagewire/tab/%d/doc", app, number) }
-	a.Reads(own(1), "one")
-	copied := document(nodes[1], "copied", "two")
-	a.Reads(own(2), "two")
-	a.Reads(own(1), "one")
-	copied.cut()
-	copied.dial(nodes[0]) // the same document
-	copied.Set(app+"/doc", "three")
-	a.Reads(own(2), "three")
-	leaves := func(b *tab) { // and its next document comes after that is known
-		b.say("bye", false)
-		b.cut()
-		testkit.Eventually(t, "it has left", func() bool { return nodes[2].Stats().Sessions == 1 })
-	}
-	leaves(copied)
-	document(nodes[2], "its next", "four")
-	a.Reads(own(2), "four")
-	a.Reads(own(1), "one")
-	leaves(first)
-	document(nodes[2], "the first's next", "five")
-	a.Reads(own(1), "five")
-	a.Reads(own(2), "four")
 }
 
 // A core is refused the page of another user, whatever it knows of it.
@@ -288,6 +139,23 @@ func TestSilentNodeOfAnotherVersion(t *testing.T) {
 	testkit.Eventually(t, "it is forgotten", func() bool { return n.Stats().Unlike == 0 && !n.Mismatch() })
 }
 
+// A node's last word is its last: a beat behind it would keep the node in the fleet until it is given up.
+func TestLastWordOfANode(t *testing.T) {
+	n := openNode(t, Options{})
+	looks := func(_ string, text []byte) bool {
+		select {
+		case <-n.stop:
+		default:
+			if kindOf(text) == kindBye {
+				t.Error("a beat may follow")
+			}
+		}
+		return false
+	}
+	n.drops.Store(&looks)
+	n.Close()
+}
+
 // Messages that are none harm nobody.
 func TestMessagesThatAreNone(t *testing.T) {
 	n := openNode(t, Options{})
@@ -319,35 +187,6 @@ func TestSpacesThatAreNone(t *testing.T) {
 			n.Close()
 			t.Errorf("%q is taken", space)
 		}
-	}
-}
-
-// Two users whose pages say the same of themselves, URI, tab and epoch, at one node: each agent has its own user's.
-func TestTwoUsersOfOneURI(t *testing.T) {
-	nodes := openFleet(t, 2)
-	var of [2]*tab
-	var agents [2]*testkit.Agent
-	for i, user := range []string{alice, bob} {
-		of[i] = &tab{Page: testkit.NewPage(t, map[string]string{app + "/doc": "of " + user}), t: t, user: user,
-			name: "tab-of-two"}
-		of[i].Epoch("one epoch")
-		of[i].dial(nodes[0])
-	}
-	for i, user := range []string{alice, bob} {
-		agents[i] = openAgent(t, nodes[1], user)
-		agents[i].Shows(app + "/doc")
-		agents[i].Watch(app + "/doc")
-		if got := agents[i].Text(app + "/doc"); got != "of "+user {
-			t.Errorf("read %q", got)
-		}
-	}
-	of[0].Set(app+"/doc", "two of alice")
-	agents[0].Told(app + "/doc")
-	of[0].say("bye", true)
-	of[0].cut()
-	agents[0].Shows()
-	if got := agents[1].Text(app + "/doc"); got != "of "+bob || len(agents[1].Updates) > 0 {
-		t.Errorf("the other reads %q, and was told %d times", got, len(agents[1].Updates))
 	}
 }
 
@@ -414,7 +253,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a fourth page: %v", err)
 	}
 	openReader(t, n, alice)
-	if _, _, err := n.Reader(bob, true, nil); err == nil {
+	if _, _, err := n.Reader("", bob, true, nil); err == nil {
 		t.Error("agents of a second user are taken")
 	}
 }
@@ -449,7 +288,7 @@ func TestNothingIsLeft(t *testing.T) {
 	testkit.NoLeak(t)
 	n := openNode(t, Options{Idle: interval})
 	b := openTab(t, n, alice, map[string]string{app + "/doc": "one"})
-	r, release, err := n.Reader(alice, true, nil)
+	r, release, err := n.Reader("", alice, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,30 +306,6 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Errorf("%+v is left", s)
 	}
 	n.Close()
-}
-
-// Two nodes that do not reach each other for a while: each gives the other up, and when they do the agent is told of
-// what has changed.
-func TestPartition(t *testing.T) {
-	nodes := openFleet(t, 2)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	a := openAgent(t, nodes[1], alice)
-	a.Shows(app + "/doc")
-	a.Watch(app + "/doc")
-	all := func(string, []byte) bool { return true }
-	for _, n := range nodes {
-		n.drops.Store(&all)
-	}
-	testkit.Eventually(t, "each gives the other up", func() bool {
-		return nodes[0].Stats().Cores == 0 && nodes[1].Stats().Sessions == 0
-	})
-	b.Set(app+"/doc", "two")
-	for _, n := range nodes {
-		n.drops.Store(nil)
-	}
-	a.Learns(app+"/doc", "two")
-	b.Set(app+"/doc", "three")
-	a.Told(app + "/doc")
 }
 
 // A cluster that exists, is down at the start, and is started anew: pages are taken meanwhile, and agents are told of

@@ -32,7 +32,6 @@ func (n *Node) say(f finding) {
 		[]byte(f.uri))
 }
 
-// sayFound sends recent findings again.
 func (n *Node) sayFound() {
 	n.mu.Lock()
 	var again []finding

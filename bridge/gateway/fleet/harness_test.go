@@ -139,7 +139,7 @@ func (b *tab) cut() {
 
 func openReader(t *testing.T, n *Node, user string) *Reader {
 	t.Helper()
-	r, release, err := n.Reader(user, true, nil)
+	r, release, err := n.Reader("", user, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,6 @@ func (m *message) word(i int) string {
 	return m.words[i]
 }
 
-// lines are the lines of the body.
 func (m *message) lines() []string {
 	if len(m.body) == 0 {
 		return nil
@@ -98,7 +97,6 @@ func (m *message) lines() []string {
 	return strings.Split(strings.TrimSuffix(string(m.body), "\n"), "\n")
 }
 
-// head writes the first line of a message about a session.
 func head(kind, from string, session uint64, rest ...uint64) []byte {
 	text := make([]byte, 0, 64)
 	text = append(append(append(text, kind...), ' '), from...)
@@ -109,14 +107,11 @@ func head(kind, from string, session uint64, rest ...uint64) []byte {
 	return append(text, '\n')
 }
 
-// numbers are the numbers of a line, with 0 for other words.
-func numbers(line string) (list [2]uint64) {
-	i := 0
-	for word := range strings.SplitSeq(line, " ") {
-		if i < len(list) {
-			list[i], _ = strconv.ParseUint(word, 10, 64)
-		}
-		i++
-	}
-	return list
+// numbers are the two numbers of a line, with 0 for other words.
+func numbers(line string) (first, second uint64) {
+	one, rest, _ := strings.Cut(line, " ")
+	other, _, _ := strings.Cut(rest, " ")
+	first, _ = strconv.ParseUint(one, 10, 64)
+	second, _ = strconv.ParseUint(other, 10, 64)
+	return first, second
 }

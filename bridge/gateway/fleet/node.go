@@ -279,7 +279,7 @@ func (n *Node) Close() {
 		return
 	}
 	n.closed = true
-	pages, readers := values(n.pages), values(n.readers)
+	pages, readers := slices.Collect(maps.Values(n.pages)), slices.Collect(maps.Values(n.readers))
 	n.mu.Unlock()
 	for _, p := range pages {
 		p.Lost()
@@ -289,18 +289,10 @@ func (n *Node) Close() {
 		closing.Go(r.close) // some agents take a second to take their last word
 	}
 	closing.Wait()
-	n.publish(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
 	close(n.stop)
-	n.running.Wait()
+	n.running.Wait() // a beat behind the last word would bring the node back
+	n.publish(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
 	n.bus.Close()
-}
-
-func values[K comparable, V any](m map[K]V) []V {
-	list := make([]V, 0, len(m))
-	for _, v := range m {
-		list = append(list, v)
-	}
-	return list
 }
 
 // subject is one that only nodes of this version use.
@@ -323,10 +315,8 @@ func (n *Node) publish(subject string, pieces ...[]byte) {
 	}
 }
 
-// sendTo says something to a node.
 func (n *Node) sendTo(node string, pieces ...[]byte) { n.publish(n.subject("node", node), pieces...) }
 
-// take takes what is for this node.
 func (n *Node) take(text []byte) {
 	m, ok := parse(text)
 	if !ok {
@@ -373,10 +363,8 @@ func (n *Node) takeUnlike(m *message) {
 	}
 }
 
-// takeBye takes the last word of a node.
 func (n *Node) takeBye(m *message) { n.removePeer(m.words[0], "its node has ended") }
 
-// takeBeat takes a node's word that it is there.
 func (n *Node) takeBeat(m *message) {
 	id, count, url := m.words[0], m.number(1), strings.TrimPrefix(m.word(2), "-")
 	if url != "" && CheckURL(url, n.o.InsecureHTTP) != nil {
@@ -401,7 +389,6 @@ func (n *Node) takeBeat(m *message) {
 	}
 }
 
-// run does what is to be done each interval.
 func (n *Node) run(again <-chan struct{}) {
 	ticks := time.NewTicker(n.o.Interval)
 	defer ticks.Stop()
@@ -436,7 +423,6 @@ func (n *Node) run(again <-chan struct{}) {
 	}
 }
 
-// sayBeat says that this node is there.
 func (n *Node) sayBeat() {
 	n.mu.Lock()
 	n.beats++
@@ -507,7 +493,7 @@ func (n *Node) removePeer(id, reason string) {
 		close(p.dead)
 		delete(n.peers, id)
 	}
-	cores := values(n.cores[id])
+	cores := slices.Collect(maps.Values(n.cores[id]))
 	var sessions []*session
 	for _, s := range n.sessions {
 		if s.at.node == id {
@@ -523,7 +509,6 @@ func (n *Node) removePeer(id, reason string) {
 	}
 }
 
-// askFor asks which pages of users there are.
 func (n *Node) askFor(subject string, users []string) {
 	if len(users) > 0 {
 		n.publish(subject, []byte(kindAsk+" "+n.id+"\n"), []byte(strings.Join(users, "\n")))
@@ -533,7 +518,6 @@ func (n *Node) askFor(subject string, users []string) {
 // partOf is the part of the users that is asked for each interval.
 const partOf = 10
 
-// askSome asks for some of the users, in turn.
 func (n *Node) askSome() {
 	if len(n.asking) == 0 {
 		n.asking = n.readersUsers()

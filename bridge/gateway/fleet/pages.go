@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -162,6 +163,11 @@ func (p *Page) Refuse(reason string) {
 	if p.ended {
 		return
 	}
+	p.refuse(reason)
+}
+
+// refuse is Refuse with the lock held.
+func (p *Page) refuse(reason string) {
 	p.node.Refuse("page: " + short(reason))
 	p.relay.Refuse(reason)
 	p.settle()
@@ -200,7 +206,7 @@ func (p *Page) end(how string) {
 	for _, f := range p.cores {
 		f.left = true
 		f.trail.end()
-		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(how))
+		f.gone(n, how)
 	}
 	p.cores = nil
 	p.relay.Close()
@@ -210,7 +216,6 @@ func (p *Page) end(how string) {
 	p.send(nil)
 }
 
-// announce tells the nodes that have agents of the user.
 func (p *Page) announce() {
 	n := p.node
 	n.mu.Lock()
@@ -222,12 +227,15 @@ func (p *Page) announce() {
 
 // settle sends the page what it is to be told, now or when it is time. The page's lock is held.
 func (p *Page) settle() {
+	if p.ended {
+		return
+	}
 	n := p.node
 	for frame := p.relay.Take(n.now()); frame != nil; frame = p.relay.Take(n.now()) {
 		p.send(frame)
 	}
 	at, ok := p.relay.Deadline()
-	if !ok || p.ended {
+	if !ok {
 		return
 	}
 	wait := time.Duration(max(at-n.now(), 1)) * time.Millisecond
@@ -242,9 +250,7 @@ func (p *Page) overdue() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.late = nil // most pages are silent for long
-	if !p.ended {
-		p.settle()
-	}
+	p.settle()
 }
 
 // toCore sends a core a frame. The page's lock is held.
@@ -256,7 +262,6 @@ func (n *Node) toCore(c *relay.Core, frame []byte) {
 	n.sendTo(f.node, head(kindPage, n.id, f.session, f.sent), frame)
 }
 
-// answerAsk says which pages of users there are here.
 func (n *Node) answerAsk(m *message) {
 	var text []byte
 	for _, user := range m.lines() {
@@ -293,7 +298,7 @@ func (n *Node) openCore(m *message) {
 		n.Refuse("user")
 	}
 	if f.page == nil {
-		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
+		f.gone(n, goneOver)
 		return
 	}
 	p.mu.Lock()
@@ -301,7 +306,7 @@ func (n *Node) openCore(m *message) {
 	if p.ended {
 		f.left = true
 		n.forgetCore(f)
-		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneLost))
+		f.gone(n, goneLost)
 		return
 	}
 	p.cores = append(p.cores, f)
@@ -325,12 +330,15 @@ func (n *Node) forgetCore(f *remoteCore) {
 	n.dropCore(f)
 }
 
-// fromCore takes what a core says.
+func (n *Node) coreOf(node string, session uint64) *remoteCore {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cores[node][session]
+}
+
 func (n *Node) fromCore(m *message) {
 	session := m.number(0)
-	n.mu.Lock()
-	f := n.cores[m.from][session]
-	n.mu.Unlock()
+	f := n.coreOf(m.from, session)
 	if f == nil {
 		if m.kind != kindLeave {
 			n.sendTo(m.from, head(kindGone, n.id, session), []byte(goneGap))
@@ -355,35 +363,33 @@ func (n *Node) fromCore(m *message) {
 		}
 		f.handle(m.body)
 	}
-	if !p.ended {
-		p.settle()
-	}
+	p.settle()
 }
 
 // handle takes a frame of the core. The page's lock is held.
 func (f *remoteCore) handle(frame []byte) {
 	err := f.core.Receive(frame)
-	p, n := f.page, f.page.node
-	refused := (*relay.Refused)(nil)
+	n, refused := f.page.node, (*relay.Refused)(nil)
 	switch {
 	case err == nil:
 	case errors.As(err, &refused):
-		n.Refuse("page: " + short(refused.Reason))
-		p.relay.Refuse(refused.Reason)
-		p.settle()
-		p.end(goneOver)
+		f.page.refuse(refused.Reason)
 	default:
 		n.Refuse("core", "node", f.node)
-		n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneOver))
+		f.gone(n, goneOver)
 		f.end()
 	}
+}
+
+func (f *remoteCore) gone(n *Node, how string) {
+	n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(how))
 }
 
 // gap ends a session of which something was lost. The page's lock is held.
 func (f *remoteCore) gap() {
 	n := f.page.node
 	n.counts.gaps.Add(1)
-	n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(goneGap))
+	f.gone(n, goneGap)
 	f.end()
 }
 
@@ -396,13 +402,7 @@ func (f *remoteCore) end() {
 	f.trail.end()
 	p := f.page
 	p.node.forgetCore(f)
-	for i, o := range p.cores {
-		if o == f {
-			p.cores = append(p.cores[:i], p.cores[i+1:]...)
-			break
-		}
-	}
-	if len(p.cores) == 0 {
+	if p.cores = slices.DeleteFunc(p.cores, func(o *remoteCore) bool { return o == f }); len(p.cores) == 0 {
 		p.cores = nil
 	}
 	if f.core != nil {
@@ -415,17 +415,14 @@ func (f *remoteCore) leave() {
 	f.page.mu.Lock()
 	defer f.page.mu.Unlock()
 	f.end()
-	if !f.page.ended {
-		f.page.settle()
-	}
+	f.page.settle()
 }
 
-// sumCores says what was sent to the cores of each node.
 func (n *Node) sumCores() {
 	n.mu.Lock()
 	nodes := make(map[string][]*remoteCore, len(n.cores))
 	for node, cores := range n.cores {
-		nodes[node] = values(cores)
+		nodes[node] = slices.Collect(maps.Values(cores))
 	}
 	n.mu.Unlock()
 	for node, cores := range nodes {
@@ -446,11 +443,11 @@ func (n *Node) sumCores() {
 func (n *Node) compareCores(m *message) {
 	said := map[uint64]uint64{}
 	for _, line := range m.lines() {
-		of := numbers(line)
-		said[of[0]] = of[1]
+		session, sent := numbers(line)
+		said[session] = sent
 	}
 	n.mu.Lock()
-	cores := values(n.cores[m.from])
+	cores := slices.Collect(maps.Values(n.cores[m.from]))
 	n.mu.Unlock()
 	for _, f := range cores {
 		f.page.mu.Lock()
@@ -462,17 +459,12 @@ func (n *Node) compareCores(m *message) {
 		case !known && time.Since(f.began) > 2*n.o.Interval:
 			f.end()
 		}
-		if !f.page.ended {
-			f.page.settle()
-		}
+		f.page.settle()
 		f.page.mu.Unlock()
 	}
 	// Of a session that has ended here by a word which got lost, the core is to know.
 	for session := range said {
-		n.mu.Lock()
-		f := n.cores[m.from][session]
-		n.mu.Unlock()
-		if f == nil {
+		if n.coreOf(m.from, session) == nil {
 			n.sendTo(m.from, head(kindGone, n.id, session), []byte(goneGap))
 		}
 	}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -93,9 +94,13 @@ func (b *mailbox) run() {
 
 // A Server serves the agents of a Reader. It is closed before the Gateway. While it is busy the Reader stays.
 type Server interface {
-	Close()
+	// Close tells the agents, and cuts off those that have taken nothing when ctx ends.
+	Close(ctx context.Context) error
 	Busy() bool
 }
+
+// closeTimeout is how long agents may take to take what they are told at the end.
+const closeTimeout = time.Second
 
 // maxTodo bounds the queue of one user's gateways, in bytes, as Options.WaitingBytes does for all of them. Messages
 // above it are lost, and the loss is then repaired.
@@ -115,16 +120,10 @@ func (r *Reader) do(bytes int, f func()) bool {
 }
 
 // Reader returns the gateway for a user's agents here. If there is none, it makes one, and a Server for it by serve,
-// which may be nil. The caller must call release after use; the gateway stays for a while then. It fails with ErrFull
-// or ErrClosed.
-func (n *Node) Reader(user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
-	err error) {
-	return n.ReaderBy("", user, acts, serve)
-}
-
-// ReaderBy is Reader for the agent of another user, by, who may act for this one. Options.OtherUsers bounds the readers
-// for one such user.
-func (n *Node) ReaderBy(by, user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
+// which may be nil. The caller must call release after use; the gateway stays for a while then. by is the user of an
+// agent that may act for others, "" for none: Options.OtherUsers bounds the readers for one such user. It fails with
+// ErrFull or ErrClosed.
+func (n *Node) Reader(by, user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
 	err error) {
 	if by == user {
 		by = ""
@@ -195,7 +194,6 @@ func (n *Node) isNew() bool {
 // Ready is closed when the first pages have come, or after an interval.
 func (r *Reader) Ready() <-chan struct{} { return r.ready }
 
-// beReady ends the wait for the first pages.
 func (r *Reader) beReady() {
 	if r.state == starting {
 		r.state = serving
@@ -216,7 +214,6 @@ func (r *Reader) check() {
 	r.beReady()
 }
 
-// close ends all sessions and the gateway.
 func (r *Reader) close() {
 	n := r.node
 	n.mu.Lock()
@@ -224,7 +221,9 @@ func (r *Reader) close() {
 	n.mu.Unlock()
 	r.cancel()
 	if r.Server != nil {
-		r.Server.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		_ = r.Server.Close(ctx) // those that take nothing are cut off
+		cancel()
 	}
 	r.Gateway.Close()
 	done := make(chan struct{})
@@ -275,7 +274,6 @@ func (n *Node) closeIdle() {
 	})
 }
 
-// readersUsers are the users with agents here.
 func (n *Node) readersUsers() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -288,7 +286,6 @@ func (n *Node) readersUsers() []string {
 	return list
 }
 
-// hasPages handles a node's list of users' pages.
 func (n *Node) hasPages(m *message) {
 	n.counts.has.Add(1)
 	for _, line := range m.lines() {

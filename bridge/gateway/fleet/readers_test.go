@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,9 +21,10 @@ type slowServer struct{ closing, may chan struct{} }
 
 func (s *slowServer) Busy() bool { return false }
 
-func (s *slowServer) Close() {
+func (s *slowServer) Close(context.Context) error {
 	s.closing <- struct{}{}
 	<-s.may
+	return nil
 }
 
 // Agents that come back while the gateways that rested are closed have gateways that are told of pages.
@@ -30,7 +32,7 @@ func TestReaderThatComesBackWhileItsLastCloses(t *testing.T) {
 	n := openNode(t, Options{Idle: interval})
 	s := &slowServer{closing: make(chan struct{}, 2), may: make(chan struct{})}
 	for _, user := range []string{alice, bob} {
-		_, release, err := n.Reader(user, true, func(*gateway.Gateway) Server { return s })
+		_, release, err := n.Reader("", user, true, func(*gateway.Gateway) Server { return s })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,16 +62,16 @@ func TestReaderThatComesBackWhileItsLastCloses(t *testing.T) {
 // An agent that may act for other users takes only a part of the room, and gives it back.
 func TestReadersForOthers(t *testing.T) {
 	n := openNode(t, Options{Idle: interval, OtherUsers: 1})
-	_, release, err := n.ReaderBy(alice, bob, true, nil)
+	_, release, err := n.Reader(alice, bob, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	carol := strings.Repeat("C", 43)
-	if _, _, err := n.ReaderBy(alice, carol, true, nil); !errors.Is(err, ErrFull) {
+	if _, _, err := n.Reader(alice, carol, true, nil); !errors.Is(err, ErrFull) {
 		t.Errorf("one more: %v", err)
 	}
 	for _, by := range []string{"", alice} { // herself
-		_, release, err := n.ReaderBy(by, alice, true, nil)
+		_, release, err := n.Reader(by, alice, true, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +80,7 @@ func TestReadersForOthers(t *testing.T) {
 	openReader(t, n, carol)
 	release()
 	testkit.Eventually(t, "there is room again", func() bool {
-		_, release, err := n.ReaderBy(alice, strings.Repeat("D", 43), true, nil)
+		_, release, err := n.Reader(alice, strings.Repeat("D", 43), true, nil)
 		if err == nil {
 			release()
 		}

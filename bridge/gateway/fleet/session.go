@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -70,13 +72,20 @@ func (r *Reader) open(at pageKey) {
 	s.state.Store(opened)
 }
 
-// fromPage takes what a page says, or its node of it.
+// sessionOf is one with a page at a node, nil where there is none.
+func (n *Node) sessionOf(node string, number uint64) *session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.sessions[number]; s != nil && s.at.node == node {
+		return s
+	}
+	return nil
+}
+
 func (n *Node) fromPage(m *message) {
 	number := m.number(0)
-	n.mu.Lock()
-	s := n.sessions[number]
-	n.mu.Unlock()
-	if s == nil || s.at.node != m.from {
+	s := n.sessionOf(m.from, number)
+	if s == nil {
 		if m.kind != kindGone {
 			n.sendTo(m.from, head(kindLeave, n.id, number))
 		}
@@ -87,7 +96,6 @@ func (n *Node) fromPage(m *message) {
 	}
 }
 
-// take does what the message says.
 func (s *session) take(m *message) {
 	switch {
 	case s.is(ended):
@@ -102,7 +110,6 @@ func (s *session) take(m *message) {
 	}
 }
 
-// gone follows the end of a session at the page's node.
 func (s *session) gone(how string) {
 	switch how {
 	case goneGap:
@@ -119,7 +126,6 @@ func (s *session) gone(how string) {
 	s.r.check()
 }
 
-// gap counts that a frame was lost.
 func (s *session) gap() {
 	s.r.node.counts.gaps.Add(1)
 	s.reopen()
@@ -154,7 +160,6 @@ func (s *session) end(reason string) {
 	}
 }
 
-// receive takes a frame of the page.
 func (s *session) receive(frame []byte) {
 	s.trail.answered(frame)
 	if s.is(opened) && !s.attach(frame) {
@@ -298,10 +303,9 @@ func parted(frame []byte) (parts [][]byte) {
 	return append(parts, part.Raw("]"))
 }
 
-// sumSessions says what was sent to each node's pages.
 func (n *Node) sumSessions() {
 	n.mu.Lock()
-	sessions := values(n.sessions)
+	sessions := slices.Collect(maps.Values(n.sessions))
 	n.mu.Unlock()
 	nodes := map[string][]byte{}
 	for _, s := range sessions {
@@ -318,16 +322,14 @@ func (n *Node) sumSessions() {
 // comparePages looks what of all that a node's pages have said has not come.
 func (n *Node) comparePages(m *message) {
 	for _, line := range m.lines() {
-		of := numbers(line)
-		n.mu.Lock()
-		s := n.sessions[of[0]]
-		n.mu.Unlock()
-		if s == nil || s.at.node != m.from {
-			n.sendTo(m.from, head(kindLeave, n.id, of[0]))
+		number, sent := numbers(line)
+		s := n.sessionOf(m.from, number)
+		if s == nil {
+			n.sendTo(m.from, head(kindLeave, n.id, number))
 			continue
 		}
 		s.r.mailbox.post(func() {
-			if !s.is(ended) && of[1] > s.heard {
+			if !s.is(ended) && sent > s.heard {
 				s.gap()
 			}
 		})

@@ -28,60 +28,6 @@ func hang(t *testing.T, n *Node) (wake func()) {
 	return wake
 }
 
-// The node of an agent hangs for so long that others give it up: those are told meanwhile, and it holds the last state
-// when it goes on.
-func TestAgentsNodeThatHangs(t *testing.T) {
-	nodes := openFleet(t, 3)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	of := openTab(t, nodes[0], bob, map[string]string{app + "/doc": "bob's"})
-	slow, quick, bobs := openAgent(t, nodes[1], alice), openAgent(t, nodes[2], alice), openAgent(t, nodes[2], bob)
-	for _, a := range []*testkit.Agent{slow, quick, bobs} {
-		a.Shows(app + "/doc")
-		a.Watch(app + "/doc")
-	}
-	wake := hang(t, nodes[1])
-	b.Set(app+"/doc", "two")
-	quick.Learns(app+"/doc", "two")
-	testkit.Eventually(t, "it is given up", func() bool {
-		return nodes[0].Stats().Nodes == 2 && nodes[0].Stats().Cores == 2
-	})
-	b.Set(app+"/doc", "three")
-	quick.Learns(app+"/doc", "three")
-	of.Set(app+"/doc", "bob's two")
-	bobs.Learns(app+"/doc", "bob's two")
-	wake()
-	slow.Learns(app+"/doc", "three")
-	testkit.Eventually(t, "its sessions are there again", func() bool { return nodes[0].Stats().Cores == 3 })
-	b.Set(app+"/doc", "four")
-	slow.Learns(app+"/doc", "four")
-	quick.Learns(app+"/doc", "four")
-	if got := bobs.Text(app + "/doc"); got != "bob's two" {
-		t.Errorf("another user's agent reads %q", got)
-	}
-}
-
-// The node of a page hangs: other pages' watchers are told meanwhile, and this one's when it goes on.
-func TestPagesNodeThatHangs(t *testing.T) {
-	nodes := openFleet(t, 3)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
-	other := openTab(t, nodes[2], alice, map[string]string{app + "/other": "one"})
-	a := openAgent(t, nodes[1], alice)
-	a.Shows(app+"/doc", app+"/other")
-	a.Watch(app+"/doc", app+"/other")
-	wake := hang(t, nodes[0])
-	testkit.Eventually(t, "it is given up", func() bool {
-		return nodes[1].Stats().Nodes == 2 && nodes[1].Stats().Sessions == 1
-	})
-	b.Set(app+"/doc", "two")
-	other.Set(app+"/other", "two")
-	a.Learns(app+"/other", "two")
-	wake()
-	a.Learns(app+"/doc", "two")
-	testkit.Eventually(t, "it is watched again", func() bool { return b.Watches(app + "/doc") })
-	b.Set(app+"/doc", "three")
-	a.Learns(app+"/doc", "three")
-}
-
 // A page answers a read when its reader has gone long ago: nobody has that answer, and all others are served meanwhile.
 func TestPageThatAnswersLate(t *testing.T) {
 	testkit.NoLeak(t)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,24 +40,31 @@ func (n *Node) Refuse(reason string, details ...any) {
 	}
 }
 
-// Stats are what a node holds, and what it has done.
+// Stats are what a node holds now, and, where their names end in _total, what it has done since Open. The tags are each
+// figure's name among the metrics, and what it says.
 type Stats struct {
-	// held now; Unlike are nodes of another version of the bus
-	Nodes, Unlike, Pages, Users, Readers, Cores, Sessions, Watched, Agents int
-	OfferedBytes                                                           int64
-	// WaitingBytes are what agents, and their users' gateways, have not taken yet.
-	WaitingBytes int64
-	// BusLatency is how long the last beat took on the bus and back.
-	BusLatency time.Duration
-	// since Open: messages said, those that the bus did not take, and heard; touches in those said
-	Said, Unsaid, Heard, Touches int64
-	// since Open: sessions that something was lost of, messages that were dropped
-	Gaps, Lost int64
-	// since Open: how often a page was not heard for a while, because its user's pages said too much; and how many
-	// words there were about which pages other nodes have
-	Pauses, Has int64
-	// what was refused, by reason
-	Refused map[string]int64
+	BusLatency   time.Duration `metric:"bus_latency_seconds" help:"Time of the last beat on the bus and back."`
+	Nodes        int           `metric:"nodes" help:"Nodes that this one hears, itself among them."`
+	Unlike       int           `metric:"nodes_of_other_version" help:"Nodes that speak another version of the bus."`
+	Pages        int           `metric:"pages" help:"Pages that are connected."`
+	Users        int           `metric:"users_with_pages" help:"Users that have pages here."`
+	Agents       int           `metric:"agents" help:"Sessions and listens of agents."`
+	Readers      int           `metric:"users_with_agents" help:"Users that have agents here."`
+	Cores        int           `metric:"cores" help:"Agents' ends of pages here."`
+	Sessions     int           `metric:"sessions" help:"Pages' ends of agents here."`
+	Watched      int           `metric:"watched" help:"URIs of pages here that are watched."`
+	OfferedBytes int64         `metric:"offered_bytes" help:"Bytes that are held for pages."`
+	WaitingBytes int64         `metric:"waiting_bytes" help:"Bytes that wait for agents that do not read."`
+	Said         int64         `metric:"messages_said_total" help:"Messages that the bus took."`
+	Unsaid       int64         `metric:"messages_unsaid_total" help:"Messages that the bus did not take."`
+	Heard        int64         `metric:"messages_heard_total" help:"Messages from the bus."`
+	Touches      int64         `metric:"touches_total" help:"Changes in messages that the bus took."`
+	Has          int64         `metric:"announcements_total" help:"Words about which pages other nodes have."`
+	Gaps         int64         `metric:"gaps_total" help:"Sessions of which something was lost, and which began anew."`
+	Lost         int64         `metric:"lost_total" help:"How often messages were dropped, since this node did not take them."`
+	Pauses       int64         `metric:"pauses_total" help:"How often a page had to wait, since its user's pages said too much."`
+	// Refused is what was refused, by reason.
+	Refused map[string]int64 `metric:"refused_total" help:"What was refused, by reason."`
 }
 
 // Stats returns them.
@@ -72,7 +80,7 @@ func (n *Node) Stats() Stats {
 			watched[f.page] = true
 		}
 	}
-	readers := values(n.readers)
+	readers := slices.Collect(maps.Values(n.readers))
 	n.mu.Unlock()
 	for _, r := range readers {
 		s.Agents += r.Gateway.Agents()

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,24 +30,20 @@ func (r *Reader) Under(ctx context.Context) (end func()) {
 
 // requests are the open requests at a Reader.
 type requests struct {
-	mu   sync.Mutex
-	last uint64
-	all  map[uint64]context.Context
+	mu  sync.Mutex
+	all []context.Context
 }
 
 func (q *requests) enter(ctx context.Context) (leave func()) {
+	ctx, cancel := context.WithCancel(ctx) // no other is the same
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.all == nil {
-		q.all = map[uint64]context.Context{}
-	}
-	q.last++
-	number := q.last
-	q.all[number] = ctx
+	q.all = append(q.all, ctx)
 	return func() {
+		cancel()
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		delete(q.all, number)
+		q.all = slices.DeleteFunc(q.all, func(o context.Context) bool { return o == ctx })
 	}
 }
 
@@ -56,9 +53,7 @@ func (q *requests) only() context.Context {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.all) == 1 {
-		for _, ctx := range q.all {
-			return ctx
-		}
+		return q.all[0]
 	}
 	return context.Background()
 }
@@ -82,7 +77,6 @@ func (t *trail) done(id int64, ok bool) {
 	}
 }
 
-// end ends all.
 func (t *trail) end() {
 	for id := range *t {
 		t.done(id, false)
@@ -121,7 +115,6 @@ func (t *trail) asked(frame []byte, begin func(call string) (done func(ok bool))
 	})
 }
 
-// eachCall calls f with the name and the number of each call in a frame.
 func eachCall(frame []byte, f func(name wire.Value, id int64)) {
 	wire.Value(frame).Elements(func(call wire.Value) bool {
 		var name wire.Value

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,14 +55,8 @@ func (r *Relay) Join(owner any, acts bool) *Core {
 	return c
 }
 
-// offered is the list of the page's offers, in order of arrival.
 func (r *Relay) offered() []offer {
-	list := make([]offer, 0, len(r.offers))
-	for _, o := range r.offers {
-		list = append(list, o)
-	}
-	slices.SortFunc(list, func(a, b offer) int { return a.order - b.order })
-	return list
+	return slices.SortedFunc(maps.Values(r.offers), func(a, b offer) int { return a.order - b.order })
 }
 
 // Leave removes the core: its calls end, and URIs that only it watches are no longer watched.
@@ -118,7 +113,6 @@ func (q *request) text(i int) string {
 	return s
 }
 
-// dispatch executes one call of the core.
 func (c *Core) dispatch(said wire.Value) error {
 	var q request
 	n := 0
@@ -242,7 +236,6 @@ func (c *Core) answer(id uint32, p *pending, a link.Answer) {
 	}
 }
 
-// listed is the JSON text of a list of texts.
 func listed(texts []string) string {
 	list := wire.Text("[")
 	for i, text := range texts {
@@ -330,10 +323,8 @@ func (c *Core) say(text wire.Text) {
 	}
 }
 
-// call begins the text of a call.
 func call(name string) wire.Text { return wire.Text("[").Str(name).Raw(",") }
 
-// flush sends the written calls as one frame.
 func (c *Core) flush() {
 	if len(c.out) == 0 || c.left {
 		return

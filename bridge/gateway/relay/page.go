@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -151,10 +152,7 @@ func (r *pageSide) Note(a link.About) {
 }
 
 func (r *pageSide) Bye(gone bool) {
-	r.bye = "false"
-	if gone {
-		r.bye = "true"
-	}
+	r.bye = strconv.FormatBool(gone)
 	for _, c := range r.cores {
 		c.say(call("bye").Raw(r.bye))
 	}

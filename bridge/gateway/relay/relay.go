@@ -141,7 +141,6 @@ func (r *Relay) count(more int64) error {
 	return nil
 }
 
-// flush sends what has been written for the cores.
 func (r *Relay) flush() {
 	for _, c := range r.cores {
 		c.flush()

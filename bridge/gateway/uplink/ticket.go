@@ -73,17 +73,13 @@ type claims struct {
 
 // claimsOf reads what a ticket says. The node verifies it.
 func claimsOf(text string) (c claims, err error) {
-	parts := strings.Split(text, ".")
-	if len(parts) == 3 && len(text) <= maxTicket {
-		var payload []byte
-		if payload, err = base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
-			err = json.Unmarshal(payload, &c)
+	if parts := strings.Split(text, "."); len(parts) == 3 && len(text) <= maxTicket {
+		payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+		if err == nil && json.Unmarshal(payload, &c) == nil {
+			return c, nil
 		}
 	}
-	if len(parts) != 3 || len(text) > maxTicket || err != nil {
-		return c, errors.New("what is given as a ticket is none: it is to be a JWT of 8 KiB at most")
-	}
-	return c, nil
+	return c, errors.New("what is given as a ticket is none: it is to be a JWT of 8 KiB at most")
 }
 
 // TicketCommand has a command print each ticket. The page's origin is its last argument. No shell reads the line.

@@ -253,7 +253,6 @@ func (p *page) settle() {
 	})
 }
 
-// run connects the page to the node, again and again.
 func (p *page) run() {
 	for range retry.Attempts(p.ctx, retryFirst, retryLast) {
 		if err := p.connect(); p.ctx.Err() == nil {
@@ -352,7 +351,6 @@ func sendTicket(conn *wsconn.Conn, text string) {
 	conn.Send(note)
 }
 
-// dial connects to the node, as a page of an origin.
 func (n *Node) dial(ctx context.Context, origin string) (*wsconn.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

@@ -19,10 +19,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 )
 
 const app, private = "https://app.example", "https://private.example"
@@ -31,7 +31,7 @@ const app, private = "https://app.example", "https://private.example"
 type world struct {
 	t       *testing.T
 	node    *fleet.Node
-	login   *issuertest.Issuer
+	login   *fleetkit.Login
 	end     func() // of the uplink
 	desktop *gateway.Gateway
 	log     *testkit.Log
@@ -41,24 +41,12 @@ type world struct {
 func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string, error)) *world {
 	t.Helper()
 	testkit.NoLeak(t)
-	w := &world{t: t, log: testkit.LogOf(t, "the desktop")}
+	w := &world{t: t, log: testkit.LogOf(t, "the desktop"), login: fleetkit.NewLogin(t)}
 	var err error
-	if w.login, err = issuertest.New("https://login.example", "https://live.example"); err != nil {
-		t.Fatal(err)
-	}
-	keys := filepath.Join(t.TempDir(), "keys.json")
-	if err := os.WriteFile(keys, w.login.Keys(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	verifier, err := tickets.New(tickets.Options{Audience: w.login.Audience,
-		Issuers: []tickets.Issuer{{Issuer: w.login.Name, JWKS: keys}}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if w.node, err = fleet.Open(fleet.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	pages := dial.New(dial.Options{Node: w.node, Tickets: verifier})
+	pages := dial.New(dial.Options{Node: w.node, Tickets: w.login.Verifier()})
 	server := httptest.NewServer(pages)
 	o := uplink.Options{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Origins: []string{app, "https://*.example"},
 		Deny: []string{private}, Tools: tools, Log: slog.New(slog.NewTextHandler(w.log, nil)), Ticket: func(_ context.Context, origin string) (string, error) {
@@ -107,15 +95,7 @@ func agentOf(t *testing.T, g *gateway.Gateway) *testkit.Agent {
 	return testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy)
 }
 
-func (w *world) agent() *testkit.Agent {
-	w.t.Helper()
-	r, release, err := w.node.Reader(tickets.UserOf(w.login.Name, "alice"), true, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(release)
-	return agentOf(w.t, r.Gateway)
-}
+func (w *world) agent() *testkit.Agent { return w.login.Agent(w.node, "alice") }
 
 // An agent at the node lists, reads, and is told about the pages of the origin that the user has chosen, and of no
 // other, while an agent of the desktop has them all. They leave with the page, and with the desktop.
@@ -189,8 +169,8 @@ func TestTools(t *testing.T) {
 // A page stays at the node when its first ticket has ended. One at the same node that shows no other is ended.
 func TestTicketsAreReplaced(t *testing.T) {
 	w := open(t, false, func(w *world, origin string) (string, error) {
-		return w.login.Sign(w.login.Claims("alice", map[string]any{"origin": origin,
-			"exp": time.Now().Add(3*time.Second - tickets.Skew)}))
+		return w.login.Signed("alice", map[string]any{"origin": origin,
+			"exp": time.Now().Add(3*time.Second - tickets.Skew)}), nil
 	})
 	w.page(app, app+"/doc", "one")
 	far := w.agent()
@@ -256,17 +236,11 @@ func TestCheck(t *testing.T) {
 }
 
 func TestTicketFile(t *testing.T) {
-	login, err := issuertest.New("https://login.example", "https://live.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	login := fleetkit.NewLogin(t)
 	file := filepath.Join(t.TempDir(), "tickets")
 	of := uplink.TicketFile(file)
 	wanted := login.Ticket("alice", app)
-	old, err := login.Sign(login.Claims("alice", map[string]any{"origin": app, "exp": time.Now().Add(-time.Hour)}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := login.Signed("alice", map[string]any{"origin": app, "exp": time.Now().Add(-time.Hour)})
 	lines := strings.Join([]string{login.Ticket("alice", private), old, wanted, old}, "\n")
 	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)

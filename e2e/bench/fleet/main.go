@@ -25,42 +25,72 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var err error
-	switch {
-	case *client != "":
-		err = idleClients(ctx, *client, *pages)
-	case *bare != "":
-		err = bareServer(ctx, *bare)
-	default:
-		err = measure(ctx, *program, *only, *pages)
-	}
-	if err != nil {
+	if err := attempt(func() {
+		switch {
+		case *client != "":
+			idleClients(ctx, *client, *pages)
+		case *bare != "":
+			bareServer(ctx, *bare)
+		default:
+			measure(ctx, *program, *only, *pages)
+		}
+	}); err != nil {
 		fmt.Fprintln(os.Stderr, "fleet:", err)
 		os.Exit(1)
 	}
 }
 
+// A failure is what check and must end a measurement with, and attempt returns.
+type failure struct{ error }
+
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+func attempt(do func()) (err error) {
+	defer func() {
+		switch f := recover().(type) {
+		case nil:
+		case failure:
+			err = f.error
+		default:
+			panic(f)
+		}
+	}()
+	do()
+	return nil
+}
+
 // measure prints all rows, or one.
-func measure(ctx context.Context, program, only string, pages int) error {
+func measure(ctx context.Context, program, only string, pages int) {
 	for _, row := range []struct {
 		name string
-		run  func() error
+		run  func()
 	}{
-		{"memory", func() error { return memory(ctx, pages) }},
-		{"change", func() error { return changes(ctx, program) }},
-		{"read", func() error { return reads(ctx, program) }},
-		{"kill", func() error { return recovery(ctx, program, pages) }},
-		{"webhook", func() error { return webhooks(ctx, program) }},
-		{"subscriptions", func() error { return subscriptions(ctx, program) }},
+		{"memory", func() { memory(ctx, pages) }},
+		{"change", func() { changes(ctx, program) }},
+		{"read", func() { reads(ctx, program) }},
+		{"kill", func() { recovery(ctx, program, pages) }},
+		{"webhook", func() { webhooks(ctx, program) }},
+		{"subscriptions", func() { subscriptions(ctx, program) }},
 	} {
 		if only != "" && only != row.name {
 			continue
 		}
-		if err := row.run(); err != nil {
-			return fmt.Errorf("%s: %w", row.name, err)
+		if err := attempt(row.run); err != nil {
+			check(fmt.Errorf("%s: %w", row.name, err))
 		}
 	}
-	return keep(only)
+	if only == "" {
+		check(figure.Keep(figure.Docs, "fleet", report))
+	}
 }
 
 // quantile is that of durations, which it sorts.
@@ -92,12 +122,4 @@ func ratios(what string, ours []time.Duration, way string, bare []time.Duration)
 		x, y := quantile(ours, q.of), quantile(bare, q.of)
 		row(what+", "+q.name, ms(x), way+" "+ms(y), fmt.Sprintf("%.2fx", float64(x)/float64(y)))
 	}
-}
-
-// keep writes the report, if it is of all rows.
-func keep(only string) error {
-	if only != "" {
-		return nil
-	}
-	return figure.Keep(figure.Docs, "fleet", report)
 }

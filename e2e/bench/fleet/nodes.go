@@ -27,39 +27,27 @@ type node struct {
 	cmd           *exec.Cmd
 }
 
-func startCluster(ctx context.Context, program string, size int) (*cluster, error) {
-	return startClusterWith(ctx, program, size, nil)
-}
-
-// startClusterWith is startCluster for nodes that deliver webhooks to receivers of an authority, if there is one.
-func startClusterWith(ctx context.Context, program string, size int, ca []byte) (*cluster, error) {
-	dir, err := os.MkdirTemp("", "pagewire-bench-")
-	if err != nil {
-		return nil, err
-	}
-	login, err := issuertest.New("https://login.example", public)
-	if err != nil {
-		return nil, err
-	}
+// startCluster starts nodes, which deliver webhooks to receivers of an authority, if there is one.
+func startCluster(ctx context.Context, program string, size int, ca []byte) *cluster {
+	dir := must(os.MkdirTemp("", "pagewire-bench-"))
+	login := must(issuertest.New("https://login.example", public))
 	c := &cluster{dir: dir, login: login}
-	config, err := json.Marshal(map[string]any{"public-url": public, "secret-file": dir + "/secret",
+	defer func() {
+		if f := recover(); f != nil {
+			c.end()
+			panic(f)
+		}
+	}()
+	config := must(json.Marshal(map[string]any{"public-url": public, "secret-file": dir + "/secret",
 		"max-user-pages": 100_000, "log-level": "error",
-		"issuers": []any{map[string]any{"issuer": login.Name, "jwks": dir + "/keys"}}})
-	if err != nil {
-		return nil, err
-	}
+		"issuers": []any{map[string]any{"issuer": login.Name, "jwks": dir + "/keys"}}}))
 	for name, text := range map[string][]byte{"secret": []byte("the nodes of a benchmark"), "keys": login.Keys(),
 		"node.json": config, "store-key": []byte(strings.Repeat("k", 32)), "ca.pem": ca} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return nil, err
-		}
+		check(os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	first := ""
 	for range size {
-		at, err := freeAddrs(3)
-		if err != nil {
-			return c, err
-		}
+		at := freeAddrs(3)
 		n := &node{listen: at[0], admin: at[1]}
 		args := []string{"--config", dir + "/node.json", "--listen", at[0], "--admin", at[1], "--cluster", at[2]}
 		if ca != nil {
@@ -74,12 +62,10 @@ func startClusterWith(ctx context.Context, program string, size int, ca []byte) 
 		}
 		n.cmd = exec.CommandContext(ctx, program, args...)
 		n.cmd.Stderr = os.Stderr
-		if err := n.cmd.Start(); err != nil {
-			return c, err
-		}
+		check(n.cmd.Start())
 		c.nodes = append(c.nodes, n)
 	}
-	return c, eventually("the nodes know each other", func() bool {
+	eventually("the nodes know each other", func() bool {
 		for _, n := range c.nodes {
 			if n.metric("pagewire_node_nodes") != float64(size) {
 				return false
@@ -87,6 +73,7 @@ func startClusterWith(ctx context.Context, program string, size int, ca []byte) 
 		}
 		return true
 	})
+	return c
 }
 
 func (c *cluster) end() {
@@ -97,16 +84,13 @@ func (c *cluster) end() {
 	_ = os.RemoveAll(c.dir)
 }
 
-func freeAddrs(count int) (list []string, err error) {
+func freeAddrs(count int) (list []string) {
 	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
+		l := must(net.Listen("tcp", "127.0.0.1:0"))
 		defer l.Close()
 		list = append(list, l.Addr().String())
 	}
-	return list, nil
+	return list
 }
 
 // metric is one of a node's, or -1.

@@ -22,20 +22,16 @@ const (
 )
 
 // dialPage opens a page's WebSocket, and introduces it.
-func dialPage(ctx context.Context, url, ticket, tab string) (*websocket.Conn, error) {
+func dialPage(ctx context.Context, url, ticket, tab string) *websocket.Conn {
 	ws, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}},
 		Subprotocols: []string{"pagewire.v1"}})
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	ws.SetReadLimit(-1)
 	for _, text := range []string{fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, ticket), fmt.Sprintf(`[["hello",1,"0",{"epoch":%q,"tab":%q,"title":"Cart",`+
 		`"url":"https://app.example/"}]]`, "e"+tab, tab)} {
-		if err := ws.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
-			return nil, err
-		}
+		check(ws.Write(ctx, websocket.MessageText, []byte(text)))
 	}
-	return ws, nil
+	return ws
 }
 
 // A page offers some URIs, says each of its changes while they are watched, and answers reads with the revision.
@@ -49,29 +45,19 @@ type page struct {
 	watched  map[string]bool
 }
 
-func (p *page) say(text string) error {
-	return p.ws.Write(p.ctx, websocket.MessageText, []byte(text))
-}
+func (p *page) say(text string) { check(p.ws.Write(p.ctx, websocket.MessageText, []byte(text))) }
 
-func openPage(ctx context.Context, addr, ticket, tab string, uris []string) (*page, error) {
-	ws, err := dialPage(ctx, "ws://"+addr+"/page", ticket, tab)
-	if err != nil {
-		return nil, err
-	}
+func openPage(ctx context.Context, addr, ticket, tab string, uris []string) *page {
+	ws := dialPage(ctx, "ws://"+addr+"/page", ticket, tab)
 	p := &page{ws: ws, ctx: ctx, changed: map[string]int64{}, watched: map[string]bool{}}
 	var calls []any
 	for _, uri := range uris {
 		calls = append(calls, []any{"register", fmt.Sprintf(`{"uri":%q,"name":"cart","mimeType":"application/json"}`, uri)})
 	}
-	text, err := json.Marshal(calls)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.say(string(text)); err != nil {
-		return nil, err
-	}
-	go p.run()
-	return p, nil
+	text := must(json.Marshal(calls))
+	p.say(string(text))
+	go func() { _ = attempt(p.run) }() // it ends with the connection
+	return p
 }
 
 func (p *page) run() {
@@ -92,29 +78,28 @@ func (p *page) run() {
 				p.watched[uri] = c[2].(bool)
 				revision := p.changed[uri]
 				p.mu.Unlock()
-				_ = p.say(fmt.Sprintf(`[["touch",%q,%d]]`, uri, revision)) // the run ends with the connection
+				p.say(fmt.Sprintf(`[["touch",%q,%d]]`, uri, revision))
 			case "read":
 				uri := c[3].(string)
 				p.mu.Lock()
 				revision, state := p.revision, p.changed[uri]
 				p.mu.Unlock()
-				_ = p.say(fmt.Sprintf(`=%d %d [{"uri":%q,"text":"%d"}]`, int64(c[1].(float64)), revision, uri, state))
+				p.say(fmt.Sprintf(`=%d %d [{"uri":%q,"text":"%d"}]`, int64(c[1].(float64)), revision, uri, state))
 			}
 		}
 	}
 }
 
 // change changes a URI.
-func (p *page) change(uri string) error {
+func (p *page) change(uri string) {
 	p.mu.Lock()
 	p.revision++
 	p.changed[uri] = p.revision
 	revision, watched := p.revision, p.watched[uri]
 	p.mu.Unlock()
-	if !watched {
-		return nil
+	if watched {
+		p.say(fmt.Sprintf(`[["touch",%q,%d]]`, uri, revision))
 	}
-	return p.say(fmt.Sprintf(`[["touch",%q,%d]]`, uri, revision))
 }
 
 func (p *page) watches(n int) bool {
@@ -139,60 +124,42 @@ type agent struct {
 	told    chan string
 }
 
-func openAgent(ctx context.Context, addr, token string) (*agent, error) {
+func openAgent(ctx context.Context, addr, token string) *agent {
 	a := &agent{ctx: ctx, url: "http://" + addr + "/mcp", token: token, told: make(chan string, 100_000)}
-	if _, err := a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":`+
-		`{"name":"bench","version":"1"}}`); err != nil {
-		return nil, err
-	}
-	r, err := a.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	if err != nil {
-		return nil, err
-	}
-	r.Body.Close()
-	stream, err := a.request(http.MethodGet, "")
-	if err != nil {
-		return nil, err
-	}
-	go a.listen(stream.Body)
-	return a, nil
+	a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`)
+	a.request(http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
+	go a.listen(a.request(http.MethodGet, "").Body)
+	return a
 }
 
-func (a *agent) request(method, body string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(a.ctx, method, a.url, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
+func (a *agent) request(method, body string) *http.Response {
+	r := must(http.NewRequestWithContext(a.ctx, method, a.url, strings.NewReader(body)))
 	r.Header.Set("Authorization", "Bearer "+a.token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	if a.session != "" {
 		r.Header.Set("Mcp-Session-Id", a.session)
 	}
-	answer, err := http.DefaultClient.Do(r)
-	if err == nil && answer.StatusCode >= 300 {
+	answer := must(http.DefaultClient.Do(r))
+	if answer.StatusCode >= 300 {
 		text, _ := io.ReadAll(answer.Body) // what there is of it
 		answer.Body.Close()
-		return nil, fmt.Errorf("%s %s", answer.Status, text)
+		check(fmt.Errorf("%s %s", answer.Status, text))
 	}
-	return answer, err
+	return answer
 }
 
-func (a *agent) post(body string) (*http.Response, error) { return a.request(http.MethodPost, body) }
-
-// ask sends a request, and returns what its answer has in its data.
-func (a *agent) ask(method, params string) (string, error) {
+// ask sends a request, which must have a result.
+func (a *agent) ask(method, params string) {
 	a.id++
-	r, err := a.post(`{"jsonrpc":"2.0","id":` + strconv.Itoa(a.id) + `,"method":"` + method + `","params":` + params + `}`)
-	if err != nil {
-		return "", err
-	}
+	r := a.request(http.MethodPost, `{"jsonrpc":"2.0","id":`+strconv.Itoa(a.id)+`,"method":"`+method+`","params":`+params+`}`)
 	defer r.Body.Close()
 	if s := r.Header.Get("Mcp-Session-Id"); s != "" {
 		a.session = s
 	}
-	text, err := io.ReadAll(r.Body)
-	return string(text), err
+	if text := must(io.ReadAll(r.Body)); !bytes.Contains(text, []byte(`"result"`)) {
+		check(fmt.Errorf("%s %s is answered %s", method, params, text))
+	}
 }
 
 // listen takes what the agent is told.
@@ -215,19 +182,12 @@ func (a *agent) listen(body io.ReadCloser) {
 	}
 }
 
-func (a *agent) subscribe(uri string) error {
-	text, err := a.ask("resources/subscribe", fmt.Sprintf(`{"uri":%q}`, uri))
-	if err == nil && !strings.Contains(text, `"result"`) {
-		err = fmt.Errorf("subscribe to %s: %s", uri, text)
-	}
-	return err
-}
+func (a *agent) subscribe(uri string) { a.ask("resources/subscribe", fmt.Sprintf(`{"uri":%q}`, uri)) }
 
-func eventually(what string, ok func() bool) error {
+func eventually(what string, ok func() bool) {
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("after a minute still not so: %s", what)
+			check(fmt.Errorf("after a minute still not so: %s", what))
 		}
 	}
-	return nil
 }

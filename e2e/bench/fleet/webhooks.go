@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,19 +38,11 @@ func poster(ca []byte) func(url string, text []byte) {
 
 // webhooks measures a change of a page until a webhook has come at a receiver on loopback, beside a text that is published
 // from one server of NATS to another, and posted there.
-func webhooks(ctx context.Context, program string) error {
-	a, err := webhooktest.New("", "")
-	if err != nil {
-		return err
-	}
+func webhooks(ctx context.Context, program string) {
+	a := webhooktest.New("", "")
 	defer a.Close()
-	c, err := startClusterWith(ctx, program, 2, a.CA)
-	if c != nil {
-		defer c.end()
-	}
-	if err != nil {
-		return err
-	}
+	c := startCluster(ctx, program, 2, a.CA)
+	defer c.end()
 	// A resource has one event a second at most, and each change one in 2 ms.
 	const count, samples = 900, 2000
 	var ours []time.Duration
@@ -59,60 +50,42 @@ func webhooks(ctx context.Context, program string) error {
 		a.Endpoint, a.Token = "http://"+c.nodes[0].listen+"/mcp", c.login.Token(user, "pages:read pages:events")
 		users := func(at int) float64 { return c.nodes[at].metric("pagewire_node_webhook_users") }
 		first, second := users(0), users(1)
-		if err := subscribed(ctx, a, map[string]any{"minIntervalMs": 1000}); err != nil {
-			return err
-		}
+		subscribed(ctx, a, map[string]any{"minIntervalMs": 1000})
 		other := 0 // than the node that delivers for this user, which hashes choose
-		if err := eventually("a node delivers", func() bool {
+		eventually("a node delivers", func() bool {
 			if users(0) > first {
 				other = 1
 			}
 			return other == 1 || users(1) > second
-		}); err != nil {
-			return err
-		}
-		p, err := openPage(ctx, c.nodes[other].listen, c.login.Ticket(user, origin), "tab-of-"+user, uris(count))
-		if err != nil {
-			return err
-		}
-		if err := eventually("all is watched", func() bool { return p.watches(count) }); err != nil {
-			return err
-		}
+		})
+		p := openPage(ctx, c.nodes[other].listen, c.login.Ticket(user, origin), "tab-of-"+user, uris(count))
+		eventually("all is watched", func() bool { return p.watches(count) })
 		for n := range samples / 4 {
 			time.Sleep(pace)
 			began := time.Now()
-			if err := p.change(fmt.Sprintf("%s/cart/%d", origin, n%count)); err != nil {
-				return err
-			}
+			p.change(fmt.Sprintf("%s/cart/%d", origin, n%count))
 			select {
 			case <-a.Events:
 			case <-time.After(10 * time.Second):
-				return fmt.Errorf("the receiver had no event of change %d", n)
+				check(fmt.Errorf("the receiver had no event of change %d", n))
 			}
 			ours = append(ours, time.Since(began))
 		}
 	}
-	bare, err := barePosts(ctx, samples)
-	if err != nil {
-		return err
-	}
+	bare := barePosts(ctx, samples)
 	ratios("change to a signed webhook", ours, "NATS and a POST on TLS", bare)
-	return nil
 }
 
 // subscribed subscribes when the store is there.
-func subscribed(ctx context.Context, a *webhooktest.Assistant, arguments map[string]any) (err error) {
-	if late := eventually("it has subscribed", func() bool {
-		_, err = a.Subscribe(ctx, updated, arguments)
+func subscribed(ctx context.Context, a *webhooktest.Assistant, arguments map[string]any) {
+	eventually("it has subscribed", func() bool {
+		_, err := a.Subscribe(ctx, updated, arguments)
 		return err == nil
-	}); late != nil {
-		return errors.Join(late, err)
-	}
-	return nil
+	})
 }
 
 // barePosts is the bare way: the second server posts what the first has published.
-func barePosts(ctx context.Context, samples int) (list []time.Duration, err error) {
+func barePosts(ctx context.Context, samples int) (list []time.Duration) {
 	told := make(chan struct{}, 100_000)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -121,47 +94,34 @@ func barePosts(ctx context.Context, samples int) (list []time.Duration, err erro
 	}))
 	defer s.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	err = withBare(ctx, []string{"BENCH_HOOK=" + s.URL, "BENCH_CA=" + string(ca)}, func(from, _ string) error {
-		list, err = barePing(ctx, from, told, samples)
-		return err
+	withBare(ctx, []string{"BENCH_HOOK=" + s.URL, "BENCH_CA=" + string(ca)}, func(from, _ string) {
+		list = barePing(ctx, from, told, samples)
 	})
-	return list, err
+	return list
 }
 
 // subscriptions weighs nodes with 10 subscriptions of each of 1,000 users, who have no pages here.
-func subscriptions(ctx context.Context, program string) error {
-	a, err := webhooktest.New("", "")
-	if err != nil {
-		return err
-	}
+func subscriptions(ctx context.Context, program string) {
+	a := webhooktest.New("", "")
 	defer a.Close()
 	// The collector runs when the heap has grown by a twentieth.
-	if err := os.Setenv("GOGC", "5"); err != nil {
-		return err
-	}
-	c, err := startClusterWith(ctx, program, 2, a.CA)
-	if c != nil {
-		defer c.end()
-	}
-	if err != nil {
-		return err
-	}
+	check(os.Setenv("GOGC", "5"))
+	c := startCluster(ctx, program, 2, a.CA)
+	defer c.end()
 	const users, each = 1000, 10
 	by := func(user int) *webhooktest.Assistant {
 		return &webhooktest.Assistant{Endpoint: "http://" + c.nodes[user%2].listen + "/mcp", URL: a.URL, Secret: a.Secret,
 			Token: c.login.Token("user"+strconv.Itoa(user), "pages:read pages:events")}
 	}
-	if err := subscribed(ctx, by(0), map[string]any{}); err != nil {
-		return err
-	}
-	many := func(do func(user int) error) error {
+	subscribed(ctx, by(0), map[string]any{})
+	many := func(do func(user int)) {
 		var all sync.WaitGroup
 		var failed atomic.Pointer[error]
 		next := make(chan int)
 		for range 8 {
 			all.Go(func() {
 				for user := range next {
-					if err := do(user); err != nil {
+					if err := attempt(func() { do(user) }); err != nil {
 						failed.Store(&err)
 					}
 				}
@@ -172,30 +132,19 @@ func subscriptions(ctx context.Context, program string) error {
 		}
 		close(next)
 		if all.Wait(); failed.Load() != nil {
-			return *failed.Load()
+			check(*failed.Load())
 		}
-		return nil
 	}
 	// What a user costs, with a first subscription, is not weighed.
-	if err := many(func(user int) error {
-		return subscribed(ctx, by(user), map[string]any{"uri": origin + "/cart/first"})
-	}); err != nil {
-		return err
-	}
+	many(func(user int) { subscribed(ctx, by(user), map[string]any{"uri": origin + "/cart/first"}) })
 	before := c.heap()
-	if err := many(func(user int) error {
-		for i := range each {
-			if err := subscribed(ctx, by(user), map[string]any{"uri": uris(each)[i]}); err != nil {
-				return err
-			}
+	many(func(user int) {
+		for _, uri := range uris(each) {
+			subscribed(ctx, by(user), map[string]any{"uri": uri})
 		}
-		return nil
-	}); err != nil {
-		return err
-	}
+	})
 	used := (c.heap() - before) / users / each / 1024
 	row("subscription by webhook, at two nodes", fmt.Sprintf("%.1f KB", used), fmt.Sprintf("%d of %d users", users*each, users), "")
-	return nil
 }
 
 // heap is the least that is in use at all nodes within some seconds, in bytes.

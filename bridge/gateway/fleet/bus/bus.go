@@ -26,6 +26,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -165,30 +166,22 @@ func dialing(o Options) []nats.Option {
 	return list
 }
 
-// withoutPasswords is a list of servers without their passwords.
 func withoutPasswords(urls string) string {
-	var list []string
-	for one := range strings.SplitSeq(urls, ",") {
-		if i := strings.LastIndexByte(one, '@'); i >= 0 {
-			one = one[i+1:]
-		}
-		list = append(list, one)
+	list := strings.Split(urls, ",")
+	for i, one := range list {
+		list[i] = one[strings.LastIndexByte(one, '@')+1:]
 	}
 	return strings.Join(list, ",")
 }
 
 // allLocal reports whether all servers of a list, as in nats://a:4222,nats://b:4222, are on this machine.
 func allLocal(urls string) bool {
-	for one := range strings.SplitSeq(urls, ",") {
+	return !slices.ContainsFunc(strings.Split(urls, ","), func(one string) bool {
 		u, err := url.Parse(strings.TrimSpace(one))
-		if err != nil || !loopback(u.Hostname()) {
-			return false
-		}
-	}
-	return true
+		return err != nil || !loopback(u.Hostname())
+	})
 }
 
-// embed starts a server in this process.
 func (b *Bus) embed(o Options) error {
 	opts := &server.Options{
 		ServerName: o.Name, DontListen: o.Cluster == "", Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: user,
@@ -243,7 +236,6 @@ func (o *Options) beside(first *server.Options) *server.Options {
 	return opts
 }
 
-// cluster makes the server part of a cluster.
 func (o *Options) cluster(opts *server.Options) error {
 	host, port, err := net.SplitHostPort(o.Cluster)
 	n, numErr := strconv.Atoi(port)
@@ -289,7 +281,6 @@ func (o *Options) cluster(opts *server.Options) error {
 	return nil
 }
 
-// route is the URL of another server of the cluster.
 func (o *Options) route(host string) *url.URL {
 	u := &url.URL{Scheme: "nats", Host: host}
 	if o.Secret != "" {

@@ -3,12 +3,12 @@ package bus
 import (
 	"bytes"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -50,23 +50,6 @@ func reach(t *testing.T, from *Bus, subject string, got chan string) {
 	})
 	from.Publish(subject, []byte("last"))
 	for testkit.Receive(t, "the last hello", got) != "last" {
-	}
-}
-
-func TestThreeNodesAreOneBus(t *testing.T) {
-	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0"})
-	b := open(t, Options{Name: "b", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}})
-	c := open(t, Options{Name: "c", Cluster: "127.0.0.1:0", Join: []string{a.ClusterAddr()}}) // and knows b by a
-	got := subscribe(t, c, "x")
-	reach(t, a, "x", got)
-	reach(t, b, "x", got)
-	for i := range 100 {
-		b.Publish("x", fmt.Append(nil, i))
-	}
-	for i := range 100 {
-		if m := testkit.Receive(t, "messages", got); m != fmt.Sprint(i) {
-			t.Fatalf("message %d is %q", i, m)
-		}
 	}
 }
 
@@ -120,18 +103,19 @@ func TestPartsThatAreMissing(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	var a assembly
-	for i := range byte(200) {
-		a.add(piece(i, 0, 2, "a"))
-	}
-	if len(a.partial) > maxPartial || len(a.order) != len(a.partial) {
-		t.Errorf("%d partial messages are kept, and %d in order", len(a.partial), len(a.order))
-	}
-	now := time.Now().Add(2 * maxPause)
-	a.now = func() time.Time { return now }
-	if a.add([]byte{whole}); len(a.partial) != 0 || len(a.order) != 0 {
-		t.Errorf("of dead senders %d messages are kept, and %d in order", len(a.partial), len(a.order))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var a assembly
+		for i := range byte(200) {
+			a.add(piece(i, 0, 2, "a"))
+		}
+		if len(a.partial) > maxPartial || len(a.order) != len(a.partial) {
+			t.Errorf("%d partial messages are kept, and %d in order", len(a.partial), len(a.order))
+		}
+		time.Sleep(2 * maxPause)
+		if a.add([]byte{whole}); len(a.partial) != 0 || len(a.order) != 0 {
+			t.Errorf("of dead senders %d messages are kept, and %d in order", len(a.partial), len(a.order))
+		}
+	})
 }
 
 func TestOptionsThatAreRefused(t *testing.T) {
@@ -193,17 +177,6 @@ func TestSecretThatIsGivenUp(t *testing.T) {
 	reach(t, old, "y", subscribe(t, next, "y"))
 	if n := alone.server.NumRoutes(); n != 0 {
 		t.Errorf("a node without the secret has joined one that has it: %d", n)
-	}
-}
-
-func TestABusThatIsDown(t *testing.T) {
-	addr := testkit.Addr(t)
-	b := open(t, Options{Name: "a", URL: "nats://" + addr})
-	if b.Up() {
-		t.Error("a bus that is down is up")
-	}
-	if err := b.Publish("x", []byte("hello")); err == nil {
-		t.Error("a message has gone to nowhere")
 	}
 }
 

@@ -119,7 +119,6 @@ func (k *KV) Change(ctx context.Context, key string, change func(old []byte) ([]
 	}
 }
 
-// conflict reports whether another has set the key meanwhile.
 func conflict(err error) bool {
 	api := (*jetstream.APIError)(nil)
 	return errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) &&

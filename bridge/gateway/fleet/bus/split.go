@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -56,7 +57,6 @@ func (b *Bus) publishParts(subject string, message []byte, most int) error {
 type assembly struct {
 	partial map[string]*partial // by sender and number
 	order   []string            // in order of their beginning
-	now     func() time.Time    // for tests
 }
 
 type partial struct {
@@ -87,7 +87,7 @@ func (a *assembly) add(data []byte) []byte {
 		a.drop(key)
 		return nil
 	}
-	p.text, p.at = append(p.text, data[partHeader:]...), a.time()
+	p.text, p.at = append(p.text, data[partHeader:]...), time.Now()
 	if p.next++; p.next < p.count {
 		return nil
 	}
@@ -95,16 +95,8 @@ func (a *assembly) add(data []byte) []byte {
 	return p.text
 }
 
-func (a *assembly) time() time.Time {
-	if a.now != nil {
-		return a.now()
-	}
-	return time.Now()
-}
-
-// forget drops the oldest message if it no longer grows.
 func (a *assembly) forget() {
-	for len(a.order) > 0 && a.time().Sub(a.partial[a.order[0]].at) > maxPause {
+	for len(a.order) > 0 && time.Since(a.partial[a.order[0]].at) > maxPause {
 		a.drop(a.order[0])
 	}
 }
@@ -116,7 +108,7 @@ func (a *assembly) begin(key string, count uint16) *partial {
 	if len(a.order) >= maxPartial {
 		a.drop(a.order[0])
 	}
-	p := &partial{count: count, at: a.time()}
+	p := &partial{count: count, at: time.Now()}
 	a.partial[key] = p
 	a.order = append(a.order, key)
 	return p
@@ -124,10 +116,5 @@ func (a *assembly) begin(key string, count uint16) *partial {
 
 func (a *assembly) drop(key string) {
 	delete(a.partial, key)
-	for i, k := range a.order {
-		if k == key {
-			a.order = append(a.order[:i], a.order[i+1:]...)
-			return
-		}
-	}
+	a.order = slices.DeleteFunc(a.order, func(k string) bool { return k == key })
 }

@@ -123,7 +123,6 @@ func (g *guest) Note(note []byte) error {
 	return g.admit(ctx, note)
 }
 
-// admit verifies the ticket of a note.
 func (g *guest) admit(ctx context.Context, note []byte) error {
 	var in struct{ Type, Ticket string }
 	switch {
@@ -169,7 +168,6 @@ func (g *guest) verify(ctx context.Context, ticket string) (claim tickets.Claim,
 	return claim, err
 }
 
-// refuse counts a refusal.
 func (g *guest) refuse(reason, says string) error {
 	g.h.o.Node.Refuse("page: "+reason, "origin", g.origin)
 	return &socket.Refusal{Says: says}

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,16 +15,12 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 )
 
-const (
-	app      = "https://app.example"
-	audience = "https://live.example"
-)
+const app = "https://app.example"
 
 // A place is a node that pages dial in to, and their service.
 type place struct {
@@ -34,7 +28,7 @@ type place struct {
 	node   *fleet.Node
 	pages  *Handler
 	server *httptest.Server
-	login  *issuertest.Issuer
+	login  *fleetkit.Login
 	log    *testkit.Log
 }
 
@@ -45,25 +39,13 @@ func openPlace(t *testing.T) *place {
 
 func openPlaceWith(t *testing.T, o fleet.Options, unsent int) *place {
 	t.Helper()
-	login, err := issuertest.New("https://login.example", audience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "keys.json")
-	if err := os.WriteFile(file, login.Keys(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	verifier, err := tickets.New(tickets.Options{Audience: audience, Issuers: []tickets.Issuer{{Issuer: login.Name,
-		JWKS: file}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &place{t: t, login: login, log: testkit.LogOf(t, "the node")}
+	p := &place{t: t, login: fleetkit.NewLogin(t), log: testkit.LogOf(t, "the node")}
+	var err error
 	o.Log = slog.New(slog.NewTextHandler(p.log, nil))
 	if p.node, err = fleet.Open(o); err != nil {
 		t.Fatal(err)
 	}
-	p.pages = New(Options{Node: p.node, Tickets: verifier, unsent: unsent})
+	p.pages = New(Options{Node: p.node, Tickets: p.login.Verifier(), unsent: unsent})
 	p.server = httptest.NewServer(p.pages)
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
@@ -101,6 +83,26 @@ func (p *place) dialBy(origin string, by *http.Client) *connection {
 func (s *connection) say(text string) {
 	// What is refused may be so before all is said.
 	_ = s.Write(s.t.Context(), websocket.MessageText, []byte(text))
+}
+
+// hello introduces a page.
+const hello = `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
+
+// dialAs dials, and shows a ticket and the hello.
+func (p *place) dialAs(ticket, hello string) *connection {
+	p.t.Helper()
+	s := p.dial(app)
+	s.say(note(ticket))
+	s.say(hello)
+	return s
+}
+
+// ends waits for the end, for a reason.
+func (s *connection) ends(want websocket.StatusCode, says string) {
+	s.t.Helper()
+	if code, why := s.closed(); code != want || !strings.Contains(why, says) {
+		s.t.Errorf("closed with %d %q, and not with %d %q", code, why, want, says)
+	}
 }
 
 func note(ticket string) string { return fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, ticket) }
@@ -150,43 +152,13 @@ func (s *connection) run(ticket, tab string, state map[string]string) *testkit.P
 	return page
 }
 
-func (p *place) agent(subject string) *testkit.Agent {
-	p.t.Helper()
-	r, release, err := p.node.Reader(tickets.UserOf(p.login.Name, subject), true, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(release)
-	port, err := r.Gateway.Connect("test")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy)
-}
-
-func TestPagesDialIn(t *testing.T) {
-	p := openPlace(t)
-	page := p.dial(app).run(p.login.Ticket("alice", app), "tab-alice", map[string]string{app + "/doc": "one"})
-	p.dial(app).run(p.login.Ticket("bob", app), "tab-bob-1", map[string]string{app + "/bobs": "b"})
-	a := p.agent("alice")
-	a.Shows(app + "/doc")
-	a.Watch(app + "/doc")
-	page.Set(app+"/doc", "two")
-	a.Learns(app+"/doc", "two")
-	p.agent("bob").Shows(app + "/bobs")
-	p.agent("carol").Shows()
-}
+func (p *place) agent(subject string) *testkit.Agent { return p.login.Agent(p.node, subject) }
 
 // What is no page of a known user is refused, in words, and counted.
 func TestPagesThatAreRefused(t *testing.T) {
 	p := openPlace(t)
 	good := p.login.Ticket("alice", app)
-	expired, err := p.login.Sign(p.login.Claims("alice", map[string]any{"origin": app,
-		"exp": time.Now().Add(-time.Hour)}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	hello := `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
+	expired := p.login.Signed("alice", map[string]any{"origin": app, "exp": time.Now().Add(-time.Hour)})
 	for name, c := range map[string]struct {
 		origin string
 		say    []string
@@ -254,37 +226,18 @@ func TestRefusalsInTheLog(t *testing.T) {
 func TestTicketsThatAreRenewed(t *testing.T) {
 	p := openPlace(t)
 	brief := func(subject string, left time.Duration) string {
-		text, err := p.login.Sign(p.login.Claims(subject, map[string]any{"origin": app,
-			"exp": time.Now().Add(left - tickets.Skew)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
+		return p.login.Signed(subject, map[string]any{"origin": app, "exp": time.Now().Add(left - tickets.Skew)})
 	}
-	hello := `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
-	ends := p.dial(app)
-	ends.say(note(brief("alice", 2*time.Second)))
-	ends.say(hello)
-	kept := p.dial(app)
-	kept.say(note(brief("alice", 2*time.Second)))
-	kept.say(hello)
+	ends, kept := p.dialAs(brief("alice", 2*time.Second), hello), p.dialAs(brief("alice", 2*time.Second), hello)
 	kept.say(note(brief("alice", 2*time.Minute)))
-	if code, why := ends.closed(); code != websocket.StatusPolicyViolation || !strings.Contains(why, "expired") {
-		t.Errorf("closed with %d %q", code, why)
-	}
+	ends.ends(websocket.StatusPolicyViolation, "expired")
 	kept.say(`[["note",{"title":"x"}]]`)
 	testkit.Eventually(t, "one page is left", func() bool { return p.node.Stats().Pages == 1 })
 	kept.say(note(brief("bob", 2*time.Minute)))
-	if code, why := kept.closed(); code != websocket.StatusPolicyViolation || !strings.Contains(why, "another user") {
-		t.Errorf("closed with %d %q", code, why)
-	}
-	long := p.dial(app)
-	long.say(note(p.login.Ticket("alice", app)))
-	long.say(hello)
+	kept.ends(websocket.StatusPolicyViolation, "another user")
+	long := p.dialAs(p.login.Ticket("alice", app), hello)
 	long.say(note(strings.Repeat("x", maxNote))) // a frame may be as long
-	if code, why := long.closed(); code != websocket.StatusPolicyViolation || !strings.Contains(why, "too long") {
-		t.Errorf("closed with %d %q", code, why)
-	}
+	long.ends(websocket.StatusPolicyViolation, "too long")
 }
 
 // A tab is duplicated with its sessionStorage: the second document with a tab's id has another tab. A document
@@ -292,9 +245,7 @@ func TestTicketsThatAreRenewed(t *testing.T) {
 func TestDuplicatedTab(t *testing.T) {
 	p := openPlace(t)
 	given := func(ticket, epoch string) (*connection, string) {
-		s := p.dial(app)
-		s.say(note(ticket))
-		s.say(`[["hello",1,"0",{"epoch":"` + epoch + `","tab":"tab-tab-1"}]]`)
+		s := p.dialAs(ticket, strings.Replace(hello, `"e"`, `"`+epoch+`"`, 1))
 		_, text, err := s.Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -333,9 +284,7 @@ func (s *Strangers[T]) count() int {
 func TestStrangers(t *testing.T) {
 	p := openPlace(t)
 	p.pages.strangers.most = 2
-	known := p.dial(app)
-	known.say(note(p.login.Ticket("alice", app)))
-	known.say(`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`)
+	known := p.dialAs(p.login.Ticket("alice", app), hello)
 	testkit.Eventually(t, "it is a page", func() bool { return p.node.Stats().Pages == 1 })
 	var silent []*connection
 	for range 2 {
@@ -345,9 +294,7 @@ func TestStrangers(t *testing.T) {
 		})
 	}
 	late := p.dial(app) // the one that is silent for longest makes room
-	if code, why := silent[0].closed(); code != websocket.StatusTryAgainLater || !strings.Contains(why, "too many") {
-		t.Errorf("one too many is closed with %d %q", code, why)
-	}
+	silent[0].ends(websocket.StatusTryAgainLater, "too many")
 	late.say(note(p.login.Ticket("bob", app)))
 	late.say(`[["hello",1,"0",{"epoch":"f","tab":"tab-tab-2"}]]`)
 	testkit.Eventually(t, "the late one is a page, and the other still a stranger", func() bool {
@@ -356,21 +303,13 @@ func TestStrangers(t *testing.T) {
 	for range 10 {
 		known.say(note(p.login.Ticket("alice", app)))
 	}
-	code, why := known.closed()
-	if code != websocket.StatusPolicyViolation || !strings.Contains(why, "too many tickets") {
-		t.Errorf("who says tickets without end is closed with %d %q", code, why)
-	}
+	known.ends(websocket.StatusPolicyViolation, "too many tickets")
 }
 
 // A node that ends tells its pages first, and cuts off those that stay.
 func TestDrain(t *testing.T) {
 	p := openPlace(t)
-	hello := `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
-	goes, stays := p.dial(app), p.dial(app)
-	for _, s := range []*connection{goes, stays} {
-		s.say(note(p.login.Ticket("alice", app)))
-		s.say(hello)
-	}
+	goes, stays := p.dialAs(p.login.Ticket("alice", app), hello), p.dialAs(p.login.Ticket("alice", app), hello)
 	testkit.Eventually(t, "both are there", func() bool { return p.node.Stats().Pages == 2 })
 	told := make(chan string, 10)
 	go func() {
@@ -394,14 +333,9 @@ func TestDrain(t *testing.T) {
 	if got := testkit.Receive(t, "it is told", told); got != `{"type":"pagewire:elsewhere"}` {
 		t.Errorf("it is told %s", got)
 	}
-	late := p.dial(app)
-	if code, _ := late.closed(); code != websocket.StatusTryAgainLater {
-		t.Errorf("one that comes now is closed with %d", code)
-	}
+	p.dial(app).ends(websocket.StatusTryAgainLater, "")
 	testkit.Eventually(t, "one has gone", func() bool { return p.node.Stats().Pages == 1 })
 	cancel()
-	if code, _ := stays.closed(); code != websocket.StatusGoingAway {
-		t.Errorf("one that stays is closed with %d", code)
-	}
+	stays.ends(websocket.StatusGoingAway, "")
 	testkit.Ends(t, "the drain", done)
 }

@@ -48,7 +48,6 @@ func (h *Handler) cards(public *url.URL, version string) {
 	}
 }
 
-// static answers with JSON that never changes.
 func static(kind string, is any) http.HandlerFunc {
 	text, err := json.Marshal(is)
 	if err != nil {

@@ -213,7 +213,6 @@ func (c *challenge) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (c *challenge) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// verify is what go-sdk asks of a token.
 func (h *Handler) verify(ctx context.Context, text string, _ *http.Request) (*auth.TokenInfo, error) {
 	claim, err := h.o.Tickets.Token(ctx, text)
 	if err != nil {
@@ -227,7 +226,6 @@ func (h *Handler) verify(ctx context.Context, text string, _ *http.Request) (*au
 		Extra: map[string]any{"claim": claim}}, nil
 }
 
-// serve serves a request whose token is good.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	w.(*challenge).passed = true
 	if h.o.Admitted != nil {
@@ -264,7 +262,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		r = r.WithContext(context.WithValue(r.Context(), principal{}, p))
 	}
-	reader, release, err := h.o.Node.ReaderBy(claim.User, user, slices.Contains(claim.Scopes, ScopeAct), h.server)
+	reader, release, err := h.o.Node.Reader(claim.User, user, slices.Contains(claim.Scopes, ScopeAct), h.server)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		h.refuse(w, "full", http.StatusServiceUnavailable, err.Error())
@@ -281,7 +279,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	case <-reader.Ready():
 	case <-ctx.Done(): // the server answers that
 	}
-	reader.Server.(*server).ServeHTTP(w, r)
+	reader.Server.(*agents.HTTP).ServeHTTP(w, r)
 }
 
 // Settle waits until all that agents have asked for is answered, but for streams, or until the context ends.
@@ -298,25 +296,13 @@ func (h *Handler) lacks(w http.ResponseWriter, scope, what string) {
 	h.refuse(w, "scope", http.StatusForbidden, what+" takes the scope "+scope+".")
 }
 
-// A server is agents.HTTP for one user.
-type server struct{ *agents.HTTP }
-
-// closeTimeout is how long agents may take to take what they are told at the end.
-const closeTimeout = time.Second
-
-func (s *server) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	_ = s.HTTP.Close(ctx) // those that take nothing are cut off
-}
-
 func (h *Handler) server(g *gateway.Gateway) fleet.Server {
 	o := agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".", Log: h.o.Log,
 		Agent: gateway.AgentOptions{DebuggingTools: h.o.DebuggingTools}}
 	if h.webhooks != nil {
 		o.Webhooks = h.webhooksOf
 	}
-	return &server{agents.NewHTTP(g, o)}
+	return agents.NewHTTP(g, o)
 }
 
 // elsewhere says which other node a request's session is at. The modern era has none, whatever the header says.

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/json"
 	"io"
@@ -8,8 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,14 +21,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 )
 
-const (
-	app    = "https://app.example"
-	public = "https://live.example"
-)
+const app, public = "https://app.example", fleetkit.Public
 
 // A place is a fleet, with a balancer before it that knows of no sessions.
 type place struct {
@@ -37,7 +33,7 @@ type place struct {
 	nodes   []*fleet.Node
 	servers []*httptest.Server
 	fronts  []*Handler
-	login   *issuertest.Issuer
+	login   *fleetkit.Login
 	turn    atomic.Int64
 	only    atomic.Int64 // if it is not 0, the node that all go to
 }
@@ -51,20 +47,8 @@ func openPlace(t *testing.T, size int) *place {
 func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Server, roots *x509.CertPool,
 	interval time.Duration) *place {
 	t.Helper()
-	login, err := issuertest.New("https://login.example", public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "keys.json")
-	if err := os.WriteFile(file, login.Keys(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	verifier, err := tickets.New(tickets.Options{Audience: public, Issuers: []tickets.Issuer{{Issuer: login.Name,
-		JWKS: file}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &place{t: t, login: login}
+	p := &place{t: t, login: fleetkit.NewLogin(t)}
+	verifier := p.login.Verifier()
 	var join []string
 	for range size {
 		log := slog.New(slog.NewTextHandler(testkit.LogOf(t, "a node"), nil))
@@ -205,89 +189,98 @@ func TestScopes(t *testing.T) {
 	service.Shows(app + "/doc")
 }
 
-// post asks at a node, as a client does that begins.
-func (p *place) post(node int, change func(*http.Request)) (*http.Response, string) {
+// initialize is the request of a client that begins.
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+	`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+
+const ping = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
+
+// send sends a request of alice's to a node, with headers: names, and their values.
+func (p *place) send(ctx context.Context, node int, method string, body io.Reader,
+	headers ...string) (*http.Response, error) {
 	p.t.Helper()
-	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.servers[node].URL+"/mcp", strings.NewReader(
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},`+
-			`"clientInfo":{"name":"x","version":"1"}}}`))
+	r, err := http.NewRequestWithContext(ctx, method, p.servers[node].URL+"/mcp", body)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	change(r)
-	answer, err := p.servers[node].Client().Do(r)
+	headers = append([]string{"Authorization", "Bearer " + p.login.Token("alice", "pages:read"), "Content-Type",
+		"application/json", "Accept", "application/json, text/event-stream"}, headers...)
+	for i := 0; i+1 < len(headers); i += 2 {
+		if r.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+	}
+	return p.servers[node].Client().Do(r)
+}
+
+// An answered is what a client has of an answer.
+type answered struct {
+	status int
+	header http.Header
+	text   string
+	err    error // with which the text ends
+}
+
+func (p *place) ask(node int, method, body string, headers ...string) (a answered) {
+	p.t.Helper()
+	answer, err := p.send(p.t.Context(), node, method, strings.NewReader(body), headers...)
 	if err != nil {
-		p.t.Fatal(err)
+		return answered{err: err}
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		p.t.Fatal(err)
+	return answered{answer.StatusCode, answer.Header, string(text), err}
+}
+
+// begin begins a session of alice's at a node.
+func (p *place) begin(node int) (session string) {
+	p.t.Helper()
+	a := p.ask(node, "POST", initialize)
+	if session = a.header.Get("Mcp-Session-Id"); a.status != 200 || !strings.HasPrefix(session, p.nodes[node].ID()+".") {
+		p.t.Fatalf("the session is %q: %+v", session, a)
 	}
-	return answer, string(text)
+	return session
 }
 
 func TestRequestsThatAreRefused(t *testing.T) {
 	p := openPlace(t, 1)
-	good := p.login.Token("alice", "pages:read")
-	expired, err := p.login.Sign(p.login.Claims("alice", map[string]any{"scope": "pages:read",
-		"exp": time.Now().Add(-time.Hour)}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := p.login.Sign(p.login.Claims("alice", map[string]any{"scope": "pages:read",
-		"aud": "https://other.example"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	by := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
+	expired := p.login.Signed("alice", map[string]any{"scope": "pages:read", "exp": time.Now().Add(-time.Hour)})
+	other := p.login.Signed("alice", map[string]any{"scope": "pages:read", "aud": "https://other.example"})
+	const none, lacks = "invalid_token", "insufficient_scope"
 	for name, c := range map[string]struct {
 		header []string
 		status int
 		reason string
 		error  string
 	}{
-		"good":           {[]string{"Authorization", "Bearer " + good}, 200, "", ""},
-		"no token":       {nil, 401, "agent: no token", "invalid_token"},
-		"another scheme": {[]string{"Authorization", "Basic eDp5"}, 401, "", "invalid_token"},
-		"garbage":        {[]string{"Authorization", "Bearer x"}, 401, "agent: token: malformed", "invalid_token"},
-		"expired": {[]string{"Authorization", "Bearer " + expired}, 401, "agent: token: expired",
-			"invalid_token"},
-		"another audience": {[]string{"Authorization", "Bearer " + other}, 401, "agent: token: audience",
-			"invalid_token"},
-		"a ticket": {[]string{"Authorization", "Bearer " + p.login.Ticket("alice", app)}, 401,
-			"agent: token: no token", "invalid_token"},
-		"no scope": {[]string{"Authorization", "Bearer " + p.login.Token("alice", "email")}, 403, "agent: scope",
-			"insufficient_scope"},
-		"another user": {[]string{"Authorization", "Bearer " + good, HeaderUser, "bob"}, 403, "agent: scope",
-			"insufficient_scope"},
-		"another host": {[]string{"Authorization", "Bearer " + good, "Host", "evil.example"}, 403, "agent: host", ""},
-		"a name below localhost": {[]string{"Authorization", "Bearer " + good, "Host", "evil.localhost"}, 403,
-			"agent: host", ""},
-		"its name in capitals": {[]string{"Authorization", "Bearer " + good, "Host", "LIVE.example:443"}, 200, "", ""},
-		"another origin": {[]string{"Authorization", "Bearer " + good, "Origin", "https://evil.example"}, 403,
-			"agent: origin", ""},
+		"good":                   {nil, 200, "", ""},
+		"no token":               {[]string{"Authorization", ""}, 401, "agent: no token", none},
+		"another scheme":         {[]string{"Authorization", "Basic eDp5"}, 401, "", none},
+		"garbage":                {by("x"), 401, "agent: token: malformed", none},
+		"expired":                {by(expired), 401, "agent: token: expired", none},
+		"another audience":       {by(other), 401, "agent: token: audience", none},
+		"a ticket":               {by(p.login.Ticket("alice", app)), 401, "agent: token: no token", none},
+		"no scope":               {by(p.login.Token("alice", "email")), 403, "agent: scope", lacks},
+		"another user":           {[]string{HeaderUser, "bob"}, 403, "agent: scope", lacks},
+		"another host":           {[]string{"Host", "evil.example"}, 403, "agent: host", ""},
+		"a name below localhost": {[]string{"Host", "evil.localhost"}, 403, "agent: host", ""},
+		"its name in capitals":   {[]string{"Host", "LIVE.example:443"}, 200, "", ""},
+		"another origin":         {[]string{"Origin", "https://evil.example"}, 403, "agent: origin", ""},
 	} {
 		before := p.nodes[0].Stats().Refused[c.reason]
-		answer, text := p.post(0, func(r *http.Request) {
-			for i := 0; i+1 < len(c.header); i += 2 {
-				if r.Header.Set(c.header[i], c.header[i+1]); c.header[i] == "Host" {
-					r.Host = c.header[i+1]
-				}
-			}
-		})
-		asks := answer.Header.Get("WWW-Authenticate")
+		a := p.ask(0, "POST", initialize, c.header...)
+		asks := a.header.Get("WWW-Authenticate")
 		counted := p.nodes[0].Stats().Refused[c.reason] - before
-		if answer.StatusCode != c.status || c.reason != "" && counted != 1 {
-			t.Errorf("%s: %s %s, counted %d", name, answer.Status, text, counted)
+		if a.status != c.status || c.reason != "" && counted != 1 {
+			t.Errorf("%s: %+v, counted %d", name, a, counted)
 		}
 		if c.error != "" && (!strings.Contains(asks, `error="`+c.error+`"`) || !strings.Contains(asks,
 			`resource_metadata="https://live.example/.well-known/oauth-protected-resource/mcp"`)) {
 			t.Errorf("%s: WWW-Authenticate: %s", name, asks)
 		}
-		if strings.Contains(text, "alice") || strings.Contains(text, good) {
-			t.Errorf("%s: the answer says whose the token is: %s", name, text)
+		if strings.Contains(a.text, "alice") || strings.Contains(a.text, "Bearer") {
+			t.Errorf("%s: the answer says whose the token is: %s", name, a.text)
 		}
 	}
 }
@@ -296,15 +289,12 @@ func TestRequestsThatAreRefused(t *testing.T) {
 func TestRequestsEndWithTheirToken(t *testing.T) {
 	p := openPlace(t, 1)
 	until := time.Now().Add(time.Minute).Truncate(time.Second)
-	token, err := p.login.Sign(p.login.Claims("alice", map[string]any{"scope": "pages:read", "exp": until}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := p.login.Signed("alice", map[string]any{"scope": "pages:read", "exp": until})
 	var end time.Time
 	p.fronts[0].o.Seen = func(r *http.Request, _ string) { end, _ = r.Context().Deadline() }
-	answer, text := p.post(0, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
-	if answer.StatusCode != 200 || !end.Equal(until.Add(tickets.Skew)) {
-		t.Errorf("%s %s; it may take until %v after the token's end", answer.Status, text, end.Sub(until))
+	a := p.ask(0, "POST", initialize, "Authorization", "Bearer "+token)
+	if a.status != 200 || !end.Equal(until.Add(tickets.Skew)) {
+		t.Errorf("%+v; it may take until %v after the token's end", a, end.Sub(until))
 	}
 }
 
@@ -312,25 +302,16 @@ func TestRequestsEndWithTheirToken(t *testing.T) {
 func TestAgentsInPages(t *testing.T) {
 	p := openPlace(t, 2)
 	for origin, want := range map[string]int{public: 204, "http://localhost:3000": 204, "https://evil.example": 403} {
-		answer, _ := p.post(0, func(r *http.Request) {
-			r.Method = http.MethodOptions
-			r.Header.Set("Origin", origin)
-			r.Header.Set("Access-Control-Request-Method", "POST")
-			r.Header.Set("Access-Control-Request-Headers", "authorization")
-		})
-		allowed := answer.Header.Get("Access-Control-Allow-Origin")
-		if answer.StatusCode != want || (allowed == origin) != (want == 204) {
-			t.Errorf("%s: %s, and %q may read it", origin, answer.Status, allowed)
+		a := p.ask(0, "OPTIONS", "", "Authorization", "", "Origin", origin, "Access-Control-Request-Method", "POST",
+			"Access-Control-Request-Headers", "authorization")
+		allowed := a.header.Get("Access-Control-Allow-Origin")
+		if a.status != want || (allowed == origin) != (want == 204) {
+			t.Errorf("%s: %+v, and %q may read it", origin, a, allowed)
 		}
 	}
-	answer, err := p.send(1, "POST", `{"jsonrpc":"2.0","id":7,"method":"ping"}`, "Origin", public, "Mcp-Session-Id",
-		p.begin(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if by := answer.Header.Values("Access-Control-Allow-Origin"); answer.StatusCode != 200 || len(by) != 1 {
-		t.Errorf("what another node answers: %s, and %q may read it", answer.Status, by)
+	a := p.ask(1, "POST", ping, "Origin", public, "Mcp-Session-Id", p.begin(0))
+	if by := a.header.Values("Access-Control-Allow-Origin"); a.status != 200 || len(by) != 1 {
+		t.Errorf("what another node answers: %+v, and %q may read it", a, by)
 	}
 }
 
@@ -355,21 +336,7 @@ func TestMetadata(t *testing.T) {
 // A session is its user's, at whatever node, and ends with its node.
 func TestSessionsOfOtherNodes(t *testing.T) {
 	p := openPlace(t, 2)
-	as := func(subject, session string) func(*http.Request) {
-		return func(r *http.Request) {
-			r.Header.Set("Authorization", "Bearer "+p.login.Token(subject, "pages:read"))
-			if session != "" {
-				r.Header.Set("Mcp-Session-Id", session)
-				r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"ping"}`))
-				r.ContentLength = -1
-			}
-		}
-	}
-	answer, text := p.post(0, as("alice", ""))
-	session := answer.Header.Get("Mcp-Session-Id")
-	if answer.StatusCode != 200 || !strings.HasPrefix(session, p.nodes[0].ID()+".") {
-		t.Fatalf("%s %s, the session is %q", answer.Status, text, session)
-	}
+	session := p.begin(0)
 	for name, c := range map[string]struct {
 		node    int
 		subject string
@@ -384,26 +351,25 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 		"of no node":              {1, "alice", "x.y", 404},
 		"of no form":              {1, "alice", "xy", 404},
 	} {
-		if answer, text := p.post(c.node, as(c.subject, c.session)); answer.StatusCode != c.status {
-			t.Errorf("a session %s: %s %s", name, answer.Status, text)
+		a := p.ask(c.node, "POST", ping, "Mcp-Session-Id", c.session, "Authorization",
+			"Bearer "+p.login.Token(c.subject, "pages:read"))
+		if a.status != c.status {
+			t.Errorf("a session %s: %+v", name, a)
 		}
 	}
-	if answer, text := p.post(1, func(r *http.Request) {
-		as("alice", session)(r)
-		r.Header.Set("Pagewire-Via", "x")
-	}); answer.StatusCode != 404 {
-		t.Errorf("what was passed on is passed on again: %s %s", answer.Status, text)
+	if a := p.ask(1, "POST", ping, "Mcp-Session-Id", session, "Pagewire-Via", "x"); a.status != 404 {
+		t.Errorf("what was passed on is passed on again: %+v", a)
 	}
 	p.fronts[1].proxy.CloseIdleConnections() // on one that breaks now a request may have been carried out
 	p.servers[0].CloseClientConnections()
 	p.servers[0].Listener.Close() // it is dead, and not known to be
-	if answer, text := p.post(1, as("alice", session)); answer.StatusCode != 404 {
-		t.Errorf("of a node that does not answer: %s %s", answer.Status, text)
+	if a := p.ask(1, "POST", ping, "Mcp-Session-Id", session); a.status != 404 {
+		t.Errorf("of a node that does not answer: %+v", a)
 	}
 	p.nodes[0].Close()
 	testkit.Eventually(t, "it is known to be dead", func() bool { return p.nodes[1].Stats().Nodes == 1 })
-	if answer, text := p.post(1, as("alice", session)); answer.StatusCode != 404 {
-		t.Errorf("of a dead node: %s %s", answer.Status, text)
+	if a := p.ask(1, "POST", ping, "Mcp-Session-Id", session); a.status != 404 {
+		t.Errorf("of a dead node: %+v", a)
 	}
 }
 
@@ -418,19 +384,8 @@ func TestNodesOfAnAuthority(t *testing.T) {
 		status int
 	}{"named": {roots, 200}, "not named": {nil, 404}} {
 		p := openPlaceAt(t, 2, httptest.NewTLSServer, c.roots, 200*time.Millisecond)
-		ask := func(node int, session, body string) *http.Response {
-			answer, _ := p.post(node, func(r *http.Request) {
-				r.Header.Set("Authorization", "Bearer "+p.login.Token("alice", "pages:read"))
-				if session != "" {
-					r.Header.Set("Mcp-Session-Id", session)
-					r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), -1
-				}
-			})
-			return answer
-		}
-		session := ask(0, "", "").Header.Get("Mcp-Session-Id")
-		if answer := ask(1, session, `{"jsonrpc":"2.0","id":2,"method":"ping"}`); answer.StatusCode != c.status {
-			t.Errorf("an authority that is %s: %s", name, answer.Status)
+		if a := p.ask(1, "POST", ping, "Mcp-Session-Id", p.begin(0)); a.status != c.status {
+			t.Errorf("an authority that is %s: %+v", name, a)
 		}
 	}
 }
@@ -446,18 +401,11 @@ func TestPublicURLsThatAreNone(t *testing.T) {
 // The modern era has no sessions: whatever a request's Mcp-Session-Id says, it is served where it comes.
 func TestModernRequestsHaveNoSession(t *testing.T) {
 	p := openPlace(t, 1)
-	answer, text := p.post(0, func(r *http.Request) {
-		r.Header.Set("Authorization", "Bearer "+p.login.Token("alice", "pages:read"))
-		r.Header.Set("Mcp-Session-Id", "dead.x")
-		r.Header.Set("Mcp-Protocol-Version", testkit.Modern)
-		r.Header.Set("Mcp-Method", "resources/list")
-		r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"resources/list","params":{"_meta":{` +
-			`"io.modelcontextprotocol/protocolVersion":"` + testkit.Modern + `",` +
-			`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},` +
-			`"io.modelcontextprotocol/clientCapabilities":{}}}}`))
-		r.ContentLength = -1
-	})
-	if answer.StatusCode != 200 {
-		t.Errorf("%s %s", answer.Status, text)
+	a := p.ask(0, "POST", `{"jsonrpc":"2.0","id":2,"method":"resources/list","params":{"_meta":{`+
+		`"io.modelcontextprotocol/protocolVersion":"`+testkit.Modern+`","io.modelcontextprotocol/clientInfo":`+
+		`{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, "Mcp-Session-Id", "dead.x",
+		"Mcp-Protocol-Version", testkit.Modern, "Mcp-Method", "resources/list")
+	if a.status != 200 {
+		t.Errorf("%+v", a)
 	}
 }

@@ -72,7 +72,7 @@ func TestBodyThatEndsLate(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	answer, err := p.send(0, "POST", `{"jsonrpc":"2.0","id":7,"method":"ping"}`, "Mcp-Session-Id", session)
+	answer, err := p.send(t.Context(), 0, "POST", strings.NewReader(ping), "Mcp-Session-Id", session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,40 +81,6 @@ func TestBodyThatEndsLate(t *testing.T) {
 	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != result {
 		t.Errorf("%s %q, %v", answer.Status, text, err)
 	}
-}
-
-// begin begins a session of alice's at a node.
-func (p *place) begin(node int) (session string) {
-	p.t.Helper()
-	answer, text := p.post(node, func(r *http.Request) {
-		r.Header.Set("Authorization", "Bearer "+p.login.Token("alice", "pages:read"))
-	})
-	if session = answer.Header.Get("Mcp-Session-Id"); session == "" {
-		p.t.Fatalf("%s %s", answer.Status, text)
-	}
-	return session
-}
-
-// send sends a request of alice's to a node, with headers: names, and their values.
-func (p *place) send(node int, method, body string, headers ...string) (*http.Response, error) {
-	p.t.Helper()
-	return p.sendFrom(p.t.Context(), node, method, strings.NewReader(body), headers...)
-}
-
-func (p *place) sendFrom(ctx context.Context, node int, method string, body io.Reader,
-	headers ...string) (*http.Response, error) {
-	p.t.Helper()
-	r, err := http.NewRequestWithContext(ctx, method, p.servers[node].URL+"/mcp", body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	for i := 0; i+1 < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	r.Header.Set("Authorization", "Bearer "+p.login.Token("alice", "pages:read"))
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	return p.servers[node].Client().Do(r)
 }
 
 // scripted adds a node to the fleet that serves what it is told to, and returns the name of a session of it.
@@ -130,23 +96,6 @@ func (p *place) scripted(serve http.HandlerFunc) (n *fleet.Node, session string)
 	p.t.Cleanup(n.Close)
 	testkit.Eventually(p.t, "it is known", func() bool { return p.nodes[0].Stats().Nodes == len(p.nodes)+1 })
 	return n, n.ID() + ".x"
-}
-
-// An answered is what a client has of an answer.
-type answered struct {
-	status int
-	text   string
-	err    error // with which the text ends
-}
-
-func (p *place) ask(method, body string, headers ...string) (a answered) {
-	answer, err := p.send(0, method, body, headers...)
-	if err != nil {
-		return answered{err: err}
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	return answered{answer.StatusCode, string(text), err}
 }
 
 const (
@@ -197,7 +146,7 @@ func TestNodeThatBreaksOff(t *testing.T) {
 			says <- c.says
 		}
 		p.fronts[0].proxy.CloseIdleConnections()
-		a := p.ask(c.method, c.body, "Mcp-Session-Id", session)
+		a := p.ask(0, c.method, c.body, "Mcp-Session-Id", session)
 		hasError := strings.Contains(a.text, `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"`+brokeOff)
 		if a.status != c.status && !c.cut || hasError != c.error || (a.err != nil) != c.cut {
 			t.Errorf("%s: %d %q, %v", name, a.status, a.text, a.err)
@@ -221,7 +170,7 @@ func TestSessionOfANodeThatHangs(t *testing.T) {
 			}
 			answers := make(chan answered, 1)
 			go func() {
-				answers <- p.ask("POST", `{"jsonrpc":"2.0","id":7,"method":"ping"}`, "Mcp-Session-Id", session)
+				answers <- p.ask(0, "POST", ping, "Mcp-Session-Id", session)
 			}()
 			testkit.Receive(t, "it is asked", asked)
 			switch how {
@@ -236,7 +185,7 @@ func TestSessionOfANodeThatHangs(t *testing.T) {
 				t.Errorf("%d %s, %v", a.status, a.text, a.err)
 			}
 			if how == "is dead" { // and now it is
-				if a := p.ask("POST", `{"jsonrpc":"2.0","id":8,"method":"ping"}`, "Mcp-Session-Id", session); a.status !=
+				if a := p.ask(0, "POST", `{"jsonrpc":"2.0","id":8,"method":"ping"}`, "Mcp-Session-Id", session); a.status !=
 					404 || !strings.Contains(a.text, `"id":8,"error"`) {
 					t.Errorf("%d %s, %v", a.status, a.text, a.err)
 				}
@@ -261,7 +210,7 @@ func TestClientThatGoes(t *testing.T) {
 			testkit.Receive(t, "it is asked", asked)
 			cancel()
 		}()
-		if answer, err := p.sendFrom(ctx, 0, method, strings.NewReader("{}"), "Mcp-Session-Id", session); err == nil {
+		if answer, err := p.send(ctx, 0, method, strings.NewReader("{}"), "Mcp-Session-Id", session); err == nil {
 			t.Errorf("%s: %s", method, answer.Status)
 		}
 		testkit.Receive(t, "its node knows", gone)
@@ -292,7 +241,7 @@ func TestClientThatTakesNothing(t *testing.T) {
 				ended <- struct{}{}
 			})
 			for _, method := range []string{"POST", "GET"} {
-				answer, err := p.send(0, method, `{"jsonrpc":"2.0","id":7,"method":"ping"}`, "Mcp-Session-Id", session)
+				answer, err := p.send(t.Context(), 0, method, strings.NewReader(ping), "Mcp-Session-Id", session)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -311,7 +260,6 @@ func TestClientThatTakesNothing(t *testing.T) {
 func TestBodiesThatArePassedOn(t *testing.T) {
 	p := openPlace(t, 2)
 	session := p.begin(1)
-	const ping = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
 	large := func(size int) string {
 		return `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"` + strings.Repeat("x", size) + `"}}`
 	}
@@ -331,7 +279,7 @@ func TestBodiesThatArePassedOn(t *testing.T) {
 		"that is too large, in chunks": {io.MultiReader(strings.NewReader(large(gateway.MaxMessageBytes))), nil, 413,
 			`"id":7,"error":{"code":-32600,"message":"Message too large"`},
 	} {
-		answer, err := p.sendFrom(t.Context(), 0, "POST", c.body, append(c.headers, "Mcp-Session-Id", session)...)
+		answer, err := p.send(t.Context(), 0, "POST", c.body, append(c.headers, "Mcp-Session-Id", session)...)
 		if err != nil {
 			t.Errorf("a body %s: %v", name, err)
 			continue
@@ -374,13 +322,13 @@ func TestManyBodiesThatArePassedOn(t *testing.T) {
 		all.Go(func() {
 			body, end := io.Pipe()
 			defer context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })()
-			if answer, err := p.sendFrom(ctx, 0, "POST", body, "Mcp-Session-Id", session); err == nil {
+			if answer, err := p.send(ctx, 0, "POST", body, "Mcp-Session-Id", session); err == nil {
 				t.Errorf("%s", answer.Status)
 			}
 		})
 	}
 	testkit.Eventually(t, "all are read", func() bool { return p.fronts[0].held.Held() == maxHeldEach })
-	a := p.ask("POST", `{"jsonrpc":"2.0","id":7,"method":"ping"}`, "Mcp-Session-Id", session)
+	a := p.ask(0, "POST", ping, "Mcp-Session-Id", session)
 	if a.status != 503 || !strings.Contains(a.text, "passes on as much as it may") {
 		t.Errorf("one more is answered %d %s, %v", a.status, a.text, a.err)
 	}
@@ -395,7 +343,7 @@ func TestConnectionThatIsClosedWhenIdle(t *testing.T) {
 	p := openPlace(t, 2)
 	session := p.begin(1)
 	for i := range 200 {
-		a := p.ask("POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i), "Mcp-Session-Id", session)
+		a := p.ask(0, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i), "Mcp-Session-Id", session)
 		var m struct {
 			ID            int
 			Result, Error json.RawMessage

@@ -44,7 +44,6 @@ func subscribes(w http.ResponseWriter, r *http.Request) bool {
 	return method == wire.EventsSubscribe || method == wire.EventsUnsubscribe
 }
 
-// webhooksOf are those of a request's sender.
 func (h *Handler) webhooksOf(r *http.Request) gateway.Webhooks {
 	if p, ok := r.Context().Value(principal{}).(principal); ok && p.events {
 		return h.webhooks.For(p.Principal)
@@ -66,7 +65,7 @@ func (n noScope) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]b
 
 // feed returns the events of a user's pages, which this node follows until it is closed.
 func (h *Handler) feed(ctx context.Context, user string) (webhook.Feed, error) {
-	reader, release, err := h.o.Node.Reader(user, false, h.server)
+	reader, release, err := h.o.Node.Reader("", user, false, h.server)
 	if err != nil {
 		return nil, err
 	}

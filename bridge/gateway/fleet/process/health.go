@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// admin is what the node's operators reach.
 func (p *process) admin() http.Handler {
 	mux := http.NewServeMux()
 	p.health(mux)

@@ -2,7 +2,9 @@ package process
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -59,55 +61,35 @@ func (p *process) Collect(to chan<- prometheus.Metric) {
 		}
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("pagewire_node_"+name, help, nil, labels), kind, value)
 	}
-	s := p.node.Stats()
-	keyless, _ := p.keys.Keys()
-	for _, m := range []struct {
-		name, help string
-		value      float64
-	}{
-		{"ready", "1 if more pages and agents may come; /readyz says why not.", one(p.unready() == "")},
-		{"draining", "1 if the node is to end.", one(p.leaves.Load())},
-		{"bus_up", "1 if the bus is connected.", one(p.node.Up())},
-		{"bus_latency_seconds", "Time of the last beat on the bus and back.", s.BusLatency.Seconds()},
-		{"nodes", "Nodes that this one hears, itself among them.", float64(s.Nodes)},
-		{"nodes_of_other_version", "Nodes that speak another version of the bus.", float64(s.Unlike)},
-		{"issuers_without_keys", "Issuers whose tokens are refused until their keys can be had.", float64(keyless)},
-		{"pages", "Pages that are connected.", float64(s.Pages)},
-		{"users_with_pages", "Users that have pages here.", float64(s.Users)},
-		{"agents", "Sessions and listens of agents.", float64(s.Agents)},
-		{"users_with_agents", "Users that have agents here.", float64(s.Readers)},
-		{"cores", "Agents' ends of pages here.", float64(s.Cores)},
-		{"sessions", "Pages' ends of agents here.", float64(s.Sessions)},
-		{"watched", "URIs of pages here that are watched.", float64(s.Watched)},
-		{"offered_bytes", "Bytes that are held for pages.", float64(s.OfferedBytes)},
-		{"waiting_bytes", "Bytes that wait for agents that do not read.", float64(s.WaitingBytes)},
-		{"messages_said_total", "Messages that the bus took.", float64(s.Said)},
-		{"messages_unsaid_total", "Messages that the bus did not take.", float64(s.Unsaid)},
-		{"messages_heard_total", "Messages from the bus.", float64(s.Heard)},
-		{"touches_total", "Changes in messages that the bus took.", float64(s.Touches)},
-		{"announcements_total", "Words about which pages other nodes have.", float64(s.Has)},
-		{"gaps_total", "Sessions of which something was lost, and which began anew.", float64(s.Gaps)},
-		{"lost_total", "How often messages were dropped, since this node did not take them.", float64(s.Lost)},
-		{"pauses_total", "How often a page had to wait, since its user's pages said too much.", float64(s.Pauses)},
-	} {
-		say(m.name, m.help, "", "", m.value)
+	// all says the figures of a struct, by their tags.
+	all := func(prefix string, stats any) {
+		for field, v := range reflect.ValueOf(stats).Fields() {
+			name, help := prefix+field.Tag.Get("metric"), field.Tag.Get("help")
+			switch of := v.Interface().(type) {
+			case map[string]int64:
+				for reason, count := range of {
+					say(name, help, "reason", reason, float64(count))
+				}
+			case time.Duration:
+				say(name, help, "", "", of.Seconds())
+			default:
+				say(name, help, "", "", float64(v.Int()))
+			}
+		}
 	}
+	one := map[bool]float64{true: 1}
+	keyless, _ := p.keys.Keys()
+	say("ready", "1 if more pages and agents may come; /readyz says why not.", "", "", one[p.unready() == ""])
+	say("draining", "1 if the node is to end.", "", "", one[p.leaves.Load()])
+	say("bus_up", "1 if the bus is connected.", "", "", one[p.node.Up()])
+	say("issuers_without_keys", "Issuers whose tokens are refused until their keys can be had.", "", "", float64(keyless))
 	say("build_info", "1, labelled with the version.", "version", p.o.Version, 1)
 	for issuer, had := range p.keys.KeyTimes() {
 		say("keys_timestamp_seconds", "When the keys of an issuer were had last, as Unix time.", "issuer", issuer,
 			float64(had.Unix()))
 	}
-	for reason, count := range s.Refused {
-		say("refused_total", "What was refused, by reason.", "reason", reason, float64(count))
-	}
+	all("", p.node.Stats())
 	if hooks := p.agents.Webhooks(); hooks != nil {
-		sayWebhooks(hooks.Stats(), say)
+		all("webhook_", hooks.Stats())
 	}
-}
-
-func one(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
 }

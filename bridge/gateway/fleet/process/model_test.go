@@ -3,12 +3,16 @@
 package process
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +39,8 @@ type world struct {
 	calls sync.WaitGroup // the same
 	whole bool           // there is no fault
 
-	reads, ran, thefts atomic.Int64 // reads that were answered with contents; calls of tools; refused thefts
-	errors             sync.Map     // of reads of a user's own pages, and calls of their tools: *atomic.Int64 by error
+	reads, ran, thefts atomic.Int64     // reads that were answered with contents; calls of tools; refused thefts
+	errors             map[string]int64 // by text, of reads of a user's own pages, and calls of their tools
 	faults             map[string]int
 	late               int                      // watches that were later than 3 s
 	latest             map[string]time.Duration // from a repair until all hold the last state, by fault
@@ -46,7 +50,7 @@ func openWorld(t *testing.T) *world {
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed", seed)
 	return &world{outside: &outside{place: newFleet(t, 0)}, rand: rand.New(rand.NewPCG(seed, 1)),
-		slots: make(chan bool, 256), whole: true, faults: map[string]int{}, latest: map[string]time.Duration{}}
+		errors: map[string]int64{}, slots: make(chan bool, 256), whole: true, faults: map[string]int{}, latest: map[string]time.Duration{}}
 }
 
 // begin opens three nodes, and some pages and agents.
@@ -159,19 +163,18 @@ func (w *world) try(a *follower, p *livePage, method, name, params string) (m sa
 		return m, len(m.ID) > 0 // or it has no session, and has sent nothing
 	}
 	if a.subject == p.subject && a.ctx.Err() == nil {
-		count, _ := w.errors.LoadOrStore(how, &atomic.Int64{})
-		count.(*atomic.Int64).Add(1)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.errors[how]++
 	}
 	return m, false
 }
 
 // failures are what requests for users' own pages ended with, and how often.
 func (w *world) failures() map[string]int64 {
-	all := map[string]int64{}
-	for how, count := range w.errors.Range {
-		all[how.(string)] = count.(*atomic.Int64).Load()
-	}
-	return all
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.errors)
 }
 
 // act calls a page's tool, which must not run twice: an answer that says so says that it has run once.
@@ -191,7 +194,7 @@ func (w *world) act() {
 
 // steal has a user try another one's session, token or ticket.
 func (w *world) steal() {
-	thief, victim, at := pick(w, w.agents), pick(w, w.agents), w.anyNode()
+	thief, victim, at := pick(w, w.agents), pick(w, w.agents), pick(w, w.all())
 	if thief.subject == victim.subject {
 		return
 	}
@@ -208,11 +211,7 @@ func (w *world) steal() {
 	case 1:
 		token = w.login.Ticket(victim.subject, app)
 	case 2:
-		var err error
-		if token, err = w.login.Sign(w.login.Claims(victim.subject, map[string]any{"scope": "pages:read",
-			"aud": "https://other.example"})); err != nil {
-			w.t.Fatal(err)
-		}
+		token = w.login.Signed(victim.subject, map[string]any{"scope": "pages:read", "aud": "https://other.example"})
 	case 3:
 		head["Pagewire-User"] = victim.subject
 	default:
@@ -358,6 +357,28 @@ func (w *world) step() {
 	}
 	for len(w.agents) < 3 {
 		w.openAgent()
+	}
+}
+
+// asNode names the variable that has the setup of a node which the test's binary is to be, instead of testing.
+const asNode = "PAGEWIRE_TEST_NODE"
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(asNode)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	var s setup
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		panic(err)
+	}
+	o := s.options()
+	o.Started = func(listen, admin, cluster net.Addr) { fmt.Println(listen, admin, cluster) }
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := Run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 

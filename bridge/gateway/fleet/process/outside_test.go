@@ -100,12 +100,6 @@ func (o *outside) all() []*own {
 	return slices.Clone(o.nodes)
 }
 
-// anyNode is one of them.
-func (o *outside) anyNode() *own {
-	all := o.all()
-	return all[rand.IntN(len(all))]
-}
-
 // leave takes a node from those that clients come to.
 func (o *outside) leave(n *own) {
 	o.mu.Lock()
@@ -113,19 +107,13 @@ func (o *outside) leave(n *own) {
 	o.nodes = slices.DeleteFunc(o.nodes, func(other *own) bool { return other == n })
 }
 
-// anyNodeFor is anyNode for a request: done is to be called when it has ended.
-func (o *outside) anyNodeFor() (n *own, done func()) {
+// anyNode is one of them, for a request: done is to be called when it has ended.
+func (o *outside) anyNode() (n *own, done func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n = o.nodes[rand.IntN(len(o.nodes))]
 	n.under.Add(1)
 	return n, n.under.Done
-}
-
-// drain is leave as a balancer does it that waits until the requests at the node are answered.
-func (o *outside) drain(n *own) {
-	o.leave(n)
-	n.under.Wait()
 }
 
 // A wire is the connection between the buses of two nodes.
@@ -206,28 +194,23 @@ func (w *wire) set(cut bool) {
 
 // part cuts all wires between a node and the others: their connections end, or hang. The function makes them whole.
 func (o *outside) part(n *own, hang bool) (heal func()) {
-	var cut []*wire
+	var heals []func()
 	for _, other := range o.all() {
 		for _, w := range other.wires {
-			if (other == n) != (w.to == n) {
-				cut = append(cut, w)
+			switch {
+			case (other == n) == (w.to == n):
+			case hang:
+				w.gate.Lock()
+				heals = append(heals, w.gate.Unlock)
+			default:
+				w.set(true)
+				heals = append(heals, func() { w.set(false) })
 			}
-		}
-	}
-	for _, w := range cut {
-		if hang {
-			w.gate.Lock()
-		} else {
-			w.set(true)
 		}
 	}
 	return func() {
-		for _, w := range cut {
-			if hang {
-				w.gate.Unlock()
-			} else {
-				w.set(false)
-			}
+		for _, heal := range heals {
+			heal()
 		}
 	}
 }
@@ -289,7 +272,9 @@ func (p *livePage) connected(ctx context.Context, tab string) {
 	ctx, cut := context.WithCancel(ctx)
 	p.cut.Store(&cut)
 	late := time.AfterFunc(time.Second, cut) // its node may be stopped
-	ws, _, err := p.o.dial(ctx, p.o.anyNode(), app)
+	n, done := p.o.anyNode()
+	ws, _, err := p.o.dial(ctx, n, app)
+	done()
 	if late.Stop(); err != nil {
 		cut()
 		return
@@ -370,7 +355,7 @@ func (o *outside) send(ctx context.Context, at *own, subject, verb, body string,
 	take func(event string, m said) (last bool)) (status int, header http.Header, err error) {
 	if at == nil {
 		var done func()
-		if at, done = o.anyNodeFor(); verb == http.MethodGet || head["Mcp-Method"] == "subscriptions/listen" {
+		if at, done = o.anyNode(); verb == http.MethodGet || head["Mcp-Method"] == "subscriptions/listen" {
 			done() // a stream, which does not end by itself
 		} else {
 			defer done()

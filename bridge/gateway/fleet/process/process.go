@@ -218,17 +218,20 @@ func (o *Options) check() error {
 
 // open listens. Its errors say what to do.
 func (o *Options) open() (listen, admin net.Listener, err error) {
-	if listen, err = net.Listen("tcp", o.Listen); err != nil {
-		return nil, nil, fmt.Errorf("serve at %s: %w; stop what listens there, or choose another port", o.Listen, err)
+	at := func(addr string) (net.Listener, error) {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return nil, fmt.Errorf("serve at %s: %w; stop what listens there, or choose another port", addr, err)
+		}
+		return l, nil
 	}
-	if o.Admin == "" {
-		return listen, nil, nil
+	if listen, err = at(o.Listen); err != nil || o.Admin == "" {
+		return listen, nil, err
 	}
-	if admin, err = net.Listen("tcp", o.Admin); err != nil {
+	if admin, err = at(o.Admin); err != nil {
 		listen.Close()
-		return nil, nil, fmt.Errorf("serve at %s: %w; stop what listens there, or choose another port", o.Admin, err)
 	}
-	return listen, admin, nil
+	return listen, admin, err
 }
 
 func newProcess(o Options, listen net.Listener) (*process, error) {
@@ -254,8 +257,13 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 			return nil, usage("--tls-cert and --tls-key: %w", err)
 		}
 	}
-	if err := p.trace(); err != nil {
-		return nil, err
+	if o.Traces != "" {
+		p.traces, err = traces.New(traces.Options{Endpoint: o.Traces, Version: o.Version, Failed: func(err error) {
+			o.Log.Warn("traces could not be exported", "error", err)
+		}})
+		if err != nil {
+			return nil, usage("%w", err)
+		}
 	}
 	members := fleet.Options{Version: o.Version, Bus: at, Space: o.Space, URL: self, InsecureHTTP: o.InsecureHTTP,
 		Pages: o.Pages, UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
@@ -288,20 +296,6 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	return p, nil
 }
 
-// trace begins to export traces, if it is to.
-func (p *process) trace() (err error) {
-	if p.o.Traces == "" {
-		return nil
-	}
-	p.traces, err = traces.New(traces.Options{Endpoint: p.o.Traces, Version: p.o.Version, Failed: func(err error) {
-		p.o.Log.Warn("traces could not be exported", "error", err)
-	}})
-	if err != nil {
-		return usage("%w", err)
-	}
-	return nil
-}
-
 // unnamed reports whether Listen says at which port, and not by which name or address, others reach this machine.
 func (o *Options) unnamed() bool {
 	host, _, _ := net.SplitHostPort(o.Listen)
@@ -325,7 +319,6 @@ func (o *Options) nodeURL(listen net.Listener) string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// bus says where the bus is.
 func (o *Options) bus() (b bus.Options, err error) {
 	b = bus.Options{Name: o.Name, Store: o.Store, Cluster: o.Cluster, Advertise: o.Advertise, Join: o.Join, URL: o.NATS, Creds: o.NATSCreds}
 	if o.SecretFile != "" {
@@ -385,22 +378,18 @@ func rootsOf(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// public is what pages and agents reach.
 func (p *process) public() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
-	mux.Handle("/mcp", p.timed(p.traced(p.agents)))
+	asked := http.Handler(p.agents)
+	if p.traces != nil {
+		asked = p.traces.Agents(asked)
+	}
+	mux.Handle("/mcp", p.timed(asked))
 	mux.Handle("/mcp/", p.agents) // the server card
 	mux.Handle("/.well-known/", p.agents)
 	p.health(mux)
 	return mux
-}
-
-func (p *process) traced(h http.Handler) http.Handler {
-	if p.traces == nil {
-		return h
-	}
-	return p.traces.Agents(h)
 }
 
 // maxStrangers bounds the connections of clients that have shown no good token, but for pages'. It is for more than a
@@ -478,7 +467,6 @@ func (p *process) announceEnd() {
 	}
 }
 
-// end ends in order.
 func (p *process) end(public, private *http.Server) {
 	p.leaves.Store(true)
 	p.o.Log.Info("the node ends: its pages go elsewhere")

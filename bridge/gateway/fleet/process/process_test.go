@@ -10,35 +10,33 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 )
 
-const (
-	app    = "https://app.example"
-	public = "https://live.example"
-)
+const app, public = "https://app.example", fleetkit.Public
 
 // A place is a fleet, of some processes, each in this one.
 type place struct {
 	t      *testing.T
-	login  *issuertest.Issuer
-	keys   string
+	login  *fleetkit.Login
 	secret string
 	traces string // where nodes that are started from now on export them
 	nodes  []*member
@@ -46,31 +44,21 @@ type place struct {
 
 type member struct {
 	listen, admin, cluster string
-	own                    *os.Process // of its own, or nil
 	stop                   context.CancelFunc
 	ended                  chan error
 }
 
 func newFleet(t *testing.T, size int) *place {
 	t.Helper()
-	login, err := issuertest.New("https://login.example", public)
-	if err != nil {
+	f := &place{t: t, login: fleetkit.NewLogin(t), secret: filepath.Join(t.TempDir(), "secret")}
+	if err := os.WriteFile(f.secret, []byte(strings.Repeat("s", 20)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	f := &place{t: t, login: login, keys: filepath.Join(dir, "keys.json"), secret: filepath.Join(dir, "secret")}
-	for name, text := range map[string]string{f.keys: string(login.Keys()), f.secret: strings.Repeat("s", 20) + "\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	for range size {
 		f.start()
 	}
 	for _, m := range f.nodes {
-		testkit.Eventually(t, "the nodes know each other", func() bool {
-			return strings.Contains(get(t, m.admin, "/metrics"), fmt.Sprintf("pagewire_node_nodes %d\n", size))
-		})
+		counts(t, m.admin, "nodes", size)
 	}
 	return f
 }
@@ -86,7 +74,7 @@ type setup struct {
 
 // next is the setup of the next node.
 func (f *place) next() setup {
-	s := setup{Issuer: f.login.Name, Keys: f.keys, Secret: f.secret, Traces: f.traces}
+	s := setup{Issuer: f.login.Name, Keys: f.login.Keys, Secret: f.secret, Traces: f.traces}
 	for _, other := range f.nodes {
 		s.Join = append(s.Join, other.cluster)
 	}
@@ -140,44 +128,33 @@ func get(t *testing.T, addr, path string) string {
 	return answer.Status + "\n" + string(text)
 }
 
-// page dials in to a node, as a page layer does; told is closed when it is to go elsewhere.
-func (f *place) page(m *member, page *testkit.Page, subject string) (told chan struct{}, cut func()) {
-	f.t.Helper()
-	ws, _, err := websocket.Dial(f.t.Context(), "ws://"+m.listen+"/page", &websocket.DialOptions{
-		HTTPHeader: http.Header{"Origin": {app}}, Subprotocols: []string{"pagewire.v1"}})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	say := func(text string) { // it may have gone
-		_ = ws.Write(context.Background(), websocket.MessageText, []byte(text))
-	}
-	say(fmt.Sprintf(`{"type":"pagewire:ticket","ticket":%q}`, f.login.Ticket(subject, app)))
-	page.Epoch("epoch of " + subject)
-	page.Connect(func(frame []byte) { say(string(frame)) }, map[string]any{"tab": "tab-of-" + subject})
-	told = make(chan struct{})
-	go func() {
-		for {
-			_, text, err := ws.Read(context.Background())
-			switch {
-			case err != nil:
-				return
-			case text[0] == '[':
-				page.Hear(text)
-			default:
-				close(told)
-			}
-		}
-	}()
-	return told, func() { ws.CloseNow() }
+// counts waits until a node has a figure.
+func counts(t *testing.T, admin, name string, want int) {
+	t.Helper()
+	testkit.Eventually(t, fmt.Sprintf("a node has %s %d", name, want), func() bool {
+		return strings.Contains(get(t, admin, "/metrics"), fmt.Sprintf("\npagewire_node_%s %d\n", name, want))
+	})
 }
 
-type bearer string
+// page has a page dial in to a node, and to the next that goTo names when that ends.
+func (f *place) page(m *member, page *testkit.Page, subject string) (goTo func(*member)) {
+	var at atomic.Pointer[member]
+	at.Store(m)
+	page.Epoch("epoch of " + subject)
+	page.DialAny(func() string { return at.Load().listen }, app, f.login.Ticket(subject, app))
+	return at.Store
+}
 
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+// A header is a client's, which sets it in each request.
+type header http.Header
+
+func (h header) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
+	maps.Copy(r.Header, h)
 	return http.DefaultTransport.RoundTrip(r)
 }
+
+func bearer(token string) header { return header{"Authorization": {"Bearer " + token}} }
 
 func (f *place) agent(m *member, subject string) *testkit.Agent {
 	f.t.Helper()
@@ -188,42 +165,6 @@ func (f *place) agentBy(m *member, by http.RoundTripper, version string) *testki
 	f.t.Helper()
 	return testkit.Connect(f.t, &mcp.StreamableClientTransport{Endpoint: "http://" + m.listen + "/mcp",
 		HTTPClient: &http.Client{Transport: by}}, version)
-}
-
-// Three nodes, two users: each agent sees its user's page; a node is told to end, its page goes elsewhere, and the
-// agent is told of the next change.
-func TestNodesAndTheirEnd(t *testing.T) {
-	f := newFleet(t, 3)
-	state := map[string]string{app + "/doc": "one"}
-	page := testkit.NewPage(t, state)
-	told, cut := f.page(f.nodes[0], page, "alice")
-	f.page(f.nodes[1], testkit.NewPage(t, map[string]string{app + "/bobs": "b"}), "bob")
-	a, b := f.agent(f.nodes[1], "alice"), f.agent(f.nodes[2], "bob")
-	a.Shows(app + "/doc")
-	b.Shows(app + "/bobs")
-	a.Watch(app + "/doc")
-	page.Set(app+"/doc", "two")
-	a.Told(app + "/doc")
-
-	leaving := f.nodes[0]
-	leaving.stop()
-	testkit.Ends(t, "the page is told to go elsewhere", told)
-	if got := get(t, leaving.admin, "/readyz"); !strings.Contains(got, "503") {
-		t.Errorf("a node that ends is ready: %s", got)
-	}
-	if got := get(t, leaving.admin, "/healthz"); !strings.Contains(got, "200") {
-		t.Errorf("a node that ends is not healthy: %s", got)
-	}
-	cut()
-	f.page(f.nodes[2], page, "alice")
-	if err := testkit.Receive(t, "it has ended", leaving.ended); err != nil {
-		t.Errorf("it ends with %v", err)
-	}
-	leaving.ended <- nil
-	a.Told(app + "/doc") // it is back
-	page.Set(app+"/doc", "three")
-	a.Learns(app+"/doc", "three")
-	b.Shows(app + "/bobs")
 }
 
 // Tools for developers are shown by a node that is told to, whatever the page's node is told.
@@ -259,6 +200,9 @@ func TestDrainDelay(t *testing.T) {
 			}
 			return strings.Contains(got, "503") && strings.Contains(got, "the node ends")
 		})
+		if got := get(t, at, "/healthz"); !strings.Contains(got, "200") {
+			t.Errorf("a node that ends is not healthy: %s", got)
+		}
 	}
 	f.page(m, testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
 	f.agent(m, "alice").Shows(app + "/doc")
@@ -284,11 +228,7 @@ func TestCallsWhileANodeEnds(t *testing.T) {
 			}
 			return map[string]any{"content": []any{map[string]string{"type": "text", "text": "done"}}}
 		}})
-		told, cut := f.page(m, page, "alice")
-		go func() {
-			<-told
-			cut()
-		}()
+		f.page(m, page, "alice")
 		a := f.agent(m, "alice")
 		a.Shows(app + "/doc")
 		answer := make(chan string, 1)
@@ -441,6 +381,30 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}
 }
 
+// A secret that everybody on the machine may read is refused; one that a group may read is what Kubernetes mounts.
+func TestSecretsThatOthersMayRead(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such bits")
+	}
+	f := newFleet(t, 0)
+	for mode, refused := range map[os.FileMode]bool{0o600: false, 0o440: false, 0o604: true, 0o644: true} {
+		if err := os.Chmod(f.secret, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := Run(ended, f.next().options()); (err != nil) != refused ||
+			refused && !strings.Contains(err.Error(), "chmod o=") {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // A raw connection is one whose requests are written by the test.
 type raw struct {
 	net.Conn
@@ -477,7 +441,7 @@ func (c raw) ask(path string) {
 
 func TestOptionsThatAreRefused(t *testing.T) {
 	f := newFleet(t, 0)
-	good := Options{Listen: "127.0.0.1:0", PublicURL: public, Issuers: []tickets.Issuer{{Issuer: "x", JWKS: f.keys}}}
+	good := Options{Listen: "127.0.0.1:0", PublicURL: public, Issuers: []tickets.Issuer{{Issuer: "x", JWKS: f.login.Keys}}}
 	short := filepath.Join(t.TempDir(), "short")
 	if err := os.WriteFile(short, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -510,9 +474,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	} {
 		o := good
 		change(&o)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := Run(ctx, o); err == nil || !errors.Is(err, ErrUsage) {
+		if err := Run(ended, o); err == nil || !errors.Is(err, ErrUsage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

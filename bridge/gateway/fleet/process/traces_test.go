@@ -69,18 +69,6 @@ func attribute(s *trace.Span, name string) string {
 	return ""
 }
 
-// traced adds the agent's traceparent.
-type traced struct {
-	bearer
-	parent string
-}
-
-func (c traced) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Traceparent", c.parent)
-	return c.bearer.RoundTrip(r)
-}
-
 // What an agent reads of a page at another node is one trace, of the agent's own, without a name, a URI or contents.
 func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
@@ -93,8 +81,9 @@ func TestTraces(t *testing.T) {
 	f.start()
 	f.page(f.nodes[0], testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
 	const id, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-	a := f.agentBy(f.nodes[1], traced{bearer(f.login.Token("alice", "pages:read")), "00-" + id + "-" + span + "-01"},
-		testkit.Modern)
+	by := bearer(f.login.Token("alice", "pages:read"))
+	by["Traceparent"] = []string{"00-" + id + "-" + span + "-01"}
+	a := f.agentBy(f.nodes[1], by, testkit.Modern)
 	a.Shows(app + "/doc")
 	if got := a.Text(app + "/doc"); got != "one" {
 		t.Errorf("read %q", got)

@@ -95,12 +95,17 @@ func TestRollingUpgrade(t *testing.T) {
 	for _, n := range old {
 		w.start()
 		w.uses(200)
-		w.drain(n)
+		w.leave(n)
+		n.under.Wait() // as a balancer does that waits for answers
 		w.signal(n, syscall.SIGTERM)
 		testkit.Eventually(t, "it ends", func() bool {
 			w.uses(1)
 			return len(n.ended) == 1
 		})
+		err := <-n.ended
+		if close(n.ended); err != nil {
+			t.Errorf("it ends with %v", err)
+		}
 		w.uses(200)
 		w.settle("an end")
 	}
@@ -119,16 +124,14 @@ func TestRollingUpgrade(t *testing.T) {
 	w.command = w.runs(buildOfAnotherBus(t))
 	strange := []*own{w.launch(), w.launch()}
 	for _, n := range strange {
+		counts(t, n.Admin, "nodes_of_other_version", 3)
 		testkit.Eventually(t, "it says why it is not ready", func() bool {
-			return strings.Contains(get(t, n.Admin, "/readyz"), "503") &&
-				strings.Contains(get(t, n.Admin, "/readyz"), "an older node has another version of the bus") &&
-				strings.Contains(get(t, n.Admin, "/metrics"), "pagewire_node_nodes_of_other_version 3\n")
+			got := get(t, n.Admin, "/readyz")
+			return strings.Contains(got, "503") && strings.Contains(got, "an older node has another version of the bus")
 		})
 	}
 	for _, n := range w.all() {
-		testkit.Eventually(t, "it has heard them", func() bool {
-			return strings.Contains(get(t, n.Admin, "/metrics"), "pagewire_node_nodes_of_other_version 2\n")
-		})
+		counts(t, n.Admin, "nodes_of_other_version", 2)
 		if got := get(t, n.Admin, "/readyz"); !strings.HasPrefix(got, "200") {
 			t.Errorf("a node of the fleet is not ready: %s", got)
 		}
@@ -140,9 +143,7 @@ func TestRollingUpgrade(t *testing.T) {
 		w.signal(n, syscall.SIGTERM)
 	}
 	for _, n := range w.all() {
-		testkit.Eventually(t, "they have gone", func() bool {
-			return strings.Contains(get(t, n.Admin, "/metrics"), "pagewire_node_nodes_of_other_version 0\n")
-		})
+		counts(t, n.Admin, "nodes_of_other_version", 0)
 	}
 	w.settle("no fault")
 }

@@ -13,7 +13,6 @@ import (
 // minStoreKey is the least length of the key of the store, in characters: 16 random bytes in hexadecimal digits.
 const minStoreKey = 32
 
-// webhooks are the options of webhooks, nil where there are none.
 func (o *Options) webhooks() (*webhook.Options, error) {
 	if o.StoreKey == "" {
 		return nil, nil
@@ -56,28 +55,4 @@ func (p *process) revoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintf(w, "%d subscriptions have ended\n", count)
-}
-
-// sayWebhooks says what webhooks count.
-func sayWebhooks(s webhook.Stats, say func(name, help, label, of string, value float64)) {
-	for _, m := range []struct {
-		name, help string
-		value      float64
-	}{
-		{"subscriptions", "Live subscriptions of the fleet.", float64(s.Subscriptions)},
-		{"users", "Users for whom this node delivers.", float64(s.Users)},
-		{"in_flight", "Deliveries that are under way.", float64(s.InFlight)},
-		{"waiting", "Deliveries that wait for room.", float64(s.Waiting)},
-		{"suspended", "Endpoints that fail all the time, and are sent nothing until a renewal.", float64(s.Suspended)},
-		{"delivered_total", "Events that an endpoint took.", float64(s.Delivered)},
-		{"given_up_total", "Events that were given up after all tries.", float64(s.GivenUp)},
-		{"dropped_total", "Events that an endpoint answered with 410 or 413.", float64(s.Dropped)},
-		{"refused_total", "Subscriptions that a limit has refused.", float64(s.Refused)},
-		{"unverified_total", "Endpoints that have not answered the challenge.", float64(s.Unverified)},
-	} {
-		say("webhook_"+m.name, m.help, "", "", m.value)
-	}
-	for reason, count := range s.Failed {
-		say("webhook_failed_total", "Tries that failed, by reason.", "reason", reason, float64(count))
-	}
 }

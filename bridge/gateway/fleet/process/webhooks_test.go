@@ -21,7 +21,7 @@ const updated = "page.resource.updated"
 // withWebhooks are the changes for a node that delivers to an assistant. The first of a place has the store.
 func (f *place) withWebhooks(a *webhooktest.Assistant) func(*Options) {
 	f.t.Helper()
-	dir := filepath.Dir(f.keys)
+	dir := filepath.Dir(f.secret)
 	key, ca := filepath.Join(dir, "store-key"), filepath.Join(dir, "webhook-ca")
 	for name, text := range map[string][]byte{key: []byte(strings.Repeat("k", minStoreKey)), ca: a.CA} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
@@ -40,10 +40,7 @@ func (f *place) withWebhooks(a *webhooktest.Assistant) func(*Options) {
 // has died. It reads what has changed with its token. No other user's changes wake it.
 func TestAnAssistantIsWoken(t *testing.T) {
 	f := newFleet(t, 0)
-	a, err := webhooktest.New("", f.login.Token("alice", "pages:read pages:events"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := webhooktest.New("", f.login.Token("alice", "pages:read pages:events"))
 	defer a.Close()
 	with := f.withWebhooks(a)
 	for range 3 {
@@ -54,7 +51,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 		return a
 	}
 	page := testkit.NewPage(t, map[string]string{app + "/doc": "one"})
-	_, cut := f.page(f.nodes[2], page, "alice")
+	goTo := f.page(f.nodes[2], page, "alice")
 	bobs := testkit.NewPage(t, map[string]string{app + "/bobs": "one"})
 	f.page(f.nodes[1], bobs, "bob")
 
@@ -85,6 +82,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 	})
 	arguments := map[string]any{"uri": app + "/doc", "minIntervalMs": 1000}
 	var g webhooktest.Grant
+	var err error
 	testkit.Settles(t, "it has subscribed", func() string {
 		if g, err = a.Subscribe(t.Context(), updated, arguments); err != nil {
 			return err.Error()
@@ -114,8 +112,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 	bobs.Set(app+"/bobs", "two")
 	page.Set(app+"/doc", "two")
 	woken("two")
-	cut() // or the first node's last word, that it watches no more, would count for the next link
-	f.page(f.nodes[0], page, "alice")
+	goTo(f.nodes[0])
 	for _, m := range f.nodes[1:] { // another one delivers then, if one of them did
 		m.stop()
 		testkit.Eventually(t, "the node has ended", func() bool { return len(m.ended) == 1 })
@@ -155,14 +152,11 @@ func TestAnAssistantIsWoken(t *testing.T) {
 // A token without the scope has 403, in both eras, and without a store there is no webhook.
 func TestScopeOfWebhooks(t *testing.T) {
 	f := newFleet(t, 0)
-	a, err := webhooktest.New("", f.login.Token("alice", "pages:read pages:act"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := webhooktest.New("", f.login.Token("alice", "pages:read pages:act"))
 	defer a.Close()
 	m := f.start(f.withWebhooks(a))
 	a.Endpoint = "http://" + m.listen + "/mcp"
-	_, err = a.Subscribe(t.Context(), updated, map[string]any{})
+	_, err := a.Subscribe(t.Context(), updated, map[string]any{})
 	refused := (*webhooktest.Error)(nil)
 	if !errors.As(err, &refused) || refused.Status != 403 || !strings.Contains(refused.Challenge, `error="insufficient_scope"`) ||
 		!strings.Contains(refused.Challenge, `scope="pages:read pages:events"`) {

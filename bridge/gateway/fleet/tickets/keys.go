@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,31 +57,30 @@ func newKeys(where string, o Options) (*keys, error) {
 // get returns the keys; newer asks for those that the issuer has now, as far as it may be asked.
 func (k *keys) get(ctx context.Context, newer bool) (jwk.Set, error) {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.o.now().Sub(k.of) > goodFor {
 		k.set = nil
 	}
 	age, known := k.o.now().Sub(k.at), k.set != nil && !newer
 	if !k.at.IsZero() && (known && age < freshFor || !known && age < retryAfter) {
-		defer k.mu.Unlock()
 		return k.had()
 	}
 	if k.busy == nil {
 		k.busy = make(chan struct{})
 		go k.refresh()
 	}
-	busy := k.busy
-	if known { // they are old, and good meanwhile
-		defer k.mu.Unlock()
-		return k.had()
+	if !known { // those that are old are good meanwhile
+		busy := k.busy
+		k.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+		}
+		k.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
-	k.mu.Unlock()
-	select {
-	case <-busy:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	return k.had()
 }
 
@@ -148,12 +148,7 @@ func (k *keys) read() ([]byte, error) {
 
 // serves reports whether an issuer has pages at an origin.
 func (i *issuer) serves(origin string) bool {
-	for _, pattern := range i.Origins {
-		if weborigin.Match(pattern, origin) {
-			return true
-		}
-	}
-	return len(i.Origins) == 0
+	return len(i.Origins) == 0 || slices.ContainsFunc(i.Origins, func(p string) bool { return weborigin.Match(p, origin) })
 }
 
 // stay follows no redirect: keys are where the configuration says.

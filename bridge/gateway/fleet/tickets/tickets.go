@@ -132,17 +132,10 @@ func New(o Options) (*Verifier, error) {
 	}
 	v := &Verifier{o: o, issuers: map[string]*issuer{}}
 	for _, i := range o.Issuers {
-		if i.Issuer == "" || i.JWKS == "" {
-			return nil, fmt.Errorf("issuer %q: an issuer has a name and jwks, a file or a URL", i.Issuer)
-		}
 		if v.issuers[i.Issuer] != nil {
 			return nil, fmt.Errorf("issuer %q is there twice", i.Issuer)
 		}
 		i.Tenant = cmp.Or(i.Tenant, i.Issuer)
-		if strings.Contains(i.Tenant, "\x00") {
-			return nil, fmt.Errorf("issuer %q: a tenant's name has no zero byte: UserOf sets it off from the subject with one",
-				i.Issuer)
-		}
 		if err := i.check(); err != nil {
 			return nil, fmt.Errorf("issuer %q: %w", i.Issuer, err)
 		}
@@ -165,6 +158,12 @@ var uses = []string{ForPages, ForAgents}
 
 // check finds values that are none: each would refuse all tokens, or take none of the restrictions that it is for.
 func (i *Issuer) check() error {
+	switch {
+	case i.Issuer == "" || i.JWKS == "":
+		return errors.New("an issuer has a name and jwks, a file or a URL")
+	case strings.Contains(i.Tenant, "\x00"):
+		return errors.New("a tenant's name has no zero byte: UserOf sets it off from the subject with one")
+	}
 	for _, a := range i.Algorithms {
 		if !slices.Contains(publicKeys, a) {
 			return fmt.Errorf("%q is no algorithm with a public key: name some of %s", a, strings.Join(publicKeys, ", "))
@@ -378,7 +377,6 @@ func (v *Verifier) issuerOf(text, use string) (i *issuer, header jws.Headers, er
 	return i, header, nil
 }
 
-// valid looks at what every token must say.
 func (v *Verifier) valid(token jwt.Token, use string) error {
 	now := v.o.now()
 	until, hasUntil := token.Expiration()

@@ -33,7 +33,7 @@ const (
 	login    = "https://login.example"
 )
 
-func newIssuer(t *testing.T, name string) *issuertest.Issuer {
+func newIssuer(t testing.TB, name string) *issuertest.Issuer {
 	t.Helper()
 	i, err := issuertest.New(name, audience)
 	if err != nil {
@@ -42,7 +42,7 @@ func newIssuer(t *testing.T, name string) *issuertest.Issuer {
 	return i
 }
 
-func keysFile(t *testing.T, i *issuertest.Issuer) string {
+func keysFile(t testing.TB, i *issuertest.Issuer) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "keys.json")
 	if err := os.WriteFile(name, i.Keys(), 0o600); err != nil {
@@ -51,7 +51,7 @@ func keysFile(t *testing.T, i *issuertest.Issuer) string {
 	return name
 }
 
-func newVerifier(t *testing.T, issuers ...Issuer) *Verifier {
+func newVerifier(t testing.TB, issuers ...Issuer) *Verifier {
 	t.Helper()
 	v, err := New(Options{Audience: audience, Issuers: issuers})
 	if err != nil {
@@ -60,7 +60,7 @@ func newVerifier(t *testing.T, issuers ...Issuer) *Verifier {
 	return v
 }
 
-func sign(t *testing.T, i *issuertest.Issuer, subject string, claims map[string]any) string {
+func sign(t testing.TB, i *issuertest.Issuer, subject string, claims map[string]any) string {
 	t.Helper()
 	text, err := i.Sign(i.Claims(subject, claims))
 	if err != nil {
@@ -475,18 +475,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 
 // Of all texts that are made from a good ticket, that ticket alone is one.
 func FuzzTicket(f *testing.F) {
-	ours, err := issuertest.New(login, audience)
-	if err != nil {
-		f.Fatal(err)
-	}
-	file := filepath.Join(f.TempDir(), "keys.json")
-	if err := os.WriteFile(file, ours.Keys(), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	v, err := New(Options{Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file}}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	ours := newIssuer(f, login)
+	v := newVerifier(f, Issuer{Issuer: login, JWKS: keysFile(f, ours)})
 	good := strings.Split(ours.Ticket("alice", app), ".")
 	for i, part := range good {
 		text, _ := base64.RawURLEncoding.DecodeString(part)

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -111,12 +112,7 @@ func prefixes(list string) (all []netip.Prefix) {
 }
 
 func within(a netip.Addr, list []netip.Prefix) bool {
-	for _, p := range list {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // sixToFour embeds an address of IPv4 behind its 16 bits.
@@ -219,7 +215,6 @@ func (c *Client) post(ctx context.Context, to, subscription, id string, body []b
 	return response.StatusCode, answer, failed
 }
 
-// category is the category of an error of a connection.
 func category(err error) string {
 	var timeout net.Error
 	var verification *tls.CertificateVerificationError

@@ -14,6 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // A delivery is what this node does for a subscription. The Service's lock guards it.
@@ -54,7 +55,6 @@ const (
 	minAttempts = 100
 )
 
-// count counts an attempt, and reports whether the address is suspended for it.
 func (a *address) count(now time.Time, failed bool) bool {
 	if now.Sub(a.began) > window {
 		*a = address{began: now, suspended: a.suspended}
@@ -221,7 +221,6 @@ func (s *Service) fill(d *delivery) {
 	}
 }
 
-// gap queues the word that something was skipped.
 func (d *delivery) gap(s *Service, at int, cursor string) {
 	if !s.o.NoControl {
 		d.queue = slices.Insert(d.queue, at, envelope("gap", cursor, map[string]any{"cursor": orNull(cursor)}))
@@ -330,7 +329,6 @@ func (s *Service) attempted(d *delivery, status int, failed string) {
 	s.retry(d)
 }
 
-// done takes the first item away.
 func (d *delivery) done() {
 	if d.queue[0].cursor != "" {
 		d.cursor = d.queue[0].cursor
@@ -360,7 +358,6 @@ func (s *Service) tellRevoked(u *user, r *record) {
 	u.attempts.Go(func() { _, _, _ = s.client.post(ctx, r.URL, r.id(), i.id, i.body, secrets) }) // once
 }
 
-// runFlush tells the store now and then how far deliveries are.
 func (s *Service) runFlush() {
 	for s.pause(15) {
 		s.mu.Lock()
@@ -379,7 +376,6 @@ func (s *Service) runFlush() {
 	}
 }
 
-// flush tells the store how far a delivery is.
 func (s *Service) flush(d *delivery) {
 	s.mu.Lock()
 	if !d.dirty || s.ctx.Err() != nil {
@@ -416,10 +412,7 @@ func (s *Service) Close() {
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
 	defer cancel()
 	for owners != nil && !s.idle() && ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(10 * time.Millisecond):
-		}
+		retry.Sleep(ctx, 10*time.Millisecond)
 	}
 	if owners != nil {
 		// Or the others wait for the end of its lease.
@@ -430,7 +423,6 @@ func (s *Service) Close() {
 	s.client.http.CloseIdleConnections()
 }
 
-// idle reports whether this node delivers for no user.
 func (s *Service) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -117,6 +117,11 @@ func (e *endpoint) answers(f func(w http.ResponseWriter, r *http.Request, p *pos
 	e.answer = f
 }
 
+// status has it answer with a status.
+func (e *endpoint) status(status int) {
+	e.answers(func(w http.ResponseWriter, _ *http.Request, _ *posted) bool { w.WriteHeader(status); return true })
+}
+
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

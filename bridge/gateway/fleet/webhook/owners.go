@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // One node delivers for a user. All nodes choose the same of those that are alive, by the highest hash of node and user.
@@ -70,15 +71,10 @@ var errHeld = errors.New("another node delivers for the user")
 
 // pause waits for a part of the lease; false is the end.
 func (s *Service) pause(parts int) bool {
-	select {
-	case <-time.After(s.o.Lease / time.Duration(parts)):
-		return true
-	case <-s.ctx.Done():
-		return false
-	}
+	retry.Sleep(s.ctx, s.o.Lease/time.Duration(parts))
+	return s.ctx.Err() == nil
 }
 
-// runStore opens the two tables, and follows them.
 func (s *Service) runStore() {
 	open := func(name string, age time.Duration) (table Store) {
 		for {
@@ -108,7 +104,6 @@ func (s *Service) runStore() {
 	s.follow(owners, s.takeOwner)
 }
 
-// follow takes what is in a table, and each change.
 func (s *Service) follow(table Store, take func(key string, value []byte, revision uint64)) {
 	all := sync.OnceFunc(func() {
 		s.mu.Lock()
@@ -131,7 +126,6 @@ func (s *Service) follow(table Store, take func(key string, value []byte, revisi
 	}
 }
 
-// takeRecord takes a record from the store.
 func (s *Service) takeRecord(key string, value []byte, revision uint64) {
 	r, err := s.box.open(key, value)
 	if err != nil {
@@ -172,7 +166,6 @@ func (s *Service) userOf(name string) *user {
 	return u
 }
 
-// takeOwner takes a lease or a claim from the store.
 func (s *Service) takeOwner(key string, value []byte, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +261,6 @@ func (s *Service) renew(count int) {
 	s.wantSettle()
 }
 
-// wantSettle has runSettle settle soon.
 func (s *Service) wantSettle() {
 	select {
 	case s.kick <- struct{}{}:
@@ -359,7 +351,6 @@ func (s *Service) acquire(u *user) {
 	s.wantSettle()
 }
 
-// claim claims a user in the store.
 func (s *Service) claim(ctx context.Context, name string) (revision uint64, err error) {
 	return s.owners.Change(ctx, keyUser+name, func(old []byte) ([]byte, error) {
 		holder := string(old)
@@ -386,7 +377,6 @@ func (s *Service) renewedBy(ctx context.Context, node string) (bool, error) {
 	return time.Since(s.nodes[node].seen) < s.o.Lease, nil
 }
 
-// drop ends to deliver for a user.
 func (s *Service) drop(u *user) {
 	s.moves <- struct{}{}
 	defer func() { <-s.moves }()

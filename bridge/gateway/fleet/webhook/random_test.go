@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -19,21 +18,18 @@ import (
 // all that it has subscribed to, and no change that is another user's, or that was made when it had not subscribed; and
 // no change has two ids.
 func TestRandomOperations(t *testing.T) {
-	e := listen(t)
-	b, _ := openStore(t, t.TempDir())
-	w := newWorld()
+	w, e := newWorld(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	const users, uris = 8, 4
 	many := func(o *Options) {
-		o.Backoff = []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond,
-			time.Millisecond, time.Millisecond, time.Millisecond, time.Millisecond}
+		o.Backoff = slices.Repeat([]time.Duration{time.Millisecond}, 8)
 	}
 	nodes, next := []*Service{}, 0
 	begin := func() {
 		next++
-		nodes = append(nodes, w.open(t, b, fmt.Sprint("node", next), e, many))
+		nodes = append(nodes, w.open(fmt.Sprint("node", next), many))
 	}
 	for range 3 {
 		begin()
@@ -62,16 +58,13 @@ func TestRandomOperations(t *testing.T) {
 		return false
 	})
 	name := func(i int) string { return strings.Repeat(string(rune('A'+i)), 43) }
-	request := func(user string) (Principal, events.Subscription) { return by(user), parsed(t, `{}`) }
 	subscribed := map[string]bool{}
 	since := map[string]int{}                // revision
 	changed := map[string]map[string][]int{} // by user and URI: revisions
 	step := func() {
 		user := name(random.IntN(users))
 		s := nodes[random.IntN(len(nodes))]
-		p, sub := request(user)
-		r := wants(t, e.URL+"/"+user)
-		r.Subscription = sub
+		p, r := by(user), wants(t, e.URL+"/"+user)
 		switch n := random.IntN(100); {
 		case n < 70:
 			uri := fmt.Sprintf("a:%s/%d", user[:1], random.IntN(uris))
@@ -120,7 +113,7 @@ func TestRandomOperations(t *testing.T) {
 	mu.Lock()
 	fails = 0
 	mu.Unlock()
-	_, sub := request(alice)
+	sub := parsed(t, `{}`)
 	for user, is := range subscribed {
 		for uri, all := range changed[user] {
 			last := all[len(all)-1]

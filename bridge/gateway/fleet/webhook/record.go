@@ -47,10 +47,8 @@ const kept = maxGrant + 24*time.Hour
 // grace is how long deliveries are signed with the secret before, too.
 const grace = 10 * time.Minute
 
-// live reports whether the subscription is to be delivered.
 func (r *record) live(now time.Time) bool { return !r.Ended && now.Before(r.Until) }
 
-// id is derived from what a subscription is identified by.
 func (r *record) id() string {
 	text, err := json.Marshal([]string{r.Principal, r.User, r.URL, r.Name, r.Arguments})
 	if err != nil { // of strings there is none
@@ -60,13 +58,10 @@ func (r *record) id() string {
 	return "sub_" + hex.EncodeToString(sum[:16])
 }
 
-// key is the record's in the store.
 func (r *record) key() string { return r.User + "." + r.id() }
 
-// idOf is the id in a key.
 func idOf(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// signedBy are the secrets that a delivery is signed with.
 func (r *record) signedBy(now time.Time) []Secret {
 	if len(r.Secrets) > 1 && now.After(r.Rotated) {
 		return r.Secrets[:1]

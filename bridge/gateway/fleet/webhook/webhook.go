@@ -250,7 +250,6 @@ func orNull(text string) any {
 	return text
 }
 
-// status is the deliveryStatus of a refresh.
 func (r *record) status() map[string]any {
 	s := map[string]any{"active": true, "lastDeliveryAt": nil, "lastError": orNull(r.Failed)}
 	if !r.Delivered.IsZero() {
@@ -369,7 +368,6 @@ func (s *Service) stored(ctx context.Context, key string) (store Store, r *recor
 	return store, r, nil
 }
 
-// begins finds where a new subscription begins.
 func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequest) (cursor string, truncated bool,
 	refused *bridge.EventError) {
 	feed, err := s.o.Feed(ctx, user)
@@ -400,7 +398,6 @@ func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequ
 	}
 }
 
-// grant stores a subscription. It is refreshed where it lives.
 func (s *Service) grant(ctx context.Context, store Store, wants *record, now time.Time) (*record, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -497,16 +494,21 @@ func (s *Service) Revoke(ctx context.Context, user string) (count int, err error
 	return count, nil
 }
 
-// Stats are what a Service holds, and what it has done.
+// Stats are what a Service holds now, and, where their names end in _total, what it has done since New. The tags are as
+// those of fleet.Stats.
 type Stats struct {
-	// held now: live subscriptions of the fleet, users for whom this node delivers, deliveries that are under way, those
-	// that wait for room, and addresses that are suspended
-	Subscriptions, Users, InFlight, Waiting, Suspended int
-	// since New: what was delivered, given up after all attempts, dropped by 410 or 413, subscriptions that a limit has
-	// refused, and endpoints that have not answered the challenge
-	Delivered, GivenUp, Dropped, Refused, Unverified int64
+	Subscriptions int   `metric:"subscriptions" help:"Live subscriptions of the fleet."`
+	Users         int   `metric:"users" help:"Users for whom this node delivers."`
+	InFlight      int   `metric:"in_flight" help:"Deliveries that are under way."`
+	Waiting       int   `metric:"waiting" help:"Deliveries that wait for room."`
+	Suspended     int   `metric:"suspended" help:"Endpoints that fail all the time, and are sent nothing until a renewal."`
+	Delivered     int64 `metric:"delivered_total" help:"Events that an endpoint took."`
+	GivenUp       int64 `metric:"given_up_total" help:"Events that were given up after all tries."`
+	Dropped       int64 `metric:"dropped_total" help:"Events that an endpoint answered with 410 or 413."`
+	Refused       int64 `metric:"refused_total" help:"Subscriptions that a limit has refused."`
+	Unverified    int64 `metric:"unverified_total" help:"Endpoints that have not answered the challenge."`
 	// Failed are failed attempts by category.
-	Failed map[string]int64
+	Failed map[string]int64 `metric:"failed_total" help:"Tries that failed, by reason."`
 }
 
 // Stats returns them.

@@ -58,9 +58,8 @@ func dataOf(e *bridge.EventError) string {
 
 // What a subscribe and an unsubscribe take, refuse and answer.
 func TestSubscribeAndUnsubscribe(t *testing.T) {
-	e := listen(t)
-	b, _ := openStore(t, t.TempDir())
-	s := newWorld().open(t, b, "a", e, func(o *Options) { o.PerPrincipal = 3 })
+	w, e := newWorld(t)
+	s := w.open("a", func(o *Options) { o.PerPrincipal = 3 })
 	for what, r := range map[string]gateway.WebhookRequest{
 		"http":       wants(t, "http://hook.test/"),
 		"no secret":  wants(t, e.URL, func(r *gateway.WebhookRequest) { r.Secret = "" }),
@@ -155,10 +154,8 @@ func TestNoStore(t *testing.T) {
 
 // Deliveries are signed, in order, one at a time, and end with the subscription.
 func TestDeliveries(t *testing.T) {
-	e := listen(t)
-	b, _ := openStore(t, t.TempDir())
-	w := newWorld()
-	s := w.open(t, b, "a", e)
+	w, e := newWorld(t)
+	s := w.open("a")
 	r := wants(t, e.URL+"/hook")
 	w.set(alice, "a:before")
 	g := subscribe(t, s, by(alice), r)
@@ -196,6 +193,7 @@ func TestDeliveries(t *testing.T) {
 	if len(rest) != 1 || rest[0].header.Get("X-MCP-Subscription-Id") != second.ID {
 		t.Errorf("after the unsubscribe %d are delivered", len(rest))
 	}
+	testkit.Eventually(t, "no attempt is under way", func() bool { return s.Stats().InFlight == 0 })
 	if st := s.Stats(); st.Delivered != 22 || st.Subscriptions != 1 || st.Users != 1 {
 		t.Errorf("the stats are %+v", st)
 	}
@@ -215,16 +213,11 @@ func checkSigned(t *testing.T, p posted, secrets ...Secret) {
 // What fails is tried again, with its id, and is given up at last. Of 410 and 413 nothing is tried again. A newer event
 // of a resource takes the place of one that waits.
 func TestFailures(t *testing.T) {
-	e := listen(t)
-	b, _ := openStore(t, t.TempDir())
-	w := newWorld()
-	s := w.open(t, b, "a", e)
+	w, e := newWorld(t)
+	s := w.open("a")
 	r := wants(t, e.URL)
 	subscribe(t, s, by(alice), r)
 	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
-	status := func(status int) {
-		e.answers(func(w http.ResponseWriter, _ *http.Request, _ *posted) bool { w.WriteHeader(status); return true })
-	}
 	count := func(id string) (n int) {
 		for _, p := range e.had() {
 			if p.header.Get("webhook-id") == id {
@@ -234,19 +227,19 @@ func TestFailures(t *testing.T) {
 		return n
 	}
 	for _, final := range []int{http.StatusGone, http.StatusRequestEntityTooLarge} {
-		status(final)
+		e.status(final)
 		id := r.ID(int64(w.set(alice, "a:1")), "a:1")
 		testkit.Eventually(t, "it is dropped", func() bool { return count(id) > 0 && s.Stats().InFlight == 0 })
-		status(200)
+		e.status(200)
 		e.delivered(r.Subscription, "a:2", w.set(alice, "a:2"))
 		if n := count(id); n != 1 {
 			t.Errorf("after %d it was tried %d times", final, n)
 		}
 	}
-	status(500)
+	e.status(500)
 	id := r.ID(int64(w.set(alice, "a:1")), "a:1")
 	testkit.Eventually(t, "it is given up", func() bool { return s.Stats().GivenUp == 1 })
-	status(200)
+	e.status(200)
 	all := e.delivered(r.Subscription, "a:2", w.set(alice, "a:2"))
 	if n := count(id); n != 3 {
 		t.Errorf("it was tried %d times", n)
@@ -284,22 +277,20 @@ func TestFailures(t *testing.T) {
 // An address that fails all the time is sent nothing, whatever changes, until its subscription is renewed, and then the
 // last state.
 func TestSuspension(t *testing.T) {
-	e := listen(t)
-	b, _ := openStore(t, t.TempDir())
-	w := newWorld()
-	s := w.open(t, b, "a", e)
+	w, e := newWorld(t)
+	s := w.open("a")
 	r := wants(t, e.URL, func(r *gateway.WebhookRequest) { r.TTL = 2 * time.Minute })
 	subscribe(t, s, by(alice), r)
-	status := func(status int) {
-		e.answers(func(w http.ResponseWriter, _ *http.Request, _ *posted) bool { w.WriteHeader(status); return true })
+	suspend := func() {
+		e.status(500)
+		testkit.Eventually(t, "it is suspended", func() bool {
+			w.set(alice, "a:1")
+			return s.Stats().Suspended == 1
+		})
+		testkit.Eventually(t, "no attempt is under way", func() bool { return s.Stats().InFlight == 0 })
 	}
-	status(500)
-	testkit.Eventually(t, "it is suspended", func() bool {
-		w.set(alice, "a:1")
-		return s.Stats().Suspended == 1
-	})
-	testkit.Eventually(t, "no attempt is under way", func() bool { return s.Stats().InFlight == 0 })
-	status(200)
+	suspend()
+	e.status(200)
 	tried, last := len(e.had()), w.set(alice, "a:1")
 	if tried != minAttempts {
 		t.Errorf("it was suspended after %d attempts", tried)
@@ -311,12 +302,7 @@ func TestSuspension(t *testing.T) {
 		t.Errorf("after a renewal the stats are %+v", st)
 	}
 	// A subscription that comes after the last one has ended begins anew.
-	status(500)
-	testkit.Eventually(t, "it is suspended again", func() bool {
-		w.set(alice, "a:1")
-		return s.Stats().Suspended == 1
-	})
-	testkit.Eventually(t, "no attempt is under way", func() bool { return s.Stats().InFlight == 0 })
+	suspend()
 	e.answers(nil)
 	subscribe(t, s, by(alice), wants(t, e.URL+"/other"))
 	if _, refused := s.For(by(alice)).Unsubscribe(t.Context(), r); refused != nil {
@@ -345,21 +331,18 @@ func TestSuspension(t *testing.T) {
 
 // A subscription survives the end of its node, with what happened meanwhile, and nothing of it can be read in the store.
 func TestRestart(t *testing.T) {
-	e := listen(t)
-	dir := t.TempDir()
-	b, end := openStore(t, dir)
-	w := newWorld()
-	s := w.open(t, b, "a", e)
+	w, e := newWorld(t)
+	s := w.open("a")
 	r := wants(t, e.URL+"/hidden")
 	subscribe(t, s, by(alice), r)
 	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
 	// What is not known to be delivered is delivered once more.
 	testkit.Eventually(t, "the node knows that it is delivered", func() bool { return s.Stats().Delivered == 1 })
 	s.Close()
-	end()
+	w.store.Close()
 	missed := w.set(alice, "a:1")
 	texts := 0
-	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	if err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -374,15 +357,15 @@ func TestRestart(t *testing.T) {
 	}); err != nil || texts == 0 {
 		t.Errorf("of the store %d bytes are read, and %v", texts, err)
 	}
-	b, _ = openStore(t, dir)
-	next := w.open(t, b, "b", e)
+	w.openStore()
+	next := w.open("b")
 	all := e.delivered(r.Subscription, "a:1", missed)
 	if len(all) != 2 {
 		t.Errorf("%d deliveries", len(all))
 	}
 	next.Close()
 	log := testkit.LogOf(t, "c")
-	other := w.open(t, b, "c", e, func(o *Options) { o.Key = "another key"; o.Log = logTo(log) })
+	other := w.open("c", func(o *Options) { o.Key = "another key"; o.Log = logTo(log) })
 	testkit.Eventually(t, "it says that the key is another", func() bool { return log.Has("another key has encrypted") })
 	if other.Stats().Subscriptions != 0 {
 		t.Error("it has subscriptions all the same")
@@ -391,12 +374,10 @@ func TestRestart(t *testing.T) {
 
 // One of several nodes delivers for a user. When it is killed another does, from where it was.
 func TestAnotherNodeTakesOver(t *testing.T) {
-	e := listen(t)
-	b, _ := openStore(t, t.TempDir())
-	w := newWorld()
+	w, e := newWorld(t)
 	nodes := map[string]*Service{}
 	for _, name := range []string{"a", "b", "c"} {
-		nodes[name] = w.open(t, b, name, e)
+		nodes[name] = w.open(name)
 	}
 	testkit.Eventually(t, "they know each other", func() bool {
 		for _, s := range nodes {
@@ -410,12 +391,20 @@ func TestAnotherNodeTakesOver(t *testing.T) {
 		return true
 	})
 	r := wants(t, e.URL)
-	for _, s := range nodes {
-		subscribe(t, s, by(alice), r) // the same one, at any node
-		break
-	}
-	owner := func() string {
-		return testkitOne(t, nodes)
+	subscribe(t, nodes["b"], by(alice), r) // at any node
+	owner := func() (owner string) {       // of alice's deliveries
+		t.Helper()
+		testkit.Eventually(t, "one node delivers", func() bool {
+			count := 0
+			for name, s := range nodes {
+				if slices.Contains(s.owned(), alice) {
+					owner = name
+					count++
+				}
+			}
+			return count == 1
+		})
+		return owner
 	}
 	last := 0
 	for i := range 10 {
@@ -446,28 +435,10 @@ func TestAnotherNodeTakesOver(t *testing.T) {
 	}
 }
 
-// testkitOne is the node that delivers for alice.
-func testkitOne(t *testing.T, nodes map[string]*Service) (owner string) {
-	t.Helper()
-	testkit.Eventually(t, "one node delivers", func() bool {
-		count := 0
-		for name, s := range nodes {
-			if slices.Contains(s.owned(), alice) {
-				owner = name
-				count++
-			}
-		}
-		return count == 1
-	})
-	return owner
-}
-
 // A principal's subscriptions end by the operator's word, and the endpoints are told.
 func TestRevoke(t *testing.T) {
-	e := listen(t)
-	b, _ := openStore(t, t.TempDir())
-	w := newWorld()
-	s := w.open(t, b, "a", e)
+	w, e := newWorld(t)
+	s := w.open("a")
 	r := wants(t, e.URL)
 	subscribe(t, s, by(alice), r)
 	subscribe(t, s, Principal{bob, alice, by(bob).Until}, r) // an agent for alice
@@ -492,10 +463,8 @@ func TestRevoke(t *testing.T) {
 
 // At one host some requests are under way at most, and the others wait without a loss.
 func TestRoom(t *testing.T) {
-	e := listen(t)
-	b, _ := openStore(t, t.TempDir())
-	w := newWorld()
-	s := w.open(t, b, "a", e)
+	w, e := newWorld(t)
+	s := w.open("a")
 	const size = 3 * perHost
 	for i := range size {
 		subscribe(t, s, by(alice), wants(t, e.URL, func(r *gateway.WebhookRequest) {
@@ -550,10 +519,8 @@ func (d *deaf) Watch(ctx context.Context, take func(string, []byte, uint64), all
 
 // A node that the store tells nothing is not chosen, and follows the store anew.
 func TestAStoreThatTellsNothing(t *testing.T) {
-	e := listen(t)
-	b, _ := openStore(t, t.TempDir())
-	w := newWorld()
-	s := w.open(t, b, "a", e, func(o *Options) {
+	w, e := newWorld(t)
+	s := w.open("a", func(o *Options) {
 		open := o.Open
 		o.Open = func(ctx context.Context, name string, age time.Duration) (Store, error) {
 			table, err := open(ctx, name, age)

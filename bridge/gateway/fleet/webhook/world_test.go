@@ -18,16 +18,37 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A world has pages of users, which all nodes see. Each resource has the revision of its last change.
+// A world has pages of users, which all nodes see, and a store. Each resource has the revision of its last change.
 type world struct {
+	t        *testing.T
+	endpoint *endpoint
+	dir      string
+	store    *bus.Bus
+
 	mu      sync.Mutex
 	clock   int
 	changed map[string]map[string]int // by user and URI
 	follows map[*worldFollow]bool
 }
 
-func newWorld() *world {
-	return &world{changed: map[string]map[string]int{}, follows: map[*worldFollow]bool{}}
+func newWorld(t *testing.T) (w *world, e *endpoint) {
+	t.Helper()
+	w = &world{t: t, endpoint: listen(t), dir: t.TempDir(), changed: map[string]map[string]int{},
+		follows: map[*worldFollow]bool{}}
+	w.openStore()
+	return w, w.endpoint
+}
+
+// openStore opens the store, anew after closeStore.
+func (w *world) openStore() (closeStore func()) {
+	w.t.Helper()
+	var err error
+	if w.store, err = bus.Open(bus.Options{Name: "store", Store: w.dir}); err != nil {
+		w.t.Fatal(err)
+	}
+	closeStore = sync.OnceFunc(w.store.Close)
+	w.t.Cleanup(closeStore)
+	return closeStore
 }
 
 // set changes a resource, and returns its revision.
@@ -102,41 +123,28 @@ func (f *worldFollow) Close() {
 	delete(f.follows, f)
 }
 
-// openStore opens one in a directory. close may be called before the test ends.
-func openStore(t *testing.T, dir string) (b *bus.Bus, close func()) {
-	t.Helper()
-	b, err := bus.Open(bus.Options{Name: "store", Store: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	close = sync.OnceFunc(b.Close)
-	t.Cleanup(close)
-	return b, close
-}
-
 const testLease = time.Second
 
 // open opens a node. Its deliveries go to the endpoint.
-func (w *world) open(t *testing.T, b *bus.Bus, name string, e *endpoint, change ...func(*Options)) *Service {
-	t.Helper()
+func (w *world) open(name string, change ...func(*Options)) *Service {
+	w.t.Helper()
 	o := Options{
 		Node: name, Key: "key", Lease: testLease, Backoff: []time.Duration{time.Millisecond, time.Millisecond},
-		Open: func(ctx context.Context, name string, age time.Duration) (Store, error) { return b.KV(ctx, name, age) },
+		Open: func(ctx context.Context, name string, age time.Duration) (Store, error) {
+			return w.store.KV(ctx, name, age)
+		},
 		Feed: func(_ context.Context, user string) (Feed, error) { return &worldFeed{w, user}, nil },
-		Log:  slog.New(slog.NewTextHandler(testkit.LogOf(t, name), nil)),
-	}
-	if e != nil {
-		o.Client = ClientOptions{Allow: loopback, Roots: e.roots}
+		Log:  logTo(testkit.LogOf(w.t, name)), Client: ClientOptions{Allow: loopback, Roots: w.endpoint.roots},
 	}
 	for _, f := range change {
 		f(&o)
 	}
 	s, err := New(o)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	t.Cleanup(s.Close)
-	testkit.Eventually(t, "the store is there, and the node alive", func() bool {
+	w.t.Cleanup(s.Close)
+	testkit.Eventually(w.t, "the store is there, and the node alive", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.known == 2 && slices.Contains(s.alive(time.Now()), name)

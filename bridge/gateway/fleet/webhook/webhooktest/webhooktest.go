@@ -8,22 +8,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +38,7 @@ type Assistant struct {
 	Events chan Event
 	Wrong  chan string
 
-	server *http.Server
+	server *httptest.Server
 
 	mu     sync.Mutex
 	seen   map[string]bool
@@ -61,21 +56,16 @@ type Event struct {
 }
 
 // New begins to listen.
-func New(endpoint, token string) (*Assistant, error) {
-	cert, ca, err := authority()
-	if err != nil {
-		return nil, err
-	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
-	if err != nil {
-		return nil, err
-	}
-	a := &Assistant{Endpoint: endpoint, Token: token, URL: "https://" + l.Addr().String() + "/mcp-events/callback", CA: ca,
+func New(endpoint, token string) *Assistant {
+	a := &Assistant{Endpoint: endpoint, Token: token,
 		Secret: "whsec_" + base64.StdEncoding.EncodeToString([]byte(rand.Text()+rand.Text())),
 		Events: make(chan Event, 10_000), Wrong: make(chan string, 100), seen: map[string]bool{}}
-	a.server = &http.Server{Handler: a, ErrorLog: log.New(io.Discard, "", 0)}
-	go a.server.Serve(l)
-	return a, nil
+	a.server = httptest.NewUnstartedServer(a)
+	a.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	a.server.StartTLS()
+	a.URL = a.server.URL + "/mcp-events/callback"
+	a.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.server.Certificate().Raw})
+	return a
 }
 
 // Close ends the receiver.
@@ -86,19 +76,6 @@ func (a *Assistant) Break(broken bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.broken = broken
-}
-
-func authority() (cert tls.Certificate, ca []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return cert, nil, err
-	}
-	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
-		BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
-	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), err
 }
 
 func (a *Assistant) ServeHTTP(w http.ResponseWriter, r *http.Request) {

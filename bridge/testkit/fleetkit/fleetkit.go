@@ -1,0 +1,73 @@
+// Package fleetkit has what tests of a service's nodes share: the service's login, and agents at a node.
+package fleetkit
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge/gateway/fleet"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// Public is the URL of the fleet.
+const Public = "https://live.example"
+
+// A Login is the service's issuer, whose public keys are in a file.
+type Login struct {
+	*issuertest.Issuer
+	Keys string
+	t    testing.TB
+}
+
+// NewLogin makes one.
+func NewLogin(t testing.TB) *Login {
+	t.Helper()
+	i, err := issuertest.New("https://login.example", Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Login{i, filepath.Join(t.TempDir(), "keys.json"), t}
+	if err := os.WriteFile(l.Keys, i.Keys(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Verifier verifies its tickets and tokens.
+func (l *Login) Verifier() *tickets.Verifier {
+	l.t.Helper()
+	v, err := tickets.New(tickets.Options{Audience: Public, Issuers: []tickets.Issuer{{Issuer: l.Name, JWKS: l.Keys}}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return v
+}
+
+// Signed is a ticket or a token with claims that replace some of the usual ones.
+func (l *Login) Signed(subject string, claims map[string]any) string {
+	l.t.Helper()
+	text, err := l.Sign(l.Claims(subject, claims))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return text
+}
+
+// Agent connects an agent of a user to a node.
+func (l *Login) Agent(n *fleet.Node, subject string) *testkit.Agent {
+	l.t.Helper()
+	r, release, err := n.Reader("", tickets.UserOf(l.Name, subject), true, nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(release)
+	port, err := r.Gateway.Connect("test")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return testkit.Connect(l.t, mcpconn.Transport(port), testkit.Legacy)
+}
