@@ -110,8 +110,7 @@ func (g *Gateway) Connect(transport string) (*Agent, error) {
 
 // ConnectWith opens a session for an agent. It fails above the limit of sessions and after Close.
 func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if g.closed {
 		return nil, ErrClosed
 	}
@@ -166,8 +165,7 @@ func (a *Agent) Read(ctx context.Context) ([]byte, error) {
 func (a *Agent) Write(_ context.Context, message []byte) error {
 	g := a.g
 	g.tap(Event{Way: FromAgent, Agent: int(a.id), Text: message})
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if g.agents[a.id] == nil {
 		return io.ErrClosedPipe
 	}
@@ -182,8 +180,7 @@ func (a *Agent) Write(_ context.Context, message []byte) error {
 // answered with an error, under its id if the beginning has one.
 func (a *Agent) Oversize(beginning []byte) error {
 	g := a.g
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if g.agents[a.id] == nil {
 		return io.ErrClosedPipe
 	}
@@ -194,8 +191,7 @@ func (a *Agent) Oversize(beginning []byte) error {
 // Meanwhile at most one update per URI is kept. They are sent when Hold ends.
 func (a *Agent) Hold(on bool) {
 	g := a.g
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.engine.Hold(g.now(), a.id, on)
 }
 
@@ -209,8 +205,7 @@ func (a *Agent) unblock() {
 // Settled reports whether the agent has read an answer to each of its requests. Its open listens do not count.
 func (a *Agent) Settled() bool {
 	g := a.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.lock()()
 	return !g.engine.Waits(a.id) && a.out.Size() == 0
 }
 
@@ -224,8 +219,7 @@ func (a *Agent) Dropped() <-chan struct{} { return a.dropped }
 // Read returns these, and then io.EOF.
 func (a *Agent) Dismiss() {
 	g := a.g
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if g.agents[a.id] == nil {
 		return
 	}

@@ -10,8 +10,7 @@ import (
 
 // send gives an agent a message of n bytes.
 func send(a *Agent, n int) {
-	a.g.mu.Lock()
-	defer a.g.unlock()
+	defer a.g.lock()()
 	a.send(make([]byte, n))
 }
 

@@ -60,8 +60,7 @@ func (g *Gateway) touch(uri string) {
 
 // Touch announces that an agents' URI may read differently now.
 func (g *Gateway) Touch(uri string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.touch(uri)
 }
 

@@ -85,8 +85,7 @@ func (w *continuation) progress(began time.Time) {
 
 // Arrived reports a loaded document that is not attached: it has no Pagewire, or its origin is not served.
 func (g *Gateway) Arrived(info PageInfo) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.arrived(g.newPage(info))
 }
 

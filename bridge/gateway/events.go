@@ -76,8 +76,7 @@ type WebhookRequest struct {
 
 // SetWebhooks replaces AgentOptions.Webhooks.
 func (a *Agent) SetWebhooks(w Webhooks) {
-	a.g.mu.Lock()
-	defer a.g.mu.Release()
+	defer a.g.lock()()
 	a.webhooks = w
 }
 
@@ -115,8 +114,7 @@ type Following struct {
 // FollowEvents follows a subscription that sees all pages. It fails for a cursor that is none, above 12,000
 // subscriptions, and after Close.
 func (g *Gateway) FollowEvents(s events.Subscription, o FollowOptions) (*Following, *bridge.EventError) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	return g.followEvents(s, o, nil)
 }
 
@@ -139,8 +137,7 @@ func (g *Gateway) followEvents(s events.Subscription, o FollowOptions, sees func
 	f.changes = events.NewChanges(s, o.MinInterval)
 	f.feed = f.changes
 	f.timer = time.AfterFunc(time.Hour, func() {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		f.wake()
 	})
 	f.timer.Stop()
@@ -155,15 +152,13 @@ func exhausted(most int) *bridge.EventError {
 
 // Next takes what is to be told next. The first note is events.Active, once the pages are followed.
 func (f *Following) Next() (n events.Note, ok bool) {
-	f.g.mu.Lock()
-	defer f.g.mu.Release()
+	defer f.g.lock()()
 	return f.next()
 }
 
 // Cursor is a watermark: all at or before it has been taken from Next. It is "" until it has begun.
 func (f *Following) Cursor() string {
-	f.g.mu.Lock()
-	defer f.g.mu.Release()
+	defer f.g.lock()()
 	return f.cursor()
 }
 
@@ -176,8 +171,7 @@ func (f *Following) cursor() string {
 
 // Close ends it. Nothing is told after it.
 func (f *Following) Close() {
-	f.g.mu.Lock()
-	defer f.g.unlock()
+	defer f.g.lock()()
 	f.close()
 }
 
@@ -453,8 +447,7 @@ func (g *Gateway) left(p *Page) {
 		return
 	}
 	v.end = time.AfterFunc(g.opt.closedAfter, func() {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		if s.visits[key] == v && v.pages == 0 && !g.closed {
 			delete(s.visits, key)
 			g.tellVisit(events.Closed, p)
@@ -568,8 +561,7 @@ func (g *Gateway) poll(a *Agent, sub events.Subscription, r bridge.EventRequest,
 		}
 		g.events.leases[key] = f
 		f.lease = time.AfterFunc(pollLease, func() {
-			g.mu.Lock()
-			defer g.unlock()
+			defer g.lock()()
 			if g.events.leases[key] == f {
 				delete(g.events.leases, key)
 				f.close()
@@ -656,8 +648,7 @@ func (g *Gateway) askWebhooks(a *Agent, c *call, sub events.Subscription, r brid
 	c.OnEnd(cancel)
 	go func() {
 		result, refused := ask(ctx, q)
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		answer(result, refused)
 	}()
 }
@@ -665,8 +656,7 @@ func (g *Gateway) askWebhooks(a *Agent, c *call, sub events.Subscription, r brid
 // EndStreams ends the agent's streams of events, each with this reason.
 func (a *Agent) EndStreams(why *bridge.EventError) {
 	g := a.g
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	var streams []bridge.CallID
 	for id, c := range g.calls {
 		if c.events != nil && c.agent == a {

@@ -121,8 +121,7 @@ func newGateway(t *testing.T, o Options) *Gateway {
 	g := New(o)
 	t.Cleanup(func() {
 		g.Close()
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		if s := g.engine.Stats(); s.Ports != 0 || s.Subscriptions != 0 || s.Calls != 0 {
 			t.Errorf("left when the gateway is closed: %+v", s)
 		}
@@ -234,8 +233,7 @@ func TestReload(t *testing.T) {
 	answer := make(chan string, 1)
 	go func() { answer <- a.Text(doc) }()
 	testkit.Eventually(t, "the reader waits", func() bool {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		return len(p.parked) == 1
 	})
 	p2 := openPage(t, g, tabInfo("a"), map[string]string{doc: "after"})
@@ -658,8 +656,7 @@ func TestClosedGateway(t *testing.T) {
 		failed <- err
 	}()
 	testkit.Eventually(t, "the read is under way", func() bool {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		return len(g.calls) == 1
 	})
 	g.Close()

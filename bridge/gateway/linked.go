@@ -30,8 +30,7 @@ func newLinked(p *Page, send func([]byte)) *linked {
 	g := p.g
 	l.peer = link.New(g.now(), (*pageCore)(l), g.opt.Version, g.opt.PageLimits)
 	l.late = time.AfterFunc(time.Hour, func() {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		g.outgoing(l)
 	})
 	l.late.Stop()
@@ -74,8 +73,7 @@ func (g *Gateway) dispatch(list []*linked) {
 
 // nextFrame takes the next frame for a page; nil for the end of the transport. ok is false if there is none.
 func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Release()
+	defer g.lock()()
 	now := g.now()
 	if frame = l.peer.Take(now); frame != nil {
 		return frame, true

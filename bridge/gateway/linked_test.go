@@ -23,8 +23,7 @@ func TestFrameThatFallsDueAtTheEnd(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
 	l := p.link
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	l.late.Stop()
 	l.late = time.AfterFunc(time.Hour, func() {}) // it sends nothing meanwhile
 	for range 50 {

@@ -157,8 +157,7 @@ func (a *testAgent) hasTool(name string) {
 func revised(t *testing.T, g *Gateway, uri string, since int64) {
 	t.Helper()
 	testkit.Eventually(t, "the gateway knows of the change", func() bool {
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		defer g.lock()()
 		return g.tools.revisions.Revision(uri) > since
 	})
 }

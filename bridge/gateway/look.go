@@ -84,8 +84,7 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 	revision = g.tools.revisions.Revision(uri)
 	g.unlock()
 	defer func() {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		end()
 	}()
 	select {
@@ -101,19 +100,16 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 
 // Revision is that of the last counted change of a URI, or 0.
 func (g *Gateway) Revision(uri string) int64 {
-	g.mu.Lock()
-	defer g.mu.Release()
+	defer g.lock()()
 	return g.tools.revisions.Revision(uri)
 }
 
 // Hold counts changes of a URI that View has read until release is called.
 func (g *Gateway) Hold(uri string) (release func()) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	letGo := g.tools.revisions.Hold(uri)
 	return func() {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		letGo()
 	}
 }

@@ -176,15 +176,13 @@ const maxWords = 300
 
 // Agents is how many sessions of agents are open.
 func (g *Gateway) Agents() int {
-	g.mu.Lock()
-	defer g.mu.Release()
+	defer g.lock()()
 	return len(g.agents)
 }
 
 // Snapshot returns the current state, each list in a stable order.
 func (g *Gateway) Snapshot() Snapshot {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	s := Snapshot{Pages: []PageState{}, Resources: []ResourceState{}, Agents: []AgentState{}, Tools: []ToolState{},
 		Watched: []WatchState{}, Closed: g.closed,
 		Counts: Counts{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,

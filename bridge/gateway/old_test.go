@@ -28,8 +28,7 @@ func TestSinceThatNobodyWasTold(t *testing.T) {
 			a := openAgentBy(t, g, transport)
 			first := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
 			untold := func() int64 { // between what it was told and now
-				g.mu.Lock()
-				defer g.unlock()
+				defer g.lock()()
 				g.tools.revisions.Track([]string{app + "/nothing"}, func(map[string]string) {})
 				return g.tools.revisions.Clock()
 			}
@@ -176,8 +175,7 @@ func TestARecordIsItsAgents(t *testing.T) {
 	}
 	a.Close()
 	testkit.Eventually(t, "nothing is watched", func() bool { return watched() == 0 })
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if g.remembering != 1 || g.tools.revisions.Len() != 0 {
 		t.Errorf("%d agents and %d resources are remembered, want the other agent alone", g.remembering,
 			g.tools.revisions.Len())

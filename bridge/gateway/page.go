@@ -139,8 +139,7 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	info.Title = Shorten(info.Title, maxTitle)
 	info.Profile = Shorten(strings.Join(strings.Fields(info.Profile), " "), MaxProfile)
 	p := g.newPage(info)
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if g.closed {
 		return nil, ErrClosed
 	}
@@ -172,8 +171,7 @@ func (p *Page) take(frame []byte) error {
 	f := link.Parse(frame, g.opt.PageLimits)
 	f.Check(p.owns)
 	parsed := g.opt.wallClock()
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	locked := g.opt.wallClock()
 	err := l.peer.Apply(g.now(), f)
 	l.settle(err)
@@ -188,8 +186,7 @@ func (p *Page) Worked() time.Duration { return time.Duration(p.worked.Load()) }
 // its waiting readers are told why, as for a fault that Receive finds.
 func (p *Page) Refuse(reason string) {
 	g := p.g
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if l := p.link; l != nil {
 		l.settle(l.peer.Refuse(reason))
 		return
@@ -200,8 +197,7 @@ func (p *Page) Refuse(reason string) {
 
 // CountRefused counts a page that was refused before it was attached, in Snapshot's Ended.
 func (g *Gateway) CountRefused(reason string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.countRefused(reason)
 }
 
@@ -209,8 +205,7 @@ func (g *Gateway) CountRefused(reason string) {
 // full returns the error that the agent gets as its answer. It is called with the gateway's lock held, and must not
 // block.
 func (p *Page) LimitCalls(full func() error) {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	p.link.full = full
 }
 
@@ -277,15 +272,13 @@ func (p *Page) Done() <-chan struct{} { return p.done }
 
 // Lost reports that the page's transport has ended. Its resources stay for Options.Grace, for the tab's next page.
 func (p *Page) Lost(reason string) {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	p.depart(reason, true)
 }
 
 // Close removes the page and its resources at once.
 func (p *Page) Close(reason string) {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	p.depart(reason, false)
 	p.link.close()
 }
@@ -340,8 +333,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	g.refresh()
 	g.retool()
 	time.AfterFunc(g.opt.Grace, func() {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		g.drop(p)
 	})
 }
@@ -376,8 +368,7 @@ func (g *Gateway) drop(p *Page) {
 
 // CloseTab removes the pages of a closed tab at once.
 func (g *Gateway) CloseTab(key string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.behind(key)
 	for w := range maps.Clone(g.continued) {
 		if w.o.page.Tab == key {
@@ -396,8 +387,7 @@ func (g *Gateway) CloseTab(key string) {
 
 // Focus reports that the user looks at a tab. The tab then owns the URIs that other tabs have too.
 func (g *Gateway) Focus(key string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.catalog.focusedAt = g.now()
 	g.focus(key)
 }
@@ -428,8 +418,7 @@ func (g *Gateway) focus(key string) {
 
 // Retitle sets a page's title. Agents learn of it within a few seconds: some pages count in their titles.
 func (p *Page) Retitle(title string) {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	p.retitle(title)
 }
 

@@ -93,8 +93,7 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 		c.agent.keep()
 		return text, nil
 	case <-ctx.Done():
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		if c.cancel != nil {
 			c.cancel()
 		}
@@ -106,15 +105,13 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 // told. Without an agent on stdio the list is all of uris. As with Changes, later changes of all that the agent is told
 // of are counted from then on, even if uris is empty.
 func (g *Gateway) Unknown(uris []string) (unknown []string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	return g.unknownTo(g.asking("", time.Now()), uris)
 }
 
 // Unknown is Gateway.Unknown for this agent. The list has only URIs that the agent sees.
 func (a *Agent) Unknown(uris []string) (unknown []string) {
-	a.g.mu.Lock()
-	defer a.g.unlock()
+	defer a.g.lock()()
 	return a.g.unknownTo(a, uris)
 }
 

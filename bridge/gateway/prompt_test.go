@@ -34,8 +34,7 @@ func prompt(t *testing.T, g *Gateway, q Ask) string {
 func (p *testPage) change(g *Gateway, uri, text string) {
 	p.t.Helper()
 	revision := func() int64 {
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		defer g.lock()()
 		return g.tools.revisions.Revision(uri)
 	}
 	testkit.Eventually(p.t, "the page is asked to tell of "+uri, func() bool { return p.page.Watches(uri) })
@@ -114,8 +113,7 @@ func TestPromptWithContents(t *testing.T) {
 func stdioAgent(t *testing.T, g *Gateway) *testAgent {
 	t.Helper()
 	a := openAgent(t, g)
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	for _, agent := range g.agents {
 		agent.transport = TransportStdio
 	}
@@ -325,8 +323,7 @@ func TestPromptBesideAPageThatHangs(t *testing.T) {
 	defer close(hang)
 	p.page.Add(app+"/hangs", func(context.Context, string) (string, error) { <-hang; return "", nil })
 	testkit.Eventually(t, "both are listed", func() bool {
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		defer g.lock()()
 		return g.catalog.routes[app+"/hangs"] != nil
 	})
 	ask := Ask{Session: talk, Inline: []string{app}}

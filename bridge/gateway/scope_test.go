@@ -248,8 +248,7 @@ func TestToolsWithoutPlaceOfOthers(t *testing.T) {
 		p.say(toolList(fmt.Sprint("do", n, "_"), 1000-400*n, ""))
 	}
 	testkit.Eventually(t, "the tools of both have no place", func() bool {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		return len(g.tools.unlisted) == 2
 	})
 	for deny, most := range map[string]string{"": bank, bank: app} {

@@ -92,8 +92,7 @@ type sessionName struct {
 // Agents that had sessions are to connect before the pages do: a tab that comes before all snapshots that know it may
 // get another number, and a tab that none of them knows gets one that is greater than all theirs.
 func (a *Agent) Snapshot() []byte {
-	a.g.mu.Lock()
-	defer a.g.mu.Release()
+	defer a.g.lock()()
 	return a.snapshot()
 }
 

@@ -171,8 +171,7 @@ func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 			}
 			a.hasTool("say")
 			testkit.Eventually(t, "it is known what has changed", func() bool {
-				g.mu.Lock()
-				defer g.mu.Unlock()
+				defer g.lock()()
 				return !slices.ContainsFunc([]string{cart, doc, other}, g.tools.revisions.Recalls)
 			})
 			if texts := a.must("say", map[string]any{}); len(texts) != 2 || !strings.Contains(texts[1], doc) ||

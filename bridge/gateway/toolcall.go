@@ -63,8 +63,7 @@ func (c *toolCall) Apart(work func() (then func())) {
 		g.differing <- struct{}{}
 		then := work()
 		<-g.differing
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		if g.calls[c.id] == c.call {
 			then()
 		}
@@ -81,8 +80,7 @@ func (c *toolCall) Complete(result []byte) {
 func (g *Gateway) after(d time.Duration, f func()) (stop func()) {
 	over := false
 	t := time.AfterFunc(d, func() {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		if !over {
 			f()
 		}

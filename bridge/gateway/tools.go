@@ -307,8 +307,7 @@ func (o *toolOffer) scoped() string { return o.page.Origin + profilePath + o.pag
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.
 func (g *Gateway) InputSchema(name string) []byte {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.lock()()
 	o := g.tools.routes[name]
 	if o.tool == nil {
 		return nil

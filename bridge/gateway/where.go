@@ -22,8 +22,7 @@ func BrowserOf(userAgent string) string {
 func (g *Gateway) NameProfile(source, name string) (release func()) {
 	given := &name
 	set := func(change func(names []*string) []*string) {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		if g.profiles[source] = change(g.profiles[source]); len(g.profiles[source]) == 0 {
 			delete(g.profiles, source)
 		}
