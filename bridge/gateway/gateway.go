@@ -135,20 +135,13 @@ func New(o Options) *Gateway {
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		Rule:  bridge.Rule{Any: true}, // page.go checks that a URI is at the page's origin
-		Tools: true, UnlistedTools: true,
+		Tools: true, UnlistedTools: true, Events: true, Skills: skills.Served(), Several: o.Found != nil,
 		PageSize:     maxTools, // Codex reads the first page alone
-		Events:       true,
-		Skills:       skills.Served(),
-		Several:      o.Found != nil,
-		ExposeErrors: true, // a page's error texts hold only what agents may know
+		ExposeErrors: true,     // a page's error texts hold only what agents may know
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
-		Limits: bridge.Limits{
-			MessageBytes: MaxMessageBytes,
-			Resources:    maxResources,
-			Tools:        maxTools,
-			ResultBytes:  32 << 20,
-			// HTTP has three quarters of them (package agents' shares), stdio the rest
-			Ports:         4096,
+		Limits: bridge.Limits{MessageBytes: MaxMessageBytes, ResultBytes: 32 << 20, Tools: maxTools,
+			Resources:     200_000, // of all pages; one has 10,000 at most
+			Ports:         4096,    // HTTP has three quarters of them (package agents' shares), stdio the rest
 			Subscriptions: events.MaxAllURIs,
 			Calls:         1000, // they wait here; a page is asked 64 at once
 		},
@@ -158,9 +151,6 @@ func New(o Options) *Gateway {
 	g.retool()
 	return g
 }
-
-// maxResources is how many resources a gateway holds of all its pages. One page has 10,000 at most.
-const maxResources = 200_000
 
 // One program shows its model the first 247 characters of this, three show all of it, and three none.
 const instructions = "Live state of the web pages that a user has open: list_page_resources, then read_page_resource " +

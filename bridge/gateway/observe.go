@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -257,8 +256,4 @@ func agentName(message []byte) (name, title string) {
 	who := cmp.Or(m.Params.ClientInfo, m.Params.Meta.ClientInfo)
 	runes := []rune(who.Name)
 	return string(runes[:min(len(runes), 100)]), who.Title
-}
-
-func (g *Gateway) logOpen(a *Agent) {
-	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "transport", a.transport)
 }

@@ -38,8 +38,6 @@ type Ask struct {
 }
 
 const (
-	// TransportStdio is the transport of the agent that started this process.
-	TransportStdio = "stdio"
 	// maxChosen bounds each list of an Ask.
 	maxChosen = 50
 	// promptChars is the maximum length of a hook's text: three programs of four take 10,000 and more.

@@ -126,16 +126,14 @@ func (a *Agent) SnapshotVersion() uint64 {
 		return 0
 	}
 	if a.record.Unsettled() {
-		a.g.mu.Lock()
-		a.settle()
-		a.g.mu.Release()
+		a.g.locked(a.settle)()
 	}
 	return a.record.Version() + a.g.catalog.version.Load()
 }
 
 // settle notes that the agent has all that it was given, if it waits for nothing more.
 func (a *Agent) settle() {
-	if a.record.Unsettled() && !a.g.engine.Waits(a.id) && a.out.Size() == 0 {
+	if a.record.Unsettled() && a.settled() {
 		a.record.Settle()
 	}
 }
