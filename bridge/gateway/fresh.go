@@ -40,7 +40,7 @@ func freshnessOf(meta map[string]any, owns func(string) bool) *freshness {
 		return nil
 	}
 	f := &freshness{}
-	if json.Unmarshal(text(meta[metaFresh], true), f) != nil || len(f.URIs) > maxFresh {
+	if json.Unmarshal(text(meta[metaFresh]), f) != nil || len(f.URIs) > maxFresh {
 		return nil
 	}
 	f.URIs = slices.DeleteFunc(f.URIs, func(uri string) bool { return !owns(uri) })

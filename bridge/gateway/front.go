@@ -158,7 +158,7 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		shown.Resources = shown.Resources[:len(shown.Resources)-shown.More]
 	}
 	return text([]any{map[string]any{"uri": frontURI, "mimeType": frontResource.MIMEType,
-		"text": string(text(shown, true))}}, true)
+		"text": string(text(shown))}})
 }
 
 // listedURIs are the listed URIs of the page's resources, as far as an agent sees them, sorted.

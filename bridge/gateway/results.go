@@ -85,23 +85,12 @@ func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 	}
 }
 
-// text is a value as JSON text; nil if it is not present or cannot be encoded.
-func text(v any, present bool) []byte {
-	if !present {
-		return nil
-	}
-	t, err := plainJSON(v)
-	if err != nil {
-		return nil
-	}
-	return t
-}
-
-// plainJSON is a value as short JSON text: json.Marshal makes six bytes of each "<".
-func plainJSON(v any) ([]byte, error) {
+// text is a value as short JSON text, where json.Marshal makes six bytes of each "<"; nil if it cannot be encoded.
+func text(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	if e.SetEscapeHTML(false); e.Encode(v) != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

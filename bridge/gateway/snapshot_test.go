@@ -557,7 +557,7 @@ func TestAlteredSnapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 		f(&s)
-		return text(s, true)
+		return text(s)
 	}
 	const most = 1<<63 - 1
 	type kind struct {

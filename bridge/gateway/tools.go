@@ -188,7 +188,7 @@ func (g *Gateway) setTools() {
 	b.names.Sweep()
 	var all []bridge.Tool
 	for _, t := range ownTools {
-		all = append(all, bridge.Tool{Name: t.Name, JSON: text(t, true), First: true})
+		all = append(all, bridge.Tool{Name: t.Name, JSON: text(t), First: true})
 	}
 	var left []*toolOffer
 	for i, chosen := range b.listing.Choose(entries) {
@@ -293,7 +293,7 @@ func (o *toolOffer) show(name, place string) {
 	// mcp-context-forge before 0.7.0 refuses a semicolon.
 	shown.Description = strings.ReplaceAll(shown.Description+" [tool of the page "+place+"]", ";", ",")
 	shown.Name = name
-	o.shown = shownTool{as: name, at: place, text: text(&shown, true)}
+	o.shown = shownTool{as: name, at: place, text: text(&shown)}
 }
 
 // metaOrigin is the key of the origin of a tool's page.
