@@ -460,9 +460,11 @@ func (g *Gateway) unpark() {
 			if g.calls[w.call.id] == nil {
 				continue // the read has ended
 			}
-			r := &route{page: old}
-			if key, ok := g.engine.Find(w.asked.URI); ok && g.catalog.routes[key] != nil {
-				r, w.asked.Key = g.catalog.routes[key], key
+			r := g.routeOf(w.asked.URI)
+			if r == nil {
+				r = &route{page: old}
+			} else {
+				w.asked.Key = r.shown.URI
 			}
 			g.readAt(w.call, r, w.asked)
 		}

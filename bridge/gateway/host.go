@@ -103,12 +103,10 @@ func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 // have no effects.
 func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer reply) {
 	if answer.gone && g.calls[c.id] == c {
-		if key, ok := g.engine.Find(asked.URI); ok {
-			if r := g.catalog.routes[key]; r != nil && r.page != p {
-				asked.Key = key
-				g.readAt(c, r, asked)
-				return
-			}
+		if r := g.routeOf(asked.URI); r != nil && r.page != p {
+			asked.Key = r.shown.URI
+			g.readAt(c, r, asked)
+			return
 		}
 		if !p.gone {
 			p.park(c, asked)

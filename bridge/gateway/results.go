@@ -51,11 +51,8 @@ func (g *Gateway) completeChecked(c *toolCall, o toolOffer, r reply, result wire
 	} else {
 		r.contents = tools.TextOnly(result, mark)
 		g.log.Warn("a tool's result does not fit its outputSchema", "tool", o.name, "origin", o.origin())
-		if l := o.page.link; l != nil {
-			l.peer.Report("the result of the tool " + o.name + " is served as text: its structuredContent does not fit " +
-				"its outputSchema: " + Shorten(fault.Error(), maxTitle))
-			g.outgoing(l)
-		}
+		o.page.link.report("the result of the tool " + o.name + " is served as text: its structuredContent does not fit " +
+			"its outputSchema: " + Shorten(fault.Error(), maxTitle))
 	}
 	g.complete(c.call, r)
 }
