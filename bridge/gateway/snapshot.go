@@ -347,18 +347,14 @@ func (g *Gateway) AwaitTabs(ctx context.Context) {
 
 // await returns when a condition holds, or ctx has ended. It calls met with the lock held, also at the end.
 func (g *Gateway) await(ctx context.Context, met func() bool) {
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
 	for {
-		g.mu.Lock()
-		over := met()
-		g.mu.Release()
-		if over || ctx.Err() != nil {
+		over := false
+		if g.locked(func() { over = met() || ctx.Err() != nil })(); over {
 			return
 		}
 		select {
 		case <-ctx.Done():
-		case <-look.C:
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }

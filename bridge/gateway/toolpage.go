@@ -35,7 +35,6 @@ func (p *Page) callTool(id bridge.CallID, name string, args []byte, unless []con
 		return p.link.callTool(id, name, args, unless, done)
 	}
 	return p.runner.RunTool(name, args, func(result []byte, gone bool) {
-		defer p.g.lock()()
-		done(reply{contents: result, gone: gone})
+		p.g.locked(func() { done(reply{contents: result, gone: gone}) })()
 	})
 }
