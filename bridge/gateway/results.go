@@ -32,11 +32,6 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 		})
 		return
 	}
-	if c.agent == nil {
-		r.contents = tools.WithTexts(result, mark)
-		g.complete(c.call, r)
-		return
-	}
 	g.tools.own.Remind(c, o.origin(), func(block string) {
 		r.contents = tools.TextOnly(result, mark, block)
 		g.complete(c.call, r)

@@ -84,10 +84,9 @@ type sessionName struct {
 //
 // It describes the session as it is when the message that Read returned last has reached the agent, and not before. So
 // the goroutine that calls Read compares SnapshotVersion with that of the last snapshot it sent, and where it differs
-// sends the snapshot and then the message. The other end puts a snapshot in force when the message behind it is there as
-// a whole, and keeps the one before until then. A snapshot that is sent between two messages, because pages have
-// changed, is in force at once; it too is taken by that goroutine. What else the agent waits for, or has not read, is
-// not taken for seen where it has seen something older of it.
+// sends the snapshot and then the message. The other end puts it in force when the message behind it is there as a
+// whole. A snapshot between two messages, because pages have changed, is in force at once; that goroutine takes it too.
+// What the agent waits for, or has not read, is not taken for seen where it has seen something older of it.
 //
 // Agents that had sessions are to connect before the pages do: a tab that comes before all snapshots that know it may
 // get another number, and a tab that none of them knows gets one that is greater than all theirs.

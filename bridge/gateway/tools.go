@@ -142,10 +142,8 @@ func (b *agentTools) init(g *Gateway) {
 	b.listing = tools.NewListing(maxTools - len(ownTools))
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
 	b.revisions = follow.New((*follower)(g))
-	b.own = own.New(own.Options{
-		Revisions: b.revisions, Listed: g.listed, Notices: g.noticed,
-		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery,
-	})
+	b.own = own.New(own.Options{Revisions: b.revisions, Listed: g.listed, Notices: g.noticed,
+		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery})
 }
 
 // retool passes the list of tools to the engine: at once, unless pages change theirs in a loop. Then it does so at most
@@ -210,18 +208,15 @@ func (g *Gateway) setTools() {
 func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	b := &g.tools
 	b.routes = map[string]toolOffer{}
-	want := func(o *toolOffer, tabbed bool) {
-		if o.shown.text != nil {
+	want := func(o *toolOffer, name, place string, tabbed bool) {
+		if o.show(name, place); o.shown.text != nil {
 			wanted = append(wanted, o)
-			entries = append(entries, tools.Entry{Name: o.shown.as, Origin: o.origin(), Page: o.page.order,
+			entries = append(entries, tools.Entry{Name: name, Origin: o.origin(), Page: o.page.order,
 				Tabbed: tabbed, Bytes: len(o.shown.text)})
 		}
 	}
-	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int {
-		return slices.Compare(
-			[]int{truth(a.absent), -a.tab.focused, truth(a.Frame != ""), -a.order},
-			[]int{truth(c.absent), -c.tab.focused, truth(c.Frame != ""), -c.order})
-	})
+	rank := func(p *Page) []int { return []int{truth(p.absent), -p.tab.focused, truth(p.Frame != ""), -p.order} }
+	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
 	for _, p := range pages {
 		place := pageTitle(p) + " at " + p.Origin + ", " + p.whereabouts()
 		for i := range p.published {
@@ -232,15 +227,13 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 			named := b.routes[name].tool == nil
 			if named {
 				b.routes[name] = *o
-				o.show(name, place)
-				want(o, false)
+				want(o, name, place, false)
 			}
 			// The name with its tab works also while the tab has the plain name.
 			if b.routes[tabbed].tool == nil {
 				b.routes[tabbed] = *o
 				if !named {
-					o.show(tabbed, place)
-					want(o, true)
+					want(o, tabbed, place, true)
 				}
 			}
 		}
@@ -273,12 +266,10 @@ func (o *toolOffer) show(name, place string) {
 	}
 	p := o.page
 	shown := tools.Claimed(o.tool, o.hints)
-	if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
-		shown.Meta = mcp.Meta{}
-	}
-	delete(shown.Meta, metaFresh)
-	if o.fresh != nil {
-		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale}
+	shown.Meta = mcp.Meta{}
+	maps.Copy(shown.Meta, o.tool.Meta)
+	if delete(shown.Meta, metaFresh); o.fresh != nil {
+		shown.Meta[metaFresh] = o.fresh
 	}
 	if delete(shown.Meta, tools.MetaHints); o.hints != (tools.Hints{}) {
 		shown.Meta[tools.MetaHints] = o.hints
@@ -309,11 +300,7 @@ func (g *Gateway) InputSchema(name string) []byte {
 	if o.tool == nil {
 		return nil
 	}
-	schema, err := json.Marshal(o.tool.InputSchema)
-	if err != nil {
-		return nil
-	}
-	return schema
+	return text(o.tool.InputSchema)
 }
 
 // callTool runs one of our own tools or passes the call to its page.
