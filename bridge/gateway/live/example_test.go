@@ -16,5 +16,6 @@ func Example() {
 	fmt.Println(live.Same(has, after))
 	fmt.Println(live.ChangeOf(has, after, "", 600))
 	// Output:
-	// false {"uri":"https://shop.example/cart","revision":42,"now":{"items":["a cup"],"total":2}}
+	// false
+	// {"uri":"https://shop.example/cart","revision":42,"now":{"items":["a cup"],"total":2}}
 }

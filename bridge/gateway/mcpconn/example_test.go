@@ -18,5 +18,7 @@ func ExampleOutbox() {
 	_, err = box.Next(context.Background())
 	fmt.Println(err)
 	// Output:
-	// 54 {"jsonrpc":"2.0","method":"notifications/initialized"} <nil> EOF
+	// 54
+	// {"jsonrpc":"2.0","method":"notifications/initialized"} <nil>
+	// EOF
 }

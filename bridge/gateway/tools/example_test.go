@@ -13,5 +13,7 @@ func ExampleNames() {
 	fmt.Println(names.Of("https://news.example", "search"))
 	fmt.Println(names.LookLikeOurs("Read-Page-Resource"))
 	// Output:
-	// search search_news_example true
+	// search
+	// search_news_example
+	// true
 }

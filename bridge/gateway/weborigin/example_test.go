@@ -11,5 +11,7 @@ func ExampleMatch() {
 	fmt.Println(weborigin.Match("https://*.shop.example", "https://shop.example"))
 	fmt.Println(weborigin.Match(weborigin.Loopback, "http://localhost:3000"))
 	// Output:
-	// true false true
+	// true
+	// false
+	// true
 }

@@ -33,5 +33,7 @@ func Example() {
 	p.revisions.Updated(cart)
 	fmt.Println("news:", agent.News("")[0].URI)
 	// Output:
-	// failed: 0 news: 0 news: https://shop.example/cart
+	// failed: 0
+	// news: 0
+	// news: https://shop.example/cart
 }
