@@ -26,11 +26,7 @@ func ended(a *Agent) bool {
 
 func connectAs(t *testing.T, g *Gateway, client string) *Agent {
 	t.Helper()
-	a, err := g.ConnectWith(AgentOptions{Transport: "test", Client: client})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return connect(t, g, AgentOptions{Client: client})
 }
 
 // What waits for a client is bounded over all of its sessions, and what is being written counts.

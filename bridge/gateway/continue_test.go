@@ -195,7 +195,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			}
 			g := newGateway(t, c.options)
 			progress := make(chan string, 100)
-			a := openAgentBy(t, g, "test", func(p *mcp.ProgressNotificationParams) {
+			a, _ := openAgentWith(t, g, AgentOptions{}, func(p *mcp.ProgressNotificationParams) {
 				select {
 				case progress <- p.Message:
 				default:

@@ -149,10 +149,7 @@ func TestProgress(t *testing.T) {
 		go1 <- true
 		return map[string]any{"content": []any{}}
 	}})
-	port, err := g.Connect("test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := connect(t, g, AgentOptions{})
 	port.Write(t.Context(),
 		[]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
 	if _, err := port.Read(t.Context()); err != nil {

@@ -21,9 +21,16 @@ const talk = "session 1"
 // prompt is what a hook is told.
 func prompt(t *testing.T, g *Gateway, q Ask) string {
 	t.Helper()
+	return changes(t, g, q)
+}
+
+func changes(t *testing.T, of interface {
+	Changes(context.Context, Ask) (string, error)
+}, q Ask) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	text, err := g.Changes(ctx, q)
+	text, err := of.Changes(ctx, q)
 	if err != nil {
 		t.Fatalf("%+v: %v", q, err)
 	}
@@ -33,14 +40,10 @@ func prompt(t *testing.T, g *Gateway, q Ask) string {
 // change changes a resource, and waits until the gateway knows.
 func (p *testPage) change(g *Gateway, uri, text string) {
 	p.t.Helper()
-	revision := func() int64 {
-		defer g.lock()()
-		return g.tools.revisions.Revision(uri)
-	}
 	testkit.Eventually(p.t, "the page is asked to tell of "+uri, func() bool { return p.page.Watches(uri) })
-	before := revision()
+	before := g.Revision(uri)
 	p.set(uri, text)
-	testkit.Eventually(p.t, "the gateway knows of the change", func() bool { return revision() > before })
+	testkit.Eventually(p.t, "the gateway knows of the change", func() bool { return g.Revision(uri) > before })
 }
 
 // What is there is no change, a change is told once, and the next one again, whether or not the model reads it.
@@ -333,7 +336,6 @@ func TestPromptBesideAPageThatHangs(t *testing.T) {
 	})
 	p.change(g, cart, "two")
 	p.page.Touch(app + "/hangs")
-	revised(t, g, app+"/hangs", 0)
 	text := ""
 	testkit.Eventually(t, "both are told", func() bool {
 		text += prompt(t, g, ask)
