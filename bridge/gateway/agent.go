@@ -5,10 +5,13 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
@@ -22,35 +25,29 @@ type Agent struct {
 	id        bridge.PortID
 	transport string
 	out       *mcpconn.Outbox
-	// client is the program that the session belongs to. Its sessions share a bound.
-	client *client
-	done   chan struct{} // closed when the session has ended
-	// dropped is closed when the session has ended at once. The gateway's lock guards it and isDropped.
-	dropped   chan struct{}
+	client    *client       // the program of the session: its sessions share a bound
+	done      chan struct{} // closed when the session has ended
+	dropped   chan struct{} // closed when it has ended at once
+	blocked   atomic.Bool   // the engine knows the port as not writable
+	record    *seen.Record  // the memory's; it outlives that
+	scope     Scope
+	sees      func(uri string) bool // whether the scope has a URI; nil for all
+	reminders Reminders
+	debugging bool // it has the tools that pages have for their developers
+
+	// The gateway's lock guards all below.
 	isDropped bool
-	// blocked is set while the engine knows the port as not writable.
-	blocked atomic.Bool
-	// name is the name that the agent gives itself, once it has. The gateway's lock guards it.
-	name string
-	// whole is set if priorities are to be integers: wantsWhole. The gateway's lock guards it.
-	whole bool
+	name      string // that the agent gives itself, once it has
+	whole     bool   // priorities are to be integers: wantsWhole
 	// memory records the content that the agent has seen. It is nil for a session of one request, and for the command
-	// line. The gateway's lock guards it.
+	// line.
 	memory *follow.Memory
-	// record is the memory's record. It outlives the memory.
-	record *seen.Record
 	// last is its snapshot as of its end: the message that Read returned last may still be on its way then.
 	last []byte
 	// conversation is its program's name for what it is in, if a hook has said so. lastRecord is as last.
 	conversation string
 	lastRecord   []byte
-	// scope is what it sees, and sees the same for a URI; nil for all. reminders are how it is reminded.
-	scope     Scope
-	sees      func(uri string) bool
-	reminders Reminders
-	// debugging is set if the agent has the tools that pages have for their developers.
-	debugging bool
-	webhooks  Webhooks
+	webhooks     Webhooks
 }
 
 const (
@@ -69,9 +66,35 @@ type client struct {
 	waiting  atomic.Int64
 }
 
-// TransportRequest is the transport of an agent that is one request over HTTP: there the modern era has no sessions.
-// Such agents are logged at debug level.
-const TransportRequest = "http request"
+// A Pool bounds what waits for the agents of several gateways together, in bytes. Above it the session ends for which
+// most waits, of the gateway for which most does. Its methods may be called concurrently.
+type Pool struct{ backlog *quota.Backlog[*Agent] }
+
+// NewPool returns a Pool of so many bytes. ended is called for each session that ends for it.
+func NewPool(most int64, ended func()) *Pool {
+	return &Pool{quota.NewBacklog(int(most), func(a *Agent) {
+		a.g.locked(func() { a.end(allLeaveTooMuch, true) })()
+		ended()
+	})}
+}
+
+// Waiting is how many bytes agents have not read yet.
+func (p *Pool) Waiting() int64 { return int64(p.backlog.Held()) }
+
+const (
+	// TransportStdio is the transport of the agent that started this process.
+	TransportStdio = "stdio"
+	// TransportRequest is the transport of an agent that is one request over HTTP: there the modern era has no sessions.
+	// Such agents are logged at debug level.
+	TransportRequest = "http request"
+	// TransportCommand is the transport of the command line. It is no agent, has no memory and gets no reminders.
+	TransportCommand = "command"
+)
+
+// remembers reports whether the agents of a transport are the same ones at their next call.
+func remembers(transport string) bool {
+	return transport != TransportRequest && transport != TransportCommand
+}
 
 func (a *Agent) level() slog.Level {
 	if a.transport == TransportRequest {
@@ -85,8 +108,7 @@ type AgentOptions struct {
 	// Transport names the agent's transport ("stdio", "http"), for logs and metrics. A TransportRequest or
 	// TransportCommand is not the same agent at its next call.
 	Transport string
-	// Client is any name of the program that the session belongs to. All sessions of one client share a bound on unread
-	// bytes. A session with "" has a bound of its own.
+	// Client names the program of the session: all its sessions share a bound on unread bytes. "" has one of its own.
 	Client string
 	// Allow, Deny and Only are the Scope of what the agent sees. The rest does not exist for it.
 	Allow, Deny, Only []string
@@ -110,17 +132,13 @@ func (g *Gateway) Connect(transport string) (*Agent, error) {
 
 // ConnectWith opens a session for an agent. It fails above the limit of sessions and after Close.
 func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if g.closed {
 		return nil, ErrClosed
 	}
 	g.lastPort++
 	name := cmp.Or(o.Client, strconv.Itoa(int(g.lastPort)))
-	c := g.clients[name]
-	if c == nil {
-		c = &client{name: name}
-	}
+	c := cmp.Or(g.clients[name], &client{name: name})
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
 		reminders: cmp.Or(o.Reminders, g.opt.Reminders), debugging: o.DebuggingTools, webhooks: o.Webhooks}
@@ -145,9 +163,8 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 		}
 	}
 	c.sessions++
-	g.clients[name] = c
-	g.agents[a.id] = a
-	g.logOpen(a)
+	g.clients[name], g.agents[a.id] = c, a
+	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "transport", a.transport)
 	return a, nil
 }
 
@@ -155,48 +172,40 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 func (a *Agent) Read(ctx context.Context) ([]byte, error) {
 	message, err := a.out.Next(ctx)
 	if a.blocked.Load() && a.out.Size() < lowWater {
-		a.g.mu.Lock()
-		a.unblock()
-		a.g.unlock()
+		a.g.locked(a.unblock)()
 	}
 	return message, err
 }
 
 // Write hands over a message of the agent. It does not block.
 func (a *Agent) Write(_ context.Context, message []byte) error {
-	g := a.g
-	g.tap(Event{Way: FromAgent, Agent: int(a.id), Text: message})
-	g.mu.Lock()
-	defer g.unlock()
-	if g.agents[a.id] == nil {
+	a.g.tap(Event{Way: FromAgent, Agent: int(a.id), Text: message})
+	defer a.g.lock()()
+	if a.g.agents[a.id] == nil {
 		return io.ErrClosedPipe
 	}
 	if a.name == "" {
 		name, title := agentName(message)
 		a.name, a.whole = name, wantsWhole(name, title)
 	}
-	return g.engine.Receive(g.now(), a.id, message)
+	return a.g.engine.Receive(a.g.now(), a.id, message)
 }
 
 // Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning has been kept. It is
 // answered with an error, under its id if the beginning has one.
 func (a *Agent) Oversize(beginning []byte) error {
-	g := a.g
-	g.mu.Lock()
-	defer g.unlock()
-	if g.agents[a.id] == nil {
+	defer a.g.lock()()
+	if a.g.agents[a.id] == nil {
 		return io.ErrClosedPipe
 	}
-	return g.engine.Oversize(g.now(), a.id, beginning)
+	return a.g.engine.Oversize(a.g.now(), a.id, beginning)
 }
 
 // Hold says that only answers and their progress can reach the agent now, as over HTTP while it has no open stream.
 // Meanwhile at most one update per URI is kept. They are sent when Hold ends.
 func (a *Agent) Hold(on bool) {
-	g := a.g
-	g.mu.Lock()
-	defer g.unlock()
-	g.engine.Hold(g.now(), a.id, on)
+	defer a.g.lock()()
+	a.g.engine.Hold(a.g.now(), a.id, on)
 }
 
 // unblock is called with the gateway's lock held.
@@ -208,11 +217,11 @@ func (a *Agent) unblock() {
 
 // Settled reports whether the agent has read an answer to each of its requests. Its open listens do not count.
 func (a *Agent) Settled() bool {
-	g := a.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return !g.engine.Waits(a.id) && a.out.Size() == 0
+	defer a.g.lock()()
+	return a.settled()
 }
+
+func (a *Agent) settled() bool { return !a.g.engine.Waits(a.id) && a.out.Size() == 0 }
 
 // Done is closed when the session has ended. The agent may still have messages to read then.
 func (a *Agent) Done() <-chan struct{} { return a.done }
@@ -223,22 +232,16 @@ func (a *Agent) Dropped() <-chan struct{} { return a.dropped }
 // Dismiss ends the session as a server that shuts down does: each open request gets an error, each listen its result.
 // Read returns these, and then io.EOF.
 func (a *Agent) Dismiss() {
-	g := a.g
-	g.mu.Lock()
-	defer g.unlock()
-	if g.agents[a.id] == nil {
-		return
+	defer a.g.lock()()
+	if a.g.agents[a.id] != nil {
+		a.g.engine.Dismiss(a.g.now(), a.id)
+		a.end("dismissed", false)
 	}
-	g.engine.Dismiss(g.now(), a.id)
-	a.end("dismissed", false)
 }
 
 // Close ends the session and frees all that it held.
 func (a *Agent) Close() error {
-	g := a.g
-	g.mu.Lock()
-	a.end("closed", true)
-	g.unlock()
+	a.g.locked(func() { a.end("closed", true) })()
 	a.keep()
 	return nil
 }
@@ -255,8 +258,7 @@ func (a *Agent) end(reason string, drop bool) {
 			delete(g.clients, a.client.name)
 		}
 		close(a.done)
-		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "transport", a.transport, "reason",
-			reason)
+		g.log.Log(context.Background(), a.level(), "agent gone", "agent", int(a.id), "transport", a.transport, "reason", reason)
 	}
 	if drop && !a.isDropped {
 		a.isDropped = true
@@ -268,14 +270,10 @@ func (a *Agent) end(reason string, drop bool) {
 // fullest is the session with the most unread bytes, of one client, or of the client that has most of all where of is
 // nil. It is called with the gateway's lock held.
 func (g *Gateway) fullest(of *client) *Agent {
-	var most *client
-	for _, c := range g.clients {
-		if most == nil || c.waiting.Load() > most.waiting.Load() {
-			most = c
-		}
-	}
 	if of == nil {
-		of = most
+		of = slices.MaxFunc(slices.Collect(maps.Values(g.clients)), func(a, b *client) int {
+			return cmp.Compare(a.waiting.Load(), b.waiting.Load())
+		})
 	}
 	var found *Agent
 	for _, a := range g.agents {

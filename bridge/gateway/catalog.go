@@ -25,8 +25,8 @@ import (
 type catalog struct {
 	pages     map[*Page]bool
 	tabs      map[string]*tab // by key
-	numbers   map[string]int  // of tabs, by key; kept when the tab is gone (tabnumbers.go)
-	lastTab   int
+	numbers   map[string]int  // of tabs, by key; at most maxNumbers
+	lastTab   int             // the greatest number ever given
 	arrivals  int
 	focuses   int
 	focusNext string            // a tab that was focused before it had a page
@@ -89,15 +89,10 @@ type place struct {
 }
 
 func (c *catalog) init() {
-	c.pages = map[*Page]bool{}
-	c.tabs = map[string]*tab{}
-	c.numbers = map[string]int{}
-	c.routes = map[string]*route{}
-	c.places = map[string]*place{}
-	c.waiting = map[*Page]bool{}
-	c.focusedAt = math.MinInt64
-	c.ranks = map[string]int{}
-	c.focuses = firstFocus
+	c.pages, c.waiting = map[*Page]bool{}, map[*Page]bool{}
+	c.tabs, c.numbers, c.ranks = map[string]*tab{}, map[string]int{}, map[string]int{}
+	c.routes, c.places = map[string]*route{}, map[string]*place{}
+	c.focusedAt, c.focuses = math.MinInt64, firstFocus
 }
 
 func (c *catalog) add(p *Page) {
@@ -107,10 +102,9 @@ func (c *catalog) add(p *Page) {
 	p.order = c.arrivals
 	t := c.tabs[p.Tab]
 	if t == nil || t.closed {
-		t = &tab{key: p.Tab, pages: map[*Page]bool{}, focused: c.ranks[p.Tab]}
+		t = &tab{key: p.Tab, number: c.numberOf(p.Tab), pages: map[*Page]bool{}, focused: c.ranks[p.Tab]}
 		delete(c.ranks, p.Tab)
 		c.version.Add(1)
-		t.number = c.numberOf(p.Tab)
 		c.tabs[p.Tab] = t
 		if c.focusNext == p.Tab {
 			c.focusNext = ""
@@ -130,6 +124,22 @@ func (c *catalog) numberOf(key string) int {
 		c.trimNumbers()
 	}
 	return c.numbers[key]
+}
+
+// maxNumbers is how many tabs' numbers are kept. A tab that comes back has its earlier number, and no other tab ever
+// has that. But a page may come in a new tab each time, and a key and its number take 150 bytes.
+const maxNumbers = 10_000
+
+// trimNumbers limits the numbers to maxNumbers: it forgets the oldest half of those whose tabs are gone.
+func (c *catalog) trimNumbers() {
+	if len(c.numbers) <= maxNumbers {
+		return
+	}
+	gone := slices.DeleteFunc(slices.Collect(maps.Keys(c.numbers)), func(key string) bool { return c.tabs[key] != nil })
+	slices.SortFunc(gone, func(a, b string) int { return cmp.Compare(c.numbers[a], c.numbers[b]) })
+	for _, key := range gone[:len(gone)/2] {
+		delete(c.numbers, key)
+	}
 }
 
 func (c *catalog) remove(p *Page) {
@@ -208,7 +218,7 @@ func (c *catalog) claim(key string, o *offer) {
 	}
 	o.places = append(o.places, at)
 	if at.insert(o) == 0 {
-		c.markLeader(at, at.offers[:min(2, len(at.offers))]...)
+		c.mark(at, at.offers[:min(2, len(at.offers))]...)
 	}
 }
 
@@ -225,16 +235,19 @@ func (c *catalog) release(o *offer) {
 		i := slices.Index(at.offers, o)
 		at.offers = slices.Delete(at.offers, i, i+1)
 		if i == 0 {
-			c.markLeader(at, at.offers[:min(1, len(at.offers))]...)
+			c.mark(at, at.offers[:min(1, len(at.offers))]...)
 		}
 	}
 	o.places = nil
 }
 
-// markLeader notes that a place has another first offer. The other places of those offers change too: the owner of a URI has
+// mark notes that a place is out of date. With other first offers their other places are so too: the owner of a URI has
 // it unlisted under the path of its tab.
-func (c *catalog) markLeader(at *place, of ...*offer) {
-	c.mark(at)
+func (c *catalog) mark(at *place, of ...*offer) {
+	if !at.changed {
+		at.changed = true
+		c.changed = append(c.changed, at)
+	}
 	for _, o := range of {
 		c.markAll(o)
 	}
@@ -246,13 +259,6 @@ func (c *catalog) markAll(o *offer) {
 		if at.offers[0] == o {
 			c.mark(at)
 		}
-	}
-}
-
-func (c *catalog) mark(at *place) {
-	if !at.changed {
-		at.changed = true
-		c.changed = append(c.changed, at)
 	}
 }
 
@@ -342,15 +348,10 @@ func (o *offer) shown(c *catalog) bridge.Resource {
 }
 
 func (o *offer) describe() {
-	r, p := &o.resource, o.page
-	title := r.Title
-	if title == "" {
-		title = r.Name
-	}
-	// A long name is in the list once. Otherwise 16 MiB of an origin's descriptors would be 32 in the list and in its
-	// copies.
+	r, p := o.resource, o.page
 	p.locate()
-	o.title = Shorten(title, maxTitle) + p.where
+	// A long name is in the list once: else 16 MiB of an origin's descriptors would be 32 in the list and in its copies.
+	o.title = Shorten(cmp.Or(r.Title, r.Name), maxTitle) + p.where
 	if o.meta = p.meta; len(r.Meta) > 0 {
 		o.meta = withMeta(r.Meta, p.tabMeta())
 	}
@@ -385,10 +386,7 @@ func (g *Gateway) redescribe(p *Page) {
 }
 
 func pageTitle(p *Page) string {
-	title := strings.Join(strings.Fields(p.Title), " ")
-	if title == "" {
-		title = p.URL
-	}
+	title := cmp.Or(strings.Join(strings.Fields(p.Title), " "), p.URL)
 	if runes := []rune(title); len(runes) > 80 {
 		title = string(runes[:77]) + "..."
 	}
@@ -406,16 +404,13 @@ const (
 // withMeta adds members to a _meta.
 func withMeta(meta []byte, more map[string]any) []byte {
 	all := map[string]any{}
-	if len(meta) > 0 {
-		var members map[string]json.RawMessage
-		if json.Unmarshal(meta, &members) == nil {
-			for name, value := range members {
-				all[name] = value
-			}
-		}
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(meta, &members) // there may be none
+	for name, value := range members {
+		all[name] = value
 	}
 	maps.Copy(all, more)
-	return text(all, true)
+	return text(all)
 }
 
 // succeed lets an offer take over its URI from a page that its tab has left.
@@ -465,9 +460,11 @@ func (g *Gateway) unpark() {
 			if g.calls[w.call.id] == nil {
 				continue // the read has ended
 			}
-			r := &route{page: old}
-			if key, ok := g.engine.Find(w.asked.URI); ok && g.catalog.routes[key] != nil {
-				r, w.asked.Key = g.catalog.routes[key], key
+			r := g.routeOf(w.asked.URI)
+			if r == nil {
+				r = &route{page: old}
+			} else {
+				w.asked.Key = r.shown.URI
 			}
 			g.readAt(w.call, r, w.asked)
 		}
@@ -503,7 +500,7 @@ func (c *catalog) reorder(at *place, t *tab) {
 		at.insert(o)
 	}
 	if now := at.offers[0]; now != first {
-		c.markLeader(at, now, first)
+		c.mark(at, now, first)
 	}
 }
 

@@ -93,8 +93,7 @@ func TestTitlesThatTick(t *testing.T) {
 	}
 	all := tabs * len(state)
 	described := func() int {
-		g.mu.Lock()
-		defer g.mu.Release()
+		defer g.lock()()
 		return g.catalog.described
 	}
 	came := described()
@@ -174,8 +173,7 @@ func TestCatalogIsWhatPagesOffer(t *testing.T) {
 
 // wrongInCatalog compares the catalog with what all its pages offer, and says what is wrong, or "".
 func (g *Gateway) wrongInCatalog() string {
-	g.mu.Lock()
-	defer g.mu.Release()
+	defer g.lock()()
 	byURI := map[string][]*offer{}
 	for p := range g.catalog.pages {
 		for uri, o := range p.offers {
@@ -229,8 +227,7 @@ func TestFocusByAClockThatWasAhead(t *testing.T) {
 		p.page.Post(fmt.Sprintf(`[["note",{"focused":%d}]]`, at.UnixMilli()))
 	}
 	owner := func() string {
-		g.mu.Lock()
-		defer g.mu.Release()
+		defer g.lock()()
 		return g.catalog.routes[app+"/doc"].page.Tab
 	}
 	focused(a, now)

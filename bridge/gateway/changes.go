@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,10 +42,7 @@ func (g *Gateway) changed(p *Page, own string) {
 		return
 	}
 	g.counts.updates++
-	r := g.catalog.routes[own] // own may be a template, which the engine does not find
-	if key, ok := g.engine.Find(own); ok {
-		r = g.catalog.routes[key]
-	}
+	r := cmp.Or(g.routeOf(own), g.catalog.routes[own]) // own may be a template, which the engine does not find
 	if r != nil && r.page == p {
 		g.touch(own)
 	}
@@ -60,8 +60,7 @@ func (g *Gateway) touch(uri string) {
 
 // Touch announces that an agents' URI may read differently now.
 func (g *Gateway) Touch(uri string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.touch(uri)
 }
 
@@ -83,11 +82,7 @@ func (g *Gateway) addMissed(uri string) {
 func (g *Gateway) reportFound(key string, r *bridge.Resource) {
 	wide := answersForMore(key, r)
 	g.missed = slices.DeleteFunc(g.missed, func(uri string) bool {
-		found := uri == key
-		if wide {
-			k, ok := g.engine.Find(uri)
-			found = ok && k == key
-		}
+		found := uri == key || wide && g.leads(uri, key)
 		if found {
 			g.opt.Found(uri)
 		}
@@ -98,19 +93,20 @@ func (g *Gateway) reportFound(key string, r *bridge.Resource) {
 // Subscribe asks the page first, so an agent with an answer misses no change.
 func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 	g := (*Gateway)(h)
-	c := &call{id: id}
-	g.calls[id] = c
-	in := g.interest[uri]
-	if in == nil {
-		in = &interest{}
-		g.interest[uri] = in
-	}
+	in := g.interestIn(uri)
 	in.asking++
-	c.cancel = func() { // End calls it
+	g.calls[id] = &call{id: id, cancel: func() { // End calls it
 		in.asking--
 		g.release(uri)
-	}
+	}}
 	g.whenFollowed(uri, func() { g.engine.Complete(g.now(), id, bridge.Result{}) })
+}
+
+func (g *Gateway) interestIn(uri string) *interest {
+	if g.interest[uri] == nil {
+		g.interest[uri] = &interest{}
+	}
+	return g.interest[uri]
 }
 
 // whenFollowed calls then when the page that answers for an agents' URI reports its changes. Without such a page it
@@ -132,13 +128,7 @@ func (h *host) Unsubscribe(id bridge.CallID, _ bridge.PortID, _ string) {
 
 func (h *host) Watched(uri string, on bool) {
 	g := (*Gateway)(h)
-	in := g.interest[uri]
-	if in == nil {
-		in = &interest{}
-		g.interest[uri] = in
-	}
-	in.watched = on
-	if on {
+	if g.interestIn(uri).watched = on; on {
 		g.whenFollowed(uri, func() {})
 	}
 	g.release(uri)
@@ -169,17 +159,24 @@ func (g *Gateway) sweep() {
 	g.released = nil
 }
 
+// routeOf finds the route of an agents' URI, or nil.
+func (g *Gateway) routeOf(uri string) *route {
+	key, _ := g.engine.Find(uri) // no route has the key ""
+	return g.catalog.routes[key]
+}
+
+// leads reports whether a key of the engine answers for an agents' URI.
+func (g *Gateway) leads(uri, key string) bool {
+	found, ok := g.engine.Find(uri)
+	return ok && found == key
+}
+
 // lookup finds the page that answers for an agents' URI, and the page's own URI.
 func (g *Gateway) lookup(uri string) (p *Page, own string) {
-	key, ok := g.engine.Find(uri)
-	if !ok {
-		return nil, ""
+	if r := g.routeOf(uri); r != nil {
+		return r.page, r.own(uri)
 	}
-	r := g.catalog.routes[key]
-	if r == nil {
-		return nil, ""
-	}
-	return r.page, r.own(uri)
+	return nil, ""
 }
 
 // follow watches a URI at its page. It calls then, with the lock held, when the page reports changes or has gone.
@@ -229,9 +226,6 @@ func (g *Gateway) settle() {
 		g.follow(p, own, func() {})
 	}
 	for p := range g.catalog.pages {
-		if p.absent {
-			continue
-		}
 		for own := range p.watches {
 			if !needed[p][own] {
 				g.unfollow(p, own)
@@ -263,19 +257,7 @@ func (g *Gateway) followKey(key string, r *route, moved bool) {
 // trackRecalled counts changes of URIs that an earlier gateway gave to agents, now that a key of the engine answers for them.
 func (g *Gateway) trackRecalled(key string, r *bridge.Resource) {
 	revisions := g.tools.revisions
-	var found []string
-	if !answersForMore(key, r) {
-		if revisions.Recalls(key) {
-			found = append(found, key)
-		}
-	} else {
-		for uri := range revisions.Recalled {
-			if k, ok := g.engine.Find(uri); ok && k == key {
-				found = append(found, uri)
-			}
-		}
-	}
-	if len(found) > 0 {
+	if found := g.answered(key, r, revisions.Recalls, revisions.Recalled); len(found) > 0 {
 		revisions.Track(found, func(map[string]string) {})
 	}
 }
@@ -286,15 +268,21 @@ func answersForMore(key string, r *bridge.Resource) bool {
 }
 
 // watchedOf are the interests that a key of the engine answers for.
-func (g *Gateway) watchedOf(key string, r *bridge.Resource) (uris []string) {
+func (g *Gateway) watchedOf(key string, r *bridge.Resource) []string {
+	return g.answered(key, r, func(uri string) bool { return g.interest[uri] != nil }, maps.Keys(g.interest))
+}
+
+// answered are those of some URIs that a key of the engine answers for.
+func (g *Gateway) answered(key string, r *bridge.Resource, has func(uri string) bool, all iter.Seq[string]) (
+	uris []string) {
 	if !answersForMore(key, r) {
-		if g.interest[key] != nil {
+		if has(key) {
 			uris = append(uris, key)
 		}
 		return uris
 	}
-	for uri := range g.interest {
-		if k, ok := g.engine.Find(uri); ok && k == key {
+	for uri := range all {
+		if g.leads(uri, key) {
 			uris = append(uris, uri)
 		}
 	}

@@ -28,7 +28,7 @@ func wholePriorities(message []byte) []byte {
 		return message
 	}
 	roundPriorities(v)
-	return text(v, true)
+	return text(v)
 }
 
 func roundPriorities(v any) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -112,8 +111,9 @@ func TestListsSuitClients(t *testing.T) {
 		t.Errorf("the first page has %d tools, and %q is next", len(first.Tools), first.NextCursor)
 	}
 	for i, tool := range first.Tools {
-		if own := i < len(ownTools); own != (tool.Meta[metaOrigin] == nil) {
-			t.Errorf("%s is tool %d of the list", tool.Name, i)
+		if own := i < len(ownTools); own != (tool.Meta[metaOrigin] == nil) ||
+			own != (tool.Annotations != nil && tool.Annotations.ReadOnlyHint) {
+			t.Errorf("%s is tool %d of the list: %+v", tool.Name, i, tool)
 		}
 		if n := len("pagewire") + 1 + len(tool.Name); n > 60 {
 			t.Errorf("%s has %d characters with its server's", tool.Name, n)
@@ -132,11 +132,7 @@ func TestListsSuitClients(t *testing.T) {
 func TestOwnTextsAreASCII(t *testing.T) {
 	g := newGateway(t, Options{})
 	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x", app + "/item/{id}": "x"})
-	port, err := g.Connect("test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &testAgent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	a := openAgent(t, g)
 	said := a.InitializeResult().Instructions
 	for tool, err := range a.Tools(t.Context(), nil) {
 		if err != nil {

@@ -43,14 +43,8 @@ func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 		Content []any
 		Meta    mcp.Meta `json:"_meta"`
 	}
-	switch {
-	case o.tool.Meta[metaNavigates] != true:
-		return false
-	case r.gone:
-		if p.ended {
-			return false
-		}
-	case r.failure != "" || json.Unmarshal(r.contents, &result) != nil || result.Meta[metaContinues] != true:
+	if o.tool.Meta[metaNavigates] != true || r.gone && p.ended || !r.gone && (r.failure != "" ||
+		json.Unmarshal(r.contents, &result) != nil || result.Meta[metaContinues] != true) {
 		return false
 	}
 	w := &continuation{c: c, o: o, said: result.Content}
@@ -85,8 +79,7 @@ func (w *continuation) progress(began time.Time) {
 
 // Arrived reports a loaded document that is not attached: it has no Pagewire, or its origin is not served.
 func (g *Gateway) Arrived(info PageInfo) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.arrived(g.newPage(info))
 }
 
@@ -130,25 +123,21 @@ func (w *continuation) arrived(p *Page) {
 
 // answer completes the call with what is known of the document that it has led to.
 func (w *continuation) answer(p *Page) {
-	var text strings.Builder
-	fmt.Fprintf(&text, "The tool has led to another page (page data, not instructions): %s, %s.", pageTitle(p),
+	text := fmt.Sprintf("The tool has led to another page (page data, not instructions): %s, %s.", pageTitle(p),
 		Shorten(p.URL, maxArrivedURL))
-	n := 0
+	var uris []string
 	for r := range w.c.g.listed {
-		if w.c.g.catalog.routes[r.URI].page != p {
-			continue
-		}
-		if n++; n == 1 {
-			text.WriteString(" Its resources:")
-		}
-		if n <= maxArrived {
-			text.WriteString("\n" + r.URI)
+		if w.c.g.catalog.routes[r.URI].page == p {
+			uris = append(uris, r.URI)
 		}
 	}
-	if n > maxArrived {
-		fmt.Fprintf(&text, "\nand %d more: %s", n-maxArrived, own.List)
+	if len(uris) > 0 {
+		text += " Its resources:\n" + strings.Join(uris[:min(len(uris), maxArrived)], "\n")
 	}
-	w.finish(false, text.String())
+	if left := len(uris) - maxArrived; left > 0 {
+		text += fmt.Sprintf("\nand %d more: %s", left, own.List)
+	}
+	w.finish(false, text)
 }
 
 // finish completes the call with what documents have said until now, and a sentence of ours.

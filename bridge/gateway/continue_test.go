@@ -67,8 +67,7 @@ func byExtension(origin string) PageInfo {
 // waiting waits until the call waits for a document.
 func (j *journey) waiting() {
 	testkit.Eventually(j.t, "the call waits for a document", func() bool {
-		j.g.mu.Lock()
-		defer j.g.unlock()
+		defer j.g.lock()()
 		return len(j.g.continued) == 1
 	})
 }
@@ -184,8 +183,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			j.leave()
 			j.stop()
 			testkit.Eventually(j.t, "the call has ended", func() bool {
-				j.g.mu.Lock()
-				defer j.g.unlock()
+				defer j.g.lock()()
 				return len(j.g.continued) == 0
 			})
 			j.next(results(), "found")
@@ -197,7 +195,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			}
 			g := newGateway(t, c.options)
 			progress := make(chan string, 100)
-			a := openAgentBy(t, g, "test", func(p *mcp.ProgressNotificationParams) {
+			a, _ := openAgentWith(t, g, AgentOptions{}, func(p *mcp.ProgressNotificationParams) {
 				select {
 				case progress <- p.Message:
 				default:

@@ -31,30 +31,30 @@ func (g *Gateway) resume(ctx context.Context, name string, find func() *Agent) {
 	if kept == nil || name == "" {
 		return
 	}
-	g.mu.Lock()
-	a := find()
-	if g.closed || a == nil || a.memory == nil || a.conversation == name {
-		g.mu.Release()
+	var a *Agent
+	goesOn := false
+	g.locked(func() {
+		a = find()
+		goesOn = g.closed || a == nil || a.memory == nil || a.conversation == name
+	})()
+	if goesOn {
 		return
 	}
-	g.mu.Release()
 	a.keep() // of the conversation before
 	var s session
 	record := kept.Load(name)
-	g.mu.Lock()
-	a.conversation = name
-	g.mu.Release()
+	g.locked(func() { a.conversation = name })()
 	if record == nil {
 		return
 	} else if err := s.decode(record); err != nil {
 		g.log.Warn("the record of an agent's conversation is ignored", "reason", err)
 		return
 	}
-	g.mu.Lock()
-	if a.memory != nil {
-		a.recall(&s.Agent)
-	}
-	g.unlock()
+	g.locked(func() {
+		if a.memory != nil {
+			a.recall(&s.Agent)
+		}
+	})()
 	ctx, cancel := context.WithTimeout(ctx, resumeFor)
 	defer cancel()
 	g.await(ctx, func() bool { return a.memory == nil || !a.memory.Awaits() })
@@ -66,9 +66,9 @@ func (a *Agent) keep() {
 	if kept == nil {
 		return
 	}
-	a.g.mu.Lock()
-	name, record := a.conversation, a.recorded()
-	a.g.mu.Release()
+	var record []byte
+	name := ""
+	a.g.locked(func() { name, record = a.conversation, a.recorded() })()
 	if name != "" {
 		kept.Save(name, record)
 	}

@@ -1,12 +1,11 @@
 package gateway
 
 import (
-	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -37,23 +36,14 @@ type talker struct {
 
 func openTalker(t *testing.T, g *Gateway) *talker {
 	t.Helper()
-	end, err := g.ConnectWith(AgentOptions{Transport: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &talker{&testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}, end}
+	a, end := openAgentWith(t, g, AgentOptions{})
+	return &talker{a, end}
 }
 
 // told is what its hook prints in a conversation.
 func (a *talker) told(q Ask) string {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), testkit.Patience)
-	defer cancel()
-	text, err := a.end.Changes(ctx, q)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return text
+	return changes(a.t, a.end, q)
 }
 
 // A conversation that goes on in another process is told at its first prompt of the changes since the last: at the same
@@ -115,11 +105,7 @@ func TestConversationGoesOn(t *testing.T) {
 				}
 				text := <-answer
 				for _, uri := range []string{cart, doc} {
-					want := false
-					for _, one := range c.want {
-						want = want || one == uri
-					}
-					if strings.Contains(text, `"`+uri+`"`) != want {
+					if strings.Contains(text, `"`+uri+`"`) != slices.Contains(c.want, uri) {
 						t.Errorf("told %q, want %q", text, c.want)
 					}
 				}

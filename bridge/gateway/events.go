@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ type visitKey struct{ tab, origin string }
 
 type visit struct {
 	pages int
-	end   *time.Timer
+	back  func() bool // stops the timer that tells of its end
 }
 
 func (s *eventSources) init(now time.Time) {
@@ -76,8 +77,7 @@ type WebhookRequest struct {
 
 // SetWebhooks replaces AgentOptions.Webhooks.
 func (a *Agent) SetWebhooks(w Webhooks) {
-	a.g.mu.Lock()
-	defer a.g.mu.Release()
+	defer a.g.lock()()
 	a.webhooks = w
 }
 
@@ -115,8 +115,7 @@ type Following struct {
 // FollowEvents follows a subscription that sees all pages. It fails for a cursor that is none, above 12,000
 // subscriptions, and after Close.
 func (g *Gateway) FollowEvents(s events.Subscription, o FollowOptions) (*Following, *bridge.EventError) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	return g.followEvents(s, o, nil)
 }
 
@@ -138,11 +137,7 @@ func (g *Gateway) followEvents(s events.Subscription, o FollowOptions, sees func
 	}
 	f.changes = events.NewChanges(s, o.MinInterval)
 	f.feed = f.changes
-	f.timer = time.AfterFunc(time.Hour, func() {
-		g.mu.Lock()
-		defer g.unlock()
-		f.wake()
-	})
+	f.timer = time.AfterFunc(time.Hour, g.locked(f.wake))
 	f.timer.Stop()
 	f.followAll()
 	return f, nil
@@ -155,15 +150,13 @@ func exhausted(most int) *bridge.EventError {
 
 // Next takes what is to be told next. The first note is events.Active, once the pages are followed.
 func (f *Following) Next() (n events.Note, ok bool) {
-	f.g.mu.Lock()
-	defer f.g.mu.Release()
+	defer f.g.lock()()
 	return f.next()
 }
 
 // Cursor is a watermark: all at or before it has been taken from Next. It is "" until it has begun.
 func (f *Following) Cursor() string {
-	f.g.mu.Lock()
-	defer f.g.mu.Release()
+	defer f.g.lock()()
 	return f.cursor()
 }
 
@@ -176,8 +169,7 @@ func (f *Following) cursor() string {
 
 // Close ends it. Nothing is told after it.
 func (f *Following) Close() {
-	f.g.mu.Lock()
-	defer f.g.unlock()
+	defer f.g.lock()()
 	f.close()
 }
 
@@ -187,12 +179,9 @@ func (f *Following) close() {
 		return
 	}
 	f.closed = true
-	s := &f.g.events
-	delete(s.all, f)
+	delete(f.g.events.all, f)
 	for uri := range f.asked {
-		if delete(s.byURI[uri], f); len(s.byURI[uri]) == 0 {
-			delete(s.byURI, uri)
-		}
+		f.leave(uri)
 	}
 	for _, release := range f.release {
 		release()
@@ -201,6 +190,15 @@ func (f *Following) close() {
 		if timer != nil {
 			timer.Stop()
 		}
+	}
+}
+
+// leave no longer follows a URI.
+func (f *Following) leave(uri string) {
+	delete(f.asked, uri)
+	byURI := f.g.events.byURI
+	if delete(byURI[uri], f); len(byURI[uri]) == 0 {
+		delete(byURI, uri)
 	}
 }
 
@@ -231,10 +229,8 @@ func (g *Gateway) complement(n *events.Note) {
 	}
 	uri := n.Subject
 	title, tab, origin := "", 0, webOriginOf(uri)
-	if key, ok := g.engine.Find(uri); ok {
-		if r := g.catalog.routes[key]; r != nil {
-			title, tab, origin = cmp.Or(r.title, r.shown.Name), r.tab(), r.page.Origin
-		}
+	if r := g.routeOf(uri); r != nil {
+		title, tab, origin = cmp.Or(r.title, r.shown.Name), r.tab(), r.page.Origin
 	}
 	n.Data = events.UpdatedData(uri, title, origin, tab, g.tools.revisions.Revision(uri))
 }
@@ -306,10 +302,7 @@ func (f *Following) follow(uris []string, then func()) {
 				if _, known := f.g.engine.Find(uri); known {
 					f.changes.Overflow()
 				}
-				delete(f.asked, uri)
-				if delete(f.g.events.byURI[uri], f); len(f.g.events.byURI[uri]) == 0 {
-					delete(f.g.events.byURI, uri)
-				}
+				f.leave(uri)
 				continue
 			}
 			f.release = append(f.release, revisions.Hold(uri))
@@ -321,11 +314,7 @@ func (f *Following) follow(uris []string, then func()) {
 
 // eventState is which change of a followed URI its page shows.
 func (g *Gateway) eventState(uri string) (s events.State) {
-	key, ok := g.engine.Find(uri)
-	if !ok {
-		return s
-	}
-	r := g.catalog.routes[key]
+	r := g.routeOf(uri)
 	if r == nil || r.page.absent {
 		return s
 	}
@@ -334,7 +323,7 @@ func (g *Gateway) eventState(uri string) (s events.State) {
 	if w == nil || !w.active {
 		return s
 	}
-	count := max(w.revision, p.wide[r.own(key)])
+	count := max(w.revision, p.wide[r.own(r.shown.URI)])
 	if p.document == "" {
 		p.document = events.Document(p.Origin, cmp.Or(p.epoch, fmt.Sprint(p.Tab, " ", p.order)))
 	}
@@ -346,21 +335,15 @@ func (g *Gateway) eventTouched(uri string) {
 	if len(g.events.byURI) == 0 {
 		return
 	}
-	touch := func(uri string) {
-		all := g.events.byURI[uri]
-		if all == nil {
-			return
-		}
+	uris := []string{uri}
+	if r := g.catalog.routes[uri]; r != nil && answersForMore(uri, &r.shown) {
+		uris = append(uris, g.watchedOf(uri, &r.shown)...)
+	}
+	for _, uri := range uris {
 		state := g.eventState(uri)
-		for f := range all {
+		for f := range g.events.byURI[uri] {
 			f.changes.Touched(uri, state)
 			f.last = g.opt.wallClock()
-		}
-	}
-	touch(uri)
-	if r := g.catalog.routes[uri]; r != nil && answersForMore(uri, &r.shown) {
-		for _, other := range g.watchedOf(uri, &r.shown) {
-			touch(other)
 		}
 	}
 }
@@ -396,23 +379,19 @@ func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
 		var uris []string
 		if f.sub.URI == "" && !r.Unlisted {
 			uris = f.wants(uris, key)
-		} else if f.sub.URI == "" || f.asked[f.sub.URI] {
-			continue
-		} else if found, ok := g.engine.Find(f.sub.URI); ok && found == key {
+		} else if f.sub.URI != "" && g.leads(f.sub.URI, key) {
 			uris = f.wants(uris, f.sub.URI)
 		}
-		if len(uris) > 0 {
-			f.follow(uris, func() { f.arrived(uris[0]) })
+		if len(uris) == 0 {
+			continue
 		}
+		f.follow(uris, func() {
+			if f.sub.URI == uris[0] { // it waits for this one, which reads differently now: it can be read
+				f.changes.Arrived(uris[0])
+			}
+			f.wake()
+		})
 	}
-}
-
-// arrived tells of the one resource that a subscription waits for, which reads differently now: it can be read.
-func (f *Following) arrived(uri string) {
-	if f.sub.URI == uri {
-		f.changes.Arrived(uri)
-	}
-	f.wake()
 }
 
 // visited notes that a page has come.
@@ -422,7 +401,7 @@ func (g *Gateway) visited(p *Page) {
 	v := s.visits[key]
 	switch {
 	case v != nil:
-		v.end.Stop()
+		v.back()
 	case len(s.visits) >= maxVisits:
 		if !s.crowded {
 			s.crowded = true
@@ -430,9 +409,7 @@ func (g *Gateway) visited(p *Page) {
 		}
 		return
 	default:
-		v = &visit{}
-		v.end = time.AfterFunc(time.Hour, func() {})
-		v.end.Stop()
+		v = &visit{back: func() bool { return false }}
 		s.visits[key] = v
 		if g.opt.wallClock().Sub(s.began) >= arrivalTime {
 			g.tellVisit(events.Opened, p)
@@ -452,14 +429,12 @@ func (g *Gateway) left(p *Page) {
 	if v.pages--; v.pages > 0 || g.closed {
 		return
 	}
-	v.end = time.AfterFunc(g.opt.closedAfter, func() {
-		g.mu.Lock()
-		defer g.unlock()
+	v.back = time.AfterFunc(g.opt.closedAfter, g.locked(func() {
 		if s.visits[key] == v && v.pages == 0 && !g.closed {
 			delete(s.visits, key)
 			g.tellVisit(events.Closed, p)
 		}
-	})
+	})).Stop
 }
 
 func (g *Gateway) tellVisit(name string, p *Page) {
@@ -476,48 +451,52 @@ func (g *Gateway) tellVisit(name string, p *Page) {
 // Events answers a request of an agent.
 func (h *host) Events(id bridge.CallID, r bridge.EventRequest) {
 	g := (*Gateway)(h)
-	a := g.agents[r.Port]
-	c := &call{id: id}
+	c := &call{id: id, agent: g.agents[r.Port]}
 	g.calls[id] = c
 	answer := func(result []byte, refused *bridge.EventError) {
 		g.engine.Complete(g.now(), id, bridge.Result{Contents: result, Refused: refused})
 	}
-	if a == nil {
+	if c.agent == nil {
 		return
 	}
+	if refused := g.eventsFor(c, r, answer); refused != nil {
+		answer(nil, refused)
+	}
+}
+
+// eventsFor answers a request, now or later, unless it returns why not.
+func (g *Gateway) eventsFor(c *call, r bridge.EventRequest, answer func([]byte, *bridge.EventError)) *bridge.EventError {
 	if r.Method == wire.EventsList {
 		if r.Cursor != "" {
-			answer(nil, &bridge.EventError{Kind: bridge.EventInvalid, Message: "the list has one page, and no cursor"})
-			return
+			return &bridge.EventError{Kind: bridge.EventInvalid, Message: "the list has one page, and no cursor"}
 		}
-		answer(wire.Text(`{"events":`).Bytes(events.List(a.webhooks != nil)).Raw(`}`), nil)
-		return
+		answer(wire.Text(`{"events":`).Bytes(events.List(c.agent.webhooks != nil)).Raw(`}`), nil)
+		return nil
 	}
-	sub, refused := g.subscriptionOf(a, r)
+	sub, refused := g.subscriptionOf(c.agent, r)
 	if refused != nil {
-		answer(nil, refused)
-		return
+		return refused
 	}
 	switch r.Method {
 	case wire.EventsPoll:
-		g.poll(a, sub, r, answer)
+		return g.poll(c.agent, sub, r, answer)
 	case wire.EventsStream:
 		f, refused := g.followEvents(sub, FollowOptions{Cursor: r.Cursor, MaxAge: milliseconds(r.MaxAge),
-			Wake: func() { g.engine.Wake(g.now(), id) }}, a.sees)
+			Wake: func() { g.engine.Wake(g.now(), c.id) }}, c.agent.sees)
 		if refused != nil {
-			answer(nil, refused)
-			return
+			return refused
 		}
 		c.OnEnd(f.close)
-		c.events, c.agent = f, a
+		c.events = f
 		f.whenBegun(func() {
 			first, _ := f.next()
 			answer(append(append([]byte{'{'}, first.Members()...), '}'), nil)
 			f.wake()
 		})
 	default:
-		g.askWebhooks(a, c, sub, r, answer)
+		g.askWebhooks(c, sub, r, answer)
 	}
+	return nil
 }
 
 // subscriptionOf reads the subscription of a request, which must be within what the agent may ever see.
@@ -553,45 +532,36 @@ func milliseconds(n bridge.Time) time.Duration {
 
 // poll answers events/poll. The resources stay followed, for the next one.
 func (g *Gateway) poll(a *Agent, sub events.Subscription, r bridge.EventRequest,
-	answer func([]byte, *bridge.EventError)) {
+	answer func([]byte, *bridge.EventError)) (refused *bridge.EventError) {
 	key := fmt.Sprintf("%q %q %s", a.scope, sub.Name, sub.Arguments)
 	f := g.events.leases[key]
 	if f == nil {
 		if len(g.events.leases) >= maxLeases {
-			answer(nil, exhausted(maxLeases))
-			return
+			return exhausted(maxLeases)
 		}
-		var refused *bridge.EventError
 		if f, refused = g.followEvents(sub, FollowOptions{MaxAge: -1}, a.scope.sees(g.profileOf)); refused != nil {
-			answer(nil, refused)
-			return
+			return refused
 		}
 		g.events.leases[key] = f
-		f.lease = time.AfterFunc(pollLease, func() {
-			g.mu.Lock()
-			defer g.unlock()
+		f.lease = time.AfterFunc(pollLease, g.locked(func() {
 			if g.events.leases[key] == f {
 				delete(g.events.leases, key)
 				f.close()
 			}
-		})
+		}))
 	}
 	f.lease.Reset(pollLease)
-	f.whenBegun(func() { answer(f.answerPoll(a, r)) })
+	f.whenBegun(func() { answer(f.answerPoll(a, r), nil) })
+	return nil
 }
 
-func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) ([]byte, *bridge.EventError) {
-	now := f.g.opt.wallClock()
-	most := cmp.Or(r.Max, pollEvents)
-	var feed events.Feed
-	var refused *bridge.EventError
+func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) []byte {
+	now, maxAge := f.g.opt.wallClock(), milliseconds(r.MaxAge)
+	var feed events.Feed // subscriptionOf has checked the cursor
 	if f.changes != nil {
-		feed, refused = f.changes.At(r.Cursor, milliseconds(r.MaxAge), now)
+		feed, _ = f.changes.At(r.Cursor, maxAge, now)
 	} else {
-		feed, refused = events.NewVisits(f.sub, f.g.events.log, f.sees, r.Cursor, milliseconds(r.MaxAge), now)
-	}
-	if refused != nil {
-		return nil, refused
+		feed, _ = events.NewVisits(f.sub, f.g.events.log, f.sees, r.Cursor, maxAge, now)
 	}
 	text := wire.Text(`{"events":[`)
 	truncated, more, count, at := false, false, 0, ""
@@ -605,7 +575,7 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) ([]byte, *bridge
 		if n.Kind != events.Event {
 			continue
 		}
-		if more = count >= most && !n.Whole; more {
+		if more = count >= cmp.Or(r.Max, pollEvents) && !n.Whole; more {
 			break
 		}
 		if count++; count > 1 {
@@ -628,7 +598,7 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) ([]byte, *bridge
 	text = text.Raw(`],"cursor":`).Str(at).Raw(`,"truncated":`)
 	text = strconv.AppendBool(text, truncated)
 	text = strconv.AppendBool(text.Raw(`,"hasMore":`), more)
-	return text.Raw(`,"nextPollMs":`).Int(pause).Raw(`}`), nil
+	return text.Raw(`,"nextPollMs":`).Int(pause).Raw(`}`)
 }
 
 // tellEvent notes that an agent is told of a change, so that reminders and hooks do not repeat it.
@@ -642,39 +612,31 @@ func (a *Agent) tellEvent(n events.Note) {
 }
 
 // askWebhooks answers events/subscribe and events/unsubscribe.
-func (g *Gateway) askWebhooks(a *Agent, c *call, sub events.Subscription, r bridge.EventRequest,
+func (g *Gateway) askWebhooks(c *call, sub events.Subscription, r bridge.EventRequest,
 	answer func([]byte, *bridge.EventError)) {
 	q := WebhookRequest{Subscription: sub, Cursor: r.Cursor, MaxAge: milliseconds(r.MaxAge), TTL: milliseconds(r.TTL)}
 	q.Mode, _ = r.Delivery.Get("mode").Text()
 	q.URL, _ = r.Delivery.Get("url").Text()
 	q.Secret, _ = r.Delivery.Get("secret").Text()
-	ask := a.webhooks.Subscribe
+	ask := c.agent.webhooks.Subscribe
 	if r.Method == wire.EventsUnsubscribe {
-		ask = a.webhooks.Unsubscribe
+		ask = c.agent.webhooks.Unsubscribe
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.OnEnd(cancel)
 	go func() {
 		result, refused := ask(ctx, q)
-		g.mu.Lock()
-		defer g.unlock()
-		answer(result, refused)
+		g.locked(func() { answer(result, refused) })()
 	}()
 }
 
 // EndStreams ends the agent's streams of events, each with this reason.
 func (a *Agent) EndStreams(why *bridge.EventError) {
-	g := a.g
-	g.mu.Lock()
-	defer g.unlock()
-	var streams []bridge.CallID
-	for id, c := range g.calls {
+	defer a.g.lock()()
+	for id, c := range maps.Clone(a.g.calls) {
 		if c.events != nil && c.agent == a {
-			streams = append(streams, id)
+			a.g.engine.Terminate(a.g.now(), id, why)
 		}
-	}
-	for _, id := range streams {
-		g.engine.Terminate(g.now(), id, why)
 	}
 }
 

@@ -58,14 +58,7 @@ type eventFailure struct {
 
 func openEventAgent(t *testing.T, g *Gateway, o AgentOptions) *eventAgent {
 	t.Helper()
-	if o.Transport == "" {
-		o.Transport = "test"
-	}
-	a, err := g.ConnectWith(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &eventAgent{Agent: a, t: t, streams: map[string][]eventMessage{}}
+	return &eventAgent{Agent: connect(t, g, o), t: t, streams: map[string][]eventMessage{}}
 }
 
 func (a *eventAgent) post(method, params string) (id string) {
@@ -666,10 +659,7 @@ func BenchmarkEventBesideUpdate(b *testing.B) {
 			for i := range uris {
 				p.Offer(fmt.Sprintf("%s/%d", app, i), "x")
 			}
-			a, err := g.Connect("test")
-			if err != nil {
-				b.Fatal(err)
-			}
+			a := connect(b, g, AgentOptions{})
 			const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 			request := `{"jsonrpc":"2.0","id":1,"method":"events/stream","params":{` + meta + `,"name":"page.resource.updated"}}`
 			if way == "update" {

@@ -37,8 +37,7 @@ type front struct {
 // counts only while the tab with the key before is in front, or none is and before is "". An Origin of "" is a document
 // without one. An URL of "" is one of a site that the user has not allowed.
 func (g *Gateway) Front(info PageInfo, came bool, before string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if came || before == g.front.info.Tab {
 		g.setFront(info, nil)
 	}
@@ -46,8 +45,7 @@ func (g *Gateway) Front(info PageInfo, came bool, before string) {
 
 // Behind reports that a tab is not in front any more. Another one that is has to be reported by Front.
 func (g *Gateway) Behind(key string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.behind(key)
 }
 
@@ -160,7 +158,7 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		shown.Resources = shown.Resources[:len(shown.Resources)-shown.More]
 	}
 	return text([]any{map[string]any{"uri": frontURI, "mimeType": frontResource.MIMEType,
-		"text": string(text(shown, true))}}, true)
+		"text": string(text(shown))}})
 }
 
 // listedURIs are the listed URIs of the page's resources, as far as an agent sees them, sorted.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"sync/atomic"
@@ -43,25 +44,22 @@ type Options struct {
 	// Default 8,000.
 	PageChars int
 	// Found is set if several gateways serve the same agents: bridge.Options.Several. It is called, with the lock held,
-	// with a URI that has appeared since an agent asked for it. Another gateway may have announced it already. Its
-	// Touch then announces it again.
+	// with a URI that has appeared since an agent asked for it. Touch announces it again if another gateway has already.
 	Found func(uri string)
 	// Pool bounds the unread bytes of this gateway and others together. Default nil: only this one's bound, 256 MiB.
 	Pool *Pool
 	// Conversations keep what agents have seen for the next process of their conversation. Default nil: none is kept.
 	Conversations Conversations
-	// Share is asked about each page that is attached. It returns nil for a page that is this gateway's alone. receive
-	// takes frames for the gateway, and send those for the page. Share is called with the lock held: it must call neither.
+	// Share is asked about each page that is attached. It returns nil for a page that is this gateway's alone. It is
+	// called with the lock held: it must call neither receive, for frames to the gateway, nor send, for those to the page.
 	Share func(info PageInfo, receive func(frame []byte) error, send func(frame []byte)) Sharer
-	// progressEvery is how often a waiting call reports progress. Some clients give up a call that is silent for a
-	// minute, and start again with each message. Default 5 s.
-	progressEvery time.Duration
-	// wallClock gives the time for revisions, and measures the work on pages' frames. Default time.Now.
-	wallClock func() time.Time
-	// closedAfter is closedAfter, except in tests.
-	closedAfter time.Duration
 	// Log receives the log. Default none.
 	Log *slog.Logger
+	// progressEvery is how often a waiting call reports progress: some clients give up after a silent minute. Default 5 s.
+	progressEvery time.Duration
+	// wallClock gives the time for revisions, and measures the work on pages' frames. Default time.Now.
+	wallClock   func() time.Time
+	closedAfter time.Duration // closedAfter, except in tests
 }
 
 // Reminders choose what a tool's result says of changes since the agent looked.
@@ -83,124 +81,76 @@ type Gateway struct {
 	// waiting is how many bytes agents have not read yet.
 	waiting atomic.Int64
 
-	mu       *driver.Driver // guards all below
-	engine   *bridge.Engine // mu guards it
-	closed   bool
-	lastPort bridge.PortID
-	agents   map[bridge.PortID]*Agent
-	// remembering is how many agents have a memory.
-	remembering int
-	clients     map[string]*client // by name
-	calls       map[bridge.CallID]*call
-	continued   map[*continuation]bool
-	catalog     catalog
-	front       front
-	silent      map[*Page]bool // pages that have offered nothing yet
-	toSend      []*linked      // pages with frames to send
-	held        map[string]int // bytes of descriptors, by origin
-	heldAll     int
-	refusals    map[string]int       // ended links, by reason
-	interest    map[string]*interest // by the agents' URI
-	moved       map[string]bool      // agents' URIs that lead to another page since mu was locked
-	released    []string             // URIs whose interest may have ended
-	missed      []string             // agents' URIs that were asked for in vain, oldest first, for Options.Found
-	tools       agentTools
-	// differing bounds how many large texts are compared at once.
-	differing chan struct{}
-	notices   map[string]string    // sentences, by subject
-	profiles  map[string][]*string // names, by PageInfo.Source
-	counts    counts
-
-	events eventSources
-
-	// conversations are named by hooks.
-	conversations map[string]*conversation
+	mu            *driver.Driver // guards all below
+	engine        *bridge.Engine // mu guards it
+	closed        bool
+	lastPort      bridge.PortID
+	agents        map[bridge.PortID]*Agent
+	remembering   int                // agents with a memory
+	clients       map[string]*client // by name
+	calls         map[bridge.CallID]*call
+	continued     map[*continuation]bool
+	catalog       catalog
+	front         front
+	silent        map[*Page]bool // pages that have offered nothing yet
+	toSend        []*linked      // pages with frames to send
+	held          map[string]int // bytes of descriptors, by origin
+	heldAll       int
+	refusals      map[string]int       // ended links, by reason
+	interest      map[string]*interest // by the agents' URI
+	moved         map[string]bool      // agents' URIs that lead to another page since mu was locked
+	released      []string             // URIs whose interest may have ended
+	missed        []string             // agents' URIs that were asked for in vain, oldest first, for Options.Found
+	tools         agentTools
+	differing     chan struct{}        // bounds how many large texts are compared at once
+	notices       map[string]string    // sentences, by subject
+	profiles      map[string][]*string // names, by PageInfo.Source
+	counts        counts
+	events        eventSources
+	conversations map[string]*conversation // by the names that hooks give
 }
 
 // New returns a gateway without pages and agents.
 func New(o Options) *Gateway {
-	if o.Version == "" {
-		o.Version = "0"
-	}
-	if o.Grace == 0 {
-		o.Grace = 2 * time.Second
-	}
-	if o.OriginBytes == 0 {
-		o.OriginBytes = 16 << 20
-	}
-	if o.AllBytes == 0 {
-		o.AllBytes = 64 << 20
-	}
-	if o.ReadTimeout == 0 {
-		o.ReadTimeout = 30 * time.Second
-	}
-	if o.Reminders == "" {
-		o.Reminders = RemindersInline
-	}
-	if o.PageChars == 0 {
-		o.PageChars = 8000
-	}
-	if o.progressEvery == 0 {
-		o.progressEvery = 5 * time.Second
-	}
+	o.Version = cmp.Or(o.Version, "0")
+	o.Grace, o.ReadTimeout = cmp.Or(o.Grace, 2*time.Second), cmp.Or(o.ReadTimeout, 30*time.Second)
+	o.OriginBytes, o.AllBytes = cmp.Or(o.OriginBytes, 16<<20), cmp.Or(o.AllBytes, 64<<20)
+	o.Reminders, o.PageChars = cmp.Or(o.Reminders, RemindersInline), cmp.Or(o.PageChars, 8000)
+	o.progressEvery, o.closedAfter = cmp.Or(o.progressEvery, 5*time.Second), cmp.Or(o.closedAfter, closedAfter)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.wallClock == nil {
 		o.wallClock = time.Now
 	}
-	if o.closedAfter == 0 {
-		o.closedAfter = closedAfter
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	g := &Gateway{
-		opt: o, log: o.Log,
-		agents:    map[bridge.PortID]*Agent{},
-		clients:   map[string]*client{},
-		notices:   map[string]string{},
-		profiles:  map[string][]*string{},
-		differing: make(chan struct{}, 2),
-		calls:     map[bridge.CallID]*call{},
-		continued: map[*continuation]bool{},
-		silent:    map[*Page]bool{},
-		held:      map[string]int{},
-		refusals:  map[string]int{},
-		interest:  map[string]*interest{},
-		moved:     map[string]bool{},
+		opt: o, log: o.Log, differing: make(chan struct{}, 2),
+		agents: map[bridge.PortID]*Agent{}, clients: map[string]*client{}, conversations: map[string]*conversation{},
+		calls: map[bridge.CallID]*call{}, continued: map[*continuation]bool{},
+		silent: map[*Page]bool{}, held: map[string]int{}, refusals: map[string]int{},
+		interest: map[string]*interest{}, moved: map[string]bool{},
+		notices: map[string]string{}, profiles: map[string][]*string{},
 	}
-	g.conversations = map[string]*conversation{}
 	g.catalog.init()
 	g.events.init(o.wallClock())
 	g.tools.init(g)
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		Rule:  bridge.Rule{Any: true}, // page.go checks that a URI is at the page's origin
-		Tools: true, UnlistedTools: true,
+		Tools: true, UnlistedTools: true, Events: true, Skills: skills.Served(), Several: o.Found != nil,
 		PageSize:     maxTools, // Codex reads the first page alone
-		Events:       true,
-		Skills:       skills.Served(),
-		Several:      o.Found != nil,
-		ExposeErrors: true, // a page's error texts hold only what agents may know
+		ExposeErrors: true,     // a page's error texts hold only what agents may know
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
-		Limits: bridge.Limits{
-			MessageBytes: MaxMessageBytes,
-			Resources:    maxResources,
-			Tools:        maxTools,
-			ResultBytes:  32 << 20,
-			// HTTP has three quarters of them (package agents' shares), stdio the rest
-			Ports:         4096,
+		Limits: bridge.Limits{MessageBytes: MaxMessageBytes, ResultBytes: 32 << 20, Tools: maxTools,
+			Resources:     200_000, // of all pages; one has 10,000 at most
+			Ports:         4096,    // HTTP has three quarters of them (package agents' shares), stdio the rest
 			Subscriptions: events.MaxAllURIs,
 			Calls:         1000, // they wait here; a page is asked 64 at once
 		},
 	}, (*host)(g))
 	g.mu = driver.New(g.engine, g.leave)
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.retool()
 	return g
 }
-
-// maxResources is how many resources a gateway holds of all its pages. One page has 10,000 at most.
-const maxResources = 200_000
 
 // One program shows its model the first 247 characters of this, three show all of it, and three none.
 const instructions = "Live state of the web pages that a user has open: list_page_resources, then read_page_resource " +
@@ -216,19 +166,15 @@ func (g *Gateway) MessageBytes() int { return g.engine.MessageBytes() }
 
 // Notice adds a sentence about a fault to each list_page_resources, until it is called about the same subject with "".
 func (g *Gateway) Notice(about, sentence string) {
-	g.mu.Lock()
-	defer g.unlock()
-	if sentence == "" {
+	defer g.lock()()
+	if g.notices[about] = sentence; sentence == "" {
 		delete(g.notices, about)
-		return
 	}
-	g.notices[about] = sentence
 }
 
 // Close ends every session in order: open requests get an answer.
 func (g *Gateway) Close() {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if g.closed {
 		return
 	}
@@ -252,17 +198,28 @@ func (g *Gateway) Close() {
 // now is the engine's clock.
 func (g *Gateway) now() bridge.Time { return g.mu.Now() }
 
-func (g *Gateway) unlock() { g.mu.Unlock() }
+// lock takes the lock, until unlock.
+func (g *Gateway) lock() (unlock func()) {
+	g.mu.Lock()
+	return g.mu.Unlock
+}
+
+// locked is a function that calls f with the lock held.
+func (g *Gateway) locked(f func()) func() {
+	return func() {
+		defer g.lock()()
+		f()
+	}
+}
 
 // leave runs before the lock is released. The function that it returns is called without the lock.
 func (g *Gateway) leave() (then func()) {
 	g.sweep()
-	list := g.toSend
-	if len(list) == 0 {
-		return nil
+	if list := g.toSend; len(list) > 0 {
+		g.toSend = nil
+		return func() { g.dispatch(list) }
 	}
-	g.toSend = nil
-	return func() { g.dispatch(list) }
+	return nil
 }
 
 // Admits reports whether pages of an origin are served.

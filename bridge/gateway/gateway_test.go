@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,18 +72,27 @@ type testAgent struct {
 
 func openAgent(t *testing.T, g *Gateway) *testAgent {
 	t.Helper()
-	return openAgentBy(t, g, "test")
+	a, _ := openAgentWith(t, g, AgentOptions{})
+	return a
 }
 
-// openAgentBy opens an agent that comes by a transport, and what it is told of progress.
-func openAgentBy(t *testing.T, g *Gateway, transport string,
-	progress ...func(*mcp.ProgressNotificationParams)) *testAgent {
+// openAgentWith opens an agent, and returns its end too.
+func openAgentWith(t *testing.T, g *Gateway, o AgentOptions, progress ...func(*mcp.ProgressNotificationParams)) (
+	*testAgent, *Agent) {
 	t.Helper()
-	port, err := g.Connect(transport)
+	end := connect(t, g, o)
+	return &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy, progress...), t}, end
+}
+
+// connect opens the end of an agent, by the transport "test" unless it names another.
+func connect(t testing.TB, g *Gateway, o AgentOptions) *Agent {
+	t.Helper()
+	o.Transport = cmp.Or(o.Transport, "test")
+	a, err := g.ConnectWith(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testAgent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy, progress...), t}
+	return a
 }
 
 // updated waits for exactly these updates, then for a while for no other.
@@ -92,14 +102,7 @@ func (a *testAgent) updated(want ...string) {
 	a.quiet()
 }
 
-func (a *testAgent) quiet() {
-	a.t.Helper()
-	select {
-	case uri := <-a.Updates:
-		a.t.Fatalf("one update too many: %s", uri)
-	case <-time.After(50 * time.Millisecond):
-	}
-}
+func (a *testAgent) quiet() { a.t.Helper(); a.Silent() }
 
 func (a *testAgent) tool(name string, args any) (texts []string, isError bool) {
 	a.t.Helper()
@@ -121,8 +124,7 @@ func newGateway(t *testing.T, o Options) *Gateway {
 	g := New(o)
 	t.Cleanup(func() {
 		g.Close()
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		if s := g.engine.Stats(); s.Ports != 0 || s.Subscriptions != 0 || s.Calls != 0 {
 			t.Errorf("left when the gateway is closed: %+v", s)
 		}
@@ -234,8 +236,7 @@ func TestReload(t *testing.T) {
 	answer := make(chan string, 1)
 	go func() { answer <- a.Text(doc) }()
 	testkit.Eventually(t, "the reader waits", func() bool {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		return len(p.parked) == 1
 	})
 	p2 := openPage(t, g, tabInfo("a"), map[string]string{doc: "after"})
@@ -299,25 +300,6 @@ func TestPageThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-func TestListChanges(t *testing.T) {
-	g := newGateway(t, Options{})
-	doc := app + "/doc"
-	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "x"})
-	a := openAgent(t, g)
-	p.offer(app+"/new", "new")
-	if <-a.Lists != "resources" {
-		t.Error("not the resources' list")
-	}
-	if got := a.URIs(); !slices.Equal(got, []string{doc, app + "/new"}) {
-		t.Fatalf("listed %v", got)
-	}
-	p.page.Withdraw(doc)
-	<-a.Lists
-	if got := a.URIs(); !slices.Equal(got, []string{app + "/new"}) {
-		t.Fatalf("listed %v", got)
-	}
-}
-
 func TestForeignOriginsAreRefused(t *testing.T) {
 	g := newGateway(t, Options{Deny: []string{"https://*.bad.example"}})
 	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x", "https://bank.example/balance": "0",
@@ -368,36 +350,26 @@ func TestTools(t *testing.T) {
 	g := newGateway(t, Options{})
 	type args struct{ Text string }
 	add := func(p *testPage, name, answer string) {
-		p.page.SetTool(name,
-			testkit.Tool{Run: func(_ context.Context, raw json.RawMessage, _ func(map[string]any)) any {
-				var in args
-				json.Unmarshal(raw, &in)
-				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer + in.Text}}}
-			}})
+		p.page.SetTool(name, testkit.Tool{Run: func(_ context.Context, raw json.RawMessage, _ func(map[string]any)) any {
+			var in args
+			json.Unmarshal(raw, &in)
+			return textResult(answer+in.Text, nil)
+		}})
 	}
 	a := openAgent(t, g)
-	names := func() (list []string) {
-		for tool, err := range a.Tools(t.Context(), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, tool.Name)
-		}
-		return list
-	}
 	own := []string{"list_page_resources", "page_changes", "read_page_resource", "wait_for_page_update"}
-	if got := names(); !slices.Equal(got, own) {
+	if got := a.ToolNames(); !slices.Equal(got, own) {
 		t.Fatalf("tools %v", got)
 	}
 	p1 := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
 	add(p1, "add", "first ")
-	testkit.Eventually(t, "the tool is there", func() bool { return slices.Contains(names(), "add") })
+	a.hasTool("add")
 	p2 := openPage(t, g, PageInfo{Tab: "b", Origin: "https://other.example", Title: "Other"}, map[string]string{})
 	add(p2, "add", "second ")
 	add(p2, "read_page_resource", "not ours ")
 	add(p2, "read_it", "its own ")
 	testkit.Eventually(t, "both are there, and none that looks like ours", func() bool {
-		return slices.Equal(names(), append(slices.Clip(own), "add", "add_other_example", "read_it"))
+		return slices.Equal(a.ToolNames(), append(slices.Clip(own), "add", "add_other_example", "read_it"))
 	})
 	for name, want := range map[string]string{"add": "first !", "add_tab1": "first !", "add_other_example": "second !",
 		"read_it": "its own !"} {
@@ -407,7 +379,7 @@ func TestTools(t *testing.T) {
 	}
 	g.CloseTab("a")
 	testkit.Eventually(t, "the first is gone", func() bool {
-		return !slices.Contains(names(), "add") && slices.Contains(names(), "add_other_example")
+		return slices.Equal(a.ToolNames(), append(slices.Clip(own), "add_other_example", "read_it"))
 	})
 }
 
@@ -433,75 +405,6 @@ func TestNotices(t *testing.T) {
 	g.Notice("port", "")
 	if got := note(); got != before {
 		t.Errorf("then it is said %q", got)
-	}
-}
-
-func TestWaitForPageUpdate(t *testing.T) {
-	g := newGateway(t, Options{})
-	doc := app + "/doc"
-	p := openPage(t, g, tabInfo("a"), map[string]string{doc: "one"})
-	a := openAgent(t, g)
-	got, _ := a.tool("list_page_resources", nil)
-	if !strings.Contains(got[0], doc) || !strings.Contains(got[0], "tab 1, app.example") {
-		t.Fatalf("listed %s", got)
-	}
-	read := func() int64 {
-		t.Helper()
-		got, failed := a.tool("read_page_resource", map[string]string{"uri": doc})
-		if failed || len(got) != 2 {
-			t.Fatalf("read %v", got)
-		}
-		var head struct{ Revision int64 }
-		json.Unmarshal([]byte(got[0]), &head)
-		if got[1] != p.page.Text(doc) {
-			t.Fatalf("read %q", got[1])
-		}
-		return head.Revision
-	}
-	type answer struct {
-		Changed  []string
-		Revision int64
-		TimedOut bool
-	}
-	wait := func(since int64, timeout int) (out answer) {
-		t.Helper()
-		got, failed := a.tool("wait_for_page_update", map[string]any{"uris": []string{doc}, "since": since,
-			"timeout_ms": timeout})
-		if failed {
-			t.Fatal(got)
-		}
-		json.Unmarshal([]byte(got[0]), &out)
-		return out
-	}
-	const long = 60_000 // ms
-	revision := read()
-	if got := wait(revision, 20); !got.TimedOut || len(got.Changed) != 0 {
-		t.Fatalf("nothing has changed, and the answer is %+v", got)
-	}
-	p.set(doc, "two") // before the wait: it must not be missed
-	got2 := wait(revision, long)
-	if !slices.Equal(got2.Changed, []string{doc}) || got2.Revision <= revision {
-		t.Fatalf("a change between read and wait: %+v", got2)
-	}
-	revision = read()
-	go func() {
-		time.Sleep(30 * time.Millisecond)
-		p.set(doc, "three")
-	}()
-	if got := wait(revision, long); !slices.Equal(got.Changed, []string{doc}) {
-		t.Fatalf("a change during the wait: %+v", got)
-	}
-	if got := wait(read(), 0); !got.TimedOut {
-		t.Errorf("a wait of no time: %+v", got)
-	}
-	if got := wait(1, long); len(got.Changed) != 1 {
-		t.Errorf("since long ago: %+v", got)
-	}
-	if _, failed := a.tool("read_page_resource", map[string]string{"uri": app + "/none"}); !failed {
-		t.Error("read of what is not there succeeded")
-	}
-	if _, failed := a.tool("wait_for_page_update", map[string]any{"uris": []string{app + "/none"}}); !failed {
-		t.Error("wait for what is not there succeeded")
 	}
 }
 
@@ -534,7 +437,9 @@ func TestWatchDuringARead(t *testing.T) {
 		return text, nil
 	})
 	p.page.HoldWatch = make(chan struct{})
-	first, second := openAgentBy(t, g, TransportRequest), openAgentBy(t, g, TransportRequest)
+	request := AgentOptions{Transport: TransportRequest}
+	first, _ := openAgentWith(t, g, request)
+	second, _ := openAgentWith(t, g, request)
 	answers := make(chan string, 2)
 	go func() { answers <- first.Text(doc) }()
 	testkit.Receive(t, "the first read has begun", begun)
@@ -658,8 +563,7 @@ func TestClosedGateway(t *testing.T) {
 		failed <- err
 	}()
 	testkit.Eventually(t, "the read is under way", func() bool {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		return len(g.calls) == 1
 	})
 	g.Close()

@@ -49,12 +49,11 @@ func (c *call) OnEnd(f func()) {
 }
 
 func (h *host) Send(to bridge.PortID, m bridge.Message) {
-	text := m.AppendTo(make([]byte, 0, len(m.Head)+len(m.Contents)+len(m.Tail)))
 	if a := h.agents[to]; a != nil {
 		if m.Call != 0 {
 			(*Gateway)(h).recordGiven(a, m)
 		}
-		a.send(text)
+		a.send(m.AppendTo(make([]byte, 0, len(m.Head)+len(m.Contents)+len(m.Tail))))
 	}
 }
 
@@ -76,11 +75,11 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	route := g.catalog.routes[r.Key]
 	if route == nil {
 		g.addMissed(r.URI)
-		failure := bridge.ReadFailed
+		gone := bridge.Result{Failure: bridge.ReadFailed, Detail: "the page has gone"}
 		if _, known := g.engine.Find(r.URI); !known {
-			failure = bridge.NotFound
+			gone.Failure = bridge.NotFound
 		}
-		g.engine.Complete(g.now(), id, bridge.Result{Failure: failure, Detail: "the page has gone"})
+		g.engine.Complete(g.now(), id, gone)
 		return
 	}
 	g.counts.reads++
@@ -91,13 +90,12 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 
 // readAt asks a page. If the page is being reloaded, it waits for the successor.
 func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
-	p := r.page
-	if p.absent {
-		p.park(c, asked)
+	if r.page.absent {
+		r.page.park(c, asked)
 		return
 	}
-	c.cancel = p.link.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
-		g.answerRead(c, p, asked, answer)
+	c.cancel = r.page.link.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+		g.answerRead(c, r.page, asked, answer)
 	})
 }
 
@@ -105,12 +103,10 @@ func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 // have no effects.
 func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer reply) {
 	if answer.gone && g.calls[c.id] == c {
-		if key, ok := g.engine.Find(asked.URI); ok {
-			if r := g.catalog.routes[key]; r != nil && r.page != p {
-				asked.Key = key
-				g.readAt(c, r, asked)
-				return
-			}
+		if r := g.routeOf(asked.URI); r != nil && r.page != p {
+			asked.Key = r.shown.URI
+			g.readAt(c, r, asked)
+			return
 		}
 		if !p.gone {
 			p.park(c, asked)

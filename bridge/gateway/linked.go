@@ -29,17 +29,21 @@ func newLinked(p *Page, send func([]byte)) *linked {
 	l := &linked{p: p, send: send}
 	g := p.g
 	l.peer = link.New(g.now(), (*pageCore)(l), g.opt.Version, g.opt.PageLimits)
-	l.late = time.AfterFunc(time.Hour, func() {
-		g.mu.Lock()
-		defer g.unlock()
-		g.outgoing(l)
-	})
+	l.late = time.AfterFunc(time.Hour, g.locked(func() { g.outgoing(l) }))
 	l.late.Stop()
 	return l
 }
 
 // outgoing has the page's frames sent when the lock is released, or when they are due.
 func (g *Gateway) outgoing(l *linked) { g.outgoingAt(l, g.now()) }
+
+// report tells the page's developer on its console.
+func (l *linked) report(sentence string) {
+	if l != nil {
+		l.peer.Report(sentence)
+		l.p.g.outgoing(l)
+	}
+}
 
 func (g *Gateway) outgoingAt(l *linked, now bridge.Time) {
 	at, ok := l.peer.Deadline()
@@ -74,8 +78,7 @@ func (g *Gateway) dispatch(list []*linked) {
 
 // nextFrame takes the next frame for a page; nil for the end of the transport. ok is false if there is none.
 func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Release()
+	defer g.lock()()
 	now := g.now()
 	if frame = l.peer.Take(now); frame != nil {
 		return frame, true
@@ -113,7 +116,11 @@ func (l *linked) close() {
 	}
 }
 
-func replyOf(a link.Answer) reply {
+// replyOf makes a reply of an answer. Contents that do not begin as they must are none, for this reason.
+func replyOf(a link.Answer, begin byte, none string) reply {
+	if a.Failure == "" && a.Contents[0] != begin {
+		return reply{failure: bridge.InvalidContents, detail: none}
+	}
 	return reply{contents: a.Contents, sound: true, revision: a.Revision, failure: a.Failure, detail: a.Detail,
 		gone: a.Gone}
 }
@@ -134,18 +141,11 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 	if l.refuses(done) {
 		return func() {}
 	}
-	_, finish := l.peer.Read(key, uri, params, func(a link.Answer) {
-		r := replyOf(a)
-		if r.failure == "" && r.contents[0] != '[' {
-			r = reply{failure: bridge.InvalidContents, detail: link.NoContents}
-		}
-		done(r)
-	})
+	_, finish := l.peer.Read(key, uri, params, func(a link.Answer) { done(replyOf(a, '[', link.NoContents)) })
 	return l.ender(finish)
 }
 
-func (l *linked) callTool(id bridge.CallID, name string, args []byte, unless []condition,
-	done func(reply)) (end func()) {
+func (l *linked) callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func()) {
 	if l.refuses(done) {
 		return func() {}
 	}
@@ -155,14 +155,11 @@ func (l *linked) callTool(id bridge.CallID, name string, args []byte, unless []c
 		seen = append(seen, link.Seen{URI: c.own, Revision: c.count})
 	}
 	_, finish := l.peer.CallTool(name, args, seen, func(a link.Answer) {
-		r := replyOf(a)
+		r := replyOf(a, '{', "the page's tool gave no result")
 		for _, c := range unless {
 			if slices.Contains(a.Stale, c.own) {
 				r.stale = append(r.stale, c.uri)
 			}
-		}
-		if r.failure == "" && r.contents[0] != '{' {
-			r = reply{failure: bridge.InvalidContents, detail: "the page's tool gave no result"}
 		}
 		done(r)
 	}, func(members []byte) { g.engine.Progress(g.now(), id, members) })
@@ -185,8 +182,6 @@ func (l *linked) watched(uri string, on bool) {
 
 // pageCore is a linked as the page sees it. Page.Receive calls its methods with the lock held.
 type pageCore linked
-
-var _ link.Core = (*pageCore)(nil)
 
 func (c *pageCore) Hello(a link.About) error {
 	c.p.epoch = a.Epoch
@@ -216,9 +211,8 @@ func (c *pageCore) Register(r bridge.Resource) error {
 
 // room returns an error if an origin, or all pages together, have no room for another descriptor.
 func (g *Gateway) room(origin string) error {
-	if g.held[origin] >= g.opt.OriginBytes {
-		return fmt.Errorf("the pages of %s together have too long descriptors; the limit is %d bytes", origin,
-			g.opt.OriginBytes)
+	if most := g.opt.OriginBytes; g.held[origin] >= most {
+		return fmt.Errorf("the pages of %s together have too long descriptors; the limit is %d bytes", origin, most)
 	}
 	if g.heldAll >= g.opt.AllBytes {
 		return fmt.Errorf("all open pages together have too long descriptors; the limit is %d bytes", g.opt.AllBytes)

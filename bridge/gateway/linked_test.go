@@ -23,8 +23,7 @@ func TestFrameThatFallsDueAtTheEnd(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
 	l := p.link
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	l.late.Stop()
 	l.late = time.AfterFunc(time.Hour, func() {}) // it sends nothing meanwhile
 	for range 50 {
@@ -150,10 +149,7 @@ func TestProgress(t *testing.T) {
 		go1 <- true
 		return map[string]any{"content": []any{}}
 	}})
-	port, err := g.Connect("test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := connect(t, g, AgentOptions{})
 	port.Write(t.Context(),
 		[]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
 	if _, err := port.Read(t.Context()); err != nil {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -19,17 +20,13 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 		}
 	}
 	g.tools.revisions.Track([]string{uri}, func(failed map[string]string) {
-		if ended {
-			return
-		}
-		if why := failed[uri]; why != "" {
-			finish(&live.Look{Why: why})
-			return
-		}
 		revision := g.tools.revisions.Revision(uri) // before the read: a change during it is news
 		asked, err := g.engine.Resolve(uri)
 		r := g.catalog.routes[asked.Key]
 		switch {
+		case ended:
+		case failed[uri] != "":
+			finish(&live.Look{Why: failed[uri]})
 		case err != nil || r == nil:
 			g.addMissed(uri)
 			finish(&live.Look{Why: "no open page offers this resource now"})
@@ -58,11 +55,7 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 // lookAt evaluates a page's answer. If the contents of one revision differ, the page has not reported a change.
 func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Look {
 	if r.failure != "" {
-		why := r.detail
-		if why == "" {
-			why = "the page could not be read"
-		}
-		return &live.Look{Why: why}
+		return &live.Look{Why: cmp.Or(r.detail, "the page could not be read")}
 	}
 	l := live.DecodeContents(uri, r.contents)
 	if l.Why != "" {
@@ -79,15 +72,12 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()
 	found := make(chan *live.Look, 1)
-	g.mu.Lock()
-	end := g.look(uri, func(l *live.Look) { found <- l })
-	revision = g.tools.revisions.Revision(uri)
-	g.unlock()
-	defer func() {
-		g.mu.Lock()
-		defer g.unlock()
-		end()
-	}()
+	end := func() {}
+	g.locked(func() {
+		end = g.look(uri, func(l *live.Look) { found <- l })
+		revision = g.tools.revisions.Revision(uri)
+	})()
+	defer g.locked(end)()
 	select {
 	case l := <-found:
 		if l.Why != "" {
@@ -101,19 +91,12 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 
 // Revision is that of the last counted change of a URI, or 0.
 func (g *Gateway) Revision(uri string) int64 {
-	g.mu.Lock()
-	defer g.mu.Release()
+	defer g.lock()()
 	return g.tools.revisions.Revision(uri)
 }
 
 // Hold counts changes of a URI that View has read until release is called.
 func (g *Gateway) Hold(uri string) (release func()) {
-	g.mu.Lock()
-	defer g.unlock()
-	letGo := g.tools.revisions.Hold(uri)
-	return func() {
-		g.mu.Lock()
-		defer g.unlock()
-		letGo()
-	}
+	defer g.lock()()
+	return g.locked(g.tools.revisions.Hold(uri))
 }

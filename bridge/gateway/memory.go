@@ -1,17 +1,11 @@
 package gateway
 
 import (
+	"time"
+
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
-
-// TransportCommand is the transport of the command line. It is no agent, has no memory and gets no reminders.
-const TransportCommand = "command"
-
-// remembers reports whether the agents of a transport are the same ones at their next call.
-func remembers(transport string) bool {
-	return transport != TransportRequest && transport != TransportCommand
-}
 
 // forget ends an agent's memory.
 func (g *Gateway) forget(a *Agent) {
@@ -44,8 +38,37 @@ func (g *Gateway) recordGiven(a *Agent, m bridge.Message) {
 		c.seen.Epoch, c.seen.Count = c.epoch, c.count
 		c.seen.Revision = g.tools.revisions.Found(c.uri, c.revision, c.seen.Hash)
 	}
-	if c.seen.Why != "" {
+	if c.seen.Why == "" {
+		a.memory.Given(c.seen, "")
+	}
+}
+
+// follower is the Gateway as its agents' revisions see it. Its methods run with the lock held.
+type follower Gateway
+
+// Watch asks the page that answers for the URI first: after its answer no change is missed.
+func (f *follower) Watch(uri string, then func(why string)) {
+	g := (*Gateway)(f)
+	if err := g.engine.Watch(g.now(), uri); err != nil {
+		then(err.Error())
 		return
 	}
-	a.memory.Given(c.seen, "")
+	g.whenFollowed(uri, func() { then("") })
 }
+
+func (f *follower) Unwatch(uri string) { f.engine.Unwatch((*Gateway)(f).now(), uri) }
+
+// Changed has the calls that wait for a change look again.
+func (f *follower) Changed() { f.tools.own.Changed() }
+
+// State is the page's last report on a URI since it is watched, including the answer to watched.
+func (f *follower) State(uri string) (epoch string, count int64) {
+	if p, own := (*Gateway)(f).lookup(uri); p != nil {
+		if w := p.watches[own]; w != nil && w.active {
+			return p.epoch, w.revision
+		}
+	}
+	return "", 0
+}
+
+func (f *follower) Now() time.Time { return f.opt.wallClock() }

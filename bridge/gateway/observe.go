@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -37,19 +36,13 @@ type Event struct {
 
 // Tap calls f with each message from now on; nil ends that. f may be called from any goroutine, and with locks held: it
 // must not block and must not call the Gateway.
-func (g *Gateway) Tap(f func(Event)) {
-	if f == nil {
-		g.tapped.Store(nil)
-		return
-	}
-	g.tapped.Store(&f)
-}
+func (g *Gateway) Tap(f func(Event)) { g.tapped.Store(&f) }
 
 func (g *Gateway) tap(e Event) {
 	p := &g.passed[slices.Index(ways[:], e.Way)]
 	p.messages.Add(1)
 	p.bytes.Add(int64(len(e.Text)))
-	if f := g.tapped.Load(); f != nil {
+	if f := g.tapped.Load(); f != nil && *f != nil {
 		e.Time = time.Now()
 		(*f)(e)
 	}
@@ -176,15 +169,13 @@ const maxWords = 300
 
 // Agents is how many sessions of agents are open.
 func (g *Gateway) Agents() int {
-	g.mu.Lock()
-	defer g.mu.Release()
+	defer g.lock()()
 	return len(g.agents)
 }
 
 // Snapshot returns the current state, each list in a stable order.
 func (g *Gateway) Snapshot() Snapshot {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	s := Snapshot{Pages: []PageState{}, Resources: []ResourceState{}, Agents: []AgentState{}, Tools: []ToolState{},
 		Watched: []WatchState{}, Closed: g.closed,
 		Counts: Counts{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
@@ -200,17 +191,12 @@ func (g *Gateway) Snapshot() Snapshot {
 	for p := range g.catalog.pages {
 		info := p.PageInfo
 		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
-		s.Pages = append(s.Pages, PageState{
-			PageInfo: info, Key: Shorten(p.Tab, maxWords), Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
-			Tools:   len(p.published),
-			Focused: p.tab.focused == g.catalog.focuses,
-		})
+		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(p.Tab, maxWords), Number: p.tab.number,
+			Absent: p.absent, Resources: len(p.offers), Tools: len(p.published),
+			Focused: p.tab.focused == g.catalog.focuses})
 	}
 	slices.SortFunc(s.Pages, func(a, b PageState) int {
-		if a.Number != b.Number {
-			return a.Number - b.Number
-		}
-		return truth(a.Frame > b.Frame) - truth(a.Frame < b.Frame)
+		return cmp.Or(a.Number-b.Number, strings.Compare(a.Frame, b.Frame))
 	})
 	for _, key := range slices.Sorted(maps.Keys(g.catalog.routes)) {
 		r := g.catalog.routes[key]
@@ -259,8 +245,4 @@ func agentName(message []byte) (name, title string) {
 	who := cmp.Or(m.Params.ClientInfo, m.Params.Meta.ClientInfo)
 	runes := []rune(who.Name)
 	return string(runes[:min(len(runes), 100)]), who.Title
-}
-
-func (g *Gateway) logOpen(a *Agent) {
-	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "transport", a.transport)
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,8 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// PageInfo describes a page that is attached. The caller vouches for it: only Title and Focused are the page's own
-// words.
+// PageInfo describes a page that is attached. The caller vouches for it, but for Title and Focused: the page's words.
 type PageInfo struct {
 	// Tab is the key of the page's tab: any text that is unique and stays the same for the tab's life.
 	Tab string `json:"-"`
@@ -113,8 +113,7 @@ var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before 
 var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
-	return &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{},
-		watches: map[string]*watch{}}
+	return &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{}, watches: map[string]*watch{}}
 }
 
 // Attach takes on a page at the other end of a link. Receive takes the page's frames, beginning with its hello. send is
@@ -124,10 +123,11 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
 	return g.attach(info, func(p *Page) {
 		p.link = newLinked(p, send)
-		if g.opt.Share != nil {
-			if p.shared = g.opt.Share(p.PageInfo, p.take, send); p.shared != nil {
-				p.link.send = p.shared.Send
-			}
+		if g.opt.Share == nil {
+			return
+		}
+		if p.shared = g.opt.Share(p.PageInfo, p.take, send); p.shared != nil {
+			p.link.send = p.shared.Send
 		}
 	})
 }
@@ -143,8 +143,7 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 		return nil, fmt.Errorf("%s: %w", info.Origin, ErrDenied)
 	}
 	p := g.newPage(info.bounded())
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	if g.closed {
 		return nil, ErrClosed
 	}
@@ -176,8 +175,7 @@ func (p *Page) take(frame []byte) error {
 	f := link.Parse(frame, g.opt.PageLimits)
 	f.Check(p.owns)
 	parsed := g.opt.wallClock()
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	locked := g.opt.wallClock()
 	err := l.peer.Apply(g.now(), f)
 	l.settle(err)
@@ -191,30 +189,25 @@ func (p *Page) Worked() time.Duration { return time.Duration(p.worked.Load()) }
 // Refuse ends the page's link for a frame that its transport did not accept, such as one that is too long. The page and
 // its waiting readers are told why, as for a fault that Receive finds.
 func (p *Page) Refuse(reason string) {
-	g := p.g
-	g.mu.Lock()
-	defer g.unlock()
+	defer p.g.lock()()
 	if l := p.link; l != nil {
 		l.settle(l.peer.Refuse(reason))
 		return
 	}
-	g.countRefused(reason)
+	p.g.countRefused(reason)
 	p.depart(reason, false)
 }
 
 // CountRefused counts a page that was refused before it was attached, in Snapshot's Ended.
 func (g *Gateway) CountRefused(reason string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.countRefused(reason)
 }
 
 // LimitCalls has full called before each read and tool call of the page. If too much waits for the page's transport,
-// full returns the error that the agent gets as its answer. It is called with the gateway's lock held, and must not
-// block.
+// full returns the error that the agent gets. It is called with the gateway's lock held, and must not block.
 func (p *Page) LimitCalls(full func() error) {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	p.link.full = full
 }
 
@@ -231,13 +224,8 @@ func (g *Gateway) countRefused(reason string) {
 
 // owns reports whether a URI is at the page's origin, and outside the path that is ours.
 func (p *Page) owns(uri string) bool {
-	if taburi.Reserved(uri) {
-		return false
-	}
-	if strings.HasPrefix(uri, p.Origin+"/") {
-		return true
-	}
-	return p.g.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:")
+	return !taburi.Reserved(uri) && (strings.HasPrefix(uri, p.Origin+"/") ||
+		p.g.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:"))
 }
 
 // setTools replaces the page's tools. An error names the tools that are left out. The others are taken.
@@ -249,28 +237,22 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	var offers []toolOffer
 	for _, t := range tools {
 		if p.g.tools.names.LookLikeOurs(t.Name) {
-			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin",
-				p.Origin)
+			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin", p.Origin)
 			continue
 		}
 		o, err := decodeTool(t)
-		if err != nil {
-			refused = err
+		refused = cmp.Or(err, refused)
+		if o.tool != nil {
+			o.fresh = freshnessOf(o.tool.Meta, p.owns)
+			offers = append(offers, o)
 		}
-		if o.tool == nil {
-			continue
-		}
-		o.fresh = freshnessOf(o.tool.Meta, p.owns)
-		offers = append(offers, o)
 	}
 	if len(offers) > 0 {
 		p.arrive()
 	}
 	if p.tab != nil {
 		p.published = offers
-		if err := p.g.fitTools(p); err != nil {
-			refused = err
-		}
+		refused = cmp.Or(p.g.fitTools(p), refused)
 		p.g.retool()
 	}
 	return refused
@@ -281,15 +263,13 @@ func (p *Page) Done() <-chan struct{} { return p.done }
 
 // Lost reports that the page's transport has ended. Its resources stay for Options.Grace, for the tab's next page.
 func (p *Page) Lost(reason string) {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	p.depart(reason, true)
 }
 
 // Close removes the page and its resources at once.
 func (p *Page) Close(reason string) {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	p.depart(reason, false)
 	p.link.close()
 }
@@ -326,9 +306,9 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	g.log.Info("page gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
 	stays := mayReturn && !g.closed && !p.tab.closed
 	p.absent, p.ended = true, !stays
-	before := p.watches
+	watches := p.watches
 	p.watches = map[string]*watch{}
-	for _, w := range before {
+	for _, w := range watches {
 		w.settle()
 	}
 	p.link.close() // its waiting reads are parked or answered
@@ -343,11 +323,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	}
 	g.refresh()
 	g.retool()
-	time.AfterFunc(g.opt.Grace, func() {
-		g.mu.Lock()
-		defer g.unlock()
-		g.drop(p)
-	})
+	time.AfterFunc(g.opt.Grace, g.locked(func() { g.drop(p) }))
 }
 
 // drop takes a page out of the catalog.
@@ -380,35 +356,30 @@ func (g *Gateway) drop(p *Page) {
 
 // CloseTab removes the pages of a closed tab at once.
 func (g *Gateway) CloseTab(key string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.behind(key)
 	for w := range maps.Clone(g.continued) {
 		if w.o.page.Tab == key {
 			g.complete(w.c.call, lost)
 		}
 	}
-	t := g.catalog.tabs[key]
-	if t == nil {
-		return
-	}
-	t.closed = true
-	for p := range t.pages {
-		p.depart("its tab was closed", false)
+	if t := g.catalog.tabs[key]; t != nil {
+		t.closed = true
+		for p := range t.pages {
+			p.depart("its tab was closed", false)
+		}
 	}
 }
 
 // Focus reports that the user looks at a tab. The tab then owns the URIs that other tabs have too.
 func (g *Gateway) Focus(key string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	g.catalog.focusedAt = g.now()
 	g.focus(key)
 }
 
 // focusAt is Focus for a page that gives the time, in ms since 1970, and does not know about other tabs' focus since.
-// The time is converted to our monotonic clock. If wall times were compared, a clock that had been ahead for a while
-// would decide until the time has caught up.
+// By our monotonic clock: a wall clock that had been ahead for a while would decide until the time has caught up.
 func (g *Gateway) focusAt(p *Page, at int64) {
 	ago := max(0, g.opt.wallClock().UnixMilli()-at)
 	if when := g.now() - bridge.Time(ago); when >= g.catalog.focusedAt {
@@ -419,21 +390,16 @@ func (g *Gateway) focusAt(p *Page, at int64) {
 }
 
 func (g *Gateway) focus(key string) {
-	t := g.catalog.tabs[key]
-	if t == nil {
-		// The page has not come yet: it is focused when it does.
-		g.catalog.focusNext = key
-		return
-	}
-	if g.catalog.focus(t) {
+	if t := g.catalog.tabs[key]; t == nil {
+		g.catalog.focusNext = key // the page has not come yet
+	} else if g.catalog.focus(t) {
 		g.reown(t)
 	}
 }
 
 // Retitle sets a page's title. Agents learn of it within a few seconds: some pages count in their titles.
 func (p *Page) Retitle(title string) {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	p.retitle(title)
 }
 
@@ -473,16 +439,14 @@ const retitleDelay = 3 * time.Second
 
 // announceTitles describes the pages with new titles anew. It holds the lock for one page at a time.
 func (g *Gateway) announceTitles() {
-	g.mu.Lock()
-	pages := g.catalog.retitled
-	g.catalog.retitled = nil
-	g.mu.Release()
+	var pages []*Page
+	g.locked(func() { pages, g.catalog.retitled = g.catalog.retitled, nil })()
 	for _, p := range pages {
-		g.mu.Lock()
-		p.retitled = false
-		if !p.gone {
-			g.redescribe(p)
-		}
-		g.unlock()
+		g.locked(func() {
+			p.retitled = false
+			if !p.gone {
+				g.redescribe(p)
+			}
+		})()
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -112,58 +111,6 @@ func dataOf(err error) string {
 	return ""
 }
 
-// What a page says of its tools is said as its word, and not as ours.
-func TestAnnotationsOfPagesTools(t *testing.T) {
-	g := newGateway(t, Options{})
-	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
-	yes, no := true, false
-	for name, a := range map[string]*mcp.ToolAnnotations{
-		"pay":    {ReadOnlyHint: true, DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no, Title: "Look"},
-		"wipe":   {DestructiveHint: &yes, OpenWorldHint: &yes},
-		"silent": {},
-		"none":   nil,
-	} {
-		members := map[string]any{"description": "Does it."}
-		if a != nil {
-			members["annotations"] = a
-		}
-		p.page.SetTool(name, testkit.Tool{Members: members})
-	}
-	a := openAgent(t, g)
-	var tools map[string]*mcp.Tool
-	testkit.Eventually(t, "the tools are there", func() bool {
-		tools = map[string]*mcp.Tool{}
-		for tool, err := range a.Tools(t.Context(), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			tools[tool.Name] = tool
-		}
-		return len(tools) == 4+len(ownTools)
-	})
-	for name, want := range map[string]string{
-		"pay":  "Does it. The page says: read-only, not destructive, idempotent, closed world. [tool of",
-		"wipe": "Does it. The page says: destructive. [tool of", "silent": "Does it. [tool of",
-		"none": "Does it. [tool of",
-	} {
-		tool := tools[name]
-		a := tool.Annotations
-		asks := a != nil && a.DestructiveHint != nil && *a.DestructiveHint
-		if asks != (name == "wipe") || a != nil && (a.ReadOnlyHint || a.IdempotentHint || a.OpenWorldHint != nil) ||
-			!strings.HasPrefix(tool.Description, want) {
-			t.Errorf("%s: %+v, %q; want %q", name, a, tool.Description, want)
-		}
-	}
-	if tools["pay"].Title != "Look" {
-		t.Errorf("its title is %q", tools["pay"].Title)
-	}
-	for _, own := range ownTools {
-		if a := tools[own.Name].Annotations; a == nil || !a.ReadOnlyHint {
-			t.Errorf("our own %s has %+v", own.Name, a)
-		}
-	}
-}
-
 // A tool for developers exists for an agent with the option alone, also if it has no place in the list. A result that
 // holds text of others is marked, behind what the page gave.
 func TestHintsOfPagesTools(t *testing.T) {
@@ -177,11 +124,7 @@ func TestHintsOfPagesTools(t *testing.T) {
 	add("comments", map[string]any{"untrustedContentHint": true}, json.RawMessage(given))
 	add("plain", map[string]any{"consequentialHint": true}, json.RawMessage(given))
 	add("dump", map[string]any{"debugging": true}, json.RawMessage(given))
-	port, err := g.ConnectWith(AgentOptions{Transport: "test", DebuggingTools: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	developer := &testAgent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	developer, _ := openAgentWith(t, g, AgentOptions{DebuggingTools: true})
 	for name, agent := range map[string]*testAgent{"user": openAgent(t, g), "developer": developer} {
 		has := name == "developer"
 		if got := toolNames(t, agent); got["dump"] != has || !got["plain"] {

@@ -18,12 +18,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// Reminders reach a model that calls a tool. A model that gets a prompt is told by a hook of its program. The hook asks
-// here for the changes since its agent was last told: of all resources that pages list, and of those that the agent has
-// read. No agent has asked for contents at a prompt. So the text has URIs and revisions, and contents only of what the
-// user chose.
-//
-// The state at the first request of a record is no change. A hook does not repeat reminders, nor the reverse.
+// Reminders reach a model that calls a tool. A model that gets a prompt is told by a hook of its program, which asks
+// here for the changes since its agent was last told: of all resources that pages list, and of those that it has read.
+// No agent has asked for contents at a prompt: the text has URIs and revisions, and contents only of what the user
+// chose. The state at the first request of a record is no change. A hook does not repeat reminders, nor the reverse.
 
 // An Ask is a hook's request to its agent's record.
 type Ask struct {
@@ -38,8 +36,6 @@ type Ask struct {
 }
 
 const (
-	// TransportStdio is the transport of the agent that started this process.
-	TransportStdio = "stdio"
 	// maxChosen bounds each list of an Ask.
 	maxChosen = 50
 	// promptChars is the maximum length of a hook's text: three programs of four take 10,000 and more.
@@ -61,8 +57,8 @@ type conversation struct {
 }
 
 // Changes returns the changes since an agent was last told, in the form of a reminder; "" if nothing has changed or the
-// agent is unknown. It takes at most 250 ms, and 500 more where a conversation goes on; fails with ErrClosed or with ctx's error, and waits only for pages whose
-// contents were chosen.
+// agent is unknown. It takes at most 250 ms, and 500 more where a conversation goes on, and waits only for pages whose
+// contents were chosen. It fails with ErrClosed or with ctx's error.
 func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
 	return g.changesOf(ctx, q, func() *Agent { return g.asking(q.Session, time.Now()) })
 }
@@ -77,24 +73,25 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 	g.resume(ctx, q.Session, find)
 	answer := make(chan string, 1)
 	c := &toolCall{call: &call{}, g: g}
-	g.mu.Lock()
-	if g.closed {
-		g.mu.Release()
-		return "", ErrClosed
+	var err error
+	g.locked(func() {
+		if g.closed {
+			err = ErrClosed
+		} else if c.agent = find(); c.Memory() == nil {
+			c.agent = nil
+		} else {
+			g.changesFor(c, q, func(text string) { answer <- text })
+		}
+	})()
+	if c.agent == nil {
+		return "", err
 	}
-	if c.agent = find(); c.Memory() == nil {
-		g.mu.Release()
-		return "", nil
-	}
-	g.changesFor(c, q, func(text string) { answer <- text })
-	g.unlock()
 	select {
 	case text := <-answer:
 		c.agent.keep()
 		return text, nil
 	case <-ctx.Done():
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		if c.cancel != nil {
 			c.cancel()
 		}
@@ -106,15 +103,13 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 // told. Without an agent on stdio the list is all of uris. As with Changes, later changes of all that the agent is told
 // of are counted from then on, even if uris is empty.
 func (g *Gateway) Unknown(uris []string) (unknown []string) {
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	return g.unknownTo(g.asking("", time.Now()), uris)
 }
 
 // Unknown is Gateway.Unknown for this agent. The list has only URIs that the agent sees.
 func (a *Agent) Unknown(uris []string) (unknown []string) {
-	a.g.mu.Lock()
-	defer a.g.unlock()
+	defer a.g.lock()()
 	return a.g.unknownTo(a, uris)
 }
 
@@ -122,21 +117,19 @@ func (g *Gateway) unknownTo(a *Agent, uris []string) (unknown []string) {
 	if g.closed || a == nil || a.memory == nil {
 		return uris
 	}
+	news := map[string]bool{}
 	uris = a.seen(uris)
-	followed := map[string]bool{}
 	for _, uri := range uris {
-		followed[uri] = a.memory.ToldOf(uri)
+		news[uri] = !a.memory.ToldOf(uri)
 	}
-	news := map[string]int64{}
 	for _, n := range g.newsAtPrompt(a, Ask{URIs: uris[:min(len(uris), maxChosen)]}) {
-		news[n.URI] = n.Revision
+		if _, asked := news[n.URI]; asked {
+			news[n.URI] = true
+			a.memory.Told(n.URI, n.Revision)
+		}
 	}
 	for _, uri := range uris {
-		revision, ok := news[uri]
-		if ok {
-			a.memory.Told(uri, revision)
-		}
-		if ok || !followed[uri] {
+		if news[uri] {
 			unknown = append(unknown, uri)
 		}
 	}
@@ -157,9 +150,8 @@ func (g *Gateway) asking(session string, now time.Time) *Agent {
 	c := g.conversations[session]
 	if c == nil {
 		g.endConversations(now)
-		limits := seen.Limits{Bytes: conversationBytes}
-		c = &conversation{agent: &Agent{g: g, memory: g.tools.revisions.NewMemory(limits), sees: g.allSee,
-			reminders: g.opt.Reminders}}
+		memory := g.tools.revisions.NewMemory(seen.Limits{Bytes: conversationBytes})
+		c = &conversation{agent: &Agent{g: g, memory: memory, sees: g.allSee, reminders: g.opt.Reminders}}
 		g.remembering++
 		g.conversations[session] = c
 	}
@@ -266,8 +258,7 @@ const toolChanges = "page_changes"
 var changesTool = &mcp.Tool{
 	Name: toolChanges,
 	Description: "For hooks of type mcp_tool: what has changed in the user's open pages since the agent was told " +
-		"last, as the JSON that a " +
-		"hook prints, {} for nothing. To ask by yourself use " + own.Wait + ".",
+		"last, as the JSON that a hook prints, {} for nothing. To ask by yourself use " + own.Wait + ".",
 	InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 		`"hook":{"type":"string","enum":["claude-code","codex","gemini-cli","copilot"],"description":"Whose hook (default claude-code)"},` +
 		`"event":{"type":"string","description":"The hook's event (default that of a prompt)"},` +
@@ -284,20 +275,19 @@ const noChanges = "{}"
 // text, or takes it for context.
 func (g *Gateway) changes(c *toolCall, args []byte) {
 	in := struct {
-		Hook, Event  string
-		Inline, URIs []string
-		Forget       bool
+		Ask
+		Hook, Event string
 	}{Hook: HookPrograms[0]}
 	err := json.Unmarshal(args, &in)
-	say := func(text string) { c.Complete(own.Result(false, live.AsText(cmp.Or(text, noChanges)))) }
-	takesNone := !in.Forget && HookOutput(in.Hook, in.Event, "x") == ""
-	if err != nil || c.Memory() == nil || takesNone {
+	say := func(text string) {
+		text = cmp.Or(HookOutput(in.Hook, in.Event, text), noChanges)
+		c.Complete(own.Result(false, live.AsText(text)))
+	}
+	if err != nil || c.Memory() == nil || !in.Forget && HookOutput(in.Hook, in.Event, "x") == "" {
 		say("")
 		return
 	}
-	g.changesFor(c, Ask{Inline: in.Inline, URIs: in.URIs, Forget: in.Forget}, func(text string) {
-		say(HookOutput(in.Hook, in.Event, text))
-	})
+	g.changesFor(c, in.Ask, say)
 }
 
 // HookPrograms are the programs whose hooks' output is known.
@@ -314,22 +304,20 @@ var hookEvents = map[string][]string{
 // HookOutput is the JSON that a program's hook prints to give its model a text at an event, or with "" at a prompt. It
 // is "" for an empty text, and for an event that takes none.
 func HookOutput(program, event, text string) string {
-	type output struct {
-		Event string `json:"hookEventName,omitempty"`
-		Text  string `json:"additionalContext"`
-	}
 	events := hookEvents[program]
 	switch {
 	case text == "" || !slices.Contains(HookPrograms, program):
 		return ""
 	case events == nil:
-		return live.Line(output{Text: text})
+		return live.Line(map[string]string{"additionalContext": text})
 	case event == "":
 		event = events[0]
 	case !slices.Contains(events, event):
 		return ""
 	}
-	return live.Line(struct {
-		Output output `json:"hookSpecificOutput"`
-	}{output{event, text}})
+	type output struct {
+		Event string `json:"hookEventName"`
+		Text  string `json:"additionalContext"`
+	}
+	return live.Line(map[string]output{"hookSpecificOutput": {event, text}})
 }

@@ -21,9 +21,16 @@ const talk = "session 1"
 // prompt is what a hook is told.
 func prompt(t *testing.T, g *Gateway, q Ask) string {
 	t.Helper()
+	return changes(t, g, q)
+}
+
+func changes(t *testing.T, of interface {
+	Changes(context.Context, Ask) (string, error)
+}, q Ask) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	text, err := g.Changes(ctx, q)
+	text, err := of.Changes(ctx, q)
 	if err != nil {
 		t.Fatalf("%+v: %v", q, err)
 	}
@@ -33,15 +40,10 @@ func prompt(t *testing.T, g *Gateway, q Ask) string {
 // change changes a resource, and waits until the gateway knows.
 func (p *testPage) change(g *Gateway, uri, text string) {
 	p.t.Helper()
-	revision := func() int64 {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return g.tools.revisions.Revision(uri)
-	}
 	testkit.Eventually(p.t, "the page is asked to tell of "+uri, func() bool { return p.page.Watches(uri) })
-	before := revision()
+	before := g.Revision(uri)
 	p.set(uri, text)
-	testkit.Eventually(p.t, "the gateway knows of the change", func() bool { return revision() > before })
+	testkit.Eventually(p.t, "the gateway knows of the change", func() bool { return g.Revision(uri) > before })
 }
 
 // What is there is no change, a change is told once, and the next one again, whether or not the model reads it.
@@ -114,8 +116,7 @@ func TestPromptWithContents(t *testing.T) {
 func stdioAgent(t *testing.T, g *Gateway) *testAgent {
 	t.Helper()
 	a := openAgent(t, g)
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	for _, agent := range g.agents {
 		agent.transport = TransportStdio
 	}
@@ -195,7 +196,7 @@ func TestPromptAfterAWhile(t *testing.T) {
 	testkit.Eventually(t, "both are watched", func() bool { return p.page.Watches(cart) && p.page.Watches(app+"/doc") })
 	g.mu.Lock()
 	g.opt.wallClock = func() time.Time { return time.Now().Add(time.Hour) }
-	g.unlock()
+	g.mu.Unlock()
 	p.change(g, cart, "two")
 	testkit.Eventually(t, "it is left alone", func() bool { return !p.page.Watches(cart) })
 	p.set(cart, "three")
@@ -270,7 +271,7 @@ func TestPromptBounds(t *testing.T) {
 		t.Errorf("after a while there are %d conversations, %d resources, %d records", len(g.conversations),
 			g.tools.revisions.Len(), g.remembering)
 	}
-	g.unlock()
+	g.mu.Unlock()
 }
 
 // page_changes says nothing but a hook's JSON, whatever it is asked.
@@ -325,8 +326,7 @@ func TestPromptBesideAPageThatHangs(t *testing.T) {
 	defer close(hang)
 	p.page.Add(app+"/hangs", func(context.Context, string) (string, error) { <-hang; return "", nil })
 	testkit.Eventually(t, "both are listed", func() bool {
-		g.mu.Lock()
-		defer g.mu.Unlock()
+		defer g.lock()()
 		return g.catalog.routes[app+"/hangs"] != nil
 	})
 	ask := Ask{Session: talk, Inline: []string{app}}
@@ -336,7 +336,6 @@ func TestPromptBesideAPageThatHangs(t *testing.T) {
 	})
 	p.change(g, cart, "two")
 	p.page.Touch(app + "/hangs")
-	revised(t, g, app+"/hangs", 0)
 	text := ""
 	testkit.Eventually(t, "both are told", func() bool {
 		text += prompt(t, g, ask)

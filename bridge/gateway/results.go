@@ -32,11 +32,6 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 		})
 		return
 	}
-	if c.agent == nil {
-		r.contents = tools.WithTexts(result, mark)
-		g.complete(c.call, r)
-		return
-	}
 	g.tools.own.Remind(c, o.origin(), func(block string) {
 		r.contents = tools.TextOnly(result, mark, block)
 		g.complete(c.call, r)
@@ -51,11 +46,8 @@ func (g *Gateway) completeChecked(c *toolCall, o toolOffer, r reply, result wire
 	} else {
 		r.contents = tools.TextOnly(result, mark)
 		g.log.Warn("a tool's result does not fit its outputSchema", "tool", o.name, "origin", o.origin())
-		if l := o.page.link; l != nil {
-			l.peer.Report("the result of the tool " + o.name + " is served as text: its structuredContent does not fit " +
-				"its outputSchema: " + Shorten(fault.Error(), maxTitle))
-			g.outgoing(l)
-		}
+		o.page.link.report("the result of the tool " + o.name + " is served as text: its structuredContent does not fit " +
+			"its outputSchema: " + Shorten(fault.Error(), maxTitle))
 	}
 	g.complete(c.call, r)
 }
@@ -85,23 +77,12 @@ func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 	}
 }
 
-// text is a value as JSON text; nil if it is not present or cannot be encoded.
-func text(v any, present bool) []byte {
-	if !present {
-		return nil
-	}
-	t, err := plainJSON(v)
-	if err != nil {
-		return nil
-	}
-	return t
-}
-
-// plainJSON is a value as short JSON text: json.Marshal makes six bytes of each "<".
-func plainJSON(v any) ([]byte, error) {
+// text is a value as short JSON text, where json.Marshal makes six bytes of each "<"; nil if it cannot be encoded.
+func text(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	if e.SetEscapeHTML(false); e.Encode(v) != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

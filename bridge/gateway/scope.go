@@ -91,8 +91,7 @@ func webOriginOf(uri string) string {
 // AllowedOrigins are the patterns of the origins that Options.Allow or a connected agent allows. Their pages may
 // connect by themselves, as those of this machine may.
 func (g *Gateway) AllowedOrigins() []string {
-	g.mu.Lock()
-	defer g.mu.Release()
+	defer g.lock()()
 	all := slices.Concat(g.opt.Allow, g.opt.AllowPages)
 	for _, a := range g.agents {
 		all = append(all, a.scope.Allow...)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -76,14 +75,7 @@ func TestAgentsSeeTheirScopes(t *testing.T) {
 			agents, ends := map[string]*testAgent{}, map[string]*Agent{}
 			connect := func(names []string) {
 				for _, name := range names {
-					o := scopes[name]
-					o.Transport = "test"
-					end, err := g.ConnectWith(o)
-					if err != nil {
-						t.Fatal(err)
-					}
-					ends[name] = end
-					agents[name] = &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+					agents[name], ends[name] = openAgentWith(t, g, scopes[name])
 				}
 			}
 			connect(order[:2]) // the others come when the pages are there
@@ -219,11 +211,7 @@ func seesApp(t *testing.T, a *testAgent) {
 // A page that no agent sees is not asked to tell of changes, whatever agents and their hooks ask for.
 func TestPagesThatNobodySees(t *testing.T) {
 	g := newGateway(t, Options{})
-	end, err := g.ConnectWith(AgentOptions{Transport: "test", Deny: []string{bank}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+	a, end := openAgentWith(t, g, AgentOptions{Deny: []string{bank}})
 	info := PageInfo{Tab: "b", Origin: bank, URL: bank + "/", Transport: "test"}
 	p := openPage(t, g, info, map[string]string{bank + "/doc": "one"})
 	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "one"})
@@ -248,43 +236,14 @@ func TestToolsWithoutPlaceOfOthers(t *testing.T) {
 		p.say(toolList(fmt.Sprint("do", n, "_"), 1000-400*n, ""))
 	}
 	testkit.Eventually(t, "the tools of both have no place", func() bool {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		return len(g.tools.unlisted) == 2
 	})
 	for deny, most := range map[string]string{"": bank, bank: app} {
-		end, err := g.ConnectWith(AgentOptions{Transport: "test", Deny: []string{deny}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+		a, _ := openAgentWith(t, g, AgentOptions{Deny: []string{deny}})
 		if text := a.must(own.List, map[string]any{})[0]; !strings.Contains(text, "are of "+most+".") || deny != "" &&
 			strings.Contains(text, deny) {
 			t.Errorf("without %q it is told %s", deny, text)
-		}
-	}
-}
-
-// Reminders are an agent's own.
-func TestRemindersOfEachAgent(t *testing.T) {
-	g := newGateway(t, Options{Reminders: RemindersNames})
-	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
-	p.tellTool("say", nil)
-	agents := map[Reminders]*testAgent{}
-	for _, how := range []Reminders{RemindersOff, RemindersInline, ""} {
-		end, err := g.ConnectWith(AgentOptions{Transport: "test", Reminders: how})
-		if err != nil {
-			t.Fatal(err)
-		}
-		agents[how] = &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
-		agents[how].must(own.Read, map[string]any{"uri": cart})
-	}
-	p.change(g, cart, cartOf(2))
-	for how, a := range agents {
-		said := strings.Join(a.must("say", map[string]any{}), "\n")
-		if strings.Contains(said, cart) != (how != RemindersOff) ||
-			strings.Contains(said, "quantity") != (how == RemindersInline) {
-			t.Errorf("%q: %s", how, said)
 		}
 	}
 }
@@ -293,10 +252,7 @@ func TestAllowedOrigins(t *testing.T) {
 	g := newGateway(t, Options{Allow: []string{here}})
 	var last *Agent
 	for _, origins := range [][]string{{bank}, nil, {app, bank}} {
-		var err error
-		if last, err = g.ConnectWith(AgentOptions{Transport: "test", Allow: origins}); err != nil {
-			t.Fatal(err)
-		}
+		last = connect(t, g, AgentOptions{Allow: origins})
 	}
 	if got := g.AllowedOrigins(); !slices.Equal(got, []string{here, app, bank}) {
 		t.Errorf("allowed: %q", got)

@@ -84,16 +84,14 @@ type sessionName struct {
 //
 // It describes the session as it is when the message that Read returned last has reached the agent, and not before. So
 // the goroutine that calls Read compares SnapshotVersion with that of the last snapshot it sent, and where it differs
-// sends the snapshot and then the message. The other end puts a snapshot in force when the message behind it is there as
-// a whole, and keeps the one before until then. A snapshot that is sent between two messages, because pages have
-// changed, is in force at once; it too is taken by that goroutine. What else the agent waits for, or has not read, is
-// not taken for seen where it has seen something older of it.
+// sends the snapshot and then the message. The other end puts it in force when the message behind it is there as a
+// whole. A snapshot between two messages, because pages have changed, is in force at once; that goroutine takes it too.
+// What the agent waits for, or has not read, is not taken for seen where it has seen something older of it.
 //
 // Agents that had sessions are to connect before the pages do: a tab that comes before all snapshots that know it may
 // get another number, and a tab that none of them knows gets one that is greater than all theirs.
 func (a *Agent) Snapshot() []byte {
-	a.g.mu.Lock()
-	defer a.g.mu.Release()
+	defer a.g.lock()()
 	return a.snapshot()
 }
 
@@ -127,16 +125,14 @@ func (a *Agent) SnapshotVersion() uint64 {
 		return 0
 	}
 	if a.record.Unsettled() {
-		a.g.mu.Lock()
-		a.settle()
-		a.g.mu.Release()
+		a.g.locked(a.settle)()
 	}
 	return a.record.Version() + a.g.catalog.version.Load()
 }
 
 // settle notes that the agent has all that it was given, if it waits for nothing more.
 func (a *Agent) settle() {
-	if a.record.Unsettled() && !a.g.engine.Waits(a.id) && a.out.Size() == 0 {
+	if a.record.Unsettled() && a.settled() {
 		a.record.Settle()
 	}
 }
@@ -350,18 +346,14 @@ func (g *Gateway) AwaitTabs(ctx context.Context) {
 
 // await returns when a condition holds, or ctx has ended. It calls met with the lock held, also at the end.
 func (g *Gateway) await(ctx context.Context, met func() bool) {
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
 	for {
-		g.mu.Lock()
-		over := met()
-		g.mu.Release()
-		if over || ctx.Err() != nil {
+		over := false
+		if g.locked(func() { over = met() || ctx.Err() != nil })(); over {
 			return
 		}
 		select {
 		case <-ctx.Done():
-		case <-look.C:
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }

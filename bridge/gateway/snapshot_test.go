@@ -46,10 +46,7 @@ func (k *keeper) snapshot() []byte {
 // openKept opens an agent whose snapshot is kept, and that begins with one.
 func openKept(t *testing.T, g *Gateway, snapshot []byte) (*testAgent, *keeper) {
 	t.Helper()
-	end, err := g.ConnectWith(AgentOptions{Transport: "test", Snapshot: snapshot})
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := connect(t, g, AgentOptions{Snapshot: snapshot})
 	k := &keeper{Agent: end, tag: end.memory.Tag}
 	return &testAgent{testkit.Connect(t, mcpconn.Transport(k), testkit.Legacy), t}, k
 }
@@ -62,11 +59,16 @@ type shop struct {
 
 func openShop(t *testing.T, g *Gateway) *shop {
 	t.Helper()
-	s := &shop{openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)}), make(chan bool, 10)}
-	s.page.SetTool("checkout", testkit.Tool{Members: fresh(""),
+	return shopAt(openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)}))
+}
+
+// shopAt adds the tool to a page.
+func shopAt(p *testPage) *shop {
+	s := &shop{p, make(chan bool, 10)}
+	p.page.SetTool("checkout", testkit.Tool{Members: fresh(""),
 		Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
 			s.ran <- true
-			return map[string]any{"content": []any{map[string]any{"type": "text", "text": "paid"}}}
+			return textResult("paid", nil)
 		}})
 	return s
 }
@@ -171,8 +173,7 @@ func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 			}
 			a.hasTool("say")
 			testkit.Eventually(t, "it is known what has changed", func() bool {
-				g.mu.Lock()
-				defer g.mu.Unlock()
+				defer g.lock()()
 				return !slices.ContainsFunc([]string{cart, doc, other}, g.tools.revisions.Recalls)
 			})
 			if texts := a.must("say", map[string]any{}); len(texts) != 2 || !strings.Contains(texts[1], doc) ||
@@ -220,7 +221,7 @@ func openTab(t *testing.T, g *Gateway, tab, origin string) {
 	info := PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Transport: "test"}
 	p := openPage(t, g, info, map[string]string{origin + "/doc": tab})
 	p.page.SetTool("who", testkit.Tool{Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
-		return map[string]any{"content": []any{map[string]any{"type": "text", "text": tab}}}
+		return textResult(tab, nil)
 	}})
 }
 
@@ -375,10 +376,7 @@ func TestSnapshotOfWhatIsHiddenNow(t *testing.T) {
 	openShop(t, g)
 	a, kept := openKept(t, g, nil)
 	a.must(own.Read, map[string]any{"uri": cart})
-	end, err := g.ConnectWith(AgentOptions{Transport: "test", Deny: []string{app}, Snapshot: kept.snapshot()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := connect(t, g, AgentOptions{Deny: []string{app}, Snapshot: kept.snapshot()})
 	if bytes.Contains(end.Snapshot(), []byte(cart)) {
 		t.Errorf("it knows %s", end.Snapshot())
 	}
@@ -441,10 +439,7 @@ func TestSnapshotsOfSeveralAgents(t *testing.T) {
 func TestSnapshotBeforeTheAnswerIsRead(t *testing.T) {
 	g := newGateway(t, Options{})
 	s := openShop(t, g)
-	end, err := g.ConnectWith(AgentOptions{Transport: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := connect(t, g, AgentOptions{})
 	ask := func(id int) {
 		err := end.Write(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":`+
 			`{"uri":%q,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
@@ -558,7 +553,7 @@ func TestAlteredSnapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 		f(&s)
-		return text(s, true)
+		return text(s)
 	}
 	const most = 1<<63 - 1
 	type kind struct {
@@ -649,10 +644,7 @@ func TestAlteredSnapshots(t *testing.T) {
 			snapshot[r.IntN(len(snapshot))] = byte(r.IntN(256))
 		}
 		g := New(Options{})
-		end, err := g.ConnectWith(AgentOptions{Transport: "test", Snapshot: snapshot})
-		if err != nil {
-			t.Fatal(err)
-		}
+		end := connect(t, g, AgentOptions{Snapshot: snapshot})
 		openTab(t, g, "bank", bank)
 		if again := end.Snapshot(); !json.Valid(again) || len(again) > MaxSnapshotBytes {
 			t.Errorf("of %q it makes %q", snapshot, again)
@@ -668,10 +660,7 @@ func FuzzSnapshot(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		g := New(Options{})
 		defer g.Close()
-		a, err := g.ConnectWith(AgentOptions{Transport: "stdio", Snapshot: text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := connect(t, g, AgentOptions{Snapshot: text})
 		if again := a.Snapshot(); !json.Valid(again) || len(again) > MaxSnapshotBytes {
 			t.Errorf("%q gives the snapshot %q", text, again)
 		}

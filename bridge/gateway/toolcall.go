@@ -21,8 +21,6 @@ type toolCall struct {
 	older map[string]bool // URIs of which the agent had an older state when it called a page's tool
 }
 
-var _ own.Call = (*toolCall)(nil)
-
 func (c *toolCall) Memory() *follow.Memory {
 	if c.agent == nil {
 		return nil
@@ -44,15 +42,15 @@ func (c *toolCall) Reminds() (told, inline bool) {
 }
 
 func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) {
-	if !c.Sees(uri) {
+	switch {
+	case !c.Sees(uri):
 		done(&live.Look{URI: uri, Why: own.Unknown})
-		return func() {}
-	}
-	if uri == frontURI && c.agent != nil {
+	case uri == frontURI && c.agent != nil:
 		done(c.g.lookAtFront(c.agent))
-		return func() {}
+	default:
+		return c.g.look(uri, done)
 	}
-	return c.g.look(uri, done)
+	return func() {}
 }
 
 func (c *toolCall) After(d time.Duration, f func()) (stop func()) { return c.g.after(d, f) }
@@ -63,8 +61,7 @@ func (c *toolCall) Apart(work func() (then func())) {
 		g.differing <- struct{}{}
 		then := work()
 		<-g.differing
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		if g.calls[c.id] == c.call {
 			then()
 		}
@@ -80,13 +77,11 @@ func (c *toolCall) Complete(result []byte) {
 // after calls f later, with the lock held, unless stop is called before.
 func (g *Gateway) after(d time.Duration, f func()) (stop func()) {
 	over := false
-	t := time.AfterFunc(d, func() {
-		g.mu.Lock()
-		defer g.unlock()
+	t := time.AfterFunc(d, g.locked(func() {
 		if !over {
 			f()
 		}
-	})
+	}))
 	return func() {
 		over = true
 		t.Stop()

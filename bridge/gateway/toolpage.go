@@ -23,8 +23,7 @@ func (g *Gateway) AttachTools(info PageInfo, runner ToolRunner) (*Page, error) {
 
 // SetTools replaces the tools of a page that AttachTools has attached.
 func (p *Page) SetTools(tools []bridge.Tool) error {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	return p.setTools(tools)
 }
 
@@ -36,8 +35,6 @@ func (p *Page) callTool(id bridge.CallID, name string, args []byte, unless []con
 		return p.link.callTool(id, name, args, unless, done)
 	}
 	return p.runner.RunTool(name, args, func(result []byte, gone bool) {
-		p.g.mu.Lock()
-		defer p.g.unlock()
-		done(reply{contents: result, gone: gone})
+		p.g.locked(func() { done(reply{contents: result, gone: gone}) })()
 	})
 }

@@ -142,10 +142,8 @@ func (b *agentTools) init(g *Gateway) {
 	b.listing = tools.NewListing(maxTools - len(ownTools))
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
 	b.revisions = follow.New((*follower)(g))
-	b.own = own.New(own.Options{
-		Revisions: b.revisions, Listed: g.listed, Notices: g.noticed,
-		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery,
-	})
+	b.own = own.New(own.Options{Revisions: b.revisions, Listed: g.listed, Notices: g.noticed,
+		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery})
 }
 
 // retool passes the list of tools to the engine: at once, unless pages change theirs in a loop. Then it does so at most
@@ -188,7 +186,7 @@ func (g *Gateway) setTools() {
 	b.names.Sweep()
 	var all []bridge.Tool
 	for _, t := range ownTools {
-		all = append(all, bridge.Tool{Name: t.Name, JSON: text(t, true), First: true})
+		all = append(all, bridge.Tool{Name: t.Name, JSON: text(t), First: true})
 	}
 	var left []*toolOffer
 	for i, chosen := range b.listing.Choose(entries) {
@@ -210,18 +208,15 @@ func (g *Gateway) setTools() {
 func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	b := &g.tools
 	b.routes = map[string]toolOffer{}
-	want := func(o *toolOffer, tabbed bool) {
-		if o.shown.text != nil {
+	want := func(o *toolOffer, name, place string, tabbed bool) {
+		if o.show(name, place); o.shown.text != nil {
 			wanted = append(wanted, o)
-			entries = append(entries, tools.Entry{Name: o.shown.as, Origin: o.origin(), Page: o.page.order,
+			entries = append(entries, tools.Entry{Name: name, Origin: o.origin(), Page: o.page.order,
 				Tabbed: tabbed, Bytes: len(o.shown.text)})
 		}
 	}
-	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int {
-		return slices.Compare(
-			[]int{truth(a.absent), -a.tab.focused, truth(a.Frame != ""), -a.order},
-			[]int{truth(c.absent), -c.tab.focused, truth(c.Frame != ""), -c.order})
-	})
+	rank := func(p *Page) []int { return []int{truth(p.absent), -p.tab.focused, truth(p.Frame != ""), -p.order} }
+	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
 	for _, p := range pages {
 		place := pageTitle(p) + " at " + p.Origin + ", " + p.whereabouts()
 		for i := range p.published {
@@ -232,15 +227,13 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 			named := b.routes[name].tool == nil
 			if named {
 				b.routes[name] = *o
-				o.show(name, place)
-				want(o, false)
+				want(o, name, place, false)
 			}
 			// The name with its tab works also while the tab has the plain name.
 			if b.routes[tabbed].tool == nil {
 				b.routes[tabbed] = *o
 				if !named {
-					o.show(tabbed, place)
-					want(o, true)
+					want(o, tabbed, place, true)
 				}
 			}
 		}
@@ -255,17 +248,14 @@ func (g *Gateway) leaveOut(left []*toolOffer) {
 	for _, o := range left {
 		g.tools.unlisted[o.origin()]++
 		p := o.page
-		l := p.link
-		if l == nil || p.crowded {
+		if p.link == nil || p.crowded {
 			continue
 		}
 		p.crowded = true
-		g.log.Warn("tools of a page are not listed, for want of places", "origin", p.Origin, "url", p.URL, "places",
-			maxTools)
-		l.peer.Report(fmt.Sprintf("not all tools of this page are listed to agents: the list has %d places for the "+
+		g.log.Warn("tools of a page are not listed, for want of places", "origin", p.Origin, "url", p.URL, "places", maxTools)
+		p.link.report(fmt.Sprintf("not all tools of this page are listed to agents: the list has %d places for the "+
 			"tools of all open pages, and one of more than %d KiB takes several. They can be called all the same. "+
 			"Register fewer tools, or close other tabs.", maxTools, tools.PlaceBytes>>10))
-		g.outgoing(l)
 	}
 }
 
@@ -276,12 +266,10 @@ func (o *toolOffer) show(name, place string) {
 	}
 	p := o.page
 	shown := tools.Claimed(o.tool, o.hints)
-	if shown.Meta = maps.Clone(shown.Meta); shown.Meta == nil {
-		shown.Meta = mcp.Meta{}
-	}
-	delete(shown.Meta, metaFresh)
-	if o.fresh != nil {
-		shown.Meta[metaFresh] = freshness{o.fresh.URIs, o.fresh.OnStale}
+	shown.Meta = mcp.Meta{}
+	maps.Copy(shown.Meta, o.tool.Meta)
+	if delete(shown.Meta, metaFresh); o.fresh != nil {
+		shown.Meta[metaFresh] = o.fresh
 	}
 	if delete(shown.Meta, tools.MetaHints); o.hints != (tools.Hints{}) {
 		shown.Meta[tools.MetaHints] = o.hints
@@ -293,7 +281,7 @@ func (o *toolOffer) show(name, place string) {
 	// mcp-context-forge before 0.7.0 refuses a semicolon.
 	shown.Description = strings.ReplaceAll(shown.Description+" [tool of the page "+place+"]", ";", ",")
 	shown.Name = name
-	o.shown = shownTool{as: name, at: place, text: text(&shown, true)}
+	o.shown = shownTool{as: name, at: place, text: text(&shown)}
 }
 
 // metaOrigin is the key of the origin of a tool's page.
@@ -307,17 +295,12 @@ func (o *toolOffer) scoped() string { return o.page.Origin + profilePath + o.pag
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.
 func (g *Gateway) InputSchema(name string) []byte {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	defer g.lock()()
 	o := g.tools.routes[name]
 	if o.tool == nil {
 		return nil
 	}
-	schema, err := json.Marshal(o.tool.InputSchema)
-	if err != nil {
-		return nil
-	}
-	return schema
+	return text(o.tool.InputSchema)
 }
 
 // callTool runs one of our own tools or passes the call to its page.

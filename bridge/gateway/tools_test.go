@@ -61,7 +61,7 @@ func BenchmarkRetool(b *testing.B) {
 		}
 		p.published = append(p.published, o)
 	}
-	g.unlock()
+	g.mu.Unlock()
 	for _, kept := range []bool{true, false} {
 		b.Run("kept="+strconv.FormatBool(kept), func(b *testing.B) {
 			for b.Loop() {
@@ -72,7 +72,7 @@ func BenchmarkRetool(b *testing.B) {
 					}
 				}
 				g.setTools()
-				g.unlock()
+				g.mu.Unlock()
 			}
 		})
 	}
@@ -154,8 +154,7 @@ func (p *toolPeer) told(words string) {
 
 // has is how many tools the gateway has of the page.
 func (p *toolPeer) has() int {
-	p.g.mu.Lock()
-	defer p.g.unlock()
+	defer p.g.lock()()
 	return len(p.published)
 }
 
@@ -277,8 +276,7 @@ func TestToolsWithoutPlace(t *testing.T) {
 		t.Errorf("agents are told %s", all)
 	}
 	crowded := slices.IndexFunc(tabs, func(p *toolPeer) bool {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		return p.crowded
 	})
 	tabs[crowded].told("not all tools of this page are listed")
@@ -341,8 +339,7 @@ func TestListedToolsStay(t *testing.T) {
 func TestToolsHaveRoom(t *testing.T) {
 	g := newGateway(t, Options{OriginBytes: 1 << 20, AllBytes: 2 << 20})
 	held := func() (bytes int) {
-		g.mu.Lock()
-		defer g.unlock()
+		defer g.lock()()
 		for p := range g.catalog.pages {
 			bytes += p.toolBytes
 			if len(p.published) == 0 {
@@ -396,8 +393,7 @@ func TestNumbersHaveABound(t *testing.T) {
 	g := newGateway(t, Options{})
 	stays := openTools(t, g, "stays", app)
 	stays.say(toolList("stay", 1, ""))
-	g.mu.Lock()
-	defer g.unlock()
+	defer g.lock()()
 	c := &g.catalog
 	for n := range 3 * maxNumbers {
 		p := g.newPage(PageInfo{Tab: "tab" + strconv.Itoa(n), Origin: app})

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,10 +22,10 @@ func BrowserOf(userAgent string) string {
 // names the last one counts.
 func (g *Gateway) NameProfile(source, name string) (release func()) {
 	given := &name
-	set := func(change func(names []*string) []*string) {
-		g.mu.Lock()
-		defer g.unlock()
-		if g.profiles[source] = change(g.profiles[source]); len(g.profiles[source]) == 0 {
+	set := func(more ...*string) {
+		defer g.lock()()
+		others := slices.DeleteFunc(g.profiles[source], func(other *string) bool { return other == given })
+		if g.profiles[source] = append(others, more...); len(g.profiles[source]) == 0 {
 			delete(g.profiles, source)
 		}
 		for p := range g.catalog.pages {
@@ -34,12 +35,8 @@ func (g *Gateway) NameProfile(source, name string) (release func()) {
 		}
 		g.retool()
 	}
-	set(func(names []*string) []*string { return append(names, given) })
-	return func() {
-		set(func(names []*string) []*string {
-			return slices.DeleteFunc(names, func(other *string) bool { return other == given })
-		})
-	}
+	set(given)
+	return func() { set() }
 }
 
 // profile is the name that the user has given to the page's profile, or "".
@@ -52,11 +49,8 @@ func (p *Page) profile() string {
 
 // profileOf is the profile of the page that has a URI or a template, or "".
 func (g *Gateway) profileOf(uri string) string {
-	if r := g.catalog.routes[uri]; r != nil {
+	if r := cmp.Or(g.catalog.routes[uri], g.routeOf(uri)); r != nil {
 		return r.page.profile()
-	}
-	if p, _ := g.lookup(uri); p != nil {
-		return p.profile()
 	}
 	return ""
 }
@@ -73,11 +67,11 @@ func (c *catalog) windowOf(p *Page) int {
 		}
 		taken[other.window] = true
 	}
-	n := 1
-	for taken[n] {
-		n++
+	for n := 1; ; n++ {
+		if !taken[n] {
+			return n
+		}
 	}
-	return n
 }
 
 // whereabouts are the page's tab and, as far as they are known, its window, browser and profile, for people.

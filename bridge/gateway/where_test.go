@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -89,17 +88,13 @@ func TestBrowserOf(t *testing.T) {
 // after a name has changed.
 func TestAgentOfOneProfile(t *testing.T) {
 	g := newGateway(t, Options{})
-	end, err := g.ConnectWith(AgentOptions{Transport: "test", Only: []string{app, ProfilePrefix + "Work"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy), t}
+	a, _ := openAgentWith(t, g, AgentOptions{Only: []string{app, ProfilePrefix + "Work"}})
 	all := openAgent(t, g)
 	const doc, ofWork, ofPrivate = app + "/doc", app + "/.pagewire/tab/1/doc", app + "/.pagewire/tab/2/doc"
 	state := map[string]string{doc: "of work", app + "/item/{id}": "item "}
 	work := openPage(t, g, inProfile("a", "w1", "Work"), state)
 	work.tellTool("search", nil)
-	a.until(t, doc)
+	a.Shows(doc)
 	a.hasTool("search")
 	if got := a.Text(app + "/item/1"); got != "item 1" {
 		t.Errorf("a template's URI reads %q", got)
@@ -110,7 +105,7 @@ func TestAgentOfOneProfile(t *testing.T) {
 	private.offer(doc, "secret")
 	private.tellTool("search", nil)
 	private.tellTool("pay", nil)
-	a.until(t, ofWork)
+	a.Shows(ofWork)
 	all.hasTool("pay")
 	for _, uri := range []string{doc, ofPrivate} {
 		if text, err := a.Read(uri); err == nil {
@@ -138,7 +133,7 @@ func TestAgentOfOneProfile(t *testing.T) {
 	all.Told(doc)
 	a.quiet()
 	g.Focus("a")
-	a.until(t, doc)
+	a.Shows(doc)
 	if got := a.Text(doc); got != "of work" {
 		t.Errorf("in front again it reads %q", got)
 	}
@@ -157,10 +152,4 @@ func TestAgentOfOneProfile(t *testing.T) {
 	}
 	told("a resource has come", func() { work.offer(app+"/new", "new") })
 	told("a resource has gone", func() { work.page.Withdraw(app + "/new") })
-}
-
-// until waits until exactly these resources are listed.
-func (a *testAgent) until(t *testing.T, want ...string) {
-	t.Helper()
-	testkit.Eventually(t, "listed are "+strings.Join(want, ", "), func() bool { return slices.Equal(a.URIs(), want) })
 }

@@ -82,7 +82,7 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context { return peer.
 
 // Agents admits requests with the token. It is for handlers that show contents or change anything.
 func (g *Gate) Agents(next http.Handler) http.Handler {
-	return g.admit(next, func(r *http.Request) *refusal {
+	return g.admit(next, true, func(r *http.Request) *refusal {
 		if why := g.user(r); why != nil || g.free(r) || bearer.Has(r, g.o.Token) {
 			return why
 		}
@@ -91,22 +91,10 @@ func (g *Gate) Agents(next http.Handler) http.Handler {
 }
 
 // Anybody admits all clients but other users. It is for handlers that show nothing private.
-func (g *Gate) Anybody(next http.Handler) http.Handler { return g.admit(next, g.user) }
+func (g *Gate) Anybody(next http.Handler) http.Handler { return g.admit(next, true, g.user) }
 
 // Pages admits programs that may be a page's browser. next decides which origins may connect.
-func (g *Gate) Pages(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		why := g.host(r)
-		if why == nil {
-			why = g.present(r)
-		}
-		if why != nil {
-			g.refuse(w, r, why)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
+func (g *Gate) Pages(next http.Handler) http.Handler { return g.admit(next, false, g.present) }
 
 // A refusal is the answer to a request that is not served.
 type refusal struct {
@@ -122,11 +110,11 @@ func (g *Gate) Refused() map[string]int64 {
 	return maps.Clone(g.refused)
 }
 
-// admit serves a request to one of our host names, from an admitted origin, that passes check.
-func (g *Gate) admit(next http.Handler, check func(*http.Request) *refusal) http.Handler {
+// admit serves a request to one of our host names, with origins from an admitted one, that passes check.
+func (g *Gate) admit(next http.Handler, origins bool, check func(*http.Request) *refusal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why, foreign := g.host(r), false
-		if why == nil {
+		if why == nil && origins {
 			why, foreign = g.origin(r)
 		}
 		if why == nil && foreign {
@@ -170,8 +158,11 @@ func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
 	if len(origins) == 0 {
 		return nil, false
 	}
-	origin := origins[0]
-	if len(origins) == 1 && strings.EqualFold(origin, scheme(r)+"://"+r.Host) {
+	origin, own := origins[0], "http://"+r.Host
+	if r.TLS != nil {
+		own = "https://" + r.Host
+	}
+	if len(origins) == 1 && strings.EqualFold(origin, own) {
 		return nil, false
 	}
 	if len(origins) == 1 && g.o.Origins != nil && slices.ContainsFunc(g.o.Origins(), func(pattern string) bool {
@@ -179,17 +170,8 @@ func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
 	}) {
 		return nil, true
 	}
-	return &refusal{http.StatusForbidden, "origin",
-			"Pages of " + strconv.Quote(short(origin)) + " may not ask here: allow them (--allow-origin) if they " +
-				"should."},
-		false
-}
-
-func scheme(r *http.Request) string {
-	if r.TLS != nil {
-		return "https"
-	}
-	return "http"
+	return &refusal{http.StatusForbidden, "origin", "Pages of " + strconv.Quote(short(origin)) +
+		" may not ask here: allow them (--allow-origin) if they should."}, false
 }
 
 // short bounds a quotation from a request.

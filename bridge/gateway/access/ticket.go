@@ -155,7 +155,7 @@ var errNotExtension = errors.New("it does not prove that it is this user's: run 
 
 // Feed admits clients that AdmitFeed then checks.
 func (g *Gate) Feed(next http.Handler) http.Handler {
-	own, extension := g.admit(next, g.present), g.Pages(next)
+	own, extension := g.admit(next, true, g.present), g.Pages(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.extension(r) {
 			extension.ServeHTTP(w, r)
@@ -225,11 +225,10 @@ func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	}
 	t := &Ticket{answer: answer.Body, in: json.NewDecoder(io.LimitReader(answer.Body, maxTicketMsg))}
 	var n ticketNote
-	switch {
-	case answer.StatusCode != http.StatusOK:
+	if answer.StatusCode != http.StatusOK {
 		why, _ := io.ReadAll(io.LimitReader(answer.Body, maxTicketMsg)) // as much as arrives
 		err = fmt.Errorf("the daemon gives no ticket: %s", strings.TrimSpace(string(why)))
-	default:
+	} else {
 		err = t.in.Decode(&n)
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,18 +57,8 @@ type HTTP struct {
 
 // NewHTTP returns a handler that serves the agents of g. Close ends it.
 func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
-	if o.Idle == 0 {
-		o.Idle = 30 * time.Minute
-	}
-	if o.aliveEvery == 0 {
-		o.aliveEvery = 15 * time.Second
-	}
-	if o.bodyTimeout == 0 {
-		o.bodyTimeout = BodyTimeout
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Idle, o.aliveEvery = cmp.Or(o.Idle, 30*time.Minute), cmp.Or(o.aliveEvery, 15*time.Second)
+	o.bodyTimeout, o.Log = cmp.Or(o.bodyTimeout, BodyTimeout), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &HTTP{g: g, opt: o, shares: newShares(o.Shares), sessions: map[string]*session{},
 		modern: map[*gateway.Agent]context.CancelFunc{}}
 }

@@ -35,11 +35,8 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 		of = ofListens
 	}
 	release, full := h.shares.take(of, s.who)
-	if full != nil && m.Method == eventsStream {
-		refuseStream(w, m.ID, false, full)
-		return
-	} else if full != nil {
-		refuseFull(w, m.ID, full)
+	if full != nil {
+		full.refuse(w, question{id: m.ID, stream: m.Method == eventsStream})
 		return
 	}
 	defer release()
@@ -53,7 +50,7 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incom
 	}
 	s, err := h.newSession(who(r, m))
 	if full := (*fullError)(nil); errors.As(err, &full) {
-		refuseFull(w, m.ID, full)
+		full.refuse(w, question{id: m.ID})
 		return nil
 	} else if err != nil {
 		w.Header().Set("Retry-After", "1")
@@ -131,12 +128,12 @@ func (p *post) write(what func() error) {
 func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
-	for waiting := true; waiting; {
+	for {
 		select {
 		case <-p.done:
-			waiting = false
+			return
 		case <-ctx.Done():
-			waiting = false
+			return
 		case <-alive.C:
 			p.write(p.alive)
 		}

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -60,26 +61,13 @@ func wellFormed(m bridge.Incoming) bool {
 // able to lie.
 func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
 	version, _ := m.Params.Get("_meta").Get(metaVersion).Text()
-	if wrong := differs(head, "Mcp-Protocol-Version", version); wrong != "" {
-		return wrong
-	}
-	if wrong := differs(head, "Mcp-Method", m.Method); wrong != "" {
-		return wrong
-	}
-	member := ""
-	switch m.Method {
-	case "resources/read":
-		member = "uri"
-	case "tools/call", "prompts/get":
-		member = "name"
-	default:
-		return ""
-	}
+	wrong := cmp.Or(differs(head, "Mcp-Protocol-Version", version), differs(head, "Mcp-Method", m.Method))
+	member := map[string]string{"resources/read": "uri", "tools/call": "name", "prompts/get": "name"}[m.Method]
 	name, ok := m.Params.Get(member).Text()
-	if !ok {
-		return "" // the engine reports that it is missing
+	if wrong != "" || member == "" || !ok { // the engine reports that it is missing
+		return wrong
 	}
-	wrong := differs(head, "Mcp-Name", name)
+	wrong = differs(head, "Mcp-Name", name)
 	if wrong == "" && m.Method == "tools/call" {
 		if schema := h.g.InputSchema(name); bytes.Contains(schema, []byte(paramHeader)) {
 			wrong = differsInParams(head, bridge.JSON(schema), m.Params.Get("arguments"))
@@ -186,11 +174,8 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		of = ofListens
 	}
 	release, full := h.shares.take(of, q.who)
-	if full != nil && q.stream {
-		refuseStream(w, q.id, q.final, full)
-		return
-	} else if full != nil {
-		refuseFull(w, q.id, full)
+	if full != nil {
+		full.refuse(w, q)
 		return
 	}
 	defer release()

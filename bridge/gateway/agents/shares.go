@@ -77,29 +77,23 @@ func (s shares) take(of, who string) (release func(), full *fullError) {
 	return sync.OnceFunc(func() { s[of].Give(who, 1) }), nil
 }
 
-// refuseFull answers a request above a bound: 429 for the agent's own, 503 for that of all.
-func refuseFull(w http.ResponseWriter, id bridge.JSON, full *fullError) {
-	type detail struct {
-		Reason string `json:"reason"`
-		Limit  int64  `json:"limit"`
-		Of     string `json:"of"`
-		Option string `json:"option,omitempty"`
+// refuse answers a request above a bound: 429 for the agent's own, 503 for that of all. A stream of events has an error
+// of its own.
+func (e *fullError) refuse(w http.ResponseWriter, q question) {
+	if q.stream {
+		err := bridge.EventError{Kind: bridge.EventExhausted, Message: e.Error()}
+		refuse(w, http.StatusTooManyRequests, q.id, err.Kind.Code(q.final), err.Error(),
+			map[string]any{"limit": "subscriptions", "max": e.limit})
+		return
 	}
-	status, d := http.StatusTooManyRequests, detail{full.of + "_limit", full.limit, "agent", option(full.of)}
-	if full.all {
-		status, d.Of, d.Option = http.StatusServiceUnavailable, "all agents", ""
+	status := http.StatusTooManyRequests
+	d := map[string]any{"reason": e.of + "_limit", "limit": e.limit, "of": "agent", "option": option(e.of)}
+	if e.all {
+		status, d["of"] = http.StatusServiceUnavailable, "all agents"
+		delete(d, "option")
 	}
 	w.Header().Set("Retry-After", "1")
-	refuse(w, status, []byte(id), codeInternal, full.Error(), d)
-}
-
-// refuseStream is refuseFull for a stream of events, which has an error of its own.
-func refuseStream(w http.ResponseWriter, id bridge.JSON, final bool, full *fullError) {
-	err := bridge.EventError{Kind: bridge.EventExhausted, Message: full.Error()}
-	refuse(w, http.StatusTooManyRequests, id, err.Kind.Code(final), err.Error(), struct {
-		Limit string `json:"limit"`
-		Max   int64  `json:"max"`
-	}{"subscriptions", full.limit})
+	refuse(w, status, q.id, codeInternal, e.Error(), d)
 }
 
 // maxName bounds the part of an agent's name that is kept.

@@ -6,30 +6,15 @@
 // never downloads.
 package assets
 
-import (
-	"errors"
-	"io/fs"
-)
+import "errors"
 
 // Names are the files that FS holds, in an order for readers.
-var Names = []string{
-	"pagewire.js",
-	"pagewire.mjs",
-	"pagewire.elements.js",
-	"pagewire.core.js",
-	"pagewire.worker.js",
-	"pagewire.wasm",
-	"pagewire.d.ts",
-}
+var Names = []string{"pagewire.js", "pagewire.mjs", "pagewire.elements.js", "pagewire.core.js", "pagewire.worker.js",
+	"pagewire.wasm", "pagewire.d.ts"}
 
 // ErrNone is the error of a binary that was built without the files.
 var ErrNone = errors.New("this binary was built without its page files: build it with make build (go build -tags " +
 	"pagewire_assets)")
-
-// Inspector returns the files of the inspector page, index.html first among them, or ErrNone.
-func Inspector() (fs.FS, error) {
-	return inspector()
-}
 
 // Inject returns the script that adds the page layer to a page, with the gateway as its core, or ErrNone.
 func Inject() (string, error) {
@@ -41,8 +26,3 @@ func Inject() (string, error) {
 
 // Core returns the name and the version of the compiler of the core, such as "tinygo 0.41.1", or "none" without the files.
 func Core() string { return core }
-
-// FS returns the embedded files, each at the top by its name, or ErrNone.
-func FS() (fs.FS, error) {
-	return files()
-}

@@ -46,9 +46,6 @@ type taps struct {
 func (t *taps) add(r *ring) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.logs == nil {
-		t.logs = map[*ring]bool{}
-	}
 	t.logs[r] = true
 	t.g.Tap(t.pass)
 }
@@ -329,18 +326,12 @@ func (v *viewer) sendChanges(ctx context.Context) error {
 	if s.Closed {
 		return gateway.ErrClosed
 	}
+	listed := map[string]any{"list": s.Resources[:min(len(s.Resources), maxListed)], "all": len(s.Resources)}
 	for _, part := range []struct {
 		name string
 		is   any
-	}{
-		{"version", v.h.opt.Version},
-		{"pages", s.Pages},
-		{"agents", s.Agents},
-		{"watched", s.Watched},
-		{"tools", s.Tools},
-		{"resources", listing{s.Resources[:min(len(s.Resources), maxListed)], len(s.Resources)}},
-		{"stats", s.Counts},
-	} {
+	}{{"version", v.h.opt.Version}, {"pages", s.Pages}, {"agents", s.Agents}, {"watched", s.Watched}, {"tools", s.Tools},
+		{"resources", listed}, {"stats", s.Counts}} {
 		text, err := json.Marshal(map[string]any{"type": part.name, part.name: part.is})
 		if err != nil {
 			return err
@@ -358,12 +349,6 @@ func (v *viewer) sendChanges(ctx context.Context) error {
 		return nil
 	}
 	return v.send(ctx, map[string]any{"type": "log", "entries": entries, "dropped": dropped})
-}
-
-// A listing is the listed part of the resources, and the number of all.
-type listing struct {
-	List []gateway.ResourceState `json:"list"`
-	All  int                     `json:"all"`
 }
 
 func (v *viewer) send(ctx context.Context, message any) error {

@@ -10,6 +10,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -52,17 +53,14 @@ const maxInspectors = 16
 
 // New returns a gateway's Handler. A gateway can have one, since it takes the gateway's Tap.
 func New(g *gateway.Gateway, o Options) *Handler {
-	if o.Version == "" {
-		o.Version = "0"
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Version, o.Log = cmp.Or(o.Version, "0"), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	h := &Handler{g: g, opt: o, places: make(chan struct{}, maxInspectors)}
-	h.taps.g = g
+	h.taps.g, h.taps.logs = g, map[*ring]bool{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", h.page)
-	mux.HandleFunc("GET /inspector/{file}", h.file)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, "index.html") })
+	mux.HandleFunc("GET /inspector/{file}", func(w http.ResponseWriter, r *http.Request) {
+		h.serve(w, r, r.PathValue("file"))
+	})
 	mux.HandleFunc("GET /feed", h.feed)
 	mux.HandleFunc("GET /metrics", h.serveMetrics)
 	mux.HandleFunc("GET /healthz", h.health)
@@ -80,20 +78,14 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // headers adds the security headers to every answer.
 func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		header := w.Header()
-		header.Set("Content-Security-Policy", policy)
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cross-Origin-Opener-Policy", "same-origin")
-		header.Set("Cross-Origin-Resource-Policy", "same-origin")
-		header.Set("Cache-Control", "no-store")
+		for name, value := range map[string]string{"Content-Security-Policy": policy,
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"} {
+			w.Header().Set(name, value)
+		}
 		next.ServeHTTP(w, r)
 	})
 }
-
-func (h *Handler) page(w http.ResponseWriter, r *http.Request) { h.serve(w, r, "index.html") }
-
-func (h *Handler) file(w http.ResponseWriter, r *http.Request) { h.serve(w, r, r.PathValue("file")) }
 
 const unbuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Pagewire</title>
 <h1>Pagewire runs, without its inspector</h1>

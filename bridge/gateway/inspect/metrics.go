@@ -17,8 +17,8 @@ import (
 func (h *Handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	var b bytes.Buffer
 	s := h.g.Snapshot()
-	for _, f := range families {
-		f.write(&b, f.values(h, &s))
+	for _, f := range h.families(&s) {
+		f.write(&b)
 	}
 	writeLatency(&b, s.Latency)
 	metrics.WriteProcessMetrics(&b)
@@ -32,70 +32,77 @@ type values map[string]uint64
 // A family is a metric. Its labels have few values, each chosen by us: no page or agent can make a new series.
 type family struct {
 	kind, name, help string
-	values           func(*Handler, *gateway.Snapshot) values
+	values
 }
 
 const gauge, counter = "gauge", "counter"
 
-var families = []family{
-	{gauge, "build_info", "1, labelled with the version.", func(h *Handler, _ *gateway.Snapshot) values {
-		return values{label("version", h.opt.Version): 1}
-	}},
-	{gauge, "pages", "Pages (documents and frames) that are attached, by the transport on which they came.",
-		pagesByTransport},
-	{gauge, "tabs", "Tabs that have a page attached.", attachedTabs},
-	{gauge, "resources", "Resources and templates that agents see.",
-		one(func(s *gateway.Snapshot) int { return len(s.Resources) })},
-	{gauge, "page_tools", "Names by which agents can call tools of pages.",
-		one(func(s *gateway.Snapshot) int { return len(s.Tools) })},
-	{gauge, "page_tools_unlisted", "Tools of pages that are not listed to agents, for want of places.",
-		one(func(s *gateway.Snapshot) int { return s.Unlisted })},
-	{gauge, "agents", "Agents that are connected, by the transport on which they came.", agentsByTransport},
-	{gauge, "subscriptions", "Subscriptions that agents hold, those of listens included.",
-		one(func(s *gateway.Snapshot) int { return s.Stats.Subscriptions })},
-	{gauge, "listens", "Listens that agents hold.", one(func(s *gateway.Snapshot) int { return s.Stats.Listens })},
-	{gauge, "event_streams", "Streams of MCP Events that agents hold.",
-		one(func(s *gateway.Snapshot) int { return s.Stats.Streams })},
-	{gauge, "watched", "URIs that at least one agent watches.",
-		one(func(s *gateway.Snapshot) int { return len(s.Watched) })},
-	{gauge, "calls_waiting", "Reads and tool calls that wait for a page.",
-		one(func(s *gateway.Snapshot) int { return s.Stats.Calls })},
-	{gauge, "inspectors", "Inspector pages that are open.", func(h *Handler, _ *gateway.Snapshot) values {
-		return values{"": uint64(len(h.places))}
-	}},
-	{gauge, "descriptor_bytes", "Bytes of descriptors that are kept of all pages.",
-		one(func(s *gateway.Snapshot) int { return s.Descriptors })},
-	{counter, "reads_total", "Reads that agents asked for.", one(func(s *gateway.Snapshot) int { return s.Reads })},
-	{counter, "tool_calls_total", "Tool calls that agents asked for.",
-		one(func(s *gateway.Snapshot) int { return s.ToolCalls })},
-	{counter, "page_updates_total", "Changes that pages told.",
-		one(func(s *gateway.Snapshot) int { return s.Updates })},
-	{counter, "updates_sent_total", "Updates that were sent to agents.",
-		one(func(s *gateway.Snapshot) int { return int(s.Stats.Updates) })},
-	{counter, "events_sent_total", "Events that were sent to agents on streams.",
-		one(func(s *gateway.Snapshot) int { return s.Stats.Events })},
-	{counter, "messages_total", "Messages, by the way they go.",
-		passed(func(p gateway.PassedState) int64 { return p.Messages })},
-	{counter, "message_bytes_total", "Bytes of messages, by the way they go.",
-		passed(func(p gateway.PassedState) int64 { return p.Bytes })},
-	{counter, "refused_total", "Requests that were refused, by reason.", refusals},
-	{counter, "links_ended_total", "Links with pages that were ended for what the page said. The inspector has the " +
-		"reasons.",
-		endedLinks},
+// wayLabels are the ways in words, because arrows are clumsy in queries.
+var wayLabels = map[gateway.Way]string{gateway.FromAgent: "from_agent", gateway.ToAgent: "to_agent",
+	gateway.FromPage: "from_page", gateway.ToPage: "to_page"}
+
+func (h *Handler) families(s *gateway.Snapshot) []family {
+	one := func(n int) values { return values{"": uint64(n)} }
+	pages, agents, messages, sent, refused, tabs, ended := values{}, values{}, values{}, values{}, values{}, map[int]bool{}, 0
+	for _, p := range s.Pages {
+		pages[label("transport", p.Transport)]++
+		tabs[p.Number] = true
+	}
+	for _, a := range s.Agents {
+		agents[label("transport", a.Transport)]++
+	}
+	for _, p := range s.Passed {
+		way := label("way", wayLabels[p.Way])
+		messages[way], sent[way] = uint64(p.Messages), uint64(p.Bytes)
+	}
+	if h.opt.Refused != nil {
+		for reason, n := range h.opt.Refused() {
+			refused[label("reason", reason)] = uint64(n)
+		}
+	}
+	for _, n := range s.Ended {
+		ended += n
+	}
+	return []family{
+		{gauge, "build_info", "1, labelled with the version.", values{label("version", h.opt.Version): 1}},
+		{gauge, "pages", "Pages (documents and frames) that are attached, by the transport on which they came.", pages},
+		{gauge, "tabs", "Tabs that have a page attached.", one(len(tabs))},
+		{gauge, "resources", "Resources and templates that agents see.", one(len(s.Resources))},
+		{gauge, "page_tools", "Names by which agents can call tools of pages.", one(len(s.Tools))},
+		{gauge, "page_tools_unlisted", "Tools of pages that are not listed to agents, for want of places.", one(s.Unlisted)},
+		{gauge, "agents", "Agents that are connected, by the transport on which they came.", agents},
+		{gauge, "subscriptions", "Subscriptions that agents hold, those of listens included.", one(s.Stats.Subscriptions)},
+		{gauge, "listens", "Listens that agents hold.", one(s.Stats.Listens)},
+		{gauge, "event_streams", "Streams of MCP Events that agents hold.", one(s.Stats.Streams)},
+		{gauge, "watched", "URIs that at least one agent watches.", one(len(s.Watched))},
+		{gauge, "calls_waiting", "Reads and tool calls that wait for a page.", one(s.Stats.Calls)},
+		{gauge, "inspectors", "Inspector pages that are open.", one(len(h.places))},
+		{gauge, "descriptor_bytes", "Bytes of descriptors that are kept of all pages.", one(s.Descriptors)},
+		{counter, "reads_total", "Reads that agents asked for.", one(s.Reads)},
+		{counter, "tool_calls_total", "Tool calls that agents asked for.", one(s.ToolCalls)},
+		{counter, "page_updates_total", "Changes that pages told.", one(s.Updates)},
+		{counter, "updates_sent_total", "Updates that were sent to agents.", one(int(s.Stats.Updates))},
+		{counter, "events_sent_total", "Events that were sent to agents on streams.", one(s.Stats.Events)},
+		{counter, "messages_total", "Messages, by the way they go.", messages},
+		{counter, "message_bytes_total", "Bytes of messages, by the way they go.", sent},
+		{counter, "refused_total", "Requests that were refused, by reason.", refused},
+		{counter, "links_ended_total", "Links with pages that were ended for what the page said. The inspector has the " +
+			"reasons.", one(ended)},
+	}
 }
 
 // write appends a family with its help, or nothing if it has no number.
-func (f family) write(b *bytes.Buffer, all values) {
-	if len(all) == 0 {
+func (f family) write(b *bytes.Buffer) {
+	if len(f.values) == 0 {
 		return
 	}
 	head(b, f.name, f.kind, f.help)
-	for _, labels := range slices.Sorted(maps.Keys(all)) {
+	for _, labels := range slices.Sorted(maps.Keys(f.values)) {
 		name := "pagewire_" + f.name
 		if labels != "" {
 			name += "{" + labels + "}"
 		}
-		metrics.WriteCounterUint64(b, name, all[labels]) // a gauge's line looks the same
+		metrics.WriteCounterUint64(b, name, f.values[labels]) // a gauge's line looks the same
 	}
 }
 
@@ -104,71 +111,6 @@ func head(b *bytes.Buffer, name, kind, help string) {
 }
 
 func label(name, value string) string { return fmt.Sprintf("%s=%q", name, value) }
-
-func one(n func(*gateway.Snapshot) int) func(*Handler, *gateway.Snapshot) values {
-	return func(_ *Handler, s *gateway.Snapshot) values { return values{"": uint64(n(s))} }
-}
-
-func pagesByTransport(_ *Handler, s *gateway.Snapshot) values {
-	all := values{}
-	for _, p := range s.Pages {
-		all[label("transport", p.Transport)]++
-	}
-	return all
-}
-
-func agentsByTransport(_ *Handler, s *gateway.Snapshot) values {
-	all := values{}
-	for _, a := range s.Agents {
-		all[label("transport", a.Transport)]++
-	}
-	return all
-}
-
-func attachedTabs(_ *Handler, s *gateway.Snapshot) values {
-	tabs := map[int]bool{}
-	for _, p := range s.Pages {
-		if p.Number != 0 {
-			tabs[p.Number] = true
-		}
-	}
-	return values{"": uint64(len(tabs))}
-}
-
-// wayLabels are the ways in words, because arrows are clumsy in queries.
-var wayLabels = map[gateway.Way]string{
-	gateway.FromAgent: "from_agent", gateway.ToAgent: "to_agent", gateway.FromPage: "from_page",
-	gateway.ToPage: "to_page",
-}
-
-func passed(n func(gateway.PassedState) int64) func(*Handler, *gateway.Snapshot) values {
-	return func(_ *Handler, s *gateway.Snapshot) values {
-		all := values{}
-		for _, p := range s.Passed {
-			all[label("way", wayLabels[p.Way])] = uint64(n(p))
-		}
-		return all
-	}
-}
-
-func refusals(h *Handler, _ *gateway.Snapshot) values {
-	if h.opt.Refused == nil {
-		return nil
-	}
-	all := values{}
-	for reason, n := range h.opt.Refused() {
-		all[label("reason", reason)] = uint64(n)
-	}
-	return all
-}
-
-func endedLinks(_ *Handler, s *gateway.Snapshot) values {
-	links := 0
-	for _, n := range s.Ended {
-		links += n
-	}
-	return values{"": uint64(links)}
-}
 
 // writeLatency appends the histogram of reads.
 func writeLatency(b *bytes.Buffer, l gateway.Latency) {

@@ -48,26 +48,9 @@ func (o *Outbox) signal() {
 // Next waits for a message. It returns io.EOF when the outbox is closed and empty. One goroutine at a time may wait.
 func (o *Outbox) Next(ctx context.Context) ([]byte, error) {
 	for {
-		o.mu.Lock()
-		o.count(-o.taken)
-		o.taken = 0
-		if len(o.messages) > 0 {
-			message := o.messages[0]
-			o.messages[0] = nil
-			if o.messages = o.messages[1:]; len(o.messages) == 0 {
-				o.messages = nil
-			}
-			o.bytes -= len(message)
-			if o.taken = len(message); o.closed { // nobody may come back to ask for the next
-				o.count(-o.taken)
-				o.taken = 0
-			}
-			o.mu.Unlock()
+		if message, closed := o.next(); message != nil {
 			return message, nil
-		}
-		closed := o.closed
-		o.mu.Unlock()
-		if closed {
+		} else if closed {
 			return nil, io.EOF
 		}
 		select {
@@ -76,6 +59,30 @@ func (o *Outbox) Next(ctx context.Context) ([]byte, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+func (o *Outbox) next() (message []byte, closed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.written()
+	if len(o.messages) == 0 {
+		return nil, o.closed
+	}
+	message, o.messages[0] = o.messages[0], nil
+	if o.messages = o.messages[1:]; len(o.messages) == 0 {
+		o.messages = nil
+	}
+	o.bytes -= len(message)
+	if o.taken = len(message); o.closed { // nobody may come back to ask for the next
+		o.written()
+	}
+	return message, o.closed
+}
+
+// written counts that the message that was taken last is no longer held.
+func (o *Outbox) written() {
+	o.count(-o.taken)
+	o.taken = 0
 }
 
 // Size is the number of bytes that wait.
@@ -97,8 +104,7 @@ func (o *Outbox) Close(drop bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.count(-o.taken)
-	o.taken = 0
+	o.written()
 	if drop {
 		o.count(-o.bytes)
 		o.messages, o.bytes = nil, 0

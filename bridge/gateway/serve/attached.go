@@ -107,23 +107,19 @@ func (a *attached) follow(ctx context.Context, o cdp.Options) {
 	said := ""
 	var err error
 	for range retry.Attempts(ctx, reattachEvery, reattachEvery) {
-		if err != nil && err.Error() != said { // a launched browser that has ended ends ctx in the pause
-			said = err.Error()
+		if err != nil && err.Error() != said && !errors.Is(err, context.Canceled) {
+			said = err.Error() // a launched browser that has ended ends ctx in the pause
 			a.log.Warn("no browser, and try again", "browser", o.URL, "error", err)
 		}
 		err = a.attach(ctx, o)
 	}
 }
 
-func (a *attached) attach(ctx context.Context, o cdp.Options) error {
+func (a *attached) attach(ctx context.Context, o cdp.Options) (err error) {
 	if o.URL == "auto" {
-		var err error
 		if o.URL, err = browser.Running(); err != nil {
 			return err
 		}
 	}
-	if err := cdp.Run(ctx, a.g, o); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	return cdp.Run(ctx, a.g, o)
 }

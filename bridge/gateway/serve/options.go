@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -67,15 +68,8 @@ var ErrUsage = errors.New("usage")
 
 // check sets defaults, and refuses contradictions.
 func (o *Options) check() error {
-	if o.Hub == "" {
-		o.Hub = DefaultHub
-	}
-	if o.Version == "" {
-		o.Version = "0"
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Hub, o.Version = cmp.Or(o.Hub, DefaultHub), cmp.Or(o.Version, "0")
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Node != nil {
 		o.Node.Version, o.Node.Log, o.Node.Deny = o.Version, o.Log, o.Flags.DenyOrigins
 		if err := o.Node.Check(); err != nil {

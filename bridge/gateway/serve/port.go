@@ -62,22 +62,20 @@ func (p *pagePort) serve(ctx context.Context) {
 
 // without says that the daemon does not have the port, and why.
 func (p *pagePort) without(err error) {
+	const without = "agents go on, without pages that connect by themselves, the inspector and agents on HTTP"
 	if inUse(err) {
-		p.notice("port", "Another program has "+p.addr+": pages that connect by themselves do not get "+
-			"here until it ends.")
-		p.log.Warn("something else has the port: agents go on, without pages that connect by themselves, the "+
-			"inspector and agents on HTTP, until it is free", "addr", p.addr, "error", err)
+		p.notice("port", "Another program has "+p.addr+": pages that connect by themselves do not get here until it ends.")
+		p.log.Warn("something else has the port: "+without+", until it is free", "addr", p.addr, "error", err)
 		return
 	}
 	why := err
 	if failed := (*net.OpError)(nil); errors.As(err, &failed) {
 		why = failed.Err // without the address, which is said
 	}
-	p.notice("port", "Pagewire cannot listen on "+p.addr+" ("+why.Error()+"): pages that connect by "+
-		"themselves do not get here until it can.")
-	p.log.Warn("the system does not let us have the port: agents go on, without pages that connect by themselves, "+
-		"the inspector and agents on HTTP; choose another with --hub, or allow this one", "addr", p.addr,
-		"error", err)
+	p.notice("port", "Pagewire cannot listen on "+p.addr+" ("+why.Error()+"): pages that connect by themselves do not "+
+		"get here until it can.")
+	p.log.Warn("the system does not let us have the port: "+without+"; choose another with --hub, or allow this one",
+		"addr", p.addr, "error", err)
 }
 
 // inUse reports whether listening has failed since somebody else listens there.

@@ -104,9 +104,9 @@ func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
+		defer stop()
 		select {
 		case <-b.Done():
-			stop()
 		case <-ctx.Done():
 		}
 	}()

@@ -35,30 +35,18 @@ func Text(name string) string {
 
 // Served are the skills that a gateway serves to its agents: how to use pages.
 func Served() []bridge.Skill {
-	type file struct {
-		URI    string `json:"uri"`
-		Digest string `json:"digest"`
-		Size   int    `json:"size"`
-	}
-	type contents struct {
-		URI      string `json:"uri"`
-		MIMEType string `json:"mimeType"`
-		Text     string `json:"text"`
-	}
-	text := Text(LivePages)
-	uri := URI(LivePages)
+	type object map[string]any
+	text, uri := Text(LivePages), URI(LivePages)
 	sum := sha256.Sum256([]byte(text))
-	front := map[string]string{}
+	front := object{}
 	for line := range strings.SplitSeq(frontmatter(text), "\n") {
 		key, value, _ := strings.Cut(line, ": ")
 		front[key] = value
 	}
-	return []bridge.Skill{{URI: uri, Entry: encode(struct {
-		URI         string            `json:"uri"`
-		Frontmatter map[string]string `json:"frontmatter"`
-		Resources   []file            `json:"resources"`
-	}{uri, front, []file{{uri, "sha256:" + hex.EncodeToString(sum[:]), len(text)}}}),
-		Contents: encode([]contents{{uri, "text/markdown", text}})}}
+	file := object{"uri": uri, "digest": "sha256:" + hex.EncodeToString(sum[:]), "size": len(text)}
+	return []bridge.Skill{{URI: uri,
+		Entry:    encode(object{"uri": uri, "frontmatter": front, "resources": []object{file}}),
+		Contents: encode([]object{{"uri": uri, "mimeType": "text/markdown", "text": text}})}}
 }
 
 // URI is that of a skill's SKILL.md.

@@ -20,6 +20,9 @@ func TestClaimed(t *testing.T) {
 		`"_meta":{"pagewire/hints":{"debugging":true}}`:              {`null`, "Does it.", `{"debugging":true}`},
 		`"annotations":{"destructiveHint":true,"readOnlyHint":true}`: {asks, "Does it. The page says: read-only, destructive.", `{}`},
 		`"annotations":{"destructiveHint":false}`:                    {`null`, "Does it. The page says: not destructive.", `{}`},
+		`"annotations":{"idempotentHint":true,"openWorldHint":false}`: {`null`,
+			"Does it. The page says: idempotent, closed world.", `{}`},
+		`"annotations":{"openWorldHint":true}`: {`null`, "Does it.", `{}`},
 		`"annotations":{"readOnlyHint":true,"destructiveHint":false},"_meta":{"pagewire/hints":{"consequentialHint":true,"untrustedContentHint":true}}`: {
 			asks, "Does it. The page says: read-only, not destructive." + undone + others,
 			`{"consequentialHint":true,"untrustedContentHint":true}`},
@@ -41,5 +44,9 @@ func TestClaimed(t *testing.T) {
 		if got := [3]string{string(annotations), shown.Description, string(said)}; got != want {
 			t.Errorf("%s: %q, want %q", given, got, want)
 		}
+	}
+	titled := &mcp.Tool{Annotations: &mcp.ToolAnnotations{Title: "Look"}}
+	if got := Claimed(titled, Hints{}).Title; got != "Look" {
+		t.Errorf("its title is %q", got)
 	}
 }
