@@ -111,13 +111,12 @@ var clients = []client{
 		skills: func(p places) string { return filepath.Join(p.home, ".agents", "skills") }},
 	{name: "windsurf", title: "Windsurf", key: "mcpServers", url: "serverUrl", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.home, ".codeium", "windsurf", "mcp_config.json") }},
-	{name: "zed", title: "Zed", key: "context_servers", url: "url", headers: "headers",
-		file: func(p places) string {
-			if p.goos == "windows" {
-				return filepath.Join(p.config(), "Zed", "settings.json")
-			}
-			return filepath.Join(p.xdg(), "zed", "settings.json")
-		}},
+	{name: "zed", title: "Zed", key: "context_servers", url: "url", headers: "headers", file: func(p places) string {
+		if p.goos == "windows" {
+			return filepath.Join(p.config(), "Zed", "settings.json")
+		}
+		return filepath.Join(p.xdg(), "zed", "settings.json")
+	}},
 	{name: "gemini-cli", title: "Gemini CLI", key: "mcpServers", url: "httpUrl", headers: "headers",
 		file: geminiSettings, notifier: &geminiNotifier},
 	{name: "copilot", title: "Copilot CLI", key: "mcpServers", kind: "local", url: "url", headers: "headers",

@@ -269,8 +269,7 @@ func TestLiveWritesWhatEachProgramReads(t *testing.T) {
 		t.Errorf("the manifest: %v", manifest)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(plugin,
-			".mcp.json"): `"args": ["serve", "--hub", "127.0.0.1:9"]`,
+		filepath.Join(plugin, ".mcp.json"):                          `"args": ["serve", "--hub", "127.0.0.1:9"]`,
 		filepath.Join(home, ".copilot", "mcp-config.json"):          `"tools": ["*"]`,
 		filepath.Join(home, ".config", "opencode", "opencode.json"): `"enabled": true`,
 		filepath.Join(home, ".config", "opencode", "plugin",
@@ -333,10 +332,9 @@ func TestConfigRefusesToOverwrite(t *testing.T) {
 		{"another entry", "gemini-cli",
 			write(".gemini/settings.json", `{"mcpServers": {"pagewire": {"command": "mine"}}}`, 0o640), "--live",
 			"has another entry named pagewire", true},
-		{"a hook of ours that nobody wrote down", "codex",
-			write(".codex/hooks.json",
-				`{"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "/old/pagewire changes --hook codex"}]}]}}`,
-				0o640),
+		{"a hook of ours that nobody wrote down", "codex", write(".codex/hooks.json",
+			`{"hooks": {"UserPromptSubmit": [{"hooks": [{"command": "/old/pagewire changes --hook codex"}]}]}}`,
+			0o640),
 			"--live", "has another entry named pagewire", true},
 		{"a plugin of that name", "opencode", write(".config/opencode/plugin/pagewire.js", "mine", 0o640), "--live",
 			"is there already, and pagewire did not write it", true},

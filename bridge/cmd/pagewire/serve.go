@@ -352,8 +352,7 @@ func checkHTTP(said func(flag string) bool, o *serveFlags) error {
 	for _, name := range o.AllowHosts {
 		if u, err := url.Parse("http://" + name); err != nil || u.Host != name || name == "" ||
 			strings.Contains(name, ":") && net.ParseIP(strings.Trim(name, "[]")) == nil {
-			return fmt.Errorf("--allow-host %q: want a name or address without scheme and port, such as box.lan",
-				name)
+			return fmt.Errorf("--allow-host %q: want a name or address without scheme and port, such as box.lan", name)
 		}
 	}
 	for name, n := range map[string]int{"max-sessions": o.Shares.Sessions, "max-listens": o.Shares.Listens,

@@ -95,9 +95,8 @@ func TestMessagesThatAreTooLong(t *testing.T) {
 		t.Errorf("an event is %+v, %v", m, err)
 	}
 	// As it comes from a keeper.
-	m, err = d.decode(
-		strings.NewReader(
-			`{"method":"Runtime.bindingCalled","dropped":{"begin":"{\"method\":\"Runtime.b","end":"\",\"executionContextId\":3},\"sessionId\":\"S\"}"},"sessionId":"S"}`))
+	m, err = d.decode(strings.NewReader(
+		`{"method":"Runtime.bindingCalled","dropped":{"begin":"{\"method\":\"Runtime.b","end":"\",\"executionContextId\":3},\"sessionId\":\"S\"}"},"sessionId":"S"}`))
 	if err != nil || m.call() != nil || m.Dropped == nil || m.Dropped.context() != 3 || m.Session != "S" {
 		t.Errorf("one that was dropped before is %+v, %v", m, err)
 	}

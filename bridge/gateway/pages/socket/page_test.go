@@ -349,9 +349,8 @@ func TestLocalNetworkAccess(t *testing.T) {
 func TestContentSecurityPolicy(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
-	s := serve(t,
-		&site{tag: `data-gateway="` + p.url() + `"`,
-			header: http.Header{"Content-Security-Policy": {"connect-src 'self'"}}})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`,
+		header: http.Header{"Content-Security-Policy": {"connect-src 'self'"}}})
 	b := open(t, launch(t), s.URL)
 	testkit.Eventually(t, "the page says what to do", func() bool {
 		return b.console.Has("its connect-src must have " + p.url())
