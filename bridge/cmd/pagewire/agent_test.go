@@ -10,8 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -109,109 +107,6 @@ func (r *running) set(text string) { r.page.Set(cart, text) }
 // command runs a command line against the daemon.
 func (r *running) command(args ...string) (status int, stdout, stderr string) {
 	return run(append(args, "--hub", r.addr)...)
-}
-
-func TestWithoutADaemonTheRemedyIsSaid(t *testing.T) {
-	testkit.Home(t)
-	addr := testkit.Addr(t)
-	for _, args := range []string{"ls", "read " + cart, "watch " + cart, "changes"} {
-		status, out, errs := run(append(strings.Fields(args), "--hub", addr)...)
-		if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: no pagewire serve is running") ||
-			!strings.Contains(errs, "\npagewire: start one: pagewire serve") {
-			t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, out, errs)
-		}
-	}
-}
-
-func TestLsPrintsATable(t *testing.T) {
-	r := start(t, "", "x")
-	status, out, errs := r.command("ls")
-	if status != exitDone || errs != "" {
-		t.Fatalf("status %d, stderr %q", status, errs)
-	}
-	want := [][]string{
-		{"URI", "TYPE", "TAB", "TITLE"},
-		{image, "image/png", "1", "image"},
-		{cart, "text/plain", "1", "Cart"},
-		{"https://shop.example/item/{id}", "-", "1", "item"},
-	}
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if len(lines) != len(want) {
-		t.Fatalf("%d lines:\n%s", len(lines), out)
-	}
-	for i, line := range lines {
-		if fields := strings.Fields(line); strings.Join(fields[:4], " ") != strings.Join(want[i], " ") {
-			t.Errorf("line %d is %q, want %q", i, line, want[i])
-		}
-	}
-	if strings.Contains(out, "\x1b") {
-		t.Errorf("an escape sequence of the page got through: %q", out)
-	}
-
-	status, out, errs = r.command("ls", "--json")
-	var list []listed
-	if err := json.Unmarshal([]byte(out), &list); err != nil || status != exitDone || errs != "" {
-		t.Fatalf("status %d, stderr %q, %v in %s", status, errs, err, out)
-	}
-	if len(list) != 3 || list[1].URI != cart || list[1].Tab != 1 || list[1].MIMEType != "text/plain" ||
-		!list[2].Template || list[0].Template {
-		t.Errorf("listed %+v", list)
-	}
-}
-
-func TestLsOfNothing(t *testing.T) {
-	r := start(t, "", "x")
-	r.g.CloseTab("a")
-	if status, out, errs := r.command("ls"); status != exitDone || out != "" ||
-		errs != "pagewire: no open page offers a resource\n" {
-		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
-	}
-	if status, out, errs := r.command("ls", "--json"); status != exitDone || out != "[]\n" || errs != "" {
-		t.Errorf("--json: status %d, stdout %q, stderr %q", status, out, errs)
-	}
-}
-
-func TestReadPrintsWhatThePageGave(t *testing.T) {
-	r := start(t, "", "milk\n<honey> \x1b[31m")
-	if status, out, errs := r.command("read", cart); status != exitDone || out != r.page.Text(cart) || errs != "" {
-		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
-	}
-	if status, out, _ := r.command("read", "https://shop.example/item/7"); status != exitDone || out != "an item" {
-		t.Errorf("by template: status %d, stdout %q", status, out)
-	}
-	if status, out, _ := r.command("read", image); status != exitDone || out != "\x89PNG\x00" {
-		t.Errorf("binary: status %d, stdout %q", status, out)
-	}
-	status, out, _ := r.command("read", "--json", cart)
-	var got struct{ Contents []struct{ URI, Text string } }
-	if err := json.Unmarshal([]byte(out), &got); err != nil || status != exitDone || strings.Count(out, "\n") != 1 ||
-		got.Contents[0].URI != cart || got.Contents[0].Text != r.page.Text(cart) {
-		t.Errorf("--json: status %d, %v in %q", status, err, out)
-	}
-
-	file := filepath.Join(t.TempDir(), "image.png")
-	if status, out, errs := r.command("read", image, "--output", file); status != exitDone || out != "" || errs != "" {
-		t.Errorf("--output: status %d, stdout %q, stderr %q", status, out, errs)
-	}
-	if got, err := os.ReadFile(file); string(got) != "\x89PNG\x00" {
-		t.Errorf("the file holds %q, %v", got, err)
-	}
-	if status, _, errs := r.command("read", cart, "--output", file); status != exitFailed ||
-		errs != "pagewire: "+file+" is there already\npagewire: nothing was written; --force overwrites\n" {
-		t.Errorf("--output onto a file: status %d, stderr %q", status, errs)
-	}
-	if status, _, errs := r.command("read", cart, "--output", file, "--force"); status != exitDone || errs != "" {
-		t.Errorf("--force: status %d, stderr %q", status, errs)
-	}
-	if got, _ := os.ReadFile(file); string(got) != r.page.Text(cart) {
-		t.Errorf("the file holds %q", got)
-	}
-
-	status, out, errs := r.command("read", "https://shop.example/none")
-	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") ||
-		!strings.HasSuffix(errs, "\npagewire: pagewire ls lists what there is\n") {
-		t.Errorf("what is not there: status %d, stdout %q, stderr %q", status, out, errs)
-	}
 }
 
 func TestATerminalIsOnlyWrittenTo(t *testing.T) {
@@ -351,15 +246,6 @@ func TestWatchAsJSONGoesOnWithTheNextDaemon(t *testing.T) {
 	if errs := w.errs.String(); errs != fmt.Sprintf("pagewire: the connection to %s ended; trying again\npagewire: "+
 		"connected again\n", r.addr) {
 		t.Errorf("stderr %q", errs)
-	}
-}
-
-func TestWatchOfWhatIsNotThere(t *testing.T) {
-	r := start(t, "", "x")
-	status, out, errs := r.command("watch", "https://shop.example/none")
-	if status != exitFailed || out != "" || !strings.HasPrefix(errs, "pagewire: https://shop.example/none: ") ||
-		!strings.HasSuffix(errs, "pagewire: pagewire ls lists what there is\n") {
-		t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
 	}
 }
 

@@ -297,14 +297,6 @@ func TestAHookIsNeverInTheWay(t *testing.T) {
 			}
 		}
 	}
-	// Flags of a later version, in a configuration that it has written.
-	for _, args := range []string{"--hook someone", "--hook codex --loud", "--hook", "--hook=codex now",
-		"--forget --inline nowhere", "--hook codex --uri x"} {
-		if status, out, errs := as("{}", strings.Fields(args)...); status != exitDone || out != "" ||
-			!strings.HasPrefix(errs, "pagewire: ") {
-			t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, out, errs)
-		}
-	}
 }
 
 // Without --hook it is a command as the others are.

@@ -120,15 +120,6 @@ func TestInspectThatIsEnded(t *testing.T) {
 	}
 }
 
-func TestInspectOfNobody(t *testing.T) {
-	testkit.Home(t)
-	addr := testkit.Addr(t)
-	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" ||
-		!strings.HasPrefix(errs, "pagewire: no pagewire serve is running") {
-		t.Errorf("status %d, %q, %q", status, out, errs)
-	}
-}
-
 // Where another program has the port the browser would be led to that.
 func TestInspectOfASquatter(t *testing.T) {
 	testkit.Home(t)

@@ -40,50 +40,6 @@ func TestACommandOfCommandsAloneIsItsHelp(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		want string // on stderr
-	}{
-		{"serf", "pagewire: unknown command \"serf\": did you mean serve?\npagewire: see pagewire --help\n"},
-		{"frobnicate", "pagewire: unknown command \"frobnicate\"\npagewire: see pagewire --help\n"},
-		{"--quiet", "pagewire: unknown flag: --quiet\npagewire: see pagewire --help\n"},
-		{"version now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire version --help\n"},
-		{"assets show", "pagewire: unknown command \"show\"\npagewire: see pagewire assets --help\n"},
-		{"assets write", "pagewire: DIR is missing\npagewire: see pagewire assets write --help\n"},
-		{"assets write a b", "pagewire: unexpected argument \"b\"\npagewire: see pagewire assets write --help\n"},
-		{"assets list --force", "pagewire: unknown flag: --force\npagewire: see pagewire assets list --help\n"},
-		{"ls --all", "pagewire: unknown flag: --all\npagewire: see pagewire ls --help\n"},
-		{"ls x", "pagewire: unexpected argument \"x\"\npagewire: see pagewire ls --help\n"},
-		{"read", "pagewire: URI is missing\npagewire: see pagewire read --help\n"},
-		{"read a b", "pagewire: unexpected argument \"b\"\npagewire: see pagewire read --help\n"},
-		{"read a --json --output f", "pagewire: --json and --output: choose one\npagewire: see pagewire read --help\n"},
-		{"watch", "pagewire: URI is missing\npagewire: see pagewire watch --help\n"},
-		{"watch a --count -1", "pagewire: --count -1: want a number of changes\npagewire: see pagewire watch --help\n"},
-		{"watch --all --json --lines", "pagewire: --json and --lines: choose one\npagewire: see pagewire watch --help\n"},
-		{"watch a --min-interval -1s", "pagewire: --min-interval -1s: want a time such as 30s\npagewire: see pagewire " +
-			"watch --help\n"},
-		{"changes now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire changes --help\n"},
-		{"changes --inline x", "pagewire: --inline \"x\": want an origin such as https://example.com, or " +
-			"https://*.example.com\npagewire: see pagewire changes --help\n"},
-		{"changes --uri x", "pagewire: --uri \"x\": want a URI as pagewire ls shows it\npagewire: see pagewire " +
-			"changes --help\n"},
-		{"doctor now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire doctor --help\n"},
-		{"config", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
-		{"config -- --launch", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
-		{"config cursor zed", "pagewire: unexpected argument \"zed\"\npagewire: see pagewire config --help\n"},
-		{"help wach", "pagewire: unknown command \"wach\": did you mean watch?\npagewire: see pagewire --help\n"},
-		{"help assets x", "pagewire: unknown command \"x\"\npagewire: see pagewire assets --help\n"},
-		{"config codex --launch", "pagewire: --launch is a flag of serve: put it behind --, as in pagewire config CLIENT " +
-			"-- --launch\npagewire: see pagewire config --help\n"},
-	} {
-		if status, out, errs := run(strings.Fields(c.args)...); status != exitUsage || out != "" || errs != c.want {
-			t.Errorf("%s: status %d, stdout %q, stderr %q; want %d and %q", c.args, status, out, errs, exitUsage,
-				c.want)
-		}
-	}
-}
-
 func TestHelpOfACommand(t *testing.T) {
 	for asked, args := range map[string][]string{"help": {"--help"}, "help config": {"config", "--help"},
 		"help assets write": {"assets", "write", "--help"}} {

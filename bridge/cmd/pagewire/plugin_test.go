@@ -3,7 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
+
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
+	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
 const plugin = "../../../js/claude-plugin"
@@ -74,7 +75,7 @@ func TestReferencePlugin(t *testing.T) {
 // checkGenerated compares the files of a directory with what they are to be, or writes them with -update.
 func checkGenerated(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
-	if flag.Lookup("update").Value.String() == "true" {
+	if *script.Update {
 		for name, text := range want {
 			path := filepath.Join(dir, name)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
