@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -89,50 +87,4 @@ func atHome(t testing.TB) string {
 	}
 	t.Setenv("APPDATA", filepath.Join(home, "roaming"))
 	return home
-}
-
-// The token gets into no file that others can read, and what is written once is not written again.
-func TestConfigKeepsTheToken(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("permissions are other ones there")
-	}
-	for _, c := range []struct{ name, file, text string }{{"cursor", ".cursor/mcp.json", "{}"},
-		{"codex", ".codex/config.toml", "# mine\n"}} {
-		home := atHome(t)
-		path := filepath.Join(home, filepath.FromSlash(c.file))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		args := []string{"config", c.name, "--http", "--write", "--token-file", filepath.Join(home, "token")}
-		status, _, errs := run(args...)
-		if text, _ := os.ReadFile(path); status != exitFailed || string(text) != c.text ||
-			!strings.Contains(errs, "chmod 600 "+path) {
-			t.Errorf("%s, which others may read: status %d, %q, %s", c.name, status, errs, text)
-		}
-		if err := os.Chmod(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if status, out, errs := run(args...); status != exitDone || out != path+"\n" {
-			t.Errorf("%s: status %d, %q, %q", c.name, status, out, errs)
-		}
-		first, _ := os.ReadFile(path)
-		if status, _, errs := run(args...); status != exitDone || errs != "pagewire: "+path+" has it already\n" {
-			t.Errorf("%s, again: status %d, %q", c.name, status, errs)
-		}
-		// With another token it is another entry, and with a command none of it is left.
-		other := append(args[:len(args)-1:len(args)-1], filepath.Join(home, "other"))
-		if status, _, _ := run(other...); status != exitFailed {
-			t.Errorf("%s, another token: status %d", c.name, status)
-		}
-		if status, _, errs := run("config", c.name, "--write", "--force"); status != exitDone {
-			t.Errorf("%s, a command: status %d, %q", c.name, status, errs)
-		}
-		if text, _ := os.ReadFile(path); strings.Contains(string(text), "Bearer") ||
-			!strings.Contains(string(first), "Bearer") {
-			t.Errorf("%s: %s", c.name, text)
-		}
-	}
 }

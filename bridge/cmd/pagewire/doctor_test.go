@@ -121,64 +121,6 @@ func hung(t *testing.T) (addr, dir string) {
 	return was.addr, dir
 }
 
-// installed has a program look as if it had been run: an empty home is left empty by config.
-func installed(t *testing.T, home, name string) {
-	t.Helper()
-	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
-	file := clients[i].file(places{runtime.GOOS, home, os.Getenv})
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if filepath.Dir(file) == home {
-		if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
-	home := atHome(t)
-	look := func(name string) finding {
-		t.Helper()
-		list := programs()
-		i := slices.IndexFunc(list, func(f finding) bool { return f.Check == name })
-		if i < 0 {
-			return finding{}
-		}
-		return list[i]
-	}
-	if list := programs(); len(list) > 0 {
-		t.Errorf("in an empty home: %+v", list)
-	}
-	for _, name := range clientNames(anyClient) {
-		live := slices.Contains(clientNames(isLive), name)
-		installed(t, home, name)
-		done(t, "config", name, "--write")
-		if f := look(name); live && (f.Status != "warn" || !strings.Contains(f.Do, "config "+name+" --live")) ||
-			!live && f.Status != "ok" {
-			t.Errorf("%s with its entry alone: %+v", name, f)
-		}
-		done(t, "config", name, "--remove")
-		if f := look(name); f.Status != "warn" || !strings.Contains(f.Says, "does not know of pagewire") ||
-			!strings.Contains(f.Do, "pagewire config "+name) {
-			t.Errorf("%s without an entry: %+v", name, f)
-		}
-		if !live {
-			continue
-		}
-		done(t, "config", name, "--live", "--inline", "https://a.example")
-		if f := look(name); f.Status != "ok" || !strings.Contains(f.Says, "told at each prompt") {
-			t.Errorf("%s with its notifier: %+v", name, f)
-		}
-	}
-	if err := os.Remove(filepath.Join(home, ".claude", "skills", "pagewire", "monitors", "monitors.json")); err != nil {
-		t.Fatal(err)
-	}
-	if f := look("claude-code"); f.Status != "warn" || !strings.Contains(f.Says, "3 of the 4 parts") {
-		t.Errorf("a plugin without its monitor: %+v", f)
-	}
-}
-
 // Nobody looks for another program where the system has refused the port.
 func TestDoctorOfADaemonWithoutItsPort(t *testing.T) {
 	testkit.Home(t)

@@ -98,6 +98,10 @@ func (d *desk) do(line string) {
 	case "move":
 		err = os.Rename(path, filepath.Join(d.home, w[2]))
 	case "tree":
+		if _, err := os.Lstat(path); err != nil {
+			d.s.Say("there is no %s", w[1])
+			return
+		}
 		most, _ := strconv.Atoi(slices.Concat(w, []string{"1000"})[2])
 		all := tree(d.t, path)
 		for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/tailscale/hujson"
-
-	"github.com/pagewire/pagewire/bridge/gateway/skills"
 )
 
 // tree is all that is below a directory: by its path a file's mode and contents, a link's end, or that it is a
@@ -236,28 +233,4 @@ func saying(text []byte) any {
 	var root any = map[string]any{}
 	_ = json.Unmarshal(standard(text), &root)
 	return root
-}
-
-func TestSkillsAreWrittenAndTakenBack(t *testing.T) {
-	home := atHome(t)
-	for client, dir := range map[string]string{"claude-code": ".claude/skills", "codex": ".agents/skills",
-		"qwen-code": ".qwen/skills"} {
-		done(t, "config", client, "--skill")
-		file := filepath.Join(home, dir, skills.LivePages, "SKILL.md")
-		if text, err := os.ReadFile(file); err != nil || string(text) != skills.Text(skills.LivePages) {
-			t.Errorf("%s: %q, %v", file, text, err)
-		}
-		done(t, "config", client, "--skill", "--remove")
-		if entries, _ := os.ReadDir(filepath.Join(home, filepath.Dir(dir))); len(entries) > 0 {
-			t.Errorf("%s: %v is left", client, entries)
-		}
-		mine := filepath.Join(home, dir, skills.LivePages, "SKILL.md")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(mine), 0o755), os.WriteFile(mine, []byte("mine"), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-		if status, _, errs := run("config", client, "--skill"); status != exitFailed ||
-			!strings.Contains(errs, "is there already, and pagewire did not write it") {
-			t.Errorf("%s: over a skill of that name: status %d, %s", client, status, errs)
-		}
-	}
 }
