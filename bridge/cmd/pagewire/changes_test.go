@@ -144,17 +144,9 @@ type program struct {
 func (r *running) program(wrap string) *program {
 	r.t.Helper()
 	cmd := process("agent", wrap, "--hub", r.addr, "--log-level", "error")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
+	in := testkit.Must(cmd.StdinPipe())(r.t)
+	out := testkit.Must(cmd.StdoutPipe())(r.t)
+	testkit.OK(r.t, cmd.Start())
 	r.t.Cleanup(func() {
 		in.Close()
 		if err := cmd.Wait(); err != nil {
@@ -168,9 +160,7 @@ func (r *running) program(wrap string) *program {
 
 func (p *program) do(o order) (r report) {
 	p.t.Helper()
-	if err := json.NewEncoder(p.in).Encode(o); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.OK(p.t, json.NewEncoder(p.in).Encode(o))
 	text, err := p.out.ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(text, &r)

@@ -58,9 +58,7 @@ func patient(t *testing.T) (args []string, addr string) {
 		t.Skip("the browser is a shell script")
 	}
 	path := filepath.Join(t.TempDir(), "chromium")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\necho Chromium 150.0\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte("#!/bin/sh\necho Chromium 150.0\n"), 0o755))
 	t.Setenv("PAGEWIRE_BROWSER", path)
 	addr, _ = serving(t)
 	token := tokenFile(t)
@@ -94,17 +92,10 @@ func TestDoctorOfAWellMachine(t *testing.T) {
 // hung is a daemon that takes connections and answers nobody, as one that is stopped does; and where its socket is.
 func hung(t *testing.T) (addr, dir string) {
 	t.Helper()
-	config, err := os.UserConfigDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := testkit.Must(os.UserConfigDir())(t)
 	dir = filepath.Join(config, "pagewire")
 	locks := func() []string {
-		list, err := filepath.Glob(filepath.Join(dir, "*-daemon.lock"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
+		return testkit.Must(filepath.Glob(filepath.Join(dir, "*-daemon.lock")))(t)
 	}
 	before := locks()
 	was := start(t, testkit.Addr(t), "x")
@@ -113,10 +104,7 @@ func hung(t *testing.T) (addr, dir string) {
 		t.Fatalf("it has made %v", made)
 	}
 	was.stop()
-	l, err := net.Listen("unix", strings.TrimSuffix(made[0], ".lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("unix", strings.TrimSuffix(made[0], ".lock")))(t)
 	t.Cleanup(func() { l.Close() })
 	return was.addr, dir
 }
@@ -139,9 +127,7 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
 	open := tokenFile(t)
-	if err := os.WriteFile(open, []byte(strings.Repeat("x", 43)+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(open, []byte(strings.Repeat("x", 43)+"\n"), 0o644))
 	silent, dir := hung(t)
 	for _, c := range []struct {
 		name, check, status, says, do string
@@ -172,16 +158,12 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		t.Error("looking made a token")
 	}
 
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chmod(dir, 0o777))
 	if _, all, _ := examine(t, args...); all["daemon"].Status != "fail" ||
 		!strings.Contains(all["daemon"].Says, "others may write to") || !strings.Contains(all["daemon"].Do, "works alone") {
 		t.Errorf("a directory that cannot be used: %+v", all["daemon"])
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chmod(dir, 0o700))
 
 	t.Setenv("PAGEWIRE_BROWSER", filepath.Join(t.TempDir(), "gone"))
 	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says,
@@ -189,9 +171,7 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		t.Errorf("a named browser that is gone: %+v", all["browser"])
 	}
 	broken := filepath.Join(t.TempDir(), "chromium")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(broken, []byte("#!/bin/sh\nexit 1\n"), 0o755))
 	t.Setenv("PAGEWIRE_BROWSER", broken)
 	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says,
 		"does not tell its version") {

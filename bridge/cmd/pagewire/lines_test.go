@@ -37,10 +37,7 @@ func TestCommandLines(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	script.Each(t, func(t *testing.T, file string) {
 		script.Play(t, file, func(s *script.Script) func(string) {
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			self := testkit.Must(os.Executable())(t)
 			d := &desk{s: s, t: t, home: atHome(t), self: self}
 			t.Setenv("PAGEWIRE_TOKEN_FILE", "")
 			return d.do
@@ -222,9 +219,7 @@ func (d *desk) serve(args []string) {
 // usual are the options of an agent's serve without flags.
 func (d *desk) usual() (o serve.Options) {
 	f := new(serveFlags)
-	if err := checkServe(serveInto(f), f); err != nil {
-		d.t.Fatal(err)
-	}
+	testkit.OK(d.t, checkServe(serveInto(f), f))
 	return f.Options
 }
 

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // decodeLink is the server that a client finds in an install link.
@@ -47,10 +49,7 @@ func decodeLink(t *testing.T, link string) map[string]any {
 
 func TestLinkHoldsTheEntry(t *testing.T) {
 	atHome(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := testkit.Must(os.Executable())(t)
 	flags := []string{"--launch", "--open", "https://a.example/?b=+%20&c=ä"}
 	for _, c := range clients {
 		if !hasLink(c) {
@@ -67,16 +66,10 @@ func TestLinkHoldsTheEntry(t *testing.T) {
 
 // The buttons of the manual add what npx starts.
 func TestLinksOfTheManual(t *testing.T) {
-	pages, err := filepath.Glob("../../../demo/docs/clients/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := testkit.Must(filepath.Glob("../../../demo/docs/clients/*.md"))(t)
 	buttons := map[string]int{}
 	for _, page := range append(pages, "../../../demo/docs/install.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(os.ReadFile(page))(t)
 		for _, link := range regexp.MustCompile(`\]\((https://(?:cursor\.com/install-mcp|insiders\.vscode\.dev)[^)]*)\)`).
 			FindAllSubmatch(text, -1) {
 			is := decodeLink(t, string(link[1]))

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // tree is all that is below a directory: by its path a file's mode and contents, a link's end, or that it is a
@@ -65,12 +67,7 @@ func fill(t *testing.T, home string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(home, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(text), 0o640))
 	}
 }
 

@@ -285,9 +285,7 @@ func TestNothingOfAPersonsFilesIsLost(t *testing.T) {
 					t.Run(strings.Join(append(append([]string{c.name}, flag...), append(then, name)...), " "),
 						func(t *testing.T) {
 							h := inhabited(t, c.name, flag...)
-							if err := s.spoil(h); err != nil {
-								t.Fatal(err)
-							}
+							testkit.OK(t, s.spoil(h))
 							h.meets(t, s.left, then)
 						})
 				}
@@ -325,16 +323,13 @@ func (h *household) meets(t *testing.T, left string, then []string) {
 // toWrite is what --live is to write for a client, and has not written yet.
 func toWrite(t *testing.T, name string) *setup {
 	t.Helper()
-	p, err := here()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Must(here())(t)
 	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
 	c := &configuration{client: clients[i], places: p}
 	server, err1 := c.server()
 	s, err2 := newSetup(c.client, p)
 	parts, err3 := c.parts(s, server)
-	err = errors.Join(err1, err2, err3)
+	err := errors.Join(err1, err2, err3)
 	for _, p := range parts {
 		err = errors.Join(err, s.put(c.client.liveKey(), p, false))
 	}
@@ -350,9 +345,7 @@ func step(t *testing.T, s *setup, n int) (more bool) {
 	t.Helper()
 	all := s.files.changed()
 	for _, f := range all[:n] {
-		if err := errors.Join(f.stage(), f.replace(s.client.title)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, f.stage(), f.replace(s.client.title))
 	}
 	return n < len(all)
 }
@@ -373,9 +366,7 @@ func TestConfigIsKilledBetweenTwoSteps(t *testing.T) {
 						done(t, "config", name, "--live")
 						p, _ := here()
 						s, err := newSetup(toWrite(t, name).client, p)
-						if err := errors.Join(err, s.undo(s.client.liveKey(), false), s.save(1)); err != nil {
-							t.Fatal(err)
-						}
+						testkit.OK(t, err, s.undo(s.client.liveKey(), false), s.save(1))
 						more = step(t, s, n)
 					}
 					for flag := range strings.SplitSeq(rest, ", ") {
@@ -432,9 +423,7 @@ func TestADiskThatIsFull(t *testing.T) {
 			{[]string{"--live"}, []string{"--live", "--", "--launch"}}, {[]string{"--live"}, []string{"--remove"}}} {
 			home := atHome(t)
 			disk := filepath.Join(home, full)
-			if err := errors.Join(os.Mkdir(disk, 0o700), mount(disk)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.Mkdir(disk, 0o700), mount(disk))
 			t.Cleanup(func() { syscall.Unmount(disk, 0) })
 			fill(t, home, lived)
 			if c.first != nil {
@@ -470,9 +459,7 @@ func TestConfigKeepsOwners(t *testing.T) {
 		given := func(path string, _ fs.DirEntry, err error) error {
 			return errors.Join(err, os.Lchown(path, testkit.OtherUID, testkit.OtherUID))
 		}
-		if err := filepath.WalkDir(home, given); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, filepath.WalkDir(home, given))
 		before := tree(t, home)
 		for _, args := range []string{"--write", "--live", "--remove", "--remove"} {
 			for _, name := range []string{"codex", "opencode"} {
@@ -494,21 +481,15 @@ func TestConfigKeepsOwners(t *testing.T) {
 func TestAFileOfAnotherUser(t *testing.T) {
 	home := atHome(t)
 	fill(t, home, map[string]string{".cursor/mcp.json": "{}"})
-	if err := os.Chmod(filepath.Join(home, ".cursor", "mcp.json"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chmod(filepath.Join(home, ".cursor", "mcp.json"), 0o644))
 	cmd := process("command", "config", "cursor", "--write")
 	testkit.AsOther(t, cmd)
 	var errs strings.Builder
 	cmd.Path, cmd.Err, cmd.Stderr = testkit.Self(t), nil, &errs
 	for _, path := range []string{home, filepath.Join(home, ".cursor")} {
-		if err := os.Chmod(path, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Chmod(path, 0o777))
 	}
-	if err := os.Chmod(filepath.Dir(home), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chmod(filepath.Dir(home), 0o755))
 	before := tree(t, home)
 	if err := cmd.Run(); err == nil || !strings.Contains(errs.String(), "belongs to another user (its uid is 0") {
 		t.Errorf("%v, %s", err, errs.String())

@@ -24,9 +24,7 @@ func program(t *testing.T, name string) string {
 		t.Skip("the executable bit is not what makes a program on Windows")
 	}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte("#!/bin/sh\nexit 3\n"), 0o755))
 	return path
 }
 
@@ -161,28 +159,16 @@ func TestLaunchReportsABrowserThatDoesNotStart(t *testing.T) {
 // visit loads a page and returns its title and what it sees as the user agent.
 func visit(t *testing.T, ctx context.Context, url string) (title, agent string) {
 	t.Helper()
-	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
-		t.Fatal(err)
-	}
-	title, err := chromedp.Run(ctx, chromedp.Title())
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err = chromedp.Run(ctx, chromedp.Evaluate[string]("navigator.userAgent"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, chromedp.Do(ctx, chromedp.Navigate(url)))
+	title = testkit.Must(chromedp.Run(ctx, chromedp.Title()))(t)
+	agent = testkit.Must(chromedp.Run(ctx, chromedp.Evaluate[string]("navigator.userAgent")))(t)
 	return title, agent
 }
 
 // profilesIn lists the browser profiles under a directory for temporary files.
 func profilesIn(t *testing.T, dir string) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "chromedp-runner*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return testkit.Must(filepath.Glob(filepath.Join(dir, "chromedp-runner*")))(t)
 }
 
 // processesUsing lists the command lines that name dir. Only Linux can say; elsewhere it is empty.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 func TestMergeOfFlags(t *testing.T) {
@@ -33,10 +35,7 @@ func TestRunningLooksIntoProfilesAndSaysWhatToDo(t *testing.T) {
 	} else if url != "" || !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "--remote-debugging-port") {
 		t.Errorf("Running() = %q, %v; want ErrNotRunning", url, err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	dir := filepath.Join(config, "chromium")

@@ -58,9 +58,7 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 					one.reads(t, "0")
 					one.Watch(uri)
 				}
-				if err := m.daemon().Signal(sig); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, m.daemon().Signal(sig))
 				if sig == syscall.SIGUSR1 {
 					testkit.Eventually(t, "the daemon hangs", func() bool {
 						_, err := os.Stat(filepath.Join(m.home, "hangs"))
@@ -90,9 +88,7 @@ func TestDaemonThatHangsForNobody(t *testing.T) {
 	m := newMachine(t)
 	a := m.connect(testkit.Legacy)
 	a.reads(t, "0")
-	if err := m.daemon().Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, m.daemon().Signal(syscall.SIGSTOP))
 	a.cmd.Process.Kill()
 	testkit.Ends(t, "its agent is killed", a.exited)
 	m.connect(testkit.Legacy).reads(t, "0")
@@ -166,21 +162,12 @@ func TestWhomTheDaemonStaysFor(t *testing.T) {
 		t.Errorf("without a daemon: %v", err)
 	}
 	a := m.connect(testkit.Legacy)
-	command, err := m.dial(AsCommand)
-	if err != nil {
-		t.Fatal(err)
-	}
+	command := testkit.Must(m.dial(AsCommand))(t)
 	defer command.Close()
-	local, err := m.dial(AsHTTP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	local := testkit.Must(m.dial(AsHTTP))(t)
 	defer local.Close()
 	fmt.Fprintf(local, "GET / HTTP/1.1\r\nHost: daemon\r\n\r\n")
-	answer, err := http.ReadResponse(local.In, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := testkit.Must(http.ReadResponse(local.In, nil))(t)
 	if text, _ := io.ReadAll(answer.Body); string(text) != strconv.Itoa(local.Daemon.PID) {
 		t.Errorf("by HTTP it says %q", text)
 	}
@@ -253,10 +240,7 @@ func TestForegroundTakesThePlace(t *testing.T) {
 	a := m.connect(testkit.Legacy)
 	a.reads(t, "0")
 	a.Watch(uri)
-	release, err := Succeed(t.Context(), m.hub, "1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := testkit.Must(Succeed(t.Context(), m.hub, "1.0.0"))(t)
 	o := m.options(t)
 	o.Foreground, o.Started = "127.0.0.1:8000", func() { release() }
 	ctx, end := context.WithCancel(t.Context())
@@ -310,9 +294,7 @@ func TestForegroundIsNotReplaced(t *testing.T) {
 func TestAloneAndBack(t *testing.T) {
 	m := newMachine(t)
 	place := filepath.Join(m.home, "pagewire")
-	if err := os.WriteFile(place, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(place, nil, 0o600))
 	a := m.connect(testkit.Legacy)
 	a.reads(t, "0")
 	a.Watch(uri)
@@ -320,9 +302,7 @@ func TestAloneAndBack(t *testing.T) {
 	if n := m.daemons(); len(n) != 0 {
 		t.Fatalf("daemons %v", n)
 	}
-	if err := os.Remove(place); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Remove(place))
 	testkit.Eventually(t, "there is a daemon", func() bool { return len(m.daemons()) == 1 })
 	testkit.Receive(t, "an update", a.Updates)
 	m.tab.set(uri, "1")
@@ -335,10 +315,7 @@ func TestAloneAndBack(t *testing.T) {
 func TestHellosThatAreNone(t *testing.T) {
 	m := newMachine(t)
 	m.connect(testkit.Legacy)
-	dir, err := userdir.Open(m.hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.Must(userdir.Open(m.hub))(t)
 	defer dir.Close()
 	long := strings.Repeat("x", maxHello+1)
 	for name, c := range map[string]struct{ send, want string }{
@@ -354,10 +331,7 @@ func TestHellosThatAreNone(t *testing.T) {
 		"as nobody":        {`{"pagewire":1,"as":"king"}` + "\n", "serves nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := dir.Dial(t.Context(), socketName)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := testkit.Must(dir.Dial(t.Context(), socketName))(t)
 			defer raw.Close()
 			go func() {
 				io.WriteString(raw, c.send)
@@ -377,15 +351,9 @@ func TestHellosThatAreNone(t *testing.T) {
 // A daemon that speaks another protocol is left alone.
 func TestDaemonOfAnotherProtocol(t *testing.T) {
 	m := newMachine(t)
-	dir, err := userdir.Open(m.hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.Must(userdir.Open(m.hub))(t)
 	defer dir.Close()
-	l, err := dir.Listen(socketName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(dir.Listen(socketName))(t)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -479,10 +447,7 @@ func TestRandomEndsLeaveNothing(t *testing.T) {
 
 func TestLogHasABound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	l, err := OpenLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(OpenLog(path))(t)
 	line := []byte(strings.Repeat("x", 99_999) + "\n")
 	for range 100 {
 		if _, err := l.Write(line); err != nil {

@@ -231,10 +231,7 @@ func (m *machine) options(t *testing.T) Options {
 
 // files lists what is in the user's directory.
 func (m *machine) files() (names []string) {
-	all, err := filepath.Glob(filepath.Join(m.home, "pagewire", "*"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	all := testkit.Must(filepath.Glob(filepath.Join(m.home, "pagewire", "*")))(m.t)
 	for _, path := range all {
 		names = append(names, filepath.Base(path))
 	}
@@ -258,16 +255,9 @@ func (m *machine) dial(as string) (*Conn, error) {
 // daemon is the process that is the daemon now.
 func (m *machine) daemon() *os.Process {
 	m.t.Helper()
-	c, err := m.dial(AsProbe)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	c := testkit.Must(m.dial(AsProbe))(m.t)
 	c.Close()
-	p, err := os.FindProcess(c.Daemon.PID)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return p
+	return testkit.Must(os.FindProcess(c.Daemon.PID))(m.t)
 }
 
 // An agent is a process that runs a pipe, and who has started it.
@@ -295,9 +285,7 @@ func (m *machine) start(version string) *agent {
 	if a.out, err = cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, cmd.Start())
 	go func() {
 		cmd.Process.Wait() // cmd.Wait would close what is still read
 		close(a.exited)

@@ -33,11 +33,8 @@ func pairOf(t *testing.T, o Options) (client, server *Conn) {
 		<-c.Closed()
 	}))
 	t.Cleanup(s.Close)
-	over, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, _, err = Client(t.Context(), over, "/", nil, Options{MaxMessage: 8 << 20})
+	over := testkit.Must(net.Dial("tcp", s.Listener.Addr().String()))(t)
+	client, _, err := Client(t.Context(), over, "/", nil, Options{MaxMessage: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +74,7 @@ func TestPiecesAreOneMessage(t *testing.T) {
 // A peer that ends within a message has not sent it.
 func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	client, server := pair(t)
-	if err := client.WritePiece(t.Context(), []byte("half"), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, client.WritePiece(t.Context(), []byte("half"), false))
 	client.Close()
 	if got, err := server.Read(context.Background()); err == nil {
 		t.Errorf("got %q", got)
@@ -113,10 +108,7 @@ func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 			}
 		}))
 		t.Cleanup(s.Close)
-		over, err := net.Dial("tcp", s.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		over := testkit.Must(net.Dial("tcp", s.Listener.Addr().String()))(t)
 		c, _, err := Client(t.Context(), over, "/", nil, Options{MaxMessage: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
@@ -130,15 +122,11 @@ func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 		return 1<<20 - room.left
 	}
 	stalls, _ := open()
-	if err := stalls.WritePiece(t.Context(), []byte(strings.Repeat("x", 400<<10)), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, stalls.WritePiece(t.Context(), []byte(strings.Repeat("x", 400<<10)), false))
 	testkit.Eventually(t, "it holds room", func() bool { return held() == 512<<10 })
 	honest, got := open()
 	for range 3 {
-		if err := honest.Write(t.Context(), []byte(strings.Repeat("y", 600<<10))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, honest.Write(t.Context(), []byte(strings.Repeat("y", 600<<10))))
 		if text := testkit.Receive(t, "the other's message", got); len(text) != 600<<10 {
 			t.Errorf("it has %d bytes", len(text))
 		}
@@ -163,9 +151,7 @@ func TestOnlyAPeerThatIsReadMustAnswerAPing(t *testing.T) {
 		t.Fatal("it is given up though nobody has read it")
 	default:
 	}
-	if err := client.Write(t.Context(), []byte("still here")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, client.Write(t.Context(), []byte("still here")))
 	if text, err := server.Read(t.Context()); err != nil || string(text) != "still here" {
 		t.Fatalf("%q, %v", text, err)
 	}
@@ -249,9 +235,7 @@ func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 	room := NewRoom(1000 << 10)
 	hold := func(whose string, bytes int) *holder {
 		c := &Conn{opt: Options{Whose: whose}}
-		if err := room.take(c, bytes); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, room.take(c, bytes))
 		return room.find(c)
 	}
 	honest, evil := hold("honest", 400<<10), hold("evil", 200<<10)

@@ -242,10 +242,7 @@ func TestGatewayThatWasKilled(t *testing.T) {
 func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	t.Parallel()
 	k := tagged
-	started, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
-	if err != nil {
-		t.Fatal(err)
-	}
+	started := testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t) // the port is the user's
 	t.Cleanup(started.Close)
 	r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway"),
 		browser: started, user: dial(t, started.URL)}
@@ -328,10 +325,7 @@ func (c busyConn) Write(message []byte) error {
 // A tab that waits for a gateway that dies is let go by the next one, and has its page layer.
 func TestTabThatWaitsForADeadGateway(t *testing.T) {
 	t.Parallel()
-	started, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
-	if err != nil {
-		t.Fatal(err)
-	}
+	started := testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t) // the port is the user's
 	t.Cleanup(started.Close)
 	r := &rig{kind: injected, t: t, site: serve(t, injected), log: testkit.LogOf(t, "the gateway"), browser: started,
 		user: dial(t, started.URL)}
@@ -630,10 +624,7 @@ func TestSearchForm(t *testing.T) {
 				}
 				files.ServeHTTP(w, request)
 			})
-			port, err := r.g.Connect("test")
-			if err != nil {
-				t.Fatal(err)
-			}
+			port := testkit.Must(r.g.Connect("test"))(t)
 			a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy, func(p *mcp.ProgressNotificationParams) {
 				waits <- p.Message
 			}), t}
@@ -710,10 +701,7 @@ func TestTabInFront(t *testing.T) {
 	t.Parallel()
 	r := begin(t, tagged)
 	const front = "pagewire://front"
-	port, err := r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Front: true, Deny: []string{r.site.elsewhere()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Front: true, Deny: []string{r.site.elsewhere()}}))(t)
 	a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
 	a.Watch(front)
 	shows := func(want string) {

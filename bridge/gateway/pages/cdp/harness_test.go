@@ -185,11 +185,7 @@ func (s *pool) take(t *testing.T) *launched.Started {
 		s.idle = s.idle[:last]
 		return b
 	}
-	b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t)
 }
 
 // giveBack takes the browser of a rig whose gateway has stopped. One whose test failed is not used again.
@@ -344,10 +340,7 @@ type agent struct {
 
 func connect(t *testing.T, g *gateway.Gateway) *agent {
 	t.Helper()
-	port, err := g.Connect("test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := testkit.Must(g.Connect("test"))(t)
 	return &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
 }
 
@@ -399,10 +392,7 @@ type driver struct {
 
 func dial(t *testing.T, url string) *driver {
 	t.Helper()
-	conn, err := reach(t.Context(), Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(reach(t.Context(), Options{URL: url}))(t)
 	d := &driver{t, newLink(conn)}
 	var ended sync.WaitGroup
 	ended.Go(d.link.write)

@@ -13,10 +13,7 @@ import (
 // call runs a tool and returns its texts.
 func (a *agent) call(name string) (text string, failed bool) {
 	a.t.Helper()
-	r, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{}})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	r := testkit.Must(a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{}}))(a.t)
 	var texts []string
 	for _, c := range r.Content {
 		texts = append(texts, c.(*mcp.TextContent).Text)

@@ -49,9 +49,7 @@ func (p *place) connect(origin, hello string) *wsconn.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.Close() })
-	if err := c.Write(p.t.Context(), []byte(hello)); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.OK(p.t, c.Write(p.t.Context(), []byte(hello)))
 	return c
 }
 
@@ -63,9 +61,7 @@ func hi(tab string) string { return hello(`{"tab":"` + tab + `","title":"Raw"}`)
 // say says a frame on a connection.
 func say(t *testing.T, c *wsconn.Conn, frame string) {
 	t.Helper()
-	if err := c.Write(t.Context(), []byte(frame)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, c.Write(t.Context(), []byte(frame)))
 }
 
 // offer makes a connection that has said hello a page that has one resource.
@@ -231,9 +227,7 @@ func TestOversizeFrame(t *testing.T) {
 	// One that is as large as it may be is taken, though nothing comes of it; one byte more ends the connection.
 	answer := "=99 0 "
 	say(t, c, answer+`"`+strings.Repeat("x", maxFrame-2-len(answer))+`"`)
-	if err := c.Ping(testkit.Patience); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, c.Ping(testkit.Patience))
 	c.Write(t.Context(), bytes.Repeat([]byte("x"), maxFrame+1))
 	testkit.Ends(t, "the connection ends", c.Closed())
 	p.waitFor(0)
@@ -387,9 +381,7 @@ func (p *place) connectExtension() *wsconn.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.Close() })
-	if err := proof.Dial(p.t.Context(), c.Notes(), secret, p.addr); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.OK(p.t, proof.Dial(p.t.Context(), c.Notes(), secret, p.addr))
 	return c
 }
 
@@ -504,9 +496,7 @@ func TestExtension(t *testing.T) {
 	p := openPlace(t, Options{Extensions: []string{id}, Secret: known})
 	connect := func(hello string) *wsconn.Conn {
 		c := p.connectExtension()
-		if err := c.Write(t.Context(), []byte(hello)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, c.Write(t.Context(), []byte(hello)))
 		return c
 	}
 	hello := func(origin string) string {
