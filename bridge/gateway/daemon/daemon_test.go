@@ -97,6 +97,13 @@ func TestDaemonThatHangsForNobody(t *testing.T) {
 	}
 }
 
+// A daemon that finds the lock of another one says nothing. The pipe tries again, and is not served alone.
+func TestDaemonBesideADyingOne(t *testing.T) {
+	if err := start(t.Context(), []string{"true"}); err != ErrNone {
+		t.Error(err)
+	}
+}
+
 // A pipe that is too slow to leave a daemon that retires is not told that its listens have ended: the next daemon has them.
 func TestRetireEndsNoListen(t *testing.T) {
 	m := newMachine(t)
