@@ -19,8 +19,7 @@ type client struct {
 	// kind is the member "type" of a server that the client starts; "": the client wants none. remote is the one of a
 	// server on HTTP; "": "http".
 	kind, remote string
-	// url is the member with the address of a server on HTTP; "": the client only starts servers. headers is the member
-	// with the headers of its requests.
+	// url is the member with the address of a server on HTTP; "": none. headers is the one with its requests' headers.
 	url, headers string
 	// words says that the command and its arguments are one list. more are further members of each entry.
 	words bool

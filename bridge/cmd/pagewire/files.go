@@ -195,8 +195,7 @@ func (c *fileChange) do(ctx context.Context) (err error) {
 	return nil
 }
 
-// restore undoes the replacements. If one fails, the earlier ones stay: the record among them says how to undo the
-// rest.
+// restore undoes the replacements. If one fails, the earlier ones stay, with the record.
 func (c *fileChange) restore(done []*changedFile) error {
 	for _, f := range slices.Backward(done) {
 		f.was, f.is = f.is, f.was
@@ -308,16 +307,14 @@ func (f *changedFile) replace(title string) error {
 	return err
 }
 
-// removeEmpty removes empty directories; dirs has outer ones first. os.Remove would also remove a link that replaced
-// a directory.
+// removeEmpty removes empty directories, outer ones last. os.Remove would remove a link in their place too.
 func removeEmpty(dirs []string) {
 	for _, dir := range slices.Backward(dirs) {
 		_ = syscall.Rmdir(dir) // it fails if the directory is not empty
 	}
 }
 
-// turnTime bounds the wait for another config, which writes for 0.1 s. One that takes longer was stopped, and a
-// conflict with it is refused anyway.
+// turnTime bounds the wait for another config, which writes for 0.1 s, or was stopped.
 const turnTime = 10 * time.Second
 
 // takeTurn waits until no other config writes in a home: of two that are started at once both succeed. The lock is on

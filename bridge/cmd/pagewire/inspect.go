@@ -80,8 +80,7 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 	return nil
 }
 
-// writeTicket writes the file that leads a browser to the inspector. Only this user can read it; the arguments of a
-// process are public.
+// writeTicket writes the file that leads a browser to the inspector. Only this user can read it.
 func writeTicket(dir, url string) (path string, err error) {
 	f, err := os.CreateTemp(dir, "inspect-*.html") // of mode 0600
 	if err != nil {

@@ -305,8 +305,7 @@ func (d *document) write(c container, v any) string {
 // jsonText is a value as a file of its own.
 func jsonText(v any) string { return jsonValue(v, "", "  ", "\n") + "\n" }
 
-// jsonValue writes a value over several lines, the first of which begins with indent. A list of strings and a header
-// are on one line.
+// jsonValue writes a value over lines, of which the first has indent. A list of strings and a header are on one.
 func jsonValue(v any, indent, unit, newline string) string {
 	var items []string
 	inner := func(v any) string { return jsonValue(v, indent+unit, unit, newline) }

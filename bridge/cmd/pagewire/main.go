@@ -43,8 +43,7 @@ const (
 	exitUsage  = 2
 )
 
-// pagewire runs a command line and returns its exit status. The end of ctx ends the command; for serve and watch that
-// is success.
+// pagewire runs a command line and returns its exit status. The end of ctx ends it.
 func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	stderr = visible{stderr}
 	root := commands()
@@ -199,8 +198,7 @@ func arguments(name string, least, most int) cobra.PositionalArgs {
 	}
 }
 
-// help is cobra's, with groups and the example last. It uses no template: with text/template the linker keeps every
-// exported method of every package, 2.5 MB.
+// help is cobra's, with groups and the example last. With text/template the linker keeps every exported method: 2.5 MB.
 func help(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	about := cmd.Long

@@ -20,9 +20,8 @@ import (
 // hubEnv names the environment variable that replaces --hub: the arguments of a native host are the browser's.
 const hubEnv = "PAGEWIRE_HUB"
 
-// startedByBrowser reports whether these are the arguments that a browser gives to a native host: the origin of the
-// extension, and on Windows a window; or from Firefox the manifest's file and the name of the extension. Then the
-// command is native-host.
+// startedByBrowser reports whether these are the arguments that a browser gives to a native host: the extension's
+// origin, and on Windows a window; or from Firefox the manifest's file and the extension's name.
 func startedByBrowser(args []string) bool {
 	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/" ||
 		len(args) == 2 && args[1] == extension.FirefoxID && filepath.Base(args[0]) == hostFile

@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// nodeProgram is a separate program: its NATS server and token verification would take 1.8 MB of memory in this one,
-// which is started for each agent.
+// nodeProgram is a separate program: its NATS server would take 1.8 MB of memory in this one, for each agent.
 const nodeProgram = "pagewire-node"
 
 func nodeCommand() *cobra.Command {

@@ -16,8 +16,7 @@ func ownerOf(info fs.FileInfo) owner {
 	return owner{int(stat.Uid), int(stat.Gid)}
 }
 
-// tryLock locks an open directory until it is closed, and reports false if another process has the lock. A file system
-// without locks counts as unlocked.
+// tryLock locks an open directory until it is closed, or reports that another process has the lock.
 func tryLock(dir *os.File) bool {
 	return syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != syscall.EWOULDBLOCK
 }

@@ -113,8 +113,7 @@ func (p part) explain(err error, client string) error {
 		"nothing was written: mend the file, or put there what pagewire config " + client + " prints"}
 }
 
-// includes reports whether an existing value includes a wanted one. It may have more: a user's own settings for the
-// server.
+// includes reports whether an existing value includes a wanted one. It may have more: a user's own.
 func includes(is, want any) bool {
 	members, ok := want.(map[string]any)
 	if !ok {

@@ -191,8 +191,7 @@ func (w *written) before() []byte {
 	return []byte(*w.Before)
 }
 
-// keep writes the earlier content of a file into a file of its own: the record goes, and another program has
-// overwritten the file.
+// keep writes the earlier content of a file that another program has overwritten into a file of its own.
 func (s *setup) keep(w *written, f *changedFile) {
 	if before := w.before(); !bytes.Equal(f.is, before) && !blank(before) {
 		path := filepath.Join(s.dir, sum(before)[:8]+"-"+filepath.Base(w.File))

@@ -193,9 +193,8 @@ func checkNode(said func(flag string) bool, o *serveFlags) error {
 	return checkOrigins("node-origin", o.node.Origins)
 }
 
-// surviveClosedOutput turns a write to a closed standard output or error into an error instead of the end of the
-// process: a killed agent closes both, and its processes must still be ended. The signal is handled and not ignored,
-// because child processes would inherit that.
+// surviveClosedOutput makes a write to a closed output an error, and not the end of the process: a killed agent closes
+// it, and its processes must be ended. Child processes would inherit an ignored signal.
 func surviveClosedOutput() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }

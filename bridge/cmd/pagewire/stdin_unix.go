@@ -8,11 +8,9 @@ import (
 )
 
 // pollable makes reads of a pipe or a socket wait in Go's poller, as they do in Node. A thread that waits in the kernel
-// delays the goroutines that it has made ready until another thread takes them: a page's read by WebSocket took 0.55 ms
-// instead of 0.45.
+// delays goroutines that are ready: a page's read by WebSocket took 0.55 ms instead of 0.45.
 //
-// A file that is also one of others is left alone: writes to it would fail instead of waiting. So is a terminal, which
-// the shell uses too.
+// A file that is also one of others is left alone, as writes to it would fail, and so is a terminal: the shell uses it.
 func pollable(f *os.File, others ...*os.File) *os.File {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {

@@ -25,8 +25,7 @@ const (
 	maxLine = 600
 )
 
-// list adds listed resources, for --all. If there are too many, it drops those that are not listed now: they may come
-// again.
+// list adds listed resources, for --all. Of too many it drops those that are not listed now.
 func (w *watcher) list(ctx context.Context, session *mcp.ClientSession) error {
 	if !w.unlisted {
 		return nil

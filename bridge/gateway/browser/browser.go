@@ -20,8 +20,7 @@ var ErrNone = errors.New("no Chromium or Chrome found: install one (Debian: apt-
 	"PAGEWIRE_BROWSER to its path")
 
 // Find returns the path of a Chromium, Chrome, Edge or Brave: the value of PAGEWIRE_BROWSER, or else the first on PATH,
-// or else the first at the usual places of installers. If PAGEWIRE_BROWSER cannot be run, that is an error and Find
-// looks no further: the user meant that one.
+// or else the first at the usual places of installers. A PAGEWIRE_BROWSER that cannot be run is an error.
 func Find() (string, error) {
 	if path := os.Getenv("PAGEWIRE_BROWSER"); path != "" {
 		found, err := exec.LookPath(path)
@@ -38,8 +37,7 @@ func Find() (string, error) {
 	return "", ErrNone
 }
 
-// candidates lists names to look for on PATH, and absolute paths, in order of preference: Chromium first, because
-// people with both use Chrome for other things.
+// candidates lists names on PATH, and absolute paths: Chromium first, since people use Chrome for other things.
 func candidates(goos string, env func(string) string) []string {
 	names := []string{
 		"chromium", "chromium-browser",
@@ -79,8 +77,7 @@ type Options struct {
 	Path string
 	// Window shows a window instead of running headless.
 	Window bool
-	// Flags are added to ours, with or without a value: "--enable-features=WebMCP", "--lang=de". One that
-	// names a flag of ours replaces it.
+	// Flags are added to ours, such as "--lang=de". One that names a flag of ours replaces it.
 	Flags []string
 	// Env is added to the environment of this process, as NAME=value.
 	Env []string
@@ -161,8 +158,7 @@ func flags(window, root bool) []string {
 	return list
 }
 
-// merge adds further flags to ours. A further flag replaces ours of the same name, but lists of features are joined:
-// the browser reads the last list only.
+// merge adds further flags to ours. One replaces ours of the same name, but lists of features are joined.
 func merge(ours, further []string) (all []string) {
 	at := map[string]int{}
 	for _, flag := range slices.Concat(ours, further) {

@@ -24,12 +24,10 @@ var ErrNotRunning = errors.New("no running browser takes connections: allow it a
 	"it for the usual profile), or let pagewire launch one")
 
 // Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: of one whose
-// usual profile names it (the file DevToolsActivePort), or else of the listener on 127.0.0.1:9222. The browser may
-// still ask its user.
+// usual profile names it (the file DevToolsActivePort), or else of the listener on 127.0.0.1:9222.
 //
-// It must be this user's: otherwise another user's pages would be shown to this user's agents. The file must be this
-// user's, and no link. The listener must be this user's, too, where the kernel tells (Linux); elsewhere any listener on
-// 9222 is accepted.
+// It must be this user's, or another user's pages would be shown to this user's agents: the file is no link, and the
+// listener is this user's where the kernel tells (Linux).
 func Running() (string, error) {
 	for _, dir := range profiles(runtime.GOOS, os.Getenv) {
 		if url := active(dir); url != "" {
@@ -62,8 +60,7 @@ func ourListener(address string) bool {
 	return who == peer.Same || who == peer.Unknown && runtime.GOOS != "linux"
 }
 
-// active returns the WebSocket address of a profile's browser, or "". The file stays when a browser is killed, so the
-// port is tried.
+// active returns the WebSocket address of a profile's browser, or "". The file outlives a killed browser.
 func active(dir string) string {
 	text, err := readOurs(filepath.Join(dir, "DevToolsActivePort"))
 	if err != nil {

@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// Linger is how long a daemon stays after its last agent: an agent program that is restarted finds it. firstLinger
-	// is how long it waits for its first.
+	// Linger is how long a daemon stays after its last agent, for one that is restarted. firstLinger is for its first.
 	Linger, firstLinger = 300 * time.Millisecond, 3 * time.Second
 	// retireTimeout is how long a daemon that retires may take to answer open requests.
 	retireTimeout = time.Second
@@ -43,8 +42,7 @@ type Options struct {
 	Browser func(*net.UnixConn)
 	// Local serves HTTP to processes of this user. May be nil.
 	Local http.Handler
-	// Busy reports whether the daemon is needed besides agents' pipes. It takes the gateway's lock, and does not return
-	// in a gateway that hangs.
+	// Busy reports whether the daemon is needed besides agents' pipes. It does not return in a gateway that hangs.
 	Busy func() bool
 	// Started is called when the daemon listens.
 	Started func()
@@ -55,8 +53,7 @@ type Options struct {
 type Session interface {
 	// Settled reports whether all requests are answered. It does not return in a gateway that hangs.
 	Settled() bool
-	// Snapshot is the state that the next daemon needs, as of the next message that is written. SnapshotVersion counts
-	// its changes.
+	// Snapshot is the state for the next daemon, as of the next message. SnapshotVersion counts its changes.
 	Snapshot() []byte
 	SnapshotVersion() uint64
 }
@@ -312,8 +309,7 @@ func (b *beating) writeLine(line string) error {
 	return err
 }
 
-// writeSnapshot writes the snapshot if the pipe has an older one. It describes the session with the message that is written
-// next. The lock is held.
+// writeSnapshot writes the snapshot if the pipe has an older one. The lock is held.
 func (b *beating) writeSnapshot() error {
 	if b.session == nil {
 		return nil

@@ -113,8 +113,7 @@ type Dialer struct {
 var errOutdated = errors.New("the daemon is of an older build")
 
 // Dial connects to the daemon. It starts one if none runs, or if the running one is older. If several processes find
-// none at the same time, one of them starts it. It fails with ErrNone, with ErrOther and the daemon's sentence, with
-// ctx's error, or with a sentence.
+// none at the same time, one of them starts it. It fails with ErrNone, ErrOther, ctx's error, or a sentence.
 func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	dir, err := userdir.Open(d.Hub)
 	if err != nil {
@@ -319,8 +318,7 @@ func start(ctx context.Context, command []string) error {
 	return fmt.Errorf("it ended: %s", bytes.TrimSpace(text))
 }
 
-// Command is a command line of this program with other arguments. If an update has removed its file, it uses the file
-// that is found by its name.
+// Command is a command line of this program with other arguments. Where its file is gone, it is found by name.
 func Command(args ...string) ([]string, error) {
 	path, err := os.Executable()
 	if err == nil {

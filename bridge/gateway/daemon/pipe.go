@@ -25,8 +25,7 @@ const (
 	redialFirst, redialLast = time.Millisecond, time.Second
 	// aloneFirst and aloneLast are those of a pipe that serves alone.
 	aloneFirst, aloneLast = time.Second, 30 * time.Second
-	// lastAnswers is how long an agent that has closed its input is given answers. Some clients kill a server 2 s after
-	// that.
+	// lastAnswers is how long an agent that has closed its input is given answers. Some clients kill it after 2 s.
 	lastAnswers = 1500 * time.Millisecond
 )
 
@@ -226,8 +225,7 @@ func (p *pipe) lookAgain(ctx context.Context) {
 	}
 }
 
-// retire ends the session at this daemon in order: the daemon answers open requests, and later ones go to the next
-// daemon.
+// retire ends the session at this daemon in order: it answers open requests, and later ones go to the next.
 func (p *pipe) retire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -288,8 +286,7 @@ func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 	p.changed.Broadcast()
 }
 
-// fromDaemon passes on the daemon's lines, until it ends. An error is the agent's, or means that the session cannot go
-// on.
+// fromDaemon passes on the daemon's lines, until it ends. Its errors end the session.
 func (p *pipe) fromDaemon(c *Conn) error {
 	var snapshot []byte // that the next message completes
 	for {

@@ -57,8 +57,7 @@ func newRecord() *record {
 // An output is the messages to send because of a message or a daemon's end. Each ends in a line feed.
 type output struct{ toDaemon, toAgent [][]byte }
 
-// fromAgent records a line of the agent, and reports whether to pass it to the daemon. An answer to a request of a dead
-// daemon is dropped.
+// fromAgent records a line of the agent, and reports whether to pass it on: not an answer to a dead daemon.
 func (r *record) fromAgent(line []byte) (pass bool) {
 	m, ok := bridge.DecodeMessage(bytes.TrimSpace(line))
 	if !ok {
@@ -110,8 +109,7 @@ var eventsHead = []byte(`"notifications/events/`)
 
 const subscriptionID = "io.modelcontextprotocol/subscriptionId"
 
-// fromDaemon records a line of the daemon, and reports whether to pass it to the agent. An error means that the session
-// cannot go on with this daemon.
+// fromDaemon records a line of the daemon, and reports whether to pass it on. An error ends the session.
 func (r *record) fromDaemon(line []byte) (pass bool, out output, err error) {
 	text := bridge.JSON(line)
 	if bytes.HasPrefix(line, notificationHead) {

@@ -11,8 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
-// listenTime is the time between a socket's name and its listening: less than a millisecond, if the machine is not
-// busy.
+// listenTime is the time between a socket's name and its listening: below 1 ms, if the machine is not busy.
 const listenTime = 100 * time.Millisecond
 
 // Wait returns when a daemon listens, or ctx ends. It does not poll: the system reports a new socket.
@@ -49,8 +48,7 @@ func Wait(ctx context.Context, hub string) error {
 				changed = true
 			case e := <-news.Events:
 				changed = e.Has(fsnotify.Create|fsnotify.Chmod) && strings.HasSuffix(e.Name, socketName)
-				// On Linux the change of its mode shows that the daemon listens. Other systems report only its name,
-				// which appears a moment before.
+				// On Linux the change of its mode says that it listens; elsewhere its name comes a moment before.
 				again = time.After(listenTime)
 			}
 		}

@@ -10,15 +10,13 @@ const (
 	beatEvery = 500 * time.Millisecond
 	// maxSilence is how long a daemon may be silent. It is the time of three heartbeats.
 	maxSilence = 1600 * time.Millisecond
-	// lookEvery is how often silence is measured. Twice this is what a time counts for in which this process did not
-	// run.
+	// lookEvery is how often silence is measured. Twice this is the most that a pause of this process counts.
 	lookEvery = 100 * time.Millisecond
 	// probeTimeout is how long a silent daemon may take to answer on a new connection.
 	probeTimeout = 700 * time.Millisecond
 )
 
-// A silence measures how long a daemon has been silent. It counts only time in which this process runs and its agent
-// reads.
+// A silence measures how long a daemon has been silent. Time counts while this process runs and its agent reads.
 type silence struct {
 	last time.Time
 	long time.Duration

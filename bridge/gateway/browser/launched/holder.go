@@ -43,8 +43,7 @@ func (n notice) with(flag notice, is bool) notice {
 	return n
 }
 
-// A Holder is the part of an agent's process that asked for the launched browser: the browser lives as long as one of
-// its holders does.
+// A Holder is the part of an agent's process that asked for the browser, which lives as long as one of its holders.
 type Holder struct {
 	o    Options
 	ctx  context.Context // ends with Release
@@ -70,8 +69,7 @@ func NewHolder(o Options) *Holder {
 	return h
 }
 
-// Serve exchanges notices with a daemon, whose Server serves the other end of conn, and returns the reason of its end.
-// Call it again for each following daemon.
+// Serve exchanges notices with a daemon's Server, and returns the reason of its end. It is called for each daemon.
 func (h *Holder) Serve(conn *net.UnixConn) error {
 	defer conn.Close()
 	served := make(chan struct{})
@@ -173,8 +171,7 @@ func (h *Holder) setEnds(e *ends, inject bool) {
 	h.ends, h.inject, h.had = e, inject, true
 }
 
-// Release gives the browser up. If this was its last holder, Release returns when nothing is left of the browser, or
-// ctx ends.
+// Release gives the browser up. The last holder waits until nothing is left of it, or ctx ends.
 func (h *Holder) Release(ctx context.Context) {
 	h.stop()
 	h.mu.Lock()

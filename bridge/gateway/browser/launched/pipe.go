@@ -66,10 +66,9 @@ type Conn struct {
 const readSize = 64 << 10
 
 // Dial begins anew with a browser in an unknown state: the last process to use it may have been killed at any moment.
-// It may have left half a command, half a message, answers to its commands, and sessions. So Dial sends a NUL first,
-// which ends half a command. The browser refuses that in an answer without an id, as it refuses the empty command
-// otherwise. Then Dial ends all sessions of the pipe, and with them all that was switched on in pages. It skips all
-// messages before the answer to that.
+// It may have left half a command, half a message, answers, and sessions. So Dial sends a NUL first, which ends half a
+// command, and which the browser refuses in an answer without an id. Then Dial ends all sessions of the pipe, and with
+// them all that was switched on in pages, and skips all messages before the answer to that.
 func (p *Pipe) Dial(ctx context.Context) (*Conn, error) {
 	to, from, err := p.open()
 	if err != nil {

@@ -61,8 +61,7 @@ func NewServer(attach func(ctx context.Context, p *Pipe, inject bool), log *slog
 	return s
 }
 
-// Close returns when this process no longer uses any browser's pipe, and then sends the holders to the next daemon,
-// which may use them. The browsers go on.
+// Close returns when this process uses no browser's pipe any more, and the holders are sent to the next daemon.
 func (s *Server) Close() {
 	s.stop()
 	s.tasks.Wait()

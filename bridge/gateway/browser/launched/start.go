@@ -27,8 +27,7 @@ type Options struct {
 	Open []string
 	// Flags are added to ours.
 	Flags []string
-	// DebugPort is a TCP port on which the browser also listens, for every process of the machine. "0" lets the system
-	// choose one; "" is none.
+	// DebugPort is a TCP port on which the browser also listens, for every process of the machine. "0" is any, "" none.
 	DebugPort string
 	// Inject gives a page layer to pages that have none.
 	Inject bool
@@ -190,8 +189,7 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 	}
 }
 
-// Close closes our ends of the pipe, and returns when nothing is left of the browser. It kills a browser that does not
-// end.
+// Close closes our ends of the pipe, and returns when nothing is left of the browser. It kills one that stays.
 func (s *Started) Close() {
 	s.Pipe.ends.close()
 	select {

@@ -33,8 +33,7 @@ func reap(browser int) {
 	}
 }
 
-// adopted lists the children of this process that a browser has left to it. Other children have a parent here that
-// waits for them.
+// adopted lists the children of this process that a browser has left to it. Others are waited for here.
 func adopted(browser int) (pids []int) {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, list := range lists {

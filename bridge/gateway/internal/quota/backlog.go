@@ -2,9 +2,8 @@ package quota
 
 import "sync"
 
-// A Backlog bounds the bytes that wait for several receivers together, those that are being written included. Above the
-// bound one receiver is ended: of the owner for whom most waits, the receiver for which most does. It is safe for
-// concurrent use.
+// A Backlog bounds the bytes that wait for several receivers together, also those being written. Above the bound one is
+// ended: of the owner for whom most waits, the one for which most does. It is safe for concurrent use.
 type Backlog[R comparable] struct {
 	most int
 	end  func(R)

@@ -1,5 +1,4 @@
-// Package secret keeps secrets in files: the token of a user's gateways, and the secret that they share with the
-// extension.
+// Package secret keeps secrets in files: a user's token, and the secret of the extension.
 //
 // It never follows a link, never waits, and never repairs, replaces or removes an existing file: it refuses one that is
 // empty, half written, not regular, or readable by others, in a sentence that names it and the way out.
@@ -22,8 +21,7 @@ import (
 
 const (
 	randomBytes = 32
-	// wholeLength is the length of our secrets in base64url. A shorter one must end in a newline, or it may be half of
-	// one.
+	// wholeLength is the length of our secrets in base64url. A shorter one must end in a newline.
 	wholeLength = 43
 	maxFile     = 4096
 )
@@ -31,8 +29,7 @@ const (
 var shape = regexp.MustCompile(`^[A-Za-z0-9_-]{32,}$`)
 
 // Make returns the secret in the file at path. If there is no file, it makes one: 32 random bytes as base64url and a
-// newline, of mode 0600, with directories of mode 0700 if they are missing. If several processes find no file, one of
-// them makes it, and all get the same secret.
+// newline, of mode 0600, with directories of mode 0700 if they are missing. Several processes get the same secret.
 func Make(path string) (string, error) {
 	text, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -3,8 +3,7 @@
 //
 // The directory is checked when it is opened: it is this user's own, no link, and closed to others. Both ends of a
 // socket ask the kernel for the other's user (SO_PEERCRED on Linux, LOCAL_PEERCRED on macOS and FreeBSD), so they need
-// no secret, and should send none. On Windows the kernel names no peer, and the mode of a file says nothing: there the
-// profile's own access list is the check.
+// no secret, and should send none. On Windows the profile's access list is the check.
 //
 // The package follows no link, and deletes only what it has made.
 package userdir

@@ -38,8 +38,7 @@ const (
 	// maxUnsent bounds the bytes that wait to be sent by Send.
 	maxUnsent = 32 << 20
 	// closeTimeout is how long the peer may take to accept the rest and to answer our close. maxIgnored is how many of
-	// its bytes are read meanwhile: otherwise 60 peers that never stop would keep two processors busy with bytes that
-	// are thrown away.
+	// its bytes are read meanwhile: 60 peers that never stop kept two processors busy.
 	closeTimeout = 250 * time.Millisecond
 	maxIgnored   = 256 << 10
 	// refuseTimeout is the same for a refused peer. A peer that begins anew at once can do so no more often.
@@ -140,8 +139,7 @@ func (c *ignoring) Close() error {
 }
 
 // Client runs a handshake over an existing connection, for a path of the server at its other end. If that fails, the
-// connection is closed. The response is the server's to the handshake, if there was one; its body may be read and needs
-// no closing.
+// connection is closed. The response is the server's, if there was one; its body needs no closing.
 func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response,
 	error) {
 	shy := &shyConn{Conn: newIgnoring(over), spoken: make(chan struct{})}
@@ -233,8 +231,7 @@ func (c *Conn) look(timeout time.Duration) {
 	}
 }
 
-// Ping waits until the peer has answered, the connection has ended, or the time is over. It needs a goroutine that
-// reads.
+// Ping waits until the peer has answered, the connection ends, or the time is over. A goroutine must read.
 func (c *Conn) Ping(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -304,8 +301,7 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 // firsts are buffers for messages of unknown length.
 var firsts = sync.Pool{New: func() any { return new([4 << 10]byte) }}
 
-// readAll reads a message. It starts at 4 KiB, which is enough for most, and doubles: io.ReadAll grows by a quarter
-// each time.
+// readAll reads a message. Its buffer begins with 4 KiB, enough for most, and doubles.
 func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	first := firsts.Get().(*[4 << 10]byte)
 	defer firsts.Put(first)
@@ -370,8 +366,7 @@ func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	return err
 }
 
-// Send queues a message and returns at once. It must not be mixed with Write. The connection ends when the peer leaves
-// too much unread.
+// Send queues a message and returns at once. It must not be mixed with Write. A peer that leaves too much is ended.
 func (c *Conn) Send(message []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -427,18 +422,15 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWith ends the connection with a reason for the peer: a code of RFC 6455 section 7.4 and a text of at most 123
-// bytes.
+// CloseWith ends the connection with a code of RFC 6455 section 7.4 and a text of at most 123 bytes.
 func (c *Conn) CloseWith(code websocket.StatusCode, reason string) { c.end(code, reason) }
 
-// Refuse is CloseWith for a peer that breaks the rules. If the peer does not answer our close, the connection is closed
-// after a second, and not read meanwhile.
+// Refuse is CloseWith for a peer that breaks the rules. One that does not answer is closed after a second.
 func (c *Conn) Refuse(code websocket.StatusCode, reason string) {
 	c.endWithin(refuseTimeout, code, reason)
 }
 
-// end closes once. With code 0 it sends no close to the peer, which has gone, or has been told. It returns within
-// closeTimeout, whatever the peer does.
+// end closes once. With code 0 the peer is sent no close. It returns within closeTimeout.
 func (c *Conn) end(code websocket.StatusCode, reason string) { c.endWithin(closeTimeout, code, reason) }
 
 func (c *Conn) endWithin(limit time.Duration, code websocket.StatusCode, reason string) {

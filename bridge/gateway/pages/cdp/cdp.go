@@ -75,8 +75,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway, source: o.Source,
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
-	// Ids of commands begin at random, below the browser's 31 bits: a launched browser may still answer commands of a
-	// dead daemon.
+	// Ids begin at random, below the browser's 31 bits: a launched one may still answer a dead daemon.
 	b.link.last = rand.Int64N(1 << 30)
 	var ended sync.WaitGroup
 	defer ended.Wait()

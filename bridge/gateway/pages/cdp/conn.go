@@ -19,8 +19,7 @@ type Conn interface {
 	Close() error
 }
 
-// A socket is a WebSocket as a Conn. It reads only as much of a message as its caller does. chromedp's client reads all
-// of it first.
+// A socket is a WebSocket as a Conn. It reads as much of a message as its caller does; chromedp's reads all first.
 type socket struct {
 	ws  *websocket.Conn
 	now io.Reader // the message that is being read

@@ -115,8 +115,7 @@ func (d *document) send(frame []byte) {
 	d.sendText(string(frame))
 }
 
-// handleMessage handles a message of the document, or nil for one that was too long. The reader calls it with the lock
-// held.
+// handleMessage handles a message of the document, or nil for one that was too long. The lock is held.
 func (d *document) handleMessage(payload []byte) {
 	switch {
 	case d.cut:
@@ -194,8 +193,7 @@ func (d *document) receiveFrame(frame []byte) {
 	}
 }
 
-// waits counts bytes that must wait, and reports whether they may. Above maxWaiting it cuts off the document with the
-// most waiting bytes.
+// waits counts bytes that must wait, and reports whether they may. Above maxWaiting it cuts off the worst document.
 func (d *document) waits(bytes int) bool {
 	d.waiting += bytes
 	most, all := d, 0

@@ -383,8 +383,7 @@ func (a *agent) call(name string, args any) (text string, isError bool) {
 	return result.Content[0].(*mcp.TextContent).Text, result.IsError
 }
 
-// A driver is another client of the browser. It is not chromedp, which makes each tab believe that it has the
-// focus.
+// A driver is another client of the browser. It is not chromedp, which makes each tab believe that it has the focus.
 type driver struct {
 	t    *testing.T
 	link *link

@@ -17,8 +17,7 @@ import (
 )
 
 // maxMessage bounds the bytes kept of one message of the browser. For a page's call of its binding it counts the
-// unquoted text (a letter and a frame of the link), for other messages the raw text. A longer message is dropped while
-// it is read.
+// unquoted text, a letter and a frame, and for others the raw text. A longer one is dropped while it is read.
 const maxMessage = 17<<20 + 1
 
 // tooLong is the reason when a dropped message ends a page, or fails a command.
@@ -85,8 +84,7 @@ const (
 	retained = 1 << 20
 	// edge is how much of the beginning and of the end of a dropped message is kept.
 	edge = 256
-	// window is how far a text is searched at once for its end and for escapes: 1 MB then takes 0.1 ms, and by the byte
-	// 1 ms.
+	// window is how far a text is searched at once for its end and for escapes: 1 MB takes 0.1 ms, and by the byte 1.
 	window = 1 << 10
 	// maxTail is far more than the text behind a call's payload.
 	maxTail = 4 << 10

@@ -84,8 +84,7 @@ var pages = target.Filter{{Type: "page"}, {Type: "iframe"}}
 func yes() *bool { t := true; return &t }
 
 // autoAttach makes the browser attach us to what comes below a session. Where the page layer is to be there before the
-// page's own scripts, a new target waits until we let it run. A tab that no page has opened does not: Chromium 156 says
-// that it waits, and loads it.
+// page's own scripts, a new target waits until we let it run. A tab that no page has opened does not (Chromium 156).
 func (b *attachment) autoAttach(s target.SessionID) {
 	b.link.post(s, target.CommandSetAutoAttach,
 		&target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "", Flatten: yes(),
@@ -196,8 +195,7 @@ func (s *session) handle(m *message) {
 			}
 		}
 	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
-		// The browser keeps each object that a page logs until a listener of Runtime releases it: otherwise the page
-		// would grow.
+		// The browser keeps each object that a page logs until a listener of Runtime releases it.
 		if s.console++; s.console >= 100 {
 			s.console = 0
 			s.b.link.post(s.id, runtime.CommandReleaseObjectGroup,
@@ -243,8 +241,7 @@ func decode[T any](m *message, _ protocol.Event[T]) *T {
 	return e
 }
 
-// dropped ends the calls that wait for an event that was too long. It uses nothing else of such an event: a page may
-// log any text.
+// dropped ends the calls that wait for an event that was too long. It uses nothing else of such an event.
 func (b *attachment) dropped(s *session, m *message) {
 	b.log.Debug("an event of the browser was dropped", "method", m.Method, "reason", tooLong)
 	if s == nil {

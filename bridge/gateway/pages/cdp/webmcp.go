@@ -55,9 +55,8 @@ func (s *session) removeTools(tools []*webmcp.RemovedTool) {
 	s.offerTools()
 }
 
-// retool asks the browser for all tools, even if it has reported some. It does not report the tools of a document that
-// goes, and it may have reported those of one that came back (bfcache) before we knew of it. A browser without WebMCP
-// refuses.
+// retool asks the browser for all tools, even if it has reported some. It does not report tools that go with a
+// document, and reports those of one that came back (bfcache) before we know of it.
 func (s *session) retool() {
 	if s.b.inject != "" {
 		return
@@ -268,8 +267,7 @@ func (s *session) finish(id string, result []byte) {
 	}
 }
 
-// toolResult is MCP's CallToolResult for a tool's result: the result itself if it is one, the text of a string, and
-// otherwise the JSON text.
+// toolResult is MCP's CallToolResult for a tool's result: itself if it is one, or a string's text, or the JSON text.
 func toolResult(e *webmcp.EventToolResponded) []byte {
 	if e.Status != webmcp.InvocationStatusCompleted {
 		why := e.ErrorText

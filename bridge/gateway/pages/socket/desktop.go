@@ -43,8 +43,7 @@ const (
 
 // A Handler admits pages to a desktop's gateway. Pages of this machine may connect at once; others only if the user has
 // allowed their origin, to all agents or to one that is connected. It takes no cookie and no token: a page has neither,
-// and cannot forge its origin. A program can forge an origin. Package access, before this one, refuses programs of
-// other users where the kernel tells.
+// and cannot forge its origin. Package access, before this one, refuses programs of other users, which can forge one.
 //
 // The extension speaks for pages of any origin that its user allows. Its worker connects with the extension's origin.
 // Before it names a page, both ends prove that they know the secret that `pagewire extension install` has made (package

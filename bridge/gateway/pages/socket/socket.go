@@ -6,8 +6,7 @@
 //
 // The browser gives the page's origin in the Origin header. The page's own word counts only for things that concern the
 // page alone, such as its title. The page's hello has its tab and frame, its title, and when its window had the focus.
-// If a page names a tab that another document is in, it is a duplicate of that tab, with a copy of its sessionStorage:
-// it gets a tab of its own.
+// A page that names a tab of another document is a duplicate of that tab, and gets a tab of its own.
 package socket
 
 import (
@@ -44,8 +43,7 @@ type Limits struct {
 	Frames int
 	// Unsent bounds the bytes that wait for slow pages. 0 leaves only each connection's bound.
 	Unsent int
-	// Resumes lets a new connection of a document take over the tab of its last one, which may be dead without our
-	// knowledge.
+	// Resumes lets a new connection of a document take over the tab of its last one, which may be dead.
 	Resumes bool
 }
 
@@ -233,8 +231,7 @@ func (d *document) serve() error {
 	}
 	d.conn.Limit(maxFrame, owner)
 	d.epoch = strings.Clone(about.Epoch)
-	// An id is unique among the pages of an origin. A page does not learn another's, but the rules must not depend on
-	// that.
+	// An id is unique among the pages of an origin. A page does not learn another's.
 	seat, given := d.s.seats.Sit(d, seats.Seat{Of: owner + " " + origin, Tab: about.Tab, Frame: about.Frame}, d.resumes)
 	defer d.s.seats.Rise(d, seat)
 	page, err := d.guest.Attach(about, seat.Tab, given, d.send)
