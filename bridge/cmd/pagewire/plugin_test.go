@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
-	"github.com/pagewire/pagewire/bridge/testkit/script"
-
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/script"
+	"github.com/pagewire/pagewire/demo/reference"
 )
 
 const plugin = "../../../js/claude-plugin"
@@ -109,3 +108,5 @@ func readInto(t *testing.T, file string, value any) {
 		t.Fatal(err)
 	}
 }
+
+func TestReference(t *testing.T) { reference.Check(t, "../../../demo/docs/cli.md", commands()) }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -423,7 +424,7 @@ func TestADiskThatIsFull(t *testing.T) {
 			{[]string{"--live"}, []string{"--live", "--", "--launch"}}, {[]string{"--live"}, []string{"--remove"}}} {
 			home := atHome(t)
 			disk := filepath.Join(home, full)
-			testkit.OK(t, os.Mkdir(disk, 0o700), mount(disk))
+			testkit.OK(t, os.Mkdir(disk, 0o700), exec.Command("mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", disk).Run())
 			t.Cleanup(func() { syscall.Unmount(disk, 0) })
 			fill(t, home, lived)
 			if c.first != nil {

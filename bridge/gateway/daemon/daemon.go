@@ -1,3 +1,18 @@
+// Package daemon gives a user one process that has the pages, and each agent a pipe to it.
+//
+// An agent program starts `pagewire serve`, which is a Pipe: it connects to the daemon's Unix socket in the user's
+// directory (package userdir), or starts the daemon first. Each end sends one line, its Hello. Then the agent's
+// messages pass unchanged, both ways at once. Between them the daemon sends a heartbeat twice a second, and the
+// session's snapshot, which the pipe keeps for the next daemon and does not understand.
+//
+// When the daemon dies, hangs or makes room for a newer build, the pipe goes on with the next one. It repeats the
+// handshake, the log level and the subscriptions, and sends requests without an answer again. Tool calls get an error
+// instead, since they may have run (record.go). A pipe ends a daemon that hangs only after a probe on a new connection,
+// and only the process that the kernel names (pipe.go). If no daemon can run, the same code serves the agent within
+// its own process, and looks for a daemon again later.
+//
+// The package never runs, opens or writes to anything that a hello names, and deletes only what it has made. It sends
+// no secret: the kernel confirms that both ends of the socket are this user's.
 package daemon
 
 import (
@@ -367,3 +382,35 @@ type buffered struct {
 }
 
 func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
+
+// Alone serves an agent in this process, as a daemon would over its socket, until the Conn is closed or ctx ends.
+func Alone(ctx context.Context, o Options, h Hello) *Conn {
+	fromAgent, toDaemon := io.Pipe()
+	fromDaemon, toAgent := io.Pipe()
+	its := newConn(memory{r: fromAgent, w: toAgent})
+	go func() {
+		defer its.Close()
+		b := &beating{c: its}
+		defer b.stop()
+		if err := o.Serve(ctx, h, its.In, b, b.begin); err != nil && ctx.Err() == nil {
+			o.Log.Info("the agent's session has ended", "reason", err)
+		}
+	}()
+	return newConn(memory{r: fromDaemon, w: toDaemon})
+}
+
+// A memory connection is one end of two pipes within this process. It has no addresses and no deadlines.
+type memory struct {
+	net.Conn
+	r *io.PipeReader
+	w *io.PipeWriter
+}
+
+func (m memory) Read(p []byte) (int, error)  { return m.r.Read(p) }
+func (m memory) Write(p []byte) (int, error) { return m.w.Write(p) }
+func (m memory) CloseWrite() error           { return m.w.Close() }
+
+func (m memory) Close() error {
+	m.r.Close()
+	return m.w.Close()
+}

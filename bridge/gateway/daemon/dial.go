@@ -226,7 +226,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 }
 
 // endSilent ends a daemon that answers neither an agent nor a probe on a new connection, and then returns ErrNone. The
-// agents that would have noticed (watch.go) have gone.
+// agents that would have noticed (pipe.go) have gone.
 func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) error {
 	if mine.As != AsAgent {
 		return ErrSilent
