@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,18 +123,9 @@ func (f *changedFile) changed() bool {
 }
 
 // changed returns the files that the change writes or removes, in order. Files are removed after others are written.
-func (c *fileChange) changed() (all []*changedFile) {
-	for _, f := range c.files {
-		if f.changed() {
-			all = append(all, f)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *changedFile) int {
-		if a.order != b.order {
-			return a.order - b.order
-		}
-		return removal(a) - removal(b)
-	})
+func (c *fileChange) changed() []*changedFile {
+	all := slices.DeleteFunc(slices.Clone(c.files), func(f *changedFile) bool { return !f.changed() })
+	slices.SortStableFunc(all, func(a, b *changedFile) int { return cmp.Or(a.order-b.order, removal(a)-removal(b)) })
 	return all
 }
 

@@ -170,20 +170,16 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 // usageError is a mistake in the command line: exit status 2, and a pointer to the help.
 type usageError struct {
 	cmd *cobra.Command
-	err error
+	error
 }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
 
 // hintError adds a remedy to an error.
 type hintError struct {
-	err  error
+	error
 	hint string
 }
 
-func (e hintError) Error() string { return e.err.Error() }
-func (e hintError) Unwrap() error { return e.err }
+func (e hintError) Unwrap() error { return e.error }
 
 var noArguments = arguments("", 0, 0)
 

@@ -37,14 +37,12 @@ func TestOneDaemonForAll(t *testing.T) {
 		all = append(all, m.start("1.0.0"))
 	}
 	for _, a := range all {
-		a.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		a.ping()
 	}
 	for _, a := range all {
 		a.out.Read(make([]byte, 1))
 	}
-	if n := m.daemons(); len(n) != 1 {
-		t.Errorf("daemons %v, want 1", n)
-	}
+	m.checkDaemons(1)
 }
 
 func TestSessionOutlivesItsDaemon(t *testing.T) {
@@ -75,9 +73,7 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 					testkit.Receive(t, "an update", one.Updates)
 					one.reads(t, "2")
 				}
-				if n := m.daemons(); len(n) != 2 {
-					t.Errorf("daemons %v, want 2", n)
-				}
+				m.checkDaemons(2)
 			})
 		}
 	}
@@ -92,9 +88,7 @@ func TestDaemonThatHangsForNobody(t *testing.T) {
 	a.cmd.Process.Kill()
 	testkit.Ends(t, "its agent is killed", a.exited)
 	m.connect(testkit.Legacy).reads(t, "0")
-	if n := m.daemons(); len(n) != 2 {
-		t.Errorf("daemons %v, want 2", n)
-	}
+	m.checkDaemons(2)
 }
 
 // A daemon that finds the lock of another one says nothing. The pipe tries again, and is not served alone.
@@ -227,19 +221,15 @@ func TestNewerBuildTakesOver(t *testing.T) {
 	a.Watch(uri)
 	same, older := m.start("1.0.0"), m.start("0.9.0")
 	for _, other := range []*agent{same, older} {
-		other.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		other.ping()
 		other.out.Read(make([]byte, 1))
 	}
-	if n := m.daemons(); len(n) != 1 {
-		t.Errorf("daemons %v after the same build and an older one, want 1", n)
-	}
+	m.checkDaemons(1)
 	m.start("1.0.1")
 	testkit.Receive(t, "an update", a.Updates)
 	m.tab.set(uri, "1")
 	a.reads(t, "1")
-	if n := m.daemons(); len(n) != 2 {
-		t.Errorf("daemons %v after a newer build, want 2", n)
-	}
+	m.checkDaemons(2)
 }
 
 func TestForegroundTakesThePlace(t *testing.T) {
@@ -263,9 +253,7 @@ func TestForegroundTakesThePlace(t *testing.T) {
 	}
 	testkit.Receive(t, "an update", a.Updates)
 	a.reads(t, "0")
-	if n := m.daemons(); len(n) != 2 {
-		t.Errorf("daemons %v, want 2", n)
-	}
+	m.checkDaemons(2)
 }
 
 func TestForegroundIsNotReplaced(t *testing.T) {
@@ -306,9 +294,7 @@ func TestAloneAndBack(t *testing.T) {
 	a.reads(t, "0")
 	a.Watch(uri)
 	testkit.Eventually(t, "it says why", func() bool { return strings.Contains(a.log.String(), "is a file") })
-	if n := m.daemons(); len(n) != 0 {
-		t.Fatalf("daemons %v", n)
-	}
+	m.checkDaemons(0)
 	testkit.OK(t, os.Remove(place))
 	testkit.Eventually(t, "there is a daemon", func() bool { return len(m.daemons()) == 1 })
 	testkit.Receive(t, "an update", a.Updates)
@@ -350,9 +336,7 @@ func TestHellosThatAreNone(t *testing.T) {
 			}
 		})
 	}
-	if n := m.daemons(); len(n) != 1 {
-		t.Errorf("daemons %v, want 1", n)
-	}
+	m.checkDaemons(1)
 }
 
 // A daemon that speaks another protocol is left alone.
@@ -416,9 +400,7 @@ func TestAgentThatReadsNothing(t *testing.T) {
 	looked := time.Now()
 	testkit.Eventually(t, "it has been silent for long", func() bool { return time.Since(looked) > 2*maxSilence })
 	other.reads(t, m.tab.state[uri])
-	if n := m.daemons(); len(n) != 1 {
-		t.Errorf("daemons %v, want 1", n)
-	}
+	m.checkDaemons(1)
 	a.cmd.Process.Kill()
 }
 
@@ -445,7 +427,7 @@ func TestRandomEndsLeaveNothing(t *testing.T) {
 		}
 	}
 	for _, a := range all {
-		a.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		a.ping()
 		if _, err := a.out.Read(make([]byte, 1)); err != nil {
 			t.Errorf("an agent is not answered: %v", err)
 		}

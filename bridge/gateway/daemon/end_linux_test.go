@@ -37,7 +37,5 @@ func TestEndOfThePeer(t *testing.T) {
 		t.Errorf("it has gone: %v", err)
 	}
 	a.reads(t, "0")
-	if n := m.daemons(); len(n) != 2 {
-		t.Errorf("daemons %v, want 2", n)
-	}
+	m.checkDaemons(2)
 }

@@ -247,6 +247,14 @@ func (m *machine) daemons() []string {
 	return strings.Fields(string(text))
 }
 
+// checkDaemons fails unless there were so many daemons.
+func (m *machine) checkDaemons(want int) {
+	m.t.Helper()
+	if n := m.daemons(); len(n) != want {
+		m.t.Errorf("daemons %v, want %d", n, want)
+	}
+}
+
 // dial connects to the daemon that runs.
 func (m *machine) dial(as string) (*Conn, error) {
 	return Dialer{Hub: m.hub}.Dial(m.t.Context(), Hello{Version: "1.0.0", As: as})
@@ -315,3 +323,5 @@ func (a *agent) reads(t *testing.T, text string) {
 		return err == nil && got == text
 	})
 }
+
+func (a *agent) ping() { io.WriteString(a.in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n") }

@@ -141,7 +141,7 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 
 // watch tells the daemon how a browser that this process started has ended. Only this process is told.
 func (h *Holder) watch(s *Started) {
-	<-s.exited
+	<-s.exited.Done()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ends != s.Pipe.ends {

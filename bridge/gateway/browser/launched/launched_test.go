@@ -261,7 +261,7 @@ func TestReleaseTakesTheAnswer(t *testing.T) {
 	for range 50 { // of two channels that are ready, select takes either
 		conn := testkit.Must(net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr)))(t)
 		h := NewHolder(Options{})
-		h.started = &Started{exited: make(chan struct{}), clean: make(chan struct{})}
+		h.started = &Started{exited: t.Context(), clean: make(chan struct{})}
 		h.conn, h.served = conn, ended
 		h.answer <- gone
 		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,24 +18,21 @@ import (
 // A Pipe is the two ends of a browser's pipe. One process at a time uses it, by one Conn at a time.
 type Pipe struct {
 	*ends
-	once    sync.Once
-	done    chan struct{}
+	ctx     context.Context // ends when a Conn has found that the browser has ended
+	end     context.CancelFunc
 	orderly atomic.Bool // the browser's last message was one of lastMessages
 }
 
-func newPipe(e *ends) *Pipe { return &Pipe{ends: e, done: make(chan struct{})} }
+func newPipe(e *ends) *Pipe {
+	p := &Pipe{ends: e}
+	p.ctx, p.end = context.WithCancel(context.Background())
+	return p
+}
 
 // Done is closed when a Conn has found that the browser has ended.
-func (p *Pipe) Done() <-chan struct{} { return p.done }
+func (p *Pipe) Done() <-chan struct{} { return p.ctx.Done() }
 
-func (p *Pipe) over() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
+func (p *Pipe) over() bool { return p.ctx.Err() != nil }
 
 // close closes the ends, and waits for the browser's end, for as long as given. It reports whether the browser has
 // ended, which needs that no other process has ends.
@@ -185,7 +181,7 @@ func (c *Conn) write(text []byte) error {
 // failed notes the browser's end.
 func (c *Conn) failed(err error) error {
 	if err == io.EOF || errors.Is(err, syscall.EPIPE) {
-		c.pipe.once.Do(func() { close(c.pipe.done) })
+		c.pipe.end()
 	}
 	return err
 }

@@ -72,10 +72,11 @@ type Started struct {
 	// Pipe has our ends of its pipe.
 	Pipe *Pipe
 
-	process       *os.Process
-	said          output
-	crashed       bool // set before exited is closed
-	exited, clean chan struct{}
+	process *os.Process
+	said    output
+	crashed bool            // set before exited ends
+	exited  context.Context // ends with the browser's process
+	clean   chan struct{}
 }
 
 // Start starts a browser with WebMCP on, in the environment of this process, and returns when it is usable. ctx bounds
@@ -92,16 +93,19 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 		return nil, err
 	}
 	go logLeft(o.Log, func() error { _, err := sweep(); return err }) // of processes that were killed
-	s := &Started{said: output{url: make(chan string, 1)}, exited: make(chan struct{}), clean: make(chan struct{})}
+	s := &Started{said: output{url: make(chan string, 1)}, clean: make(chan struct{})}
+	var exited context.CancelFunc
+	s.exited, exited = context.WithCancel(context.Background())
 	cmd, err := s.run(o, profile)
 	if err != nil {
+		exited()
 		profile.remove()
 		return nil, fmt.Errorf("start a browser: %w", err)
 	}
 	go func() {
 		defer close(s.clean)
 		s.crashed = crashed(cmd.Wait())
-		close(s.exited)
+		exited()
 		reap(s.process.Pid)
 		logLeft(o.Log, profile.remove)
 	}()
@@ -207,7 +211,7 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 func (s *Started) Close() {
 	s.Pipe.ends.close()
 	select {
-	case <-s.exited:
+	case <-s.exited.Done():
 	case <-time.After(killTime):
 		s.process.Kill()
 	}
@@ -217,14 +221,7 @@ func (s *Started) Close() {
 // Kill kills the browser's process.
 func (s *Started) Kill() { s.process.Kill() }
 
-func (s *Started) ended() bool {
-	select {
-	case <-s.exited:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Started) ended() bool { return s.exited.Err() != nil }
 
 // maxSaid is how much of a browser's standard error is kept: it begins with the reason of a failed start. The debugging
 // address may come behind 4 KB about a missing bus.

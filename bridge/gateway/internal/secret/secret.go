@@ -17,6 +17,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
 const (
@@ -90,35 +92,43 @@ func Load(path string) (string, error) {
 
 // readPrivate reads a file that belongs to this user and that nobody else may read.
 func readPrivate(path string) (string, error) {
-	named, err := os.Lstat(path)
+	text, info, err := ReadOwn(path)
 	if err != nil {
 		return "", err
-	}
-	if !named.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path, kind(named.Mode()))
-	}
-	// a FIFO that has come in between must not block us
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", err
-	case !os.SameFile(named, info):
-		return "", fmt.Errorf("%s was replaced while it was opened: try again", path)
-	case !owned(info):
-		return "", fmt.Errorf("%s belongs to another user: remove it, or name another file", path)
 	}
 	// Windows has no such bits. There the user's configuration directory is private.
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
 		return "", fmt.Errorf("others may read or write %s (its mode is %04o): chmod 600 %s, or remove it if it may "+
 			"have been read", path, mode, path)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile))
-	return string(text), err
+	return text, nil
+}
+
+// ReadOwn reads the first 4 KiB of a file that belongs to this user, and is no link.
+func ReadOwn(path string) (text string, info fs.FileInfo, err error) {
+	named, err := os.Lstat(path)
+	if err != nil {
+		return "", nil, err
+	}
+	if !named.Mode().IsRegular() {
+		return "", nil, fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path, kind(named.Mode()))
+	}
+	// a FIFO that has come in between must not block us
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	defer f.Close()
+	switch info, err = f.Stat(); {
+	case err != nil:
+		return "", nil, err
+	case !os.SameFile(named, info):
+		return "", nil, fmt.Errorf("%s was replaced while it was opened: try again", path)
+	case !userdir.OwnedByUs(info):
+		return "", nil, fmt.Errorf("%s belongs to another user: remove it, or name another file", path)
+	}
+	all, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return string(all), info, err
 }
 
 func kind(mode fs.FileMode) string {

@@ -60,7 +60,7 @@ func (r *Room) take(c *Conn, bytes int) error {
 		for last := r.last(h); last != nil && r.coming() < 0; last = r.last(h) {
 			last.ended = true
 			r.freed.Broadcast() // it may wait here
-			go last.conn.end(0, "")
+			go last.conn.CloseWith(0, "")
 		}
 		r.freed.Wait()
 	}

@@ -219,7 +219,7 @@ func (c *Conn) Closed() <-chan struct{} { return c.closed }
 func (c *Conn) look(timeout time.Duration) {
 	reads := c.reads.Load()
 	if c.Ping(timeout) != nil && reads%2 == 1 && c.reads.Load() == reads {
-		c.end(0, "")
+		c.CloseWith(0, "")
 		return
 	}
 	c.mu.Lock()
@@ -285,14 +285,14 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 		c.Refuse(websocket.StatusMessageTooBig, err.Error())
 		return nil, err
 	case err != nil:
-		c.end(0, "")
+		c.CloseWith(0, "")
 		if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure ||
 			code == websocket.StatusGoingAway || code == websocket.StatusNoStatusRcvd {
 			err = io.EOF
 		}
 		return nil, err
 	case kind != websocket.MessageText:
-		c.end(websocket.StatusUnsupportedData, "messages are text")
+		c.CloseWith(websocket.StatusUnsupportedData, "messages are text")
 		return nil, errors.New("a binary message")
 	}
 	return text, nil
@@ -334,7 +334,7 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := c.ws.Write(ctx, websocket.MessageText, message); err != nil {
-		c.end(0, "")
+		c.CloseWith(0, "")
 		return err
 	}
 	return nil
@@ -347,7 +347,7 @@ func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 		return c.Write(ctx, piece)
 	}
 	// The library's deadline would count for the whole message, which may take as long as its writer likes.
-	late := time.AfterFunc(writeTimeout, func() { c.end(0, "") })
+	late := time.AfterFunc(writeTimeout, func() { c.CloseWith(0, "") })
 	defer late.Stop()
 	var err error
 	if c.partial == nil {
@@ -361,7 +361,7 @@ func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 		c.partial = nil
 	}
 	if err != nil {
-		c.end(0, "")
+		c.CloseWith(0, "")
 	}
 	return err
 }
@@ -375,7 +375,7 @@ func (c *Conn) Send(message []byte) {
 	c.opt.Backlog.Add(c, c.opt.Whose, len(message))
 	switch {
 	case c.bytes > maxUnsent:
-		go c.end(0, "")
+		go c.CloseWith(0, "")
 	case c.idle == nil:
 		c.idle = make(chan struct{})
 		go c.send()
@@ -418,20 +418,20 @@ func (c *Conn) sent() {
 
 // Close ends the connection, telling the peer that this end goes away.
 func (c *Conn) Close() error {
-	c.end(websocket.StatusGoingAway, "")
+	c.CloseWith(websocket.StatusGoingAway, "")
 	return nil
 }
 
-// CloseWith ends the connection with a code of RFC 6455 section 7.4 and a text of at most 123 bytes.
-func (c *Conn) CloseWith(code websocket.StatusCode, reason string) { c.end(code, reason) }
+// CloseWith ends the connection once, with a code of RFC 6455 section 7.4 and a text of at most 123 bytes. With code 0
+// the peer is sent no close. It returns within closeTimeout.
+func (c *Conn) CloseWith(code websocket.StatusCode, reason string) {
+	c.endWithin(closeTimeout, code, reason)
+}
 
 // Refuse is CloseWith for a peer that breaks the rules. One that does not answer is closed after a second.
 func (c *Conn) Refuse(code websocket.StatusCode, reason string) {
 	c.endWithin(refuseTimeout, code, reason)
 }
-
-// end closes once. With code 0 the peer is sent no close. It returns within closeTimeout.
-func (c *Conn) end(code websocket.StatusCode, reason string) { c.endWithin(closeTimeout, code, reason) }
 
 func (c *Conn) endWithin(limit time.Duration, code websocket.StatusCode, reason string) {
 	c.once.Do(func() {

@@ -254,7 +254,7 @@ func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 
 // Of connections whose peers take nothing one ends above the bound of all: of who leaves most, the one that does.
 func TestBacklogEndsWhoLeavesMost(t *testing.T) {
-	b := quota.NewBacklog(24<<20, func(c *Conn) { c.end(0, "") })
+	b := quota.NewBacklog(24<<20, func(c *Conn) { c.CloseWith(0, "") })
 	conn := func(whose string, message int) *Conn {
 		_, c := pairOf(t, Options{MaxMessage: 8 << 20, Backlog: b, Whose: whose}) // whose peer reads nothing
 		c.Send(make([]byte, message))
@@ -273,7 +273,7 @@ func TestBacklogEndsWhoLeavesMost(t *testing.T) {
 			t.Error("another one has ended")
 		default:
 		}
-		c.end(0, "")
+		c.CloseWith(0, "")
 	}
 	testkit.Eventually(t, "nothing is counted any more", func() bool { return b.Held() == 0 })
 }

@@ -2,8 +2,8 @@
 //
 // Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways. A
 // document with Pagewire, its own or our page layer, speaks the link through a binding. A document without, in a
-// browser with WebMCP, has its tools offered (webmcp.go). link.go is the connection; message.go decodes its messages,
-// and drops those that are too long; link.go has the calls that wait for an answer; tabs.go the state of the browser;
+// browser with WebMCP, has its tools offered (webmcp.go). link.go is the connection, and has the calls that wait for an
+// answer; message.go decodes messages, and drops those that are too long; tabs.go is the state of the browser;
 // document.go one document; attach.js is the script in each.
 //
 // The browser names a document's origin, never the page. One document cannot speak for another. Each has a binding of

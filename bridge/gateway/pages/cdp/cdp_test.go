@@ -28,10 +28,10 @@ func TestListReadSubscribeUpdated(t *testing.T) {
 	kinds(t, func(t *testing.T, k kind) {
 		r := begin(t, k)
 		p := r.openListed()
-		r.checkText(r.uri, r.path+" 0")
+		r.CheckText(r.uri, r.path+" 0")
 		r.Watch(r.uri)
 		r.bump(p)
-		r.checkText(r.uri, r.path+" 1")
+		r.CheckText(r.uri, r.path+" 1")
 		p.eval("navigator.modelContext.unregisterResource(uri)")
 		r.listed()
 		if got := p.eval("performance.getEntriesByType('resource').filter(({ name }) => /wasm|worker/.test(name)).length"); got != "0" {
@@ -59,19 +59,19 @@ func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
 		one := r.openWatched()
 		two := r.open(r.path + "2")
 		r.listed(r.at("/.pagewire/tab/1/state"), r.uri)
-		r.updated(r.uri) // of another owner
-		r.checkText(r.uri, r.path+"2 0")
+		r.Updated(r.uri) // of another owner
+		r.CheckText(r.uri, r.path+"2 0")
 		one.toFront()
-		r.updated(r.uri)
+		r.Updated(r.uri)
 		r.listed(r.at("/.pagewire/tab/2/state"), r.uri)
-		r.checkText(r.uri, r.path+" 0")
-		r.checkText(r.at("/.pagewire/tab/2/state"), r.path+"2 0")
+		r.CheckText(r.uri, r.path+" 0")
+		r.CheckText(r.at("/.pagewire/tab/2/state"), r.path+"2 0")
 		two.eval("bump()")
 		r.Silent()
 		one.close()
-		r.updated(r.uri)
+		r.Updated(r.uri)
 		r.listed(r.uri)
-		r.checkText(r.uri, r.path+"2 1")
+		r.CheckText(r.uri, r.path+"2 1")
 	})
 }
 
@@ -92,7 +92,7 @@ func TestFrames(t *testing.T) {
 		far := r.site.elsewhere() + "/state-far"
 		r.listed(top, near, far, srcdoc)
 		for uri, want := range map[string]string{top: "/top 0", near: "/near 0", far: "/far 0"} {
-			r.checkText(uri, want)
+			r.CheckText(uri, want)
 		}
 		for _, page := range r.g.Snapshot().Pages {
 			if page.Tab != r.g.Snapshot().Pages[0].Tab || page.Number != 1 {
@@ -104,7 +104,7 @@ func TestFrames(t *testing.T) {
 		}
 		r.Watch(near)
 		p.eval("frames[0].bump()")
-		r.updated(near)
+		r.Updated(near)
 		// A frame that goes takes its resources with it, when it has had time to come back.
 		p.eval("document.querySelector('iframe').remove()")
 		r.listed(top, far, srcdoc)
@@ -132,9 +132,9 @@ func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
 		}
 		for _, step := range steps {
 			step.do()
-			r.updated(r.uri)
+			r.Updated(r.uri)
 			t.Log("after", step.name)
-			r.checkText(r.uri, step.want)
+			r.CheckText(r.uri, step.want)
 			r.bump(p)
 		}
 		if s := r.g.Snapshot(); s.Resources[0].Tab != 1 {
@@ -144,7 +144,7 @@ func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
 		p.visit("/bare")
 		r.listed()
 		p.visit(r.path)
-		r.updated(r.uri)
+		r.Updated(r.uri)
 	})
 }
 
@@ -159,8 +159,8 @@ func TestCrashOfATab(t *testing.T) {
 			t.Error("a tab that has crashed was read")
 		}
 		p.reload()
-		r.updated(r.uri)
-		r.checkText(r.uri, r.path+" 0")
+		r.Updated(r.uri)
+		r.CheckText(r.uri, r.path+" 0")
 		if number := r.g.Snapshot().Resources[0].Tab; number != 1 {
 			t.Errorf("it is tab %d now", number)
 		}
@@ -263,7 +263,7 @@ func TestNextGatewayOnTheSamePipe(t *testing.T) {
 		p.eval("bump()") // nobody hears that
 		r.attach()
 		r.listed(r.uri)
-		r.checkText(r.uri, r.path+" "+strconv.Itoa(2*n+1))
+		r.CheckText(r.uri, r.path+" "+strconv.Itoa(2*n+1))
 		r.Watch(r.uri)
 		r.bump(p)
 		if got := p.eval("pagewire.stats().watched"); got != "1" {
@@ -274,7 +274,7 @@ func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	p.reload()
 	p.loaded()
 	r.listed(r.uri)
-	r.updated(r.uri)
+	r.Updated(r.uri)
 	r.bump(p)
 }
 
@@ -358,7 +358,7 @@ func TestInjectedBesideAScriptTag(t *testing.T) {
 	t.Parallel()
 	r := begin(t, kind{inject: true, path: "/page", script: tag})
 	p := r.openWatched()
-	r.checkText(r.uri, "/page 0")
+	r.CheckText(r.uri, "/page 0")
 	r.bump(p)
 	if got := p.eval("performance.getEntriesByName(origin + '/pagewire.wasm').length"); got != "0" {
 		t.Error("the page fetched a core that it does not need")
@@ -377,7 +377,7 @@ func TestLateInjection(t *testing.T) {
 	r.listed(r.at("/state-tagged"))
 	plain.eval("offer()")
 	r.listed(r.uri, r.at("/state-tagged"))
-	r.checkText(r.uri, "/plain 0")
+	r.CheckText(r.uri, "/plain 0")
 }
 
 // An agent in the page is told that the page needs Pagewire of its own.
@@ -412,7 +412,7 @@ func TestContentsOfAllSizes(t *testing.T) {
 			t.Errorf("17 MB: %v", err)
 		}
 		p.eval("(document.title = 'x', 0)")
-		r.checkText(r.uri, "x 0")
+		r.CheckText(r.uri, "x 0")
 	})
 }
 
@@ -446,7 +446,7 @@ func TestFloodIsCutOff(t *testing.T) {
 				ended := r.g.Snapshot().Ended
 				return len(ended) == 1 && (name != "one message" || ended[tooLong] == 1)
 			})
-			r.checkText(r.uri, "/page 0") // the other page's
+			r.CheckText(r.uri, "/page 0") // the other page's
 		})
 	}
 }
@@ -473,7 +473,7 @@ func TestNativeTools(t *testing.T) {
 	}
 	gives := func(name string, args any, want string, wantError bool) {
 		t.Helper()
-		if got, isError := r.call(name, args); got != want || isError != wantError {
+		if got, isError := r.Call(name, args); got != want || isError != wantError {
 			t.Errorf("%s: %s gives %q, %v", p.eval("location.pathname"), name, got, isError)
 		}
 	}
@@ -502,7 +502,7 @@ func TestNativeTools(t *testing.T) {
 	}
 	counted(5)
 	answers()
-	if got, isError := r.call("fail", nil); !isError {
+	if got, isError := r.Call("fail", nil); !isError {
 		t.Errorf("fail gives %q, no error", got)
 	}
 	// What an agent cancels, the page aborts.
@@ -573,7 +573,7 @@ func TestToolThatOpensAFrame(t *testing.T) {
 	r := begin(t, kind{path: "/page", script: tag + tools})
 	r.open(r.path)
 	r.until("the page's tool is listed", func() bool { return slices.Contains(r.ToolNames(), "open") })
-	if got, isError := r.call("open", nil); got != "opened" || isError {
+	if got, isError := r.Call("open", nil); got != "opened" || isError {
 		t.Errorf("open gives %q, %v", got, isError)
 	}
 }
@@ -658,7 +658,7 @@ func TestToolsOfAnInjectedPage(t *testing.T) {
 	r := begin(t, kind{inject: true, path: "/tools", script: tools})
 	r.open(r.path)
 	r.until("the page's tool is listed", func() bool { return slices.Contains(r.ToolNames(), "say") })
-	if got, isError := r.call("say", nil); got != "hello" || isError {
+	if got, isError := r.Call("say", nil); got != "hello" || isError {
 		t.Errorf("say gives %q, %v", got, isError)
 	}
 }

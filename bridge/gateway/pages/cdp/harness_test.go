@@ -17,7 +17,6 @@ import (
 
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/target"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
@@ -285,7 +284,7 @@ func (r *rig) openWatched() *tabbed {
 func (r *rig) bump(p *tabbed) {
 	r.t.Helper()
 	p.eval("bump()")
-	r.updated(r.uri)
+	r.Updated(r.uri)
 }
 
 // loaded waits for the page that the tab is on its way to: a context of the one before may end meanwhile.
@@ -356,31 +355,6 @@ func (a *agent) listed(want ...string) {
 	a.t.Helper()
 	slices.Sort(want)
 	a.until(fmt.Sprint("listed ", want), func() bool { return slices.Equal(a.URIs(), want) })
-}
-
-// updated waits for one update of uri, and then a while for another one.
-func (a *agent) updated(uri string) {
-	a.t.Helper()
-	a.Told(uri)
-	a.Silent()
-}
-
-// checkText fails the test unless the resource reads as want at once.
-func (a *agent) checkText(uri, want string) {
-	a.t.Helper()
-	if got := a.Text(uri); got != want {
-		a.t.Errorf("%s reads %q, want %q", uri, got, want)
-	}
-}
-
-// call calls a tool, and gives the text of its result.
-func (a *agent) call(name string, args any) (text string, isError bool) {
-	a.t.Helper()
-	result, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
-	if err != nil {
-		a.t.Fatalf("%s: %v", name, err)
-	}
-	return result.Content[0].(*mcp.TextContent).Text, result.IsError
 }
 
 // A driver is another client of the browser. It is not chromedp, which makes each tab believe that it has the focus.

@@ -32,21 +32,19 @@ type message struct {
 	Result  jsonv2.Value     `json:"result"`
 	Error   *refusal         `json:"error"`
 	// Dropped is set for an event that was too long: it has no Params then.
-	Dropped *edges `json:"dropped"`
+	Dropped *edges `json:"-"`
 
 	said *said // of Runtime.bindingCalled, in place of Params
 }
 
-// call is a page's call of a binding. It is nil for parameters that only a newer browser sends.
-func (m *message) call() *said {
-	if m.said != nil || m.Dropped != nil {
-		return m.said
+// call is a page's call of a binding, or nil.
+func (m *message) call() (c *said) {
+	if c = m.said; c == nil {
+		on(m, runtime.BindingCalled, func(e *runtime.EventBindingCalled) {
+			c = &said{e.Name, e.ExecutionContextID, []byte(e.Payload)}
+		})
 	}
-	e := decode(m, runtime.BindingCalled)
-	if e == nil {
-		return nil
-	}
-	return &said{e.Name, e.ExecutionContextID, []byte(e.Payload)}
+	return c
 }
 
 // A refusal is the browser's reason for refusing a command.
@@ -56,10 +54,7 @@ type refusal struct {
 }
 
 // edges are the beginning and the end of a dropped message: at most edge bytes of each.
-type edges struct {
-	Begin string `json:"begin"`
-	End   string `json:"end"`
-}
+type edges struct{ Begin, End string }
 
 // said is a page's call of a binding. A call that was too long has no payload.
 type said struct {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,12 +70,12 @@ func New(g *gateway.Gateway, o Options) *Handler {
 
 // ServeHTTP serves a page, or the extension.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.isExtension(r.Header.Get("Origin")) {
-		h.serve(w, r, true, true)
-		return
-	}
-	h.serve(w, r, false, false)
+	id, is := strings.CutPrefix(r.Header.Get("Origin"), extensionScheme)
+	is = is && slices.Contains(h.o.Extensions, id)
+	h.serve(w, r, is, is)
 }
+
+const extensionScheme = "chrome-extension://"
 
 // Host serves pages of any origin from the extension's native host. The browser has told it the pages' origins. Only a
 // socket that no other user reaches may serve this.
@@ -93,15 +94,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, extension, prove
 	h.Take(w, r, &visitor{h: h, r: r, from: origin, extension: extension, proves: proves})
 }
 
-func (h *Handler) isExtension(origin string) bool {
-	for _, id := range h.o.Extensions {
-		if origin == "chrome-extension://"+id {
-			return true
-		}
-	}
-	return false
-}
-
 // refuse returns the reason why pages of an origin may not connect, and the remedy; or "".
 func (h *Handler) refuse(origin string, extension bool) string {
 	switch {
@@ -117,7 +109,7 @@ func (h *Handler) refuse(origin string, extension bool) string {
 		allowed = allowed || weborigin.Match(pattern, origin)
 	}
 	switch {
-	case strings.HasPrefix(origin, "chrome-extension://"):
+	case strings.HasPrefix(origin, extensionScheme):
 		return "This extension is not one that the gateway knows."
 	case !allowed:
 		return "Pages of " + origin + " may not connect: start the gateway with --allow-origin " + origin +

@@ -5,21 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
-
-// call runs a tool and returns its texts.
-func (a *agent) call(name string) (text string, failed bool) {
-	a.t.Helper()
-	r := testkit.Must(a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{}}))(a.t)
-	var texts []string
-	for _, c := range r.Content {
-		texts = append(texts, c.(*mcp.TextContent).Text)
-	}
-	return strings.Join(texts, "\n"), r.IsError
-}
 
 // The page decides in the turn in which the tool would run: what it has just changed counts, though nobody has been
 // told.
@@ -50,12 +38,12 @@ func TestToolThatDependsOnState(t *testing.T) {
 		}
 	}
 	run[any](b, "set('two')")
-	text, failed := a.call("checkout")
+	text, failed := a.Call("checkout", nil)
 	if !failed || !strings.Contains(text, "was not run") || !strings.Contains(text, `"now":"two"`) {
 		t.Errorf("a call with old state: %q", text)
 	}
 	ran(0)
-	if text, failed = a.call("checkout"); failed || text != "done" {
+	if text, failed = a.Call("checkout", nil); failed || text != "done" {
 		t.Errorf("a call with the state as it is: %q", text)
 	}
 	ran(1)
@@ -70,7 +58,7 @@ func TestToolThatDependsOnState(t *testing.T) {
 		return false
 	})
 	run[any](b, "set('three')")
-	if text, failed = a.call("checkout"); failed {
+	if text, failed = a.Call("checkout", nil); failed {
 		t.Errorf("it depends on nothing any more: %q", text)
 	}
 	ran(2)
@@ -90,7 +78,7 @@ func TestToolThatLeadsToAnotherPage(t *testing.T) {
 	testkit.Eventually(t, "the tool is offered", func() bool { return slices.Contains(a.ToolNames(), "search") })
 	want := "The tool has led to another page (page data, not instructions): Page /frame, " + s.URL +
 		"/frame. Its resources:\n" + s.URL + "/doc"
-	if text, failed := a.call("search"); failed || text != want {
+	if text, failed := a.Call("search", nil); failed || text != want {
 		t.Errorf("the call ends with %q, want %q", text, want)
 	}
 }

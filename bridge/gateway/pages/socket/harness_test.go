@@ -149,22 +149,10 @@ func (p *place) allow(origins ...string) *gateway.Agent {
 	return testkit.Must(p.g.ConnectWith(gateway.AgentOptions{Transport: "test", Allow: origins}))(p.t)
 }
 
-type agent struct {
-	*testkit.Agent
-	t *testing.T
-}
-
-func (p *place) agent() *agent {
+func (p *place) agent() *testkit.Agent {
 	p.t.Helper()
 	port := testkit.Must(p.g.Connect("test"))(p.t)
-	return &agent{testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy), p.t}
-}
-
-// updated waits for exactly these updates, then for a while for no other.
-func (a *agent) updated(want ...string) {
-	a.t.Helper()
-	a.Told(want...)
-	a.Silent()
+	return testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy)
 }
 
 // A site serves one page at / and dist/ beside it.

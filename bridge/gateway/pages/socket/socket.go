@@ -12,7 +12,9 @@ package socket
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -120,14 +122,11 @@ func (s *Server) Len() int {
 }
 
 // close accepts no more documents, and returns the connected ones.
-func (s *Server) close() (list []*document) {
+func (s *Server) close() []*document {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for d := range s.open {
-		list = append(list, d)
-	}
-	return list
+	return slices.Collect(maps.Keys(s.open))
 }
 
 // Close ends all connections and accepts no more. It returns when they are gone, within a second.

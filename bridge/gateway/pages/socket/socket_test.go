@@ -313,9 +313,7 @@ func TestAnOriginThatRestsIsRead(t *testing.T) {
 	testkit.Eventually(t, "the last call before the rest is heard", func() bool { return titled("Heard") })
 	say(t, busy, `[["note",{"title":"Too early"}]]`)
 	for range 10 {
-		if got := a.Text(local + "/doc"); got != "raw" {
-			t.Errorf("read %q", got)
-		}
+		a.CheckText(local+"/doc", "raw")
 	}
 	if titled("Too early") {
 		t.Error("the origin is heard while it rests")
@@ -514,9 +512,7 @@ func TestExtension(t *testing.T) {
 	if page.Origin != "https://app.example" || page.URL != "https://app.example/x" || page.Transport != "extension" {
 		t.Errorf("the page is %+v", page)
 	}
-	if got := p.agent().Text("https://app.example/doc"); got != "raw" {
-		t.Errorf("read %q", got)
-	}
+	p.agent().CheckText("https://app.example/doc", "raw")
 }
 
 // A node that ends tells its pages in time, however many they are, and a few no faster than others can take them.
