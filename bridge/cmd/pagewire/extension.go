@@ -81,12 +81,14 @@ type hostManifest struct {
 	AllowedExtensions []string `json:"allowed_extensions,omitempty"`
 }
 
-// ours reports whether the manifest names our extension.
-func (m hostManifest) ours(firefox bool) bool {
-	if firefox {
-		return slices.Contains(m.AllowedExtensions, extension.FirefoxID)
+// manifest reads the browser's manifest, and reports whether it names our extension.
+func (h hostPlace) manifest() (m hostManifest, ours bool, err error) {
+	text, err := settings(h.file())
+	if err != nil || json.Unmarshal(text, &m) != nil {
+		return m, false, err
 	}
-	return slices.Contains(m.AllowedOrigins, extension.ExtensionOrigin+"/")
+	return m, slices.Contains(m.AllowedExtensions, extension.FirefoxID) && h.firefox ||
+		slices.Contains(m.AllowedOrigins, extension.ExtensionOrigin+"/") && !h.firefox, nil
 }
 
 func manifestFor(binary string, firefox bool) []byte {
@@ -247,14 +249,12 @@ func (h hostPlace) uninstall(cmd *cobra.Command) error {
 	if h.key != "" {
 		_ = exec.CommandContext(cmd.Context(), "reg", "delete", h.key, "/f").Run() // it fails if there is none
 	}
-	text, err := settings(h.file())
-	var m hostManifest
-	switch {
+	switch _, ours, err := h.manifest(); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
-	case json.Unmarshal(text, &m) != nil || !m.ours(h.firefox):
+	case !ours:
 		return hintError{fmt.Errorf("%s does not name our extension, and stays", h.file()), "remove it by hand"}
 	}
 	return remove(cmd, h.file())
@@ -284,15 +284,13 @@ func checkExtension(context.Context, checkup) finding {
 	}
 	var known []string
 	for _, h := range all {
-		text, err := settings(h.file())
+		m, ours, err := h.manifest()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			return fail(err.Error(), "mend that, and then: pagewire extension install")
-		}
-		var m hostManifest
-		if json.Unmarshal(text, &m) != nil || !m.ours(h.firefox) {
+		case !ours:
 			return fail(h.file()+" does not name our extension", "pagewire extension install --force")
 		}
 		if info, err := os.Stat(m.Path); err != nil || info.IsDir() {
