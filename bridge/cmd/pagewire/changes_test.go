@@ -173,8 +173,7 @@ func (p *program) do(o order) (r report) {
 
 func (p *program) send(message string) string { return p.do(order{Send: message}).Out }
 
-// hook runs a hook of Claude Code at a prompt, in a conversation that all name alike: that is not what tells them
-// apart.
+// hook runs a hook of Claude Code at a prompt, in a conversation that all name alike.
 func (p *program) hook(args ...string) string {
 	p.t.Helper()
 	r := p.do(order{Hook: append([]string{"--hub", p.addr, "--hook", "claude-code"}, args...),
@@ -199,8 +198,7 @@ func (p *program) told(change func(i int), args ...string) (text string) {
 	return text
 }
 
-// Two agents in one directory, one of them with a wrapped server: each has its own record, and hooks and reminders tell
-// nothing twice.
+// Two agents in one directory, one of them with a wrapped server: each has its own record, and nothing is told twice.
 func TestHooksOfTwoAgents(t *testing.T) {
 	r := start(t, "", "one")
 	a, b := r.program(""), r.program("wrapped")
@@ -315,8 +313,7 @@ func TestChangesAsText(t *testing.T) {
 	}
 }
 
-// BenchmarkHook is what a hook adds to a prompt: a process that is started, asks the serve of its agent, and ends.
-// Before each the page changes.
+// BenchmarkHook is what a hook adds to a prompt: a process. Before each the page changes.
 func BenchmarkHook(b *testing.B) {
 	r := start(b, "", "one")
 	p := r.program("")

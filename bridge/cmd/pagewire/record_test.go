@@ -15,8 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// tree is all that is below a directory: by its path a file's mode and contents, a link's end, or that it is a
-// directory.
+// tree is all that is below a directory: by path a file's mode and contents, or a link's end.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -95,8 +94,7 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// What config writes is taken back byte for byte, with every directory that it has made, in whatever order it was
-// written and is removed.
+// What config writes is taken back byte for byte, with every directory that it has made, in any order.
 func TestRemoveRestoresEachByte(t *testing.T) {
 	for _, c := range clients {
 		ways := []string{"--write", "--write, --write --force -- --launch"}

@@ -340,8 +340,7 @@ func toWrite(t *testing.T, name string) *setup {
 	return s
 }
 
-// step does the first so many of some changes, as a process does that is killed then. It reports whether there are
-// more.
+// step does the first so many of some changes, as a killed process does, and reports whether there are more.
 func step(t *testing.T, s *setup, n int) (more bool) {
 	t.Helper()
 	all := s.files.changed()

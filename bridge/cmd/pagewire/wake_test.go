@@ -29,8 +29,7 @@ func (w *watching) updated(text string) {
 	}
 }
 
-// What is there first is no change, and a program that waits for changes may be there before all of it: gateway, page
-// and resource.
+// What is there first is no change, and who waits for changes may be there before all of it.
 func TestWatchOfChangesAlone(t *testing.T) {
 	testkit.Home(t)
 	early := &running{t: t, addr: testkit.Addr(t)}

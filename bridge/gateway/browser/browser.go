@@ -78,10 +78,6 @@ func candidates(goos string, env func(string) string) []string {
 
 // Options configure Launch. The zero value is a headless browser, found by Find.
 type Options struct {
-	// Path is the browser's path; "" means Find's.
-	Path string
-	// Window shows a window instead of running headless.
-	Window bool
 	// Flags are added to ours, such as "--lang=de". One that names a flag of ours replaces it.
 	Flags []string
 	// Env is added to the environment of this process, as NAME=value.
@@ -97,16 +93,14 @@ const closeTimeout = 5 * time.Second
 // close ends the browser, waits until the process is gone, and removes the profile. It is safe to call twice. It must
 // be called: after a cancelled parent, the browser's processes may outlive this one by a moment.
 func Launch(parent context.Context, o Options) (ctx context.Context, close func(), err error) {
-	path := o.Path
-	if path == "" {
-		if path, err = Find(); err != nil {
-			return nil, nil, err
-		}
+	path, err := Find()
+	if err != nil {
+		return nil, nil, err
 	}
 	// No flag sets the profile: chromedp then makes a temporary one, and removes it when the last child process, which
 	// may outlive the browser, no longer writes to it.
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Env(o.Env...)}
-	for _, flag := range append(flags(o.Window, os.Geteuid() == 0), o.Flags...) {
+	for _, flag := range append(flags(false, os.Geteuid() == 0), o.Flags...) {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")
 		if hasValue {
 			options = append(options, chromedp.Flag(name, value))

@@ -150,7 +150,8 @@ func TestLaunchLoadsAPageAndLeavesNothing(t *testing.T) {
 func TestLaunchReportsABrowserThatDoesNotStart(t *testing.T) {
 	path := program(t, "chromium")
 	t.Setenv("TMPDIR", t.TempDir())
-	_, _, err := Launch(t.Context(), Options{Path: path})
+	t.Setenv("PAGEWIRE_BROWSER", path)
+	_, _, err := Launch(t.Context(), Options{})
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("Launch of a program that exits at once: %v; want an error that names it", err)
 	}

@@ -120,8 +120,7 @@ func TestRetireEndsNoListen(t *testing.T) {
 	}
 }
 
-// A tool call that has no answer when the daemon dies may have run: it gets an error, and never runs twice. A read is
-// sent again.
+// A tool call that has no answer when the daemon dies may have run: it gets an error. A read is sent again.
 func TestUnansweredWhenTheDaemonDies(t *testing.T) {
 	m := newMachine(t)
 	var ran atomic.Int32

@@ -22,8 +22,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The processes that tests start are this binary: its second argument says what each is, its third where the daemon's
-// socket is.
+// The processes that tests start are this binary: its arguments are a role and the daemon's socket.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && roles[os.Args[1]] != nil {
 		roles[os.Args[1]](os.Args[2])

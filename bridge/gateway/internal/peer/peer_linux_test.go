@@ -79,8 +79,7 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// A client that sends and closes is gone when it is looked for. Its data can still be read, and must not count as this
-// user's.
+// A client that sends and closes is gone when it is looked for. Its data must not count as this user's.
 func TestWhoHasClosed(t *testing.T) {
 	for name, end := range map[string]func(net.Conn){
 		"closed":      func(c net.Conn) { c.Close() },
@@ -122,8 +121,7 @@ func again(t *testing.T, l net.Listener) net.Conn {
 	return second
 }
 
-// A client that resets a connection frees its port. The next owner of the port has the same entry, and is not the
-// sender.
+// A client that resets a connection frees its port. Its next owner has the same entry, and is not the sender.
 func TestReusedPort(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
 	second := again(t, l)

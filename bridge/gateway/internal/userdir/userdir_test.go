@@ -230,8 +230,7 @@ func TestALockIsThatOfOneProcess(t *testing.T) {
 	}
 }
 
-// A lock whose file is removed is nobody's any more: who waited for it does not believe to have it beside who makes it
-// anew.
+// A lock whose file is removed is nobody's any more: a waiting process does not have it beside a new one.
 func TestHammerLock(t *testing.T) {
 	d := open(t)
 	if l, err := d.tryLock("x"); err != nil || !l.holds() || l.Remove() != nil || l.holds() {

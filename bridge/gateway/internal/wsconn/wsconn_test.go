@@ -84,8 +84,7 @@ func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	})
 }
 
-// Unfinished messages are held up to a sum. Above it the connection that has held its bytes longest ends, and the new
-// message gets through.
+// Unfinished messages are held up to a sum. Above it the one that has held its bytes longest ends.
 func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	room := NewRoom(1 << 20)
 	ends := make(chan error, 10)

@@ -200,8 +200,7 @@ func TestABrowserThatStandsStill(t *testing.T) {
 	}
 }
 
-// What waits for a browser is bounded, whether or not it is being written: from the limit on it gets no further calls,
-// and then it gets them again.
+// What waits for a browser is bounded, whether or not it is being written: from the limit on it gets no further calls.
 func TestABrowserThatStandsStillIsAskedNoMore(t *testing.T) {
 	b := &stalling{said: make(chan string, 1000), over: make(chan struct{})}
 	b.stall()

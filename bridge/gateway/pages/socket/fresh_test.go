@@ -9,8 +9,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The page decides in the turn in which the tool would run: what it has just changed counts, though nobody has been
-// told.
+// The page decides in the turn in which the tool would run: what it has just changed counts.
 func TestToolThatDependsOnState(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
