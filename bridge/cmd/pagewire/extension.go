@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // A knownBrowser takes the extension, and looks for native hosts in directories below those of the user's settings; on
@@ -304,4 +309,60 @@ func checkExtension(context.Context, checkup) finding {
 			"pagewire extension install")
 	}
 	return ok(fmt.Sprintf("known to %q", known))
+}
+
+// hubEnv names the environment variable that replaces --hub: the arguments of a native host are the browser's.
+const hubEnv = "PAGEWIRE_HUB"
+
+// startedByBrowser reports whether these are the arguments that a browser gives to a native host: the extension's
+// origin, and on Windows a window; or from Firefox the manifest's file and the extension's name.
+func startedByBrowser(args []string) bool {
+	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/" ||
+		len(args) == 2 && args[1] == extension.FirefoxID && filepath.Base(args[0]) == hostFile
+}
+
+// nativeHostCommand is hidden: browsers start it, and it speaks in binary messages.
+func nativeHostCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "native-host",
+		Short: "Serve the pages of the browser extension (started by the browser)",
+		Long: "The browser starts this for the extension, and speaks with it on standard input and output. It\n" +
+			"passes the extension's pages to the daemon that runs. " + hubEnv + " and " + access.TokenFileEnv + " stand for the flags.",
+		Example: "  pagewire extension install",
+		Hidden:  true,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			surviveClosedOutput()
+			err := runNativeHost(cmd)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				extension.Fail(cmd.OutOrStdout(), err.Error())
+				return err
+			}
+			return nil
+		},
+	}
+}
+
+// runNativeHost serves until the browser closes its input, or exits.
+func runNativeHost(cmd *cobra.Command) error {
+	addr := os.Getenv(hubEnv)
+	if addr == "" {
+		addr = serve.DefaultHub
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	secret := ""
+	file, err := access.TokenFile()
+	if err == nil {
+		secret, err = extension.MakeSecret(file) // install has made it, unless it was an older install
+	}
+	if err != nil {
+		log.Warn("the extension is told no secret, and cannot do without this process", "error", err)
+	}
+	ctx, stop := agents.Orphaned(cmd.Context())
+	defer stop()
+	return extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{
+		Connect: func(ctx context.Context) (net.Conn, error) { return serve.Connect(ctx, addr, versionName()) },
+		Wait:    func(ctx context.Context) error { return daemon.Wait(ctx, addr) },
+		Version: versionName(), Secret: secret, Log: log,
+	})
 }

@@ -19,7 +19,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -300,4 +302,46 @@ func versionName() string {
 		return info.Main.Version
 	}
 	return "unknown"
+}
+
+// nodeProgram is a separate program: its NATS server would take 1.8 MB of memory in this one, for each agent.
+const nodeProgram = "pagewire-node"
+
+func nodeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "node",
+		Short: "Serve a service's open pages to its own agents, on several machines",
+		Long: "Runs " + nodeProgram + ", the program beside this one. A node is one process of a fleet: the\n" +
+			"pages of a service connect to it, and so do the agents of the service, over HTTP. All arguments are\n" +
+			"passed on to it.",
+		Example:            "  pagewire node --help",
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			program, err := besideThis(nodeProgram)
+			if err != nil {
+				return hintError{err, "install it: go install github.com/pagewire/pagewire/bridge/cmd/" + nodeProgram}
+			}
+			return replaceBy(cmd, program, args)
+		},
+	}
+}
+
+// besideThis finds a program in the directory of this one, or on PATH.
+func besideThis(name string) (string, error) {
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	if self, err := os.Executable(); err == nil {
+		if self, err = filepath.EvalSymlinks(self); err == nil {
+			beside := filepath.Join(filepath.Dir(self), name)
+			if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+				return beside, nil
+			}
+		}
+	}
+	found, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", fmt.Errorf("%s is neither beside this program nor on PATH", name)
+	}
+	return found, err
 }
