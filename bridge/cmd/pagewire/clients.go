@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -211,9 +210,3 @@ func escapeComponent(s string) string { return strings.ReplaceAll(url.QueryEscap
 func compactJSON(e entry) string { return jsonValue(e, "", "", "") }
 
 func hasLink(c client) bool { return c.link != nil }
-
-// printLink prints the client's install link, with this binary as the command.
-func (c *configuration) printLink(server part) error {
-	_, err := fmt.Fprintln(c.cmd.OutOrStdout(), c.client.link(server.Value.(entry)))
-	return err
-}

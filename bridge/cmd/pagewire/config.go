@@ -133,7 +133,8 @@ func (c *configuration) run() (err error) {
 		}
 	}
 	if c.link {
-		return c.printLink(server)
+		_, err := fmt.Fprintln(c.cmd.OutOrStdout(), c.client.link(server.Value.(entry)))
+		return err
 	}
 	if !c.write && !c.live && !c.remove && !c.skill {
 		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.client.title,

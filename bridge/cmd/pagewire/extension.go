@@ -135,7 +135,11 @@ func extensionCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("find the path of this program: %w", err)
 			}
-			if err := makeSecret(); err != nil {
+			file, err := access.TokenFile()
+			if err == nil {
+				_, err = extension.MakeSecret(file)
+			}
+			if err != nil {
 				return err
 			}
 			return forHosts(cmd, dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
@@ -160,15 +164,6 @@ func extensionCommand() *cobra.Command {
 	}
 	cmd.AddCommand(install, uninstall)
 	return cmd
-}
-
-// makeSecret makes the secret by which the extension and this user's daemons recognize each other, if there is none.
-func makeSecret() error {
-	file, err := access.TokenFile()
-	if err == nil {
-		_, err = extension.MakeSecret(file)
-	}
-	return err
 }
 
 // removeSecret removes the secret. A file with another content is not ours: the token can be in any directory.

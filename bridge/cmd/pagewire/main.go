@@ -132,7 +132,7 @@ var groups = []struct {
 		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), inspectCommand()}
 	}},
 	{"Run by programs", func() []*cobra.Command {
-		return []*cobra.Command{serveCommand(), changesCommand(), nodeCommand()}
+		return []*cobra.Command{serveInto(new(serveFlags)), changesCommand(), nodeCommand()}
 	}},
 	{otherGroup, func() []*cobra.Command {
 		return []*cobra.Command{assetsCommand(), versionCommand()}

@@ -28,12 +28,6 @@ var (
 
 func (p part) sameAs(other part) bool { return p.List == other.List && slices.Equal(p.At, other.At) }
 
-// recorded is the part as a record has it.
-func (p part) recorded() part {
-	p.Value = generic(p.Value)
-	return p
-}
-
 // holders are the names of the objects, and of the list, that contain the part.
 func (p part) holders() []string {
 	if p.List {

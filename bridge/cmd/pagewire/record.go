@@ -136,11 +136,12 @@ func (s *setup) put(key string, p part, force bool) error {
 		}
 		s.record.Written[key] = append(s.record.Written[key], w)
 	}
-	w.Parts = append(slices.DeleteFunc(w.Parts, p.sameAs), p.recorded())
+	f.is, f.secret = after, f.secret || p.secret()
+	p.Value = generic(p.Value)
+	w.Parts = append(slices.DeleteFunc(w.Parts, p.sameAs), p)
 	if w.SHA256 = ""; unchanged {
 		w.SHA256 = sum(after)
 	}
-	f.is, f.secret = after, f.secret || p.secret()
 	return nil
 }
 

@@ -38,8 +38,6 @@ type serveFlags struct {
 	command, file    string // of the node's tickets
 }
 
-func serveCommand() *cobra.Command { return serveInto(new(serveFlags)) }
-
 // serveInto is the command whose flags set o.
 func serveInto(o *serveFlags) *cobra.Command {
 	var level, format string

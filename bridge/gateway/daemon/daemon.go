@@ -246,7 +246,7 @@ func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	case h.As == AsSuccessor:
 		d.retire()
 		mine.Retires = true
-	case h.As == AsAgent && isOnDemand && isNewer(h.Version, d.o.Version):
+	case h.As == AsAgent && isOnDemand && semver.Compare("v"+h.Version, "v"+d.o.Version) > 0:
 		mine.Outdated = true
 	case h.As == AsAgent, h.As == AsCommand:
 		mine.Retires = !d.enter(b, h.As == AsAgent)
@@ -259,9 +259,6 @@ func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	}
 	return mine
 }
-
-// isNewer reports whether a client's version is above a daemon's. Two builds of one version count as equal.
-func isNewer(client, daemon string) bool { return semver.Compare("v"+client, "v"+daemon) > 0 }
 
 // A beating is the daemon's output to a pipe: the agent's messages, and between them heartbeats and snapshots.
 type beating struct {

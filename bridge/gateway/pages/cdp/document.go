@@ -55,8 +55,6 @@ type document struct {
 	allowed *rate.Limiter // messages
 }
 
-func bindingName(n int) string { return "pagewire_" + run + "_" + strconv.Itoa(n) }
-
 // webOrigin reports whether pages of an origin may have resources. Files, the browser's own pages, and opaque origins,
 // which the browser gives as "://", may not.
 func webOrigin(origin string) bool {

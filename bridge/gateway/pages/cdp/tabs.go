@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -314,7 +315,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	}
 	b.bindings++
 	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin,
-		binding: bindingName(b.bindings), allowed: rate.NewLimiter(perSecond, burst)}
+		binding: fmt.Sprintf("pagewire_%s_%d", run, b.bindings), allowed: rate.NewLimiter(perSecond, burst)}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID
 	}

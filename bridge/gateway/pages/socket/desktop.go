@@ -246,7 +246,11 @@ func (v *visitor) LetGo(err error) {
 	if v.of != nil {
 		v.h.mu.Lock()
 		defer v.h.mu.Unlock()
-		v.of.countLetGo(time.Now())
+		if time.Since(v.of.last) > letGoTime {
+			v.of.letGo = 0
+		}
+		v.of.letGo++
+		v.of.last = time.Now()
 	}
 }
 
@@ -376,15 +380,6 @@ func (h *Handler) forget() {
 			delete(h.origins, name)
 		}
 	}
-}
-
-// countLetGo counts a page that is dropped for breaking the rules. The handler's lock is held.
-func (o *origin) countLetGo(now time.Time) {
-	if now.Sub(o.last) > letGoTime {
-		o.letGo = 0
-	}
-	o.letGo++
-	o.last = now
 }
 
 // wait returns how long a page must wait, or why it must come later. The handler's lock is held.

@@ -231,7 +231,8 @@ func (d *document) serve() error {
 	d.conn.Limit(maxFrame, owner)
 	d.epoch = strings.Clone(about.Epoch)
 	// An id is unique among the pages of an origin. A page does not learn another's.
-	seat, given := d.s.seats.Sit(d, seats.Seat{Of: owner + " " + origin, Tab: about.Tab, Frame: about.Frame}, d.resumes)
+	seat, given := d.s.seats.Sit(d, seats.Seat{Of: owner + " " + origin, Tab: about.Tab, Frame: about.Frame},
+		func(before *document) bool { return d.s.limits.Resumes && before.epoch == d.epoch })
 	defer d.s.seats.Rise(d, seat)
 	page, err := d.guest.Attach(about, seat.Tab, given, d.send)
 	if err != nil {
@@ -240,11 +241,6 @@ func (d *document) serve() error {
 	defer page.Lost("its connection ended")
 	d.carry(page, hello)
 	return nil
-}
-
-// resumes reports whether an earlier connection was of this document.
-func (d *document) resumes(before *document) bool {
-	return d.s.limits.Resumes && before.epoch == d.epoch
 }
 
 // carry passes the document's frames on, until its end.
