@@ -90,30 +90,18 @@ func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	ends := make(chan error, 10)
 	open := func() (client *Conn, got <-chan []byte) {
 		texts := make(chan []byte, 1)
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			c, err := Accept(w, r, Options{MaxMessage: 1 << 20, Room: room})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer c.Close()
+		client, server := pairOf(t, Options{MaxMessage: 1 << 20, Room: room})
+		go func() {
 			for {
-				text, err := c.Read(context.Background())
+				text, err := server.Read(context.Background())
 				if err != nil {
 					ends <- err
 					return
 				}
 				texts <- text
 			}
-		}))
-		t.Cleanup(s.Close)
-		over := testkit.Must(net.Dial("tcp", s.Listener.Addr().String()))(t)
-		c, _, err := Client(t.Context(), over, "/", nil, Options{MaxMessage: 1 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c, texts
+		}()
+		return client, texts
 	}
 	held := func() int {
 		room.mu.Lock()

@@ -18,7 +18,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -241,22 +240,11 @@ func TestGatewayThatWasKilled(t *testing.T) {
 // A launched browser's pipe goes from one daemon to the next, in the middle of whatever the one before did.
 func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	t.Parallel()
-	k := tagged
-	started := testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t) // the port is the user's
-	t.Cleanup(started.Close)
-	r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway"),
-		browser: started, user: dial(t, started.URL)}
-	r.uri = r.at("/state")
-	var pipe *launched.Conn
-	r.dial = func(ctx context.Context) (Conn, error) {
-		var err error
-		pipe, err = started.Pipe.Dial(ctx)
-		return pipe, err
-	}
+	r, kill := piped(t, tagged)
 	r.attach()
 	p := r.openWatched()
 	for n := range 3 {
-		pipe.Close() // as if this process were killed: nothing is said to the page
+		kill() // nothing is said to the page
 		if err := r.stop(); err != nil && !strings.Contains(err.Error(), "is gone") {
 			t.Fatal(err)
 		}
@@ -325,23 +313,15 @@ func (c busyConn) Write(message []byte) error {
 // A tab that waits for a gateway that dies is let go by the next one, and has its page layer.
 func TestTabThatWaitsForADeadGateway(t *testing.T) {
 	t.Parallel()
-	started := testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t) // the port is the user's
-	t.Cleanup(started.Close)
-	r := &rig{kind: injected, t: t, site: serve(t, injected), log: testkit.LogOf(t, "the gateway"), browser: started,
-		user: dial(t, started.URL)}
-	var pipe Conn
-	next := func(ctx context.Context) (Conn, error) {
-		var err error
-		pipe, err = started.Pipe.Dial(ctx)
-		return pipe, err
-	}
+	r, kill := piped(t, injected)
+	next := r.dial
 	slow, busy, free := busyDial(next)
 	r.dial = slow
 	r.attach()
 	t.Cleanup(free)
 	testkit.Receive(t, "the gateway is busy", busy)
 	id := r.user.openLink(r.at("/bare"))
-	pipe.Close()
+	kill()
 	free()
 	r.stop()
 	r.dial = next

@@ -160,6 +160,24 @@ func browse(t *testing.T, k kind) *rig {
 	return r
 }
 
+// piped is browse for a browser of its own that is reached by its pipe. kill ends the gateway's connection, as the end
+// of its process does.
+func piped(t *testing.T, k kind) (r *rig, kill func()) {
+	t.Helper()
+	started := testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t) // the port is the user's
+	t.Cleanup(started.Close)
+	r = &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway"), browser: started,
+		user: dial(t, started.URL)}
+	r.uri = r.at("/state")
+	var pipe *launched.Conn
+	r.dial = func(ctx context.Context) (Conn, error) {
+		var err error
+		pipe, err = started.Pipe.Dial(ctx)
+		return pipe, err
+	}
+	return r, func() { pipe.Close() }
+}
+
 // kill ends the browser as nothing else does.
 func (r *rig) kill() {
 	r.killed = true

@@ -64,6 +64,14 @@ func say(t *testing.T, c *wsconn.Conn, frame string) {
 	testkit.OK(t, c.Write(t.Context(), []byte(frame)))
 }
 
+// closes fails unless the next that comes on a connection is its close, with a code and some words.
+func closes(t *testing.T, what string, c *wsconn.Conn, code websocket.StatusCode, says string) {
+	t.Helper()
+	if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != code || !strings.Contains(err.Error(), says) {
+		t.Errorf("%s: it ends with %v", what, err)
+	}
+}
+
 // offer makes a connection that has said hello a page that has one resource.
 func offer(t *testing.T, c *wsconn.Conn, uri string) {
 	p := testkit.NewPage(t, map[string]string{uri: "raw"})
@@ -146,9 +154,7 @@ func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
 		hello(`{"tab":["0123456789"]}`), `[["hello","1","0",{"tab":"0123456789"}]]`,
 	} {
 		c := p.connect(local, hello)
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
-			t.Errorf("%s: %v", hello, err)
-		}
+		closes(t, hello, c, websocket.StatusPolicyViolation, "")
 	}
 	testkit.Eventually(t, "none is left", func() bool { return p.pages.Len() == 0 })
 }
@@ -244,10 +250,7 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	const tooLong = "a message is too long; the limit is 65536 bytes"
 	for range maxLetGo {
 		c := p.connect(local, strings.Repeat("x", maxHello+1))
-		_, err := c.Read(t.Context())
-		if websocket.CloseStatus(err) != websocket.StatusMessageTooBig || !strings.Contains(err.Error(), tooLong) {
-			t.Fatalf("it ends with %v", err)
-		}
+		closes(t, "a long hello", c, websocket.StatusMessageTooBig, tooLong)
 	}
 	testkit.Eventually(t, "all are counted", func() bool { return p.g.Snapshot().Ended[tooLong] == maxLetGo })
 	p.pages.mu.Lock()
@@ -260,24 +263,16 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	})
 	p.pages.mu.Lock()
 	o.last = time.Now().Add(time.Hour) // not to be a matter of the machine's time
-	p.pages.mu.Unlock()
-	for said := false; !said; {
-		p.pages.mu.Lock()
-		pause, why := o.wait(time.Now())
-		p.pages.mu.Unlock()
-		if said = why != ""; pause > maxWait {
-			t.Fatalf("one waits for %v", pause)
+	for pause, why := o.wait(time.Now()); why == ""; pause, why = o.wait(time.Now()) {
+		if pause > maxWait {
+			t.Errorf("one waits for %v", pause)
 		}
 	}
-	p.pages.mu.Lock()
 	o.next = time.Now().Add(time.Hour)
 	p.pages.mu.Unlock()
 	c := p.connect(local, hi("0123456789"))
 	later := "too many pages of " + local + " were let go; the limit is 20"
-	_, err := c.Read(t.Context())
-	if websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), later) {
-		t.Errorf("one more is told %v", err)
-	}
+	closes(t, "one more", c, websocket.StatusTryAgainLater, later)
 	offer(t, p.connect("http://localhost:4000", hi("0123456789")), "http://localhost:4000/doc")
 	p.waitFor(1)
 	p.pages.mu.Lock()
@@ -352,10 +347,7 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 		}
 		testkit.Eventually(t, "they are in", func() bool { return p.documents(local) == maxPerOrigin })
 		c := p.connect(local, hi("onetoomany"))
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater ||
-			!strings.Contains(err.Error(), "takes no more") {
-			t.Errorf("one too many: %v", err)
-		}
+		closes(t, "one too many", c, websocket.StatusTryAgainLater, "takes no more")
 		if got := a.Text(doc); got != "raw" {
 			t.Errorf("another origin's page reads %q", got)
 		}
@@ -448,10 +440,7 @@ func TestNoSecret(t *testing.T) {
 		p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known})
 		c := p.connect("chrome-extension://"+extensionID, `{"type":"pagewire:hello","nonce":"`+strings.Repeat("a",
 			43)+`"}`)
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation ||
-			!strings.Contains(err.Error(), "pagewire extension install") {
-			t.Errorf("%s: %v", name, err)
-		}
+		closes(t, name, c, websocket.StatusPolicyViolation, "pagewire extension install")
 	}
 }
 
@@ -460,9 +449,7 @@ func TestLargeHello(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
 	c := p.connect(local, hello(`{"tab":"0123456789","title":"`+strings.Repeat("x", maxHello)+`"}`))
-	if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
-		t.Errorf("it is answered %v", err)
-	}
+	closes(t, "a large hello", c, websocket.StatusMessageTooBig, "")
 }
 
 // A daemon that is replaced serves no pages any more: the contexts of its requests end.
@@ -503,9 +490,7 @@ func TestExtension(t *testing.T) {
 	for _, origin := range []string{"https://denied.example", "", "null", "file://", "chrome-extension://" + id,
 		"https://app.example/path", "https://user@app.example"} {
 		c := connect(hello(origin))
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
-			t.Errorf("a page of %q: %v", origin, err)
-		}
+		closes(t, fmt.Sprintf("a page of %q", origin), c, websocket.StatusPolicyViolation, "")
 	}
 	offer(t, connect(hello("https://app.example")), "https://app.example/doc")
 	page := p.waitFor(1)[0]
