@@ -170,11 +170,6 @@ func nodeFlags(cmd *cobra.Command, o *serveFlags) {
 // checkNode finds contradictions among the flags about the node.
 func checkNode(said func(flag string) bool, o *serveFlags) error {
 	if !said("node") {
-		for _, name := range []string{"node-origin", "node-ticket-command", "node-ticket-file", "node-tools"} {
-			if said(name) {
-				return fmt.Errorf("--%s is about a node: add --node", name)
-			}
-		}
 		return nil
 	}
 	if len(o.node.Origins) == 0 {
@@ -221,6 +216,22 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	if (said("http") || said("node")) && !said("stdio") {
 		o.Stdio = false
 	}
+	for _, of := range []struct {
+		there             bool
+		flags, about, add string
+	}{
+		{o.launch, "headless open debug-port browser-flag", "the browser that --launch starts", "--launch"},
+		{said("node"), "node-origin node-ticket-command node-ticket-file node-tools", "a node", "--node"},
+		{o.HTTP != "" || !o.Stdio || said("http"),
+			"token-file no-token allow-host max-sessions max-listens max-requests", "agents on HTTP", "--http"},
+		{o.HTTP != "", "tls-cert insecure-http", "the address of --http", "--http"},
+	} {
+		for name := range strings.FieldsSeq(of.flags) {
+			if said(name) && !of.there {
+				return fmt.Errorf("--%s is about %s: add %s", name, of.about, of.add)
+			}
+		}
+	}
 	if err := checkBrowserFlags(said, o); err != nil {
 		return err
 	}
@@ -240,7 +251,7 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	default:
 		return fmt.Errorf("--reminders %q: want off, names or inline", o.Flags.Reminders)
 	}
-	if err := checkHTTP(said, o); err != nil {
+	if err := checkHTTP(o); err != nil {
 		return err
 	}
 	if err := checkNode(said, o); err != nil {
@@ -268,11 +279,6 @@ func (o *serveFlags) isForeground() bool {
 func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 	if o.Flags.Chrome != "" && o.launch {
 		return errors.New("--chrome and --launch are two browsers: choose one")
-	}
-	for _, name := range []string{"headless", "open", "debug-port", "browser-flag"} {
-		if said(name) && !o.launch {
-			return fmt.Errorf("--%s is about the browser that --launch starts: add --launch", name)
-		}
 	}
 	if o.Flags.Name != "" && !o.launch && o.Flags.Chrome == "" {
 		return errors.New("--name needs a browser: add --launch or --chrome auto; the extension's options have its name")
@@ -327,20 +333,7 @@ func checkProfile(flag, name string) error {
 }
 
 // checkHTTP finds contradictions among the flags about HTTP.
-func checkHTTP(said func(flag string) bool, o *serveFlags) error {
-	if o.HTTP == "" && o.Stdio && !said("http") {
-		for _, name := range []string{"token-file", "no-token", "allow-host", "max-sessions", "max-listens",
-			"max-requests"} {
-			if said(name) {
-				return fmt.Errorf("--%s is about agents on HTTP: add --http", name)
-			}
-		}
-	}
-	for _, name := range []string{"tls-cert", "insecure-http"} {
-		if said(name) && o.HTTP == "" {
-			return fmt.Errorf("--%s is about the address of --http: add --http", name)
-		}
-	}
+func checkHTTP(o *serveFlags) error {
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together: add the other one")
