@@ -126,8 +126,6 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 	with := func(changed ...string) []string { return append(append([]string{}, args...), changed...) }
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	open := tokenFile(t)
-	testkit.OK(t, os.WriteFile(open, []byte(strings.Repeat("x", 43)+"\n"), 0o644))
 	silent, dir := hung(t)
 	for _, c := range []struct {
 		name, check, status, says, do string
@@ -137,9 +135,6 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		{"another program", "daemon", "warn", "no pagewire serve runs, and another program has", "--hub 127.0.0.1:PORT",
 			with("--hub", strings.TrimPrefix(other.URL, "http://"))},
 		{"a daemon that hangs", "daemon", "fail", "the daemon does not answer", "takes its place", with("--hub", silent)},
-		{"a readable token", "token", "fail", "others may read", "chmod 600", with("--token-file", open)},
-		{"no token yet", "token", "ok", "is made by the first serve", "",
-			with("--token-file", tokenFile(t), "--hub", testkit.Addr(t))},
 		{"no DevTools", "debugging", "fail", "is no browser's DevTools", "--remote-debugging-port",
 			with("--chrome", other.URL)},
 		{"a WebSocket", "debugging", "ok", "asks you", "", with("--chrome", "ws://127.0.0.1:1/devtools/browser/x")},
@@ -154,34 +149,10 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 			t.Errorf("%s: status %d, stderr %q, %v", c.name, status, errs, all)
 		}
 	}
-	if _, err := os.Stat(tokenFile(t)); err == nil {
-		t.Error("looking made a token")
-	}
-
 	testkit.OK(t, os.Chmod(dir, 0o777))
 	if _, all, _ := examine(t, args...); all["daemon"].Status != "fail" ||
 		!strings.Contains(all["daemon"].Says, "others may write to") || !strings.Contains(all["daemon"].Do, "works alone") {
 		t.Errorf("a directory that cannot be used: %+v", all["daemon"])
 	}
 	testkit.OK(t, os.Chmod(dir, 0o700))
-
-	t.Setenv("PAGEWIRE_BROWSER", filepath.Join(t.TempDir(), "gone"))
-	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says,
-		"PAGEWIRE_BROWSER") {
-		t.Errorf("a named browser that is gone: %+v", all["browser"])
-	}
-	broken := filepath.Join(t.TempDir(), "chromium")
-	testkit.OK(t, os.WriteFile(broken, []byte("#!/bin/sh\nexit 1\n"), 0o755))
-	t.Setenv("PAGEWIRE_BROWSER", broken)
-	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says,
-		"does not tell its version") {
-		t.Errorf("a browser that does not start: %+v", all["browser"])
-	}
-	if runtime.GOOS == "linux" {
-		t.Setenv("PAGEWIRE_BROWSER", "")
-		t.Setenv("PATH", t.TempDir())
-		if status, all, _ := examine(t, args...); status != exitDone || all["browser"].Status != "warn" {
-			t.Errorf("no browser at all: status %d, %+v", status, all["browser"])
-		}
-	}
 }

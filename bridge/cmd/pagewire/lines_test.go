@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package main
 
@@ -21,7 +21,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
-// TestCommandLines plays the conversations in testdata, each in an empty home. Words with spaces are quoted as in Go.
+// TestCommandLines plays the conversations in testdata, each in an empty home of Linux. Words with spaces are quoted as in Go.
 //
 //	pagewire ARG...        what it prints, then "! " and what it says, and its status unless that is 0: then it has
 //	                       changed no file, but for extension. $HOME and $SELF stand for the home and this program
@@ -31,7 +31,7 @@ import (
 //	file PATH TEXT [MODE]  writes a file; edit PATH OLD NEW changes it
 //	dir PATH, fifo PATH, link PATH TARGET, move PATH TO
 //	tree PATH [N]          all that is below, of each file N lines; home is another home, which is empty
-//	token PATH             has PAGEWIRE_TOKEN_FILE name a file
+//	env NAME VALUE         sets a variable of the environment
 //	page TEXT              a daemon whose page has the text at /state/cart; closed closes its tab
 func TestCommandLines(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
@@ -107,8 +107,8 @@ func (d *desk) do(line string) {
 			d.s.Say("%s %s", kind, filepath.Join(w[1], name))
 			d.say("  | ", strings.Join(lines[:min(most, len(lines))], ""))
 		}
-	case "token":
-		d.t.Setenv("PAGEWIRE_TOKEN_FILE", path)
+	case "env":
+		d.t.Setenv(w[1], w[2])
 	case "home":
 		d.home = atHome(d.t)
 		d.t.Setenv("PAGEWIRE_TOKEN_FILE", "")
