@@ -188,8 +188,7 @@ func oneOf(names []string) string {
 	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")
 }
 
-// An install link has a client ask its user whether it may add our server. It holds the entry that config would write,
-// and never a token: links are logged and passed on.
+// An install link has a client ask its user whether it may add our server. It holds the entry and never a token.
 
 // cursorLink is Cursor's: the entry alone, in base64.
 func cursorLink(e entry) string {

@@ -22,15 +22,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// A knownBrowser takes the extension, and looks for native hosts in directories below those of the user's settings; on
-// Windows in the registry, below HKEY_CURRENT_USER\Software.
+// A knownBrowser looks for native hosts in directories below the user's settings; on Windows below HKCU\Software.
 type knownBrowser struct {
 	name, linux, mac, windows string
 	firefox                   bool // its manifest has another format
 }
 
-// The directories on Linux are proved with Chromium and Firefox. Those on macOS and the keys on Windows are as the makers
-// document them, and not tried.
+// Those of Linux are proved with Chromium and Firefox; those of macOS and Windows are as documented, and not tried.
 var knownBrowsers = []knownBrowser{
 	{"Chrome", "google-chrome/NativeMessagingHosts", "Google/Chrome", `Google\Chrome`, false},
 	{"Chromium", "chromium/NativeMessagingHosts", "Chromium", `Chromium`, false},

@@ -65,8 +65,7 @@ func isLink(path string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// resolve follows links. A link to a missing file is refused: a file in its place would take the link from its user,
-// and its target may be on a disk that is mounted later.
+// resolve follows links. A link to a missing file, maybe on a disk that is not mounted, is refused.
 func resolve(name string) (path string, err error) {
 	path, err = filepath.EvalSymlinks(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -309,8 +308,7 @@ func removeEmpty(dirs []string) {
 // turnTime bounds the wait for another config, which writes for 0.1 s, or was stopped.
 const turnTime = 10 * time.Second
 
-// takeTurn waits until no other config writes in a home: of two that are started at once both succeed. The lock is on
-// the directory itself, so no file is left there.
+// takeTurn waits until no other config writes in a home. The lock is on the directory, so no file is left there.
 func takeTurn(ctx context.Context, home string) (end func()) {
 	dir, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

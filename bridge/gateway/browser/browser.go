@@ -97,8 +97,7 @@ func Launch(parent context.Context, o Options) (ctx context.Context, close func(
 	if err != nil {
 		return nil, nil, err
 	}
-	// No flag sets the profile: chromedp then makes a temporary one, and removes it when the last child process, which
-	// may outlive the browser, no longer writes to it.
+	// No flag sets the profile: chromedp makes a temporary one, and removes it behind the last child process.
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Env(o.Env...)}
 	for _, flag := range append(flags(false, os.Geteuid() == 0), o.Flags...) {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")

@@ -47,8 +47,7 @@ type Options struct {
 	// Hub is the address at which pages find the daemon. Processes with the same hub share a daemon.
 	Hub     string
 	Version string
-	// Foreground is the address of a daemon that a person has started; "" for one that was started on demand. The
-	// latter makes room for the former, and ends with its last agent.
+	// Foreground is the address of a daemon that a person has started; "" for one on demand, which makes room for it.
 	Foreground string
 	// Serve serves an agent until its input ends or ctx does. It calls work with the agent's session.
 	Serve func(ctx context.Context, h Hello, in io.Reader, out io.Writer, work func(Session)) error
@@ -76,8 +75,7 @@ type Session interface {
 // ErrRuns is the error of Run if a daemon runs that does not make room.
 var ErrRuns = userdir.ErrHeld
 
-// Run runs the daemon until ctx ends, the last agent has gone, or another daemon takes its place; all of these return
-// nil. It leaves only its log in the user's directory.
+// Run runs the daemon until ctx ends, the last agent has gone, or another daemon takes its place. It leaves its log.
 func Run(ctx context.Context, o Options) error {
 	dir, err := userdir.Open(o.Hub)
 	if err != nil {
@@ -143,8 +141,7 @@ func (d *daemon) retire() {
 	}
 }
 
-// closeAgents closes the connections of the remaining agents. Their sessions go on at the next daemon, so it sends no
-// more messages: above all not that listens have ended.
+// closeAgents closes the remaining connections. The sessions go on at the next daemon: none is told that listens end.
 func (d *daemon) closeAgents() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

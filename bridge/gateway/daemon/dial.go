@@ -55,8 +55,7 @@ func newConn(c net.Conn) *Conn {
 	return conn
 }
 
-// Messages are the daemon's MCP messages, one on each line, for a command that keeps no session. They end when the
-// daemon retires, or is silent for longer than one that works.
+// Messages are the daemon's MCP messages, for a command. They end when the daemon retires, or is silent for too long.
 func (c *Conn) Messages() io.ReadCloser { return &messages{c: c} }
 
 type messages struct {
@@ -145,8 +144,7 @@ func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	return greet(ctx, dir, mine)
 }
 
-// Succeed has the running daemon make room for this process. Until release no other daemon is started. It also fails
-// with ErrOther if a person started the daemon.
+// Succeed has the running daemon make room. Until release no other is started. ErrOther: a person started the daemon.
 func Succeed(ctx context.Context, hub, version string) (release func(), err error) {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -227,8 +225,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	return c, nil
 }
 
-// endSilent ends a daemon that answers neither an agent nor a probe on a new connection, and then returns ErrNone. The
-// agents that would have noticed (pipe.go) have gone.
+// endSilent ends a daemon that answers neither an agent nor a probe, and returns ErrNone: no pipe is left that notices.
 func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) error {
 	if mine.As != AsAgent {
 		return ErrSilent

@@ -239,8 +239,7 @@ func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err e
 	return out, nil
 }
 
-// replay returns the messages after a change of daemons. Requests that may run again are sent again. A tool call gets
-// an error, since it may have run.
+// replay returns the messages after a change of daemons. Tool calls, which may have run, get an error.
 func (r *record) replay() (out output) {
 	r.own, r.refused = map[string]ownRequest{}, map[string]bool{}
 	clear(r.asked)

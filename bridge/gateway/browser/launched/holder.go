@@ -20,13 +20,11 @@ const (
 	closed
 	crashes
 	clean
-	// From the daemon: this holder must start a browser; its browser has ended, or goes on without it; it was the last
-	// holder, and no other process has the browser's pipe any more.
+	// From the daemon: this holder must start a browser; its browser has ended, or goes on without it; it was the last.
 	start
 	gone
 	last
-	// From both: these are the ends of the browser's pipe. A holder adds whether it has started that browser. Both add
-	// whether pages without a page layer get one.
+	// From both: the ends of the browser's pipe, whether pages are injected, and of a holder whether it has started it.
 	holds
 
 	started notice = 0x40

@@ -34,8 +34,7 @@ func (p *Pipe) Done() <-chan struct{} { return p.ctx.Done() }
 
 func (p *Pipe) over() bool { return p.ctx.Err() != nil }
 
-// close closes the ends, and waits for the browser's end, for as long as given. It reports whether the browser has
-// ended, which needs that no other process has ends.
+// close closes the ends, and reports whether the browser ends within a time, as it does if no other process has ends.
 func (p *Pipe) close(within time.Duration) bool {
 	to, from, err := p.open()
 	p.ends.close()
@@ -49,8 +48,7 @@ func (p *Pipe) close(within time.Duration) bool {
 	return err == nil
 }
 
-// A Conn is a connection to the browser, which carries JSON texts with a NUL behind each. One goroutine may read while
-// another writes.
+// A Conn is a connection to the browser: JSON texts with a NUL behind each. One goroutine may read while one writes.
 type Conn struct {
 	pipe     *Pipe
 	to, from *os.File

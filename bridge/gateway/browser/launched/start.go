@@ -56,8 +56,7 @@ const (
 	listenTime = 5 * time.Second
 	// closeTime is how long a browser may take to close; it takes 0.1 s. Its parent kills it after killTime.
 	closeTime, killTime = 2 * time.Second, 800 * time.Millisecond
-	// maxTemp is the longest path of the directory for temporary files: a Chromium makes a directory there with a Unix
-	// socket, 46 bytes more, and is killed by a path of 104 (macOS).
+	// maxTemp is the longest path of the directory for temporary files: Chromium's socket has 46 bytes more, of 103.
 	maxTemp = 103 - 46
 )
 
@@ -223,8 +222,7 @@ func (s *Started) Kill() { s.process.Kill() }
 
 func (s *Started) ended() bool { return s.exited.Err() != nil }
 
-// maxSaid is how much of a browser's standard error is kept: it begins with the reason of a failed start. The debugging
-// address may come behind 4 KB about a missing bus.
+// maxSaid is how much of a browser's standard error is kept: it begins with the reason of a failed start.
 const maxSaid = 4 << 10
 
 var listening = regexp.MustCompile(`(?m)^DevTools listening on (\S+)$`)

@@ -11,8 +11,7 @@
 //   - macOS, Windows, all others, and a sandbox that forbids sock_diag: nothing. The answer is Unknown, and the caller
 //     needs another check.
 //
-// The package never answers Same on a guess: if the entry cannot be seen, or may have changed meanwhile, the answer is
-// Gone. It looks at no process, reads no name, and closes nothing.
+// The package never guesses Same: of an entry that cannot be seen, or may have changed, the answer is Gone.
 package peer
 
 import (
@@ -56,8 +55,7 @@ func Of(c net.Conn) Who {
 		return Unknown
 	}
 	who := connection(theirs, ours)
-	// While our end is established, no other process can have the peer's address and port towards us. Otherwise the
-	// entry may be a later connection's, of another user.
+	// While our end is established the entry is the peer's. Otherwise it may be a later connection's.
 	if (who == Same || who == Root) && !established(tcp) {
 		return Gone
 	}

@@ -90,8 +90,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Remove ends the listening, and removes the socket and then the lock, unless they are another process's by now. It may be
-// called more than once.
+// Remove ends the listening, and removes the socket and the lock, unless they are another's. It may be called again.
 func (l *Listener) Remove() error {
 	l.UnixListener.Close()
 	var err error

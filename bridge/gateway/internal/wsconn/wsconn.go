@@ -32,8 +32,7 @@ const (
 	// writeTimeout is how long the peer may take to accept a message. A page at a breakpoint accepts megabytes, since
 	// its browser does; a peer that accepts nothing for so long is dropped.
 	writeTimeout = 30 * time.Second
-	// pingEvery and pingTimeout bound how long a vanished peer is held. On loopback the kernel tells at once, so this
-	// is for a stopped process, and for proxies in between.
+	// pingEvery and pingTimeout bound how long a vanished peer is held. This is for stopped processes and proxies.
 	pingEvery, pingTimeout = 20 * time.Second, 10 * time.Second
 	// maxUnsent bounds the bytes that wait to be sent by Send.
 	maxUnsent = 32 << 20
@@ -50,8 +49,7 @@ var ErrTooLong = errors.New("a message is too long")
 
 // Options configure a Conn.
 type Options struct {
-	// MaxMessage is the largest message that is accepted, in bytes. A larger one ends the connection with close code
-	// 1009 and a reason that names the limit.
+	// MaxMessage is the largest message in bytes. A larger one ends the connection with code 1009 and the limit.
 	MaxMessage int64
 	// Note is called with each note, between two messages, by the reading goroutine. Nil ignores them.
 	Note func(c *Conn, note []byte)
@@ -340,8 +338,7 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// WritePiece sends a piece of a message, which begins with the first one after a last one. Nothing else may be written
-// before its last. It fails as Write does.
+// WritePiece sends a piece of a message. Nothing else may be written before its last one. It fails as Write does.
 func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	if c.partial == nil && last {
 		return c.Write(ctx, piece)

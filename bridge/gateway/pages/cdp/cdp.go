@@ -47,8 +47,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// dialTimeout bounds how long the browser may take to accept us. A browser that asks its user first (Chrome 144 and
-// later, for the usual profile) takes as long as its user.
+// dialTimeout bounds how long the browser may take to accept us. Chrome 144 and later may ask its user.
 const dialTimeout = 60 * time.Second
 
 // pageLayer is dist/pagewire.inject.js. Tests, which are built without the page files, read it from dist.

@@ -26,8 +26,7 @@ const (
 	perSecond = 5_000  // later
 )
 
-// maxWaiting bounds, in bytes, the messages of all documents before their URLs are known: a page that keeps its process
-// busy delays its URL, and could send without end.
+// maxWaiting bounds, in bytes, the messages of all documents before their URLs are known: a busy page delays its URL.
 const maxWaiting = 32 << 20
 
 // A document is one execution context: a page and its scripts between two navigations.
@@ -55,8 +54,7 @@ type document struct {
 	allowed *rate.Limiter // messages
 }
 
-// webOrigin reports whether pages of an origin may have resources. Files, the browser's own pages, and opaque origins,
-// which the browser gives as "://", may not.
+// webOrigin reports whether an origin may have resources. Files, the browser's pages and opaque origins may not.
 func webOrigin(origin string) bool {
 	host, ok := strings.CutPrefix(origin, "https://")
 	if !ok {

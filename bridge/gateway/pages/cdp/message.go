@@ -87,8 +87,7 @@ const (
 
 func newDecoder() *decoder { return &decoder{in: bufio.NewReaderSize(nil, readSize)} }
 
-// The browser writes such a call this way. Another notation is understood too, but is bounded by its raw text, where
-// each quote of a page has become two bytes, or four.
+// The browser writes such a call this way. Another notation is bounded by its raw text.
 var (
 	callBegins   = []byte(`{"method":"Runtime.bindingCalled","params":{"name":"`)
 	payloadComes = []byte(`","payload":"`)

@@ -278,8 +278,7 @@ func (b *attachment) detached(id target.SessionID) {
 	}
 }
 
-// dialog closes a dialog in a browser without a window. Such a browser closes its dialogs itself if no client listens
-// to the Page domain. While we listen, the page would stand still.
+// dialog closes a dialog in a browser without a window. While we listen to the Page domain, it would not do so.
 func (b *attachment) dialog(session target.SessionID, e *page.EventJavascriptDialogOpening) {
 	if !e.HasBrowserHandler {
 		b.link.post(session, page.CommandHandleJavaScriptDialog,

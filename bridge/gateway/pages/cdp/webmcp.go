@@ -72,8 +72,7 @@ func (s *session) retool() {
 	})
 }
 
-// unfollow stops the reports if no document of the session needs them: they include every call of every tool, which
-// makes a page's own call 0.1 ms slower.
+// unfollow stops the reports if no document needs them: they make a page's own calls of tools 0.1 ms slower.
 func (s *session) unfollow() {
 	if !s.following {
 		return
@@ -206,8 +205,7 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte,
 	}
 }
 
-// begun notes the browser's id of a call, whose result comes as an event. The document may have gone meanwhile, even
-// after the browser has run the tool: then no event will come.
+// begun notes the browser's id of a call, whose result comes as an event, unless the document has gone.
 func (n *webmcpTools) begun(i *invocation, id string) {
 	n.mu.Lock()
 	i.id = id

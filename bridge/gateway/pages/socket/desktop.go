@@ -23,11 +23,9 @@ import (
 
 // Options set which pages a desktop's gateway admits.
 type Options struct {
-	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove
-	// that they know Secret.
+	// Extensions lists the ids of extensions that may bring pages of any origin: they ask their user, and know Secret.
 	Extensions []string
-	// Secret returns the secret of the extension. It is called for each connection: the extension may be installed
-	// while the gateway runs. Nil, or an error, refuses the extension.
+	// Secret returns the secret of the extension. It is called for each connection. Nil, or an error, refuses it.
 	Secret func() (string, error)
 	// Refused is called for each refused connection, with "origin" or "proof". May be nil.
 	Refused func(reason string, r *http.Request)
@@ -77,8 +75,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const extensionScheme = "chrome-extension://"
 
-// Host serves pages of any origin from the extension's native host. The browser has told it the pages' origins. Only a
-// socket that no other user reaches may serve this.
+// Host serves pages of any origin from the extension's native host. Only a socket of this user may serve this.
 func (h *Handler) Host() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, true, false) })
 }
@@ -264,8 +261,7 @@ func (v *visitor) Leave() {
 	}
 }
 
-// Receive passes a frame on when it is the origin's turn. Calls also wait until the origin has credit. Answers to
-// agents do not: a waiting call does not hold the turn.
+// Receive passes a frame on when it is the origin's turn. Calls also wait until the origin has credit. Answers do not.
 func (v *visitor) Receive(frame []byte) error {
 	o := v.of
 	calls := len(frame) > 0 && frame[0] == '['

@@ -1,5 +1,4 @@
-// Package socket serves pages that connect by themselves, by WebSocket. One WebSocket is one document, and one link
-// with it (package link), one frame a message.
+// Package socket serves pages that connect by themselves. A WebSocket is a document's link, one frame a message.
 //
 // A Server carries the frames, for a desktop and for a service alike. A Guest decides whether the page may connect and
 // where it belongs: Handler has those of a desktop, package fleet/dial those of a service.
@@ -159,8 +158,7 @@ func (s *Server) Drain(ctx context.Context) {
 	s.gone.Wait()
 }
 
-// drainPaceOf is how many of the pages are told each drainPause, so that all are in three quarters of the time that is
-// left: each of them then takes up to 2 s to connect elsewhere.
+// drainPaceOf is how many of the pages are told each drainPause, so that all are in three quarters of the time left.
 func drainPaceOf(pages int, left time.Duration) int {
 	pauses := max(1, int(left*3/4/drainPause))
 	return max(drainPace, (pages+pauses-1)/pauses)
