@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +130,25 @@ func (a *Agent) Text(uri string) string {
 	return text
 }
 
+// CheckText fails the test unless a resource reads as want at once.
+func (a *Agent) CheckText(uri, want string) {
+	a.t.Helper()
+	if got := a.Text(uri); got != want {
+		a.t.Errorf("%s reads %.200q of %d bytes, want %.200q of %d", uri, got, len(got), want, len(want))
+	}
+}
+
+// Call calls a tool, and gives the texts of its result.
+func (a *Agent) Call(name string, args any) (text string, isError bool) {
+	a.t.Helper()
+	r := Must(a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: args}))(a.t)
+	var texts []string
+	for _, c := range r.Content {
+		texts = append(texts, c.(*mcp.TextContent).Text)
+	}
+	return strings.Join(texts, "\n"), r.IsError
+}
+
 // Watch subscribes.
 func (a *Agent) Watch(uris ...string) {
 	a.t.Helper()
@@ -152,6 +172,13 @@ func (a *Agent) Told(want ...string) {
 	if !slices.Equal(got, want) {
 		a.t.Fatalf("updates %v, want %v", got, want)
 	}
+}
+
+// Updated is Told, and then Silent.
+func (a *Agent) Updated(want ...string) {
+	a.t.Helper()
+	a.Told(want...)
+	a.Silent()
 }
 
 // Silent looks for an unwanted update, for Moment. A slow machine makes it miss one, and never makes it fail.

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -20,6 +21,23 @@ const (
 	// Moment is how long a test looks for an unwanted event: more than two intervals of an engine's updates.
 	Moment = 250 * time.Millisecond
 )
+
+// Must gives a value without its error, which ends the test: testkit.Must(os.Open(name))(t).
+func Must[T any](value T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		OK(t, err)
+		return value
+	}
+}
+
+// OK ends the test if an error is not nil.
+func OK(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Eventually waits until ok reports true. After Patience it fails the test, with the awaited condition and all
 // goroutines. ok is called on the test's goroutine, and may end the test.

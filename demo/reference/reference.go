@@ -4,7 +4,7 @@ package reference
 
 import (
 	"bytes"
-	"flag"
+
 	"os"
 	"regexp"
 	"strings"
@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
-)
 
-var update = flag.Bool("update", false, "write the reference")
+	"github.com/pagewire/pagewire/bridge/testkit/script"
+)
 
 var fence = regexp.MustCompile("(?ms)^```\n(.*?)^```$")
 
@@ -34,10 +34,10 @@ func Check(t *testing.T, file string, root *cobra.Command) {
 	text := fence.ReplaceAllString(out.String(), "```text\n$1```")
 	text = strings.ReplaceAll(text, "### Examples\n\n```text", "```sh no-run=\"an example out of --help\"")
 	want := head + strings.TrimRight(text, "\n") + "\n"
-	if *update {
+	if *script.Update {
 		err = os.WriteFile(file, []byte(want), 0o644)
 	}
-	if err != nil || !*update && string(is) != want {
+	if err != nil || !*script.Update && string(is) != want {
 		t.Errorf("%s is not what the commands say (%v): run make generate", file, err)
 	}
 }

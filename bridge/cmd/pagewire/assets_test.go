@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 func TestAssetsListNamesEachFileWithItsIntegrity(t *testing.T) {
@@ -40,10 +42,7 @@ func TestAssetsWriteOverwritesOnlyByForce(t *testing.T) {
 	if got, want := strings.Count(out, dir), len(assets.Names); got != want {
 		t.Errorf("%d paths are printed for %d files", got, want)
 	}
-	files, err := assets.FS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Must(assets.FS())(t)
 	for _, name := range assets.Names {
 		want, _ := fs.ReadFile(files, name)
 		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != string(want) {
@@ -56,9 +55,7 @@ func TestAssetsWriteOverwritesOnlyByForce(t *testing.T) {
 	for _, name := range assets.Names[:len(assets.Names)-1] {
 		os.Remove(filepath.Join(dir, name))
 	}
-	if err := os.WriteFile(filepath.Join(dir, last), []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, last), []byte("mine"), 0o600))
 	status, out, errs = run("assets", "write", dir)
 	want := "pagewire: " + filepath.Join(dir, last) + " is there already\npagewire: nothing was written; --force " +
 		"overwrites\n"

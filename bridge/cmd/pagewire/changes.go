@@ -126,8 +126,7 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	fmt.Fprintln(visible{out}, gateway.HookOutput(c.program, given.Event, text))
 }
 
-// isHook reports whether a command line is a program's hook. Some programs drop the user's prompt if a hook ends with
-// status 2, which an unknown flag would cause.
+// isHook reports whether a command line is a program's hook. Some programs drop the prompt if it ends with status 2.
 func isHook(args []string) bool {
 	if len(args) == 0 || args[0] != "changes" {
 		return false

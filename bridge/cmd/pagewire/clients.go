@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,8 +21,7 @@ type client struct {
 	// kind is the member "type" of a server that the client starts; "": the client wants none. remote is the one of a
 	// server on HTTP; "": "http".
 	kind, remote string
-	// url is the member with the address of a server on HTTP; "": the client only starts servers. headers is the member
-	// with the headers of its requests.
+	// url is the member with the address of a server on HTTP; "": none. headers is the one with its requests' headers.
 	url, headers string
 	// words says that the command and its arguments are one list. more are further members of each entry.
 	words bool
@@ -111,13 +112,12 @@ var clients = []client{
 		skills: func(p places) string { return filepath.Join(p.home, ".agents", "skills") }},
 	{name: "windsurf", title: "Windsurf", key: "mcpServers", url: "serverUrl", headers: "headers",
 		file: func(p places) string { return filepath.Join(p.home, ".codeium", "windsurf", "mcp_config.json") }},
-	{name: "zed", title: "Zed", key: "context_servers", url: "url", headers: "headers",
-		file: func(p places) string {
-			if p.goos == "windows" {
-				return filepath.Join(p.config(), "Zed", "settings.json")
-			}
-			return filepath.Join(p.xdg(), "zed", "settings.json")
-		}},
+	{name: "zed", title: "Zed", key: "context_servers", url: "url", headers: "headers", file: func(p places) string {
+		if p.goos == "windows" {
+			return filepath.Join(p.config(), "Zed", "settings.json")
+		}
+		return filepath.Join(p.xdg(), "zed", "settings.json")
+	}},
 	{name: "gemini-cli", title: "Gemini CLI", key: "mcpServers", url: "httpUrl", headers: "headers",
 		file: geminiSettings, notifier: &geminiNotifier},
 	{name: "copilot", title: "Copilot CLI", key: "mcpServers", kind: "local", url: "url", headers: "headers",
@@ -187,3 +187,25 @@ func oneOf(names []string) string {
 	half := (len(names) + 1) / 2
 	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")
 }
+
+// An install link has a client ask its user whether it may add our server. It holds the entry and never a token.
+
+// cursorLink is Cursor's: the entry alone, in base64.
+func cursorLink(e entry) string {
+	return "cursor://anysphere.cursor-deeplink/mcp/install?name=" + serverName + "&config=" +
+		escapeComponent(base64.StdEncoding.EncodeToString([]byte(compactJSON(e))))
+}
+
+// vscodeLink is VS Code's: the entry with its name, as JSON.
+func vscodeLink(e entry) string {
+	e = append(entry{{"name", serverName}}, e...)
+	return "vscode:mcp/install?" + escapeComponent(compactJSON(e))
+}
+
+// escapeComponent is JavaScript's encodeURIComponent, as far as our entries need it.
+func escapeComponent(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+// compactJSON is an entry on one line.
+func compactJSON(e entry) string { return jsonValue(e, "", "", "") }
+
+func hasLink(c client) bool { return c.link != nil }

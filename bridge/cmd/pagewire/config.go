@@ -133,7 +133,8 @@ func (c *configuration) run() (err error) {
 		}
 	}
 	if c.link {
-		return c.printLink(server)
+		_, err := fmt.Fprintln(c.cmd.OutOrStdout(), c.client.link(server.Value.(entry)))
+		return err
 	}
 	if !c.write && !c.live && !c.remove && !c.skill {
 		fmt.Fprintf(c.cmd.ErrOrStderr(), "pagewire: %s wants this in %s; --write puts it there\n", c.client.title,
@@ -308,8 +309,7 @@ func (c *configuration) takeServer(files *fileChange, server part) error {
 	return nil
 }
 
-// do changes the files and the record, prints the result, and reports whether a file of the client has changed. order
-// is the record's place in the change.
+// do changes the files and the record (order is its place), and reports whether a file of the client has changed.
 func (c *configuration) do(s *setup, order int) (changed bool, err error) {
 	var names []string
 	for _, f := range s.files.changed() {
@@ -378,8 +378,7 @@ func (c client) checkHTTP(addr string, flags []string) error {
 	return nil
 }
 
-// parseServe parses the flags of the server that a client will start: a mistake shows here instead of in that client's
-// log.
+// parseServe parses the flags of the server that a client will start: a mistake shows here.
 func parseServe(args []string) (*serveFlags, error) {
 	o := new(serveFlags)
 	cmd := serveInto(o)

@@ -58,9 +58,7 @@ func patient(t *testing.T) (args []string, addr string) {
 		t.Skip("the browser is a shell script")
 	}
 	path := filepath.Join(t.TempDir(), "chromium")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\necho Chromium 150.0\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte("#!/bin/sh\necho Chromium 150.0\n"), 0o755))
 	t.Setenv("PAGEWIRE_BROWSER", path)
 	addr, _ = serving(t)
 	token := tokenFile(t)
@@ -94,17 +92,10 @@ func TestDoctorOfAWellMachine(t *testing.T) {
 // hung is a daemon that takes connections and answers nobody, as one that is stopped does; and where its socket is.
 func hung(t *testing.T) (addr, dir string) {
 	t.Helper()
-	config, err := os.UserConfigDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := testkit.Must(os.UserConfigDir())(t)
 	dir = filepath.Join(config, "pagewire")
 	locks := func() []string {
-		list, err := filepath.Glob(filepath.Join(dir, "*-daemon.lock"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return list
+		return testkit.Must(filepath.Glob(filepath.Join(dir, "*-daemon.lock")))(t)
 	}
 	before := locks()
 	was := start(t, testkit.Addr(t), "x")
@@ -113,70 +104,9 @@ func hung(t *testing.T) (addr, dir string) {
 		t.Fatalf("it has made %v", made)
 	}
 	was.stop()
-	l, err := net.Listen("unix", strings.TrimSuffix(made[0], ".lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("unix", strings.TrimSuffix(made[0], ".lock")))(t)
 	t.Cleanup(func() { l.Close() })
 	return was.addr, dir
-}
-
-// installed has a program look as if it had been run: an empty home is left empty by config.
-func installed(t *testing.T, home, name string) {
-	t.Helper()
-	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
-	file := clients[i].file(places{runtime.GOOS, home, os.Getenv})
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if filepath.Dir(file) == home {
-		if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestDoctorSaysHowProgramsLearnOfChanges(t *testing.T) {
-	home := atHome(t)
-	look := func(name string) finding {
-		t.Helper()
-		list := programs()
-		i := slices.IndexFunc(list, func(f finding) bool { return f.Check == name })
-		if i < 0 {
-			return finding{}
-		}
-		return list[i]
-	}
-	if list := programs(); len(list) > 0 {
-		t.Errorf("in an empty home: %+v", list)
-	}
-	for _, name := range clientNames(anyClient) {
-		live := slices.Contains(clientNames(isLive), name)
-		installed(t, home, name)
-		done(t, "config", name, "--write")
-		if f := look(name); live && (f.Status != "warn" || !strings.Contains(f.Do, "config "+name+" --live")) ||
-			!live && f.Status != "ok" {
-			t.Errorf("%s with its entry alone: %+v", name, f)
-		}
-		done(t, "config", name, "--remove")
-		if f := look(name); f.Status != "warn" || !strings.Contains(f.Says, "does not know of pagewire") ||
-			!strings.Contains(f.Do, "pagewire config "+name) {
-			t.Errorf("%s without an entry: %+v", name, f)
-		}
-		if !live {
-			continue
-		}
-		done(t, "config", name, "--live", "--inline", "https://a.example")
-		if f := look(name); f.Status != "ok" || !strings.Contains(f.Says, "told at each prompt") {
-			t.Errorf("%s with its notifier: %+v", name, f)
-		}
-	}
-	if err := os.Remove(filepath.Join(home, ".claude", "skills", "pagewire", "monitors", "monitors.json")); err != nil {
-		t.Fatal(err)
-	}
-	if f := look("claude-code"); f.Status != "warn" || !strings.Contains(f.Says, "3 of the 4 parts") {
-		t.Errorf("a plugin without its monitor: %+v", f)
-	}
 }
 
 // Nobody looks for another program where the system has refused the port.
@@ -196,10 +126,6 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 	with := func(changed ...string) []string { return append(append([]string{}, args...), changed...) }
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	open := tokenFile(t)
-	if err := os.WriteFile(open, []byte(strings.Repeat("x", 43)+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	silent, dir := hung(t)
 	for _, c := range []struct {
 		name, check, status, says, do string
@@ -209,9 +135,6 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 		{"another program", "daemon", "warn", "no pagewire serve runs, and another program has", "--hub 127.0.0.1:PORT",
 			with("--hub", strings.TrimPrefix(other.URL, "http://"))},
 		{"a daemon that hangs", "daemon", "fail", "the daemon does not answer", "takes its place", with("--hub", silent)},
-		{"a readable token", "token", "fail", "others may read", "chmod 600", with("--token-file", open)},
-		{"no token yet", "token", "ok", "is made by the first serve", "",
-			with("--token-file", tokenFile(t), "--hub", testkit.Addr(t))},
 		{"no DevTools", "debugging", "fail", "is no browser's DevTools", "--remote-debugging-port",
 			with("--chrome", other.URL)},
 		{"a WebSocket", "debugging", "ok", "asks you", "", with("--chrome", "ws://127.0.0.1:1/devtools/browser/x")},
@@ -226,40 +149,10 @@ func TestDoctorSaysWhatFails(t *testing.T) {
 			t.Errorf("%s: status %d, stderr %q, %v", c.name, status, errs, all)
 		}
 	}
-	if _, err := os.Stat(tokenFile(t)); err == nil {
-		t.Error("looking made a token")
-	}
-
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chmod(dir, 0o777))
 	if _, all, _ := examine(t, args...); all["daemon"].Status != "fail" ||
 		!strings.Contains(all["daemon"].Says, "others may write to") || !strings.Contains(all["daemon"].Do, "works alone") {
 		t.Errorf("a directory that cannot be used: %+v", all["daemon"])
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-
-	t.Setenv("PAGEWIRE_BROWSER", filepath.Join(t.TempDir(), "gone"))
-	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says,
-		"PAGEWIRE_BROWSER") {
-		t.Errorf("a named browser that is gone: %+v", all["browser"])
-	}
-	broken := filepath.Join(t.TempDir(), "chromium")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PAGEWIRE_BROWSER", broken)
-	if _, all, _ := examine(t, args...); all["browser"].Status != "fail" || !strings.Contains(all["browser"].Says,
-		"does not tell its version") {
-		t.Errorf("a browser that does not start: %+v", all["browser"])
-	}
-	if runtime.GOOS == "linux" {
-		t.Setenv("PAGEWIRE_BROWSER", "")
-		t.Setenv("PATH", t.TempDir())
-		if status, all, _ := examine(t, args...); status != exitDone || all["browser"].Status != "warn" {
-			t.Errorf("no browser at all: status %d, %+v", status, all["browser"])
-		}
-	}
+	testkit.OK(t, os.Chmod(dir, 0o700))
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,18 +16,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/agents"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// A knownBrowser takes the extension, and looks for native hosts in directories below those of the user's settings; on
-// Windows in the registry, below HKEY_CURRENT_USER\Software.
+// A knownBrowser looks for native hosts in directories below the user's settings; on Windows below HKCU\Software.
 type knownBrowser struct {
 	name, linux, mac, windows string
 	firefox                   bool // its manifest has another format
 }
 
-// The directories on Linux are proved with Chromium and Firefox. Those on macOS and the keys on Windows are as the makers
-// document them, and not tried.
+// Those of Linux are proved with Chromium and Firefox; those of macOS and Windows are as documented, and not tried.
 var knownBrowsers = []knownBrowser{
 	{"Chrome", "google-chrome/NativeMessagingHosts", "Google/Chrome", `Google\Chrome`, false},
 	{"Chromium", "chromium/NativeMessagingHosts", "Chromium", `Chromium`, false},
@@ -81,12 +84,14 @@ type hostManifest struct {
 	AllowedExtensions []string `json:"allowed_extensions,omitempty"`
 }
 
-// ours reports whether the manifest names our extension.
-func (m hostManifest) ours(firefox bool) bool {
-	if firefox {
-		return slices.Contains(m.AllowedExtensions, extension.FirefoxID)
+// manifest reads the browser's manifest, and reports whether it names our extension.
+func (h hostPlace) manifest() (m hostManifest, ours bool, err error) {
+	text, err := settings(h.file())
+	if err != nil || json.Unmarshal(text, &m) != nil {
+		return m, false, err
 	}
-	return slices.Contains(m.AllowedOrigins, extension.ExtensionOrigin+"/")
+	return m, slices.Contains(m.AllowedExtensions, extension.FirefoxID) && h.firefox ||
+		slices.Contains(m.AllowedOrigins, extension.ExtensionOrigin+"/") && !h.firefox, nil
 }
 
 func manifestFor(binary string, firefox bool) []byte {
@@ -128,7 +133,11 @@ func extensionCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("find the path of this program: %w", err)
 			}
-			if err := makeSecret(); err != nil {
+			file, err := access.TokenFile()
+			if err == nil {
+				_, err = extension.MakeSecret(file)
+			}
+			if err != nil {
 				return err
 			}
 			return forHosts(cmd, dir, func(h hostPlace) error { return h.install(cmd, binary, force) })
@@ -153,15 +162,6 @@ func extensionCommand() *cobra.Command {
 	}
 	cmd.AddCommand(install, uninstall)
 	return cmd
-}
-
-// makeSecret makes the secret by which the extension and this user's daemons recognize each other, if there is none.
-func makeSecret() error {
-	file, err := access.TokenFile()
-	if err == nil {
-		_, err = extension.MakeSecret(file)
-	}
-	return err
 }
 
 // removeSecret removes the secret. A file with another content is not ours: the token can be in any directory.
@@ -247,14 +247,12 @@ func (h hostPlace) uninstall(cmd *cobra.Command) error {
 	if h.key != "" {
 		_ = exec.CommandContext(cmd.Context(), "reg", "delete", h.key, "/f").Run() // it fails if there is none
 	}
-	text, err := settings(h.file())
-	var m hostManifest
-	switch {
+	switch _, ours, err := h.manifest(); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
-	case json.Unmarshal(text, &m) != nil || !m.ours(h.firefox):
+	case !ours:
 		return hintError{fmt.Errorf("%s does not name our extension, and stays", h.file()), "remove it by hand"}
 	}
 	return remove(cmd, h.file())
@@ -284,15 +282,13 @@ func checkExtension(context.Context, checkup) finding {
 	}
 	var known []string
 	for _, h := range all {
-		text, err := settings(h.file())
+		m, ours, err := h.manifest()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			return fail(err.Error(), "mend that, and then: pagewire extension install")
-		}
-		var m hostManifest
-		if json.Unmarshal(text, &m) != nil || !m.ours(h.firefox) {
+		case !ours:
 			return fail(h.file()+" does not name our extension", "pagewire extension install --force")
 		}
 		if info, err := os.Stat(m.Path); err != nil || info.IsDir() {
@@ -306,4 +302,60 @@ func checkExtension(context.Context, checkup) finding {
 			"pagewire extension install")
 	}
 	return ok(fmt.Sprintf("known to %q", known))
+}
+
+// hubEnv names the environment variable that replaces --hub: the arguments of a native host are the browser's.
+const hubEnv = "PAGEWIRE_HUB"
+
+// startedByBrowser reports whether these are the arguments that a browser gives to a native host: the extension's
+// origin, and on Windows a window; or from Firefox the manifest's file and the extension's name.
+func startedByBrowser(args []string) bool {
+	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/" ||
+		len(args) == 2 && args[1] == extension.FirefoxID && filepath.Base(args[0]) == hostFile
+}
+
+// nativeHostCommand is hidden: browsers start it, and it speaks in binary messages.
+func nativeHostCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "native-host",
+		Short: "Serve the pages of the browser extension (started by the browser)",
+		Long: "The browser starts this for the extension, and speaks with it on standard input and output. It\n" +
+			"passes the extension's pages to the daemon that runs. " + hubEnv + " and " + access.TokenFileEnv + " stand for the flags.",
+		Example: "  pagewire extension install",
+		Hidden:  true,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			surviveClosedOutput()
+			err := runNativeHost(cmd)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				extension.Fail(cmd.OutOrStdout(), err.Error())
+				return err
+			}
+			return nil
+		},
+	}
+}
+
+// runNativeHost serves until the browser closes its input, or exits.
+func runNativeHost(cmd *cobra.Command) error {
+	addr := os.Getenv(hubEnv)
+	if addr == "" {
+		addr = serve.DefaultHub
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	secret := ""
+	file, err := access.TokenFile()
+	if err == nil {
+		secret, err = extension.MakeSecret(file) // install has made it, unless it was an older install
+	}
+	if err != nil {
+		log.Warn("the extension is told no secret, and cannot do without this process", "error", err)
+	}
+	ctx, stop := agents.Orphaned(cmd.Context())
+	defer stop()
+	return extension.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), extension.Options{
+		Connect: func(ctx context.Context) (net.Conn, error) { return serve.Connect(ctx, addr, versionName()) },
+		Wait:    func(ctx context.Context) error { return daemon.Wait(ctx, addr) },
+		Version: versionName(), Secret: secret, Log: log,
+	})
 }

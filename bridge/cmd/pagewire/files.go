@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,8 +65,7 @@ func isLink(path string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// resolve follows links. A link to a missing file is refused: a file in its place would take the link from its user,
-// and its target may be on a disk that is mounted later.
+// resolve follows links. A link to a missing file, maybe on a disk that is not mounted, is refused.
 func resolve(name string) (path string, err error) {
 	path, err = filepath.EvalSymlinks(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -122,18 +122,9 @@ func (f *changedFile) changed() bool {
 }
 
 // changed returns the files that the change writes or removes, in order. Files are removed after others are written.
-func (c *fileChange) changed() (all []*changedFile) {
-	for _, f := range c.files {
-		if f.changed() {
-			all = append(all, f)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *changedFile) int {
-		if a.order != b.order {
-			return a.order - b.order
-		}
-		return removal(a) - removal(b)
-	})
+func (c *fileChange) changed() []*changedFile {
+	all := slices.DeleteFunc(slices.Clone(c.files), func(f *changedFile) bool { return !f.changed() })
+	slices.SortStableFunc(all, func(a, b *changedFile) int { return cmp.Or(a.order-b.order, removal(a)-removal(b)) })
 	return all
 }
 
@@ -195,8 +186,7 @@ func (c *fileChange) do(ctx context.Context) (err error) {
 	return nil
 }
 
-// restore undoes the replacements. If one fails, the earlier ones stay: the record among them says how to undo the
-// rest.
+// restore undoes the replacements. If one fails, the earlier ones stay, with the record.
 func (c *fileChange) restore(done []*changedFile) error {
 	for _, f := range slices.Backward(done) {
 		f.was, f.is = f.is, f.was
@@ -308,20 +298,17 @@ func (f *changedFile) replace(title string) error {
 	return err
 }
 
-// removeEmpty removes empty directories; dirs has outer ones first. os.Remove would also remove a link that replaced
-// a directory.
+// removeEmpty removes empty directories, outer ones last. os.Remove would remove a link in their place too.
 func removeEmpty(dirs []string) {
 	for _, dir := range slices.Backward(dirs) {
 		_ = syscall.Rmdir(dir) // it fails if the directory is not empty
 	}
 }
 
-// turnTime bounds the wait for another config, which writes for 0.1 s. One that takes longer was stopped, and a
-// conflict with it is refused anyway.
+// turnTime bounds the wait for another config, which writes for 0.1 s, or was stopped.
 const turnTime = 10 * time.Second
 
-// takeTurn waits until no other config writes in a home: of two that are started at once both succeed. The lock is on
-// the directory itself, so no file is left there.
+// takeTurn waits until no other config writes in a home. The lock is on the directory, so no file is left there.
 func takeTurn(ctx context.Context, home string) (end func()) {
 	dir, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

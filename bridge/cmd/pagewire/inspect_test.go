@@ -26,10 +26,7 @@ func serving(t *testing.T) (addr, token string) {
 	t.Helper()
 	testkit.Home(t)
 	addr = testkit.Addr(t)
-	token, err := access.TokenFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	token = testkit.Must(access.TokenFile())(t)
 	serveAt(t, addr, addr)
 	return addr, token
 }
@@ -120,23 +117,11 @@ func TestInspectThatIsEnded(t *testing.T) {
 	}
 }
 
-func TestInspectOfNobody(t *testing.T) {
-	testkit.Home(t)
-	addr := testkit.Addr(t)
-	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" ||
-		!strings.HasPrefix(errs, "pagewire: no pagewire serve is running") {
-		t.Errorf("status %d, %q, %q", status, out, errs)
-	}
-}
-
 // Where another program has the port the browser would be led to that.
 func TestInspectOfASquatter(t *testing.T) {
 	testkit.Home(t)
 	addr := testkit.Addr(t)
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", addr))(t)
 	defer l.Close()
 	serveAt(t, addr, "")
 	if status, out, errs := run("inspect", "--hub", addr); status != exitFailed || out != "" ||

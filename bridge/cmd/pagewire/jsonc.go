@@ -12,91 +12,82 @@ import (
 
 // putJSON puts a part into JSON with comments and trailing commas. All bytes but those of the part stay as they are.
 func putJSON(text []byte, p part, force bool) ([]byte, error) {
-	d, err := parseJSON(text)
+	l, err := locate(text, p)
 	if err != nil {
 		return nil, err
 	}
-	chain, missing, err := d.walk(p)
-	if err != nil {
-		return nil, err
-	}
-	c := chain[len(chain)-1]
-	if len(missing) > 0 {
+	c := l.chain[len(l.chain)-1]
+	switch {
+	case len(l.missing) > 0:
 		value := p.Value
 		if p.List {
 			value = []any{value}
 		}
-		for _, name := range slices.Backward(missing[1:]) {
+		for _, name := range slices.Backward(l.missing[1:]) {
 			value = entry{{name, value}}
 		}
-		return d.add(c, missing[0], value), nil
-	}
-	i, same, err := d.look(c, p)
-	switch {
-	case err != nil:
-		return nil, err
-	case same:
+		return l.add(c, l.missing[0], value), nil
+	case l.same:
 		return text, nil
-	case i < 0 && p.List:
-		return d.add(c, "", p.Value), nil
-	case i < 0:
-		return d.add(c, p.At[len(p.At)-1], p.Value), nil
+	case l.at < 0 && p.List:
+		return l.add(c, "", p.Value), nil
+	case l.at < 0:
+		return l.add(c, p.At[len(p.At)-1], p.Value), nil
 	case !force:
 		return nil, errOther
 	}
-	return d.splice(c.items[i].value.StartOffset, c.items[i].value.EndOffset, d.write(c, p.Value)), nil
+	return l.splice(c.items[l.at].value.StartOffset, c.items[l.at].value.EndOffset, l.write(c, p.Value)), nil
 }
 
 // takeJSON takes a part out again. Objects and lists that are empty then go too, if base does not have them.
 func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
-	d, err := parseJSON(text)
-	if err != nil {
-		return nil, err
-	}
-	chain, missing, err := d.walk(p)
-	if err != nil || len(missing) > 0 {
+	l, err := locate(text, p)
+	if err != nil || l.at < 0 {
 		return text, err
 	}
-	at := len(chain) - 1
-	i, same, err := d.look(chain[at], p)
-	switch {
-	case err != nil || i < 0:
-		return text, err
-	case !same && !force:
+	if !l.same && !force {
 		return nil, errEdited
 	}
-	for had := depth(base, p); at > had && len(chain[at].items) == 1; at-- {
-		i, _ = chain[at-1].find(p.At[at-1]) // walk has found it
+	i, at := l.at, len(l.chain)-1
+	for had := depth(base, p); at > had && len(l.chain[at].items) == 1; at-- {
+		i, _ = l.chain[at-1].find(p.At[at-1]) // walk has found it
 	}
-	return d.cut(chain[at], i), nil
+	return l.cut(l.chain[at], i), nil
 }
 
 // foundJSON is the text of a part; "" if it is missing.
 func foundJSON(text []byte, p part) string {
-	d, err := parseJSON(text)
-	if err != nil {
+	l, err := locate(text, p)
+	if err != nil || l.at < 0 {
 		return ""
 	}
-	chain, missing, err := d.walk(p)
-	if err != nil || len(missing) > 0 {
-		return ""
-	}
-	c := chain[len(chain)-1]
-	i, _, err := d.look(c, p)
-	if err != nil || i < 0 {
-		return ""
-	}
-	return d.source(c.items[i].value)
+	return l.source(l.chain[len(l.chain)-1].items[l.at].value)
 }
 
 // depth is how many of the objects and lists that contain a part exist, without the root.
 func depth(text []byte, p part) int {
-	d, err := parseJSON(text)
-	if err != nil {
-		return 0
+	l, _ := locate(text, p) // without a chain for an error
+	return max(len(l.chain), 1) - 1
+}
+
+// A location is where a part is in a document, or would be.
+type location struct {
+	*document
+	chain   []container // the existing ones that contain it, from the root on
+	missing []string    // the names of the others, and of the part
+	at      int         // its index in the last one, or -1
+	same    bool        // it has the value
+}
+
+func locate(text []byte, p part) (l location, err error) {
+	l.at = -1
+	if l.document, err = parseJSON(text); err == nil {
+		l.chain, l.missing, err = l.walk(p)
 	}
-	chain, _, _ := d.walk(p) // nil for an error
-	return max(len(chain), 1) - 1
+	if err == nil && len(l.missing) == 0 {
+		l.at, l.same, err = l.look(l.chain[len(l.chain)-1], p)
+	}
+	return l, err
 }
 
 // A document is a JSON text with comments, behind a byte order mark if it has one.
@@ -305,8 +296,7 @@ func (d *document) write(c container, v any) string {
 // jsonText is a value as a file of its own.
 func jsonText(v any) string { return jsonValue(v, "", "  ", "\n") + "\n" }
 
-// jsonValue writes a value over several lines, the first of which begins with indent. A list of strings and a header
-// are on one line.
+// jsonValue writes a value over lines, of which the first has indent. A list of strings and a header are on one.
 func jsonValue(v any, indent, unit, newline string) string {
 	var items []string
 	inner := func(v any) string { return jsonValue(v, indent+unit, unit, newline) }

@@ -19,11 +19,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pagewire/pagewire/bridge/gateway/assets"
 )
 
 func main() {
@@ -43,8 +49,7 @@ const (
 	exitUsage  = 2
 )
 
-// pagewire runs a command line and returns its exit status. The end of ctx ends the command; for serve and watch that
-// is success.
+// pagewire runs a command line and returns its exit status. The end of ctx ends it.
 func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	stderr = visible{stderr}
 	root := commands()
@@ -127,7 +132,7 @@ var groups = []struct {
 		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), inspectCommand()}
 	}},
 	{"Run by programs", func() []*cobra.Command {
-		return []*cobra.Command{serveCommand(), changesCommand(), nodeCommand()}
+		return []*cobra.Command{serveInto(new(serveFlags)), changesCommand(), nodeCommand()}
 	}},
 	{otherGroup, func() []*cobra.Command {
 		return []*cobra.Command{assetsCommand(), versionCommand()}
@@ -167,20 +172,16 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 // usageError is a mistake in the command line: exit status 2, and a pointer to the help.
 type usageError struct {
 	cmd *cobra.Command
-	err error
+	error
 }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
 
 // hintError adds a remedy to an error.
 type hintError struct {
-	err  error
+	error
 	hint string
 }
 
-func (e hintError) Error() string { return e.err.Error() }
-func (e hintError) Unwrap() error { return e.err }
+func (e hintError) Unwrap() error { return e.error }
 
 var noArguments = arguments("", 0, 0)
 
@@ -199,8 +200,7 @@ func arguments(name string, least, most int) cobra.PositionalArgs {
 	}
 }
 
-// help is cobra's, with groups and the example last. It uses no template: with text/template the linker keeps every
-// exported method of every package, 2.5 MB.
+// help is cobra's, with groups and the example last. With text/template the linker keeps every exported method: 2.5 MB.
 func help(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	about := cmd.Long
@@ -248,3 +248,100 @@ const (
 `
 	manual = "https://github.com/pagewire/pagewire/tree/main/demo/docs"
 )
+
+// version is set by the build, from js/package.json. Under go install it is empty, and the module's version is used.
+var version string
+
+func versionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print version, commit and toolchain",
+		Example: "  pagewire version",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return writeVersion(cmd.OutOrStdout(), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+// writeVersion writes what a report of a fault needs.
+func writeVersion(w io.Writer, asJSON bool) error {
+	is := struct {
+		Version   string `json:"version"`
+		Commit    string `json:"commit"`
+		Toolchain string `json:"toolchain"`
+		Core      string `json:"core"`
+	}{versionName(), "unknown", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH, assets.Core()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			switch {
+			case setting.Key == "vcs.revision":
+				is.Commit = setting.Value
+			case setting.Key == "vcs.modified" && setting.Value == "true":
+				is.Commit += ", modified"
+			}
+		}
+	}
+	if asJSON {
+		_, err := io.WriteString(w, indentedJSON(is))
+		return err
+	}
+	_, err := fmt.Fprintf(w, "pagewire %s\ncommit    %s\ntoolchain %s\ncore      %s\n", is.Version, is.Commit,
+		is.Toolchain, is.Core)
+	return err
+}
+
+func versionName() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// nodeProgram is a separate program: its NATS server would take 1.8 MB of memory in this one, for each agent.
+const nodeProgram = "pagewire-node"
+
+func nodeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "node",
+		Short: "Serve a service's open pages to its own agents, on several machines",
+		Long: "Runs " + nodeProgram + ", the program beside this one. A node is one process of a fleet: the\n" +
+			"pages of a service connect to it, and so do the agents of the service, over HTTP. All arguments are\n" +
+			"passed on to it.",
+		Example:            "  pagewire node --help",
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			program, err := besideThis(nodeProgram)
+			if err != nil {
+				return hintError{err, "install it: go install github.com/pagewire/pagewire/bridge/cmd/" + nodeProgram}
+			}
+			return replaceBy(cmd, program, args)
+		},
+	}
+}
+
+// besideThis finds a program in the directory of this one, or on PATH.
+func besideThis(name string) (string, error) {
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	if self, err := os.Executable(); err == nil {
+		if self, err = filepath.EvalSymlinks(self); err == nil {
+			beside := filepath.Join(filepath.Dir(self), name)
+			if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+				return beside, nil
+			}
+		}
+	}
+	found, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", fmt.Errorf("%s is neither beside this program nor on PATH", name)
+	}
+	return found, err
+}

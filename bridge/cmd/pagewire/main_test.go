@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
 // run executes one command line as a shell would.
@@ -36,50 +39,6 @@ func TestACommandOfCommandsAloneIsItsHelp(t *testing.T) {
 		_, help, _ := run(append(args, "--help")...)
 		if status, out, errs := run(args...); status != exitDone || out != help || errs != "" {
 			t.Errorf("%v: status %d, stderr %q, and not its help:\n%s", args, status, errs, out)
-		}
-	}
-}
-
-func TestWhatIsNotUnderstoodIsStatus2(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		want string // on stderr
-	}{
-		{"serf", "pagewire: unknown command \"serf\": did you mean serve?\npagewire: see pagewire --help\n"},
-		{"frobnicate", "pagewire: unknown command \"frobnicate\"\npagewire: see pagewire --help\n"},
-		{"--quiet", "pagewire: unknown flag: --quiet\npagewire: see pagewire --help\n"},
-		{"version now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire version --help\n"},
-		{"assets show", "pagewire: unknown command \"show\"\npagewire: see pagewire assets --help\n"},
-		{"assets write", "pagewire: DIR is missing\npagewire: see pagewire assets write --help\n"},
-		{"assets write a b", "pagewire: unexpected argument \"b\"\npagewire: see pagewire assets write --help\n"},
-		{"assets list --force", "pagewire: unknown flag: --force\npagewire: see pagewire assets list --help\n"},
-		{"ls --all", "pagewire: unknown flag: --all\npagewire: see pagewire ls --help\n"},
-		{"ls x", "pagewire: unexpected argument \"x\"\npagewire: see pagewire ls --help\n"},
-		{"read", "pagewire: URI is missing\npagewire: see pagewire read --help\n"},
-		{"read a b", "pagewire: unexpected argument \"b\"\npagewire: see pagewire read --help\n"},
-		{"read a --json --output f", "pagewire: --json and --output: choose one\npagewire: see pagewire read --help\n"},
-		{"watch", "pagewire: URI is missing\npagewire: see pagewire watch --help\n"},
-		{"watch a --count -1", "pagewire: --count -1: want a number of changes\npagewire: see pagewire watch --help\n"},
-		{"watch --all --json --lines", "pagewire: --json and --lines: choose one\npagewire: see pagewire watch --help\n"},
-		{"watch a --min-interval -1s", "pagewire: --min-interval -1s: want a time such as 30s\npagewire: see pagewire " +
-			"watch --help\n"},
-		{"changes now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire changes --help\n"},
-		{"changes --inline x", "pagewire: --inline \"x\": want an origin such as https://example.com, or " +
-			"https://*.example.com\npagewire: see pagewire changes --help\n"},
-		{"changes --uri x", "pagewire: --uri \"x\": want a URI as pagewire ls shows it\npagewire: see pagewire " +
-			"changes --help\n"},
-		{"doctor now", "pagewire: unexpected argument \"now\"\npagewire: see pagewire doctor --help\n"},
-		{"config", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
-		{"config -- --launch", "pagewire: CLIENT is missing\npagewire: see pagewire config --help\n"},
-		{"config cursor zed", "pagewire: unexpected argument \"zed\"\npagewire: see pagewire config --help\n"},
-		{"help wach", "pagewire: unknown command \"wach\": did you mean watch?\npagewire: see pagewire --help\n"},
-		{"help assets x", "pagewire: unknown command \"x\"\npagewire: see pagewire assets --help\n"},
-		{"config codex --launch", "pagewire: --launch is a flag of serve: put it behind --, as in pagewire config CLIENT " +
-			"-- --launch\npagewire: see pagewire config --help\n"},
-	} {
-		if status, out, errs := run(strings.Fields(c.args)...); status != exitUsage || out != "" || errs != c.want {
-			t.Errorf("%s: status %d, stdout %q, stderr %q; want %d and %q", c.args, status, out, errs, exitUsage,
-				c.want)
 		}
 	}
 }
@@ -147,5 +106,62 @@ func TestIntegrityIsWhatBrowsersCompute(t *testing.T) {
 	const want = "sha384-ywB1P0WjXou1oD1pmsZQBycsMqsO3tFjGotgWkP/W+2AhgcroefMI1i67KE0yCWn"
 	if got := integrity([]byte("abc")); got != want {
 		t.Errorf("integrity of abc = %s, want %s", got, want)
+	}
+}
+
+// captured runs serve with what only takes its options. as is "agent" or "foreground", or "" where nothing ran.
+func captured(t *testing.T, result error, args ...string) (o serve.Options, as string, status int, stderr string) {
+	t.Helper()
+	taking := func(name string) func(context.Context, serve.Options) error {
+		return func(_ context.Context, got serve.Options) error {
+			o, as = got, name
+			got.Log.Debug("fine")
+			got.Log.Info("coarse", "x", 1)
+			return result
+		}
+	}
+	replaceServe(t, taking("agent"), taking("foreground"))
+	status, stdout, stderr := run(append([]string{"serve"}, args...)...)
+	if stdout != "" {
+		t.Errorf("%v: stdout is the agent's, and has %q", args, stdout)
+	}
+	return o, as, status, stderr
+}
+
+// replaceServe has serve run something else, until the test ends.
+func replaceServe(t *testing.T, agent, foreground func(context.Context, serve.Options) error) {
+	realAgent, realForeground := serveAgent, serveForeground
+	t.Cleanup(func() { serveAgent, serveForeground = realAgent, realForeground })
+	serveAgent, serveForeground = agent, foreground
+}
+
+func TestServeLogsToStandardError(t *testing.T) {
+	for args, want := range map[string][2]string{
+		"":                                   {``, `coarse`}, // programs show their users what a server logs
+		"--stdio --http 127.0.0.1:1":         {`msg=coarse x=1`, `msg=fine`},
+		"--log-level info --log-format json": {`"msg":"coarse","x":1`, `"msg":"fine"`},
+		"--log-level warn":                   {``, `coarse`},
+		"--log-level debug":                  {`msg=fine`, `"msg"`},
+	} {
+		_, _, _, stderr := captured(t, nil, strings.Fields(args)...)
+		if !strings.Contains(stderr, want[0]) || strings.Contains(stderr, want[1]) {
+			t.Errorf("%s: stderr %q; want %q and no %q", args, stderr, want[0], want[1])
+		}
+	}
+}
+
+func TestServeFailsWithItsProcess(t *testing.T) {
+	_, _, status, stderr := captured(t, errors.New("the port is taken"), "--log-level", "error")
+	if status != exitFailed || stderr != "pagewire: the port is taken\n" {
+		t.Errorf("status %d, stderr %q", status, stderr)
+	}
+	// An interrupt is no failure.
+	replaceServe(t, func(ctx context.Context, _ serve.Options) error { return ctx.Err() }, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs strings.Builder
+	if status := pagewire(ctx, []string{"serve"}, strings.NewReader(""), &out, &errs); status != exitDone ||
+		errs.String() != "" {
+		t.Errorf("asked to end: status %d, stderr %q", status, errs.String())
 	}
 }

@@ -76,9 +76,8 @@ var (
 		allow:     "Claude Code before 2.1.157 loads it by: claude --plugin-dir DIR",
 		server:    in(claudePlugin, ".mcp.json"),
 		hooksFile: in(claudePlugin, "hooks", "hooks.json"),
-		hooks: []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact",
-			forget: true}},
-		write: inGroup(1),
+		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		write:     inGroup(1),
 		files: []ownFile{
 			{in(claudePlugin, ".claude-plugin", "plugin.json"), func(command) string {
 				return jsonText(
@@ -94,9 +93,8 @@ var (
 		says:      atEachPrompt,
 		allow:     "Codex runs no hook before you trust it: type /hooks in Codex",
 		hooksFile: in(codexDir, "hooks.json"),
-		hooks: []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact",
-			forget: true}},
-		write: inGroup(1),
+		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		write:     inGroup(1),
 	}
 	geminiNotifier = notifier{
 		says:      atEachPrompt,
@@ -108,9 +106,8 @@ var (
 	qwenNotifier = notifier{
 		says:      atEachPrompt,
 		hooksFile: qwenSettings,
-		hooks: []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact",
-			forget: true}},
-		write: inGroup(1000),
+		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		write:     inGroup(1000),
 	}
 	copilotNotifier = notifier{
 		says:      atEachPrompt,
@@ -131,8 +128,7 @@ var opencodeSource string
 // opencodePlugin is the plugin with command lines of this machine.
 func opencodePlugin(c command) string {
 	_, code, _ := strings.Cut(opencodeSource, "// ---\n")
-	lists := "const pagewire = " + quotedJSON(c.binary) + ";\n" +
-		"const changes = " + quotedJSON(c.changes("")) + ";\n" +
+	lists := "const pagewire = " + quotedJSON(c.binary) + ";\nconst changes = " + quotedJSON(c.changes("")) + ";\n" +
 		"const watch = " + quotedJSON(c.watch()) + ";\n"
 	return "// Written by pagewire config opencode --live; --remove takes it back.\n" + lists + code
 }

@@ -28,12 +28,6 @@ var (
 
 func (p part) sameAs(other part) bool { return p.List == other.List && slices.Equal(p.At, other.At) }
 
-// recorded is the part as a record has it.
-func (p part) recorded() part {
-	p.Value = generic(p.Value)
-	return p
-}
-
 // holders are the names of the objects, and of the list, that contain the part.
 func (p part) holders() []string {
 	if p.List {
@@ -113,8 +107,7 @@ func (p part) explain(err error, client string) error {
 		"nothing was written: mend the file, or put there what pagewire config " + client + " prints"}
 }
 
-// includes reports whether an existing value includes a wanted one. It may have more: a user's own settings for the
-// server.
+// includes reports whether an existing value includes a wanted one. It may have more: a user's own.
 func includes(is, want any) bool {
 	members, ok := want.(map[string]any)
 	if !ok {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
+	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/script"
+	"github.com/pagewire/pagewire/demo/reference"
 )
 
 const plugin = "../../../js/claude-plugin"
@@ -42,14 +43,8 @@ func TestReferencePlugin(t *testing.T) {
 			of.notifier.parts(client.name, p, command{goos: "linux", binary: "pagewire"})...)
 		want := map[string]string{filepath.Base(of.server(p)): of.base}
 		for _, part := range parts {
-			name, err := filepath.Rel(of.at(p), part.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := part.put([]byte(want[name]), false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			name := testkit.Must(filepath.Rel(of.at(p), part.file))(t)
+			text := testkit.Must(part.put([]byte(want[name]), false))(t)
 			want[name] = string(text)
 		}
 		if of.dir == plugin { // the extension has a link to its skills
@@ -74,12 +69,10 @@ func TestReferencePlugin(t *testing.T) {
 // checkGenerated compares the files of a directory with what they are to be, or writes them with -update.
 func checkGenerated(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
-	if flag.Lookup("update").Value.String() == "true" {
+	if *script.Update {
 		for name, text := range want {
 			path := filepath.Join(dir, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
 		}
 	}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
@@ -115,3 +108,5 @@ func readInto(t *testing.T, file string, value any) {
 		t.Fatal(err)
 	}
 }
+
+func TestReference(t *testing.T) { reference.Check(t, "../../../demo/docs/cli.md", commands()) }

@@ -136,11 +136,12 @@ func (s *setup) put(key string, p part, force bool) error {
 		}
 		s.record.Written[key] = append(s.record.Written[key], w)
 	}
-	w.Parts = append(slices.DeleteFunc(w.Parts, p.sameAs), p.recorded())
+	f.is, f.secret = after, f.secret || p.secret()
+	p.Value = generic(p.Value)
+	w.Parts = append(slices.DeleteFunc(w.Parts, p.sameAs), p)
 	if w.SHA256 = ""; unchanged {
 		w.SHA256 = sum(after)
 	}
-	f.is, f.secret = after, f.secret || p.secret()
 	return nil
 }
 
@@ -191,8 +192,7 @@ func (w *written) before() []byte {
 	return []byte(*w.Before)
 }
 
-// keep writes the earlier content of a file into a file of its own: the record goes, and another program has
-// overwritten the file.
+// keep writes the earlier content of a file that another program has overwritten into a file of its own.
 func (s *setup) keep(w *written, f *changedFile) {
 	if before := w.before(); !bytes.Equal(f.is, before) && !blank(before) {
 		path := filepath.Join(s.dir, sum(before)[:8]+"-"+filepath.Base(w.File))

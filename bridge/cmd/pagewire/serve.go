@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -36,8 +37,6 @@ type serveFlags struct {
 	node             uplink.Options
 	command, file    string // of the node's tickets
 }
-
-func serveCommand() *cobra.Command { return serveInto(new(serveFlags)) }
 
 // serveInto is the command whose flags set o.
 func serveInto(o *serveFlags) *cobra.Command {
@@ -171,11 +170,6 @@ func nodeFlags(cmd *cobra.Command, o *serveFlags) {
 // checkNode finds contradictions among the flags about the node.
 func checkNode(said func(flag string) bool, o *serveFlags) error {
 	if !said("node") {
-		for _, name := range []string{"node-origin", "node-ticket-command", "node-ticket-file", "node-tools"} {
-			if said(name) {
-				return fmt.Errorf("--%s is about a node: add --node", name)
-			}
-		}
 		return nil
 	}
 	if len(o.node.Origins) == 0 {
@@ -193,9 +187,8 @@ func checkNode(said func(flag string) bool, o *serveFlags) error {
 	return checkOrigins("node-origin", o.node.Origins)
 }
 
-// surviveClosedOutput turns a write to a closed standard output or error into an error instead of the end of the
-// process: a killed agent closes both, and its processes must still be ended. The signal is handled and not ignored,
-// because child processes would inherit that.
+// surviveClosedOutput makes a write to a closed output an error, and not the end of the process: a killed agent closes
+// it, and its processes must be ended. Child processes would inherit an ignored signal.
 func surviveClosedOutput() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
@@ -223,6 +216,22 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	if (said("http") || said("node")) && !said("stdio") {
 		o.Stdio = false
 	}
+	for _, of := range []struct {
+		there             bool
+		flags, about, add string
+	}{
+		{o.launch, "headless open debug-port browser-flag", "the browser that --launch starts", "--launch"},
+		{said("node"), "node-origin node-ticket-command node-ticket-file node-tools", "a node", "--node"},
+		{o.HTTP != "" || !o.Stdio || said("http"),
+			"token-file no-token allow-host max-sessions max-listens max-requests", "agents on HTTP", "--http"},
+		{o.HTTP != "", "tls-cert insecure-http", "the address of --http", "--http"},
+	} {
+		for name := range strings.FieldsSeq(of.flags) {
+			if said(name) && !of.there {
+				return fmt.Errorf("--%s is about %s: add %s", name, of.about, of.add)
+			}
+		}
+	}
 	if err := checkBrowserFlags(said, o); err != nil {
 		return err
 	}
@@ -242,7 +251,7 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	default:
 		return fmt.Errorf("--reminders %q: want off, names or inline", o.Flags.Reminders)
 	}
-	if err := checkHTTP(said, o); err != nil {
+	if err := checkHTTP(o); err != nil {
 		return err
 	}
 	if err := checkNode(said, o); err != nil {
@@ -270,11 +279,6 @@ func (o *serveFlags) isForeground() bool {
 func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 	if o.Flags.Chrome != "" && o.launch {
 		return errors.New("--chrome and --launch are two browsers: choose one")
-	}
-	for _, name := range []string{"headless", "open", "debug-port", "browser-flag"} {
-		if said(name) && !o.launch {
-			return fmt.Errorf("--%s is about the browser that --launch starts: add --launch", name)
-		}
 	}
 	if o.Flags.Name != "" && !o.launch && o.Flags.Chrome == "" {
 		return errors.New("--name needs a browser: add --launch or --chrome auto; the extension's options have its name")
@@ -329,20 +333,7 @@ func checkProfile(flag, name string) error {
 }
 
 // checkHTTP finds contradictions among the flags about HTTP.
-func checkHTTP(said func(flag string) bool, o *serveFlags) error {
-	if o.HTTP == "" && o.Stdio && !said("http") {
-		for _, name := range []string{"token-file", "no-token", "allow-host", "max-sessions", "max-listens",
-			"max-requests"} {
-			if said(name) {
-				return fmt.Errorf("--%s is about agents on HTTP: add --http", name)
-			}
-		}
-	}
-	for _, name := range []string{"tls-cert", "insecure-http"} {
-		if said(name) && o.HTTP == "" {
-			return fmt.Errorf("--%s is about the address of --http: add --http", name)
-		}
-	}
+func checkHTTP(o *serveFlags) error {
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together: add the other one")
@@ -352,8 +343,7 @@ func checkHTTP(said func(flag string) bool, o *serveFlags) error {
 	for _, name := range o.AllowHosts {
 		if u, err := url.Parse("http://" + name); err != nil || u.Host != name || name == "" ||
 			strings.Contains(name, ":") && net.ParseIP(strings.Trim(name, "[]")) == nil {
-			return fmt.Errorf("--allow-host %q: want a name or address without scheme and port, such as box.lan",
-				name)
+			return fmt.Errorf("--allow-host %q: want a name or address without scheme and port, such as box.lan", name)
 		}
 	}
 	for name, n := range map[string]int{"max-sessions": o.Shares.Sessions, "max-listens": o.Shares.Listens,
@@ -402,4 +392,38 @@ func isTerminal(stream any) bool {
 	// The null device is a character device as well.
 	null, nullErr := os.Stat(os.DevNull)
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && (nullErr != nil || !os.SameFile(info, null))
+}
+
+// daemonCommand is hidden: serve starts it.
+func daemonCommand() *cobra.Command {
+	var addr string
+	cmd := &cobra.Command{
+		Use:     "daemon",
+		Short:   "Be the one process of this user that has the pages (started by serve)",
+		Long:    "Has the pages for all agents, which are served through pagewire serve, and ends with the last of them.",
+		Example: "  pagewire serve",
+		Hidden:  true,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			daemon.Umask()
+			boundGarbage()
+			o := serve.Options{Version: versionName(), Hub: addr, LogLevel: new(slog.LevelVar)}
+			var err error
+			if o.LogFile, err = daemon.LogPath(addr); err == nil {
+				var file io.Writer
+				if file, err = daemon.OpenLog(o.LogFile); err == nil {
+					o.Log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: o.LogLevel}))
+				}
+			}
+			if err == nil {
+				err = serve.Daemon(cmd.Context(), o, func() { daemon.SayStarted(cmd.OutOrStdout()) })
+			}
+			if err != nil && !errors.Is(err, daemon.ErrRuns) {
+				fmt.Fprint(cmd.OutOrStdout(), err) // the process that started this one reads it
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&addr, "hub", serve.DefaultHub, "`address` where pages find it")
+	return cmd
 }

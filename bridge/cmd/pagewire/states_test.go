@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -285,9 +286,7 @@ func TestNothingOfAPersonsFilesIsLost(t *testing.T) {
 					t.Run(strings.Join(append(append([]string{c.name}, flag...), append(then, name)...), " "),
 						func(t *testing.T) {
 							h := inhabited(t, c.name, flag...)
-							if err := s.spoil(h); err != nil {
-								t.Fatal(err)
-							}
+							testkit.OK(t, s.spoil(h))
 							h.meets(t, s.left, then)
 						})
 				}
@@ -325,16 +324,13 @@ func (h *household) meets(t *testing.T, left string, then []string) {
 // toWrite is what --live is to write for a client, and has not written yet.
 func toWrite(t *testing.T, name string) *setup {
 	t.Helper()
-	p, err := here()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Must(here())(t)
 	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
 	c := &configuration{client: clients[i], places: p}
 	server, err1 := c.server()
 	s, err2 := newSetup(c.client, p)
 	parts, err3 := c.parts(s, server)
-	err = errors.Join(err1, err2, err3)
+	err := errors.Join(err1, err2, err3)
 	for _, p := range parts {
 		err = errors.Join(err, s.put(c.client.liveKey(), p, false))
 	}
@@ -344,15 +340,12 @@ func toWrite(t *testing.T, name string) *setup {
 	return s
 }
 
-// step does the first so many of some changes, as a process does that is killed then. It reports whether there are
-// more.
+// step does the first so many of some changes, as a killed process does, and reports whether there are more.
 func step(t *testing.T, s *setup, n int) (more bool) {
 	t.Helper()
 	all := s.files.changed()
 	for _, f := range all[:n] {
-		if err := errors.Join(f.stage(), f.replace(s.client.title)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, f.stage(), f.replace(s.client.title))
 	}
 	return n < len(all)
 }
@@ -373,9 +366,7 @@ func TestConfigIsKilledBetweenTwoSteps(t *testing.T) {
 						done(t, "config", name, "--live")
 						p, _ := here()
 						s, err := newSetup(toWrite(t, name).client, p)
-						if err := errors.Join(err, s.undo(s.client.liveKey(), false), s.save(1)); err != nil {
-							t.Fatal(err)
-						}
+						testkit.OK(t, err, s.undo(s.client.liveKey(), false), s.save(1))
 						more = step(t, s, n)
 					}
 					for flag := range strings.SplitSeq(rest, ", ") {
@@ -432,9 +423,7 @@ func TestADiskThatIsFull(t *testing.T) {
 			{[]string{"--live"}, []string{"--live", "--", "--launch"}}, {[]string{"--live"}, []string{"--remove"}}} {
 			home := atHome(t)
 			disk := filepath.Join(home, full)
-			if err := errors.Join(os.Mkdir(disk, 0o700), mount(disk)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.Mkdir(disk, 0o700), exec.Command("mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", disk).Run())
 			t.Cleanup(func() { syscall.Unmount(disk, 0) })
 			fill(t, home, lived)
 			if c.first != nil {
@@ -470,9 +459,7 @@ func TestConfigKeepsOwners(t *testing.T) {
 		given := func(path string, _ fs.DirEntry, err error) error {
 			return errors.Join(err, os.Lchown(path, testkit.OtherUID, testkit.OtherUID))
 		}
-		if err := filepath.WalkDir(home, given); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, filepath.WalkDir(home, given))
 		before := tree(t, home)
 		for _, args := range []string{"--write", "--live", "--remove", "--remove"} {
 			for _, name := range []string{"codex", "opencode"} {
@@ -494,116 +481,20 @@ func TestConfigKeepsOwners(t *testing.T) {
 func TestAFileOfAnotherUser(t *testing.T) {
 	home := atHome(t)
 	fill(t, home, map[string]string{".cursor/mcp.json": "{}"})
-	if err := os.Chmod(filepath.Join(home, ".cursor", "mcp.json"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chmod(filepath.Join(home, ".cursor", "mcp.json"), 0o644))
 	cmd := process("command", "config", "cursor", "--write")
 	testkit.AsOther(t, cmd)
 	var errs strings.Builder
 	cmd.Path, cmd.Err, cmd.Stderr = testkit.Self(t), nil, &errs
 	for _, path := range []string{home, filepath.Join(home, ".cursor")} {
-		if err := os.Chmod(path, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Chmod(path, 0o777))
 	}
-	if err := os.Chmod(filepath.Dir(home), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chmod(filepath.Dir(home), 0o755))
 	before := tree(t, home)
 	if err := cmd.Run(); err == nil || !strings.Contains(errs.String(), "belongs to another user (its uid is 0") {
 		t.Errorf("%v, %s", err, errs.String())
 	}
 	same(t, "after the refusal", tree(t, home), before)
-}
-
-// What is no file, or leads nowhere, stops the doctor as little as the rest, and is said.
-func TestDoctorNamesWhatIsNoFile(t *testing.T) {
-	home := atHome(t)
-	for path, make := range map[string]func(string) error{".codex/config.toml": fifo, ".cursor/mcp.json": directory,
-		".gemini/settings.json": dangling, ".copilot/settings.json": fifo, ".claude/skills/pagewire/.mcp.json": fifo,
-		".config/chromium/NativeMessagingHosts/" + hostFile: fifo} {
-		path = filepath.Join(home, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), make(path)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	over := make(chan []finding, 1)
-	go func() { over <- append(programs(), checkExtension(t.Context(), checkup{})) }()
-	says := ""
-	for _, f := range testkit.Receive(t, "the doctor", over) {
-		says += f.Check + ": " + f.Says + "\n"
-	}
-	for _, want := range []string{"config.toml is not a regular file", "mcp.json is not a regular file",
-		"settings.json is a link to", hostFile + " is not a regular file"} {
-		if !strings.Contains(says, want) {
-			t.Errorf("no %q in %s", want, says)
-		}
-	}
-}
-
-// The manifest of a native host is a file like any other: what is not ours stays, and what is no file is refused.
-func TestExtensionKeepsWhatIsNotOurs(t *testing.T) {
-	for name, c := range map[string]struct {
-		make              func(path string) error
-		install, removing string
-	}{
-		"another's": {func(path string) error { return os.WriteFile(path, []byte(`{"path": "/mine"}`), 0o600) },
-			"names another program", "does not name our extension"},
-		"no JSON": {func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) },
-			"names another program", "does not name our extension"},
-		"a FIFO":        {fifo, "is not a regular file", "is not a regular file"},
-		"a directory":   {directory, "is not a regular file", "is not a regular file"},
-		"leads nowhere": {dangling, "which is not there", "which is not there"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			home := atHome(t)
-			t.Setenv("PAGEWIRE_TOKEN_FILE", "")
-			dir := filepath.Join(home, "profiles", "NativeMessagingHosts")
-			if err := errors.Join(os.MkdirAll(dir, 0o700), c.make(filepath.Join(dir, hostFile))); err != nil {
-				t.Fatal(err)
-			}
-			before := tree(t, filepath.Join(home, "profiles"))
-			for command, want := range map[string]string{"install": c.install, "uninstall": c.removing} {
-				over := make(chan string, 1)
-				go func() {
-					_, _, errs := run("extension", command, "--user-data-dir", filepath.Join(home, "profiles"))
-					over <- errs
-				}()
-				if errs := testkit.Receive(t, command, over); !strings.Contains(errs, want) {
-					t.Errorf("%s says %q, want %q", command, errs, want)
-				}
-				same(t, command, tree(t, filepath.Join(home, "profiles")), before)
-			}
-		})
-	}
-	// A person's file beside the token is no secret of ours, whatever its name.
-	home := atHome(t)
-	fill(t, home, map[string]string{"notes/extension": "mine", ".config/chromium/Local State": "{}"})
-	t.Setenv("PAGEWIRE_TOKEN_FILE", filepath.Join(home, "notes", "token"))
-	before := tree(t, home)
-	if status, _, errs := run("extension", "uninstall"); status != exitFailed || !strings.Contains(errs, "extension") {
-		t.Errorf("status %d, %q", status, errs)
-	}
-	same(t, "beside the token", tree(t, home), before)
-}
-
-// What config made and a person has replaced by a link since is the person's: the link stays, and so does its target.
-func TestWhatBecameALinkStays(t *testing.T) {
-	home := atHome(t)
-	done(t, "config", "codex", "--live")
-	hooks, moved := filepath.Join(home, ".codex", "hooks.json"), filepath.Join(home, "hooks.json")
-	codex, away := filepath.Join(home, ".codex"), filepath.Join(home, "dotfiles")
-	if err := errors.Join(os.Rename(hooks, moved), os.Symlink(moved, hooks), os.Rename(codex, away),
-		os.Symlink(away, codex)); err != nil {
-		t.Fatal(err)
-	}
-	done(t, "config", "codex", "--remove")
-	if to, err := os.Readlink(codex); err != nil || to != away {
-		t.Errorf("it leads to %q, %v", to, err)
-	}
-	if text, err := os.ReadFile(hooks); err != nil || strings.Contains(string(text), "pagewire") {
-		t.Errorf("the hooks are %q, %v", text, err)
-	}
 }
 
 // A signal before the first file is replaced changes nothing, and one while the system holds a file ends the command.

@@ -10,15 +10,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // blocking is a pipe as a process inherits it.
 func blocking(t *testing.T) (in, out *os.File) {
 	t.Helper()
 	var fds [2]int
-	if err := syscall.Pipe(fds[:]); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.Pipe(fds[:]))
 	in, out = os.NewFile(uintptr(fds[0]), "in"), os.NewFile(uintptr(fds[1]), "out")
 	t.Cleanup(func() { in.Close(); out.Close() })
 	return in, out
@@ -35,9 +35,7 @@ func TestPollable(t *testing.T) {
 	if _, err := p.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("a read behind its deadline: %v", err)
 	}
-	if err := p.SetReadDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.SetReadDeadline(time.Time{}))
 	if _, err := out.WriteString("text"); err != nil {
 		t.Fatal(err)
 	}
@@ -49,22 +47,13 @@ func TestPollable(t *testing.T) {
 
 // TestNotPollable has what is no pipe of its own: what is written there must be able to wait.
 func TestNotPollable(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := testkit.Must(os.Create(filepath.Join(t.TempDir(), "file")))(t)
 	defer file.Close()
 	if pollable(file) != file {
 		t.Error("a file is not as it was")
 	}
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := syscall.Dup(pair[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := testkit.Must(syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0))(t)
+	second := testkit.Must(syscall.Dup(pair[0]))(t)
 	in, out := os.NewFile(uintptr(pair[0]), "in"), os.NewFile(uintptr(second), "out")
 	peer := os.NewFile(uintptr(pair[1]), "peer")
 	defer func() { in.Close(); out.Close(); peer.Close() }()

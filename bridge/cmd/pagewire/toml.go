@@ -19,8 +19,7 @@ type tomlTable struct {
 	deeper    bool // it has tables of its own
 }
 
-// findTOML finds a table. It refuses a table that the text has in another notation than by a header: adding a header
-// would be an error in TOML.
+// findTOML finds a table. It refuses a table in another notation: a header would then be an error.
 func findTOML(text []byte, at []string) (*tomlTable, error) {
 	body := bytes.TrimPrefix(text, byteOrderMark)
 	var all map[string]any

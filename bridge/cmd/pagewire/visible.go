@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Pages, agents and programs at a port choose texts that are printed, and a terminal acts upon some characters: C0 and
-// C1 controls move its cursor or change its title, and overrides of direction show one text as another. acts is the one
-// rule for all output.
+// Others choose texts that are printed, and a terminal acts upon some characters: C0 and C1 controls move its cursor,
+// and overrides of direction show one text as another. acts is the one rule for all output.
 func acts(r rune) bool { return !unicode.IsPrint(r) }
 
 // plain makes a text one line without characters that act.

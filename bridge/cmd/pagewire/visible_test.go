@@ -4,18 +4,16 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// hostile has what a terminal acts upon: C0, DEL, C1, as bytes that are no text too, overrides and isolates of
-// direction.
+// hostile has what a terminal acts upon: C0, DEL, C1, bytes that are no text, overrides and isolates.
 const hostile = "a\x1b]0;pwned\x07\x1b[2J\x00\x08\x7f\u009b31m\u0085\u202e\u2066\u200f\ufeff\xff\xc2b"
 
 // Whatever is printed, by whichever of the ways, does nothing to a terminal.
 func TestNothingActsUponATerminal(t *testing.T) {
-	asJSON, err := json.Marshal(hostile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	asJSON := testkit.Must(json.Marshal(hostile))(t)
 	var text, line, more strings.Builder
 	for to, what := range map[*strings.Builder]string{&text: hostile + "\n", &line: string(asJSON),
 		&more: "fine, é𝄞 \U000e0001\n"} {

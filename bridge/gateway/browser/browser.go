@@ -1,3 +1,8 @@
+// Package browser finds the user's Chromium-based browser and runs it under our own flags.
+//
+// It never uses a person's profile, never downloads a browser (the command in ensure may ask apt-get for one), and
+// keeps a browser's normal behaviour: chromedp's default flags disable the throttling of timers in hidden tabs, the
+// renderer's back-grounding and extensions, and a test of Pagewire under them proves little.
 package browser
 
 import (
@@ -20,8 +25,7 @@ var ErrNone = errors.New("no Chromium or Chrome found: install one (Debian: apt-
 	"PAGEWIRE_BROWSER to its path")
 
 // Find returns the path of a Chromium, Chrome, Edge or Brave: the value of PAGEWIRE_BROWSER, or else the first on PATH,
-// or else the first at the usual places of installers. If PAGEWIRE_BROWSER cannot be run, that is an error and Find
-// looks no further: the user meant that one.
+// or else the first at the usual places of installers. A PAGEWIRE_BROWSER that cannot be run is an error.
 func Find() (string, error) {
 	if path := os.Getenv("PAGEWIRE_BROWSER"); path != "" {
 		found, err := exec.LookPath(path)
@@ -38,8 +42,7 @@ func Find() (string, error) {
 	return "", ErrNone
 }
 
-// candidates lists names to look for on PATH, and absolute paths, in order of preference: Chromium first, because
-// people with both use Chrome for other things.
+// candidates lists names on PATH, and absolute paths: Chromium first, since people use Chrome for other things.
 func candidates(goos string, env func(string) string) []string {
 	names := []string{
 		"chromium", "chromium-browser",
@@ -75,12 +78,7 @@ func candidates(goos string, env func(string) string) []string {
 
 // Options configure Launch. The zero value is a headless browser, found by Find.
 type Options struct {
-	// Path is the browser's path; "" means Find's.
-	Path string
-	// Window shows a window instead of running headless.
-	Window bool
-	// Flags are added to ours, with or without a value: "--enable-features=WebMCP", "--lang=de". One that
-	// names a flag of ours replaces it.
+	// Flags are added to ours, such as "--lang=de". One that names a flag of ours replaces it.
 	Flags []string
 	// Env is added to the environment of this process, as NAME=value.
 	Env []string
@@ -95,16 +93,13 @@ const closeTimeout = 5 * time.Second
 // close ends the browser, waits until the process is gone, and removes the profile. It is safe to call twice. It must
 // be called: after a cancelled parent, the browser's processes may outlive this one by a moment.
 func Launch(parent context.Context, o Options) (ctx context.Context, close func(), err error) {
-	path := o.Path
-	if path == "" {
-		if path, err = Find(); err != nil {
-			return nil, nil, err
-		}
+	path, err := Find()
+	if err != nil {
+		return nil, nil, err
 	}
-	// No flag sets the profile: chromedp then makes a temporary one, and removes it when the last child process, which
-	// may outlive the browser, no longer writes to it.
+	// No flag sets the profile: chromedp makes a temporary one, and removes it behind the last child process.
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Env(o.Env...)}
-	for _, flag := range append(flags(o.Window, os.Geteuid() == 0), o.Flags...) {
+	for _, flag := range append(flags(false, os.Geteuid() == 0), o.Flags...) {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")
 		if hasValue {
 			options = append(options, chromedp.Flag(name, value))
@@ -161,8 +156,7 @@ func flags(window, root bool) []string {
 	return list
 }
 
-// merge adds further flags to ours. A further flag replaces ours of the same name, but lists of features are joined:
-// the browser reads the last list only.
+// merge adds further flags to ours. One replaces ours of the same name, but lists of features are joined.
 func merge(ours, further []string) (all []string) {
 	at := map[string]int{}
 	for _, flag := range slices.Concat(ours, further) {

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -24,9 +26,7 @@ func program(t *testing.T, name string) string {
 		t.Skip("the executable bit is not what makes a program on Windows")
 	}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte("#!/bin/sh\nexit 3\n"), 0o755))
 	return path
 }
 
@@ -152,7 +152,8 @@ func TestLaunchLoadsAPageAndLeavesNothing(t *testing.T) {
 func TestLaunchReportsABrowserThatDoesNotStart(t *testing.T) {
 	path := program(t, "chromium")
 	t.Setenv("TMPDIR", t.TempDir())
-	_, _, err := Launch(t.Context(), Options{Path: path})
+	t.Setenv("PAGEWIRE_BROWSER", path)
+	_, _, err := Launch(t.Context(), Options{})
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("Launch of a program that exits at once: %v; want an error that names it", err)
 	}
@@ -161,28 +162,16 @@ func TestLaunchReportsABrowserThatDoesNotStart(t *testing.T) {
 // visit loads a page and returns its title and what it sees as the user agent.
 func visit(t *testing.T, ctx context.Context, url string) (title, agent string) {
 	t.Helper()
-	if err := chromedp.Do(ctx, chromedp.Navigate(url)); err != nil {
-		t.Fatal(err)
-	}
-	title, err := chromedp.Run(ctx, chromedp.Title())
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err = chromedp.Run(ctx, chromedp.Evaluate[string]("navigator.userAgent"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, chromedp.Do(ctx, chromedp.Navigate(url)))
+	title = testkit.Must(chromedp.Run(ctx, chromedp.Title()))(t)
+	agent = testkit.Must(chromedp.Run(ctx, chromedp.Evaluate[string]("navigator.userAgent")))(t)
 	return title, agent
 }
 
 // profilesIn lists the browser profiles under a directory for temporary files.
 func profilesIn(t *testing.T, dir string) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "chromedp-runner*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return testkit.Must(filepath.Glob(filepath.Join(dir, "chromedp-runner*")))(t)
 }
 
 // processesUsing lists the command lines that name dir. Only Linux can say; elsewhere it is empty.
@@ -196,4 +185,63 @@ func processesUsing(t *testing.T, dir string) []string {
 		}
 	}
 	return found
+}
+
+func TestMergeOfFlags(t *testing.T) {
+	got := merge([]string{"--a", "--lang=en", "--enable-features=WebMCP"},
+		[]string{"--lang=de", "--enable-features=Other", "--b"})
+	want := []string{"--a", "--lang=de", "--enable-features=WebMCP,Other", "--b"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRunningLooksIntoProfilesAndSaysWhatToDo(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("profiles are elsewhere: TestProfiles")
+	}
+	config := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", config)
+	url, err := Running()
+	if conn, dialed := net.DialTimeout("tcp", "127.0.0.1:9222", time.Second); dialed == nil {
+		conn.Close() // somebody's browser, or something else
+	} else if url != "" || !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "--remote-debugging-port") {
+		t.Errorf("Running() = %q, %v; want ErrNotRunning", url, err)
+	}
+	listener := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	dir := filepath.Join(config, "chromium")
+	os.MkdirAll(dir, 0o755)
+	for text, want := range map[string]string{
+		port + "\n/devtools/browser/abc": "ws://127.0.0.1:" + port + "/devtools/browser/abc",
+		port:                             "",
+		port + "\n/elsewhere":            "",
+		"":                               "",
+	} {
+		os.WriteFile(filepath.Join(dir, "DevToolsActivePort"), []byte(text), 0o644)
+		if got := active(dir); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	os.WriteFile(filepath.Join(dir, "DevToolsActivePort"), []byte(port+"\n/devtools/browser/abc"), 0o644)
+	if url, err := Running(); err != nil || url != "ws://127.0.0.1:"+port+"/devtools/browser/abc" {
+		t.Errorf("Running() = %q, %v", url, err)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	env := map[string]string{"HOME": "/home/ada", "LocalAppData": `C:\Local`}
+	for goos, want := range map[string]string{
+		"linux":   "/home/ada/.config/google-chrome",
+		"darwin":  "/home/ada/Library/Application Support/Google/Chrome",
+		"windows": `C:\Local/Google/Chrome/User Data`,
+	} {
+		if goos != runtime.GOOS && (goos == "windows" || runtime.GOOS == "windows") && filepath.Separator != '/' {
+			continue
+		}
+		if got := profiles(goos, func(name string) string { return env[name] }); !slices.Contains(got, want) {
+			t.Errorf("%s: %q is not among %q", goos, want, got)
+		}
+	}
 }

@@ -3,7 +3,6 @@ package browser
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -14,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/internal/peer"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/secret"
 )
 
 // ErrNotRunning is the error of Running if no browser takes connections. It says what to do.
@@ -24,12 +23,10 @@ var ErrNotRunning = errors.New("no running browser takes connections: allow it a
 	"it for the usual profile), or let pagewire launch one")
 
 // Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: of one whose
-// usual profile names it (the file DevToolsActivePort), or else of the listener on 127.0.0.1:9222. The browser may
-// still ask its user.
+// usual profile names it (the file DevToolsActivePort), or else of the listener on 127.0.0.1:9222.
 //
-// It must be this user's: otherwise another user's pages would be shown to this user's agents. The file must be this
-// user's, and no link. The listener must be this user's, too, where the kernel tells (Linux); elsewhere any listener on
-// 9222 is accepted.
+// It must be this user's, or another user's pages would be shown to this user's agents: the file is no link, and the
+// listener is this user's where the kernel tells (Linux).
 func Running() (string, error) {
 	for _, dir := range profiles(runtime.GOOS, os.Getenv) {
 		if url := active(dir); url != "" {
@@ -62,14 +59,13 @@ func ourListener(address string) bool {
 	return who == peer.Same || who == peer.Unknown && runtime.GOOS != "linux"
 }
 
-// active returns the WebSocket address of a profile's browser, or "". The file stays when a browser is killed, so the
-// port is tried.
+// active returns the WebSocket address of a profile's browser, or "". The file outlives a killed browser.
 func active(dir string) string {
-	text, err := readOurs(filepath.Join(dir, "DevToolsActivePort"))
+	text, _, err := secret.ReadOwn(filepath.Join(dir, "DevToolsActivePort"))
 	if err != nil {
 		return ""
 	}
-	port, path, ok := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	port, path, ok := strings.Cut(strings.TrimSpace(text), "\n")
 	if path = strings.TrimSpace(path); !ok || !strings.HasPrefix(path, "/devtools/browser/") {
 		return ""
 	}
@@ -83,29 +79,6 @@ func active(dir string) string {
 		return ""
 	}
 	return "ws://" + address + path
-}
-
-// maxActivePort is far more than a port and a path.
-const maxActivePort = 4 << 10
-
-// readOurs reads a file of this user that is no link.
-func readOurs(path string) ([]byte, error) {
-	before, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !before.Mode().IsRegular() || !userdir.OwnedByUs(before) {
-		return nil, fmt.Errorf("%s is no file of this user's", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !os.SameFile(info, before) {
-		return nil, fmt.Errorf("%s was exchanged while it was opened", path)
-	}
-	return io.ReadAll(io.LimitReader(f, maxActivePort))
 }
 
 // profiles lists the directories of browsers' default profiles.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A browser of another user is refused, whatever file says where it listens.
@@ -21,47 +23,30 @@ func TestRunningIsThisUsers(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "chromium")
 	file := filepath.Join(dir, "DevToolsActivePort")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Mkdir(dir, 0o700))
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	text := []byte(port + "\n/devtools/browser/abc")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, text, 0o600))
 	if got := active(dir); got == "" {
 		t.Fatal("this user's own is not found: this test would prove nothing")
 	}
-	if err := os.Chown(file, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Chown(file, nobody, nobody))
 	if got := active(dir); got != "" {
 		t.Errorf("by another user's file: %s", got)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Remove(file))
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.WriteFile(elsewhere, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(elsewhere, file); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(elsewhere, text, 0o600), os.Symlink(elsewhere, file))
 	if got := active(dir); got != "" {
 		t.Errorf("by a link: %s", got)
 	}
 	os.Remove(file)
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, text, 0o600))
 	os.Remove(file)
 	_, port, _ = net.SplitHostPort(listenAs(t, nobody).Addr().String())
-	if err := os.WriteFile(file, []byte(port+"\n/devtools/browser/abc"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, []byte(port+"\n/devtools/browser/abc"), 0o600))
 	if got := active(dir); got != "" {
 		t.Errorf("where another user listens: %s", got)
 	}

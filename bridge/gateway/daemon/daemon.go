@@ -1,3 +1,18 @@
+// Package daemon gives a user one process that has the pages, and each agent a pipe to it.
+//
+// An agent program starts `pagewire serve`, which is a Pipe: it connects to the daemon's Unix socket in the user's
+// directory (package userdir), or starts the daemon first. Each end sends one line, its Hello. Then the agent's
+// messages pass unchanged, both ways at once. Between them the daemon sends a heartbeat twice a second, and the
+// session's snapshot, which the pipe keeps for the next daemon and does not understand.
+//
+// When the daemon dies, hangs or makes room for a newer build, the pipe goes on with the next one. It repeats the
+// handshake, the log level and the subscriptions, and sends requests without an answer again. Tool calls get an error
+// instead, since they may have run (record.go). A pipe ends a daemon that hangs only after a probe on a new connection,
+// and only the process that the kernel names (pipe.go). If no daemon can run, the same code serves the agent within
+// its own process, and looks for a daemon again later.
+//
+// The package never runs, opens or writes to anything that a hello names, and deletes only what it has made. It sends
+// no secret: the kernel confirms that both ends of the socket are this user's.
 package daemon
 
 import (
@@ -21,8 +36,7 @@ import (
 )
 
 const (
-	// Linger is how long a daemon stays after its last agent: an agent program that is restarted finds it. firstLinger
-	// is how long it waits for its first.
+	// Linger is how long a daemon stays after its last agent, for one that is restarted. firstLinger is for its first.
 	Linger, firstLinger = 300 * time.Millisecond, 3 * time.Second
 	// retireTimeout is how long a daemon that retires may take to answer open requests.
 	retireTimeout = time.Second
@@ -33,8 +47,7 @@ type Options struct {
 	// Hub is the address at which pages find the daemon. Processes with the same hub share a daemon.
 	Hub     string
 	Version string
-	// Foreground is the address of a daemon that a person has started; "" for one that was started on demand. The
-	// latter makes room for the former, and ends with its last agent.
+	// Foreground is the address of a daemon that a person has started; "" for one on demand, which makes room for it.
 	Foreground string
 	// Serve serves an agent until its input ends or ctx does. It calls work with the agent's session.
 	Serve func(ctx context.Context, h Hello, in io.Reader, out io.Writer, work func(Session)) error
@@ -43,8 +56,7 @@ type Options struct {
 	Browser func(*net.UnixConn)
 	// Local serves HTTP to processes of this user. May be nil.
 	Local http.Handler
-	// Busy reports whether the daemon is needed besides agents' pipes. It takes the gateway's lock, and does not return
-	// in a gateway that hangs.
+	// Busy reports whether the daemon is needed besides agents' pipes. It does not return in a gateway that hangs.
 	Busy func() bool
 	// Started is called when the daemon listens.
 	Started func()
@@ -55,8 +67,7 @@ type Options struct {
 type Session interface {
 	// Settled reports whether all requests are answered. It does not return in a gateway that hangs.
 	Settled() bool
-	// Snapshot is the state that the next daemon needs, as of the next message that is written. SnapshotVersion counts
-	// its changes.
+	// Snapshot is the state for the next daemon, as of the next message. SnapshotVersion counts its changes.
 	Snapshot() []byte
 	SnapshotVersion() uint64
 }
@@ -64,8 +75,7 @@ type Session interface {
 // ErrRuns is the error of Run if a daemon runs that does not make room.
 var ErrRuns = userdir.ErrHeld
 
-// Run runs the daemon until ctx ends, the last agent has gone, or another daemon takes its place; all of these return
-// nil. It leaves only its log in the user's directory.
+// Run runs the daemon until ctx ends, the last agent has gone, or another daemon takes its place. It leaves its log.
 func Run(ctx context.Context, o Options) error {
 	dir, err := userdir.Open(o.Hub)
 	if err != nil {
@@ -131,8 +141,7 @@ func (d *daemon) retire() {
 	}
 }
 
-// closeAgents closes the connections of the remaining agents. Their sessions go on at the next daemon, so it sends no
-// more messages: above all not that listens have ended.
+// closeAgents closes the remaining connections. The sessions go on at the next daemon: none is told that listens end.
 func (d *daemon) closeAgents() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,7 +243,7 @@ func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	case h.As == AsSuccessor:
 		d.retire()
 		mine.Retires = true
-	case h.As == AsAgent && isOnDemand && isNewer(h.Version, d.o.Version):
+	case h.As == AsAgent && isOnDemand && semver.Compare("v"+h.Version, "v"+d.o.Version) > 0:
 		mine.Outdated = true
 	case h.As == AsAgent, h.As == AsCommand:
 		mine.Retires = !d.enter(b, h.As == AsAgent)
@@ -247,9 +256,6 @@ func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	}
 	return mine
 }
-
-// isNewer reports whether a client's version is above a daemon's. Two builds of one version count as equal.
-func isNewer(client, daemon string) bool { return semver.Compare("v"+client, "v"+daemon) > 0 }
 
 // A beating is the daemon's output to a pipe: the agent's messages, and between them heartbeats and snapshots.
 type beating struct {
@@ -312,8 +318,7 @@ func (b *beating) writeLine(line string) error {
 	return err
 }
 
-// writeSnapshot writes the snapshot if the pipe has an older one. It describes the session with the message that is written
-// next. The lock is held.
+// writeSnapshot writes the snapshot if the pipe has an older one. The lock is held.
 func (b *beating) writeSnapshot() error {
 	if b.session == nil {
 		return nil
@@ -371,3 +376,35 @@ type buffered struct {
 }
 
 func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
+
+// Alone serves an agent in this process, as a daemon would over its socket, until the Conn is closed or ctx ends.
+func Alone(ctx context.Context, o Options, h Hello) *Conn {
+	fromAgent, toDaemon := io.Pipe()
+	fromDaemon, toAgent := io.Pipe()
+	its := newConn(memory{r: fromAgent, w: toAgent})
+	go func() {
+		defer its.Close()
+		b := &beating{c: its}
+		defer b.stop()
+		if err := o.Serve(ctx, h, its.In, b, b.begin); err != nil && ctx.Err() == nil {
+			o.Log.Info("the agent's session has ended", "reason", err)
+		}
+	}()
+	return newConn(memory{r: fromDaemon, w: toDaemon})
+}
+
+// A memory connection is one end of two pipes within this process. It has no addresses and no deadlines.
+type memory struct {
+	net.Conn
+	r *io.PipeReader
+	w *io.PipeWriter
+}
+
+func (m memory) Read(p []byte) (int, error)  { return m.r.Read(p) }
+func (m memory) Write(p []byte) (int, error) { return m.w.Write(p) }
+func (m memory) CloseWrite() error           { return m.w.Close() }
+
+func (m memory) Close() error {
+	m.r.Close()
+	return m.w.Close()
+}

@@ -37,14 +37,12 @@ func TestOneDaemonForAll(t *testing.T) {
 		all = append(all, m.start("1.0.0"))
 	}
 	for _, a := range all {
-		a.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		a.ping()
 	}
 	for _, a := range all {
 		a.out.Read(make([]byte, 1))
 	}
-	if n := m.daemons(); len(n) != 1 {
-		t.Errorf("daemons %v, want 1", n)
-	}
+	m.checkDaemons(1)
 }
 
 func TestSessionOutlivesItsDaemon(t *testing.T) {
@@ -58,9 +56,7 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 					one.reads(t, "0")
 					one.Watch(uri)
 				}
-				if err := m.daemon().Signal(sig); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, m.daemon().Signal(sig))
 				if sig == syscall.SIGUSR1 {
 					testkit.Eventually(t, "the daemon hangs", func() bool {
 						_, err := os.Stat(filepath.Join(m.home, "hangs"))
@@ -77,9 +73,7 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 					testkit.Receive(t, "an update", one.Updates)
 					one.reads(t, "2")
 				}
-				if n := m.daemons(); len(n) != 2 {
-					t.Errorf("daemons %v, want 2", n)
-				}
+				m.checkDaemons(2)
 			})
 		}
 	}
@@ -90,14 +84,17 @@ func TestDaemonThatHangsForNobody(t *testing.T) {
 	m := newMachine(t)
 	a := m.connect(testkit.Legacy)
 	a.reads(t, "0")
-	if err := m.daemon().Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, m.daemon().Signal(syscall.SIGSTOP))
 	a.cmd.Process.Kill()
 	testkit.Ends(t, "its agent is killed", a.exited)
 	m.connect(testkit.Legacy).reads(t, "0")
-	if n := m.daemons(); len(n) != 2 {
-		t.Errorf("daemons %v, want 2", n)
+	m.checkDaemons(2)
+}
+
+// A daemon that finds the lock of another one says nothing. The pipe tries again, and is not served alone.
+func TestDaemonBesideADyingOne(t *testing.T) {
+	if err := start(t.Context(), []string{"true"}); err != ErrNone {
+		t.Error(err)
 	}
 }
 
@@ -123,8 +120,7 @@ func TestRetireEndsNoListen(t *testing.T) {
 	}
 }
 
-// A tool call that has no answer when the daemon dies may have run: it gets an error, and never runs twice. A read is
-// sent again.
+// A tool call that has no answer when the daemon dies may have run: it gets an error. A read is sent again.
 func TestUnansweredWhenTheDaemonDies(t *testing.T) {
 	m := newMachine(t)
 	var ran atomic.Int32
@@ -166,21 +162,12 @@ func TestWhomTheDaemonStaysFor(t *testing.T) {
 		t.Errorf("without a daemon: %v", err)
 	}
 	a := m.connect(testkit.Legacy)
-	command, err := m.dial(AsCommand)
-	if err != nil {
-		t.Fatal(err)
-	}
+	command := testkit.Must(m.dial(AsCommand))(t)
 	defer command.Close()
-	local, err := m.dial(AsHTTP)
-	if err != nil {
-		t.Fatal(err)
-	}
+	local := testkit.Must(m.dial(AsHTTP))(t)
 	defer local.Close()
 	fmt.Fprintf(local, "GET / HTTP/1.1\r\nHost: daemon\r\n\r\n")
-	answer, err := http.ReadResponse(local.In, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := testkit.Must(http.ReadResponse(local.In, nil))(t)
 	if text, _ := io.ReadAll(answer.Body); string(text) != strconv.Itoa(local.Daemon.PID) {
 		t.Errorf("by HTTP it says %q", text)
 	}
@@ -233,19 +220,15 @@ func TestNewerBuildTakesOver(t *testing.T) {
 	a.Watch(uri)
 	same, older := m.start("1.0.0"), m.start("0.9.0")
 	for _, other := range []*agent{same, older} {
-		other.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		other.ping()
 		other.out.Read(make([]byte, 1))
 	}
-	if n := m.daemons(); len(n) != 1 {
-		t.Errorf("daemons %v after the same build and an older one, want 1", n)
-	}
+	m.checkDaemons(1)
 	m.start("1.0.1")
 	testkit.Receive(t, "an update", a.Updates)
 	m.tab.set(uri, "1")
 	a.reads(t, "1")
-	if n := m.daemons(); len(n) != 2 {
-		t.Errorf("daemons %v after a newer build, want 2", n)
-	}
+	m.checkDaemons(2)
 }
 
 func TestForegroundTakesThePlace(t *testing.T) {
@@ -253,10 +236,7 @@ func TestForegroundTakesThePlace(t *testing.T) {
 	a := m.connect(testkit.Legacy)
 	a.reads(t, "0")
 	a.Watch(uri)
-	release, err := Succeed(t.Context(), m.hub, "1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := testkit.Must(Succeed(t.Context(), m.hub, "1.0.0"))(t)
 	o := m.options(t)
 	o.Foreground, o.Started = "127.0.0.1:8000", func() { release() }
 	ctx, end := context.WithCancel(t.Context())
@@ -272,9 +252,7 @@ func TestForegroundTakesThePlace(t *testing.T) {
 	}
 	testkit.Receive(t, "an update", a.Updates)
 	a.reads(t, "0")
-	if n := m.daemons(); len(n) != 2 {
-		t.Errorf("daemons %v, want 2", n)
-	}
+	m.checkDaemons(2)
 }
 
 func TestForegroundIsNotReplaced(t *testing.T) {
@@ -310,19 +288,13 @@ func TestForegroundIsNotReplaced(t *testing.T) {
 func TestAloneAndBack(t *testing.T) {
 	m := newMachine(t)
 	place := filepath.Join(m.home, "pagewire")
-	if err := os.WriteFile(place, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(place, nil, 0o600))
 	a := m.connect(testkit.Legacy)
 	a.reads(t, "0")
 	a.Watch(uri)
 	testkit.Eventually(t, "it says why", func() bool { return strings.Contains(a.log.String(), "is a file") })
-	if n := m.daemons(); len(n) != 0 {
-		t.Fatalf("daemons %v", n)
-	}
-	if err := os.Remove(place); err != nil {
-		t.Fatal(err)
-	}
+	m.checkDaemons(0)
+	testkit.OK(t, os.Remove(place))
 	testkit.Eventually(t, "there is a daemon", func() bool { return len(m.daemons()) == 1 })
 	testkit.Receive(t, "an update", a.Updates)
 	m.tab.set(uri, "1")
@@ -335,10 +307,7 @@ func TestAloneAndBack(t *testing.T) {
 func TestHellosThatAreNone(t *testing.T) {
 	m := newMachine(t)
 	m.connect(testkit.Legacy)
-	dir, err := userdir.Open(m.hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.Must(userdir.Open(m.hub))(t)
 	defer dir.Close()
 	long := strings.Repeat("x", maxHello+1)
 	for name, c := range map[string]struct{ send, want string }{
@@ -354,10 +323,7 @@ func TestHellosThatAreNone(t *testing.T) {
 		"as nobody":        {`{"pagewire":1,"as":"king"}` + "\n", "serves nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := dir.Dial(t.Context(), socketName)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := testkit.Must(dir.Dial(t.Context(), socketName))(t)
 			defer raw.Close()
 			go func() {
 				io.WriteString(raw, c.send)
@@ -369,23 +335,15 @@ func TestHellosThatAreNone(t *testing.T) {
 			}
 		})
 	}
-	if n := m.daemons(); len(n) != 1 {
-		t.Errorf("daemons %v, want 1", n)
-	}
+	m.checkDaemons(1)
 }
 
 // A daemon that speaks another protocol is left alone.
 func TestDaemonOfAnotherProtocol(t *testing.T) {
 	m := newMachine(t)
-	dir, err := userdir.Open(m.hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := testkit.Must(userdir.Open(m.hub))(t)
 	defer dir.Close()
-	l, err := dir.Listen(socketName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(dir.Listen(socketName))(t)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -441,9 +399,7 @@ func TestAgentThatReadsNothing(t *testing.T) {
 	looked := time.Now()
 	testkit.Eventually(t, "it has been silent for long", func() bool { return time.Since(looked) > 2*maxSilence })
 	other.reads(t, m.tab.state[uri])
-	if n := m.daemons(); len(n) != 1 {
-		t.Errorf("daemons %v, want 1", n)
-	}
+	m.checkDaemons(1)
 	a.cmd.Process.Kill()
 }
 
@@ -470,7 +426,7 @@ func TestRandomEndsLeaveNothing(t *testing.T) {
 		}
 	}
 	for _, a := range all {
-		a.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		a.ping()
 		if _, err := a.out.Read(make([]byte, 1)); err != nil {
 			t.Errorf("an agent is not answered: %v", err)
 		}
@@ -479,10 +435,7 @@ func TestRandomEndsLeaveNothing(t *testing.T) {
 
 func TestLogHasABound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	l, err := OpenLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(OpenLog(path))(t)
 	line := []byte(strings.Repeat("x", 99_999) + "\n")
 	for range 100 {
 		if _, err := l.Write(line); err != nil {

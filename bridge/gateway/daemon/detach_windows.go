@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// detach runs a command without a console, in a process group of its own. It inherits only the handles that it is
-// given.
+// detach runs a command without a console, in a process group of its own. It inherits no other handles.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.DETACHED_PROCESS,

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
@@ -53,8 +55,7 @@ func newConn(c net.Conn) *Conn {
 	return conn
 }
 
-// Messages are the daemon's MCP messages, one on each line, for a command that keeps no session. They end when the
-// daemon retires, or is silent for longer than one that works.
+// Messages are the daemon's MCP messages, for a command. They end when the daemon retires, or is silent for too long.
 func (c *Conn) Messages() io.ReadCloser { return &messages{c: c} }
 
 type messages struct {
@@ -113,8 +114,7 @@ type Dialer struct {
 var errOutdated = errors.New("the daemon is of an older build")
 
 // Dial connects to the daemon. It starts one if none runs, or if the running one is older. If several processes find
-// none at the same time, one of them starts it. It fails with ErrNone, with ErrOther and the daemon's sentence, with
-// ctx's error, or with a sentence.
+// none at the same time, one of them starts it. It fails with ErrNone, ErrOther, ctx's error, or a sentence.
 func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	dir, err := userdir.Open(d.Hub)
 	if err != nil {
@@ -144,8 +144,7 @@ func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	return greet(ctx, dir, mine)
 }
 
-// Succeed has the running daemon make room for this process. Until release no other daemon is started. It also fails
-// with ErrOther if a person started the daemon.
+// Succeed has the running daemon make room. Until release no other is started. ErrOther: a person started the daemon.
 func Succeed(ctx context.Context, hub, version string) (release func(), err error) {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -226,8 +225,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	return c, nil
 }
 
-// endSilent ends a daemon that answers neither an agent nor a probe on a new connection, and then returns ErrNone. The
-// agents that would have noticed (watch.go) have gone.
+// endSilent ends a daemon that answers neither an agent nor a probe, and returns ErrNone: no pipe is left that notices.
 func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) error {
 	if mine.As != AsAgent {
 		return ErrSilent
@@ -313,12 +311,13 @@ func start(ctx context.Context, command []string) error {
 		return errors.New("it does not listen in time")
 	case err != nil:
 		return err
+	case len(text) == 0: // ErrRuns: the kernel frees the lock of a killed daemon a moment after its socket
+		return ErrNone
 	}
 	return fmt.Errorf("it ended: %s", bytes.TrimSpace(text))
 }
 
-// Command is a command line of this program with other arguments. If an update has removed its file, it uses the file
-// that is found by its name.
+// Command is a command line of this program with other arguments. Where its file is gone, it is found by name.
 func Command(args ...string) ([]string, error) {
 	path, err := os.Executable()
 	if err == nil {
@@ -330,4 +329,48 @@ func Command(args ...string) ([]string, error) {
 		}
 	}
 	return append([]string{path}, args...), nil
+}
+
+// listenTime is the time between a socket's name and its listening: below 1 ms, if the machine is not busy.
+const listenTime = 100 * time.Millisecond
+
+// Wait returns when a daemon listens, or ctx ends. It does not poll: the system reports a new socket.
+func Wait(ctx context.Context, hub string) error {
+	dir, err := userdir.Open(hub)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	news, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer news.Close()
+	if err := news.Add(dir.String()); err != nil {
+		return err
+	}
+	var again <-chan time.Time
+	for {
+		// A dead daemon may have left a socket.
+		c, err := dir.Dial(ctx, socketName)
+		if err == nil {
+			return c.Close()
+		} else if !errors.Is(err, userdir.ErrNobody) {
+			return err
+		}
+		for changed := false; !changed; {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case err := <-news.Errors:
+				return err
+			case <-again:
+				changed = true
+			case e := <-news.Events:
+				changed = e.Has(fsnotify.Create|fsnotify.Chmod) && strings.HasSuffix(e.Name, socketName)
+				// On Linux the change of its mode says that it listens; elsewhere its name comes a moment before.
+				again = time.After(listenTime)
+			}
+		}
+	}
 }

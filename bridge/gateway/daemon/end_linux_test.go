@@ -17,25 +17,18 @@ func TestEndOfThePeer(t *testing.T) {
 	}
 	m := newMachine(t)
 	a := m.connect(testkit.Legacy)
-	c, err := m.dial(AsCommand)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(m.dial(AsCommand))(t)
 	defer c.Close()
 	runtime.LockOSThread() // whose debugger it is is a thread's
 	defer runtime.UnlockOSThread()
-	if err := syscall.PtraceAttach(c.Daemon.PID); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.PtraceAttach(c.Daemon.PID))
 	if _, err := syscall.Wait4(c.Daemon.PID, nil, syscall.WALL, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := endPeer(c.Conn); !errors.Is(err, errTraced) {
 		t.Errorf("a debugger has it: %v", err)
 	}
-	if err := syscall.PtraceDetach(c.Daemon.PID); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.PtraceDetach(c.Daemon.PID))
 	if err := endPeer(c.Conn); err != nil {
 		t.Error(err)
 	}
@@ -44,7 +37,5 @@ func TestEndOfThePeer(t *testing.T) {
 		t.Errorf("it has gone: %v", err)
 	}
 	a.reads(t, "0")
-	if n := m.daemons(); len(n) != 2 {
-		t.Errorf("daemons %v, want 2", n)
-	}
+	m.checkDaemons(2)
 }

@@ -29,8 +29,7 @@ func endPeer(c net.Conn) error {
 	return errors.Join(err, ended)
 }
 
-// endPeerOf relies on the process keeping its number while its connection is open. So it looks at the connection again
-// when it has the process, which on Linux is a descriptor of it.
+// endPeerOf looks at the connection again when it has the process: a number is kept while the connection is open.
 func endPeerOf(fd int) error {
 	pid, err := peerPID(fd)
 	switch {

@@ -231,10 +231,7 @@ func (m *machine) options(t *testing.T) Options {
 
 // files lists what is in the user's directory.
 func (m *machine) files() (names []string) {
-	all, err := filepath.Glob(filepath.Join(m.home, "pagewire", "*"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	all := testkit.Must(filepath.Glob(filepath.Join(m.home, "pagewire", "*")))(m.t)
 	for _, path := range all {
 		names = append(names, filepath.Base(path))
 	}
@@ -250,6 +247,14 @@ func (m *machine) daemons() []string {
 	return strings.Fields(string(text))
 }
 
+// checkDaemons fails unless there were so many daemons.
+func (m *machine) checkDaemons(want int) {
+	m.t.Helper()
+	if n := m.daemons(); len(n) != want {
+		m.t.Errorf("daemons %v, want %d", n, want)
+	}
+}
+
 // dial connects to the daemon that runs.
 func (m *machine) dial(as string) (*Conn, error) {
 	return Dialer{Hub: m.hub}.Dial(m.t.Context(), Hello{Version: "1.0.0", As: as})
@@ -258,16 +263,9 @@ func (m *machine) dial(as string) (*Conn, error) {
 // daemon is the process that is the daemon now.
 func (m *machine) daemon() *os.Process {
 	m.t.Helper()
-	c, err := m.dial(AsProbe)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	c := testkit.Must(m.dial(AsProbe))(m.t)
 	c.Close()
-	p, err := os.FindProcess(c.Daemon.PID)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return p
+	return testkit.Must(os.FindProcess(c.Daemon.PID))(m.t)
 }
 
 // An agent is a process that runs a pipe, and who has started it.
@@ -295,9 +293,7 @@ func (m *machine) start(version string) *agent {
 	if a.out, err = cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, cmd.Start())
 	go func() {
 		cmd.Process.Wait() // cmd.Wait would close what is still read
 		close(a.exited)
@@ -327,3 +323,5 @@ func (a *agent) reads(t *testing.T, text string) {
 		return err == nil && got == text
 	})
 }
+
+func (a *agent) ping() { io.WriteString(a.in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n") }

@@ -9,8 +9,7 @@ import (
 	"slices"
 )
 
-// Protocol is the version of the protocol between a client and a daemon. It grows with each change that an older build
-// could not understand.
+// Protocol is the version of the protocol between a client and a daemon. It grows with each incompatible change.
 const Protocol = 1
 
 // The kinds of clients.
@@ -120,9 +119,8 @@ func otherProtocol(daemon, client Hello) string {
 		"them with one version", daemon.Version, daemon.Protocol, client.Version, client.Protocol)
 }
 
-// readLine returns the next line with its line feed, valid until the next read. If the line has more than most bytes,
-// it returns the beginning, with a line feed, and over is true. At the end of in it fails with io.EOF, also beside a
-// last line without a line feed.
+// readLine returns the next line with its line feed, valid until the next read. Of a line with more than most bytes it
+// returns the beginning, with a line feed, and over. At the end it fails with io.EOF.
 func readLine(in *bufio.Reader, most int) (line []byte, over bool, err error) {
 	line, err = in.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {

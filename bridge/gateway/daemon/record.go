@@ -57,8 +57,7 @@ func newRecord() *record {
 // An output is the messages to send because of a message or a daemon's end. Each ends in a line feed.
 type output struct{ toDaemon, toAgent [][]byte }
 
-// fromAgent records a line of the agent, and reports whether to pass it to the daemon. An answer to a request of a dead
-// daemon is dropped.
+// fromAgent records a line of the agent, and reports whether to pass it on: not an answer to a dead daemon.
 func (r *record) fromAgent(line []byte) (pass bool) {
 	m, ok := bridge.DecodeMessage(bytes.TrimSpace(line))
 	if !ok {
@@ -110,8 +109,7 @@ var eventsHead = []byte(`"notifications/events/`)
 
 const subscriptionID = "io.modelcontextprotocol/subscriptionId"
 
-// fromDaemon records a line of the daemon, and reports whether to pass it to the agent. An error means that the session
-// cannot go on with this daemon.
+// fromDaemon records a line of the daemon, and reports whether to pass it on. An error ends the session.
 func (r *record) fromDaemon(line []byte) (pass bool, out output, err error) {
 	text := bridge.JSON(line)
 	if bytes.HasPrefix(line, notificationHead) {
@@ -241,8 +239,7 @@ func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err e
 	return out, nil
 }
 
-// replay returns the messages after a change of daemons. Requests that may run again are sent again. A tool call gets
-// an error, since it may have run.
+// replay returns the messages after a change of daemons. Tool calls, which may have run, get an error.
 func (r *record) replay() (out output) {
 	r.own, r.refused = map[string]ownRequest{}, map[string]bool{}
 	clear(r.asked)

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-var update = flag.Bool("update", false, "rewrite the conversations in testdata with what is said now")
+// Update is the flag -update.
+var Update = flag.Bool("update", false, "rewrite the conversations in testdata with what is said now")
 
 // A Script is a conversation that is played.
 type Script struct {
@@ -69,7 +70,7 @@ func Play(t testing.TB, file string, begin func(*Script) func(line string)) {
 			}
 		case "conversation":
 			got := s.play(string(f.Data), begin(s))
-			if *update {
+			if *Update {
 				archive.Files[i].Data = []byte(got)
 			} else if got != string(f.Data) {
 				t.Errorf("something else is said (-update rewrites %s):\n%s", file,
@@ -79,7 +80,7 @@ func Play(t testing.TB, file string, begin func(*Script) func(line string)) {
 			t.Fatalf("unknown section %q", f.Name)
 		}
 	}
-	if *update {
+	if *Update {
 		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -22,8 +22,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The processes that tests start are this binary: its second argument says what each is, its third where the daemon's
-// socket is.
+// The processes that tests start are this binary: its arguments are a role and the daemon's socket.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && roles[os.Args[1]] != nil {
 		roles[os.Args[1]](os.Args[2])
@@ -98,9 +97,7 @@ func (h *home) browser() int {
 
 func kill(t testing.TB, pid int, signal syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(pid, signal); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.Kill(pid, signal))
 }
 
 // A tab is the first one of a browser, for a client that waits for each answer.
@@ -207,11 +204,7 @@ func (t *tab) loaded(tb testing.TB) {
 // dialed gives the first tab of a browser.
 func dialed(t *testing.T, p *Pipe) *tab {
 	t.Helper()
-	one, err := attach(connect(t, p))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return one
+	return testkit.Must(attach(connect(t, p)))(t)
 }
 
 // A daemon is one that evaluates what a test likes.
@@ -228,10 +221,7 @@ func listen(socket string) (*net.UnixListener, error) {
 
 func (h *home) daemon() *daemon {
 	h.t.Helper()
-	l, err := listen(h.socket)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	l := testkit.Must(listen(h.socket))(h.t)
 	d := &daemon{t: h.t, listener: l, tabs: make(chan *tab, 100)}
 	d.Server = NewServer(func(ctx context.Context, p *Pipe, _ bool) {
 		conn, err := p.Dial(ctx)

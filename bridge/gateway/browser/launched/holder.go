@@ -20,13 +20,11 @@ const (
 	closed
 	crashes
 	clean
-	// From the daemon: this holder must start a browser; its browser has ended, or goes on without it; it was the last
-	// holder, and no other process has the browser's pipe any more.
+	// From the daemon: this holder must start a browser; its browser has ended, or goes on without it; it was the last.
 	start
 	gone
 	last
-	// From both: these are the ends of the browser's pipe. A holder adds whether it has started that browser. Both add
-	// whether pages without a page layer get one.
+	// From both: the ends of the browser's pipe, whether pages are injected, and of a holder whether it has started it.
 	holds
 
 	started notice = 0x40
@@ -43,8 +41,7 @@ func (n notice) with(flag notice, is bool) notice {
 	return n
 }
 
-// A Holder is the part of an agent's process that asked for the launched browser: the browser lives as long as one of
-// its holders does.
+// A Holder is the part of an agent's process that asked for the browser, which lives as long as one of its holders.
 type Holder struct {
 	o    Options
 	ctx  context.Context // ends with Release
@@ -70,8 +67,7 @@ func NewHolder(o Options) *Holder {
 	return h
 }
 
-// Serve exchanges notices with a daemon, whose Server serves the other end of conn, and returns the reason of its end.
-// Call it again for each following daemon.
+// Serve exchanges notices with a daemon's Server, and returns the reason of its end. It is called for each daemon.
 func (h *Holder) Serve(conn *net.UnixConn) error {
 	defer conn.Close()
 	served := make(chan struct{})
@@ -143,7 +139,7 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 
 // watch tells the daemon how a browser that this process started has ended. Only this process is told.
 func (h *Holder) watch(s *Started) {
-	<-s.exited
+	<-s.exited.Done()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ends != s.Pipe.ends {
@@ -173,8 +169,7 @@ func (h *Holder) setEnds(e *ends, inject bool) {
 	h.ends, h.inject, h.had = e, inject, true
 }
 
-// Release gives the browser up. If this was its last holder, Release returns when nothing is left of the browser, or
-// ctx ends.
+// Release gives the browser up. The last holder waits until nothing is left of it, or ctx ends.
 func (h *Holder) Release(ctx context.Context) {
 	h.stop()
 	h.mu.Lock()

@@ -70,10 +70,7 @@ func (h *home) process(role string) *process {
 	h.t.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0], role, h.socket), t: h.t}
 	p.Stderr = h.log
-	in, err := p.StdinPipe()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	in := testkit.Must(p.StdinPipe())(h.t)
 	out, err := p.StdoutPipe()
 	if err == nil {
 		err = p.Start()
@@ -132,9 +129,7 @@ func TestABrowserOutlivesItsDaemons(t *testing.T) {
 			t.Errorf("it finds %q", got)
 		}
 		daemon.kill()
-		if err := os.Remove(h.socket); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Remove(h.socket))
 	}
 	if got := h.tab(h.daemon()).evaluate("globalThis.state"); got != "kept" || h.browser() != browser {
 		t.Errorf("the last daemon finds %q, in another browser than %d", got, browser)
@@ -231,14 +226,9 @@ func TestABrowserThatIsClosedStaysClosed(t *testing.T) {
 // The end of a browser leaves other children of this process to those who have started them.
 func TestOtherChildrenAreNotReaped(t *testing.T) {
 	newHome(t)
-	s, err := Start(t.Context(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(Start(t.Context(), Options{}))(t)
 	other := exec.Command("true")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, other.Start())
 	testkit.Eventually(t, "it has ended", func() bool {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", other.Process.Pid))
 		return strings.Contains(string(text), ") Z ")
@@ -264,20 +254,14 @@ func TestListeningIsFoundBehindErrors(t *testing.T) {
 // The daemon ends the connection right behind its answer. A holder that gives up a browser which goes on takes the answer.
 func TestReleaseTakesTheAnswer(t *testing.T) {
 	socket := filepath.Join(testkit.ShortDir(t), "socket")
-	l, err := listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(listen(socket))(t)
 	defer l.Close()
 	ended := make(chan struct{})
 	close(ended)
 	for range 50 { // of two channels that are ready, select takes either
-		conn, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testkit.Must(net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr)))(t)
 		h := NewHolder(Options{})
-		h.started = &Started{exited: make(chan struct{}), clean: make(chan struct{})}
+		h.started = &Started{exited: t.Context(), clean: make(chan struct{})}
 		h.conn, h.served = conn, ended
 		h.answer <- gone
 		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
@@ -323,10 +307,7 @@ func TestABrowserThatCannotBeStarted(t *testing.T) {
 // sessions with what was switched on in them.
 func TestWhatADeadDaemonLeaves(t *testing.T) {
 	newHome(t)
-	s, err := Start(t.Context(), Options{Open: []string{document}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(Start(t.Context(), Options{Open: []string{document}}))(t)
 	defer s.Close()
 	dead := dialed(t, s.Pipe)
 	dead.loaded(t)
@@ -379,10 +360,7 @@ func TestNothingListens(t *testing.T) {
 	for port, listens := range map[string]bool{"": false, "0": true} {
 		t.Run("port "+port, func(t *testing.T) {
 			h := newHome(t)
-			s, err := Start(t.Context(), Options{DebugPort: port, Open: []string{"data:,a", "data:,b"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := testkit.Must(Start(t.Context(), Options{DebugPort: port, Open: []string{"data:,a", "data:,b"}}))(t)
 			defer s.Close()
 			any := false
 			for pid := range h.processes() {

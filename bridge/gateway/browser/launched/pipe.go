@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,27 +18,23 @@ import (
 // A Pipe is the two ends of a browser's pipe. One process at a time uses it, by one Conn at a time.
 type Pipe struct {
 	*ends
-	once    sync.Once
-	done    chan struct{}
+	ctx     context.Context // ends when a Conn has found that the browser has ended
+	end     context.CancelFunc
 	orderly atomic.Bool // the browser's last message was one of lastMessages
 }
 
-func newPipe(e *ends) *Pipe { return &Pipe{ends: e, done: make(chan struct{})} }
-
-// Done is closed when a Conn has found that the browser has ended.
-func (p *Pipe) Done() <-chan struct{} { return p.done }
-
-func (p *Pipe) over() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
+func newPipe(e *ends) *Pipe {
+	p := &Pipe{ends: e}
+	p.ctx, p.end = context.WithCancel(context.Background())
+	return p
 }
 
-// close closes the ends, and waits for the browser's end, for as long as given. It reports whether the browser has
-// ended, which needs that no other process has ends.
+// Done is closed when a Conn has found that the browser has ended.
+func (p *Pipe) Done() <-chan struct{} { return p.ctx.Done() }
+
+func (p *Pipe) over() bool { return p.ctx.Err() != nil }
+
+// close closes the ends, and reports whether the browser ends within a time, as it does if no other process has ends.
 func (p *Pipe) close(within time.Duration) bool {
 	to, from, err := p.open()
 	p.ends.close()
@@ -53,8 +48,7 @@ func (p *Pipe) close(within time.Duration) bool {
 	return err == nil
 }
 
-// A Conn is a connection to the browser, which carries JSON texts with a NUL behind each. One goroutine may read while
-// another writes.
+// A Conn is a connection to the browser: JSON texts with a NUL behind each. One goroutine may read while one writes.
 type Conn struct {
 	pipe     *Pipe
 	to, from *os.File
@@ -66,10 +60,9 @@ type Conn struct {
 const readSize = 64 << 10
 
 // Dial begins anew with a browser in an unknown state: the last process to use it may have been killed at any moment.
-// It may have left half a command, half a message, answers to its commands, and sessions. So Dial sends a NUL first,
-// which ends half a command. The browser refuses that in an answer without an id, as it refuses the empty command
-// otherwise. Then Dial ends all sessions of the pipe, and with them all that was switched on in pages. It skips all
-// messages before the answer to that.
+// It may have left half a command, half a message, answers, and sessions. So Dial sends a NUL first, which ends half a
+// command, and which the browser refuses in an answer without an id. Then Dial ends all sessions of the pipe, and with
+// them all that was switched on in pages, and skips all messages before the answer to that.
 func (p *Pipe) Dial(ctx context.Context) (*Conn, error) {
 	to, from, err := p.open()
 	if err != nil {
@@ -186,7 +179,7 @@ func (c *Conn) write(text []byte) error {
 // failed notes the browser's end.
 func (c *Conn) failed(err error) error {
 	if err == io.EOF || errors.Is(err, syscall.EPIPE) {
-		c.pipe.once.Do(func() { close(c.pipe.done) })
+		c.pipe.end()
 	}
 	return err
 }

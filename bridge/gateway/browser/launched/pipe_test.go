@@ -30,21 +30,14 @@ func newPeer(t *testing.T) (p *Pipe, commands *bufio.Reader, answers *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := duplicate(to, from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := testkit.Must(duplicate(to, from))(t)
 	t.Cleanup(func() { kept.close(); theirs.Close(); answers.Close() })
 	return newPipe(kept), bufio.NewReader(theirs), answers
 }
 
 func connect(t *testing.T, p *Pipe) *Conn {
 	t.Helper()
-	c, err := p.Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return testkit.Must(p.Dial(t.Context()))(t)
 }
 
 // answer takes what Dial says, and answers it, behind what a dead client has left to be said.
@@ -74,18 +67,12 @@ func TestConn(t *testing.T) {
 		if len(want) == 7 {
 			most = 7 // and leaves the rest
 		}
-		from, err := c.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := testkit.Must(c.Next())(t)
 		if got, err := io.ReadAll(io.LimitReader(from, most)); err != nil || string(got) != want {
 			t.Errorf("it reads %.20q of %d bytes, %v; want %.20q of %d", got, len(got), err, want, len(want))
 		}
 	}
-	from, err := c.Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := testkit.Must(c.Next())(t)
 	if text, err := io.ReadAll(from); err != io.ErrUnexpectedEOF {
 		t.Errorf("half a message is %q, %v", text, err)
 	}
@@ -121,10 +108,7 @@ func TestDialFails(t *testing.T) {
 // open is how many descriptors this process has.
 func open(t *testing.T) int {
 	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := testkit.Must(os.ReadDir("/proc/self/fd"))(t)
 	return len(all)
 }
 
@@ -133,10 +117,7 @@ func TestWhatIsNoPipeIsRefused(t *testing.T) {
 	p, _, _ := newPeer(t)
 	to, from := p.ends[0], p.ends[1]
 	opened := func(path string, flags int) int {
-		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := testkit.Must(unix.Open(path, flags|unix.O_CLOEXEC, 0o600))(t)
 		t.Cleanup(func() { unix.Close(fd) })
 		return fd
 	}

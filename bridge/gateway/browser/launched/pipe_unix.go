@@ -15,8 +15,7 @@ import (
 )
 
 // ends are the descriptors of a browser's pipe that a process keeps: the first takes commands, the second gives the
-// browser's messages. A file of package os would be in Go's poller, which wakes the process at each message of the
-// browser.
+// browser's messages. An os.File would wake the process at each message.
 type ends [2]int
 
 // duplicate copies the descriptors of files, and closes the files.

@@ -54,8 +54,7 @@ func (p *profile) close() {
 	p.mark.Close()
 }
 
-// removeTime is how long the last processes of a browser may write to its profile: on a busy machine for seconds after
-// it was killed.
+// removeTime is how long the last processes of a browser may write to its profile: for seconds on a busy machine.
 const removeTime = 10 * time.Second
 
 // remove removes the profile. The error names the rest, and the reason.
@@ -122,8 +121,7 @@ func sweep() (removed int, err error) {
 	return removed, err
 }
 
-// abandoned opens an unused profile: a directory of this user whose mark neither its maker nor the browser has locked
-// any more. It returns nil for anything else.
+// abandoned opens an unused profile: a directory of this user whose mark nobody has locked; or nil.
 func abandoned(path string) *profile {
 	before, err := os.Lstat(path)
 	if err != nil || !before.IsDir() || !userdir.OwnedByUs(before) {

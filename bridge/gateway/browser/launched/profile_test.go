@@ -24,16 +24,11 @@ func temporary(t *testing.T) string {
 
 func made(t *testing.T) *profile {
 	t.Helper()
-	p, err := newProfile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testkit.Must(newProfile())(t)
 	for _, name := range []string{"Default/Cache/data", "Local State"} {
 		path := filepath.Join(p.path, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
-			os.WriteFile(path, []byte("x"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte("x"), 0o600))
 	}
 	return p
 }
@@ -42,9 +37,7 @@ func made(t *testing.T) *profile {
 func precious(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, "file"), []byte("precious"), 0o600))
 	t.Cleanup(func() {
 		if text, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(text) != "precious" {
 			t.Errorf("what is elsewhere was touched: %q, %v", text, err)
@@ -65,9 +58,7 @@ func TestAProfileIsOfThisUserAndGoes(t *testing.T) {
 		t.Errorf("%s: %v, %v", p.path, info.Mode(), err)
 	}
 	// What a link in it leads to stays.
-	if err := os.Symlink(precious(t), filepath.Join(p.path, "Default", "link")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Symlink(precious(t), filepath.Join(p.path, "Default", "link")))
 	if n, err := sweep(); n > 0 || err != nil || !there(p.path) {
 		t.Errorf("one in use was swept: %d, %v", n, err)
 	}
@@ -91,9 +82,7 @@ func TestOnlyTheProfileThatWasMadeIsRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			temporary(t)
 			p := made(t)
-			if err := errors.Join(os.Rename(p.path, p.path+".moved"), take(t, p.path)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.Rename(p.path, p.path+".moved"), take(t, p.path))
 			if err := p.remove(); err == nil || !strings.Contains(err.Error(), p.path+" stays") {
 				t.Errorf("it says %v", err)
 			}
@@ -134,14 +123,10 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	for name, make := range keep {
-		if err := make(filepath.Join(dir, profilePrefix+name)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, make(filepath.Join(dir, profilePrefix+name)))
 	}
 	elsewhere := filepath.Join(dir, "else", profilePrefix+"x") // not in the directory itself
-	if err := errors.Join(os.Mkdir(filepath.Dir(elsewhere), 0o700), mark(elsewhere)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Mkdir(filepath.Dir(elsewhere), 0o700), mark(elsewhere))
 	if n, err := sweep(); n != 1 || err != nil || there(dead.path) {
 		t.Errorf("a dead process's profile stays: %d, %v", n, err)
 	}

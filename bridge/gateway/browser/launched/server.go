@@ -53,16 +53,14 @@ type shared struct {
 	how    chan notice   // receives the starter's report of its end
 }
 
-// NewServer returns a Server. attach returns when ctx or the browser ends. It must always read a Conn of the browser:
-// the end of that input is the browser's end.
+// NewServer returns a Server. attach returns when ctx or the browser ends. It must read a Conn until then.
 func NewServer(attach func(ctx context.Context, p *Pipe, inject bool), log *slog.Logger) *Server {
 	s := &Server{attach: attach, log: log}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
-// Close returns when this process no longer uses any browser's pipe, and then sends the holders to the next daemon,
-// which may use them. The browsers go on.
+// Close returns when this process uses no browser's pipe any more, and the holders are sent to the next daemon.
 func (s *Server) Close() {
 	s.stop()
 	s.tasks.Wait()
@@ -159,8 +157,7 @@ func (s *Server) adopt(c *client, e *ends, inject bool) {
 	})
 }
 
-// provide gives the present browser to each client without one. If there is none, it tells a client that asks for one
-// to start it. The lock is held.
+// provide gives the browser to each client without one, or has one that asks start it. The lock is held.
 func (s *Server) provide() {
 	var there *shared
 	starting := false

@@ -1,3 +1,17 @@
+// Package launched starts the browser that `serve --launch` asks for, and lets all agents of a user share it.
+//
+// A browser that listens on a TCP port is open to every user of the machine. This one takes its commands on a pipe, and
+// ends when the last writing end of that pipe is closed. The agent's process that starts the browser sends the two ends
+// of the pipe to the daemon, which speaks with the browser. The daemon sends copies of them to each other agent's process
+// that asked for the browser. These processes are the holders. A holder only keeps its copies. So the browser and its tabs
+// outlive the daemon, the next daemon gets the ends from a holder, and the browser ends with its last holder.
+//
+// The kernel carries the ends between the processes (SCM_RIGHTS). No process opens, runs or removes anything that another
+// one names. Sockets of Windows carry no handles, so nothing is launched there.
+//
+//   - start.go starts a browser in a profile of its own (profile.go), and cleans up behind it
+//   - pipe.go speaks with a browser; pipe_unix.go keeps ends of its pipe and sends them to other processes
+//   - holder.go is an agent's process, server.go the daemon
 package launched
 
 import (
@@ -27,8 +41,7 @@ type Options struct {
 	Open []string
 	// Flags are added to ours.
 	Flags []string
-	// DebugPort is a TCP port on which the browser also listens, for every process of the machine. "0" lets the system
-	// choose one; "" is none.
+	// DebugPort is a TCP port on which the browser also listens, for every process of the machine. "0" is any, "" none.
 	DebugPort string
 	// Inject gives a page layer to pages that have none.
 	Inject bool
@@ -43,8 +56,7 @@ const (
 	listenTime = 5 * time.Second
 	// closeTime is how long a browser may take to close; it takes 0.1 s. Its parent kills it after killTime.
 	closeTime, killTime = 2 * time.Second, 800 * time.Millisecond
-	// maxTemp is the longest path of the directory for temporary files: a Chromium makes a directory there with a Unix
-	// socket, 46 bytes more, and is killed by a path of 104 (macOS).
+	// maxTemp is the longest path of the directory for temporary files: Chromium's socket has 46 bytes more, of 103.
 	maxTemp = 103 - 46
 )
 
@@ -59,10 +71,11 @@ type Started struct {
 	// Pipe has our ends of its pipe.
 	Pipe *Pipe
 
-	process       *os.Process
-	said          output
-	crashed       bool // set before exited is closed
-	exited, clean chan struct{}
+	process *os.Process
+	said    output
+	crashed bool            // set before exited ends
+	exited  context.Context // ends with the browser's process
+	clean   chan struct{}
 }
 
 // Start starts a browser with WebMCP on, in the environment of this process, and returns when it is usable. ctx bounds
@@ -79,16 +92,19 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 		return nil, err
 	}
 	go logLeft(o.Log, func() error { _, err := sweep(); return err }) // of processes that were killed
-	s := &Started{said: output{url: make(chan string, 1)}, exited: make(chan struct{}), clean: make(chan struct{})}
+	s := &Started{said: output{url: make(chan string, 1)}, clean: make(chan struct{})}
+	var exited context.CancelFunc
+	s.exited, exited = context.WithCancel(context.Background())
 	cmd, err := s.run(o, profile)
 	if err != nil {
+		exited()
 		profile.remove()
 		return nil, fmt.Errorf("start a browser: %w", err)
 	}
 	go func() {
 		defer close(s.clean)
 		s.crashed = crashed(cmd.Wait())
-		close(s.exited)
+		exited()
 		reap(s.process.Pid)
 		logLeft(o.Log, profile.remove)
 	}()
@@ -190,12 +206,11 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 	}
 }
 
-// Close closes our ends of the pipe, and returns when nothing is left of the browser. It kills a browser that does not
-// end.
+// Close closes our ends of the pipe, and returns when nothing is left of the browser. It kills one that stays.
 func (s *Started) Close() {
 	s.Pipe.ends.close()
 	select {
-	case <-s.exited:
+	case <-s.exited.Done():
 	case <-time.After(killTime):
 		s.process.Kill()
 	}
@@ -205,17 +220,9 @@ func (s *Started) Close() {
 // Kill kills the browser's process.
 func (s *Started) Kill() { s.process.Kill() }
 
-func (s *Started) ended() bool {
-	select {
-	case <-s.exited:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Started) ended() bool { return s.exited.Err() != nil }
 
-// maxSaid is how much of a browser's standard error is kept: it begins with the reason of a failed start. The debugging
-// address may come behind 4 KB about a missing bus.
+// maxSaid is how much of a browser's standard error is kept: it begins with the reason of a failed start.
 const maxSaid = 4 << 10
 
 var listening = regexp.MustCompile(`(?m)^DevTools listening on (\S+)$`)

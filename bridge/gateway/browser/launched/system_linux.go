@@ -19,8 +19,7 @@ func adopt() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 // reapTime is how long a browser's other processes may outlive it. They take some 20 ms.
 const reapTime = time.Second
 
-// reap waits for the processes that a browser has left to this one: its zygotes, and its crash handlers, which leave
-// its session. The browser itself must have been waited for.
+// reap waits for the processes that a browser has left to this one: its zygotes, and its crash handlers.
 func reap(browser int) {
 	for end := time.Now().Add(reapTime); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		left := adopted(browser)
@@ -33,8 +32,7 @@ func reap(browser int) {
 	}
 }
 
-// adopted lists the children of this process that a browser has left to it. Other children have a parent here that
-// waits for them.
+// adopted lists the children of this process that a browser has left to it. Others are waited for here.
 func adopted(browser int) (pids []int) {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, list := range lists {

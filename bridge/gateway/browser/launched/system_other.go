@@ -2,8 +2,7 @@
 
 package launched
 
-// adopt, reap and used are for Linux: other systems do not report a child's children, and removal is tried until it
-// works.
+// adopt, reap and used are for Linux: elsewhere removal is tried until it works.
 func adopt() {}
 
 func reap(int) {}

@@ -15,8 +15,7 @@ func Has(r *http.Request, token string) bool {
 	return strings.EqualFold(scheme, "Bearer") && Same(strings.TrimSpace(given), token)
 }
 
-// Same reports whether two secrets are equal. An empty one never is. Its time does not depend on where, or in how many
-// characters, they differ.
+// Same reports whether two secrets are equal. An empty one never is. Its time tells nothing of the difference.
 func Same(given, want string) bool {
 	x, y := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
 	return want != "" && subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -26,8 +26,7 @@ func Open(cert, key string, log *slog.Logger) (*Pair, error) {
 	return p, p.read()
 }
 
-// read is called with the lock held. If it fails, the last pair stays: one file may have been replaced, and the other
-// not yet.
+// read is called with the lock held. If it fails, the last pair stays: one file may be old.
 func (p *Pair) read() error {
 	var changed [2]time.Time
 	for i, file := range p.files {

@@ -1,5 +1,4 @@
-// Package peer finds the user of the process at the other end of a TCP connection within this machine, by the kernel's
-// word.
+// Package peer asks the kernel for the user at the other end of a TCP connection within this machine.
 //
 // Loopback is open to every user: all who have an account on the machine can connect to a port on 127.0.0.1. The
 // connection's own entry in the kernel's tables, seen from the other end, has a user id, which tells them apart.
@@ -12,8 +11,7 @@
 //   - macOS, Windows, all others, and a sandbox that forbids sock_diag: nothing. The answer is Unknown, and the caller
 //     needs another check.
 //
-// The package never answers Same on a guess: if the entry cannot be seen, or may have changed meanwhile, the answer is
-// Gone. It looks at no process, reads no name, and closes nothing.
+// The package never guesses Same: of an entry that cannot be seen, or may have changed, the answer is Gone.
 package peer
 
 import (
@@ -42,9 +40,8 @@ func (w Who) String() string {
 	return [...]string{"unknown", "gone", "root", "this user", "another user"}[w]
 }
 
-// Of returns the user at the other end of a TCP connection. Only the accepting end may ask: a connection that was
-// dialled may not be accepted yet, and then belongs to no process. Ask when the connection begins: a client that has
-// sent and closed is Gone.
+// Of returns the user at the other end of a TCP connection. Only the accepting end may ask: one that was dialled may
+// belong to no process yet. Ask when it begins: a client that has sent and closed is Gone.
 func Of(c net.Conn) Who {
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = wrapped.NetConn()
@@ -58,8 +55,7 @@ func Of(c net.Conn) Who {
 		return Unknown
 	}
 	who := connection(theirs, ours)
-	// While our end is established, no other process can have the peer's address and port towards us. Otherwise the
-	// entry may be a later connection's, of another user.
+	// While our end is established the entry is the peer's. Otherwise it may be a later connection's.
 	if (who == Same || who == Root) && !established(tcp) {
 		return Gone
 	}

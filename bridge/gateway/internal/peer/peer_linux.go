@@ -54,8 +54,7 @@ func unspecified(a netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// owner returns the user of a socket. If no process has it, or none has accepted it yet, it has no inode and its user
-// id is 0.
+// owner returns the user of a socket. One that no process has, or has accepted, has no inode.
 func owner(s socket) Who {
 	own := uint32(os.Geteuid())
 	switch {

@@ -21,30 +21,21 @@ func TestMain(m *testing.M) {
 // listen listens at an address, and ends with the test.
 func listen(t testing.TB, network, addr string) net.Listener {
 	t.Helper()
-	l, err := net.Listen(network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen(network, addr))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 func accept(t testing.TB, l net.Listener) net.Conn {
 	t.Helper()
-	c, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(l.Accept())(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
 func dial(t testing.TB, network, addr string) net.Conn {
 	t.Helper()
-	c, err := net.Dial(network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(net.Dial(network, addr))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -76,13 +67,8 @@ func TestAnotherUser(t *testing.T) {
 		l := listen(t, "tcp", f.listenAt)
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		other := testkit.OtherUser(t, testkit.Dial, f.dialAt+":"+port)
-		in, err := other.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := other.Start(); err != nil {
-			t.Fatal(err)
-		}
+		in := testkit.Must(other.StdinPipe())(t)
+		testkit.OK(t, other.Start())
 		c := accept(t, l)
 		if got := Of(c); got != Other {
 			t.Errorf("%s to %s: %v", f.dialAt, f.listenAt, got)
@@ -93,8 +79,7 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// A client that sends and closes is gone when it is looked for. Its data can still be read, and must not count as this
-// user's.
+// A client that sends and closes is gone when it is looked for. Its data must not count as this user's.
 func TestWhoHasClosed(t *testing.T) {
 	for name, end := range map[string]func(net.Conn){
 		"closed":      func(c net.Conn) { c.Close() },
@@ -136,8 +121,7 @@ func again(t *testing.T, l net.Listener) net.Conn {
 	return second
 }
 
-// A client that resets a connection frees its port. The next owner of the port has the same entry, and is not the
-// sender.
+// A client that resets a connection frees its port. Its next owner has the same entry, and is not the sender.
 func TestReusedPort(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
 	second := again(t, l)
@@ -202,9 +186,7 @@ func TestListenerOfAnotherUser(t *testing.T) {
 	other := testkit.OtherUser(t, testkit.Squat, addr.String())
 	in, _ := other.StdinPipe()
 	out, _ := other.StdoutPipe()
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, other.Start())
 	defer other.Wait()
 	defer in.Close()
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "listening\n" {

@@ -8,11 +8,10 @@
 //	< {"type":"pagewire:proof","nonce":S,"proof":HMAC("gateway", where, C, S)}
 //	> {"type":"pagewire:proof","proof":HMAC("client", where, C, S)}
 //
-// HMAC uses SHA-256 and the secret, over the words, one a line, after the line "pagewire proof 1". It and the
-// nonces, 32 random bytes each, are base64url. where is the address of the connection, as the dialling end has it
-// and as the other end sees it. A squatter that passes everything on to the true gateway at another port has the
-// wrong address. js/extension/prove.ts does the same in a browser; testdata/vectors.json is read by the tests of
-// both.
+// HMAC uses SHA-256 and the secret, over the words, one a line, after the line "pagewire proof 1". It and the nonces,
+// 32 random bytes each, are base64url. where is the address of the connection, as the dialling end has it and as the
+// other end sees it. A squatter that passes everything on to the true gateway at another port has the wrong address.
+// js/extension/prove.ts does the same in a browser; testdata/vectors.json is read by the tests of both.
 //
 // Sign and Verify make and check tokens of limited life for a purpose, under the same secret.
 //

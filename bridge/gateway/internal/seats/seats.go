@@ -2,8 +2,7 @@
 //
 // A page names its tab by an id that it keeps in sessionStorage, which a browser copies when it duplicates a tab. So a
 // document may name a tab whose place is taken: by its own earlier connection, by the document that is being left, or
-// by that of the tab that was duplicated. The package does not know which document the tab really belongs to. It takes
-// a silent document for gone.
+// by that of the tab that was duplicated. The package takes a silent document for gone.
 package seats
 
 import (

@@ -1,5 +1,4 @@
-// Package secret keeps secrets in files: the token of a user's gateways, and the secret that they share with the
-// extension.
+// Package secret keeps secrets in files: a user's token, and the secret of the extension.
 //
 // It never follows a link, never waits, and never repairs, replaces or removes an existing file: it refuses one that is
 // empty, half written, not regular, or readable by others, in a sentence that names it and the way out.
@@ -18,12 +17,13 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
 const (
 	randomBytes = 32
-	// wholeLength is the length of our secrets in base64url. A shorter one must end in a newline, or it may be half of
-	// one.
+	// wholeLength is the length of our secrets in base64url. A shorter one must end in a newline.
 	wholeLength = 43
 	maxFile     = 4096
 )
@@ -31,8 +31,7 @@ const (
 var shape = regexp.MustCompile(`^[A-Za-z0-9_-]{32,}$`)
 
 // Make returns the secret in the file at path. If there is no file, it makes one: 32 random bytes as base64url and a
-// newline, of mode 0600, with directories of mode 0700 if they are missing. If several processes find no file, one of
-// them makes it, and all get the same secret.
+// newline, of mode 0600, with directories of mode 0700 if they are missing. Several processes get the same secret.
 func Make(path string) (string, error) {
 	text, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -93,35 +92,43 @@ func Load(path string) (string, error) {
 
 // readPrivate reads a file that belongs to this user and that nobody else may read.
 func readPrivate(path string) (string, error) {
-	named, err := os.Lstat(path)
+	text, info, err := ReadOwn(path)
 	if err != nil {
 		return "", err
-	}
-	if !named.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path, kind(named.Mode()))
-	}
-	// a FIFO that has come in between must not block us
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", err
-	case !os.SameFile(named, info):
-		return "", fmt.Errorf("%s was replaced while it was opened: try again", path)
-	case !owned(info):
-		return "", fmt.Errorf("%s belongs to another user: remove it, or name another file", path)
 	}
 	// Windows has no such bits. There the user's configuration directory is private.
 	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
 		return "", fmt.Errorf("others may read or write %s (its mode is %04o): chmod 600 %s, or remove it if it may "+
 			"have been read", path, mode, path)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile))
-	return string(text), err
+	return text, nil
+}
+
+// ReadOwn reads the first 4 KiB of a file that belongs to this user, and is no link.
+func ReadOwn(path string) (text string, info fs.FileInfo, err error) {
+	named, err := os.Lstat(path)
+	if err != nil {
+		return "", nil, err
+	}
+	if !named.Mode().IsRegular() {
+		return "", nil, fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path, kind(named.Mode()))
+	}
+	// a FIFO that has come in between must not block us
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	defer f.Close()
+	switch info, err = f.Stat(); {
+	case err != nil:
+		return "", nil, err
+	case !os.SameFile(named, info):
+		return "", nil, fmt.Errorf("%s was replaced while it was opened: try again", path)
+	case !userdir.OwnedByUs(info):
+		return "", nil, fmt.Errorf("%s belongs to another user: remove it, or name another file", path)
+	}
+	all, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return string(all), info, err
 }
 
 func kind(mode fs.FileMode) string {

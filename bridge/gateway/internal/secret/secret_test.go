@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 func TestMake(t *testing.T) {
@@ -50,12 +52,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, text string, mode os.FileMode) string {
-		if err := os.WriteFile(at(name), []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(at(name), mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(at(name), []byte(text), mode), os.Chmod(at(name), mode))
 		return at(name)
 	}
 	good := strings.Repeat("x", wholeLength) + "\n"
@@ -108,12 +105,8 @@ func TestFileOfAnotherUser(t *testing.T) {
 		t.Skip("needs root: only root can give a file away")
 	}
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(strings.Repeat("x", wholeLength)+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(path, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte(strings.Repeat("x", wholeLength)+"\n"), 0o600))
+	testkit.OK(t, os.Chown(path, 65534, 65534))
 	if secret, err := Make(path); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 		t.Errorf("%q, %v", secret, err)
 	}
@@ -122,9 +115,7 @@ func TestFileOfAnotherUser(t *testing.T) {
 // A directory that cannot be written to gives an error, and nothing is left there.
 func TestNoPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, nil, 0o600))
 	for _, path := range []string{filepath.Join(file, "secret"), filepath.Join(file, "deeper", "secret"),
 		"/proc/pagewire/secret", "/proc/secret"} {
 		if secret, err := Make(path); err == nil {

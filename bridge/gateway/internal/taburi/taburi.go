@@ -26,8 +26,7 @@ func Segment(number int, frame string) string {
 	return s
 }
 
-// Of is a page's URI, or template, under the path of its tab. segment is Segment's; with ""
-// it is the page's own URI.
+// Of is a page's URI, or template, under the path of its tab. segment is Segment's; with "" it is the page's own URI.
 func Of(own, segment string) string {
 	if segment == "" {
 		return own

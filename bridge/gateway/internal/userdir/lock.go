@@ -16,8 +16,7 @@ var ErrHeld = errors.New("another process has it")
 // lockEvery is the pause between two attempts to take a lock: one costs three system calls.
 const lockEvery = 5 * time.Millisecond
 
-// A Lock is an empty file that one process at a time has locked. The kernel releases it when that process ends, however
-// it ends.
+// A Lock is an empty file that one process at a time has locked. The kernel releases it with the process.
 type Lock struct {
 	d    *Dir
 	name string
@@ -62,8 +61,7 @@ func (l *Lock) holds() bool {
 	return err == nil && os.SameFile(there, locked)
 }
 
-// Remove removes the lock's file, and releases the lock: a process that waits for it makes another. It may be called more
-// than once.
+// Remove removes the lock's file, and releases the lock: a waiting process makes another. It may be called again.
 func (l *Lock) Remove() error {
 	var err error
 	if l.holds() {

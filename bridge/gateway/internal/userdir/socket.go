@@ -34,9 +34,8 @@ type Listener struct {
 	lock *Lock
 }
 
-// Listen listens on a socket, or fails with ErrHeld if a process already does. A listening process holds the lock
-// name+".lock": a socket whose lock is free was left by a dead process, and is replaced. Any other file of that name
-// stays, and Listen fails.
+// Listen listens on a socket, or fails with ErrHeld if a process already does. It holds the lock name+".lock": a socket
+// whose lock is free was left by a dead process, and is replaced. Another file stays.
 func (d *Dir) Listen(name string) (*Listener, error) {
 	path, err := d.socketPath(name)
 	if err != nil {
@@ -91,8 +90,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Remove ends the listening, and removes the socket and then the lock, unless they are another process's by now. It may be
-// called more than once.
+// Remove ends the listening, and removes the socket and the lock, unless they are another's. It may be called again.
 func (l *Listener) Remove() error {
 	l.UnixListener.Close()
 	var err error

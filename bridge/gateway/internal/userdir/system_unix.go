@@ -26,8 +26,7 @@ func owner(info fs.FileInfo) (uid int, known bool) {
 	return int(s.Uid), true
 }
 
-// LockFile locks an open file, or fails with ErrHeld. The lock ends with the last descriptor of that opening, so a
-// child that inherits one holds it too.
+// LockFile locks an open file, or fails with ErrHeld. A child that inherits a descriptor holds it too.
 func LockFile(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

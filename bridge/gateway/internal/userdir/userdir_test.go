@@ -80,9 +80,7 @@ func run(t *testing.T, as func(testing.TB, *exec.Cmd), act, name string) *proces
 
 func (p *process) kill(t *testing.T) {
 	t.Helper()
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.cmd.Process.Kill())
 	p.cmd.Wait()
 }
 
@@ -95,10 +93,7 @@ func config(t *testing.T) string {
 func open(t *testing.T) *Dir {
 	t.Helper()
 	config(t)
-	d, err := Open(hub)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := testkit.Must(Open(hub))(t)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -121,17 +116,9 @@ func TestTheDirectoryIsForThisUserAlone(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	path := config(t)
 	for _, before := range []fs.FileMode{0o700, 0o755} { // others may look into the second
-		if err := errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, before)); err != nil {
-			t.Fatal(err)
-		}
-		d, err := Open(hub)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := d.Listen("socket")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(path, 0o700), os.Chmod(path, before))
+		d := testkit.Must(Open(hub))(t)
+		l := testkit.Must(d.Listen("socket"))(t)
 		for name, want := range map[string]fs.FileMode{
 			path: 0o700, d.full("socket"): 0o600, d.full("socket.lock"): 0o600,
 		} {
@@ -173,9 +160,7 @@ func TestDirectoriesThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := config(t)
-			if err := c.make(path); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, c.make(path))
 			before, _ := os.Lstat(path)
 			_, err := Open(hub)
 			says(t, name, err, append(c.words, path)...)
@@ -187,9 +172,7 @@ func TestDirectoriesThatAreRefused(t *testing.T) {
 	}
 	t.Run("no place for it", func(t *testing.T) {
 		path := config(t)
-		if err := os.WriteFile(filepath.Dir(path)+"/x", nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(filepath.Dir(path)+"/x", nil, 0o600))
 		t.Setenv("XDG_CONFIG_HOME", filepath.Dir(path)+"/x")
 		t.Setenv("HOME", filepath.Dir(path)+"/x")
 		_, err := Open(hub)
@@ -203,20 +186,11 @@ func TestDirectoriesThatAreRefused(t *testing.T) {
 
 func TestAnotherAddressIsAnotherMachine(t *testing.T) {
 	d := open(t)
-	other, err := Open("127.0.0.1:7434")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := testkit.Must(Open("127.0.0.1:7434"))(t)
 	defer other.Close()
-	same, err := Open("LOCALHOST:7433")
-	if err != nil {
-		t.Fatal(err)
-	}
+	same := testkit.Must(Open("LOCALHOST:7433"))(t)
 	defer same.Close()
-	lock, err := d.tryLock("file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := testkit.Must(d.tryLock("file"))(t)
 	defer lock.Remove()
 	if theirs, err := other.tryLock("file"); err != nil {
 		t.Errorf("the other one's lock: %v", err)
@@ -256,8 +230,7 @@ func TestALockIsThatOfOneProcess(t *testing.T) {
 	}
 }
 
-// A lock whose file is removed is nobody's any more: who waited for it does not believe to have it beside who makes it
-// anew.
+// A lock whose file is removed is nobody's any more: a waiting process does not have it beside a new one.
 func TestHammerLock(t *testing.T) {
 	d := open(t)
 	if l, err := d.tryLock("x"); err != nil || !l.holds() || l.Remove() != nil || l.holds() {
@@ -306,10 +279,7 @@ func talk(t *testing.T, l net.Listener, d *Dir, name string) {
 		}
 		accepted <- c
 	}()
-	c, err := d.Dial(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(d.Dial(t.Context(), name))(t)
 	defer c.Close()
 	other := testkit.Receive(t, "the connection is accepted", accepted)
 	defer other.Close()
@@ -325,10 +295,7 @@ func TestOneListensAndOthersDial(t *testing.T) {
 	if _, err := d.Dial(t.Context(), "x"); !errors.Is(err, ErrNobody) {
 		t.Errorf("before: %v", err)
 	}
-	l, err := d.Listen("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(d.Listen("x"))(t)
 	talk(t, l, d, "x")
 	if _, err := d.Listen("x"); !errors.Is(err, ErrHeld) {
 		t.Errorf("a second one: %v", err)
@@ -363,10 +330,7 @@ func TestASocketOfADeadProcessIsReplaced(t *testing.T) {
 	if _, err := d.Dial(t.Context(), "x"); !errors.Is(err, ErrNobody) {
 		t.Errorf("dialled: %v", err)
 	}
-	l, err := d.Listen("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(d.Listen("x"))(t)
 	defer l.Remove()
 	talk(t, l, d, "x")
 }
@@ -374,17 +338,9 @@ func TestASocketOfADeadProcessIsReplaced(t *testing.T) {
 // Somebody has removed what is ours, and another process has begun anew: that one's socket is not ours to remove.
 func TestWhoseLockWasRemovedLeavesTheSocketOfTheNext(t *testing.T) {
 	d := open(t)
-	old, err := d.Listen("x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Remove(d.full("x")), os.Remove(d.full("x.lock"))); err != nil {
-		t.Fatal(err)
-	}
-	fresh, err := d.Listen("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := testkit.Must(d.Listen("x"))(t)
+	testkit.OK(t, os.Remove(d.full("x")), os.Remove(d.full("x.lock")))
+	fresh := testkit.Must(d.Listen("x"))(t)
 	defer fresh.Remove()
 	if err := old.Remove(); err != nil {
 		t.Error(err)
@@ -402,9 +358,7 @@ func TestWhatIsNoSocketIsNotReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := open(t)
 			path := d.full("x")
-			if err := make(path); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, make(path))
 			_, err := d.Listen("x")
 			says(t, "listen", err, name+" and not a socket", path)
 			if _, err := d.Dial(t.Context(), "x"); !errors.Is(err, ErrNobody) {
@@ -440,10 +394,7 @@ func TestAPathThatIsTooLongForASocketIsSaid(t *testing.T) {
 // The directory keeps others away. Where it has been opened to them all the same, the kernel's word does.
 func TestAnotherUserReachesNothing(t *testing.T) {
 	d := open(t)
-	l, err := d.Listen("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(d.Listen("x"))(t)
 	defer l.Remove()
 	accepted := make(chan net.Conn, 10)
 	go func() {
@@ -459,19 +410,14 @@ func TestAnotherUserReachesNothing(t *testing.T) {
 		t.Errorf("another user dials: %s", p.said)
 	}
 	for name, mode := range map[string]fs.FileMode{filepath.Dir(d.path): 0o755, d.path: 0o777, d.full("x"): 0o777} {
-		if err := os.Chmod(name, mode); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Chmod(name, mode))
 	}
 	for range 3 {
 		if p := run(t, testkit.AsOther, "dial", d.full("x")); p.said != "done" {
 			t.Errorf("another user dials: %s", p.said)
 		}
 	}
-	c, err := d.Dial(t.Context(), "x") // comes behind them
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(d.Dial(t.Context(), "x"))(t) // comes behind them
 	c.Close()
 	testkit.Receive(t, "this user's connection", accepted).Close()
 	if len(accepted) != 0 {
@@ -481,7 +427,8 @@ func TestAnotherUserReachesNothing(t *testing.T) {
 	if squat.said != "done" {
 		t.Fatal(squat.said)
 	}
-	if _, err = d.Dial(t.Context(), "y"); !errors.Is(err, ErrPeer) {
+	_, err := d.Dial(t.Context(), "y")
+	if !errors.Is(err, ErrPeer) {
 		t.Errorf("dial another user's process: %v", err)
 	}
 	says(t, "dial another user's process", err, "its uid is 65534, ours is 0")

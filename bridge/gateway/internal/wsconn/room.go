@@ -39,8 +39,7 @@ const smallest = 64 << 10
 // ErrNoRoom is the error of Read for a connection that a Room has ended.
 var ErrNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
 
-// take sets how many bytes a connection holds. It fails with ErrNoRoom if the connection has been ended for another
-// meanwhile.
+// take sets how many bytes a connection holds. It fails with ErrNoRoom if it was ended for another.
 func (r *Room) take(c *Conn, bytes int) error {
 	if r == nil || bytes <= smallest {
 		return nil
@@ -61,7 +60,7 @@ func (r *Room) take(c *Conn, bytes int) error {
 		for last := r.last(h); last != nil && r.coming() < 0; last = r.last(h) {
 			last.ended = true
 			r.freed.Broadcast() // it may wait here
-			go last.conn.end(0, "")
+			go last.conn.CloseWith(0, "")
 		}
 		r.freed.Wait()
 	}
@@ -98,8 +97,7 @@ func (r *Room) last(one *holder) (found *holder) {
 	return found
 }
 
-// finish notes that a connection's message is complete. If the connection is over, its reader may not come back for
-// another.
+// finish notes that a connection's message is complete. A reader whose connection is over may not come back.
 func (r *Room) finish(c *Conn) {
 	if r == nil {
 		return

@@ -32,14 +32,12 @@ const (
 	// writeTimeout is how long the peer may take to accept a message. A page at a breakpoint accepts megabytes, since
 	// its browser does; a peer that accepts nothing for so long is dropped.
 	writeTimeout = 30 * time.Second
-	// pingEvery and pingTimeout bound how long a vanished peer is held. On loopback the kernel tells at once, so this
-	// is for a stopped process, and for proxies in between.
+	// pingEvery and pingTimeout bound how long a vanished peer is held. This is for stopped processes and proxies.
 	pingEvery, pingTimeout = 20 * time.Second, 10 * time.Second
 	// maxUnsent bounds the bytes that wait to be sent by Send.
 	maxUnsent = 32 << 20
 	// closeTimeout is how long the peer may take to accept the rest and to answer our close. maxIgnored is how many of
-	// its bytes are read meanwhile: otherwise 60 peers that never stop would keep two processors busy with bytes that
-	// are thrown away.
+	// its bytes are read meanwhile: 60 peers that never stop kept two processors busy.
 	closeTimeout = 250 * time.Millisecond
 	maxIgnored   = 256 << 10
 	// refuseTimeout is the same for a refused peer. A peer that begins anew at once can do so no more often.
@@ -51,8 +49,7 @@ var ErrTooLong = errors.New("a message is too long")
 
 // Options configure a Conn.
 type Options struct {
-	// MaxMessage is the largest message that is accepted, in bytes. A larger one ends the connection with close code
-	// 1009 and a reason that names the limit.
+	// MaxMessage is the largest message in bytes. A larger one ends the connection with code 1009 and the limit.
 	MaxMessage int64
 	// Note is called with each note, between two messages, by the reading goroutine. Nil ignores them.
 	Note func(c *Conn, note []byte)
@@ -140,8 +137,7 @@ func (c *ignoring) Close() error {
 }
 
 // Client runs a handshake over an existing connection, for a path of the server at its other end. If that fails, the
-// connection is closed. The response is the server's to the handshake, if there was one; its body may be read and needs
-// no closing.
+// connection is closed. The response is the server's, if there was one; its body needs no closing.
 func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response,
 	error) {
 	shy := &shyConn{Conn: newIgnoring(over), spoken: make(chan struct{})}
@@ -221,7 +217,7 @@ func (c *Conn) Closed() <-chan struct{} { return c.closed }
 func (c *Conn) look(timeout time.Duration) {
 	reads := c.reads.Load()
 	if c.Ping(timeout) != nil && reads%2 == 1 && c.reads.Load() == reads {
-		c.end(0, "")
+		c.CloseWith(0, "")
 		return
 	}
 	c.mu.Lock()
@@ -233,8 +229,7 @@ func (c *Conn) look(timeout time.Duration) {
 	}
 }
 
-// Ping waits until the peer has answered, the connection has ended, or the time is over. It needs a goroutine that
-// reads.
+// Ping waits until the peer has answered, the connection ends, or the time is over. A goroutine must read.
 func (c *Conn) Ping(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -288,14 +283,14 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 		c.Refuse(websocket.StatusMessageTooBig, err.Error())
 		return nil, err
 	case err != nil:
-		c.end(0, "")
+		c.CloseWith(0, "")
 		if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure ||
 			code == websocket.StatusGoingAway || code == websocket.StatusNoStatusRcvd {
 			err = io.EOF
 		}
 		return nil, err
 	case kind != websocket.MessageText:
-		c.end(websocket.StatusUnsupportedData, "messages are text")
+		c.CloseWith(websocket.StatusUnsupportedData, "messages are text")
 		return nil, errors.New("a binary message")
 	}
 	return text, nil
@@ -304,8 +299,7 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 // firsts are buffers for messages of unknown length.
 var firsts = sync.Pool{New: func() any { return new([4 << 10]byte) }}
 
-// readAll reads a message. It starts at 4 KiB, which is enough for most, and doubles: io.ReadAll grows by a quarter
-// each time.
+// readAll reads a message. Its buffer begins with 4 KiB, enough for most, and doubles.
 func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	first := firsts.Get().(*[4 << 10]byte)
 	defer firsts.Put(first)
@@ -338,20 +332,19 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := c.ws.Write(ctx, websocket.MessageText, message); err != nil {
-		c.end(0, "")
+		c.CloseWith(0, "")
 		return err
 	}
 	return nil
 }
 
-// WritePiece sends a piece of a message, which begins with the first one after a last one. Nothing else may be written
-// before its last. It fails as Write does.
+// WritePiece sends a piece of a message. Nothing else may be written before its last one. It fails as Write does.
 func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	if c.partial == nil && last {
 		return c.Write(ctx, piece)
 	}
 	// The library's deadline would count for the whole message, which may take as long as its writer likes.
-	late := time.AfterFunc(writeTimeout, func() { c.end(0, "") })
+	late := time.AfterFunc(writeTimeout, func() { c.CloseWith(0, "") })
 	defer late.Stop()
 	var err error
 	if c.partial == nil {
@@ -365,13 +358,12 @@ func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 		c.partial = nil
 	}
 	if err != nil {
-		c.end(0, "")
+		c.CloseWith(0, "")
 	}
 	return err
 }
 
-// Send queues a message and returns at once. It must not be mixed with Write. The connection ends when the peer leaves
-// too much unread.
+// Send queues a message and returns at once. It must not be mixed with Write. A peer that leaves too much is ended.
 func (c *Conn) Send(message []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -380,7 +372,7 @@ func (c *Conn) Send(message []byte) {
 	c.opt.Backlog.Add(c, c.opt.Whose, len(message))
 	switch {
 	case c.bytes > maxUnsent:
-		go c.end(0, "")
+		go c.CloseWith(0, "")
 	case c.idle == nil:
 		c.idle = make(chan struct{})
 		go c.send()
@@ -423,23 +415,20 @@ func (c *Conn) sent() {
 
 // Close ends the connection, telling the peer that this end goes away.
 func (c *Conn) Close() error {
-	c.end(websocket.StatusGoingAway, "")
+	c.CloseWith(websocket.StatusGoingAway, "")
 	return nil
 }
 
-// CloseWith ends the connection with a reason for the peer: a code of RFC 6455 section 7.4 and a text of at most 123
-// bytes.
-func (c *Conn) CloseWith(code websocket.StatusCode, reason string) { c.end(code, reason) }
+// CloseWith ends the connection once, with a code of RFC 6455 section 7.4 and a text of at most 123 bytes. With code 0
+// the peer is sent no close. It returns within closeTimeout.
+func (c *Conn) CloseWith(code websocket.StatusCode, reason string) {
+	c.endWithin(closeTimeout, code, reason)
+}
 
-// Refuse is CloseWith for a peer that breaks the rules. If the peer does not answer our close, the connection is closed
-// after a second, and not read meanwhile.
+// Refuse is CloseWith for a peer that breaks the rules. One that does not answer is closed after a second.
 func (c *Conn) Refuse(code websocket.StatusCode, reason string) {
 	c.endWithin(refuseTimeout, code, reason)
 }
-
-// end closes once. With code 0 it sends no close to the peer, which has gone, or has been told. It returns within
-// closeTimeout, whatever the peer does.
-func (c *Conn) end(code websocket.StatusCode, reason string) { c.endWithin(closeTimeout, code, reason) }
 
 func (c *Conn) endWithin(limit time.Duration, code websocket.StatusCode, reason string) {
 	c.once.Do(func() {

@@ -33,11 +33,8 @@ func pairOf(t *testing.T, o Options) (client, server *Conn) {
 		<-c.Closed()
 	}))
 	t.Cleanup(s.Close)
-	over, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, _, err = Client(t.Context(), over, "/", nil, Options{MaxMessage: 8 << 20})
+	over := testkit.Must(net.Dial("tcp", s.Listener.Addr().String()))(t)
+	client, _, err := Client(t.Context(), over, "/", nil, Options{MaxMessage: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +74,7 @@ func TestPiecesAreOneMessage(t *testing.T) {
 // A peer that ends within a message has not sent it.
 func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	client, server := pair(t)
-	if err := client.WritePiece(t.Context(), []byte("half"), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, client.WritePiece(t.Context(), []byte("half"), false))
 	client.Close()
 	if got, err := server.Read(context.Background()); err == nil {
 		t.Errorf("got %q", got)
@@ -89,40 +84,24 @@ func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	})
 }
 
-// Unfinished messages are held up to a sum. Above it the connection that has held its bytes longest ends, and the new
-// message gets through.
+// Unfinished messages are held up to a sum. Above it the one that has held its bytes longest ends.
 func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	room := NewRoom(1 << 20)
 	ends := make(chan error, 10)
 	open := func() (client *Conn, got <-chan []byte) {
 		texts := make(chan []byte, 1)
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			c, err := Accept(w, r, Options{MaxMessage: 1 << 20, Room: room})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer c.Close()
+		client, server := pairOf(t, Options{MaxMessage: 1 << 20, Room: room})
+		go func() {
 			for {
-				text, err := c.Read(context.Background())
+				text, err := server.Read(context.Background())
 				if err != nil {
 					ends <- err
 					return
 				}
 				texts <- text
 			}
-		}))
-		t.Cleanup(s.Close)
-		over, err := net.Dial("tcp", s.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, _, err := Client(t.Context(), over, "/", nil, Options{MaxMessage: 1 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c, texts
+		}()
+		return client, texts
 	}
 	held := func() int {
 		room.mu.Lock()
@@ -130,15 +109,11 @@ func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 		return 1<<20 - room.left
 	}
 	stalls, _ := open()
-	if err := stalls.WritePiece(t.Context(), []byte(strings.Repeat("x", 400<<10)), false); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, stalls.WritePiece(t.Context(), []byte(strings.Repeat("x", 400<<10)), false))
 	testkit.Eventually(t, "it holds room", func() bool { return held() == 512<<10 })
 	honest, got := open()
 	for range 3 {
-		if err := honest.Write(t.Context(), []byte(strings.Repeat("y", 600<<10))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, honest.Write(t.Context(), []byte(strings.Repeat("y", 600<<10))))
 		if text := testkit.Receive(t, "the other's message", got); len(text) != 600<<10 {
 			t.Errorf("it has %d bytes", len(text))
 		}
@@ -163,9 +138,7 @@ func TestOnlyAPeerThatIsReadMustAnswerAPing(t *testing.T) {
 		t.Fatal("it is given up though nobody has read it")
 	default:
 	}
-	if err := client.Write(t.Context(), []byte("still here")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, client.Write(t.Context(), []byte("still here")))
 	if text, err := server.Read(t.Context()); err != nil || string(text) != "still here" {
 		t.Fatalf("%q, %v", text, err)
 	}
@@ -249,9 +222,7 @@ func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 	room := NewRoom(1000 << 10)
 	hold := func(whose string, bytes int) *holder {
 		c := &Conn{opt: Options{Whose: whose}}
-		if err := room.take(c, bytes); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, room.take(c, bytes))
 		return room.find(c)
 	}
 	honest, evil := hold("honest", 400<<10), hold("evil", 200<<10)
@@ -270,7 +241,7 @@ func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 
 // Of connections whose peers take nothing one ends above the bound of all: of who leaves most, the one that does.
 func TestBacklogEndsWhoLeavesMost(t *testing.T) {
-	b := quota.NewBacklog(24<<20, func(c *Conn) { c.end(0, "") })
+	b := quota.NewBacklog(24<<20, func(c *Conn) { c.CloseWith(0, "") })
 	conn := func(whose string, message int) *Conn {
 		_, c := pairOf(t, Options{MaxMessage: 8 << 20, Backlog: b, Whose: whose}) // whose peer reads nothing
 		c.Send(make([]byte, message))
@@ -289,7 +260,7 @@ func TestBacklogEndsWhoLeavesMost(t *testing.T) {
 			t.Error("another one has ended")
 		default:
 		}
-		c.end(0, "")
+		c.CloseWith(0, "")
 	}
 	testkit.Eventually(t, "nothing is counted any more", func() bool { return b.Held() == 0 })
 }

@@ -2,8 +2,8 @@
 //
 // Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways. A
 // document with Pagewire, its own or our page layer, speaks the link through a binding. A document without, in a
-// browser with WebMCP, has its tools offered (webmcp.go). conn.go is the connection; message.go decodes its messages,
-// and drops those that are too long; link.go has the calls that wait for an answer; tabs.go the state of the browser;
+// browser with WebMCP, has its tools offered (webmcp.go). link.go is the connection, and has the calls that wait for an
+// answer; message.go decodes messages, and drops those that are too long; tabs.go is the state of the browser;
 // document.go one document; attach.js is the script in each.
 //
 // The browser names a document's origin, never the page. One document cannot speak for another. Each has a binding of
@@ -47,8 +47,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// dialTimeout bounds how long the browser may take to accept us. A browser that asks its user first (Chrome 144 and
-// later, for the usual profile) takes as long as its user.
+// dialTimeout bounds how long the browser may take to accept us. Chrome 144 and later may ask its user.
 const dialTimeout = 60 * time.Second
 
 // pageLayer is dist/pagewire.inject.js. Tests, which are built without the page files, read it from dist.
@@ -75,8 +74,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway, source: o.Source,
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
-	// Ids of commands begin at random, below the browser's 31 bits: a launched browser may still answer commands of a
-	// dead daemon.
+	// Ids begin at random, below the browser's 31 bits: a launched one may still answer a dead daemon.
 	b.link.last = rand.Int64N(1 << 30)
 	var ended sync.WaitGroup
 	defer ended.Wait()

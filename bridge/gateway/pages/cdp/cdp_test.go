@@ -18,7 +18,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -28,10 +27,10 @@ func TestListReadSubscribeUpdated(t *testing.T) {
 	kinds(t, func(t *testing.T, k kind) {
 		r := begin(t, k)
 		p := r.openListed()
-		r.checkText(r.uri, r.path+" 0")
+		r.CheckText(r.uri, r.path+" 0")
 		r.Watch(r.uri)
 		r.bump(p)
-		r.checkText(r.uri, r.path+" 1")
+		r.CheckText(r.uri, r.path+" 1")
 		p.eval("navigator.modelContext.unregisterResource(uri)")
 		r.listed()
 		if got := p.eval("performance.getEntriesByType('resource').filter(({ name }) => /wasm|worker/.test(name)).length"); got != "0" {
@@ -59,19 +58,19 @@ func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
 		one := r.openWatched()
 		two := r.open(r.path + "2")
 		r.listed(r.at("/.pagewire/tab/1/state"), r.uri)
-		r.updated(r.uri) // of another owner
-		r.checkText(r.uri, r.path+"2 0")
+		r.Updated(r.uri) // of another owner
+		r.CheckText(r.uri, r.path+"2 0")
 		one.toFront()
-		r.updated(r.uri)
+		r.Updated(r.uri)
 		r.listed(r.at("/.pagewire/tab/2/state"), r.uri)
-		r.checkText(r.uri, r.path+" 0")
-		r.checkText(r.at("/.pagewire/tab/2/state"), r.path+"2 0")
+		r.CheckText(r.uri, r.path+" 0")
+		r.CheckText(r.at("/.pagewire/tab/2/state"), r.path+"2 0")
 		two.eval("bump()")
 		r.Silent()
 		one.close()
-		r.updated(r.uri)
+		r.Updated(r.uri)
 		r.listed(r.uri)
-		r.checkText(r.uri, r.path+"2 1")
+		r.CheckText(r.uri, r.path+"2 1")
 	})
 }
 
@@ -92,7 +91,7 @@ func TestFrames(t *testing.T) {
 		far := r.site.elsewhere() + "/state-far"
 		r.listed(top, near, far, srcdoc)
 		for uri, want := range map[string]string{top: "/top 0", near: "/near 0", far: "/far 0"} {
-			r.checkText(uri, want)
+			r.CheckText(uri, want)
 		}
 		for _, page := range r.g.Snapshot().Pages {
 			if page.Tab != r.g.Snapshot().Pages[0].Tab || page.Number != 1 {
@@ -104,7 +103,7 @@ func TestFrames(t *testing.T) {
 		}
 		r.Watch(near)
 		p.eval("frames[0].bump()")
-		r.updated(near)
+		r.Updated(near)
 		// A frame that goes takes its resources with it, when it has had time to come back.
 		p.eval("document.querySelector('iframe').remove()")
 		r.listed(top, far, srcdoc)
@@ -132,9 +131,9 @@ func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
 		}
 		for _, step := range steps {
 			step.do()
-			r.updated(r.uri)
+			r.Updated(r.uri)
 			t.Log("after", step.name)
-			r.checkText(r.uri, step.want)
+			r.CheckText(r.uri, step.want)
 			r.bump(p)
 		}
 		if s := r.g.Snapshot(); s.Resources[0].Tab != 1 {
@@ -144,7 +143,7 @@ func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
 		p.visit("/bare")
 		r.listed()
 		p.visit(r.path)
-		r.updated(r.uri)
+		r.Updated(r.uri)
 	})
 }
 
@@ -159,8 +158,8 @@ func TestCrashOfATab(t *testing.T) {
 			t.Error("a tab that has crashed was read")
 		}
 		p.reload()
-		r.updated(r.uri)
-		r.checkText(r.uri, r.path+" 0")
+		r.Updated(r.uri)
+		r.CheckText(r.uri, r.path+" 0")
 		if number := r.g.Snapshot().Resources[0].Tab; number != 1 {
 			t.Errorf("it is tab %d now", number)
 		}
@@ -241,32 +240,18 @@ func TestGatewayThatWasKilled(t *testing.T) {
 // A launched browser's pipe goes from one daemon to the next, in the middle of whatever the one before did.
 func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	t.Parallel()
-	k := tagged
-	started, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(started.Close)
-	r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway"),
-		browser: started, user: dial(t, started.URL)}
-	r.uri = r.at("/state")
-	var pipe *launched.Conn
-	r.dial = func(ctx context.Context) (Conn, error) {
-		var err error
-		pipe, err = started.Pipe.Dial(ctx)
-		return pipe, err
-	}
+	r, kill := piped(t, tagged)
 	r.attach()
 	p := r.openWatched()
 	for n := range 3 {
-		pipe.Close() // as if this process were killed: nothing is said to the page
+		kill() // nothing is said to the page
 		if err := r.stop(); err != nil && !strings.Contains(err.Error(), "is gone") {
 			t.Fatal(err)
 		}
 		p.eval("bump()") // nobody hears that
 		r.attach()
 		r.listed(r.uri)
-		r.checkText(r.uri, r.path+" "+strconv.Itoa(2*n+1))
+		r.CheckText(r.uri, r.path+" "+strconv.Itoa(2*n+1))
 		r.Watch(r.uri)
 		r.bump(p)
 		if got := p.eval("pagewire.stats().watched"); got != "1" {
@@ -277,7 +262,7 @@ func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	p.reload()
 	p.loaded()
 	r.listed(r.uri)
-	r.updated(r.uri)
+	r.Updated(r.uri)
 	r.bump(p)
 }
 
@@ -328,26 +313,15 @@ func (c busyConn) Write(message []byte) error {
 // A tab that waits for a gateway that dies is let go by the next one, and has its page layer.
 func TestTabThatWaitsForADeadGateway(t *testing.T) {
 	t.Parallel()
-	started, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"}) // the port is the user's
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(started.Close)
-	r := &rig{kind: injected, t: t, site: serve(t, injected), log: testkit.LogOf(t, "the gateway"), browser: started,
-		user: dial(t, started.URL)}
-	var pipe Conn
-	next := func(ctx context.Context) (Conn, error) {
-		var err error
-		pipe, err = started.Pipe.Dial(ctx)
-		return pipe, err
-	}
+	r, kill := piped(t, injected)
+	next := r.dial
 	slow, busy, free := busyDial(next)
 	r.dial = slow
 	r.attach()
 	t.Cleanup(free)
 	testkit.Receive(t, "the gateway is busy", busy)
 	id := r.user.openLink(r.at("/bare"))
-	pipe.Close()
+	kill()
 	free()
 	r.stop()
 	r.dial = next
@@ -364,7 +338,7 @@ func TestInjectedBesideAScriptTag(t *testing.T) {
 	t.Parallel()
 	r := begin(t, kind{inject: true, path: "/page", script: tag})
 	p := r.openWatched()
-	r.checkText(r.uri, "/page 0")
+	r.CheckText(r.uri, "/page 0")
 	r.bump(p)
 	if got := p.eval("performance.getEntriesByName(origin + '/pagewire.wasm').length"); got != "0" {
 		t.Error("the page fetched a core that it does not need")
@@ -383,7 +357,7 @@ func TestLateInjection(t *testing.T) {
 	r.listed(r.at("/state-tagged"))
 	plain.eval("offer()")
 	r.listed(r.uri, r.at("/state-tagged"))
-	r.checkText(r.uri, "/plain 0")
+	r.CheckText(r.uri, "/plain 0")
 }
 
 // An agent in the page is told that the page needs Pagewire of its own.
@@ -418,7 +392,7 @@ func TestContentsOfAllSizes(t *testing.T) {
 			t.Errorf("17 MB: %v", err)
 		}
 		p.eval("(document.title = 'x', 0)")
-		r.checkText(r.uri, "x 0")
+		r.CheckText(r.uri, "x 0")
 	})
 }
 
@@ -452,7 +426,7 @@ func TestFloodIsCutOff(t *testing.T) {
 				ended := r.g.Snapshot().Ended
 				return len(ended) == 1 && (name != "one message" || ended[tooLong] == 1)
 			})
-			r.checkText(r.uri, "/page 0") // the other page's
+			r.CheckText(r.uri, "/page 0") // the other page's
 		})
 	}
 }
@@ -479,7 +453,7 @@ func TestNativeTools(t *testing.T) {
 	}
 	gives := func(name string, args any, want string, wantError bool) {
 		t.Helper()
-		if got, isError := r.call(name, args); got != want || isError != wantError {
+		if got, isError := r.Call(name, args); got != want || isError != wantError {
 			t.Errorf("%s: %s gives %q, %v", p.eval("location.pathname"), name, got, isError)
 		}
 	}
@@ -508,7 +482,7 @@ func TestNativeTools(t *testing.T) {
 	}
 	counted(5)
 	answers()
-	if got, isError := r.call("fail", nil); !isError {
+	if got, isError := r.Call("fail", nil); !isError {
 		t.Errorf("fail gives %q, no error", got)
 	}
 	// What an agent cancels, the page aborts.
@@ -579,7 +553,7 @@ func TestToolThatOpensAFrame(t *testing.T) {
 	r := begin(t, kind{path: "/page", script: tag + tools})
 	r.open(r.path)
 	r.until("the page's tool is listed", func() bool { return slices.Contains(r.ToolNames(), "open") })
-	if got, isError := r.call("open", nil); got != "opened" || isError {
+	if got, isError := r.Call("open", nil); got != "opened" || isError {
 		t.Errorf("open gives %q, %v", got, isError)
 	}
 }
@@ -630,10 +604,7 @@ func TestSearchForm(t *testing.T) {
 				}
 				files.ServeHTTP(w, request)
 			})
-			port, err := r.g.Connect("test")
-			if err != nil {
-				t.Fatal(err)
-			}
+			port := testkit.Must(r.g.Connect("test"))(t)
 			a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy, func(p *mcp.ProgressNotificationParams) {
 				waits <- p.Message
 			}), t}
@@ -667,7 +638,7 @@ func TestToolsOfAnInjectedPage(t *testing.T) {
 	r := begin(t, kind{inject: true, path: "/tools", script: tools})
 	r.open(r.path)
 	r.until("the page's tool is listed", func() bool { return slices.Contains(r.ToolNames(), "say") })
-	if got, isError := r.call("say", nil); got != "hello" || isError {
+	if got, isError := r.Call("say", nil); got != "hello" || isError {
 		t.Errorf("say gives %q, %v", got, isError)
 	}
 }
@@ -710,10 +681,7 @@ func TestTabInFront(t *testing.T) {
 	t.Parallel()
 	r := begin(t, tagged)
 	const front = "pagewire://front"
-	port, err := r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Front: true, Deny: []string{r.site.elsewhere()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Front: true, Deny: []string{r.site.elsewhere()}}))(t)
 	a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
 	a.Watch(front)
 	shows := func(want string) {

@@ -26,8 +26,7 @@ const (
 	perSecond = 5_000  // later
 )
 
-// maxWaiting bounds, in bytes, the messages of all documents before their URLs are known: a page that keeps its process
-// busy delays its URL, and could send without end.
+// maxWaiting bounds, in bytes, the messages of all documents before their URLs are known: a busy page delays its URL.
 const maxWaiting = 32 << 20
 
 // A document is one execution context: a page and its scripts between two navigations.
@@ -55,10 +54,7 @@ type document struct {
 	allowed *rate.Limiter // messages
 }
 
-func bindingName(n int) string { return "pagewire_" + run + "_" + strconv.Itoa(n) }
-
-// webOrigin reports whether pages of an origin may have resources. Files, the browser's own pages, and opaque origins,
-// which the browser gives as "://", may not.
+// webOrigin reports whether an origin may have resources. Files, the browser's pages and opaque origins may not.
 func webOrigin(origin string) bool {
 	host, ok := strings.CutPrefix(origin, "https://")
 	if !ok {
@@ -115,8 +111,7 @@ func (d *document) send(frame []byte) {
 	d.sendText(string(frame))
 }
 
-// handleMessage handles a message of the document, or nil for one that was too long. The reader calls it with the lock
-// held.
+// handleMessage handles a message of the document, or nil for one that was too long. The lock is held.
 func (d *document) handleMessage(payload []byte) {
 	switch {
 	case d.cut:
@@ -194,8 +189,7 @@ func (d *document) receiveFrame(frame []byte) {
 	}
 }
 
-// waits counts bytes that must wait, and reports whether they may. Above maxWaiting it cuts off the document with the
-// most waiting bytes.
+// waits counts bytes that must wait, and reports whether they may. Above maxWaiting it cuts off the worst document.
 func (d *document) waits(bytes int) bool {
 	d.waiting += bytes
 	most, all := d, 0

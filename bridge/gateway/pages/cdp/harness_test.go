@@ -17,7 +17,6 @@ import (
 
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/target"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
@@ -161,6 +160,24 @@ func browse(t *testing.T, k kind) *rig {
 	return r
 }
 
+// piped is browse for a browser of its own that is reached by its pipe. kill ends the gateway's connection, as the end
+// of its process does.
+func piped(t *testing.T, k kind) (r *rig, kill func()) {
+	t.Helper()
+	started := testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t) // the port is the user's
+	t.Cleanup(started.Close)
+	r = &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway"), browser: started,
+		user: dial(t, started.URL)}
+	r.uri = r.at("/state")
+	var pipe *launched.Conn
+	r.dial = func(ctx context.Context) (Conn, error) {
+		var err error
+		pipe, err = started.Pipe.Dial(ctx)
+		return pipe, err
+	}
+	return r, func() { pipe.Close() }
+}
+
 // kill ends the browser as nothing else does.
 func (r *rig) kill() {
 	r.killed = true
@@ -185,11 +202,7 @@ func (s *pool) take(t *testing.T) *launched.Started {
 		s.idle = s.idle[:last]
 		return b
 	}
-	b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t)
 }
 
 // giveBack takes the browser of a rig whose gateway has stopped. One whose test failed is not used again.
@@ -289,7 +302,7 @@ func (r *rig) openWatched() *tabbed {
 func (r *rig) bump(p *tabbed) {
 	r.t.Helper()
 	p.eval("bump()")
-	r.updated(r.uri)
+	r.Updated(r.uri)
 }
 
 // loaded waits for the page that the tab is on its way to: a context of the one before may end meanwhile.
@@ -344,10 +357,7 @@ type agent struct {
 
 func connect(t *testing.T, g *gateway.Gateway) *agent {
 	t.Helper()
-	port, err := g.Connect("test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := testkit.Must(g.Connect("test"))(t)
 	return &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
 }
 
@@ -365,33 +375,7 @@ func (a *agent) listed(want ...string) {
 	a.until(fmt.Sprint("listed ", want), func() bool { return slices.Equal(a.URIs(), want) })
 }
 
-// updated waits for one update of uri, and then a while for another one.
-func (a *agent) updated(uri string) {
-	a.t.Helper()
-	a.Told(uri)
-	a.Silent()
-}
-
-// checkText fails the test unless the resource reads as want at once.
-func (a *agent) checkText(uri, want string) {
-	a.t.Helper()
-	if got := a.Text(uri); got != want {
-		a.t.Errorf("%s reads %q, want %q", uri, got, want)
-	}
-}
-
-// call calls a tool, and gives the text of its result.
-func (a *agent) call(name string, args any) (text string, isError bool) {
-	a.t.Helper()
-	result, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
-	if err != nil {
-		a.t.Fatalf("%s: %v", name, err)
-	}
-	return result.Content[0].(*mcp.TextContent).Text, result.IsError
-}
-
-// A driver is another client of the browser. It is not chromedp, which makes each tab believe that it has the
-// focus.
+// A driver is another client of the browser. It is not chromedp, which makes each tab believe that it has the focus.
 type driver struct {
 	t    *testing.T
 	link *link
@@ -399,10 +383,7 @@ type driver struct {
 
 func dial(t *testing.T, url string) *driver {
 	t.Helper()
-	conn, err := reach(t.Context(), Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(reach(t.Context(), Options{URL: url}))(t)
 	d := &driver{t, newLink(conn)}
 	var ended sync.WaitGroup
 	ended.Go(d.link.write)

@@ -17,8 +17,7 @@ import (
 )
 
 // maxMessage bounds the bytes kept of one message of the browser. For a page's call of its binding it counts the
-// unquoted text (a letter and a frame of the link), for other messages the raw text. A longer message is dropped while
-// it is read.
+// unquoted text, a letter and a frame, and for others the raw text. A longer one is dropped while it is read.
 const maxMessage = 17<<20 + 1
 
 // tooLong is the reason when a dropped message ends a page, or fails a command.
@@ -33,21 +32,19 @@ type message struct {
 	Result  jsonv2.Value     `json:"result"`
 	Error   *refusal         `json:"error"`
 	// Dropped is set for an event that was too long: it has no Params then.
-	Dropped *edges `json:"dropped"`
+	Dropped *edges `json:"-"`
 
 	said *said // of Runtime.bindingCalled, in place of Params
 }
 
-// call is a page's call of a binding. It is nil for parameters that only a newer browser sends.
-func (m *message) call() *said {
-	if m.said != nil || m.Dropped != nil {
-		return m.said
+// call is a page's call of a binding, or nil.
+func (m *message) call() (c *said) {
+	if c = m.said; c == nil {
+		on(m, runtime.BindingCalled, func(e *runtime.EventBindingCalled) {
+			c = &said{e.Name, e.ExecutionContextID, []byte(e.Payload)}
+		})
 	}
-	e := decode(m, runtime.BindingCalled)
-	if e == nil {
-		return nil
-	}
-	return &said{e.Name, e.ExecutionContextID, []byte(e.Payload)}
+	return c
 }
 
 // A refusal is the browser's reason for refusing a command.
@@ -57,10 +54,7 @@ type refusal struct {
 }
 
 // edges are the beginning and the end of a dropped message: at most edge bytes of each.
-type edges struct {
-	Begin string `json:"begin"`
-	End   string `json:"end"`
-}
+type edges struct{ Begin, End string }
 
 // said is a page's call of a binding. A call that was too long has no payload.
 type said struct {
@@ -85,8 +79,7 @@ const (
 	retained = 1 << 20
 	// edge is how much of the beginning and of the end of a dropped message is kept.
 	edge = 256
-	// window is how far a text is searched at once for its end and for escapes: 1 MB then takes 0.1 ms, and by the byte
-	// 1 ms.
+	// window is how far a text is searched at once for its end and for escapes: 1 MB takes 0.1 ms, and by the byte 1.
 	window = 1 << 10
 	// maxTail is far more than the text behind a call's payload.
 	maxTail = 4 << 10
@@ -94,8 +87,7 @@ const (
 
 func newDecoder() *decoder { return &decoder{in: bufio.NewReaderSize(nil, readSize)} }
 
-// The browser writes such a call this way. Another notation is understood too, but is bounded by its raw text, where
-// each quote of a page has become two bytes, or four.
+// The browser writes such a call this way. Another notation is bounded by its raw text.
 var (
 	callBegins   = []byte(`{"method":"Runtime.bindingCalled","params":{"name":"`)
 	payloadComes = []byte(`","payload":"`)

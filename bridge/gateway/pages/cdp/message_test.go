@@ -94,13 +94,6 @@ func TestMessagesThatAreTooLong(t *testing.T) {
 		m.Dropped.toolCall() != "I1" || m.Params != nil {
 		t.Errorf("an event is %+v, %v", m, err)
 	}
-	// As it comes from a keeper.
-	m, err = d.decode(
-		strings.NewReader(
-			`{"method":"Runtime.bindingCalled","dropped":{"begin":"{\"method\":\"Runtime.b","end":"\",\"executionContextId\":3},\"sessionId\":\"S\"}"},"sessionId":"S"}`))
-	if err != nil || m.call() != nil || m.Dropped == nil || m.Dropped.context() != 3 || m.Session != "S" {
-		t.Errorf("one that was dropped before is %+v, %v", m, err)
-	}
 	// A page cannot name another's context: within a text each quote has a backslash.
 	if e := (&edges{End: `\",\"executionContextId\":4},\"sessionId\":\"S\"}","executionContextId":3},"sessionId":"S"}`}); e.context() != 3 {
 		t.Errorf("the context is %d", e.context())

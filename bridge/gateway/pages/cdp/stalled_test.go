@@ -161,10 +161,7 @@ func TestABrowserThatStandsStill(t *testing.T) {
 	})
 
 	// As on standard input, what an agent says is taken message by message.
-	raw, err := g.Connect("test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := testkit.Must(g.Connect("test"))(t)
 	answers := make(chan string, 10)
 	go func() {
 		for {
@@ -203,8 +200,7 @@ func TestABrowserThatStandsStill(t *testing.T) {
 	}
 }
 
-// What waits for a browser is bounded, whether or not it is being written: from the limit on it gets no further calls,
-// and then it gets them again.
+// What waits for a browser is bounded, whether or not it is being written: from the limit on it gets no further calls.
 func TestABrowserThatStandsStillIsAskedNoMore(t *testing.T) {
 	b := &stalling{said: make(chan string, 1000), over: make(chan struct{})}
 	b.stall()
@@ -217,9 +213,7 @@ func TestABrowserThatStandsStillIsAskedNoMore(t *testing.T) {
 	text := jsonv2.Value(`"` + strings.Repeat("x", 16<<20) + `"`)
 	posted := 0
 	for l.full() == nil {
-		if err := l.post("", "Test.take", text, nil); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, l.post("", "Test.take", text, nil))
 		posted++
 	}
 	if posted != maxQueued>>24 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -84,8 +85,7 @@ var pages = target.Filter{{Type: "page"}, {Type: "iframe"}}
 func yes() *bool { t := true; return &t }
 
 // autoAttach makes the browser attach us to what comes below a session. Where the page layer is to be there before the
-// page's own scripts, a new target waits until we let it run. A tab that no page has opened does not: Chromium 156 says
-// that it waits, and loads it.
+// page's own scripts, a new target waits until we let it run. A tab that no page has opened does not (Chromium 156).
 func (b *attachment) autoAttach(s target.SessionID) {
 	b.link.post(s, target.CommandSetAutoAttach,
 		&target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "", Flatten: yes(),
@@ -158,32 +158,24 @@ func (b *attachment) handle(m *message, answered func()) {
 	if s != nil {
 		s.handle(m)
 	}
-	switch m.Method {
-	case target.AttachedToTarget.Method:
-		if e := decode(m, target.AttachedToTarget); e != nil && e.TargetInfo != nil {
-			b.attached(s, e)
+	on(m, target.AttachedToTarget, func(e *target.EventAttachedToTarget) { b.attached(s, e) })
+	on(m, target.DetachedFromTarget, func(e *target.EventDetachedFromTarget) { b.detached(e.SessionID) })
+	on(m, target.TargetInfoChanged, func(e *target.EventTargetInfoChanged) {
+		if e.TargetInfo == nil {
+			return
 		}
-	case target.DetachedFromTarget.Method:
-		if e := decode(m, target.DetachedFromTarget); e != nil {
-			b.detached(e.SessionID)
+		if t := b.tabs[string(e.TargetInfo.TargetID)]; t != nil {
+			t.url = e.TargetInfo.URL
+			b.show(t, false)
 		}
-	case target.TargetInfoChanged.Method:
-		if e := decode(m, target.TargetInfoChanged); e != nil && e.TargetInfo != nil {
-			if t := b.tabs[string(e.TargetInfo.TargetID)]; t != nil {
-				t.url = e.TargetInfo.URL
-				b.show(t, false)
-			}
+	})
+	on(m, target.TargetDestroyed, func(e *target.EventTargetDestroyed) {
+		if t := b.tabs[string(e.TargetID)]; t != nil {
+			delete(b.tabs, t.target)
+			b.g.CloseTab(t.key())
 		}
-	case target.TargetDestroyed.Method:
-		if e := decode(m, target.TargetDestroyed); e != nil {
-			if t := b.tabs[string(e.TargetID)]; t != nil {
-				delete(b.tabs, t.target)
-				b.g.CloseTab(t.key())
-			}
-		}
-	case page.JavascriptDialogOpening.Method:
-		b.dialog(m)
-	}
+	})
+	on(m, page.JavascriptDialogOpening, func(e *page.EventJavascriptDialogOpening) { b.dialog(m.Session, e) })
 }
 
 // handle handles an event in a session.
@@ -196,55 +188,38 @@ func (s *session) handle(m *message) {
 			}
 		}
 	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
-		// The browser keeps each object that a page logs until a listener of Runtime releases it: otherwise the page
-		// would grow.
+		// The browser keeps each object that a page logs until a listener of Runtime releases it.
 		if s.console++; s.console >= 100 {
 			s.console = 0
 			s.b.link.post(s.id, runtime.CommandReleaseObjectGroup,
 				&runtime.ReleaseObjectGroupParams{ObjectGroup: "console"}, nil)
 		}
-	case runtime.ExecutionContextCreated.Method:
-		if e := decode(m, runtime.ExecutionContextCreated); e != nil && e.Context != nil {
-			s.b.created(s, e.Context)
-		}
-	case runtime.ExecutionContextDestroyed.Method:
-		if e := decode(m, runtime.ExecutionContextDestroyed); e != nil {
-			for id, d := range s.documents {
-				if d.world == e.ExecutionContextUniqueID {
-					s.destroyed(id)
-				}
-			}
-		}
 	case runtime.ExecutionContextsCleared.Method, inspector.TargetCrashed.Method:
 		s.clear()
-	case webmcp.ToolsAdded.Method:
-		if e := decode(m, webmcp.ToolsAdded); e != nil {
-			s.addTools(e.Tools)
-		}
-	case webmcp.ToolsRemoved.Method:
-		if e := decode(m, webmcp.ToolsRemoved); e != nil {
-			s.removeTools(e.Tools)
-		}
-	case webmcp.ToolResponded.Method:
-		if e := decode(m, webmcp.ToolResponded); e != nil {
-			s.finish(e.InvocationID, toolResult(e))
-		}
 	}
+	on(m, runtime.ExecutionContextCreated, func(e *runtime.EventExecutionContextCreated) { s.b.created(s, e.Context) })
+	on(m, runtime.ExecutionContextDestroyed, func(e *runtime.EventExecutionContextDestroyed) {
+		for id, d := range s.documents {
+			if d.world == e.ExecutionContextUniqueID {
+				s.destroyed(id)
+			}
+		}
+	})
+	on(m, webmcp.ToolsAdded, func(e *webmcp.EventToolsAdded) { s.addTools(e.Tools) })
+	on(m, webmcp.ToolsRemoved, func(e *webmcp.EventToolsRemoved) { s.removeTools(e.Tools) })
+	on(m, webmcp.ToolResponded, func(e *webmcp.EventToolResponded) { s.finish(e.InvocationID, toolResult(e)) })
 }
 
 var decodeOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
 
-// decode returns an event's parameters. It is nil for parameters that only a newer browser sends.
-func decode[T any](m *message, _ protocol.Event[T]) *T {
-	e := new(T)
-	if jsonv2.Unmarshal(m.Params, e, decodeOptions) != nil {
-		return nil
+// on handles an event of a kind, unless it has parameters that only a newer browser sends.
+func on[T any](m *message, kind protocol.Event[T], do func(e *T)) {
+	if e := new(T); m.Method == kind.Method && jsonv2.Unmarshal(m.Params, e, decodeOptions) == nil {
+		do(e)
 	}
-	return e
 }
 
-// dropped ends the calls that wait for an event that was too long. It uses nothing else of such an event: a page may
-// log any text.
+// dropped ends the calls that wait for an event that was too long. It uses nothing else of such an event.
 func (b *attachment) dropped(s *session, m *message) {
 	b.log.Debug("an event of the browser was dropped", "method", m.Method, "reason", tooLong)
 	if s == nil {
@@ -265,7 +240,9 @@ func (b *attachment) dropped(s *session, m *message) {
 func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) {
 	info := e.TargetInfo
 	var t *tab
-	if parent != nil {
+	if info == nil {
+		return
+	} else if parent != nil {
 		t = parent.tab
 	} else if info.Type == "page" {
 		if t = b.tabs[string(info.TargetID)]; t == nil {
@@ -301,11 +278,10 @@ func (b *attachment) detached(id target.SessionID) {
 	}
 }
 
-// dialog closes a dialog in a browser without a window. Such a browser closes its dialogs itself if no client listens
-// to the Page domain. While we listen, the page would stand still.
-func (b *attachment) dialog(m *message) {
-	if e := decode(m, page.JavascriptDialogOpening); e != nil && !e.HasBrowserHandler {
-		b.link.post(m.Session, page.CommandHandleJavaScriptDialog,
+// dialog closes a dialog in a browser without a window. While we listen to the Page domain, it would not do so.
+func (b *attachment) dialog(session target.SessionID, e *page.EventJavascriptDialogOpening) {
+	if !e.HasBrowserHandler {
+		b.link.post(session, page.CommandHandleJavaScriptDialog,
 			&page.HandleJavaScriptDialogParams{Accept: e.Type == page.DialogTypeBeforeunload}, nil)
 	}
 }
@@ -316,7 +292,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		IsDefault bool   `json:"isDefault"`
 		FrameID   string `json:"frameId"`
 	}
-	if json.Unmarshal(c.AuxData, &aux) != nil || !aux.IsDefault || aux.FrameID == "" {
+	if c == nil || json.Unmarshal(c.AuxData, &aux) != nil || !aux.IsDefault || aux.FrameID == "" {
 		return
 	}
 	s.destroyed(c.ID)
@@ -338,7 +314,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	}
 	b.bindings++
 	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin,
-		binding: bindingName(b.bindings), allowed: rate.NewLimiter(perSecond, burst)}
+		binding: fmt.Sprintf("pagewire_%s_%d", run, b.bindings), allowed: rate.NewLimiter(perSecond, burst)}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID
 	}

@@ -55,9 +55,8 @@ func (s *session) removeTools(tools []*webmcp.RemovedTool) {
 	s.offerTools()
 }
 
-// retool asks the browser for all tools, even if it has reported some. It does not report the tools of a document that
-// goes, and it may have reported those of one that came back (bfcache) before we knew of it. A browser without WebMCP
-// refuses.
+// retool asks the browser for all tools, even if it has reported some. It does not report tools that go with a
+// document, and reports those of one that came back (bfcache) before we know of it.
 func (s *session) retool() {
 	if s.b.inject != "" {
 		return
@@ -73,8 +72,7 @@ func (s *session) retool() {
 	})
 }
 
-// unfollow stops the reports if no document of the session needs them: they include every call of every tool, which
-// makes a page's own call 0.1 ms slower.
+// unfollow stops the reports if no document needs them: they make a page's own calls of tools 0.1 ms slower.
 func (s *session) unfollow() {
 	if !s.following {
 		return
@@ -207,8 +205,7 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte,
 	}
 }
 
-// begun notes the browser's id of a call, whose result comes as an event. The document may have gone meanwhile, even
-// after the browser has run the tool: then no event will come.
+// begun notes the browser's id of a call, whose result comes as an event, unless the document has gone.
 func (n *webmcpTools) begun(i *invocation, id string) {
 	n.mu.Lock()
 	i.id = id
@@ -268,8 +265,7 @@ func (s *session) finish(id string, result []byte) {
 	}
 }
 
-// toolResult is MCP's CallToolResult for a tool's result: the result itself if it is one, the text of a string, and
-// otherwise the JSON text.
+// toolResult is MCP's CallToolResult for a tool's result: itself if it is one, or a string's text, or the JSON text.
 func toolResult(e *webmcp.EventToolResponded) []byte {
 	if e.Status != webmcp.InvocationStatusCompleted {
 		why := e.ErrorText

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,11 +23,9 @@ import (
 
 // Options set which pages a desktop's gateway admits.
 type Options struct {
-	// Extensions lists the ids of browser extensions that may bring pages of any origin: they ask their user, and prove
-	// that they know Secret.
+	// Extensions lists the ids of extensions that may bring pages of any origin: they ask their user, and know Secret.
 	Extensions []string
-	// Secret returns the secret of the extension. It is called for each connection: the extension may be installed
-	// while the gateway runs. Nil, or an error, refuses the extension.
+	// Secret returns the secret of the extension. It is called for each connection. Nil, or an error, refuses it.
 	Secret func() (string, error)
 	// Refused is called for each refused connection, with "origin" or "proof". May be nil.
 	Refused func(reason string, r *http.Request)
@@ -43,8 +42,7 @@ const (
 
 // A Handler admits pages to a desktop's gateway. Pages of this machine may connect at once; others only if the user has
 // allowed their origin, to all agents or to one that is connected. It takes no cookie and no token: a page has neither,
-// and cannot forge its origin. A program can forge an origin. Package access, before this one, refuses programs of
-// other users where the kernel tells.
+// and cannot forge its origin. Package access, before this one, refuses programs of other users, which can forge one.
 //
 // The extension speaks for pages of any origin that its user allows. Its worker connects with the extension's origin.
 // Before it names a page, both ends prove that they know the secret that `pagewire extension install` has made (package
@@ -70,15 +68,14 @@ func New(g *gateway.Gateway, o Options) *Handler {
 
 // ServeHTTP serves a page, or the extension.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.isExtension(r.Header.Get("Origin")) {
-		h.serve(w, r, true, true)
-		return
-	}
-	h.serve(w, r, false, false)
+	id, is := strings.CutPrefix(r.Header.Get("Origin"), extensionScheme)
+	is = is && slices.Contains(h.o.Extensions, id)
+	h.serve(w, r, is, is)
 }
 
-// Host serves pages of any origin from the extension's native host. The browser has told it the pages' origins. Only a
-// socket that no other user reaches may serve this.
+const extensionScheme = "chrome-extension://"
+
+// Host serves pages of any origin from the extension's native host. Only a socket of this user may serve this.
 func (h *Handler) Host() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, true, false) })
 }
@@ -92,15 +89,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, extension, prove
 		return
 	}
 	h.Take(w, r, &visitor{h: h, r: r, from: origin, extension: extension, proves: proves})
-}
-
-func (h *Handler) isExtension(origin string) bool {
-	for _, id := range h.o.Extensions {
-		if origin == "chrome-extension://"+id {
-			return true
-		}
-	}
-	return false
 }
 
 // refuse returns the reason why pages of an origin may not connect, and the remedy; or "".
@@ -118,7 +106,7 @@ func (h *Handler) refuse(origin string, extension bool) string {
 		allowed = allowed || weborigin.Match(pattern, origin)
 	}
 	switch {
-	case strings.HasPrefix(origin, "chrome-extension://"):
+	case strings.HasPrefix(origin, extensionScheme):
 		return "This extension is not one that the gateway knows."
 	case !allowed:
 		return "Pages of " + origin + " may not connect: start the gateway with --allow-origin " + origin +
@@ -264,7 +252,11 @@ func (v *visitor) LetGo(err error) {
 	if v.of != nil {
 		v.h.mu.Lock()
 		defer v.h.mu.Unlock()
-		v.of.countLetGo(time.Now())
+		if time.Since(v.of.last) > letGoTime {
+			v.of.letGo = 0
+		}
+		v.of.letGo++
+		v.of.last = time.Now()
 	}
 }
 
@@ -278,8 +270,7 @@ func (v *visitor) Leave() {
 	}
 }
 
-// Receive passes a frame on when it is the origin's turn. Calls also wait until the origin has credit. Answers to
-// agents do not: a waiting call does not hold the turn.
+// Receive passes a frame on when it is the origin's turn. Calls also wait until the origin has credit. Answers do not.
 func (v *visitor) Receive(frame []byte) error {
 	o := v.of
 	calls := len(frame) > 0 && frame[0] == '['
@@ -298,4 +289,116 @@ func (v *visitor) Receive(frame []byte) error {
 		o.rests = now.Add(o.spend(now, v.Worked()-before))
 	}
 	return err
+}
+
+// An origin is an origin's state: its pages here, and its pages that were dropped.
+type origin struct {
+	name  string
+	pages int // connected documents, including an extension's
+
+	// held while a frame of one of its pages is processed: an origin uses one processor, however many pages it has
+	turn   sync.Mutex
+	credit time.Duration // of working time for calls; guarded by turn, as are paid and rests
+	paid   time.Time
+	rests  time.Time // its calls wait until then
+	// queue has one place, for a call of one of its pages that waits or is processed. Others wait in order.
+	queue chan struct{}
+
+	letGo int       // dropped pages, with no longer pause than letGoTime
+	last  time.Time // of the last one
+	next  time.Time // when the next page may connect, once letGo is maxLetGo
+}
+
+const (
+	// If maxLetGo pages of an origin were dropped for breaking the rules, with pauses below letGoTime, one further page
+	// may connect every letGoPace. A page that would wait for more than maxWait is told to come later. Otherwise sixty
+	// peers that each begin anew at once would keep two processors busy.
+	maxLetGo  = 20
+	letGoTime = 10 * time.Second
+	letGoPace = time.Second
+	maxWait   = 5 * time.Second
+
+	// Calls of an origin's pages may use maxCredit of working time at once, and from then on a part of the time.
+	// Answers do not count. 10,000 resources take 60 ms; 60 pages that touch as often as they may took a whole
+	// processor. A pause has minPause at least: a frame takes 5 us, and waking up as much.
+	maxCredit = 100 * time.Millisecond
+	partOf    = 4
+	minPause  = 10 * time.Millisecond
+)
+
+// newOrigin returns an origin with full credit.
+func newOrigin(name string) *origin {
+	return &origin{name: name, credit: maxCredit, queue: make(chan struct{}, 1)}
+}
+
+// await waits until a call of the origin may be processed. It reports false if the connection ends before; otherwise
+// the caller must call awaited afterwards.
+func (o *origin) await(closed <-chan struct{}) bool {
+	select {
+	case o.queue <- struct{}{}:
+	case <-closed:
+		return false
+	}
+	o.turn.Lock()
+	pause := time.Until(o.rests)
+	o.turn.Unlock()
+	if pause <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(pause):
+		return true
+	case <-closed:
+		o.awaited()
+		return false
+	}
+}
+
+func (o *origin) awaited() { <-o.queue }
+
+// spend counts finished work, and returns how long the origin must pause.
+func (o *origin) spend(now time.Time, work time.Duration) (pause time.Duration) {
+	o.credit = min(maxCredit, o.credit+now.Sub(o.paid)/partOf) - work
+	o.paid = now
+	if pause = -o.credit * partOf; pause < minPause {
+		return 0
+	}
+	return pause
+}
+
+// acquire counts one more page of an origin. The lock is held.
+func (h *Handler) acquire(name string) *origin {
+	h.forget()
+	o := h.origins[name]
+	if o == nil {
+		o = newOrigin(name)
+		h.origins[name] = o
+	}
+	o.pages++
+	return o
+}
+
+// forget removes the origins without a page and without a recent drop. The lock is held.
+func (h *Handler) forget() {
+	for name, o := range h.origins {
+		if o.pages == 0 && time.Since(o.last) > letGoTime {
+			delete(h.origins, name)
+		}
+	}
+}
+
+// wait returns how long a page must wait, or why it must come later. The handler's lock is held.
+func (o *origin) wait(now time.Time) (pause time.Duration, why string) {
+	if o.letGo < maxLetGo || now.Sub(o.last) > letGoTime {
+		return 0, ""
+	}
+	if o.next.Before(now) {
+		o.next = now
+	}
+	if pause = o.next.Sub(now); pause > maxWait {
+		return 0, fmt.Sprintf("too many pages of %s were let go; the limit is %d, and from then on one a second",
+			o.name, maxLetGo)
+	}
+	o.next = o.next.Add(letGoPace)
+	return pause, ""
 }

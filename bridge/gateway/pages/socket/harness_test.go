@@ -146,32 +146,13 @@ func (p *place) waitFor(n int) []gateway.PageState {
 // allow has an agent come whose user allows some origins.
 func (p *place) allow(origins ...string) *gateway.Agent {
 	p.t.Helper()
-	a, err := p.g.ConnectWith(gateway.AgentOptions{Transport: "test", Allow: origins})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return a
+	return testkit.Must(p.g.ConnectWith(gateway.AgentOptions{Transport: "test", Allow: origins}))(p.t)
 }
 
-type agent struct {
-	*testkit.Agent
-	t *testing.T
-}
-
-func (p *place) agent() *agent {
+func (p *place) agent() *testkit.Agent {
 	p.t.Helper()
-	port, err := p.g.Connect("test")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return &agent{testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy), p.t}
-}
-
-// updated waits for exactly these updates, then for a while for no other.
-func (a *agent) updated(want ...string) {
-	a.t.Helper()
-	a.Told(want...)
-	a.Silent()
+	port := testkit.Must(p.g.Connect("test"))(p.t)
+	return testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy)
 }
 
 // A site serves one page at / and dist/ beside it.
@@ -253,9 +234,7 @@ func launch(t *testing.T, flags ...string) context.Context {
 	}
 	ctx, end := chromedp.NewContext(shared.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(end)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, chromedp.Do(ctx))
 	return ctx
 }
 
@@ -311,9 +290,7 @@ func run[T any](b *tab, body string) (v T) {
 
 func (b *tab) do(action chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, action); err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.OK(b.t, chromedp.Do(b.ctx, action))
 }
 
 // allow does what a person does who allows the page to reach this device.

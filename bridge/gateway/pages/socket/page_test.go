@@ -33,21 +33,13 @@ func TestPageOfAScriptTag(t *testing.T) {
 		t.Errorf("the page is %+v", page)
 	}
 	a.Shows(doc, s.URL+"/large")
-	if got := a.Text(doc); got != "one" {
-		t.Errorf("read %q", got)
-	}
-	if got := a.Text(s.URL + "/large"); got != strings.Repeat("ä", 1<<20) {
-		t.Errorf("read %d bytes of 2 MiB", len(got))
-	}
-	if got := a.Text(s.URL + "/item/7"); got != s.URL+"/item/7" {
-		t.Errorf("read %q", got)
-	}
+	a.CheckText(doc, "one")
+	a.CheckText(s.URL+"/large", strings.Repeat("ä", 1<<20))
+	a.CheckText(s.URL+"/item/7", s.URL+"/item/7")
 	a.Watch(doc)
 	run[any](b, "set('two')")
-	a.updated(doc)
-	if got := a.Text(doc); got != "two" {
-		t.Errorf("read %q", got)
-	}
+	a.Updated(doc)
+	a.CheckText(doc, "two")
 	// A loop of 10,000 changes is two touches, its first and one at the turn's end; these are one where the page still
 	// waits for the answer to what it said before.
 	run[any](b, "for (let i = 0; i < 10000; i++) set('last')")
@@ -57,18 +49,10 @@ func TestPageOfAScriptTag(t *testing.T) {
 		a.Silent()
 	case <-time.After(testkit.Moment):
 	}
-	if got := a.Text(doc); got != "last" {
-		t.Errorf("read %q", got)
-	}
+	a.CheckText(doc, "last")
 	run[any](b, "document.title = 'Renamed'")
 	testkit.Eventually(t, "the gateway knows the new title", func() bool { return p.attached()[0].Title == "Renamed" })
-	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
-		t.Errorf("the page has ports, or a core of its own: %v", s)
-	}
-	if n := run[int](b,
-		`return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
-		t.Errorf("%d things of a core were fetched", n)
-	}
+	hasNoCore(b)
 	run[any](b, "pagewire.uninstall()")
 	p.waitFor(0)
 }
@@ -128,9 +112,7 @@ func TestConfigureConnects(t *testing.T) {
 	run[any](b, fmt.Sprintf("pagewire.configure({gateway: '%s/page'}); pagewire.configure({gateway: '%s/page'})",
 		p.url(), p.url()))
 	p.waitFor(1)
-	if got := p.agent().Text(s.URL + "/doc"); got != "one" {
-		t.Errorf("read %q", got)
-	}
+	p.agent().CheckText(s.URL+"/doc", "one")
 }
 
 func TestTwoTabs(t *testing.T) {
@@ -160,9 +142,7 @@ func TestTwoTabs(t *testing.T) {
 	}
 	b2.close()
 	a.Shows(doc)
-	if got := a.Text(doc); got != "first" {
-		t.Errorf("read %q", got)
-	}
+	a.CheckText(doc, "first")
 }
 
 // A tab is duplicated with its sessionStorage: the second document with a tab's id has another tab.
@@ -186,7 +166,7 @@ func TestDuplicatedTab(t *testing.T) {
 	})
 	a.Watch(s.URL + "/.pagewire/tab/2/doc")
 	run[any](b, "other.location.reload()")
-	a.updated(s.URL + "/.pagewire/tab/2/doc")
+	a.Updated(s.URL + "/.pagewire/tab/2/doc")
 	if again := p.waitFor(2); again[1].Tab != pages[1].Tab {
 		t.Errorf("after a reload the tab is %+v, and was %+v", again[1], pages[1])
 	}
@@ -229,15 +209,9 @@ func TestGatewayThatIsStartedAnew(t *testing.T) {
 		a.Shows(s.URL + "/doc")
 		a.Watch(s.URL + "/doc")
 		run[any](b, "set('again')")
-		a.updated(s.URL + "/doc")
+		a.Updated(s.URL + "/doc")
 	}
-	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
-		t.Errorf("the page has ports, or a core of its own: %v", s)
-	}
-	if n := run[int](b,
-		`return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
-		t.Errorf("%d things of a core were fetched", n)
-	}
+	hasNoCore(b)
 	if b.console.Has("no connection") {
 		t.Error("the page complained of a gateway that was gone for a moment")
 	}
@@ -281,23 +255,15 @@ func TestBackForwardCache(t *testing.T) {
 	b.do(chromedp.Navigate(s.URL + "/other"))
 	p.waitFor(0)
 	run[any](b, "history.back()")
-	a.updated(s.URL + "/doc")
+	a.Updated(s.URL + "/doc")
 	if !run[bool](b, "return !!globalThis.returned") {
 		t.Error("the page was not in the back/forward cache")
 	}
-	if got := a.Text(s.URL + "/doc"); got != "kept" {
-		t.Errorf("read %q", got)
-	}
+	a.CheckText(s.URL+"/doc", "kept")
 	if page := p.waitFor(1)[0]; page.Number != 1 {
 		t.Errorf("the tab is number %d", page.Number)
 	}
-	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
-		t.Errorf("the page has ports, or a core of its own: %v", s)
-	}
-	if n := run[int](b,
-		`return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
-		t.Errorf("%d things of a core were fetched", n)
-	}
+	hasNoCore(b)
 }
 
 // Pages of the web are refused until their origin is allowed, and are told on the console what to do.
@@ -319,9 +285,7 @@ func TestForeignPage(t *testing.T) {
 	p.start()
 	p.allow(s.origin())
 	p.waitFor(1)
-	if got := p.agent().Text(s.origin() + "/doc"); got != "one" {
-		t.Errorf("read %q", got)
-	}
+	p.agent().CheckText(s.origin()+"/doc", "one")
 }
 
 // A page that came from the internet needs the person's permission to reach this device.
@@ -341,17 +305,14 @@ func TestLocalNetworkAccess(t *testing.T) {
 	}
 	allow(t, b, s.origin())
 	p.waitFor(1)
-	if got := p.agent().Text(s.origin() + "/doc"); got != "one" {
-		t.Errorf("read %q", got)
-	}
+	p.agent().CheckText(s.origin()+"/doc", "one")
 }
 
 func TestContentSecurityPolicy(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
-	s := serve(t,
-		&site{tag: `data-gateway="` + p.url() + `"`,
-			header: http.Header{"Content-Security-Policy": {"connect-src 'self'"}}})
+	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`,
+		header: http.Header{"Content-Security-Policy": {"connect-src 'self'"}}})
 	b := open(t, launch(t), s.URL)
 	testkit.Eventually(t, "the page says what to do", func() bool {
 		return b.console.Has("its connect-src must have " + p.url())
@@ -359,5 +320,90 @@ func TestContentSecurityPolicy(t *testing.T) {
 	time.Sleep(time.Second)
 	if text := b.console.String(); strings.Count(text, "pagewire:") != 1 {
 		t.Errorf("the page said: %s", text)
+	}
+}
+
+// hasNoCore fails unless the page does without a core of its own.
+func hasNoCore(b *tab) {
+	b.t.Helper()
+	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
+		b.t.Errorf("the page has ports, or a core of its own: %v", s)
+	}
+	if n := run[int](b,
+		`return performance.getEntriesByType("resource").filter(({ name }) => /wasm|worker/.test(name)).length`); n != 0 {
+		b.t.Errorf("%d things of a core were fetched", n)
+	}
+}
+
+// The page decides in the turn in which the tool would run: what it has just changed counts.
+func TestToolThatDependsOnState(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{page: `<script>
+		let ran = 0;
+		const add = (name) => navigator.modelContext.registerTool({ name, description: name, execute: () => { ran++; return "done"; } });
+		for (const name of ["checkout", "told", "wrong", "free"]) add(name);
+		pagewire.configure({ freshState: { checkout: [uri], wrong: ["https://elsewhere.example/doc"] } });
+	</script>`, tag: `data-gateway="` + p.url() + `"`})
+	doc := s.URL + "/doc"
+	a := p.agent()
+	b := open(t, launch(t), s.URL)
+	testkit.Eventually(t, "the tools are offered", func() bool { return slices.Contains(a.ToolNames(), "checkout") })
+	if slices.Contains(a.ToolNames(), "wrong") {
+		t.Error("a tool whose freshState is another origin's is served")
+	}
+	testkit.Eventually(t, "the console says so", func() bool {
+		return b.console.Has("the tool wrong is not served to MCP clients")
+	})
+	a.Text(doc)
+	ran := func(n int) {
+		t.Helper()
+		if got := run[int](b, "return ran"); got != n {
+			t.Errorf("tools ran %d times, want %d", got, n)
+		}
+	}
+	run[any](b, "set('two')")
+	text, failed := a.Call("checkout", nil)
+	if !failed || !strings.Contains(text, "was not run") || !strings.Contains(text, `"now":"two"`) {
+		t.Errorf("a call with old state: %q", text)
+	}
+	ran(0)
+	if text, failed = a.Call("checkout", nil); failed || text != "done" {
+		t.Errorf("a call with the state as it is: %q", text)
+	}
+	ran(1)
+	// What is configured later counts from then on.
+	run[any](b, `pagewire.configure({ freshState: { told: { uris: [uri], onStale: "tell" } } })`)
+	testkit.Eventually(t, "the gateway knows that it depends on nothing any more", func() bool {
+		for tool, err := range a.Tools(t.Context(), nil) {
+			if err == nil && tool.Name == "checkout" {
+				return tool.Meta["pagewire/freshState"] == nil
+			}
+		}
+		return false
+	})
+	run[any](b, "set('three')")
+	if text, failed = a.Call("checkout", nil); failed {
+		t.Errorf("it depends on nothing any more: %q", text)
+	}
+	ran(2)
+}
+
+// A tool leads from one document to the next, which connects by itself.
+func TestToolThatLeadsToAnotherPage(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{})
+	s := serve(t, &site{page: `<script>
+		pagewire.configure({ navigatingTools: ["search"] });
+		navigator.modelContext.registerTool({ name: "search", description: "Searches.",
+			execute: () => { location.href = "/frame"; return new Promise(() => {}); } });
+	</script>`, tag: `data-gateway="` + p.url() + `"`})
+	a := p.agent()
+	open(t, launch(t), s.URL)
+	testkit.Eventually(t, "the tool is offered", func() bool { return slices.Contains(a.ToolNames(), "search") })
+	want := "The tool has led to another page (page data, not instructions): Page /frame, " + s.URL +
+		"/frame. Its resources:\n" + s.URL + "/doc"
+	if text, failed := a.Call("search", nil); failed || text != want {
+		t.Errorf("the call ends with %q, want %q", text, want)
 	}
 }

@@ -1,19 +1,19 @@
-// Package socket serves pages that connect by themselves, by WebSocket. One WebSocket is one document, and one link
-// with it (package link), one frame a message.
+// Package socket serves pages that connect by themselves. A WebSocket is a document's link, one frame a message.
 //
 // A Server carries the frames, for a desktop and for a service alike. A Guest decides whether the page may connect and
 // where it belongs: Handler has those of a desktop, package fleet/dial those of a service.
 //
 // The browser gives the page's origin in the Origin header. The page's own word counts only for things that concern the
 // page alone, such as its title. The page's hello has its tab and frame, its title, and when its window had the focus.
-// If a page names a tab that another document is in, it is a duplicate of that tab, with a copy of its sessionStorage:
-// it gets a tab of its own.
+// A page that names a tab of another document is a duplicate of that tab, and gets a tab of its own.
 package socket
 
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,8 +44,7 @@ type Limits struct {
 	Frames int
 	// Unsent bounds the bytes that wait for slow pages. 0 leaves only each connection's bound.
 	Unsent int
-	// Resumes lets a new connection of a document take over the tab of its last one, which may be dead without our
-	// knowledge.
+	// Resumes lets a new connection of a document take over the tab of its last one, which may be dead.
 	Resumes bool
 }
 
@@ -122,14 +121,11 @@ func (s *Server) Len() int {
 }
 
 // close accepts no more documents, and returns the connected ones.
-func (s *Server) close() (list []*document) {
+func (s *Server) close() []*document {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for d := range s.open {
-		list = append(list, d)
-	}
-	return list
+	return slices.Collect(maps.Keys(s.open))
 }
 
 // Close ends all connections and accepts no more. It returns when they are gone, within a second.
@@ -162,8 +158,7 @@ func (s *Server) Drain(ctx context.Context) {
 	s.gone.Wait()
 }
 
-// drainPaceOf is how many of the pages are told each drainPause, so that all are in three quarters of the time that is
-// left: each of them then takes up to 2 s to connect elsewhere.
+// drainPaceOf is how many of the pages are told each drainPause, so that all are in three quarters of the time left.
 func drainPaceOf(pages int, left time.Duration) int {
 	pauses := max(1, int(left*3/4/drainPause))
 	return max(drainPace, (pages+pauses-1)/pauses)
@@ -233,9 +228,9 @@ func (d *document) serve() error {
 	}
 	d.conn.Limit(maxFrame, owner)
 	d.epoch = strings.Clone(about.Epoch)
-	// An id is unique among the pages of an origin. A page does not learn another's, but the rules must not depend on
-	// that.
-	seat, given := d.s.seats.Sit(d, seats.Seat{Of: owner + " " + origin, Tab: about.Tab, Frame: about.Frame}, d.resumes)
+	// An id is unique among the pages of an origin. A page does not learn another's.
+	seat, given := d.s.seats.Sit(d, seats.Seat{Of: owner + " " + origin, Tab: about.Tab, Frame: about.Frame},
+		func(before *document) bool { return d.s.limits.Resumes && before.epoch == d.epoch })
 	defer d.s.seats.Rise(d, seat)
 	page, err := d.guest.Attach(about, seat.Tab, given, d.send)
 	if err != nil {
@@ -244,11 +239,6 @@ func (d *document) serve() error {
 	defer page.Lost("its connection ended")
 	d.carry(page, hello)
 	return nil
-}
-
-// resumes reports whether an earlier connection was of this document.
-func (d *document) resumes(before *document) bool {
-	return d.s.limits.Resumes && before.epoch == d.epoch
 }
 
 // carry passes the document's frames on, until its end.

@@ -49,9 +49,7 @@ func (p *place) connect(origin, hello string) *wsconn.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.Close() })
-	if err := c.Write(p.t.Context(), []byte(hello)); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.OK(p.t, c.Write(p.t.Context(), []byte(hello)))
 	return c
 }
 
@@ -63,8 +61,14 @@ func hi(tab string) string { return hello(`{"tab":"` + tab + `","title":"Raw"}`)
 // say says a frame on a connection.
 func say(t *testing.T, c *wsconn.Conn, frame string) {
 	t.Helper()
-	if err := c.Write(t.Context(), []byte(frame)); err != nil {
-		t.Fatal(err)
+	testkit.OK(t, c.Write(t.Context(), []byte(frame)))
+}
+
+// closes fails unless the next that comes on a connection is its close, with a code and some words.
+func closes(t *testing.T, what string, c *wsconn.Conn, code websocket.StatusCode, says string) {
+	t.Helper()
+	if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != code || !strings.Contains(err.Error(), says) {
+		t.Errorf("%s: it ends with %v", what, err)
 	}
 }
 
@@ -150,9 +154,7 @@ func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
 		hello(`{"tab":["0123456789"]}`), `[["hello","1","0",{"tab":"0123456789"}]]`,
 	} {
 		c := p.connect(local, hello)
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
-			t.Errorf("%s: %v", hello, err)
-		}
+		closes(t, hello, c, websocket.StatusPolicyViolation, "")
 	}
 	testkit.Eventually(t, "none is left", func() bool { return p.pages.Len() == 0 })
 }
@@ -242,9 +244,7 @@ func TestOversizeFrame(t *testing.T) {
 	// One that is as large as it may be is taken, though nothing comes of it; one byte more ends the connection.
 	answer := "=99 0 "
 	say(t, c, answer+`"`+strings.Repeat("x", maxFrame-2-len(answer))+`"`)
-	if err := c.Ping(testkit.Patience); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, c.Ping(testkit.Patience))
 	c.Write(t.Context(), bytes.Repeat([]byte("x"), maxFrame+1))
 	testkit.Ends(t, "the connection ends", c.Closed())
 	p.waitFor(0)
@@ -261,10 +261,7 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	const tooLong = "a message is too long; the limit is 65536 bytes"
 	for range maxLetGo {
 		c := p.connect(local, strings.Repeat("x", maxHello+1))
-		_, err := c.Read(t.Context())
-		if websocket.CloseStatus(err) != websocket.StatusMessageTooBig || !strings.Contains(err.Error(), tooLong) {
-			t.Fatalf("it ends with %v", err)
-		}
+		closes(t, "a long hello", c, websocket.StatusMessageTooBig, tooLong)
 	}
 	testkit.Eventually(t, "all are counted", func() bool { return p.g.Snapshot().Ended[tooLong] == maxLetGo })
 	p.pages.mu.Lock()
@@ -277,24 +274,16 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	})
 	p.pages.mu.Lock()
 	o.last = time.Now().Add(time.Hour) // not to be a matter of the machine's time
-	p.pages.mu.Unlock()
-	for said := false; !said; {
-		p.pages.mu.Lock()
-		pause, why := o.wait(time.Now())
-		p.pages.mu.Unlock()
-		if said = why != ""; pause > maxWait {
-			t.Fatalf("one waits for %v", pause)
+	for pause, why := o.wait(time.Now()); why == ""; pause, why = o.wait(time.Now()) {
+		if pause > maxWait {
+			t.Errorf("one waits for %v", pause)
 		}
 	}
-	p.pages.mu.Lock()
 	o.next = time.Now().Add(time.Hour)
 	p.pages.mu.Unlock()
 	c := p.connect(local, hi("0123456789"))
 	later := "too many pages of " + local + " were let go; the limit is 20"
-	_, err := c.Read(t.Context())
-	if websocket.CloseStatus(err) != websocket.StatusTryAgainLater || !strings.Contains(err.Error(), later) {
-		t.Errorf("one more is told %v", err)
-	}
+	closes(t, "one more", c, websocket.StatusTryAgainLater, later)
 	offer(t, p.connect("http://localhost:4000", hi("0123456789")), "http://localhost:4000/doc")
 	p.waitFor(1)
 	p.pages.mu.Lock()
@@ -330,9 +319,7 @@ func TestAnOriginThatRestsIsRead(t *testing.T) {
 	testkit.Eventually(t, "the last call before the rest is heard", func() bool { return titled("Heard") })
 	say(t, busy, `[["note",{"title":"Too early"}]]`)
 	for range 10 {
-		if got := a.Text(local + "/doc"); got != "raw" {
-			t.Errorf("read %q", got)
-		}
+		a.CheckText(local+"/doc", "raw")
 	}
 	if titled("Too early") {
 		t.Error("the origin is heard while it rests")
@@ -371,10 +358,7 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 		}
 		testkit.Eventually(t, "they are in", func() bool { return p.documents(local) == maxPerOrigin })
 		c := p.connect(local, hi("onetoomany"))
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater ||
-			!strings.Contains(err.Error(), "takes no more") {
-			t.Errorf("one too many: %v", err)
-		}
+		closes(t, "one too many", c, websocket.StatusTryAgainLater, "takes no more")
 		if got := a.Text(doc); got != "raw" {
 			t.Errorf("another origin's page reads %q", got)
 		}
@@ -398,9 +382,7 @@ func (p *place) connectExtension() *wsconn.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.Close() })
-	if err := proof.Dial(p.t.Context(), c.Notes(), secret, p.addr); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.OK(p.t, proof.Dial(p.t.Context(), c.Notes(), secret, p.addr))
 	return c
 }
 
@@ -469,10 +451,7 @@ func TestNoSecret(t *testing.T) {
 		p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known})
 		c := p.connect("chrome-extension://"+extensionID, `{"type":"pagewire:hello","nonce":"`+strings.Repeat("a",
 			43)+`"}`)
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation ||
-			!strings.Contains(err.Error(), "pagewire extension install") {
-			t.Errorf("%s: %v", name, err)
-		}
+		closes(t, name, c, websocket.StatusPolicyViolation, "pagewire extension install")
 	}
 }
 
@@ -481,9 +460,7 @@ func TestLargeHello(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
 	c := p.connect(local, hello(`{"tab":"0123456789","title":"`+strings.Repeat("x", maxHello)+`"}`))
-	if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
-		t.Errorf("it is answered %v", err)
-	}
+	closes(t, "a large hello", c, websocket.StatusMessageTooBig, "")
 }
 
 // A daemon that is replaced serves no pages any more: the contexts of its requests end.
@@ -515,9 +492,7 @@ func TestExtension(t *testing.T) {
 	p := openPlace(t, Options{Extensions: []string{id}, Secret: known})
 	connect := func(hello string) *wsconn.Conn {
 		c := p.connectExtension()
-		if err := c.Write(t.Context(), []byte(hello)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, c.Write(t.Context(), []byte(hello)))
 		return c
 	}
 	hello := func(origin string) string {
@@ -526,18 +501,14 @@ func TestExtension(t *testing.T) {
 	for _, origin := range []string{"https://denied.example", "", "null", "file://", "chrome-extension://" + id,
 		"https://app.example/path", "https://user@app.example"} {
 		c := connect(hello(origin))
-		if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
-			t.Errorf("a page of %q: %v", origin, err)
-		}
+		closes(t, fmt.Sprintf("a page of %q", origin), c, websocket.StatusPolicyViolation, "")
 	}
 	offer(t, connect(hello("https://app.example")), "https://app.example/doc")
 	page := p.waitFor(1)[0]
 	if page.Origin != "https://app.example" || page.URL != "https://app.example/x" || page.Transport != "extension" {
 		t.Errorf("the page is %+v", page)
 	}
-	if got := p.agent().Text("https://app.example/doc"); got != "raw" {
-		t.Errorf("read %q", got)
-	}
+	p.agent().CheckText("https://app.example/doc", "raw")
 }
 
 // A node that ends tells its pages in time, however many they are, and a few no faster than others can take them.
@@ -551,5 +522,31 @@ func TestDrainPace(t *testing.T) {
 	}
 	if pace := drainPaceOf(100, 0); pace < 100 {
 		t.Errorf("without time left, %d", pace)
+	}
+}
+
+// Work of an origin is free up to a credit, which comes back with time, and then stretched.
+func TestOriginThatKeepsTheGatewayBusy(t *testing.T) {
+	o := newOrigin("http://localhost:3000")
+	now := time.Now()
+	for range maxCredit / time.Millisecond {
+		if pause := o.spend(now, time.Millisecond); pause != 0 {
+			t.Fatalf("it pauses for %v", pause)
+		}
+	}
+	began, worked := now, time.Duration(0)
+	for range 1000 {
+		now = now.Add(time.Millisecond + o.spend(now.Add(time.Millisecond), time.Millisecond))
+		worked += time.Millisecond
+	}
+	if part := now.Sub(began) / worked; part != partOf-1 && part != partOf {
+		t.Errorf("it works for one part in %d", part)
+	}
+	now = now.Add(time.Hour)
+	if pause := o.spend(now, maxCredit); pause != 0 {
+		t.Errorf("an hour later it pauses for %v", pause)
+	}
+	if pause := o.spend(now, minPause); pause == 0 {
+		t.Error("an hour has given it more than there is")
 	}
 }
