@@ -44,7 +44,7 @@ var rows = []row{
 	{"resources by attributes: pagewire.elements.js", "TestElements TestElementsForm TestElementsTableAndText " +
 		"TestElementsComeAndGo TestElementsBesideOthers", nil},
 	{"forms as tools: pagewire.elements.js", "TestElementsTools TestElementsToolsComeAndGo", nil},
-	{"Web IDL, and tests for the web platform's own", "TestWebPlatform TestIDL", nil},
+	{"Web IDL, and tests for the web platform's own", "TestWebPlatform", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
 		"chromium": "TestExtension TestExtensionAsksItsUser", "firefox": "TestFirefoxExtension"}},
 	{"what these tests rely on, of the engine's driver", "", map[string]string{"firefox": "TestTab",
