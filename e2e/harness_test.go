@@ -33,6 +33,8 @@ type mode struct {
 	without bool
 }
 
+func (m mode) String() string { return m.name }
+
 var (
 	noFlag = mode{name: "no flag"}
 	native = mode{name: "WebMCP", flags: []string{withWebMCP}} // which Chromium alone has
@@ -168,15 +170,20 @@ func (s *site) fetches(path string) (n int) {
 	return n
 }
 
-// each runs a test in every mode and era.
-func each(t *testing.T, test func(t *testing.T, m mode, era string)) {
-	for _, m := range modes {
-		for _, era := range []string{"legacy", "modern"} {
-			t.Run(m.name+"/"+era, func(t *testing.T) {
-				t.Parallel()
-				test(t, m, era)
-			})
-		}
+// An era is one of the protocol.
+type era string
+
+func (e era) String() string { return string(e) }
+
+var eras = []era{"legacy", "modern"}
+
+// each runs a test for each of several modes, or eras, beside each other.
+func each[M fmt.Stringer](t *testing.T, all []M, test func(t *testing.T, m M)) {
+	for _, m := range all {
+		t.Run(m.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, m)
+		})
 	}
 }
 

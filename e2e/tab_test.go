@@ -281,6 +281,14 @@ func try[T any](b *tab, body string) (v T, err error) {
 	return v, err
 }
 
+// expectations runs what expects something in the page, by expect(what, got, want) and expectPart.
+func (b *tab) expectations(body string) {
+	b.t.Helper()
+	for what, detail := range run[map[string]any](b, "const { expect, expectPart } = agent; "+body+"; return agent.takeUnexpected()") {
+		b.t.Errorf("%s: %v", what, detail)
+	}
+}
+
 // do does what Chromium alone can, and what a person does there.
 func (b *tab) do(action chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
