@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -21,9 +20,6 @@ func TestCoreDeath(t *testing.T) {
 				const unregister = (now, n) => instance.exports.unregister(now, globalThis.fatal ? 1 << 29 : n);
 				return Object.create(instance, { exports: { value: { ...instance.exports, unregister } } });
 			};
-			const said = [];
-			const { error } = console;
-			console.error = (...args) => (said.push(args.join(" ")), error(...args));
 		</script>`,
 		script: field.script + `
 			navigator.modelContext.registerTool({ name: "greet", description: "Greets", execute: () => "hello" });
@@ -36,11 +32,7 @@ func TestCoreDeath(t *testing.T) {
 			});`,
 	})
 	b := open(t, noFlag, s)
-	got := run[struct {
-		Closed                      bool
-		Reason                      string
-		Listed, Tools, Events, Said []string
-	}](b, `
+	b.expectations(`
 		const first = await agent.connect("legacy");
 		await first.list();
 		globalThis.fatal = true;
@@ -51,22 +43,14 @@ func TestCoreDeath(t *testing.T) {
 		globalThis.fatal = false;
 		await agent.until(() => first.closed);
 		const second = await agent.connect("modern");
-		const listed = await second.list();
-		const tools = (await second.client.listTools()).tools.map(({ name }) => name);
-		return { reason, closed: first.closed, listed, tools, events, said };
+		expect("listed", (await second.list()).length, 2);
+		expectPart("tools", await second.toolNames(), "greet");
+		expectPart("reason", reason, "the core stopped");
+		for (const event of ["ready", "coredead", "corerestart", "portclose"]) expectPart("events", events, event);
 	`)
-	if !strings.HasPrefix(got.Reason, "the core stopped") {
-		t.Errorf("the core died of %q", got.Reason)
-	}
-	if said := strings.Join(got.Said, "\n"); !regexp.MustCompile(`core stopped: .*slice.* out of range`).MatchString(said) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if said := strings.Join(b.console, "\n"); !regexp.MustCompile(`core stopped: .*slice.* out of range`).MatchString(said) {
 		t.Errorf("the console has not why it died: %q", said)
-	}
-	if !got.Closed || len(got.Listed) != 2 || !slices.Contains(got.Tools, "greet") {
-		t.Errorf("%+v", got)
-	}
-	for _, want := range []string{"ready", "coredead", "corerestart", "portclose"} {
-		if !slices.Contains(got.Events, want) {
-			t.Errorf("no event %s among %q", want, got.Events)
-		}
 	}
 }

@@ -25,7 +25,7 @@ var rows = []row{
 		"firefox":  "TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn"}},
 	{"bad reads, uninstall", "TestBadReads TestUninstall", nil},
 	{"clients of @mcp-b, by window.postMessage", "TestTabClient TestTabClientBeforeThePage TestEnvelopeReadiness " +
-		"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestEnvelopeStops TestNothingIsPostedUnasked", nil},
+		"TestEnvelopeIsStrict TestEnvelopeClientsTogether TestNothingIsPostedUnasked", nil},
 	{"hostile pages", "TestHostilePages TestHostileTools", nil},
 	{"tools", "TestProjectedTools TestWaitTool TestHint TestPageTools TestToolMethods TestToolListPages " +
 		"TestOwnModelContext TestHintsOfPages TestToolsThatCannotBeServed", nil},
@@ -63,7 +63,7 @@ var leftOut = []exclusion{
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet TestEventsOfTheAISDK " +
-		"TestTypeScriptClientAtAFleet TestPagesOfADesktopAtANode TestClientsOfADaemonThatIsKilled TestHintsInAFleet " +
+		"TestTypeScriptClientAtAFleet TestPagesOfADesktopAtANode TestClientsOfADaemonThatIsKilled " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +
