@@ -17,6 +17,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
+// allRun is set by make test-agents.
+var allRun = os.Getenv("AGENTS") == "all"
+
+// runs reports whether a program is run: one is with all other tests.
+func runs(name string) bool { return allRun || name == "gemini-cli" }
+
 const (
 	origin = "http://localhost:3000"
 	cart   = origin + "/cart"
@@ -100,13 +106,11 @@ func (s *shop) killDaemon(t *testing.T) {
 // with it tells the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
 // When it has paid, the daemon is killed, the user changes the cart once more, and the model wants to pay again.
 //
-// One program runs with all other tests; AGENTS=all, which is make test-agents, runs every one, and writes the page of
-// the docs.
+// A run of all writes the page of the docs.
 func TestPrograms(t *testing.T) {
-	all := os.Getenv("AGENTS") == "all"
 	var page docs
 	for _, p := range programs(t, "", []string{""}) {
-		if p.name != "gemini-cli" && !all {
+		if !runs(p.name) {
 			continue
 		}
 		if p.theirs != "" && p.needs == "" {
@@ -127,7 +131,7 @@ func TestPrograms(t *testing.T) {
 			}
 		})
 	}
-	if all && !t.Failed() {
+	if allRun && !t.Failed() {
 		page.write(t)
 	}
 }
@@ -170,14 +174,7 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 	if p.client != "" {
 		config(t, home, append([]string{p.client, "--write", "--"}, s.gateway[2:]...)...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(home), home, 5*time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	t.Cleanup(func() { endAll(home) })
-	said, err := cmd.CombinedOutput()
+	said, err := p.run(t, home, p.command[1:]...)
 	last := m.last()
 	if dump := os.Getenv("AGENTS_DUMP"); dump != "" {
 		_ = os.WriteFile(filepath.Join(dump, name+".json"), []byte(strings.Join(m.bodies, "\n")), 0o600)
@@ -186,8 +183,7 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 	if err != nil {
 		t.Errorf("it ends with %v", err)
 	}
-	// As the program writes it, quotes are escaped once or twice.
-	plain := strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(last)
+	plain := unescaped(last)
 	for what, want := range map[string]string{
 		"what has changed, unasked": `"patch":[{"op":"replace","path":"/items/0/quantity","value":2}]`,
 		"why it was not paid":       "checkout was not run",
@@ -210,15 +206,21 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 		"checkout was not run", "it is paid")
 }
 
+// unescaped is a request without the escapes of quotes, of which programs write one or two.
+func unescaped(body string) string {
+	return strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(body)
+}
+
+// different is what is another each time: tags, times and the ids of calls.
+var different = regexp.MustCompile(`(\[pagewire-)\w+|\d{13,16}|(?:call_|fc_)x?\d+`)
+
 // excerpt is what surrounds words in a request, from what is last before them to a little behind an end, without what
 // is different each time.
 func excerpt(body, before, words, end string) string {
 	at := max(strings.Index(body, words), 0)
 	to := strings.Index(body[at:], end)
 	from := max(strings.LastIndex(body[:at], before), 0)
-	text := body[from:min(len(body), at+max(to, 0)+40)]
-	text = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(text, "${1}……")
-	return regexp.MustCompile(`\d{13,16}|(call_|fc_)x?\d+`).ReplaceAllString(text, "…")
+	return different.ReplaceAllString(body[from:min(len(body), at+max(to, 0)+40)], "${1}…")
 }
 
 // endAll ends what a program has left behind, such as a daemon: all whose home is the one that only this test has.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -214,10 +213,9 @@ const changes = 5
 // Each program is set up by pagewire config --live, talked to, and set back. Its user changes the cart between two
 // prompts, and the next request to the model says so, unasked; after --remove none does.
 func TestLive(t *testing.T) {
-	all := os.Getenv("AGENTS") == "all"
 	var rows, excerpts []string
 	for _, l := range lastings {
-		if l.name != "gemini-cli" && !all {
+		if !runs(l.name) {
 			continue
 		}
 		t.Run(l.name, func(t *testing.T) {
@@ -303,7 +301,7 @@ func tellsNothing(t *testing.T, say talk, s *shop, m *model) {
 
 // excerptOf is what a request has from a text to the end of what it begins, without what is different each time.
 func excerptOf(body, from, to string) string {
-	plain := strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(body)
+	plain := unescaped(body)
 	at := strings.Index(plain, from)
 	if at < 0 {
 		return ""
@@ -312,9 +310,7 @@ func excerptOf(body, from, to string) string {
 		at = tag
 	}
 	plain = plain[at:]
-	plain = plain[:strings.Index(plain, to)+len(to)]
-	plain = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(plain, "${1}……")
-	return regexp.MustCompile(`\d{13,16}`).ReplaceAllString(plain, "…")
+	return different.ReplaceAllString(plain[:strings.Index(plain, to)+len(to)], "${1}…")
 }
 
 // liveDocs is the page whose tables these tests write.

@@ -1,12 +1,17 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A program is an agent, or a library with which one is written: how it is started, with what files in its home.
@@ -20,6 +25,7 @@ type program struct {
 	files   map[string]string
 	env     []string
 	command []string
+	dir     string // below its home, where it is started
 	// search is the call by which the model of a program gets the tools that it does not see at first.
 	search []step
 }
@@ -150,6 +156,19 @@ func (p program) install(t *testing.T, home string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// run runs a program with arguments to its end, or for a time, in its home.
+func (p program) run(t *testing.T, home string, args ...string) ([]byte, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.command[0], args...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(home), filepath.Join(home, p.dir), 5*time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	t.Cleanup(func() { endAll(home) })
+	return cmd.CombinedOutput()
 }
 
 // environment is what a program is started with: nothing of ours but where node is.

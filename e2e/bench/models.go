@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -90,13 +89,7 @@ const shop = `<ul id=cart></ul><pre id=text></pre><script src="/dist/pagewire.js
 func shopper(name string) rival {
 	return rival{
 		name: name, kind: ours, html: fmt.Sprintf(shop, ` data-gateway="ws://ADDRESS"`), serve: overSocket.serve,
-		ready: func(ctx context.Context, r *rig) error {
-			names, err := r.agent.toolNames(ctx)
-			if !slices.Contains(names, "work") {
-				return fmt.Errorf("tools %q, %v", names, err)
-			}
-			return nil
-		},
+		ready: offers("work"),
 	}
 }
 

@@ -15,16 +15,10 @@ import (
 // pages are families in which a page and its agents are in one window. Both libraries get the same page and the same
 // work by the same driver, in page/page.ts.
 func (b *bench) pages() []family {
-	n := func(full, short int) int {
-		if b.short {
-			return short
-		}
-		return full
+	we, they, reads, larges := libraries[0], libraries[1], 2000, 20
+	if b.short {
+		reads, larges = 1000, 8
 	}
-	var (
-		we   = libraries[0]
-		they = libraries[1]
-	)
 	// does makes a contender that does a job of page.ts.
 	does := func(name string, k kind, script, job, wire string, n int) contender {
 		head := ""
@@ -38,7 +32,6 @@ func (b *bench) pages() []family {
 		return []contender{does(we.name, ours, we.path, job, "overWindow", n),
 			does(they.name, peer, they.path, job, "overWindow", n)}
 	}
-	reads, calls, larges := n(2000, 1000), n(1000, 500), n(20, 8)
 	return []family{
 		{
 			name: "page: read over window.postMessage",
@@ -53,8 +46,6 @@ func (b *bench) pages() []family {
 			name: "page: read over a MessagePort",
 			rows: []row{
 				{"p50", "read over a MessagePort, p50", "us", goal{most: 1.5, of: portFloor}, ""},
-				{"first", "read over a MessagePort, mean of the first 300", "us", goal{}, ""},
-				{"p99", "read over a MessagePort, p99", "us", goal{}, ""},
 			},
 			contenders: []contender{
 				does(we.name, ours, we.path, "read", "overPort", reads),
@@ -63,19 +54,9 @@ func (b *bench) pages() []family {
 			},
 		},
 		{
-			name: "page: tool call",
-			rows: []row{
-				{"p50", "tool call over window.postMessage, p50", "us", goal{}, ""},
-				{"p99", "tool call over window.postMessage, p99", "us", goal{}, ""},
-			},
-			contenders: append(both("tool", calls), does("Pagewire, by a port", ours, we.path, "tool", "overPort",
-				calls)),
-		},
-		{
-			name: "page: read of 1 MB",
-			rows: []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 1.12, of: windowFloor}, ""}},
-			contenders: append(both("large", larges), does("Pagewire, by a port", ours, we.path, "large", "overPort",
-				larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
+			name:       "page: read of 1 MB",
+			rows:       []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 1.12, of: windowFloor}, ""}},
+			contenders: append(both("large", larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
 		},
 		{
 			name: "page: 10,000 changes in a loop",

@@ -34,7 +34,6 @@ func (b *bench) renderers() []family {
 			{"wasm", "wasm fetched for agents of the desktop, by WebSocket", "B", goal{exact: true}, bySocket},
 			{"added", "renderer memory added per tab, by CDP", "MB", goal{most: 1}, byCDP},
 			{"added", "renderer memory added per tab, by WebSocket", "MB", goal{most: 1}, bySocket},
-			{"mb", "memory of all renderers with 10 tabs", "MB", goal{}, ""},
 		},
 	}
 	measured := []rival{overCDP, overSocket, {name: mcpb, kind: peer, html: mcpbTag, ready: nothing}, socketFloor}

@@ -42,10 +42,7 @@ func (b *bench) sizes() []family {
 		},
 	}
 	if !b.short {
-		f.rows = append(f.rows, []row{
-			{"all brotli", "bytes in all, with an agent, brotli", "B", goal{most: 1, of: best}, ""},
-			{"wasm", "the core's wasm, brotli", "B", goal{most: 46_000}, ""},
-		}...)
+		f.rows = append(f.rows, row{"all brotli", "bytes in all, with an agent, brotli", "B", goal{most: 1, of: best}, ""})
 	}
 	for _, l := range libraries {
 		f.contenders = append(f.contenders, contender{l.name, l.kind, func(context.Context) (figures, error) {
@@ -62,12 +59,8 @@ func (b *bench) sizes() []family {
 				weight := float64(brotlied(text))
 				if i == 0 {
 					got["before brotli"] = weight
-				} else if i == len(l.more) {
-					got["wasm"] = weight
 				}
-				if !b.short {
-					got["all brotli"] += weight
-				}
+				got["all brotli"] += weight
 			}
 			return got, nil
 		}})
