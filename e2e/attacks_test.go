@@ -131,7 +131,6 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// fight holds the attack against the honest page.
 func (f *siege) fight() {
 	t := f.t
 	f.reads(20) // whatever is made once
@@ -182,7 +181,6 @@ func (f *siege) readsEvil() bool {
 	return err != nil && strings.Contains(err.Error(), f.attack.fails)
 }
 
-// unharmed asserts that the honest page is listed, and that a change arrives at both agents.
 func (f *siege) unharmed() {
 	f.t.Helper()
 	f.count++
@@ -273,7 +271,6 @@ type rawPeer struct {
 	over  chan struct{}
 }
 
-// live is one life of an attacker.
 func (r *raiders) live(ctx context.Context) {
 	conn, _, err := websocket.Dial(ctx, "ws://"+r.hub+"/page", &websocket.DialOptions{
 		Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {raiderOrigin}},
@@ -327,7 +324,6 @@ func (p *rawPeer) say(calls ...[]any) {
 	p.raw(string(text))
 }
 
-// stay waits until the gateway lets the peer go, or the test is over.
 func (p *rawPeer) stay() { <-p.ctx.Done() }
 
 func (p *rawPeer) registration(name any, size int) []any {

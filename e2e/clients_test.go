@@ -30,7 +30,6 @@ type meeting struct {
 	env []string
 }
 
-// agentsHub runs a gateway on HTTP, with the page of clients/page.
 func agentsHub(t *testing.T, more ...string) meeting {
 	t.Helper()
 	h := newHome(t)
@@ -80,7 +79,6 @@ func TestTypeScriptClient(t *testing.T) {
 	typeScriptClients(t, agentsHub(t))
 }
 
-// clientScript bundles a script with the official client.
 func clientScript(t *testing.T, entry string) (script string) {
 	t.Helper()
 	modules, _ := filepath.Abs("../js/node_modules")
@@ -128,7 +126,6 @@ type inspector struct {
 	env       []string
 }
 
-// mcpdo is the program of Inspector's that subscribes.
 const mcpdo = "mcpdo/build/mcp-bin.js"
 
 func openInspector(t *testing.T, env []string) *inspector {

@@ -6,21 +6,24 @@ import (
 	"testing"
 )
 
+// mortalCore catches the core's instance on its way in, so that a test can make it fail as a bug would: a length beyond
+// the buffer makes its code panic while fatal is set.
+const mortalCore = `<script>
+	globalThis.fatal = false;
+	const instantiate = WebAssembly.instantiate;
+	WebAssembly.instantiate = async (...args) => {
+		const instance = await instantiate(...args);
+		const unregister = (now, n) => instance.exports.unregister(now, fatal ? 1 << 29 : n);
+		return Object.create(instance, { exports: { value: { ...instance.exports, unregister } } });
+	};
+</script>`
+
 // A core that dies is replaced: sessions end cleanly, the next agent finds all registrations and tools, and the console
 // has the reason. A panic is recovered from in Go's build, and a trap in TinyGo's.
 func TestCoreDeath(t *testing.T) {
 	t.Parallel()
 	s := serve(t, page{
-		// The instance is caught on its way in, so that the test can make the core fail as a bug would: a length beyond
-		// the buffer makes its code panic.
-		head: `<script>
-			const instantiate = WebAssembly.instantiate;
-			WebAssembly.instantiate = async (...args) => {
-				const instance = await instantiate(...args);
-				const unregister = (now, n) => instance.exports.unregister(now, globalThis.fatal ? 1 << 29 : n);
-				return Object.create(instance, { exports: { value: { ...instance.exports, unregister } } });
-			};
-		</script>`,
+		head: mortalCore,
 		script: field.script + `
 			navigator.modelContext.registerTool({ name: "greet", description: "Greets", execute: () => "hello" });
 			navigator.modelContext.registerResource({ uri: new URL("/kept", location.href).href, name: "kept", read: () => "" });

@@ -35,7 +35,6 @@ func (x *extended) bystander(agent *started) *bystander {
 	return &bystander{x.t, p, agent, uri, 0}
 }
 
-// unharmed checks that the agent hears of the bystander's changes.
 func (b *bystander) unharmed(t *testing.T) {
 	t.Helper()
 	b.count++
@@ -43,7 +42,6 @@ func (b *bystander) unharmed(t *testing.T) {
 	b.agent.holds(b.uri, fmt.Sprint(b.count))
 }
 
-// refused returns how often the worker has refused something, by its reason.
 func (x *extended) refused() map[string]int {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")

@@ -60,7 +60,6 @@ func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) mee
 	return at
 }
 
-// filesIn writes files, and gives the path of each.
 func filesIn(t *testing.T, dir string) func(name string, text []byte) string {
 	return func(name string, text []byte) string {
 		t.Helper()
@@ -72,7 +71,6 @@ func filesIn(t *testing.T, dir string) func(name string, text []byte) string {
 	}
 }
 
-// runNode runs a node until the test ends, and gives where it listens.
 func runNode(t *testing.T, o process.Options) (listen, cluster net.Addr) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -104,7 +102,6 @@ func passes(rewrite func(*httputil.ProxyRequest)) http.Handler {
 	})
 }
 
-// lists reports whether a node lists the page of clients/page.
 func lists(t *testing.T, host, token string) bool {
 	t.Helper()
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +

@@ -155,10 +155,8 @@ func serve(t *testing.T, p page) *site {
 	return s
 }
 
-// fetched reports whether a file has been asked for.
 func (s *site) fetched(path string) bool { return s.fetches(path) > 0 }
 
-// fetches is how often a file has been asked for.
 func (s *site) fetches(path string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +216,6 @@ func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *testkit.Log
 	return cmd, log
 }
 
-// env is the environment of this user's processes.
 func (h userHome) env() []string {
 	return []string{"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir, "TMPDIR=" + h.dir, "PAGEWIRE_HUB=" + h.hub}
 }
@@ -245,7 +242,6 @@ func (h userHome) daemons() (pids []int) {
 	return pids
 }
 
-// daemon waits until there is exactly one.
 func (h userHome) daemon(t *testing.T) (pid int) {
 	t.Helper()
 	testkit.Eventually(t, "there is one daemon", func() bool {
@@ -258,7 +254,6 @@ func (h userHome) daemon(t *testing.T) (pid int) {
 	return pid
 }
 
-// log is what all daemons of the user have said.
 func (h userHome) log() string {
 	var all strings.Builder
 	files, _ := filepath.Glob(filepath.Join(h.dir, "pagewire", "*.log*"))

@@ -28,7 +28,6 @@ const (
 	others = " Its results hold text that the page did not write."
 )
 
-// A hints is what an agent's list says of a tool.
 type hints struct {
 	Destructive bool
 	Description string

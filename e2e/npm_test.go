@@ -207,7 +207,6 @@ func installPackage(t *testing.T, app string) {
 	command(t, app, "npm", "install", "--offline", "--no-audit", "--no-fund", packed[0])
 }
 
-// command runs a tool, which must succeed.
 func command(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -268,7 +267,6 @@ func openApp(t *testing.T, s *site) *tab {
 	return b
 }
 
-// forgive forgets what the console has with both texts, and reports whether there was any.
 func (b *tab) forgive(texts ...string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -279,7 +277,6 @@ func (b *tab) forgive(texts ...string) bool {
 	return len(b.console) < before
 }
 
-// quiet fails the test if the console has anything.
 func (b *tab) quiet() {
 	b.t.Helper()
 	b.mu.Lock()

@@ -92,14 +92,12 @@ var peers = []peer{
 	},
 }
 
-// A peerAgent is an agent that a peer serves.
 type peerAgent struct {
 	t       *testing.T
 	session *mcp.ClientSession
 	page    int // the peer's number of the tab
 }
 
-// tool calls one of the peer's own tools, and gives the text of the result.
 func (a *peerAgent) tool(name string, arguments map[string]any) string {
 	result, err := a.session.CallTool(a.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
 	if err != nil || len(result.Content) != 1 {
@@ -217,7 +215,6 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// answered decodes what a tool of the page has answered.
 func answered(a *peerAgent, text string, v any) {
 	a.t.Helper()
 	if err := json.Unmarshal([]byte(text), v); err != nil {

@@ -169,7 +169,6 @@ func (f *soakFleet) stop(n *soakNode, signal syscall.Signal) {
 	testkit.Ends(f.s.t, "a node ends", over)
 }
 
-// step replaces the node that has the pages.
 func (f *soakFleet) step() {
 	signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[f.s.pick(2)]
 	f.s.did("node: " + signal.String())

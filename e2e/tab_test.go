@@ -53,7 +53,6 @@ func closeBrowsers() {
 	}
 }
 
-// launch returns the one Chromium that has the flags of a mode.
 func launch(t *testing.T, m mode) context.Context {
 	t.Helper()
 	browsers.Lock()
@@ -147,7 +146,6 @@ func startChromium(t *testing.T) (ctx context.Context, url string) {
 	return ctx, b.URL
 }
 
-// other returns the one browser of this engine.
 func other(t *testing.T) engine.Browser {
 	t.Helper()
 	browsers.Lock()
@@ -166,7 +164,6 @@ func other(t *testing.T) engine.Browser {
 // tabTime is how long a tab may be open, or a subscription: several times what a test may wait for one thing.
 const tabTime = 5 * testkit.Patience
 
-// A tab is one page that is open.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -219,7 +216,6 @@ func openIn(t *testing.T, browser context.Context, s *site) *tab {
 	return b.begin(s)
 }
 
-// begin shows the first page.
 func (b *tab) begin(s *site) *tab {
 	b.t.Helper()
 	b.logs("the page")
@@ -248,7 +244,6 @@ func (b *tab) hear(m engine.Message) {
 	b.console = append(b.console, m.Text)
 }
 
-// said reports whether the page wrote something with that text to its console.
 func (b *tab) said(text string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -260,7 +255,6 @@ func (b *tab) said(text string) bool {
 	return false
 }
 
-// run runs the body of an async function in the page and returns what it returns.
 func run[T any](b *tab, body string) T {
 	b.t.Helper()
 	v, err := try[T](b, body)
@@ -310,12 +304,10 @@ func (b *tab) click(selector string) { b.t.Helper(); b.must(b.is.Click(b.ctx, se
 
 func (b *tab) types(selector, text string) { b.t.Helper(); b.must(b.is.Type(b.ctx, selector, text)) }
 
-// A chromiumTab is a target of the Chrome DevTools Protocol.
 type chromiumTab struct{ ctx context.Context }
 
 var _ engine.Tab = chromiumTab{}
 
-// listen hands on what the pages of a target write.
 func listen(ctx context.Context, hear func(engine.Message)) error {
 	return chromedp.Listen(ctx, func(event any) {
 		switch event := event.(type) {

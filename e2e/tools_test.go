@@ -22,13 +22,11 @@ func inline(t *testing.T, name string) string {
 		"</script>"
 }
 
-// toolMode is a way to have registerTool.
 type toolMode struct {
 	mode
 	head, tag string
 }
 
-// toolModes are those in which somebody else has it.
 func toolModes(t *testing.T) []toolMode {
 	return inThisEngine([]toolMode{{native, "", ""}, {mode{name: "polyfill"}, polyfill(t), ""}},
 		func(m toolMode) mode { return m.mode })

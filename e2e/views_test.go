@@ -21,7 +21,6 @@ import (
 
 const live = "data://metrics/live"
 
-// A viewServer is a server for Views, and a look at what has been asked of it.
 type viewServer struct{ url string }
 
 // counts are a server's present subscribers, of the legacy era and the modern one.
@@ -57,7 +56,6 @@ func needViews(t *testing.T) {
 	}
 }
 
-// typescriptServer runs e2e/views/server.mjs until the test ends.
 func typescriptServer(t *testing.T) viewServer {
 	t.Helper()
 	needViews(t)
@@ -70,7 +68,6 @@ var viewPages struct {
 	err        error
 }
 
-// bundleViews bundles the pages of e2e/views.
 func bundleViews(t *testing.T) {
 	t.Helper()
 	needViews(t)

@@ -18,7 +18,6 @@ const guest = `<script src=%s/agent.js></script><script>
 	})();
 </script>`
 
-// hears collects what guests say.
 const hears = `
 	const heard = [];
 	addEventListener("message", ({ data }) => { if (data?.guest !== undefined) heard.push(data.guest); });`

@@ -33,7 +33,6 @@ var wptFiles = map[string]string{
 	"/resources/testharnessreport.js": ownTests + "/testharnessreport.js",
 }
 
-// wptFile finds the file of a path.
 func wptFile(name string) ([]byte, error) {
 	if file, ok := wptFiles[name]; ok {
 		return os.ReadFile(file)
@@ -103,7 +102,6 @@ func serveWPT(t *testing.T) *site {
 	return s
 }
 
-// judge opens a document of tests, and reports them.
 func judge(t *testing.T, m mode, s *site, document string, least int) {
 	t.Helper()
 	s.URL += document
@@ -156,7 +154,6 @@ func TestWebPlatform(t *testing.T) {
 	}
 }
 
-// testDocuments are all that there are, by their paths.
 func testDocuments(t *testing.T) (all []string) {
 	for root, prefix := range map[string]string{upstream: "", ownTests: "/ours"} {
 		err := fs.WalkDir(os.DirFS(root), ".", func(name string, _ fs.DirEntry, err error) error {

@@ -17,7 +17,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// allRun is set by make test-agents.
 var allRun = os.Getenv("AGENTS") == "all"
 
 // runs reports whether a program is run: one is with all other tests.
@@ -37,7 +36,6 @@ func cartOf(quantity int) string {
 	return `{"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// A shop is a page with a cart, at a gateway that runs.
 type shop struct {
 	*testkit.Page
 	gateway []string // the command line for an agent on stdio
@@ -85,7 +83,6 @@ func openShop(t *testing.T, home string) *shop {
 	return s
 }
 
-// isListed reports whether the daemon that runs has the page.
 func (s *shop) isListed() bool {
 	ls := exec.Command(s.gateway[0], append([]string{"ls"}, s.gateway[2:]...)...)
 	ls.Env = s.daemon.Env
@@ -136,16 +133,13 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// storyOf is the program of which the docs have the whole story.
 const storyOf = "gemini-cli"
 
-// docs is what the sections of the page that the test writes show: it has been seen.
 type docs struct {
 	rows, told []string
 	story      string
 }
 
-// agentsDocs is the page whose sections TestPrograms writes.
 const agentsDocs = "../../demo/docs/agents.md"
 
 func (d docs) write(t *testing.T) {

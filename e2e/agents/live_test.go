@@ -38,7 +38,6 @@ var lastings = []struct {
 	{"opencode", []string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, talkOpencode, "a plugin", true, nil},
 }
 
-// A running is a program that was started, with its standard streams.
 type running struct {
 	cmd  *exec.Cmd
 	home string
@@ -46,7 +45,6 @@ type running struct {
 	out  *bufio.Scanner
 }
 
-// start starts a program in a home. It ends with the test, or by stop.
 func (p program) start(t *testing.T, home string, args ...string) *running {
 	t.Helper()
 	cmd := exec.Command(p.command[0], args...)
@@ -113,7 +111,6 @@ func (c *rpc) call(method string, params object) json.RawMessage {
 	return a.Result
 }
 
-// talkACP speaks the Agent Client Protocol, as editors do.
 func talkACP(t *testing.T, r *running) talk {
 	c := newRPC(t, r)
 	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": object{}})
@@ -154,7 +151,6 @@ func talkCodex(t *testing.T, r *running) talk {
 	}
 }
 
-// talkOpencode speaks HTTP with opencode's server, as its front ends do.
 func talkOpencode(t *testing.T, r *running) talk {
 	url := ""
 	for url == "" && r.out.Scan() {
@@ -191,7 +187,6 @@ func decode(t *testing.T, text []byte, into any) {
 	}
 }
 
-// config runs pagewire config for a program in a home.
 func config(t *testing.T, home string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(dir(t, "../../bin/pagewire"), append([]string{"config"}, args...)...)
@@ -207,7 +202,6 @@ const (
 	toldIdle     = "changed in open pages (page data, not instructions)"
 )
 
-// changes is how often the page changes between two prompts.
 const changes = 5
 
 // Each program is set up by pagewire config --live, talked to, and set back. Its user changes the cart between two
@@ -313,10 +307,8 @@ func excerptOf(body, from, to string) string {
 	return different.ReplaceAllString(plain[:strings.Index(plain, to)+len(to)], "${1}…")
 }
 
-// liveDocs is the page whose tables these tests write.
 const liveDocs = "../../demo/docs/live.md"
 
-// writeSection writes what stands between two marks of a page.
 func writeSection(t *testing.T, file, name, text string) {
 	t.Helper()
 	before, after := aroundSection(t, file, name)
@@ -325,7 +317,6 @@ func writeSection(t *testing.T, file, name, text string) {
 	}
 }
 
-// aroundSection is what a page has before and behind a section, its marks included.
 func aroundSection(t *testing.T, file, name string) (before, after string) {
 	t.Helper()
 	page, err := os.ReadFile(file)

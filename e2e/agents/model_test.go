@@ -42,7 +42,6 @@ func newModel(t *testing.T, steps ...step) *model {
 	return m
 }
 
-// A request is what the script needs of one.
 type request struct {
 	Stream   bool
 	Tools    []json.RawMessage
@@ -127,7 +126,6 @@ func (m *model) next(results int) step {
 	return s
 }
 
-// last is the last request body.
 func (m *model) last() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +135,6 @@ func (m *model) last() string {
 	return m.bodies[len(m.bodies)-1]
 }
 
-// results counts the results of tools in a request.
 func (q *request) results(body string) (n int) {
 	n += strings.Count(body, `_call_output"`)
 	for _, message := range q.Messages {

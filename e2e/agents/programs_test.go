@@ -144,7 +144,6 @@ func programs(t *testing.T, url string, gateway []string) []program {
 	}
 }
 
-// install puts a program's files into a home.
 func (p program) install(t *testing.T, home string) {
 	t.Helper()
 	for name, text := range p.files {
@@ -158,7 +157,6 @@ func (p program) install(t *testing.T, home string) {
 	}
 }
 
-// run runs a program with arguments to its end, or for a time, in its home.
 func (p program) run(t *testing.T, home string, args ...string) ([]byte, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
@@ -178,7 +176,6 @@ func (p program) environment(home string) []string {
 	return append(env, "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1", "SHELL="+strings.TrimSpace(os.Getenv("SHELL")))
 }
 
-// version is what a program is, as its packages say, or it does itself.
 func (p program) version(t *testing.T) string {
 	t.Helper()
 	if p.theirs != "" {

@@ -36,7 +36,6 @@ type answer struct {
 	Error  *struct{ Message string }
 }
 
-// startAgent starts a program and initializes the session.
 func startAgent(ctx context.Context, env []string, path string, args ...string) (*agent, error) {
 	a := &agent{cmd: exec.Command(path, args...), log: &testkit.Log{}, told: make(chan struct{}, 1),
 		waiting: map[int]chan answer{}, ended: make(chan struct{})}
@@ -94,7 +93,6 @@ func startAgent(ctx context.Context, env []string, path string, args ...string) 
 	return a, nil
 }
 
-// ask makes a request and waits for its result.
 func (a *agent) ask(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	done := make(chan answer, 1)
 	a.mu.Lock()
@@ -124,7 +122,6 @@ func (a *agent) ask(ctx context.Context, method string, params any) (json.RawMes
 
 var errTool = errors.New("the tool says that it failed")
 
-// tool calls a tool and gives the text of its result.
 func (a *agent) tool(ctx context.Context, name string, arguments any) (string, error) {
 	text, err := a.ask(ctx, "tools/call", map[string]any{"name": name, "arguments": arguments})
 	if err != nil {
@@ -147,7 +144,6 @@ func (a *agent) tool(ctx context.Context, name string, arguments any) (string, e
 	return all, nil
 }
 
-// read reads a resource and gives its text.
 func (a *agent) read(ctx context.Context, uri string) (string, error) {
 	text, err := a.ask(ctx, "resources/read", map[string]any{"uri": uri})
 	if err != nil {
@@ -160,7 +156,6 @@ func (a *agent) read(ctx context.Context, uri string) (string, error) {
 	return result.Contents[0].Text, nil
 }
 
-// toolNames lists the tools.
 func (a *agent) toolNames(ctx context.Context) (names []string, err error) {
 	text, err := a.ask(ctx, "tools/list", map[string]any{})
 	if err != nil {

@@ -542,7 +542,6 @@ func (c *bare) call(ctx context.Context, session target.SessionID, method string
 	}
 }
 
-// next is the next message of the browser.
 func (c *bare) next(ctx context.Context) (*cdproto.Message, error) {
 	m := new(cdproto.Message)
 	err := c.conn.Read(ctx, m)
@@ -552,7 +551,6 @@ func (c *bare) next(ctx context.Context) (*cdproto.Message, error) {
 	return m, err
 }
 
-// A rig is a rival with its browser, its site and its program.
 type rig struct {
 	rival
 	b       *bench
@@ -687,7 +685,6 @@ func (r *rig) open(ctx context.Context) (err error) {
 	})
 }
 
-// serveHTTP is the rig's site.
 func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 	switch req.URL.Path {
 	case "/page":
@@ -746,7 +743,6 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 // obey is the page's part in being loaded anew without a debugger.
 const obey = `<script>addEventListener("load", () => fetch("/reload").then(() => location.reload()));</script>`
 
-// command runs a command of the browser.
 func (r *rig) command(ctx context.Context, method string, params map[string]any) ([]byte, error) {
 	conn, err := remote.DialContext(ctx, r.browser.URL)
 	if err != nil {
@@ -852,7 +848,6 @@ func (r *rig) starts(ctx context.Context) (figures, error) {
 	return got, nil
 }
 
-// memory measures the programs.
 func (r *rig) memory(context.Context) (figures, error) {
 	sum, err := resident(r.entry())
 	return figures{"mb": sum / 1e6}, err

@@ -39,7 +39,6 @@ type row struct {
 	us string
 }
 
-// has says whether a contender is in the row.
 func (r row) has(name string, k kind) bool {
 	switch {
 	case r.us == "" || name == r.us:
@@ -60,7 +59,6 @@ type goal struct {
 	least, exact bool
 }
 
-// best is the best peer of the row.
 const best = "best"
 
 // A kind of contender. Ratios are ours to those of peers; floors are lower bounds for all.
@@ -190,7 +188,6 @@ func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
 	return results, errors.Join(errs...)
 }
 
-// judge sets the ratio, and says whether the goal is met.
 func (r *Result) judge(g goal) {
 	us := r.Who[0]
 	if us.Failed != "" || us.Absent {
@@ -254,7 +251,6 @@ func (g goal) text(unit string) string {
 	return fmt.Sprintf("%s %g x that", sign, g.most)
 }
 
-// median of what is sorted.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

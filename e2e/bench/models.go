@@ -85,7 +85,6 @@ const shop = `<ul id=cart></ul><pre id=text></pre><script src="/dist/pagewire.js
 	(async () => { for (let done = 0; ; ) { const state = await (await fetch("/change?done=" + done)).json(); show(state); done = state.n; } })();
 </script>`
 
-// shopper is Pagewire, by a name.
 func shopper(name string) rival {
 	return rival{
 		name: name, kind: ours, html: fmt.Sprintf(shop, ` data-gateway="ws://ADDRESS"`), serve: overSocket.serve,
@@ -93,7 +92,6 @@ func shopper(name string) rival {
 	}
 }
 
-// snapshots is a rival that looks at pages, with the same page.
 func snapshots(name string) rival {
 	for _, r := range rivals {
 		if r.name == name {
@@ -104,7 +102,6 @@ func snapshots(name string) rival {
 	panic("no rival " + name)
 }
 
-// A session is one that a reader plays.
 type session struct {
 	*rig
 	n          int // the last change
@@ -131,7 +128,6 @@ func (s *session) change(ctx context.Context, n int, cart, text string) error {
 	})
 }
 
-// play is the script.
 func (s *session) play(ctx context.Context, r reader) (figures, error) {
 	if err := s.change(ctx, 1, cartOf(0), textOf(0)); err != nil {
 		return nil, err
@@ -174,7 +170,6 @@ func (s *session) play(ctx context.Context, r reader) (figures, error) {
 	return figures{"bytes": float64(bytes), "told": 100 * float64(told) / changes, "asking": float64(asking)}, nil
 }
 
-// work calls the page's tool, and gives what its result says besides.
 func work(ctx context.Context, s *session) (string, error) {
 	text, err := s.agent.tool(ctx, "work", map[string]any{})
 	return strings.TrimPrefix(text, "done"), err

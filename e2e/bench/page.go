@@ -19,7 +19,6 @@ func (b *bench) pages() []family {
 	if b.short {
 		reads, larges = 1000, 8
 	}
-	// does makes a contender that does a job of page.ts.
 	does := func(name string, k kind, script, job, wire string, n int) contender {
 		head := ""
 		if script != "" {

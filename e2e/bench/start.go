@@ -76,7 +76,6 @@ func brotlied(text []byte) int {
 	return out.Len()
 }
 
-// register is the first use of the API.
 const register = `document.modelContext.registerResource({ uri: location.origin + "/state", name: "State", mimeType: "text/plain", read: async () => ({ contents: [{ uri: location.origin + "/state", text: "text" }] }) });`
 
 // evaluate gives the time from the start of a script, its compilation included, until the API is there, in one go on a

@@ -35,7 +35,6 @@ func main() {
 	}
 }
 
-// write writes the page, of what ran in each engine.
 func write(dir string) error {
 	came := map[string]outcomes{}
 	names := []string{"what is tested"}
@@ -59,7 +58,6 @@ func write(dir string) error {
 // outcomes are how tests have ended, by name: pass, fail or skip.
 type outcomes map[string]string
 
-// read reads the events of go test -json.
 func read(from io.Reader) (outcomes, error) {
 	came := outcomes{}
 	lines := bufio.NewScanner(from)
@@ -126,7 +124,6 @@ func table(came map[string]outcomes) string {
 	return text.String()
 }
 
-// version is what an engine's program says it is.
 func version(engine string) string {
 	chromium, _ := browser.Find()
 	command := map[string][]string{
@@ -147,7 +144,6 @@ func version(engine string) string {
 	return engine
 }
 
-// exclusions are the tests that are left out.
 func exclusions() string {
 	var text strings.Builder
 	text.WriteString("\n## What is left out, and why\n\n| tests | why |\n|---|---|\n")

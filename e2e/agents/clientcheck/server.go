@@ -153,7 +153,6 @@ func placeNames() (names []string) {
 	return names
 }
 
-// tool adds one whose call changes the page.
 func (c *checker) tool(name string, call func() *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: "Shows words", InputSchema: emptySchema,
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
@@ -254,7 +253,6 @@ func (c *checker) notes(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// know notes who the client is.
 func (c *checker) know(p *mcp.InitializeParams) {
 	if p.ClientInfo != nil {
 		c.client = p.ClientInfo.Name + " " + p.ClientInfo.Version
@@ -267,7 +265,6 @@ func (c *checker) know(p *mcp.InitializeParams) {
 	}
 }
 
-// note changes what is known, and writes the report.
 func (c *checker) note(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,7 +278,6 @@ func (c *checker) save() error {
 	return c.write(c.report())
 }
 
-// run serves until the client goes.
 func (c *checker) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := c.server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
 	if ctx.Err() != nil || err == nil || strings.Contains(err.Error(), "EOF") {

@@ -30,7 +30,6 @@ import (
 //	/door        reading it makes /guest come or go
 const Origin = "https://x.test"
 
-// A page is what the resources and tools share.
 type page struct {
 	*testkit.Page
 	mu     sync.Mutex // guards all below
@@ -168,7 +167,6 @@ type object = map[string]any
 
 func block(s string) object { return object{"type": "text", "text": s} }
 
-// answers is a tool that always gives the same.
 func answers(content ...object) func(context.Context, json.RawMessage, func(object)) any {
 	return func(context.Context, json.RawMessage, func(object)) any { return object{"content": content} }
 }
