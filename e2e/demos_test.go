@@ -25,8 +25,7 @@ import (
 func serveDemos(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
-		"../demo").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../demo").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	cmd := exec.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0")

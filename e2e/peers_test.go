@@ -53,8 +53,7 @@ var peers = []peer{
 		},
 		call: func(a *peerAgent, tool string, input map[string]any) string {
 			text, _ := json.Marshal(input) // strings and numbers
-			result := a.tool("execute_webmcp_tool", map[string]any{"pageId": a.page, "toolName": tool,
-				"input": string(text)})
+			result := a.tool("execute_webmcp_tool", map[string]any{"pageId": a.page, "toolName": tool, "input": string(text)})
 			var answer struct{ Output json.RawMessage }
 			if err := json.Unmarshal([]byte(result), &answer); err != nil {
 				return result // says what went wrong
@@ -144,8 +143,7 @@ func TestPeers(t *testing.T) {
 
 			a := connectPeer(t, p, address)
 			p.choose(a, s.URL)
-			if got := p.tools(a); !slices.Equal(sorted(got),
-				[]string{"resources_list", "resources_read", "resources_wait"}) {
+			if got := p.tools(a); !slices.Equal(sorted(got), []string{"resources_list", "resources_read", "resources_wait"}) {
 				t.Fatalf("it finds the tools %q", got)
 			}
 

@@ -35,9 +35,7 @@ func toolModes(t *testing.T) []toolMode {
 // allToolModes has those besides in which Pagewire brings it: it came first, and polyfills step aside.
 func allToolModes(t *testing.T) []toolMode {
 	const tag = `<script src="/pagewire.js"></script>`
-	return append(toolModes(t),
-		toolMode{noFlag, "", tag},
-		toolMode{mode{name: "polyfill after"}, "", tag + polyfill(t)},
+	return append(toolModes(t), toolMode{noFlag, "", tag}, toolMode{mode{name: "polyfill after"}, "", tag + polyfill(t)},
 		toolMode{mode{name: "mcp-b after"}, "", tag + globalServer(t)})
 }
 

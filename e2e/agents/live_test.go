@@ -31,8 +31,7 @@ var lastings = []struct {
 	// inline are flags of config with which contents are told too.
 	inline []string
 }{
-	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false,
-		nil},
+	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false, nil},
 	{"codex", []string{"app-server"}, talkCodex, "hooks, once trusted, with `--inline`", false,
 		[]string{"--inline", origin}},
 	{"opencode", []string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, talkOpencode, "a plugin", true, nil},
@@ -144,8 +143,7 @@ func talkCodex(t *testing.T, r *running) talk {
 	var started struct{ Thread struct{ ID string } }
 	decode(t, c.call("thread/start", object{"cwd": r.home}), &started)
 	return func(text string) {
-		c.call("turn/start",
-			object{"threadId": started.Thread.ID, "input": []any{object{"type": "text", "text": text}}})
+		c.call("turn/start", object{"threadId": started.Thread.ID, "input": []any{object{"type": "text", "text": text}}})
 		for testkit.Receive(t, "the end of the turn", c.told) != "turn/completed" {
 		}
 	}

@@ -83,8 +83,7 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			needs: bin + "/codex",
 			files: map[string]string{".codex/config.toml": "model = \"scripted\"\nmodel_provider = " +
 				"\"test\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n" +
-				"[analytics]\nenabled = false\n" +
-				"[model_providers.test]\nname = \"test\"\nbase_url = " + encode(url+"/v1") +
+				"[analytics]\nenabled = false\n" + "[model_providers.test]\nname = \"test\"\nbase_url = " + encode(url+"/v1") +
 				"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\nrequest_max_retries = 0\n"},
 			env: []string{"OPENAI_API_KEY=sk-fake"},
 			command: []string{bin + "/codex", "exec", "--skip-git-repo-check",
@@ -116,8 +115,7 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			files: map[string]string{"config.yaml": "name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: " +
 				"scripted\n    provider: openai\n    model: scripted\n    apiKey: fake\n    apiBase: " +
 				encode(url+"/v1") + "\n    useResponsesApi: false\n    roles: [chat]\n    capabilities: " +
-				"[tool_use]\nmcpServers:\n  - name: pagewire\n    command: " + command + "\n    args: " + args +
-				"\n"},
+				"[tool_use]\nmcpServers:\n  - name: pagewire\n    command: " + command + "\n    args: " + args + "\n"},
 			env:     []string{"CONTINUE_TELEMETRY_ENABLED=0"},
 			command: []string{bin + "/cn", "-p", prompt, "--config", "config.yaml", "--auto"},
 		},
@@ -134,8 +132,7 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			"DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false"},
 			"-p", prompt, "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", "mcp__pagewire"),
 		theirs("copilot", "GitHub Copilot CLI", []string{"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
-			"COPILOT_PROVIDER_BASE_URL=" + url + "/v1",
-			"COPILOT_PROVIDER_API_KEY=fake", "COPILOT_MODEL=gpt-4.1"},
+			"COPILOT_PROVIDER_BASE_URL=" + url + "/v1", "COPILOT_PROVIDER_API_KEY=fake", "COPILOT_MODEL=gpt-4.1"},
 			"-p", prompt, "--allow-all-tools", "--disable-builtin-mcps", "--additional-mcp-config", "@mcp.json"),
 		library("ai-sdk", "ai", "@ai-sdk/mcp"),
 		library("openai-agents", "@openai/agents"),

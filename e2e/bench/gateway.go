@@ -76,8 +76,7 @@ func (b *bench) gateways() []family {
 				{"p50", "gateway: read by CDP, p50", "ms", goal{most: 0.75, of: best}, byCDP},
 				{"p50", "gateway: read by WebSocket, p50", "ms", goal{most: 0.45, of: best}, bySocket},
 				{"p50", "gateway: read by CDP, beside the bare wire", "ms", goal{most: 1.4, of: cdpFloor}, byCDP},
-				{"p50", "gateway: read by WebSocket, beside the bare wire", "ms", goal{most: 1.4, of: wsFloor},
-					bySocket},
+				{"p50", "gateway: read by WebSocket, beside the bare wire", "ms", goal{most: 1.4, of: wsFloor}, bySocket},
 				{"p50", "gateway: read by CDP, beside a relay", "ms", goal{most: 1.3, of: cdpRelay}, byCDP},
 				{"p50", "gateway: read by WebSocket, beside a relay", "ms", goal{most: 1.3, of: wsRelay}, bySocket},
 				{"p99", "gateway: read, p99", "ms", goal{most: 1, of: best}, ""},
@@ -107,11 +106,9 @@ func (b *bench) gateways() []family {
 			name: "gateway: tool call, WebMCP off",
 			rows: []row{
 				{"p50", "gateway: tool call by CDP, WebMCP off, p50", "ms", goal{most: 0.8, of: best}, byCDP + off},
-				{"p50", "gateway: tool call by WebSocket, WebMCP off, p50", "ms", goal{most: 0.8, of: best},
-					bySocket + off},
+				{"p50", "gateway: tool call by WebSocket, WebMCP off, p50", "ms", goal{most: 0.8, of: best}, bySocket + off},
 				{"p99", "gateway: tool call by CDP, WebMCP off, p99", "ms", goal{most: 1, of: best}, byCDP + off},
-				{"p99", "gateway: tool call by WebSocket, WebMCP off, p99", "ms", goal{most: 1, of: best},
-					bySocket + off},
+				{"p99", "gateway: tool call by WebSocket, WebMCP off, p99", "ms", goal{most: 1, of: best}, bySocket + off},
 			},
 			contenders: each(unaided, calls),
 		},
@@ -120,8 +117,7 @@ func (b *bench) gateways() []family {
 			rows: []row{
 				{"reload", "visible after reload, by CDP", "ms", goal{most: 0.8, of: best}, byCDP},
 				{"reload", "visible after reload, by WebSocket", "ms", goal{most: 0.8, of: best}, bySocket},
-				{"reload", "visible after reload by CDP, beside a bare WebSocket", "ms", goal{most: 1.4, of: wsFloor},
-					byCDP},
+				{"reload", "visible after reload by CDP, beside a bare WebSocket", "ms", goal{most: 1.4, of: wsFloor}, byCDP},
 				{"reload", "visible after reload by WebSocket, beside a bare one", "ms", goal{most: 1.4, of: wsFloor},
 					bySocket},
 			},
@@ -585,8 +581,7 @@ type rig struct {
 func (r *rig) entry() string { return "TMPDIR=" + r.home }
 
 func (r *rig) env() []string {
-	return append(os.Environ(),
-		r.entry(), "HOME="+r.home, "XDG_CONFIG_HOME="+r.home,
+	return append(os.Environ(), r.entry(), "HOME="+r.home, "XDG_CONFIG_HOME="+r.home,
 		"NODE_OPTIONS=--require "+r.b.guard(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1",
 		"WEBMCP_SERVER_TOKEN=0123456789abcdef0123456789abcdef")
 }

@@ -33,8 +33,7 @@ func (b *bench) sessions() family {
 			{"bytes", "model: page state added in 40 turns, beside reading all each time", "B",
 				goal{most: 0.1, of: polling}, reminded},
 			{"bytes", "model: page state added in 40 turns, beside snapshots", "B", goal{}, reminded},
-			{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true},
-				""},
+			{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true}, ""},
 			{"asking", "model: turns spent on asking", "", goal{exact: true}, ""},
 		},
 	}

@@ -43,9 +43,7 @@ func (b *bench) pages() []family {
 		},
 		{
 			name: "page: read over a MessagePort",
-			rows: []row{
-				{"p50", "read over a MessagePort, p50", "us", goal{most: 1.5, of: portFloor}, ""},
-			},
+			rows: []row{{"p50", "read over a MessagePort, p50", "us", goal{most: 1.5, of: portFloor}, ""}},
 			contenders: []contender{
 				does(we.name, ours, we.path, "read", "overPort", reads),
 				{they.name, peer, nil},
@@ -63,8 +61,7 @@ func (b *bench) pages() []family {
 				{"subscriber messages", "10,000 changes: messages to a subscriber", "", goal{most: 10}, ""},
 				{"nobody messages", "10,000 changes: messages without a subscription", "", goal{exact: true}, ""},
 				{"subscriber busy", "10,000 changes: main thread busy", "ms", goal{most: 0.04, of: best}, ""},
-				{"nobody busy", "10,000 changes: busy without a subscription", "ms", goal{most: 0.05, of: best},
-					""},
+				{"nobody busy", "10,000 changes: busy without a subscription", "ms", goal{most: 0.05, of: best}, ""},
 				{"subscriber gap", "10,000 changes: longest time without a frame", "ms", goal{most: 16}, ""},
 				{"subscriber after", "10,000 changes: a read right behind them", "ms", goal{most: 5}, ""},
 			},

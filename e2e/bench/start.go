@@ -37,9 +37,7 @@ func (b *bench) sizes() []family {
 	f := family{
 		name:   "bytes",
 		rounds: 1,
-		rows: []row{
-			{"before brotli", "bytes before the API exists, brotli", "B", goal{most: 0.1, of: best}, ""},
-		},
+		rows:   []row{{"before brotli", "bytes before the API exists, brotli", "B", goal{most: 0.1, of: best}, ""}},
 	}
 	if !b.short {
 		f.rows = append(f.rows, row{"all brotli", "bytes in all, with an agent, brotli", "B", goal{most: 1, of: best}, ""})

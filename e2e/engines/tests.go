@@ -67,12 +67,9 @@ var leftOut = []exclusion{
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +
-		"TestEcosystemVitePlugin",
-		"they are about bundlers, servers and deployments: make test-ecosystem runs them"},
-	{"TestViewsSubscribe TestViewsNavigate " +
-		"TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
-		"TestViewsOfAPlainHost TestViewsDemo",
-		"hosts of MCP Apps' Views: not carried over yet"},
+		"TestEcosystemVitePlugin", "they are about bundlers, servers and deployments: make test-ecosystem runs them"},
+	{"TestViewsSubscribe TestViewsNavigate TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
+		"TestViewsOfAPlainHost TestViewsDemo", "hosts of MCP Apps' Views: not carried over yet"},
 }
 
 // runs are the tests of an engine, in the words of go test -run.

@@ -141,8 +141,7 @@ func newChecker(write func(string) error) *checker {
 	c.server.AddTool(&mcp.Tool{Name: "check_slow", Description: "Shows a word after some seconds",
 		InputSchema: slowSchema}, c.callSlow)
 	c.server.AddTool(&mcp.Tool{Name: "check_report", Description: "Takes all words that begin with pw- that you have " +
-		"seen",
-		InputSchema: reportSchema}, c.callReport)
+		"seen", InputSchema: reportSchema}, c.callReport)
 	return c
 }
 
@@ -199,9 +198,8 @@ func (c *checker) callSlow(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 		case <-tick.C:
 		}
 		if token := r.Params.GetProgressToken(); token != nil {
-			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token,
-				Progress: float64(second),
-				Total:    float64(given.Seconds), Message: c.words[inProgress]})
+			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(second),
+				Total: float64(given.Seconds), Message: c.words[inProgress]})
 		}
 	}
 	c.note(func() { c.slow = append(c.slow, fmt.Sprintf("answered after %d s", given.Seconds)) })

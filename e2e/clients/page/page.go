@@ -199,12 +199,10 @@ func (p *page) addTools() {
 		Run: p.heard})
 	p.SetTool("test_error_handling",
 		testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
-			return object{"isError": true,
-				"content": []object{block("This tool intentionally returns an error for testing")}}
+			return object{"isError": true, "content": []object{block("This tool intentionally returns an error for testing")}}
 		}})
 	p.SetTool("test_tool_with_progress",
-		testkit.Tool{Members: tool(object{}), Run: func(_ context.Context, _ json.RawMessage,
-			progress func(object)) any {
+		testkit.Tool{Members: tool(object{}), Run: func(_ context.Context, _ json.RawMessage, progress func(object)) any {
 			for i := range 3 {
 				progress(object{"progress": 50 * i, "total": 100})
 			}
