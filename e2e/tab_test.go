@@ -169,8 +169,9 @@ type tab struct {
 	ctx context.Context
 	is  engine.Tab
 	// console holds what the page wrote to console.error and console.warn.
-	mu      sync.Mutex
-	console []string
+	mu       sync.Mutex
+	console  []string
+	uncaught bool // goes to the console, too, and fails no test
 }
 
 // open loads a site's page in a tab of its own. An uncaught exception fails the test.
@@ -235,13 +236,40 @@ func (b *tab) logs(of string) {
 }
 
 func (b *tab) hear(m engine.Message) {
-	if m.Uncaught {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m.Uncaught && !b.uncaught {
 		b.t.Errorf("uncaught in the page: %s", m.Text)
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.console = append(b.console, m.Text)
+}
+
+// What tests rely on, so that none proves nothing: a tab tells what its page writes, and what nobody catches there.
+func TestTabTellsWhatItsPageWrites(t *testing.T) {
+	t.Parallel()
+	b := open(t, noFlag, serve(t, field))
+	b.mu.Lock()
+	b.uncaught = true
+	b.mu.Unlock()
+	if _, err := try[any](b, `throw new Error("a reason")`); err == nil || !strings.Contains(err.Error(), "a reason") {
+		t.Errorf("a script that throws: %v", err)
+	}
+	run[any](b, `
+		console.error("said", new Error("its text"));
+		console.log("not heard");
+		setTimeout(() => { throw new TypeError("thrown"); });
+		void Promise.reject(new RangeError("rejected"));
+	`)
+	for _, text := range []string{"its text", "TypeError: thrown", "RangeError: rejected"} {
+		testkit.Eventually(t, text+" is heard", func() bool {
+			run[any](b, "") // WebKit tells what it has with the next answer
+			return b.said(text)
+		})
+	}
+	if b.said("not heard") {
+		t.Error("console.log is heard")
+	}
 }
 
 func (b *tab) said(text string) bool {

@@ -47,8 +47,7 @@ var rows = []row{
 	{"Web IDL, and tests for the web platform's own", "TestWebPlatform", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{
 		"chromium": "TestExtension TestExtensionAsksItsUser", "firefox": "TestFirefoxExtension"}},
-	{"what these tests rely on, of the engine's driver", "", map[string]string{"firefox": "TestTab",
-		"webkit": "TestTab"}},
+	{"what these tests rely on, of the engine's driver", "TestTabTellsWhatItsPageWrites", nil},
 }
 
 // An exclusion says which tests of package e2e are not run in every engine, and why.
