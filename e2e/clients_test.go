@@ -81,17 +81,14 @@ func TestTypeScriptClient(t *testing.T) {
 
 func clientScript(t *testing.T, entry string) (script string) {
 	t.Helper()
-	modules, _ := filepath.Abs("../js/node_modules")
 	script = filepath.Join(t.TempDir(), "client.mjs")
-	built := api.Build(api.BuildOptions{
-		EntryPoints: []string{entry}, Bundle: true, Format: api.FormatESModule,
-		Platform:  api.PlatformNode,
-		NodePaths: []string{modules}, Outfile: script, Write: true,
-		Banner: map[string]string{
-			"js": `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`},
-	})
-	if len(built.Errors) > 0 {
-		t.Fatal(built.Errors[0].Text)
+	text, err := bundled(entry, "../js/node_modules", api.BuildOptions{Format: api.FormatESModule, Platform: api.PlatformNode,
+		Banner: map[string]string{"js": `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`}})
+	if err == nil {
+		err = os.WriteFile(script, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return script
 }

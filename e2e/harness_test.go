@@ -53,23 +53,26 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "e2e: dist/ is not built: run make build")
 			return 1
 		}
-		modules, _ := filepath.Abs("../js/node_modules")
-		result := api.Build(api.BuildOptions{
-			EntryPoints: []string{"agent/agent.ts"},
-			Bundle:      true,
-			Format:      api.FormatIIFE,
-			GlobalName:  "agent",
-			Target:      api.ES2022,
-			NodePaths:   []string{modules},
-		})
-		if len(result.Errors) > 0 {
-			fmt.Fprintln(os.Stderr, "e2e: bundle the agent:", result.Errors[0].Text)
+		var err error
+		if agentScript, err = bundled("agent/agent.ts", "../js/node_modules", api.BuildOptions{Format: api.FormatIIFE,
+			GlobalName: "agent"}); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
 			return 1
 		}
-		agentScript = result.OutputFiles[0].Contents
 		defer closeBrowsers()
 		return m.Run()
 	}())
+}
+
+// bundled is a script with what it imports from a directory of modules.
+func bundled(entry, modules string, o api.BuildOptions) ([]byte, error) {
+	modules, err := filepath.Abs(modules)
+	o.EntryPoints, o.Bundle, o.Target, o.NodePaths = []string{entry}, true, api.ES2022, []string{modules}
+	result := api.Build(o)
+	if len(result.Errors) > 0 {
+		return nil, fmt.Errorf("bundle %s: %s", entry, result.Errors[0].Text)
+	}
+	return result.OutputFiles[0].Contents, err
 }
 
 // A site is an origin of its own: dist/ and one page.

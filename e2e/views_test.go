@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -72,17 +72,11 @@ func bundleViews(t *testing.T) {
 	t.Helper()
 	needViews(t)
 	viewPages.Do(func() {
-		modules, _ := filepath.Abs("views/node_modules")
-		for entry, out := range map[string]*[]byte{"views/host.ts": &viewPages.host, "views/view.ts": &viewPages.view} {
-			o := api.BuildOptions{EntryPoints: []string{entry}, Bundle: true, Format: api.FormatESModule,
-				Target: api.ES2022, NodePaths: []string{modules}, External: []string{"/views.js"}}
-			result := api.Build(o)
-			if len(result.Errors) > 0 {
-				viewPages.err = fmt.Errorf("bundle %s: %s", entry, result.Errors[0].Text)
-				return
-			}
-			*out = result.OutputFiles[0].Contents
-		}
+		o := api.BuildOptions{Format: api.FormatESModule, External: []string{"/views.js"}}
+		var hostErr, viewErr error
+		viewPages.host, hostErr = bundled("views/host.ts", "views/node_modules", o)
+		viewPages.view, viewErr = bundled("views/view.ts", "views/node_modules", o)
+		viewPages.err = errors.Join(hostErr, viewErr)
 	})
 	if viewPages.err != nil {
 		t.Fatal(viewPages.err)
