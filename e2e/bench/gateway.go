@@ -122,9 +122,7 @@ func (b *bench) gateways() []family {
 					bySocket},
 			},
 			contenders: each(func(r rival) bool { return programs(r) || r.look != nil },
-				func(r *rig) func(context.Context) (figures, error) {
-					return r.visible
-				}),
+				func(r *rig) func(context.Context) (figures, error) { return r.visible }),
 		},
 		{
 			name: "gateway: start",
@@ -132,9 +130,7 @@ func (b *bench) gateways() []family {
 				{"ms", "start of the program to its first answer, where no daemon runs", "ms", goal{most: 25}, bySocket},
 				{"next", "the same, where one runs", "ms", goal{most: 8}, bySocket},
 			},
-			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) {
-				return r.starts
-			}),
+			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) { return r.starts }),
 		},
 		{
 			name: "gateway: memory", rounds: 1,
@@ -142,13 +138,11 @@ func (b *bench) gateways() []family {
 				{"mb", "gateway: resident memory with 10 tabs, by CDP", "MB", goal{most: 20}, byCDP},
 				{"mb", "gateway: resident memory with 10 tabs, by WebSocket", "MB", goal{most: 20}, bySocket},
 			},
-			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) {
-				return r.memory
-			}),
+			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) { return r.memory }),
 		},
 	}
 	for i := range families {
-		families[i].prepare = func(ctx context.Context) error {
+		families[i].prepare = func(ctx context.Context) {
 			each := func(step func(*rig, context.Context) error) {
 				var all sync.WaitGroup
 				for _, c := range families[i].contenders {
@@ -168,7 +162,6 @@ func (b *bench) gateways() []family {
 			if families[i].name == "gateway: memory" {
 				each((*rig).open10)
 			}
-			return nil
 		}
 	}
 	return families
