@@ -39,7 +39,7 @@ LEVELS         := native wasm js browser
 # The tests of the browser level that have a core in the page: .ci/run runs them with the one that Go compiles, too.
 IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
 	Bad|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
-DRIVES_BROWSER := /(e2e|e2e/(agents|docs|engine)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
+DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build(/release)?$$
 # TestPageSourcesStayFitForThePage keeps goroutines out of these, so that -race would find nothing, at several times the
 # price.
@@ -164,7 +164,7 @@ test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, 
 	@mkdir -p $(RESULTS); failed=; for engine in $(or $(ENGINES),chromium firefox webkit); do \
 		ENGINE=$$engine $(GOTESTSUM) --jsonfile $(RESULTS)/engines-$$engine.json --raw-command -- go test -json -count=1 \
 			-timeout 30m -parallel 3 -tags engines -run "$(or $(RUN),$$(go run ./e2e/engines -list $$engine))" \
-			$$([ $$engine = chromium ] || echo ./e2e/engine) ./e2e || failed=1; \
+			./e2e || failed=1; \
 	done; $(if $(ENGINES)$(RUN),,go run ./e2e/engines $(RESULTS);) test -z "$$failed"
 
 ##@ What a night can prove:

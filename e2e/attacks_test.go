@@ -54,17 +54,14 @@ const measured = 300
 
 // attacks are those of a hostile page on the list, the memory and the time of others. 1 << 20 is "1 MB".
 var attacks = []attack{
-	{name: "none, but processors that are busy", told: nothing, peers: 2,
-		live: func(p *rawPeer) {
-			for p.ctx.Err() == nil {
-			}
-		}},
-	{name: "71 descriptors of 1 MB", told: "the limit is",
-		live: func(p *rawPeer) { p.register(71, 1, 1<<20) }},
+	{name: "none, but processors that are busy", told: nothing, peers: 2, live: func(p *rawPeer) {
+		for p.ctx.Err() == nil {
+		}
+	}},
+	{name: "71 descriptors of 1 MB", told: "the limit is", live: func(p *rawPeer) { p.register(71, 1, 1<<20) }},
 	{name: "a descriptor of 100 MB", told: "a message is too long; the limit is 17825792 bytes",
 		live: func(p *rawPeer) { p.register(1, 1, 100<<20) }},
-	{name: "300 descriptors of 261 KB", told: "the limit is",
-		live: func(p *rawPeer) { p.register(300, 1, 261<<10) }},
+	{name: "300 descriptors of 261 KB", told: "the limit is", live: func(p *rawPeer) { p.register(300, 1, 261<<10) }},
 	{name: "60 descriptors of 255 KB, from pages that come and go", told: nothing, peers: 3,
 		live: func(p *rawPeer) { p.register(60, 1, 255<<10) }},
 	{name: "10,001 resources", told: "the page has too many; the limit is 10000",
@@ -79,8 +76,7 @@ var attacks = []attack{
 		live: func(p *rawPeer) { p.unfinished(16 << 20); p.stay() }},
 	{name: "answers of 17 MB", reads: "big", fails: "the limit is 16777216",
 		live: func(p *rawPeer) { p.answer("big", 16<<20+1) }},
-	{name: "answers of 15 MB", reads: "big",
-		live: func(p *rawPeer) { p.answer("big", 15<<20) }},
+	{name: "answers of 15 MB", reads: "big", live: func(p *rawPeer) { p.answer("big", 15<<20) }},
 	{name: "a list that changes without end", told: "the limit is 5000 a second",
 		live: func(p *rawPeer) { p.churn(`["register",%s],["unregister",%s]`) }},
 	{name: "touches without end", told: "the limit is 5000 a second",
@@ -131,7 +127,6 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// fight holds the attack against the honest page.
 func (f *siege) fight() {
 	t := f.t
 	f.reads(20) // whatever is made once
@@ -174,15 +169,13 @@ func (f *siege) fight() {
 
 // readsEvil reads the attacker, as an agent may, and reports whether that ends as it should.
 func (f *siege) readsEvil() bool {
-	_, err := f.second.ReadResource(f.t.Context(),
-		&mcp.ReadResourceParams{URI: raiderOrigin + "/evil/" + f.attack.reads})
+	_, err := f.second.ReadResource(f.t.Context(), &mcp.ReadResourceParams{URI: raiderOrigin + "/evil/" + f.attack.reads})
 	if f.attack.fails == "" {
 		return err == nil
 	}
 	return err != nil && strings.Contains(err.Error(), f.attack.fails)
 }
 
-// unharmed asserts that the honest page is listed, and that a change arrives at both agents.
 func (f *siege) unharmed() {
 	f.t.Helper()
 	f.count++
@@ -273,7 +266,6 @@ type rawPeer struct {
 	over  chan struct{}
 }
 
-// live is one life of an attacker.
 func (r *raiders) live(ctx context.Context) {
 	conn, _, err := websocket.Dial(ctx, "ws://"+r.hub+"/page", &websocket.DialOptions{
 		Subprotocols: []string{"pagewire.v1"}, HTTPHeader: http.Header{"Origin": {raiderOrigin}},
@@ -327,7 +319,6 @@ func (p *rawPeer) say(calls ...[]any) {
 	p.raw(string(text))
 }
 
-// stay waits until the gateway lets the peer go, or the test is over.
 func (p *rawPeer) stay() { <-p.ctx.Done() }
 
 func (p *rawPeer) registration(name any, size int) []any {

@@ -21,87 +21,70 @@ import (
 // A login is an authorization server of OAuth 2.1 on loopback, at which every user is alice: metadata (RFC 8414),
 // registration (RFC 7591), and the code flow with PKCE (RFC 7636) for a resource (RFC 8707).
 type login struct {
-	t      *testing.T
 	server *httptest.Server
 	issuer *issuertest.Issuer
 
 	mu    sync.Mutex
-	asked []string              // paths, in order
-	codes map[string]url.Values // what each was asked with
+	asked []string // paths, in order
 }
 
 func openLogin(t *testing.T) *login {
 	t.Helper()
-	l := &login{t: t, codes: map[string]url.Values{}}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /.well-known/oauth-authorization-server", l.metadata)
-	mux.HandleFunc("POST /register", l.register)
-	mux.HandleFunc("GET /authorize", l.authorize)
-	mux.HandleFunc("POST /token", l.token)
+	l := &login{}
+	codes := map[string]url.Values{} // what each was asked with
+	say := func(w http.ResponseWriter, status int, members map[string]any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(members) // on an error the client fails
+	}
 	l.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.asked = append(l.asked, r.URL.Path)
-		l.mu.Unlock()
-		mux.ServeHTTP(w, r)
+		at := l.server.URL
+		switch r.URL.Path {
+		case metadataPath:
+			say(w, http.StatusOK, map[string]any{"issuer": at, "authorization_endpoint": at + "/authorize",
+				"token_endpoint": at + "/token", "registration_endpoint": at + "/register",
+				"response_types_supported": []string{"code"}, "grant_types_supported": []string{"authorization_code"},
+				"code_challenge_methods_supported":      []string{"S256"},
+				"token_endpoint_auth_methods_supported": []string{"none"}})
+		case "/register":
+			client := map[string]any{}
+			if err := json.NewDecoder(r.Body).Decode(&client); err != nil {
+				t.Error(err)
+			}
+			client["client_id"] = "the client"
+			say(w, http.StatusCreated, client)
+		case "/authorize":
+			asked, code := r.URL.Query(), rand.Text()
+			codes[code] = asked
+			back := url.Values{"code": {code}, "state": {asked.Get("state")}, "iss": {at}}
+			http.Redirect(w, r, asked.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+		case "/token":
+			asked, resource := codes[r.PostFormValue("code")], r.PostFormValue("resource")
+			delete(codes, r.PostFormValue("code"))
+			challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+			if asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(challenge[:]) ||
+				r.PostFormValue("client_id") != "the client" || asked.Get("resource") != resource {
+				say(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
+				return
+			}
+			text, err := l.issuer.Sign(l.issuer.Claims("alice", map[string]any{"aud": resource, "scope": asked.Get("scope")}))
+			if err != nil {
+				t.Error(err)
+			}
+			say(w, http.StatusOK, map[string]any{"access_token": text, "token_type": "Bearer", "expires_in": 600,
+				"scope": asked.Get("scope")})
+		default:
+			http.NotFound(w, r)
+		}
 	}))
 	t.Cleanup(l.server.Close)
 	return l
 }
 
-func (l *login) say(w http.ResponseWriter, status int, members map[string]any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(members) // on an error the client fails
-}
-
-func (l *login) metadata(w http.ResponseWriter, _ *http.Request) {
-	at := l.server.URL
-	l.say(w, http.StatusOK, map[string]any{"issuer": at, "authorization_endpoint": at + "/authorize",
-		"token_endpoint": at + "/token", "registration_endpoint": at + "/register",
-		"response_types_supported": []string{"code"}, "grant_types_supported": []string{"authorization_code"},
-		"code_challenge_methods_supported":      []string{"S256"},
-		"token_endpoint_auth_methods_supported": []string{"none"}})
-}
-
-func (l *login) register(w http.ResponseWriter, r *http.Request) {
-	client := map[string]any{}
-	if err := json.NewDecoder(r.Body).Decode(&client); err != nil {
-		l.t.Error(err)
-	}
-	client["client_id"] = "the client"
-	l.say(w, http.StatusCreated, client)
-}
-
-func (l *login) authorize(w http.ResponseWriter, r *http.Request) {
-	asked := r.URL.Query()
-	code := rand.Text()
-	l.mu.Lock()
-	l.codes[code] = asked
-	l.mu.Unlock()
-	back := url.Values{"code": {code}, "state": {asked.Get("state")}, "iss": {l.server.URL}}
-	http.Redirect(w, r, asked.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
-}
-
-func (l *login) token(w http.ResponseWriter, r *http.Request) {
-	code := r.PostFormValue("code")
-	l.mu.Lock()
-	asked := l.codes[code]
-	delete(l.codes, code)
-	l.mu.Unlock()
-	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	resource := r.PostFormValue("resource")
-	if asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(challenge[:]) ||
-		r.PostFormValue("client_id") != "the client" || asked.Get("resource") != resource {
-		l.say(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
-		return
-	}
-	text, err := l.issuer.Sign(l.issuer.Claims("alice", map[string]any{"aud": resource, "scope": asked.Get("scope")}))
-	if err != nil {
-		l.t.Error(err)
-	}
-	l.say(w, http.StatusOK, map[string]any{"access_token": text, "token_type": "Bearer", "expires_in": 600,
-		"scope": asked.Get("scope")})
-}
+const metadataPath = "/.well-known/oauth-authorization-server"
 
 // The official TypeScript client, unmodified, knows where the fleet is and nothing else: by 401, the resource's
 // metadata and the authorization server's it finds its login, and then what its user has open.
@@ -119,10 +102,9 @@ func TestClientThatFindsItsLogin(t *testing.T) {
 			t.Errorf("%s: %v\n%s", mode, err, text)
 		}
 		l.mu.Lock()
-		const metadata = "/.well-known/oauth-authorization-server"
-		asked := slices.DeleteFunc(slices.Clone(l.asked), func(path string) bool { return path == metadata })
+		asked := slices.DeleteFunc(slices.Clone(l.asked), func(path string) bool { return path == metadataPath })
 		want := []string{"/register", "/authorize", "/token"}
-		if !slices.Equal(asked, want) || l.asked[0] != metadata {
+		if !slices.Equal(asked, want) || l.asked[0] != metadataPath {
 			t.Errorf("%s: the login was asked for %v", mode, l.asked)
 		}
 		l.asked = nil

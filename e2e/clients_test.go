@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 	clients "github.com/pagewire/pagewire/e2e/clients/page"
@@ -31,7 +30,6 @@ type meeting struct {
 	env []string
 }
 
-// agentsHub runs a gateway on HTTP, with the page of clients/page.
 func agentsHub(t *testing.T, more ...string) meeting {
 	t.Helper()
 	h := newHome(t)
@@ -81,20 +79,16 @@ func TestTypeScriptClient(t *testing.T) {
 	typeScriptClients(t, agentsHub(t))
 }
 
-// clientScript bundles a script with the official client.
 func clientScript(t *testing.T, entry string) (script string) {
 	t.Helper()
-	modules, _ := filepath.Abs("../js/node_modules")
 	script = filepath.Join(t.TempDir(), "client.mjs")
-	built := api.Build(api.BuildOptions{
-		EntryPoints: []string{entry}, Bundle: true, Format: api.FormatESModule,
-		Platform:  api.PlatformNode,
-		NodePaths: []string{modules}, Outfile: script, Write: true,
-		Banner: map[string]string{
-			"js": `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`},
-	})
-	if len(built.Errors) > 0 {
-		t.Fatal(built.Errors[0].Text)
+	text, err := bundled(entry, "../js/node_modules", api.BuildOptions{Format: api.FormatESModule, Platform: api.PlatformNode,
+		Banner: map[string]string{"js": `import { createRequire } from "node:module"; const require = createRequire(import.meta.url);`}})
+	if err == nil {
+		err = os.WriteFile(script, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return script
 }
@@ -129,7 +123,6 @@ type inspector struct {
 	env       []string
 }
 
-// mcpdo is the program of Inspector's that subscribes.
 const mcpdo = "mcpdo/build/mcp-bin.js"
 
 func openInspector(t *testing.T, env []string) *inspector {
@@ -255,25 +248,25 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// A follower is a client of others that is subscribed to one resource.
-type follower struct {
-	read func() string
-	told func() // waits for an update
-}
-
-// The daemon is killed while a client of others is subscribed: it goes on through the same pipe, sees no error on its
-// connection, reads again, and is told of each change. (Inspector does not show errors that it survives; its commands
-// fail where its connection is lost. Agent programs are in package agents. The conformance suites speak HTTP alone, which
-// a person's `pagewire serve --http` answers itself: there is no pipe.)
+// The daemon is killed while either official TypeScript client is subscribed: it goes on through the same pipe, sees no
+// error on its connection, reads again, and is told of each change. (TestThreeAgents has the Go SDK, and package agents
+// the agent programs. The conformance suites speak HTTP alone, which a person's `pagewire serve --http` answers itself:
+// there is no pipe.)
 func TestClientsOfADaemonThatIsKilled(t *testing.T) {
 	t.Parallel()
 	const origin = "http://localhost:3000"
 	const uri = origin + "/state"
-	typeScript := func(which string) func(*testing.T, []string, []string) follower {
-		return func(t *testing.T, command, env []string) follower {
-			script := clientScript(t, "clients/killed.mjs")
-			client := exec.Command("node", append([]string{script, which, uri}, command...)...)
-			client.Env, client.Stderr = env, testkit.LogOf(t, which)
+	script := clientScript(t, "clients/killed.mjs")
+	for _, which := range []string{"stable", "modern"} {
+		t.Run(which, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			pipe, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "warn")
+			p := testkit.NewPage(t, map[string]string{uri: "first"})
+			p.Dial(h.hub, origin, "")
+			client := exec.Command("node", append([]string{script, which, uri}, pipe.Args...)...)
+			// Clients start programs with HOME and few other variables.
+			client.Env, client.Stderr = append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME="), testkit.LogOf(t, which)
 			in, out := testkit.Pipes(t, client)
 			t.Cleanup(func() {
 				in.Close()
@@ -297,55 +290,16 @@ func TestClientsOfADaemonThatIsKilled(t *testing.T) {
 				}
 			}()
 			testkit.Ends(t, "it has subscribed", ready)
-			return follower{
-				read: func() string { io.WriteString(in, "\n"); return testkit.Receive(t, "it reads", reads) },
-				told: func() { testkit.Receive(t, "it is told", told) },
-			}
-		}
-	}
-	for name, follow := range map[string]func(t *testing.T, command, env []string) follower{
-		"go-sdk": func(t *testing.T, command, env []string) follower {
-			pipe := exec.Command(command[0], command[1:]...)
-			pipe.Env = env
-			a := testkit.Connect(t, &mcp.CommandTransport{Command: pipe}, testkit.Legacy)
-			a.Shows(uri)
-			a.Watch(uri)
-			return follower{func() string { return a.Text(uri) }, func() { a.Told(uri) }}
-		},
-		"TypeScript sdk":            typeScript("stable"),
-		"TypeScript client, modern": typeScript("modern"),
-		"MCP Inspector": func(t *testing.T, command, env []string) follower {
-			i := openInspector(t, env)
-			i.run(mcpdo, append([]string{"connect", "@pipe", "--"}, command...)...)
-			testkit.Eventually(t, "the resource is listed", func() bool {
-				return strings.Contains(i.run(mcpdo, "--format", "json", "--connection", "pipe", "resources/list"), uri)
-			})
-			return follower{told: i.subscribe("pipe", uri), read: func() string {
-				var result struct{ Contents []struct{ Text string } }
-				text := i.run(mcpdo, "--format", "json", "--connection", "pipe", "resources/read", uri)
-				if err := json.Unmarshal([]byte(text), &result); err != nil || len(result.Contents) != 1 {
-					t.Fatalf("mcpdo reads %s, %v", text, err)
-				}
-				return result.Contents[0].Text
-			}}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHome(t)
-			pipe, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "warn")
-			p := testkit.NewPage(t, map[string]string{uri: "first"})
-			p.Dial(h.hub, origin, "")
-			// Clients start programs with HOME and few other variables.
-			client := follow(t, pipe.Args, append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME="))
-			if got := client.read(); got != "first" {
+			read := func() string { io.WriteString(in, "\n"); return testkit.Receive(t, "it reads", reads) }
+			if got := read(); got != "first" {
 				t.Errorf("it reads %q", got)
 			}
 			changes := func(texts ...string) {
 				t.Helper()
 				for _, text := range texts {
 					p.Set(uri, text)
-					for client.told(); client.read() != text; client.told() {
+					for more := true; more; more = read() != text {
+						testkit.Receive(t, "it is told", told)
 					}
 				}
 			}
@@ -353,7 +307,7 @@ func TestClientsOfADaemonThatIsKilled(t *testing.T) {
 			old := h.daemon(t)
 			syscall.Kill(old, syscall.SIGKILL)
 			testkit.Eventually(t, "the killed daemon has gone", func() bool { return !running(old) })
-			if got := client.read(); got != "before" {
+			if got := read(); got != "before" {
 				t.Errorf("behind the daemon's end it reads %q", got)
 			}
 			// One of these may be read with the word that the page is back.

@@ -43,7 +43,6 @@ var inapplicable = map[string]string{
 		"what has changed meanwhile",
 }
 
-// whyNot is the entry of inapplicable that a scenario falls under, or "".
 func whyNot(scenario string) string {
 	for name := range inapplicable {
 		if stem, all := strings.CutSuffix(name, "*"); scenario == name || all && strings.HasPrefix(scenario, stem) {
@@ -53,7 +52,6 @@ func whyNot(scenario string) string {
 	return ""
 }
 
-// node22 is what the suites and MCP Inspector run in.
 func node22(t *testing.T) string {
 	t.Helper()
 	node, err := filepath.Abs("conformance/node_modules/.bin/node")
@@ -97,7 +95,6 @@ func TestConformanceOfAFleet(t *testing.T) {
 	conforms(t, bearer.URL+to.Path)
 }
 
-// conforms runs the suites against the server at a URL.
 func conforms(t *testing.T, url string) {
 	unused := map[string]bool{}
 	for name := range inapplicable {

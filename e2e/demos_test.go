@@ -22,12 +22,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// serveDemos runs the demo server and returns where it is, with a / at the end.
 func serveDemos(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
-		"../demo").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../demo").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	cmd := exec.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0")
@@ -52,7 +50,6 @@ func serveDemos(t *testing.T) string {
 	return ""
 }
 
-// A demoed is a demo that is open, and an agent that sees it.
 type demoed struct {
 	*tab
 	*testkit.Agent
@@ -119,7 +116,6 @@ func (d demoed) reads(path, want string) string {
 	return d.keeps("the agent reads "+want, path, func(text string) bool { return strings.Contains(text, want) })
 }
 
-// lists waits until a URI is in the agent's list, or is not.
 func (d demoed) lists(path string, want bool) {
 	d.t.Helper()
 	testkit.Eventually(d.t, fmt.Sprintf("%s is listed: %t", path, want), func() bool {
@@ -127,7 +123,6 @@ func (d demoed) lists(path string, want bool) {
 	})
 }
 
-// calls has the agent call a tool of the page.
 func (d demoed) calls(tool string, input any) (text string, failed bool) {
 	d.t.Helper()
 	testkit.Eventually(d.t, "the tool "+tool, func() bool { return slices.Contains(d.ToolNames(), tool) })

@@ -3,9 +3,6 @@
 package e2e
 
 import (
-	"context"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -31,34 +28,18 @@ func TestEcosystemDeploy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	well, at := runNode(t, process.Options{Issuers: []tickets.Issuer{{Issuer: login.Name, JWKS: keys}}})
-	answer, err := http.Post("http://"+at+"/mcp", "application/json", nil) // a request, and a refusal
+	o := process.Options{Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", PublicURL: "https://live.example",
+		Issuers: []tickets.Issuer{{Issuer: login.Name, JWKS: keys}}}
+	at, well, _ := runNode(t, o)
+	answer, err := http.Post("http://"+at.String()+"/mcp", "application/json", nil) // a request, and a refusal
 	if err != nil {
 		t.Fatal(err)
 	}
 	answer.Body.Close()
-	sick, _ := runNode(t, process.Options{Cluster: "127.0.0.1:0", Join: []string{testkit.Addr(t)}, SecretFile: secret,
-		Issuers: []tickets.Issuer{{Issuer: login.Name, JWKS: "http://" + testkit.Addr(t)}}})
-	t.Setenv("PAGEWIRE_NODE", "http://"+well+"/metrics")
-	t.Setenv("PAGEWIRE_SICK_NODE", "http://"+sick+"/metrics")
+	o.Cluster, o.Join, o.SecretFile = "127.0.0.1:0", []string{testkit.Addr(t)}, secret
+	o.Issuers = []tickets.Issuer{{Issuer: login.Name, JWKS: "http://" + testkit.Addr(t)}}
+	_, sick, _ := runNode(t, o)
+	t.Setenv("PAGEWIRE_NODE", "http://"+well.String()+"/metrics")
+	t.Setenv("PAGEWIRE_SICK_NODE", "http://"+sick.String()+"/metrics")
 	command(t, "ecosystem/deploy", "go", "test", "-count=1", "./...")
-}
-
-// runNode runs a node until the test ends, and returns its addresses.
-func runNode(t *testing.T, o process.Options) (admin, listen string) {
-	t.Helper()
-	o.Listen, o.Admin, o.PublicURL = "127.0.0.1:0", "127.0.0.1:0", "https://live.example"
-	o.Log = slog.New(slog.NewTextHandler(testkit.LogOf(t, "a node"), nil))
-	started, ended := make(chan [2]string, 1), make(chan error, 1)
-	o.Started = func(listen, admin, _ net.Addr) { started <- [2]string{admin.String(), listen.String()} }
-	ctx, stop := context.WithCancel(context.Background())
-	go func() { ended <- process.Run(ctx, o) }()
-	t.Cleanup(func() {
-		stop()
-		if err := testkit.Receive(t, "a node ends", ended); err != nil {
-			t.Errorf("a node ends with %v", err)
-		}
-	})
-	at := testkit.Receive(t, "a node listens", started)
-	return at[0], at[1]
 }

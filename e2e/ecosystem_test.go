@@ -61,8 +61,8 @@ func linked(t *testing.T, app string, names ...string) {
 	}
 }
 
-// bundled builds an entry of the app, and returns the directory with what became of it.
-func bundled(t *testing.T, app, tool, format, entry string) string {
+// bundledBy builds an entry of the app, and returns the directory with what became of it.
+func bundledBy(t *testing.T, app, tool, format, entry string) string {
 	t.Helper()
 	out := filepath.Join(app, strings.NewReplacer(",", "-", ".", "-").Replace(tool+" "+format+" "+entry))
 	command(t, app, "node", inEcosystem(t, "build.mjs"), tool, format, entry, out)
@@ -88,7 +88,7 @@ func TestEcosystemPages(t *testing.T) {
 		{"parcel", "web", "index.html", false},
 	} {
 		t.Run(of.tool+" "+of.format, func(t *testing.T) {
-			out := bundled(t, app, of.tool, of.format, of.entry)
+			out := bundledBy(t, app, of.tool, of.format, of.entry)
 			if of.copied {
 				for _, name := range []string{"pagewire.core.js", "pagewire.wasm", "pagewire.worker.js"} {
 					text, err := os.ReadFile(filepath.Join(app, "node_modules/pagewire", name))
@@ -164,7 +164,7 @@ func TestEcosystemServers(t *testing.T) {
 		{"happy-dom", "esbuild", "iife", false},
 	} {
 		t.Run(of.place+" "+of.tool+" "+of.format, func(t *testing.T) {
-			file := filepath.Join(bundled(t, app, of.tool, of.format, "server.js"), "bundle.js")
+			file := filepath.Join(bundledBy(t, app, of.tool, of.format, "server.js"), "bundle.js")
 			cmd := exec.CommandContext(t.Context(), inEcosystem(t, "node_modules/.bin/node"), inEcosystem(t, "run.mjs"),
 				of.place, file)
 			switch {

@@ -5,15 +5,11 @@ import (
 	"testing"
 )
 
-// elementsPage has one script tag and markup, and what the tests look with: agent a, and the calls of
+// openElements opens a page with one script tag and markup, and what the tests look with: agent a, and the calls of
 // notifyResourceUpdated by path.
-func elementsPage(markup string) page {
-	return page{tag: `<script type="module" src="/pagewire.elements.js"></script>` + markup}
-}
-
 func openElements(t *testing.T, m mode, markup string) *tab {
 	t.Helper()
-	b := open(t, m, serve(t, elementsPage(markup)))
+	b := open(t, m, serve(t, page{tag: `<script type="module" src="/pagewire.elements.js"></script>` + markup}))
 	run[any](b, `
 		await agent.until(() => globalThis.pagewire?.stats().resources > 0);
 		globalThis.a = await agent.connect("modern");
@@ -32,18 +28,8 @@ func openElements(t *testing.T, m mode, markup string) *tab {
 		/** What has been told when act is done, and observers have had their turn. */
 		globalThis.tells = async (act) => { told = {}; await act(); await agent.sleep(0); return told; };
 		globalThis.fires = (target, type = "input") => target.dispatchEvent(new Event(type, { bubbles: true }));
-		globalThis.out = {};
-		globalThis.expect = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) out[what] = { got, want }; };
 	`)
 	return b
-}
-
-// expectations runs what expects something in the page.
-func (b *tab) expectations(body string) {
-	b.t.Helper()
-	for what, detail := range run[map[string]any](b, body+`; return out`) {
-		b.t.Errorf("%s: %v", what, detail)
-	}
 }
 
 // A person fills in a form, and the agent is told and reads it; a table and a text are read as they are shown.
@@ -280,19 +266,15 @@ func TestElementsBesideOthers(t *testing.T) {
 	b := open(t, noFlag, serve(t, page{tag: `<script src="/pagewire.js"></script>
 		<script type="module" src="/pagewire.elements.js"></script><script type="module" src="/pagewire.elements.js?2"></script>
 		<p data-resource="/p">text</p>`}))
-	got := run[[]any](b, `
+	b.expectations(`
 		await agent.until(() => pagewire.stats().resources > 0);
-		const a = await agent.connect("legacy");
-		const text = await a.read(location.origin + "/p");
+		expect("read", await (await agent.connect("legacy")).read(location.origin + "/p"), "text");
 		pagewire.uninstall();
 		document.querySelector("p").textContent = "more";
 		document.body.insertAdjacentHTML("beforeend", "<p data-resource=/q></p>");
 		await agent.sleep(0);
-		return [text, "modelContext" in navigator];
+		expect("behind uninstall", "modelContext" in navigator, false);
 	`)
-	if got[0] != "text" || got[1] != false {
-		t.Errorf("got %v", got)
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.console) != 1 || !strings.Contains(b.console[0], "needs a secure context") {

@@ -6,11 +6,6 @@ import "testing"
 const formTools = `
 	globalThis.eventually = async (condition) => { while (!(await condition())) await agent.sleep(5); };
 	globalThis.schema = async (name) => (await a.client.listTools()).tools.find((t) => t.name === name)?.inputSchema;
-	globalThis.tools = async () => (await a.client.listTools()).tools.map((t) => t.name).sort().join(" ");
-	globalThis.use = async (name, input = {}, options) => {
-		const { content, isError } = await a.client.callTool({ name, arguments: input }, options);
-		return (isError ? "error: " : "") + content[0].text;
-	};
 	/** What the page's scripts saw of submissions: whether an agent's, and the values. */
 	globalThis.submitted = [];
 	globalThis.answer = undefined;
@@ -20,7 +15,7 @@ const formTools = `
 		submitted.push([event.agentInvoked, Object.fromEntries(new FormData(event.target, event.submitter))]);
 		if (answer) event.respondWith(answer());
 	});
-	await eventually(async () => (await tools()).includes("order"));`
+	await eventually(async () => (await a.toolNames()).includes("order"));`
 
 // A form with toolname is a tool: its fields are the parameters, and a call fills them in. Only toolautosubmit submits.
 func TestElementsTools(t *testing.T) {
@@ -63,12 +58,12 @@ func TestElementsTools(t *testing.T) {
 		globalThis.answer = async () => ({ found: 3 });
 		const events = [];
 		for (const type of ["input", "change", "click"]) search.addEventListener(type, ({ target }) => events.push(type + " " + target.name), true);
-		expect("answered", await use("search", { q: "tea", count: 3, gift: true, size: "s", colour: "blue", tags: ["x"], extra: ["b"], day: "2026-11-25", ["__proto__"]: "p" }), '{"found":3}');
+		expect("answered", await a.use("search", { q: "tea", count: 3, gift: true, size: "s", colour: "blue", tags: ["x"], extra: ["b"], day: "2026-11-25", ["__proto__"]: "p" }), '{"found":3}');
 		expect("what the page got", submitted.pop(), [true, { q: "tea", count: "3", gift: "on", size: "s", colour: "blue", tags: "x", extra: "b",
 			note: "as it was", day: "2026-11-25", mail: "", elements: "", checkValidity: "", requestSubmit: "", getAttribute: "", ["__proto__"]: "p", pw: "", token: "t",
 			doc: {}, fixed: "", unseen: "", card: "", inner: "", go: "1" }]);
-		for (const event of ["input q", "change q", "click gift", "input gift", "click size", "change colour", "change tags"]) if (!events.includes(event)) out[event] = "is missing";
-		expect("left as they were", [await use("search", { q: "tea", gift: false }), submitted.pop()[1].size], ['{"found":3}', "s"]);
+		for (const event of ["input q", "change q", "click gift", "input gift", "click size", "change colour", "change tags"]) expect(event, events.includes(event), true);
+		expect("left as they were", [await a.use("search", { q: "tea", gift: false }), submitted.pop()[1].size], ['{"found":3}', "s"]);
 
 		// What is wrong is said, and not submitted.
 		for (const [input, want] of [
@@ -78,23 +73,22 @@ func TestElementsTools(t *testing.T) {
 			[{ extra: ["c"] }, "error: 'extra' is not of its schema"], [{ day: "tomorrow" }, "error: 'day' takes no such value of type date."], [{ mail: "tea" }, "error: 'mail' takes no such value of type email."],
 			[{ q: "" }, "error: The form is filled in, and cannot be submitted. q: "], [{ q: "tea", count: 10 }, "error: The form is filled in, and cannot be submitted. count: "],
 		]) {
-			const got = await use("search", input);
-			if (!got.startsWith(want)) out[JSON.stringify(input)] = got;
+			expect(JSON.stringify(input), (await a.use("search", input)).slice(0, want.length), want);
 		}
 		expect("nothing submitted", submitted, []);
 
 		// How a call ends that the page does not answer.
 		const right = { q: "tea", count: 3 };
 		globalThis.answer = undefined;
-		expect("without an answer", await use("search", right), "The form is submitted to a script, which does not answer.");
+		expect("without an answer", await a.use("search", right), "The form is submitted to a script, which does not answer.");
 		globalThis.answer = () => Promise.reject(new Error("SECRET"));
-		expect("failed", await use("search", right), "error: The tool failed.");
+		expect("failed", await a.use("search", right), "error: The tool failed.");
 		globalThis.answer = () => new Promise(() => {});
 		submitted.length = 0;
 		const ended = async (what, act, want) => {
-			const call = use("search", right);
+			const call = a.use("search", right);
 			await agent.until(() => submitted.length);
-			if (what === "reset") expect("a second call", await use("search", right), "error: The form is busy: the page has not answered the call before.");
+			if (what === "reset") expect("a second call", await a.use("search", right), "error: The form is busy: the page has not answered the call before.");
 			act();
 			expect(what, await call, want);
 			submitted.length = 0;
@@ -102,16 +96,16 @@ func TestElementsTools(t *testing.T) {
 		await ended("reset", () => HTMLFormElement.prototype.reset.call(search), "error: The call has ended: the form was reset.");
 		await ended("changed", () => search.setAttribute("tooldescription", "Searches."), "error: The call has ended: the page has changed the form.");
 		await eventually(async () => (await a.client.listTools()).tools.find((t) => t.name === "search")?.description.startsWith("Searches. The page says that this may not be undone."));
-		const stop = new AbortController(), call = agent.refusal(use("search", right, { signal: stop.signal }));
+		const stop = new AbortController(), call = agent.refusal(a.use("search", right, { signal: stop.signal }));
 		await agent.until(() => submitted.length);
 		stop.abort();
 		await call;
 		globalThis.answer = async () => "free";
-		await eventually(async () => (await use("search", right)) === "free"); // the core has told the page
+		await eventually(async () => (await a.use("search", right)) === "free"); // the core has told the page
 
 		// Without toolautosubmit the user submits.
 		submitted.length = 0;
-		expect("to be submitted", await use("order", { sku: "tea" }), "The form is filled in, and not submitted. The user has to look at it and submit it.");
+		expect("to be submitted", await a.use("order", { sku: "tea" }), "The form is filled in, and not submitted. The user has to look at it and submit it.");
 		expect("by its user", [submitted, document.activeElement.id, $("#sku").value], [[], "buy", "tea"]);
 	`)
 	b.click("#buy")
@@ -125,7 +119,7 @@ func TestElementsTools(t *testing.T) {
 	b.expectations(`
 		await agent.until(() => submitted.length);
 		expect("by its user alone", submitted, [[false, { sku: "tea" }]]);
-		await use("order", { sku: "milk" });
+		await a.use("order", { sku: "milk" });
 		order.reset();
 		submitted.length = 0;
 		globalThis.answer = () => 1; // which throws, since no agent asked
@@ -147,11 +141,11 @@ func TestElementsToolsComeAndGo(t *testing.T) {
 		<main><form id=order toolname=order tooldescription="Orders."><select name=size><option>s</select></form></main>`)
 	b.expectations(formTools + `
 		const main = $("main");
-		const change = async (act, want) => { act(); await eventually(async () => (await tools()) === want); };
+		const change = async (act, want) => { act(); await eventually(async () => (await a.toolNames()) === want); };
 		await change(() => main.insertAdjacentHTML("beforeend", "<div><form id=framed toolname=go toolautosubmit tooldescription=Goes. target=frame action=/agent.js></form></div>"), "go order");
 		expect("without fields", await schema("go"), { type: "object", properties: {}, required: [], additionalProperties: false });
 		const loaded = new Promise((done) => $("iframe").addEventListener("load", done));
-		expect("not a script's", await use("go"), "The form is submitted.");
+		expect("not a script's", await a.use("go"), "The form is submitted.");
 		await loaded;
 		$("select").append(new Option("l"));
 		await eventually(async () => (await schema("order")).properties.size.enum.length === 2);
@@ -165,7 +159,7 @@ func TestElementsToolsComeAndGo(t *testing.T) {
 		await change(() => main.removeAttribute("data-resource-private"), "again");
 		main.insertAdjacentHTML("beforeend", "<form toolname tooldescription=Nameless></form><form toolname=mute></form><form toolname='no name' tooldescription=x></form>" +
 			"<form toolname=again tooldescription=Twin></form><form tooldescription=x></form><form toolname=good tooldescription=Good><input></form>");
-		await eventually(async () => (await tools()) === "again good");
+		await eventually(async () => (await a.toolNames()) === "again good");
 		expect("nameless fields", (await schema("good")).properties, {});
 	`)
 	for _, want := range []string{"toolname does not offer '' to agents", "toolname does not offer 'mute' to agents",
@@ -178,7 +172,7 @@ func TestElementsToolsComeAndGo(t *testing.T) {
 		b := openElements(t, m, `<p data-resource="/p">text</p><form id=order toolname=order
 			tooldescription="Orders."><input name=sku></form>`)
 		b.expectations(formTools + `
-			expect("of the browser", [await tools(), "respondWith" in SubmitEvent.prototype], ["order", true]);
+			expect("of the browser", [await a.toolNames(), "respondWith" in SubmitEvent.prototype], ["order", true]);
 			expect("is native", String(Object.getOwnPropertyDescriptor(SubmitEvent.prototype, "respondWith").value).includes("native code"), true);
 		`)
 		b.quiet()

@@ -25,37 +25,33 @@ func TestTabClient(t *testing.T) {
 	if s.fetched("/pagewire.core.js") {
 		t.Error("the core was fetched though no client has come")
 	}
-	got := run[struct {
-		Listed         []string
-		Before, After  string
-		Updated, Again []string
-		Foreign        int
-		Ready          int
-		Version        string
-	}](b, `
+	b.expectations(`
 		const a = await agent.connect("legacy", agent.tab());
-		const listed = await a.list();
-		const before = await a.read(uri);
+		expect("version", a.client.getNegotiatedProtocolVersion(), "2025-11-25");
+		expect("listed", await a.list(), [uri]);
+		expect("read", await a.read(uri), "");
 		await a.subscribe(uri);
 		document.getElementById("field").value = "typed";
 		navigator.modelContext.notifyResourceUpdated(uri);
 		await agent.until(() => a.updated.length);
-		const after = await a.read(uri);
-		const updated = [...a.updated];
+		expect("read again", await a.read(uri), "typed");
 		await a.client.unsubscribeResource({ uri });
 		await agent.sleep(150);
 		navigator.modelContext.notifyResourceUpdated(uri);
 		await agent.sleep(150);
-		return { listed, before, after, updated, again: a.updated.slice(updated.length), foreign: envelopes.filter((e) => !e.own).length,
-			ready: said("mcp-server-ready"), version: a.client.getNegotiatedProtocolVersion() };
+		expect("told", a.updated.length, 1);
+		expect("envelopes of others", envelopes.filter((e) => !e.own), []);
+		expect("ready, once it is asked for", said("mcp-server-ready"), 1);
+		// The server goes: its clients are told, and none that comes later.
+		pagewire.uninstall();
+		await agent.until(() => a.closed);
+		await agent.sleep(50);
+		expect("stopped", said("mcp-server-stopped"), 1);
+		const before = envelopes.length;
+		toServer("mcp-check-ready");
+		await agent.sleep(100);
+		expect("answers behind that", envelopes.length - before - 1, 0);
 	`)
-	if len(got.Listed) != 1 || got.Before != "" || got.After != "typed" || len(got.Updated) != 1 ||
-		len(got.Again) != 0 {
-		t.Errorf("%+v", got)
-	}
-	if got.Foreign != 0 || got.Ready != 1 || got.Version != "2025-11-25" {
-		t.Errorf("%+v: want ready once, when asked", got)
-	}
 }
 
 // A page's other listeners hear what is posted to the window, and some take all for JSON text: nothing is posted before
@@ -66,17 +62,14 @@ func TestNothingIsPostedUnasked(t *testing.T) {
 		const heard = [];
 		addEventListener("message", ({ data }) => { heard.push(data); JSON.parse(data); });
 	</script>`, script: field.script}))
-	got := run[[]any](b, `
+	b.expectations(`
 		navigator.modelContext.notifyResourceUpdated(uri);
 		await agent.sleep(0);
 		pagewire.uninstall();
 		postMessage('"the last message"', location.origin);
 		await agent.until(() => heard.includes('"the last message"'));
-		return heard;
+		expect("heard", heard.length, 1);
 	`)
-	if len(got) != 1 {
-		t.Errorf("the page hears %v", got)
-	}
 	b.quiet()
 }
 
@@ -89,16 +82,14 @@ func TestTabClientBeforeThePage(t *testing.T) {
 			`<script src=/agent.js></script><script>const early = agent.connect("legacy", agent.tab()); early.catch(() => {});</script>`,
 		script: field.script,
 	}))
-	if listed := run[[]string](b, `toServer("mcp-check-ready"); return (await early).list()`); len(listed) != 1 {
-		t.Errorf("listed %q", listed)
-	}
+	b.expectations(`toServer("mcp-check-ready"); expect("listed", await (await early).list(), [uri])`)
 }
 
 // "Ready" is the answer to a question only once there is a core that answers; where there will be none, "stopped" is.
 func TestEnvelopeReadiness(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{head: recorder, script: field.script}))
-	if got := run[[]string](b, `
+	b.expectations(`
 		const states = [];
 		addEventListener("message", ({ data }) => { if (data?.payload === "mcp-server-ready") states.push(pagewire.stats().core); });
 		await agent.sleep(50);
@@ -107,17 +98,10 @@ func TestEnvelopeReadiness(t *testing.T) {
 		await agent.until(() => states.length);
 		toServer("mcp-check-ready");
 		await agent.until(() => states.length > 1);
-		return states;
-	`); strings.Join(got, " ") != "ready ready" {
-		t.Errorf("when it said that it was ready the core was: %q", got)
-	}
-	b = open(t, noFlag,
-		serve(t, page{head: recorder, script: `pagewire.configure({ core: "/nowhere.js" });` + field.script}))
-	if got := run[string](b,
-		`return agent.connect("legacy", agent.tab()).then(() => "connected", String)`); !strings.Contains(got,
-		"losed") {
-		t.Errorf("without a core the client: %q", got)
-	}
+		expect("the core, when it says that it is ready", states, ["ready", "ready"]);
+	`)
+	b = open(t, noFlag, serve(t, page{head: recorder, script: `pagewire.configure({ core: "/nowhere.js" });` + field.script}))
+	b.expectations(`expectPart("without a core", await agent.connect("legacy", agent.tab()).then(() => "connected", String), "losed")`)
 	if !b.said("no core from") {
 		t.Error("the developer was not told")
 	}
@@ -209,52 +193,20 @@ func TestEnvelopeClientsTogether(t *testing.T) {
 			return { wrong, answers, refused };
 		};
 	`}
-	type outcome struct{ Wrong, Answers, Refused int }
-	b := open(t, noFlag, serve(t, pageOf))
-	// Both start at once, as scripts of one page do: two `initialize` under the same id.
-	got := run[outcome](b,
-		`globalThis.clients = await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", from(5000))]); return work(clients, 10)`)
-	if got != (outcome{0, 400, 0}) {
-		t.Errorf("with distinct ids: %+v", got)
-	}
-	// Each is told of what it subscribed, once, though each has a session.
-	if told := run[[]int](b, `
+	open(t, noFlag, serve(t, pageOf)).expectations(`
+		// Both start at once, as scripts of one page do: two initialize under the same id.
+		const clients = await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", from(5000))]);
+		expect("with distinct ids", await work(clients, 10), { wrong: 0, answers: 400, refused: 0 });
+		// Each is told of what it subscribed, once, though each has a session.
 		for (const a of clients) await a.subscribe(at(1));
 		await agent.sleep(150);
 		navigator.modelContext.notifyResourceUpdated(at(1));
 		await agent.until(() => clients.every((a) => a.updated.length));
 		await agent.sleep(100);
-		return clients.map((a) => a.updated.length);
-	`); fmt.Sprint(told) != "[1 1]" {
-		t.Errorf("told %v", told)
-	}
-	b = open(t, noFlag, serve(t, pageOf))
-	got = run[outcome](b,
-		`return work(await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", agent.tab())]), 1)`)
-	if got.Wrong != 0 || got.Refused == 0 {
-		t.Errorf("with the same ids: %+v; a refusal is right, a wrong answer is not", got)
-	}
-}
-
-// What is posted when the server goes: to clients there, and to none that comes later.
-func TestEnvelopeStops(t *testing.T) {
-	t.Parallel()
-	b := open(t, noFlag, serve(t, page{head: recorder, script: field.script}))
-	got := run[struct {
-		Closed  bool
-		Stopped int
-		After   int
-	}](b, `
-		const a = await agent.connect("legacy", agent.tab());
-		pagewire.uninstall();
-		await agent.until(() => a.closed);
-		await agent.sleep(50);
-		const stopped = said("mcp-server-stopped"), before = envelopes.length;
-		toServer("mcp-check-ready");
-		await agent.sleep(100);
-		return { closed: a.closed, stopped, after: envelopes.length - before - 1 };
+		expect("told", clients.map((a) => a.updated.length), [1, 1]);
 	`)
-	if !got.Closed || got.Stopped != 1 || got.After != 0 {
-		t.Errorf("%+v", got)
-	}
+	open(t, noFlag, serve(t, pageOf)).expectations(`
+		const { wrong, refused } = await work(await Promise.all([agent.connect("legacy", agent.tab()), agent.connect("legacy", agent.tab())]), 1);
+		expect("with the same ids a refusal is right, a wrong answer is not", [wrong, refused > 0], [0, true]);
+	`)
 }

@@ -1,13 +1,10 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -16,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
@@ -36,32 +32,14 @@ func TestEventsOfTheAISDK(t *testing.T) {
 	var handler url.URL
 	receiver := httptest.NewTLSServer(passes(func(r *httputil.ProxyRequest) { r.SetURL(&handler) }))
 	t.Cleanup(receiver.Close)
-	file := func(name string, text []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	o := process.Options{
+	file := filesIn(t, dir)
+	runNode(t, process.Options{
 		Listen: addr, PublicURL: login.Audience, Name: "first", Store: filepath.Join(dir, "store"),
 		Cluster: testkit.Addr(t), SecretFile: file("secret", []byte("the secret of the nodes")),
 		StoreKey: file("key", []byte(strings.Repeat("k", 64))), WebhookAllow: []string{"127.0.0.0/8"},
 		WebhookCA: file("ca", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: receiver.Certificate().Raw})),
-		Issuers:   []tickets.Issuer{{Issuer: login.Name, JWKS: file("keys", login.Keys())}}, Drain: time.Second,
-		Log: slog.New(slog.NewTextHandler(testkit.LogOf(t, "a node"), nil)),
-	}
-	started, ended := make(chan bool, 1), make(chan error, 1)
-	o.Started = func(_, _, _ net.Addr) { started <- true }
-	ctx, stop := context.WithCancel(context.Background())
-	go func() { ended <- process.Run(ctx, o) }()
-	t.Cleanup(func() {
-		stop()
-		if err := testkit.Receive(t, "the node ends", ended); err != nil {
-			t.Errorf("the node ends with %v", err)
-		}
+		Issuers:   []tickets.Issuer{{Issuer: login.Name, JWKS: file("keys", login.Keys())}},
 	})
-	testkit.Receive(t, "the node listens", started)
 	const origin = "https://app.example"
 	page := testkit.NewPage(t, map[string]string{origin + "/doc": "one"})
 	page.Dial(addr, origin, login.Ticket("alice", origin))
@@ -70,17 +48,7 @@ func TestEventsOfTheAISDK(t *testing.T) {
 	agent.Env = append(os.Environ(), "MCP=http://"+addr+"/mcp", "URI="+origin+"/doc", "CALLBACK="+receiver.URL+"/callback",
 		"TOKEN=Bearer "+login.Token("alice", "pages:read pages:events"))
 	agent.Stderr = testkit.LogOf(t, "the agent")
-	in, err := agent.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := agent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := agent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := testkit.Pipes(t, agent)
 	t.Cleanup(func() {
 		in.Close()
 		_, _ = io.Copy(io.Discard, out)

@@ -22,7 +22,6 @@ import (
 // firefoxPages is where the extension's own pages are, here: each profile has a name of its own for them.
 const firefoxPages = "moz-extension://3a0b8f7e-64d1-4d5f-9a57-0f2f0c0ffee0"
 
-// A firefox is a browser with the extension.
 type firefox struct {
 	*engine.Firefox
 	t   *testing.T
@@ -79,7 +78,6 @@ func (f firefox) tab(url string) *tab {
 	return b.begin(&site{Server: &httptest.Server{URL: url}})
 }
 
-// popup opens the popup, in a tab, for the tab that shows a site.
 func (f firefox) popup(origin string) *tab {
 	f.t.Helper()
 	b := f.tab(firefoxPages + "/options.html")
@@ -87,7 +85,6 @@ func (f firefox) popup(origin string) *tab {
 	return b
 }
 
-// press clicks a button of the popup's for a site, when it is there.
 func (f firefox) press(popup *tab, origin, button string) {
 	f.t.Helper()
 	selector := fmt.Sprintf("[aria-label='%s'] [data-do=%s]", origin, button)

@@ -35,7 +35,6 @@ func (x *extended) bystander(agent *started) *bystander {
 	return &bystander{x.t, p, agent, uri, 0}
 }
 
-// unharmed checks that the agent hears of the bystander's changes.
 func (b *bystander) unharmed(t *testing.T) {
 	t.Helper()
 	b.count++
@@ -43,7 +42,6 @@ func (b *bystander) unharmed(t *testing.T) {
 	b.agent.holds(b.uri, fmt.Sprint(b.count))
 }
 
-// refused returns how often the worker has refused something, by its reason.
 func (x *extended) refused() map[string]int {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
@@ -183,10 +181,9 @@ func (x *extended) takenOverPage(t *testing.T, agent *started) {
 	const longMoment, moment = 90_000, 500 // ms
 
 	t.Run("it says that it is the popup", func(t *testing.T) {
-		got := relayed[outcome](p, world,
-			forge+fmt.Sprintf(
-				`return await forge("pagewire.panel", [{}, { do: "allow", origin: %q, grant: "always" }], %d);`, s.URL,
-				longMoment))
+		got := relayed[outcome](p, world, forge+fmt.Sprintf(
+			`return await forge("pagewire.panel", [{}, { do: "allow", origin: %q, grant: "always" }], %d);`, s.URL,
+			longMoment))
 		if !got.Refused || len(got.Heard) > 0 {
 			t.Errorf("it was served: %+v", got)
 		}
@@ -199,9 +196,8 @@ func (x *extended) takenOverPage(t *testing.T, agent *started) {
 		// The site of this page is not allowed, that of the bystander is. The relay that is told to wait hangs up; this
 		// one does not.
 		origin, _ := strings.CutSuffix(other.uri, "/count")
-		got := relayed[outcome](p, world,
-			forge+fmt.Sprintf(
-				`return await forge("pagewire.page", [{ offers: 1, frame: "", url: "%s/", origin: %q, title: "other", documentId: "x", tab: 1, focused: Date.now() }], %d);`, origin, origin, moment))
+		got := relayed[outcome](p, world, forge+fmt.Sprintf(
+			`return await forge("pagewire.page", [{ offers: 1, frame: "", url: "%s/", origin: %q, title: "other", documentId: "x", tab: 1, focused: Date.now() }], %d);`, origin, origin, moment))
 		for _, heard := range got.Heard {
 			if heard != "wait" {
 				t.Errorf("it heard %v", heard)

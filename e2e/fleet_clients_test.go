@@ -43,35 +43,14 @@ func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) mee
 	}
 	made(login)
 	token := "Bearer " + login.Token("alice", "pages:read pages:act")
-	dir := t.TempDir()
-	for name, text := range map[string]string{"keys": string(login.Keys()), "secret": "the secret of the nodes"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var join []string
+	file := filesIn(t, t.TempDir())
+	o := process.Options{Listen: "127.0.0.1:0", PublicURL: balancer.URL, Cluster: "127.0.0.1:0", AnyScheme: true,
+		SecretFile: file("secret", []byte("the secret of the nodes")),
+		Issuers:    []tickets.Issuer{{Issuer: login.Name, JWKS: file("keys", login.Keys())}}}
 	for range 2 {
-		ctx, stop := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		started := make(chan [2]net.Addr, 1)
-		go func() {
-			ended <- process.Run(ctx, process.Options{
-				Listen: "127.0.0.1:0", PublicURL: balancer.URL, Cluster: "127.0.0.1:0", Join: join, AnyScheme: true,
-				SecretFile: filepath.Join(dir, "secret"), Drain: time.Second,
-				Issuers: []tickets.Issuer{{Issuer: login.Name, JWKS: filepath.Join(dir, "keys")}},
-				Log:     slog.New(slog.NewTextHandler(testkit.LogOf(t, "a node"), nil)),
-				Started: func(listen, _, cluster net.Addr) { started <- [2]net.Addr{listen, cluster} },
-			})
-		}()
-		t.Cleanup(func() {
-			stop()
-			if err := testkit.Receive(t, "a node ends", ended); err != nil {
-				t.Errorf("a node ends with %v", err)
-			}
-		})
-		at := testkit.Receive(t, "a node listens", started)
-		join = []string{at[1].String()}
-		targets = append(targets, &url.URL{Scheme: "http", Host: at[0].String()})
+		listen, _, cluster := runNode(t, o)
+		o.Join = []string{cluster.String()}
+		targets = append(targets, &url.URL{Scheme: "http", Host: listen.String()})
 	}
 	clients.Connect(t, targets[0].Host, login.Ticket("alice", clients.Origin))
 	at := meeting{url: balancer.URL + "/mcp", header: token, env: os.Environ()}
@@ -79,6 +58,34 @@ func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) mee
 		testkit.Eventually(t, "the page is there", func() bool { return lists(t, target.Host, at.header) })
 	}
 	return at
+}
+
+func filesIn(t *testing.T, dir string) func(name string, text []byte) string {
+	return func(name string, text []byte) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+}
+
+func runNode(t *testing.T, o process.Options) (listen, admin, cluster net.Addr) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ended, started := make(chan error, 1), make(chan [3]net.Addr, 1)
+	o.Drain, o.Log = time.Second, slog.New(slog.NewTextHandler(testkit.LogOf(t, "a node"), nil))
+	o.Started = func(listen, admin, cluster net.Addr) { started <- [3]net.Addr{listen, admin, cluster} }
+	go func() { ended <- process.Run(ctx, o) }()
+	t.Cleanup(func() {
+		stop()
+		if err := testkit.Receive(t, "a node ends", ended); err != nil {
+			t.Errorf("a node ends with %v", err)
+		}
+	})
+	at := testkit.Receive(t, "a node listens", started)
+	return at[0], at[1], at[2]
 }
 
 // passes is a proxy that reads a request's body before it passes the request on. httputil.ReverseProxy cuts an answer
@@ -95,7 +102,6 @@ func passes(rewrite func(*httputil.ProxyRequest)) http.Handler {
 	})
 }
 
-// lists reports whether a node lists the page of clients/page.
 func lists(t *testing.T, host, token string) bool {
 	t.Helper()
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +

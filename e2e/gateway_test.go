@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -71,10 +72,9 @@ func (c *counter) set(n int) { c.value.Store(int64(n)) }
 // the daemon does.
 type started struct {
 	*testkit.Agent
-	t    *testing.T
-	cmd  *exec.Cmd
-	log  *testkit.Log
-	have int // what holds has read last
+	t   *testing.T
+	cmd *exec.Cmd
+	log *testkit.Log
 }
 
 func (h userHome) serve(t *testing.T, args ...string) *started {
@@ -84,22 +84,8 @@ func (h userHome) serve(t *testing.T, args ...string) *started {
 		log: log}
 }
 
-// holds reads after each update, as a subscriber does, until it holds the count that it should, or a later one, and
-// returns how many updates that took.
-func (s *started) holds(uri, want string) int {
-	s.t.Helper()
-	atLeast, _ := strconv.Atoi(want)
-	for updates := 0; ; updates++ {
-		if s.have >= atLeast {
-			return updates
-		}
-		testkit.Receive(s.t, fmt.Sprintf("the subscriber holds %s, after %d updates and %d", want, updates, s.have),
-			s.Updates)
-		if got, err := s.Read(uri); err == nil {
-			s.have, _ = strconv.Atoi(got)
-		}
-	}
-}
+// holds waits until a subscriber that reads after each update holds what it should.
+func (s *started) holds(uri, want string) { s.t.Helper(); s.Learns(uri, want) }
 
 // A page that comes by itself, in a browser that the gateway is attached to, comes once.
 func TestPageWithTwoTransports(t *testing.T) {
@@ -177,7 +163,6 @@ func TestPageThatIsLoadedAnew(t *testing.T) {
 			t.Error("the page fetched the wasm, which is for agents in the page")
 		}
 		b.is.Close()
-		agent.have = 0
 		testkit.Eventually(t, "the page is gone", func() bool { return !agent.Offers(uri) })
 	}
 }
@@ -348,41 +333,26 @@ func settled(s *started) {
 func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 	t.Parallel()
 	s := serve(t, field)
-	for name, end := range map[string]func(t *testing.T, h userHome, pid int, in, said *os.File){
-		"SIGHUP to the group": func(t *testing.T, h userHome, pid int, in, said *os.File) {
+	for name, end := range map[string]func(t *testing.T, h userHome, pid int, in, said io.Closer){
+		"SIGHUP to the group": func(t *testing.T, h userHome, pid int, in, said io.Closer) {
 			syscall.Kill(-pid, syscall.SIGHUP)
 		},
-		"nobody at its error": func(t *testing.T, h userHome, pid int, in, said *os.File) { said.Close(); in.Close() },
-		"the browser hears": func(t *testing.T, h userHome, pid int, in, said *os.File) {
+		"nobody at its error": func(t *testing.T, h userHome, pid int, in, said io.Closer) { said.Close(); in.Close() },
+		"the browser hears": func(t *testing.T, h userHome, pid int, in, said io.Closer) {
 			syscall.Kill(h.browser(t), syscall.SIGTERM)
 			in.Close()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t)
-			cmd, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "debug", "--launch", "--headless", "--open",
-				s.URL)
+			cmd, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "debug", "--launch", "--headless", "--open", s.URL)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			said, stderr, err := os.Pipe()
+			cmd.Stderr = nil
+			said, err := cmd.StderrPipe()
 			if err != nil {
 				t.Fatal(err)
 			}
-			stdin, in, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, stdout, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { in.Close(); said.Close() }()
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			stdin.Close()
-			stdout.Close()
-			stderr.Close()
+			in, out := testkit.Pipes(t, cmd)
 			out.Close() // an agent that is gone reads neither
 			testkit.Eventually(t, "the page is there", func() bool { return strings.Contains(h.log(), "page attached") })
 			end(t, h, cmd.Process.Pid, in, said)

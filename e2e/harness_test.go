@@ -33,6 +33,8 @@ type mode struct {
 	without bool
 }
 
+func (m mode) String() string { return m.name }
+
 var (
 	noFlag = mode{name: "no flag"}
 	native = mode{name: "WebMCP", flags: []string{withWebMCP}} // which Chromium alone has
@@ -51,23 +53,26 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "e2e: dist/ is not built: run make build")
 			return 1
 		}
-		modules, _ := filepath.Abs("../js/node_modules")
-		result := api.Build(api.BuildOptions{
-			EntryPoints: []string{"agent/agent.ts"},
-			Bundle:      true,
-			Format:      api.FormatIIFE,
-			GlobalName:  "agent",
-			Target:      api.ES2022,
-			NodePaths:   []string{modules},
-		})
-		if len(result.Errors) > 0 {
-			fmt.Fprintln(os.Stderr, "e2e: bundle the agent:", result.Errors[0].Text)
+		var err error
+		if agentScript, err = bundled("agent/agent.ts", "../js/node_modules", api.BuildOptions{Format: api.FormatIIFE,
+			GlobalName: "agent"}); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
 			return 1
 		}
-		agentScript = result.OutputFiles[0].Contents
 		defer closeBrowsers()
 		return m.Run()
 	}())
+}
+
+// bundled is a script with what it imports from a directory of modules.
+func bundled(entry, modules string, o api.BuildOptions) ([]byte, error) {
+	modules, err := filepath.Abs(modules)
+	o.EntryPoints, o.Bundle, o.Target, o.NodePaths = []string{entry}, true, api.ES2022, []string{modules}
+	result := api.Build(o)
+	if len(result.Errors) > 0 {
+		return nil, fmt.Errorf("bundle %s: %s", entry, result.Errors[0].Text)
+	}
+	return result.OutputFiles[0].Contents, err
 }
 
 // A site is an origin of its own: dist/ and one page.
@@ -153,10 +158,8 @@ func serve(t *testing.T, p page) *site {
 	return s
 }
 
-// fetched reports whether a file has been asked for.
 func (s *site) fetched(path string) bool { return s.fetches(path) > 0 }
 
-// fetches is how often a file has been asked for.
 func (s *site) fetches(path string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,15 +171,20 @@ func (s *site) fetches(path string) (n int) {
 	return n
 }
 
-// each runs a test in every mode and era.
-func each(t *testing.T, test func(t *testing.T, m mode, era string)) {
-	for _, m := range modes {
-		for _, era := range []string{"legacy", "modern"} {
-			t.Run(m.name+"/"+era, func(t *testing.T) {
-				t.Parallel()
-				test(t, m, era)
-			})
-		}
+// An era is one of the protocol.
+type era string
+
+func (e era) String() string { return string(e) }
+
+var eras = []era{"legacy", "modern"}
+
+// each runs a test for each of several modes, or eras, beside each other.
+func each[M fmt.Stringer](t *testing.T, all []M, test func(t *testing.T, m M)) {
+	for _, m := range all {
+		t.Run(m.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, m)
+		})
 	}
 }
 
@@ -211,7 +219,6 @@ func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *testkit.Log
 	return cmd, log
 }
 
-// env is the environment of this user's processes.
 func (h userHome) env() []string {
 	return []string{"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir, "TMPDIR=" + h.dir, "PAGEWIRE_HUB=" + h.hub}
 }
@@ -238,7 +245,6 @@ func (h userHome) daemons() (pids []int) {
 	return pids
 }
 
-// daemon waits until there is exactly one.
 func (h userHome) daemon(t *testing.T) (pid int) {
 	t.Helper()
 	testkit.Eventually(t, "there is one daemon", func() bool {
@@ -251,7 +257,6 @@ func (h userHome) daemon(t *testing.T) (pid int) {
 	return pid
 }
 
-// log is what all daemons of the user have said.
 func (h userHome) log() string {
 	var all strings.Builder
 	files, _ := filepath.Glob(filepath.Join(h.dir, "pagewire", "*.log*"))

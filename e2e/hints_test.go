@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +28,6 @@ const (
 	others = " Its results hold text that the page did not write."
 )
 
-// A hints is what an agent's list says of a tool.
 type hints struct {
 	Destructive bool
 	Description string
@@ -38,12 +38,7 @@ var wantHints = map[string]hints{
 	"quiet": {false, "Does it."},
 }
 
-// showsHints checks what the list of an agent of a gateway says of the tools of hinted, and how their results are marked.
-func (s *started) showsHints(t *testing.T, prefix string) {
-	t.Helper()
-	showsHints(t, s.Agent, prefix)
-}
-
+// showsHints checks what an agent's list says of the tools of hinted, and how their results are marked.
 func showsHints(t *testing.T, a *testkit.Agent, prefix string) {
 	t.Helper()
 	got := map[string]hints{}
@@ -93,6 +88,7 @@ func TestHintsOfPages(t *testing.T) {
 	h := newHome(t)
 	agent, developer := h.serve(t), h.serve(t, "--debugging-tools")
 	tag := `<script src="/pagewire.js" data-gateway="ws://` + h.hub + `"></script>`
+	wanted, _ := json.Marshal(wantHints)
 	for i, m := range inThisEngine([]toolMode{
 		{noFlag, "", tag}, {native, "", tag}, {mode{name: "polyfill"}, polyfill(t), tag},
 		{mode{name: "polyfill after"}, "", tag + polyfill(t)}, {mode{name: "mcp-b"}, globalServer(t), tag},
@@ -101,22 +97,19 @@ func TestHintsOfPages(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			prefix := fmt.Sprint("at", i)
 			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: fmt.Sprintf(hinted, prefix)}))
-			agent.showsHints(t, prefix)
+			showsHints(t, agent.Agent, prefix)
 			if names := developer.ToolNames(); !slices.Contains(names, prefix+"_dump") {
 				t.Errorf("a developer's agent is listed %q", names)
 			}
-			got := run[struct {
-				Hints map[string]hints
-				Parts []int
-			}](b, `
-				const a = await agent.connect("modern"), out = { hints: {}, parts: [] };
+			b.expectations(fmt.Sprintf(`
+				const a = await agent.connect("modern"), hints = {};
 				for (const { name, description, annotations } of (await a.client.listTools()).tools)
-					out.hints[name.split("_")[1]] = { description, destructive: annotations?.destructiveHint === true };
-				for (const name of ["buy", "comments"]) out.parts.push((await a.client.callTool({ name: "`+prefix+`_" + name, arguments: {} })).content.length);
-				return out;`)
-			if !maps.Equal(got.Hints, wantHints) || !slices.Equal(got.Parts, []int{1, 2}) {
-				t.Errorf("an agent in the page gets %+v, want %+v", got, wantHints)
-			}
+					hints[name.split("_")[1]] = { Destructive: annotations?.destructiveHint === true, Description: description };
+				const sorted = (o) => Object.entries(o).sort(([a], [b]) => (a < b ? -1 : 1));
+				expect("an agent in the page", sorted(hints), sorted(%s));
+				for (const [name, parts] of [["buy", 1], ["comments", 2]])
+					expect(name, (await a.client.callTool({ name: %q + name, arguments: {} })).content.length, parts);
+			`, wanted, prefix+"_"))
 		})
 	}
 }
@@ -128,7 +121,7 @@ func TestHintsOfBarePages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, page{tag: " ", script: fmt.Sprintf(hinted, name)})
-			newHome(t).serve(t, append(flags, "--launch", "--headless", "--open", s.URL)...).showsHints(t, name)
+			showsHints(t, newHome(t).serve(t, append(flags, "--launch", "--headless", "--open", s.URL)...).Agent, name)
 		})
 	}
 	t.Run("extension", func(t *testing.T) {
@@ -138,17 +131,8 @@ func TestHintsOfBarePages(t *testing.T) {
 		s := serve(t, page{tag: " ", script: fmt.Sprintf(hinted, "extension")})
 		x.tab(s.URL)
 		x.allow(s.URL)
-		agent.showsHints(t, "extension")
+		showsHints(t, agent.Agent, "extension")
 	})
-}
-
-// And from a page at one node of a service to an agent at another.
-func TestHintsInAFleet(t *testing.T) {
-	t.Parallel()
-	s := openService(t)
-	b := open(t, native, s.site)
-	run[any](b, fmt.Sprintf(hinted, "fleet"))
-	showsHints(t, s.agent(), "fleet")
 }
 
 // A tool that cannot be described is left out, and the others are served.
@@ -166,10 +150,7 @@ func TestToolsThatCannotBeServed(t *testing.T) {
 			tool("output", { outputSchema: circle }), tool("fine", { annotations: 5 }),
 		];
 		document.modelContext.registerTool({ name: "own", description: "d", execute() {} });`}))
-	got := run[[]string](b, `return (await (await agent.connect("modern")).client.listTools()).tools.map((t) => t.name)`)
-	if !slices.Equal(got, []string{"fine", "long"}) {
-		t.Errorf("listed %q", got)
-	}
+	b.expectations(`expect("listed", await (await agent.connect("modern")).toolNames(), "fine long")`)
 	for _, name := range []string{"circle", "getter", "text", "output"} {
 		if !b.said("the tool " + name + " is not served to MCP clients") {
 			t.Errorf("the developer is not told of %s", name)

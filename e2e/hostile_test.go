@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 )
 
@@ -95,32 +94,19 @@ func TestHostilePages(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, m, serve(t, page{script: beside + c.attack}))
-			got := run[struct {
-				Attack       string
-				Read, Later  string
-				Told, Listed int
-				Deaths       int
-			}](b, `
+			open(t, m, serve(t, page{script: beside + c.attack})).expectations(fmt.Sprintf(`
 				globalThis.a = await agent.connect("legacy");
 				await a.subscribe(at("good"));
-				const attack = await globalThis.attack();
+				expect("how the attack ended", await globalThis.attack(), %q);
 				await agent.sleep(150);
 				a.updated.length = 0;
 				value = "second";
 				context.notifyResourceUpdated(at("good"));
 				await agent.until(() => a.updated.includes(at("good")));
-				const later = await agent.connect("modern");
-				return { attack, read: await a.read(at("good")), told: a.updated.filter((u) => u === at("good")).length, later: await later.read(at("good")),
-					listed: (await later.list()).filter((u) => u === at("good")).length, deaths: pagewire.stats().deaths };
-			`)
-			if got.Attack != c.want {
-				t.Errorf("the attack ended in %q, want %q", got.Attack, c.want)
-			}
-			if got.Read != "second" || got.Later != "second" || got.Told != 1 || got.Listed != 1 ||
-				got.Deaths != 0 {
-				t.Errorf("beside it: %+v", got)
-			}
+				const later = await agent.connect("modern"), good = (list) => list.filter((u) => u === at("good")).length;
+				expect("beside it", [await a.read(at("good")), good(a.updated), await later.read(at("good")), good(await later.list()), pagewire.stats().deaths],
+					["second", 1, "second", 1, 0]);
+			`, c.want))
 		})
 	}
 }
@@ -128,42 +114,27 @@ func TestHostilePages(t *testing.T) {
 // Tools and envelopes of a hostile page.
 func TestHostileTools(t *testing.T) {
 	t.Parallel()
-	for _, m := range toolModes(t) {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			b := open(t, m.mode, serve(t, page{head: m.head, script: tooling + `
-				const context = document.modelContext;
-				context.registerResource({ uri: at("good"), name: "good", read: () => "fine" });
-				context.registerResource({ uri: at("throws"), name: "throws", read: () => { throw new Error("secret"); } });
-				context.registerResource({ uri: at("large"), name: "large", read: () => "x".repeat(2 << 20) });
-				context.registerResource({ uri: at("gone"), name: "gone", read: (uri) => { context.unregisterResource(uri); return "late"; } });`}))
-			got := run[map[string]string](b, `
-				const out = {}, read = async (name) => JSON.stringify(await call("resources_read", { uri: at(name) }));
-				for (const name of ["throws", "large", "gone", "good"]) out[name] = await read(name);
-				const many = await Promise.all(Array.from({ length: 80 }, () => call("resources_wait", { timeoutMs: 300 })));
-				out.many = many.filter((r) => r.isError).length + " refused";
-				out.after = await read("good");
-				for (const bad of [{}, { uri: 5 }, { uri: "x" }, { uri: at("#f") }]) out["bad " + JSON.stringify(bad)] = String((await call("resources_read", bad)).isError);
-				for (const bad of [{ uris: "x" }, { uris: [5] }, { uris: Array(101).fill(at("good")) }, { timeoutMs: -1 }, { since: 5 }]) out["bad wait " + JSON.stringify(bad).slice(0, 20)] = String((await call("resources_wait", bad)).isError);
-				for (const bad of [{ cursor: "x" }, { cursor: "-1" }, { cursor: 5 }]) out["bad list " + JSON.stringify(bad)] = String((await call("resources_list", bad)).isError);
-				return out;
-			`)
-			for what, text := range got {
-				if strings.HasPrefix(what, "bad") && text != "true" {
-					t.Errorf("%s: isError %s", what, text)
-				}
-			}
-			if strings.Contains(fmt.Sprint(got), "secret") || !strings.Contains(got["throws"], "isError") ||
-				!strings.Contains(got["large"], "larger than") {
-				t.Errorf("throws: %s; large: %s", got["throws"], got["large"])
-			}
-			if !strings.Contains(got["good"], "fine") || !strings.Contains(got["after"], "fine") ||
-				got["many"] != "16 refused" {
-				t.Errorf("good: %s, then %s; %s", got["good"], got["after"], got["many"])
-			}
-			if !strings.Contains(got["gone"], "late") {
-				t.Errorf("gone: %s", got["gone"])
-			}
-		})
-	}
+	each(t, toolModes(t), func(t *testing.T, m toolMode) {
+		open(t, m.mode, serve(t, page{head: m.head, script: tooling + `
+			const context = document.modelContext;
+			context.registerResource({ uri: at("good"), name: "good", read: () => "fine" });
+			context.registerResource({ uri: at("throws"), name: "throws", read: () => { throw new Error("secret"); } });
+			context.registerResource({ uri: at("large"), name: "large", read: () => "x".repeat(2 << 20) });
+			context.registerResource({ uri: at("gone"), name: "gone", read: (uri) => { context.unregisterResource(uri); return "late"; } });`})).expectations(`
+			const read = async (name) => JSON.stringify(await call("resources_read", { uri: at(name) }));
+			const throws = await read("throws");
+			expect("throws", [throws.includes("isError"), throws.includes("secret")], [true, false]);
+			expectPart("large", await read("large"), "larger than");
+			expectPart("gone", await read("gone"), "late");
+			expectPart("good", await read("good"), "fine");
+			const many = await Promise.all(Array.from({ length: 80 }, () => call("resources_wait", { timeoutMs: 300 })));
+			expect("refused", many.filter((r) => r.isError).length, 16);
+			expectPart("good after that", await read("good"), "fine");
+			for (const [tool, bad] of Object.entries({
+				resources_read: [{}, { uri: 5 }, { uri: "x" }, { uri: at("#f") }],
+				resources_wait: [{ uris: "x" }, { uris: [5] }, { uris: Array(101).fill(at("good")) }, { timeoutMs: -1 }, { since: 5 }],
+				resources_list: [{ cursor: "x" }, { cursor: "-1" }, { cursor: 5 }],
+			})) for (const input of bad) expect(tool + JSON.stringify(input).slice(0, 20), (await call(tool, input)).isError, true);
+		`)
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 )
 
@@ -86,59 +85,40 @@ func TestMatrix(t *testing.T) {
 					}
 					s := serve(t, p)
 					b := open(t, company.mode, s)
-					got := run[struct {
-						Outcome string
-						Text    string
-						Tool    string // what the page's tool answers the page
-						Served  string // and what a client
-						Errors  []string
-						Channel int // how many resources the client of the window's channel finds
-					}](b, `
-						const out = { text: "" };
+					refused := worker && policy.refused != ""
+					b.expectations(fmt.Sprintf(`
+						const refused = %t, foreign = %t;
 						const tool = (await document.modelContext.getTools()).find((t) => t.name === "double");
 						// For the browser's own an object, for polyfills of the older draft text.
-						out.tool = await document.modelContext.executeTool(tool, { x: 2, toString: () => '{"x":2}' });
-						try {
-							const a = await agent.connect("legacy");
-							out.outcome = "listed " + (await a.list()).length;
-							if (out.outcome === "listed 1") {
-								await a.subscribe(uri);
-								document.modelContext.notifyResourceUpdated(uri);
-								await agent.until(() => a.updated.length);
-								out.text = await a.read(uri);
-							}
-							out.served = (await a.client.callTool({ name: "double", arguments: { x: 3 } })).content[0].text;
-						} catch (error) {
-							out.outcome = String(error);
+						const answer = await document.modelContext.executeTool(tool, { x: 2, toString: () => '{"x":2}' });
+						if (refused) {
+							const outcome = await agent.connect("legacy").then((a) => a.list()).then(() => "listed", String);
+							expect("it fails", outcome === "listed", false);
+							for (const part of [%q, "pagewire.worker.js"]) expectPart("what it names", errors, part);
+							return agent.takeUnexpected();
 						}
-						// @mcp-b's client, answered by any server.
-						out.channel = await agent.connect("legacy", agent.tab()).then((a) => a.list()).then((list) => list.length, () => 0);
-						out.errors = errors;
-						return out;
-					`)
-					errors := strings.Join(got.Errors, "\n")
-					if worker && policy.refused != "" {
-						if strings.HasPrefix(got.Outcome, "listed") || !strings.Contains(errors, policy.refused) ||
-							!strings.Contains(errors, "pagewire.worker.js") || !b.said("pagewire: no core from") {
-							t.Errorf("%+v: want an error that names %s and the worker's response", got, policy.refused)
+						expect("the tool, to the page", answer, '{"twice":4}');
+						const a = await agent.connect("legacy");
+						expect("listed", (await a.list()).length, foreign ? 0 : 1);
+						if (!foreign) {
+							await a.subscribe(uri);
+							document.modelContext.notifyResourceUpdated(uri);
+							await agent.until(() => a.updated.length);
+							expect("read", await a.read(uri), "text");
+							expect("errors", errors, []);
+						}
+						expect("the tool, to a client", await a.use("double", { x: 3 }), '{"twice":6}');
+						// @mcp-b's client, answered by any server: the other library's finds its resource.
+						expect("by the window's channel", await agent.connect("legacy", agent.tab()).then((a) => a.list()).then((list) => list.length, String), 1);
+					`, refused, company.said != "", policy.refused))
+					if refused {
+						if !b.said("pagewire: no core from") {
+							t.Error("the developer was not told")
 						}
 						return
 					}
-					want := "listed 1"
-					if company.said != "" {
-						want = "listed 0"
-						if !b.said(company.said) || got.Channel != 1 {
-							t.Errorf("%+v: want the other library's client to find its resource, and the developer "+
-								"told %q", got, company.said)
-						}
-					} else if got.Text != "text" || errors != "" || got.Channel != 1 {
-						t.Errorf("%+v", got)
-					}
-					if got.Tool != `{"twice":4}` || got.Served != `{"twice":6}` {
-						t.Errorf("%+v: want the page's tool to answer the page and a client", got)
-					}
-					if got.Outcome != want {
-						t.Errorf("%+v: want %s", got, want)
+					if !b.said(company.said) && company.said != "" {
+						t.Errorf("the developer was not told %q", company.said)
 					}
 					if s.fetched("/pagewire.worker.js") != worker {
 						t.Errorf("the core is in the worker: %v", !worker)

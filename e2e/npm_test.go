@@ -55,28 +55,20 @@ func TestNpm(t *testing.T) {
 // anew.
 func shop(b *tab) {
 	b.t.Helper()
-	run[any](b, `
+	b.expectations(`
 		globalThis.uri = location.origin + "/state/cart";
 		globalThis.a = await agent.connect("modern");
 		await a.subscribe(uri);
+		const { resources } = await a.client.listResources();
+		expect("listed", resources.map((r) => [r.uri, r.name, r.mimeType]), [[uri, "Cart", "application/json"]]);
+		expect("read", await a.read(uri), '["tea"]');
 	`)
-	type resource struct{ URI, Name, MimeType string }
-	if got, want := run[[]resource](b, `return (await a.client.listResources()).resources`),
-		(resource{run[string](b, `return uri`), "Cart", "application/json"}); len(got) != 1 || got[0] != want {
-		b.t.Errorf("listed %+v, want %+v alone", got, want)
-	}
-	if text := run[string](b, `return a.read(uri)`); text != `["tea"]` {
-		b.t.Errorf("read %q", text)
-	}
 	b.click("button")
-	text := run[string](b, `
+	b.expectations(`
 		await agent.until(() => a.updated.length);
-		return a.read(uri);
+		expect("read again", await a.read(uri), '["tea","milk"]');
+		expect("shown", document.getElementById("items").textContent, "tea, milk");
 	`)
-	if shown := run[string](b, `return document.getElementById("items").textContent`); text != `["tea","milk"]` ||
-		shown != "tea, milk" {
-		b.t.Errorf("read %q where the page shows %q", text, shown)
-	}
 }
 
 // edit changes the source of the component while it is on the page: the page keeps its state, and the resource is there
@@ -92,28 +84,20 @@ func edit(b *tab, path string) {
 		0o644); err != nil {
 		b.t.Fatal(err)
 	}
-	got := run[struct {
-		Listed []string
-		Read   string
-		Same   bool
-	}](b, `
+	b.expectations(`
 		await agent.until(() => a.listChanged);
 		const { resources } = await a.client.listResources();
-		return { listed: resources.map((r) => r.name + " " + (r.uri === uri)), read: await a.read(uri), same: globalThis.before };
+		expect("listed", resources.map((r) => [r.name, r.uri]), [["Basket", uri]]);
+		expect("the state, of the same page", [await a.read(uri), globalThis.before], ['["tea","milk"]', true]);
 	`)
-	if !slices.Equal(got.Listed, []string{"Basket true"}) || got.Read != `["tea","milk"]` || !got.Same {
-		b.t.Errorf("after the edit %+v", got)
-	}
 }
 
 // hook shows the hook itself all that a component can do to it.
 func hook(b *tab) {
 	b.t.Helper()
-	got := run[map[string]any](b, `
+	b.expectations(`
 		const { calls, show } = stage;
 		const at = (path) => location.origin + path;
-		const out = {};
-		const expect = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) out[what] = { got, want }; };
 		const contents = async (path) => { const [{ text, mimeType }] = (await a.client.readResource({ uri: at(path) })).contents; return [text, mimeType]; };
 		const names = async () => (await a.client.listResources()).resources.map((r) => r.name).filter((name) => !/^(Cart|Basket)$/.test(name));
 		/** How often what act does calls a method of the page API. */
@@ -186,11 +170,7 @@ func hook(b *tab) {
 		show({});
 		expect("nothing left", [await names(), pagewire.stats().resources], [[], 1]);
 		expect("while rendering", calls.rendering, 0);
-		return out;
 	`)
-	for what, detail := range got {
-		b.t.Errorf("%s: %v", what, detail)
-	}
 	for _, want := range []string{"InvalidStateError", "SecurityError", "TypeError"} {
 		if !b.forgive(want, "pagewire: useResource does not offer '") {
 			b.t.Errorf("no %s on the console", want)
@@ -303,7 +283,6 @@ func installPackage(t *testing.T, app string) {
 	command(t, app, "npm", "install", "--offline", "--no-audit", "--no-fund", packed[0])
 }
 
-// command runs a tool, which must succeed.
 func command(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -364,7 +343,6 @@ func openApp(t *testing.T, s *site) *tab {
 	return b
 }
 
-// forgive forgets what the console has with both texts, and reports whether there was any.
 func (b *tab) forgive(texts ...string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -375,7 +353,6 @@ func (b *tab) forgive(texts ...string) bool {
 	return len(b.console) < before
 }
 
-// quiet fails the test if the console has anything.
 func (b *tab) quiet() {
 	b.t.Helper()
 	b.mu.Lock()

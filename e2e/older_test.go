@@ -60,8 +60,6 @@ func TestOlderContext(t *testing.T) {
 func (b *tab) playsOlder() {
 	b.t.Helper()
 	b.expectations(`
-		globalThis.out = {};
-		globalThis.expect = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) out[what] = { got, want }; };
 		const eventually = async (condition) => { while (!(await condition())) await agent.sleep(5); };
 		globalThis.toolNames ??= () => context.getTools().map(({ name }) => name).sort().join(" ");
 		const ours = "resources_list resources_read resources_wait";
@@ -88,28 +86,26 @@ func (b *tab) playsOlder() {
 			let changed = 0;
 			a.client.setNotificationHandler("notifications/tools/list_changed", () => void changed++);
 			if (era === "modern") await a.client.listen({ toolsListChanged: true });
-			const names = async () => (await a.client.listTools()).tools.map((t) => t.name).sort().join(" ");
-			const use = async (name, input = {}, options) => { const { content, isError } = await a.client.callTool({ name, arguments: input }, options); return (isError ? "error: " : "") + content[0].text; };
 			expect(era + " read", await a.read(at("a")), "text a");
-			expect(era + " tools", await names(), "early");
-			expect(era + " object", await use("early", { x: 21 }), '{"twice":42}');
+			expect(era + " tools", await a.toolNames(), "early");
+			expect(era + " object", await a.use("early", { x: 21 }), '{"twice":42}');
 			add("late", () => "plain");
 			await agent.until(() => changed === 1);
-			expect(era + " with another", [await names(), await use("late")], ["early late", "plain"]);
+			expect(era + " with another", [await a.toolNames(), await a.use("late")], ["early late", "plain"]);
 			context.unregisterTool("late");
 			await agent.until(() => changed === 2);
 			let running;
 			add("throws", () => { throw new Error("SECRET"); });
 			add("hangs", () => new Promise(() => { running = true; }));
-			await eventually(async () => (await names()) === "early hangs throws");
-			expect(era + " throws", await use("throws"), "error: The tool failed.");
-			const stop = new AbortController(), hanging = agent.refusal(use("hangs", {}, { signal: stop.signal }));
+			await eventually(async () => (await a.toolNames()) === "early hangs throws");
+			expect(era + " throws", await a.use("throws"), "error: The tool failed.");
+			const stop = new AbortController(), hanging = agent.refusal(a.use("hangs", {}, { signal: stop.signal }));
 			await agent.until(() => running);
 			stop.abort();
 			await hanging;
 			context.unregisterTool("throws");
 			context.unregisterTool("hangs");
-			await eventually(async () => (await names()) === "early");
+			await eventually(async () => (await a.toolNames()) === "early");
 		}
 
 		// A form's tool goes with its form, and what it had is free again.
@@ -136,8 +132,6 @@ func TestOlderContextWithoutGetTools(t *testing.T) {
 		context.registerTool({ name: "early", description: "d", execute() {} });
 		context.registerResource({ uri, name: "a", read: () => "text" });`}))
 	b.expectations(`
-		globalThis.out = {};
-		globalThis.expect = (what, got, want) => { if (JSON.stringify(got) !== JSON.stringify(want)) out[what] = { got, want }; };
 		const a = await agent.connect("legacy");
 		expect("read", await a.read(uri), "text");
 		expect("tools", "tools" in a.client.getServerCapabilities(), false);

@@ -13,30 +13,20 @@ func TestWhatOthersDoNot(t *testing.T) {
 	t.Parallel()
 	t.Run("@mcp-b/global", func(t *testing.T) {
 		t.Parallel()
-		got := run[struct {
-			Before, After, Refused, Foreign string
-			Notify                          bool
-			Updated                         []string
-		}](open(t, noFlag, serve(t, page{tag: globalServer(t) + `<script src="/agent.js"></script>`, script: `
+		open(t, noFlag, serve(t, page{tag: globalServer(t) + `<script src="/agent.js"></script>`, script: `
 			let text = "before";
 			const uri = location.origin + "/state/field";
 			document.modelContext.registerResource({ uri, name: "Field", read: () => ({ contents: [{ uri, text }] }) });
-		`})), `
+		`})).expectations(`
 			const a = await agent.connect("legacy", agent.tab());
-			const before = await a.read(uri);
-			const refused = await a.subscribe(uri).then(() => "", String);
+			expect("before, or this test proves nothing", await a.read(uri), "before");
+			expect("it takes subscriptions", await a.subscribe(uri).then(() => true, () => false), false);
 			text = "after";
 			const foreign = await Promise.resolve().then(() => document.modelContext.registerResource({
 				uri: "https://evil.example/x", name: "Of another", read: () => ({ contents: [] }) })).then(() => "taken", String);
-			return { before, after: await a.read(uri), refused, foreign, updated: a.updated,
-				notify: "notifyResourceUpdated" in document.modelContext };
+			expect("read as it is, and another origin's taken, or this test proves nothing", [await a.read(uri), foreign], ["after", "taken"]);
+			expect("told of changes", [a.updated, "notifyResourceUpdated" in document.modelContext], [[], false]);
 		`)
-		if got.Before != "before" || got.After != "after" || got.Foreign != "taken" {
-			t.Errorf("%+v: its resources are not read as they were: this test proves nothing", got)
-		}
-		if got.Notify || len(got.Updated) > 0 || got.Refused == "" {
-			t.Errorf("%+v: it tells of changes", got)
-		}
 	})
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {

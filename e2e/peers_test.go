@@ -53,8 +53,7 @@ var peers = []peer{
 		},
 		call: func(a *peerAgent, tool string, input map[string]any) string {
 			text, _ := json.Marshal(input) // strings and numbers
-			result := a.tool("execute_webmcp_tool", map[string]any{"pageId": a.page, "toolName": tool,
-				"input": string(text)})
+			result := a.tool("execute_webmcp_tool", map[string]any{"pageId": a.page, "toolName": tool, "input": string(text)})
 			var answer struct{ Output json.RawMessage }
 			if err := json.Unmarshal([]byte(result), &answer); err != nil {
 				return result // says what went wrong
@@ -92,14 +91,12 @@ var peers = []peer{
 	},
 }
 
-// A peerAgent is an agent that a peer serves.
 type peerAgent struct {
 	t       *testing.T
 	session *mcp.ClientSession
 	page    int // the peer's number of the tab
 }
 
-// tool calls one of the peer's own tools, and gives the text of the result.
 func (a *peerAgent) tool(name string, arguments map[string]any) string {
 	result, err := a.session.CallTool(a.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
 	if err != nil || len(result.Content) != 1 {
@@ -146,8 +143,7 @@ func TestPeers(t *testing.T) {
 
 			a := connectPeer(t, p, address)
 			p.choose(a, s.URL)
-			if got := p.tools(a); !slices.Equal(sorted(got),
-				[]string{"resources_list", "resources_read", "resources_wait"}) {
+			if got := p.tools(a); !slices.Equal(sorted(got), []string{"resources_list", "resources_read", "resources_wait"}) {
 				t.Fatalf("it finds the tools %q", got)
 			}
 
@@ -217,7 +213,6 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// answered decodes what a tool of the page has answered.
 func answered(a *peerAgent, text string, v any) {
 	a.t.Helper()
 	if err := json.Unmarshal([]byte(text), v); err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -54,15 +53,13 @@ func (s *soak) openFleet() *soakFleet {
 	}
 	f.assistant = webhooktest.New("", login.Token("alice", "pages:read pages:events"))
 	t.Cleanup(f.assistant.Close)
-	at := func(name string) string { return filepath.Join(dir, name) }
+	file, at := filesIn(t, dir), func(name string) string { return filepath.Join(dir, name) }
 	config, _ := json.Marshal(map[string]any{"public-url": public, "secret-file": at("secret"), "drain": "2s",
 		"drain-delay": "100ms", "store-key": at("store-key"), "webhook-ca": at("ca"),
 		"webhook-allow": []string{"127.0.0.1/32"}, "issuers": []any{map[string]any{"issuer": login.Name, "jwks": at("keys")}}})
 	for name, text := range map[string][]byte{"keys": login.Keys(), "secret": []byte("the nodes of the soak\n"),
 		"node.json": config, "store-key": []byte(strings.Repeat("k", 40)), "ca": f.assistant.CA} {
-		if err := os.WriteFile(at(name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		file(name, text)
 	}
 	cluster := testkit.Addr(t)
 	for i := range f.nodes {
@@ -176,7 +173,6 @@ func (f *soakFleet) stop(n *soakNode, signal syscall.Signal) {
 	testkit.Ends(f.s.t, "a node ends", over)
 }
 
-// step replaces the node that has the pages.
 func (f *soakFleet) step() {
 	signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[f.s.pick(2)]
 	f.s.did("node: " + signal.String())

@@ -77,7 +77,6 @@ func soakQuantile(values []float64, q float64) float64 {
 	return values[min(int(q*float64(len(values))), len(values)-1)]
 }
 
-// samples samples every five seconds, until stop is called.
 func (s *soak) samples(h userHome) (stop func()) {
 	end, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -161,7 +160,7 @@ func slope(x, y []float64) float64 {
 	return 0
 }
 
-// write prints the table, and writes the samples and plots below bin/soak/.
+// write prints the table, and writes the samples into bin/soak/.
 func (s *soak) write(seed uint64) {
 	dir := "../bin/soak"
 	text, err := json.MarshalIndent(map[string]any{"seed": seed, "operations": s.ops, "samples": s.samplesOf}, "", " ")
@@ -171,12 +170,14 @@ func (s *soak) write(seed uint64) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "soak.json"), text, 0o644)
 	}
+	if err != nil {
+		s.t.Error(err)
+	}
 	type life struct{ hours, mb, fds, goroutines []float64 }
 	lives := map[string]map[int]*life{}
-	lines := map[string][][2]float64{}
+	var p50, p99 []float64
 	for _, one := range s.samplesOf {
-		lines["staleness p50, ms"] = append(lines["staleness p50, ms"], [2]float64{one.Seconds, one.StaleP50})
-		lines["staleness p99, ms"] = append(lines["staleness p99, ms"], [2]float64{one.Seconds, one.StaleP99})
+		p50, p99 = append(p50, one.StaleP50), append(p99, one.StaleP99)
 		for _, p := range one.Processes {
 			if lives[p.Kind] == nil {
 				lives[p.Kind] = map[int]*life{}
@@ -188,17 +189,7 @@ func (s *soak) write(seed uint64) {
 			}
 			l.hours, l.mb = append(l.hours, one.Seconds/3600), append(l.mb, p.MB)
 			l.fds, l.goroutines = append(l.fds, float64(p.Descriptors)), append(l.goroutines, float64(p.Goroutines))
-			if strings.HasPrefix(p.Kind, "pagewire") {
-				name := fmt.Sprint(p.Kind, " ", p.PID, ", MB")
-				lines[name] = append(lines[name], [2]float64{one.Seconds, p.MB})
-			}
 		}
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "soak.svg"), []byte(drawn(lines)), 0o644)
-	}
-	if err != nil {
-		s.t.Error(err)
 	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "%d changes, %d reads answered, %d that were not, %d times settled; %v\n", s.changes, s.reads,
@@ -220,37 +211,7 @@ func (s *soak) write(seed uint64) {
 		}
 		table.WriteString("\n")
 	}
-	var p50, p99 []float64
-	for _, one := range s.samplesOf {
-		p50, p99 = append(p50, one.StaleP50), append(p99, one.StaleP99)
-	}
 	fmt.Fprintf(&table, "staleness of 5 s each: median of p50 %.0f ms, median of p99 %.0f ms, worst p99 %.0f ms\n",
 		soakQuantile(p50, 0.5), soakQuantile(p99, 0.5), soakQuantile(p99, 1))
 	s.t.Log("\n" + table.String())
-}
-
-// drawn is an SVG with a strip for each line, from 0 to its highest value.
-func drawn(lines map[string][][2]float64) string {
-	const width, height = 900, 40
-	var b strings.Builder
-	names := slices.Sorted(maps.Keys(lines))
-	last := 1.0
-	for _, line := range lines {
-		last = max(last, line[len(line)-1][0])
-	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" `+
-		`font-size="11">`, width, len(names)*height)
-	for i, name := range names {
-		top := 1.0
-		for _, at := range lines[name] {
-			top = max(top, at[1])
-		}
-		fmt.Fprintf(&b, "\n"+`<text x="2" y="%d">%s: up to %.0f</text><polyline fill="none" stroke="#06c" points="`,
-			i*height+11, name, top)
-		for _, at := range lines[name] {
-			fmt.Fprintf(&b, "%.1f,%.1f ", at[0]/last*width, float64((i+1)*height)-at[1]/top*(height-13))
-		}
-		b.WriteString(`"/>`)
-	}
-	return b.String() + "\n</svg>\n"
 }

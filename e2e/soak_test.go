@@ -152,7 +152,6 @@ func (s *soak) openTab(kind string) {
 	}
 }
 
-// closeTab closes a tab of the driven browser and opens another, or loads it anew.
 func (s *soak) closeTab() {
 	i := s.pick(len(s.tabs))
 	b := s.tabs[i]
@@ -294,7 +293,6 @@ func (a *soakAgent) sees(uri, text string, told bool) {
 	a.s.count(&a.s.reads)
 }
 
-// watch subscribes to a resource of any tab, or unsubscribes.
 func (a *soakAgent) watch() {
 	b := a.s.tabs[a.s.pick(len(a.s.tabs))]
 	uri := fmt.Sprint(b.site.URL, "/r/", b.number, "/", a.s.pick(resourcesOfATab))
@@ -335,7 +333,6 @@ func (a *soakAgent) close(kill bool) {
 	a.Close()
 }
 
-// renewAgents has one agent end, and another begin, of either build.
 func (s *soak) renewAgents() {
 	i := s.pick(len(s.agents))
 	s.agents[i].close(s.pick(2) == 0)
@@ -350,7 +347,6 @@ func (s *soak) renewAgents() {
 	}
 }
 
-// renewProfile closes the launched browser, whose profile ends with it, and starts another.
 func (s *soak) renewProfile() {
 	if s.keeper != nil {
 		s.did("profile closed, and one opened")
@@ -369,7 +365,6 @@ func (s *soak) renewProfile() {
 	s.keeper = s.openAgent("", args...)
 }
 
-// end sends a signal to each daemon.
 func (s *soak) end(signal syscall.Signal) {
 	for _, pid := range s.h.daemons() {
 		if syscall.Kill(pid, signal) == nil {
@@ -567,14 +562,7 @@ func TestSoak(t *testing.T) {
 
 // openCoreTab opens a tab whose core can be killed: see TestCoreDeath.
 func (s *soak) openCoreTab() {
-	at := serve(s.t, page{head: `<script>
-		globalThis.fatal = false;
-		const instantiate = WebAssembly.instantiate;
-		WebAssembly.instantiate = async (...args) => {
-			const instance = await instantiate(...args);
-			const unregister = (now, n) => instance.exports.unregister(now, fatal ? 1 << 29 : n);
-			return Object.create(instance, { exports: { value: { ...instance.exports, unregister } } });
-		};</script>`, script: soakPage})
+	at := serve(s.t, page{head: mortalCore, script: soakPage})
 	ctx, _ := chromedp.NewContext(s.x.ctx)
 	s.coreTab = &soakTab{ctx: ctx, site: at, number: "core"}
 	if err := load(ctx, s.coreTab.url()); err != nil {

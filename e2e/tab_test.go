@@ -53,7 +53,6 @@ func closeBrowsers() {
 	}
 }
 
-// launch returns the one Chromium that has the flags of a mode.
 func launch(t *testing.T, m mode) context.Context {
 	t.Helper()
 	browsers.Lock()
@@ -147,7 +146,6 @@ func startChromium(t *testing.T) (ctx context.Context, url string) {
 	return ctx, b.URL
 }
 
-// other returns the one browser of this engine.
 func other(t *testing.T) engine.Browser {
 	t.Helper()
 	browsers.Lock()
@@ -166,14 +164,14 @@ func other(t *testing.T) engine.Browser {
 // tabTime is how long a tab may be open, or a subscription: several times what a test may wait for one thing.
 const tabTime = 5 * testkit.Patience
 
-// A tab is one page that is open.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 	is  engine.Tab
 	// console holds what the page wrote to console.error and console.warn.
-	mu      sync.Mutex
-	console []string
+	mu       sync.Mutex
+	console  []string
+	uncaught bool // goes to the console, too, and fails no test
 }
 
 // open loads a site's page in a tab of its own. An uncaught exception fails the test.
@@ -219,7 +217,6 @@ func openIn(t *testing.T, browser context.Context, s *site) *tab {
 	return b.begin(s)
 }
 
-// begin shows the first page.
 func (b *tab) begin(s *site) *tab {
 	b.t.Helper()
 	b.logs("the page")
@@ -239,16 +236,42 @@ func (b *tab) logs(of string) {
 }
 
 func (b *tab) hear(m engine.Message) {
-	if m.Uncaught {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m.Uncaught && !b.uncaught {
 		b.t.Errorf("uncaught in the page: %s", m.Text)
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.console = append(b.console, m.Text)
 }
 
-// said reports whether the page wrote something with that text to its console.
+// What tests rely on, so that none proves nothing: a tab tells what its page writes, and what nobody catches there.
+func TestTabTellsWhatItsPageWrites(t *testing.T) {
+	t.Parallel()
+	b := open(t, noFlag, serve(t, field))
+	b.mu.Lock()
+	b.uncaught = true
+	b.mu.Unlock()
+	if _, err := try[any](b, `throw new Error("a reason")`); err == nil || !strings.Contains(err.Error(), "a reason") {
+		t.Errorf("a script that throws: %v", err)
+	}
+	run[any](b, `
+		console.error("said", new Error("its text"));
+		console.log("not heard");
+		setTimeout(() => { throw new TypeError("thrown"); });
+		void Promise.reject(new RangeError("rejected"));
+	`)
+	for _, text := range []string{"its text", "TypeError: thrown", "RangeError: rejected"} {
+		testkit.Eventually(t, text+" is heard", func() bool {
+			run[any](b, "") // WebKit tells what it has with the next answer
+			return b.said(text)
+		})
+	}
+	if b.said("not heard") {
+		t.Error("console.log is heard")
+	}
+}
+
 func (b *tab) said(text string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -260,7 +283,6 @@ func (b *tab) said(text string) bool {
 	return false
 }
 
-// run runs the body of an async function in the page and returns what it returns.
 func run[T any](b *tab, body string) T {
 	b.t.Helper()
 	v, err := try[T](b, body)
@@ -279,6 +301,14 @@ func try[T any](b *tab, body string) (v T, err error) {
 		err = json.Unmarshal([]byte(text), &v)
 	}
 	return v, err
+}
+
+// expectations runs what expects something in the page, by expect(what, got, want) and expectPart.
+func (b *tab) expectations(body string) {
+	b.t.Helper()
+	for what, detail := range run[map[string]any](b, "const { expect, expectPart } = agent; "+body+"; return agent.takeUnexpected()") {
+		b.t.Errorf("%s: %v", what, detail)
+	}
 }
 
 // do does what Chromium alone can, and what a person does there.
@@ -302,12 +332,10 @@ func (b *tab) click(selector string) { b.t.Helper(); b.must(b.is.Click(b.ctx, se
 
 func (b *tab) types(selector, text string) { b.t.Helper(); b.must(b.is.Type(b.ctx, selector, text)) }
 
-// A chromiumTab is a target of the Chrome DevTools Protocol.
 type chromiumTab struct{ ctx context.Context }
 
 var _ engine.Tab = chromiumTab{}
 
-// listen hands on what the pages of a target write.
 func listen(ctx context.Context, hear func(engine.Message)) error {
 	return chromedp.Listen(ctx, func(event any) {
 		switch event := event.(type) {

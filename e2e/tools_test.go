@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -23,13 +22,11 @@ func inline(t *testing.T, name string) string {
 		"</script>"
 }
 
-// toolMode is a way to have registerTool.
 type toolMode struct {
 	mode
 	head, tag string
 }
 
-// toolModes are those in which somebody else has it.
 func toolModes(t *testing.T) []toolMode {
 	return inThisEngine([]toolMode{{native, "", ""}, {mode{name: "polyfill"}, polyfill(t), ""}},
 		func(m toolMode) mode { return m.mode })
@@ -38,9 +35,7 @@ func toolModes(t *testing.T) []toolMode {
 // allToolModes has those besides in which Pagewire brings it: it came first, and polyfills step aside.
 func allToolModes(t *testing.T) []toolMode {
 	const tag = `<script src="/pagewire.js"></script>`
-	return append(toolModes(t),
-		toolMode{noFlag, "", tag},
-		toolMode{mode{name: "polyfill after"}, "", tag + polyfill(t)},
+	return append(toolModes(t), toolMode{noFlag, "", tag}, toolMode{mode{name: "polyfill after"}, "", tag + polyfill(t)},
 		toolMode{mode{name: "mcp-b after"}, "", tag + globalServer(t)})
 }
 
@@ -58,183 +53,113 @@ const tooling = `
 // The tools come with the first resource and go with the last. Calling them needs no wasm.
 func TestProjectedTools(t *testing.T) {
 	t.Parallel()
-	for _, m := range allToolModes(t) {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, page{head: m.head, tag: m.tag, script: tooling + `
-				let n = 1;
-				const context = document.modelContext, add = (name, more) => context.registerResource({ uri: at(name), name, mimeType: "text/plain", read: () => "n is " + n, ...more });`})
-			b := open(t, m.mode, s)
-			got := run[struct {
-				None, First, After, Last []string
-				Schemas                  string
-				Changes                  int
-				Listed, Read, Again      string
-				Unknown, Foreign, Bad    string
-				Part, Nothing            string
-				Wasm                     bool
-			}](b, `
-				const out = { none: await names() };
-				let changes = 0;
-				context.addEventListener("toolchange", () => changes++);
-				add("a");
-				await agent.until(() => changes >= 3);
-				out.first = await names();
-				out.schemas = JSON.stringify((await context.getTools()).map((t) => [t.inputSchema, t.annotations, t.description]));
-				add("b");
-				out.listed = JSON.stringify(await call("resources_list"));
-				out.read = JSON.stringify(await call("resources_read", { uri: at("a") }));
-				const { revision } = JSON.parse(out.read);
-				context.notifyResourceUpdated(at("a"));
-				const changed = await call("resources_read", { uri: at("a"), since: revision });
-				out.again = changed.contents.length + JSON.stringify(await call("resources_read", { uri: at("a"), since: changed.revision }));
-				add("json", { read: () => '{"items":[{"sku":"A"},{"sku":"B"}]}' });
-				out.part = JSON.stringify((await call("resources_read", { uri: at("json"), pointer: "/items/1" })).contents);
-				out.nothing = JSON.stringify(await call("resources_read", { uri: at("json"), pointer: "/items/2" }));
-				context.unregisterResource(at("json"));
-				out.unknown = JSON.stringify(await call("resources_read", { uri: at("unknown") }));
-				out.foreign = JSON.stringify(await call("resources_read", { uri: "https://evil.example/x" }));
-				out.bad = JSON.stringify(await call("resources_wait", { timeoutMs: "soon" }));
-				changes = 0;
-				// As React does it: the last one goes, and another comes within the turn.
-				context.unregisterResource(at("a"));
-				context.unregisterResource(at("b"));
-				add("c");
-				await agent.sleep(50);
-				out.after = await names();
-				out.changes = changes;
-				context.unregisterResource(at("c"));
-				await agent.until(() => changes);
-				await agent.sleep(20);
-				out.last = await names();
-				return out;
-			`)
-			all := []string{"resources_list", "resources_read", "resources_wait"}
-			if len(got.None) != 0 || !slices.Equal(got.First, all) || !slices.Equal(got.After, all) ||
-				len(got.Last) != 0 {
-				t.Errorf("tools before %q, with a resource %q, with another %q, at the end %q", got.None, got.First,
-					got.After, got.Last)
-			}
-			if got.Changes != 0 {
-				t.Errorf("%d changes of the tools though there was a resource at each turn's end", got.Changes)
-			}
-			for what, want := range map[string][2]string{
-				"list":    {got.Listed, `"resources":[{"uri":"` + s.URL + `/a","mimeType":"text/plain","name":"a"},`},
-				"read":    {got.Read, `"contents":[{"uri":"` + s.URL + `/a","mimeType":"text/plain","text":"n is 1"}]`},
-				"again":   {got.Again, `"unchanged":true`},
-				"part":    {got.Part, `"text":"{\"sku\":\"B\"}"`},
-				"nothing": {got.Nothing, `"isError":true`},
-				"unknown": {got.Unknown, `"isError":true`},
-				"foreign": {got.Foreign, "is not at the page's origin"},
-				"bad":     {got.Bad, "'timeoutMs' is not a number"},
-			} {
-				if !strings.Contains(want[0], want[1]) {
-					t.Errorf("%s: %s, want %s in it", what, want[0], want[1])
-				}
-			}
-			for _, keyword := range []string{"$ref", "format", "anyOf", "pattern", "items"} {
-				if strings.Contains(got.Schemas, `"`+keyword) {
-					t.Errorf("a schema uses %s: %s", keyword, got.Schemas)
-				}
-			}
-			if strings.ContainsFunc(got.Schemas, func(r rune) bool { return r == ';' || r > '~' }) {
-				t.Errorf("mcp-context-forge refuses %s", got.Schemas)
-			}
-			if s.fetched("/pagewire.wasm") {
-				t.Error("the wasm was fetched for it")
-			}
-		})
-	}
+	each(t, allToolModes(t), func(t *testing.T, m toolMode) {
+		s := serve(t, page{head: m.head, tag: m.tag, script: tooling + `
+			let n = 1;
+			const context = document.modelContext, add = (name, more) => context.registerResource({ uri: at(name), name, mimeType: "text/plain", read: () => "n is " + n, ...more });`})
+		open(t, m.mode, s).expectations(`
+			const all = ["resources_list", "resources_read", "resources_wait"];
+			expect("before", await names(), []);
+			let changes = 0;
+			context.addEventListener("toolchange", () => changes++);
+			add("a");
+			await agent.until(() => changes >= 3);
+			expect("with a resource", await names(), all);
+			const schemas = JSON.stringify((await context.getTools()).map((t) => [t.inputSchema, t.annotations, t.description]));
+			expect("what is in no schema", schemas.match(/"([$]ref|format|anyOf|pattern|items)/), null);
+			expect("what mcp-context-forge refuses", schemas.match(/;|[^ -~]/), null);
+			add("b");
+			expectPart("list", await call("resources_list"), '"resources":[{"uri":"' + at("a") + '","mimeType":"text/plain","name":"a"},');
+			const read = await call("resources_read", { uri: at("a") });
+			expect("read", read.contents, [{ uri: at("a"), mimeType: "text/plain", text: "n is 1" }]);
+			context.notifyResourceUpdated(at("a"));
+			const changed = await call("resources_read", { uri: at("a"), since: read.revision });
+			expect("since a change", changed.contents.length, 1);
+			expect("again", (await call("resources_read", { uri: at("a"), since: changed.revision })).unchanged, true);
+			add("json", { read: () => '{"items":[{"sku":"A"},{"sku":"B"}]}' });
+			expect("part", (await call("resources_read", { uri: at("json"), pointer: "/items/1" })).contents[0].text, '{"sku":"B"}');
+			expect("nothing", (await call("resources_read", { uri: at("json"), pointer: "/items/2" })).isError, true);
+			context.unregisterResource(at("json"));
+			expect("unknown", (await call("resources_read", { uri: at("unknown") })).isError, true);
+			expectPart("foreign", await call("resources_read", { uri: "https://evil.example/x" }), "is not at the page's origin");
+			expectPart("bad", await call("resources_wait", { timeoutMs: "soon" }), "'timeoutMs' is not a number");
+			changes = 0;
+			// As React does it: the last one goes, and another comes within the turn.
+			context.unregisterResource(at("a"));
+			context.unregisterResource(at("b"));
+			add("c");
+			await agent.sleep(50);
+			expect("with another", [await names(), changes], [all, 0]);
+			context.unregisterResource(at("c"));
+			await agent.until(() => changes);
+			await agent.sleep(20);
+			expect("at the end", await names(), []);
+		`)
+		if s.fetched("/pagewire.wasm") {
+			t.Error("the wasm was fetched for it")
+		}
+	})
 }
 
 // Waiting: woken by the change, by what changed since the revision given, at the timeout, and by its signal. Whose
 // registerTool it is does not matter to the tool: see TestProjectedTools.
 func TestWaitTool(t *testing.T) {
 	t.Parallel()
-	b := open(t, noFlag, serve(t, page{script: tooling + `
+	open(t, noFlag, serve(t, page{script: tooling + `
 		const context = document.modelContext;
-		for (const name of ["a", "b", "t/{id}"]) context.registerResource({ uri: at(name), name, read: (uri, { params }) => "text " + (params.id ?? "") });`}))
-	got := run[map[string]any](b, `
-		const out = {};
+		for (const name of ["a", "b", "t/{id}"]) context.registerResource({ uri: at(name), name, read: (uri, { params }) => "text " + (params.id ?? "") });`})).expectations(`
 		const { revision } = await call("resources_list");
-		// The clock starts before what it measures: a page may rest between two statements.
-		const time = async (what, begin) => { const start = performance.now(); const { revision: _, ...rest } = await begin(); out[what] = JSON.stringify(rest).replaceAll(location.origin, ""); out[what + " ms"] = performance.now() - start; };
+		// The clock starts before what it measures: a page may rest between two statements. None may answer before there
+		// is a reason to.
+		const takes = async (what, want, least, begin) => {
+			const start = performance.now(), { updated, isError } = await begin(), took = performance.now() - start;
+			expect(what, isError ? "an error" : updated.map((uri) => uri.slice(location.origin.length)).sort(), want);
+			if (took < least) expect(what + " takes", took, least);
+		};
 		const soon = (f) => setTimeout(f, 100);
-		await time("woken", () => { soon(() => context.notifyResourceUpdated(at("a"))); return call("resources_wait", { uris: [at("a")], since: revision }); });
-		await time("missed", () => call("resources_wait", { since: revision }));
-		await time("other", () => call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
-		await time("since now", () => call("resources_wait", { timeoutMs: 150 }));
-		await time("another page's", () => call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
+		await takes("woken", ["/a"], 90, () => { soon(() => context.notifyResourceUpdated(at("a"))); return call("resources_wait", { uris: [at("a")], since: revision }); });
+		await takes("missed", ["/a"], 0, () => call("resources_wait", { since: revision }));
+		await takes("other", [], 140, () => call("resources_wait", { uris: [at("b")], since: revision, timeoutMs: 150 }));
+		await takes("since now", [], 140, () => call("resources_wait", { timeoutMs: 150 }));
+		await takes("another page's", ["/b"], 0, () => call("resources_wait", { uris: [at("b")], since: "old-7", timeoutMs: 150 }));
 		// A wait from now on is not told of earlier changes, and the call may take longer than any time to
 		// get there.
-		const meanwhile = async (f, what, begin) => { let again; await time(what, () => { again = setInterval(f, 100); return begin(); }); clearInterval(again); };
+		const meanwhile = async (f, what, want, least, begin) => { let again; await takes(what, want, least, () => { again = setInterval(f, 100); return begin(); }); clearInterval(again); };
 		const burst = () => { for (let i = 0; i < 1000; i++) context.notifyResourceUpdated(at(i % 2 ? "a" : "b")); };
-		await meanwhile(burst, "burst", () => call("resources_wait", {}));
-		await meanwhile(() => context.notifyResourceUpdated(at("t/5")), "template", () => call("resources_wait", { uris: [at("t/5")] }));
-		await time("unknown", () => call("resources_wait", { uris: [at("x")] }));
-		out.expansion = JSON.stringify((await call("resources_read", { uri: at("t/5") })).contents).replaceAll(location.origin, "");
+		await meanwhile(burst, "burst", ["/a", "/b"], 90, () => call("resources_wait", {}));
+		await meanwhile(() => context.notifyResourceUpdated(at("t/5")), "template", ["/t/5"], 0, () => call("resources_wait", { uris: [at("t/5")] }));
+		await takes("unknown", "an error", 0, () => call("resources_wait", { uris: [at("x")] }));
+		expect("expansion", (await call("resources_read", { uri: at("t/5") })).contents, [{ uri: at("t/5"), text: "text 5" }]);
 		const stop = new AbortController();
-		const start = performance.now();
-		soon(() => stop.abort());
-		out.aborted = await call("resources_wait", {}, { signal: stop.signal }).then(JSON.stringify, (e) => e.name);
-		out["aborted ms"] = performance.now() - start;
-		return out;
+		let stopped = false;
+		soon(() => { stopped = true; stop.abort(); });
+		expect("aborted", [await call("resources_wait", {}, { signal: stop.signal }).then(JSON.stringify, (e) => e.name), stopped], ["AbortError", true]);
 	`)
-	for what, want := range map[string]string{
-		"woken": `{"updated":["/a"]}`, "missed": `{"updated":["/a"]}`, "other": `{"updated":[]}`,
-		"since now":      `{"updated":[]}`,
-		"another page's": `{"updated":["/b"]}`, "template": `{"updated":["/t/5"]}`,
-		"expansion": `[{"uri":"/t/5","text":"text 5"}]`, "aborted": "AbortError",
-	} {
-		if got[what] != want {
-			t.Errorf("%s: %v, want %s", what, got[what], want)
-		}
-	}
-	// None may answer before there is a reason to.
-	for what, least := range map[string]float64{"woken": 90, "other": 140, "since now": 140, "burst": 90,
-		"aborted": 90} {
-		if ms := got[what+" ms"].(float64); ms < least {
-			t.Errorf("%s took %.0f ms, want at least %.0f", what, ms, least)
-		}
-	}
-	if burst := fmt.Sprint(got["burst"]); !strings.Contains(burst, `"/a"`) || !strings.Contains(burst, `"/b"`) {
-		t.Errorf("burst: %s, want both", burst)
-	}
-	if unknown := fmt.Sprint(got["unknown"]); !strings.Contains(unknown, "isError") {
-		t.Errorf("waiting for what is not registered: %s", unknown)
-	}
 }
 
 // Content scripts live in another world: what reaches them is an event on document.modelContext, with the URI only.
 func TestHint(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			b := open(t, m, serve(t, field))
-			got := run[[]string](b, `
-				const heard = [];
-				document.modelContext.addEventListener("resourceupdated", (e) => heard.push(e.constructor.name + JSON.stringify(e.detail).replace(location.origin, "")));
-				for (let i = 0; i < 1000; i++) navigator.modelContext.notifyResourceUpdated(uri);
-				navigator.modelContext.notifyResourceUpdated("https://evil.example/x");
-				await agent.sleep(20);
-				return heard;
-			`)
-			if fmt.Sprint(got) != `[CustomEvent{"uri":"/state/field"}]` {
-				t.Errorf("heard %q", got)
-			}
-		})
-	}
+	each(t, modes, func(t *testing.T, m mode) {
+		open(t, m, serve(t, field)).expectations(`
+			const heard = [];
+			document.modelContext.addEventListener("resourceupdated", (e) => heard.push(e.constructor.name, e.detail));
+			for (let i = 0; i < 1000; i++) navigator.modelContext.notifyResourceUpdated(uri);
+			navigator.modelContext.notifyResourceUpdated("https://evil.example/x");
+			await agent.sleep(20);
+			expect("heard", heard, ["CustomEvent", { uri }]);
+		`)
+	})
 }
 
 // The page's own tools, served over MCP: list, call, list_changed; and never the three that are Pagewire's.
 func TestPageTools(t *testing.T) {
 	t.Parallel()
 	for i, m := range allToolModes(t) {
-		era := []string{"legacy", "modern"}[i%2] // the engine's: it does not know the origin of registerTool
-		t.Run(m.name+"/"+era, func(t *testing.T) {
+		era := eras[i%2] // the engine's: it does not know the origin of registerTool
+		t.Run(fmt.Sprint(m, "/", era), func(t *testing.T) {
 			t.Parallel()
-			b := open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling + field.script + `
+			open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling + field.script + `
 				const context = document.modelContext;
 				const add = (name, execute, more, options) => context.registerTool({ name, description: "d", inputSchema: { type: "object", properties: { x: { type: "number" } } }, execute, ...more }, options);
 				add("double", ({ x }) => ({ twice: 2 * x }), { title: "Double", annotations: { readOnlyHint: true } });
@@ -245,55 +170,35 @@ func TestPageTools(t *testing.T) {
 				add("hangs", (input, options) => new Promise(() => {
 					running = true;
 					options?.signal?.addEventListener("abort", () => { aborted = true; });
-				}));`}))
-			got := run[map[string]any](b, fmt.Sprintf(`
+				}));`})).expectations(fmt.Sprintf(`
 				const a = await agent.connect(%q);
 				let changed = 0;
 				a.client.setNotificationHandler("notifications/tools/list_changed", () => void changed++);
 				if (a.era === "modern") await a.client.listen({ toolsListChanged: true });
-				const out = {};
-				const tools = (await a.client.listTools()).tools;
-				out.names = tools.map((t) => t.name).sort().join(" ");
-				const { execution, ...double } = tools.find((t) => t.name === "double");
-				out.double = JSON.stringify(Object.entries(double).sort());
-				for (const name of ["double", "text", "shaped", "throws"]) {
+				expect("names", await a.toolNames(), "double hangs shaped text throws");
+				const { execution, ...double } = (await a.client.listTools()).tools.find((t) => t.name === "double");
+				expect("double", Object.entries(double).sort(), [["annotations", { readOnlyHint: true }], ["description", "d"],
+					["inputSchema", { type: "object", properties: { x: { type: "number" } } }], ["name", "double"], ["title", "Double"]]);
+				for (const [name, text, structured, failed] of [["double", '{"twice":42}'], ["text", "plain"], ["shaped", "as MCP has it", { n: 1 }], ["throws", "The tool failed.", undefined, true]]) {
 					const { content, structuredContent, isError } = await a.client.callTool({ name, arguments: { x: 21 } });
-					out["call " + name] = JSON.stringify([content, structuredContent, isError]);
+					expect("call " + name, [content, structuredContent, isError], [[{ type: "text", text }], structured, failed]);
 				}
-				out.unknown = (await agent.refusal(a.client.callTool({ name: "unknown", arguments: {} })))[0];
-				out.projected = (await agent.refusal(a.client.callTool({ name: "resources_list", arguments: {} })))[0];
+				for (const name of ["unknown", "resources_list"]) expect(name, (await agent.refusal(a.use(name)))[0], -32602);
 				const stop = new AbortController();
-				const hanging = agent.refusal(a.client.callTool({ name: "hangs", arguments: {} }, { signal: stop.signal }));
+				const hanging = agent.refusal(a.use("hangs", {}, { signal: stop.signal }));
 				await agent.until(() => running);
 				stop.abort();
 				await hanging;
 				// The polyfill gives its tools no signal.
 				if (%t) await agent.until(() => aborted);
-				out.aborted = aborted;
-				const remove = new AbortController();
+				const remove = new AbortController(), count = async () => (await a.client.listTools()).tools.length;
 				add("late", () => "", {}, { signal: remove.signal });
 				await agent.until(() => changed === 1);
-				out.with = (await a.client.listTools()).tools.length;
+				expect("with another", await count(), 6);
 				remove.abort();
 				await agent.until(() => changed === 2);
-				out.without = (await a.client.listTools()).tools.length;
-				out.resources = (await a.list()).length;
-				return out;
+				expect("without it", [await count(), (await a.list()).length], [5, 1]);
 			`, era, m.name != "polyfill"))
-			for what, want := range map[string]any{
-				"names":       "double hangs shaped text throws",
-				"double":      `[["annotations",{"readOnlyHint":true}],["description","d"],["inputSchema",{"type":"object","properties":{"x":{"type":"number"}}}],["name","double"],["title","Double"]]`,
-				"call double": `[[{"type":"text","text":"{\"twice\":42}"}],null,null]`,
-				"call text":   `[[{"type":"text","text":"plain"}],null,null]`,
-				"call shaped": `[[{"type":"text","text":"as MCP has it"}],{"n":1},null]`,
-				"call throws": `[[{"type":"text","text":"The tool failed."}],null,true]`,
-				"unknown":     -32602.0, "projected": -32602.0, "aborted": m.name != "polyfill", "with": 6.0,
-				"without": 5.0, "resources": 1.0,
-			} {
-				if got[what] != want {
-					t.Errorf("%s: %v, want %v", what, got[what], want)
-				}
-			}
 		})
 	}
 }
@@ -301,160 +206,131 @@ func TestPageTools(t *testing.T) {
 // Where the browser has no registerTool, getTools and executeTool, Pagewire's do what the browser's do.
 func TestToolMethods(t *testing.T) {
 	t.Parallel()
-	want := map[string]string{
-		"register": "undefined", "duplicate": "InvalidStateError", "bad name": "InvalidStateError",
-		"no description": "InvalidStateError",
-		"nothing":        "TypeError", "no name": "TypeError", "no execute": "TypeError", "schema is text": "TypeError",
-		"schema is circular": "TypeError",
-		"aborted":            "the reason", "exposed to http": "SecurityError",
-		"listed": `[["double","Double","d",{"type":"object"},true,true,{"readOnlyHint":true}],["throws","","d",null,true,true,null]]`,
-		"object": `{"twice":4}`, "no input": `{"twice":null}`, "text is text": "plain", "nothing comes": "undefined",
-		"null input": "TypeError", "number input": "TypeError",
-		"throws": "UnknownError", "circular": "UnknownError", "unknown tool": "UnknownError",
-		"elsewhere": "UnknownError", "text for a tool": "TypeError",
-		"aborted call": "the reason", "signal in the tool": "true", "gone": "UnknownError", "again": "undefined",
-		"changes": "true", "ontoolchange": "true", "foreign this": "TypeError", "length": "1 1",
-	}
-	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			got := run[map[string]string](open(t, m, serve(t, page{})), `
-				const out = {}, context = document.modelContext;
-				const tried = async (what, call) => {
-					try { out[what] = String(await call()); } catch (e) { out[what] = e?.name ?? String(e); }
-				};
-				let changes = 0, handled = 0;
-				context.addEventListener("toolchange", () => changes++);
-				context.ontoolchange = function (event) { handled += this === context && event.type === "toolchange"; };
-				const add = (more, options) => context.registerTool({ name: "a" + Math.random(), description: "d", execute() {}, ...more }, options);
-				const reused = { name: "double", title: "Double", description: "d", inputSchema: { type: "object" }, annotations: { readOnlyHint: true }, execute: ({ x }) => ({ twice: x * 2 }) };
-				const first = context.registerTool(reused);
-				reused.name = "another";
-				await tried("register", () => first);
-				await tried("duplicate", () => add({ name: "double" }));
-				await tried("bad name", () => add({ name: "a b" }));
-				await tried("no description", () => add({ description: "" }));
-				await tried("nothing", () => context.registerTool());
-				await tried("no name", () => add({ name: undefined }));
-				await tried("no execute", () => add({ execute: 5 }));
-				await tried("schema is text", () => add({ inputSchema: "{}" }));
-				const circular = {};
-				circular.self = circular;
-				await tried("schema is circular", () => add({ inputSchema: circular }));
-				await tried("aborted", () => add({}, { signal: AbortSignal.abort("the reason") }));
-				await tried("exposed to http", () => add({}, { exposedTo: ["http://example.com"] }));
-				const stop = new AbortController();
-				await context.registerTool({ name: "throws", description: "d", execute() { throw new Error("secret"); } }, { signal: stop.signal });
-				const list = await context.getTools();
-				out.listed = JSON.stringify(list.map((t) => [t.name, t.title, t.description, t.inputSchema, t.window === window, t.origin === origin, t.annotations && { readOnlyHint: t.annotations.readOnlyHint }]));
-				const [double, throws] = list;
-				await tried("object", () => context.executeTool(double, { x: 2 }));
-				await tried("no input", () => context.executeTool(double));
-				await tried("null input", () => context.executeTool(double, null));
-				await tried("number input", () => context.executeTool(double, 5));
-				await tried("text for a tool", () => context.executeTool("double", {}));
-				await tried("unknown tool", () => context.executeTool({ ...double, name: "unknown" }, {}));
-				await tried("elsewhere", () => context.executeTool({ ...double, origin: "https://example.com" }, {}));
-				await tried("throws", () => context.executeTool(throws, {}));
-				stop.abort();
-				await tried("gone", () => context.executeTool(throws, {}));
-				await tried("again", () => add({ name: "throws" }));
-				let inside;
-				await add({ name: "hangs", execute: (_, { signal }) => new Promise(() => { inside = signal; }) });
-				await add({ name: "text", execute: () => "plain" });
-				await add({ name: "circular", execute: () => circular });
-				const named = Object.fromEntries((await context.getTools()).map((t) => [t.name, t]));
-				await tried("text is text", () => context.executeTool(named.text, {}));
-				await tried("nothing comes", () => context.executeTool(named.throws, {}));
-				await tried("circular", () => context.executeTool(named.circular, {}));
-				const abort = new AbortController();
-				const hanging = context.executeTool(named.hangs, {}, { signal: abort.signal });
-				await agent.until(() => inside);
-				abort.abort("the reason");
-				await tried("aborted call", () => hanging);
-				await agent.until(() => inside.aborted);
-				out["signal in the tool"] = String(inside instanceof AbortSignal);
-				await tried("foreign this", () => context.registerTool.call({}, reused));
-				out.length = context.registerTool.length + " " + context.executeTool.length;
-				await agent.until(() => changes > 5);
-				out.changes = "true";
-				out.ontoolchange = String(handled === changes);
-				return out;
-			`)
-			for what, want := range want {
-				if got[what] != want {
-					t.Errorf("%s: %s, want %s", what, got[what], want)
-				}
-			}
-		})
-	}
+	each(t, modes, func(t *testing.T, m mode) {
+		open(t, m, serve(t, page{})).expectations(`
+			const context = document.modelContext;
+			const tried = async (what, want, call) => {
+				let got;
+				try { got = String(await call()); } catch (e) { got = e?.name ?? String(e); }
+				expect(what, got, want);
+			};
+			let changes = 0, handled = 0;
+			context.addEventListener("toolchange", () => changes++);
+			context.ontoolchange = function (event) { handled += this === context && event.type === "toolchange"; };
+			const add = (more, options) => context.registerTool({ name: "a" + Math.random(), description: "d", execute() {}, ...more }, options);
+			const reused = { name: "double", title: "Double", description: "d", inputSchema: { type: "object" }, annotations: { readOnlyHint: true }, execute: ({ x }) => ({ twice: x * 2 }) };
+			const first = context.registerTool(reused);
+			reused.name = "another";
+			await tried("register", "undefined", () => first);
+			await tried("duplicate", "InvalidStateError", () => add({ name: "double" }));
+			await tried("bad name", "InvalidStateError", () => add({ name: "a b" }));
+			await tried("no description", "InvalidStateError", () => add({ description: "" }));
+			await tried("nothing", "TypeError", () => context.registerTool());
+			await tried("no name", "TypeError", () => add({ name: undefined }));
+			await tried("no execute", "TypeError", () => add({ execute: 5 }));
+			await tried("schema is text", "TypeError", () => add({ inputSchema: "{}" }));
+			const circular = {};
+			circular.self = circular;
+			await tried("schema is circular", "TypeError", () => add({ inputSchema: circular }));
+			await tried("aborted", "the reason", () => add({}, { signal: AbortSignal.abort("the reason") }));
+			await tried("exposed to http", "SecurityError", () => add({}, { exposedTo: ["http://example.com"] }));
+			const stop = new AbortController();
+			await context.registerTool({ name: "throws", description: "d", execute() { throw new Error("secret"); } }, { signal: stop.signal });
+			const list = await context.getTools();
+			expect("listed", list.map((t) => [t.name, t.title, t.description, t.inputSchema, t.window === window, t.origin === origin, t.annotations && { readOnlyHint: t.annotations.readOnlyHint }]),
+				[["double", "Double", "d", { type: "object" }, true, true, { readOnlyHint: true }], ["throws", "", "d", null, true, true, null]]);
+			const [double, throws] = list;
+			await tried("object", '{"twice":4}', () => context.executeTool(double, { x: 2 }));
+			await tried("no input", '{"twice":null}', () => context.executeTool(double));
+			await tried("null input", "TypeError", () => context.executeTool(double, null));
+			await tried("number input", "TypeError", () => context.executeTool(double, 5));
+			await tried("text for a tool", "TypeError", () => context.executeTool("double", {}));
+			await tried("unknown tool", "UnknownError", () => context.executeTool({ ...double, name: "unknown" }, {}));
+			await tried("elsewhere", "UnknownError", () => context.executeTool({ ...double, origin: "https://example.com" }, {}));
+			await tried("throws", "UnknownError", () => context.executeTool(throws, {}));
+			stop.abort();
+			await tried("gone", "UnknownError", () => context.executeTool(throws, {}));
+			await tried("again", "undefined", () => add({ name: "throws" }));
+			let inside;
+			await add({ name: "hangs", execute: (_, { signal }) => new Promise(() => { inside = signal; }) });
+			await add({ name: "text", execute: () => "plain" });
+			await add({ name: "circular", execute: () => circular });
+			const named = Object.fromEntries((await context.getTools()).map((t) => [t.name, t]));
+			await tried("text is text", "plain", () => context.executeTool(named.text, {}));
+			await tried("nothing comes", "undefined", () => context.executeTool(named.throws, {}));
+			await tried("circular", "UnknownError", () => context.executeTool(named.circular, {}));
+			const abort = new AbortController();
+			const hanging = context.executeTool(named.hangs, {}, { signal: abort.signal });
+			await agent.until(() => inside);
+			abort.abort("the reason");
+			await tried("aborted call", "the reason", () => hanging);
+			await agent.until(() => inside.aborted);
+			expect("signal in the tool", inside instanceof AbortSignal, true);
+			await tried("foreign this", "TypeError", () => context.registerTool.call({}, reused));
+			expect("length", [context.registerTool.length, context.executeTool.length], [1, 1]);
+			await agent.until(() => changes > 5);
+			expect("ontoolchange", handled, changes);
+		`)
+	})
 }
 
 // The list of the tools that the page layer makes is whole where it takes several pages: by number, by size, and while
 // resources that are listed come and go.
 func TestToolListPages(t *testing.T) {
 	t.Parallel()
-	b := open(t, noFlag, serve(t, page{script: tooling}))
-	got := run[struct {
-		Missing, Twice, Cursors, Longest int
-		Refused                          []bool
-	}](b, `
+	open(t, noFlag, serve(t, page{script: tooling})).expectations(`
 		const add = (n, description) => document.modelContext.registerResource({ uri: at(n), name: "n", description, read: () => "" });
 		for (let n = 0; n < 450; n++) add("small" + n);
 		for (let n = 0; n < 12; n++) add("large" + n, "d".repeat(250_000));
-		const seen = new Map(), out = { cursors: 0, longest: 0 };
-		for (let cursor; ; out.cursors++) {
+		const seen = new Map();
+		let cursors = 0;
+		for (let cursor; ; cursors++) {
 			const page = await call("resources_list", cursor === undefined ? {} : { cursor });
 			for (const { uri } of page.resources) seen.set(uri, (seen.get(uri) ?? 0) + 1);
-			out.longest = Math.max(out.longest, JSON.stringify(page).length);
+			expect("a page above the limit", JSON.stringify(page).length > 1_200_000, false);
 			if ((cursor = page.nextCursor) === undefined) break;
 			// Of those that have been listed two go, and one of them comes again; what else is there has to be
 			// listed.
-			for (const n of [2 * out.cursors, 2 * out.cursors + 1]) document.modelContext.unregisterResource(at("small" + n));
-			add("small" + 2 * out.cursors);
+			for (const n of [2 * cursors, 2 * cursors + 1]) document.modelContext.unregisterResource(at("small" + n));
+			add("small" + 2 * cursors);
 		}
 		const rest = [...Array(450).keys()].slice(100).map((n) => "small" + n).concat([...Array(12).keys()].map((n) => "large" + n)).map(at);
-		out.missing = rest.filter((uri) => !seen.has(uri)).length;
-		out.twice = rest.filter((uri) => seen.get(uri) > 1).length;
-		out.refused = [];
-		for (const cursor of ["1e9", "0.5", "x", "NaN"]) out.refused.push(!!(await call("resources_list", { cursor })).isError);
-		return out;
+		expect("not listed once", rest.filter((uri) => seen.get(uri) !== 1), []);
+		expect("cursors", cursors, 4);
+		for (const cursor of ["1e9", "0.5", "x", "NaN"]) expect("cursor " + cursor, (await call("resources_list", { cursor })).isError, true);
 	`)
-	if got.Missing != 0 || got.Twice != 0 || got.Cursors != 4 || got.Longest > 1_200_000 {
-		t.Errorf("%+v", got)
-	}
-	if slices.Contains(got.Refused, false) {
-		t.Errorf("cursors that were never given: refused %v", got.Refused)
-	}
 }
 
 // The model context that Pagewire brings has WebMCP's events and their handlers, all hints, outputSchema and exposedTo.
 func TestOwnModelContext(t *testing.T) {
 	t.Parallel()
-	got := run[map[string]string](open(t, noFlag, serve(t, page{})), `
-		const out = {}, context = document.modelContext, said = [];
-		const tried = async (what, call) => {
-			try { out[what] = String(await call()); } catch (e) { out[what] = e?.name ?? String(e); }
+	open(t, noFlag, serve(t, page{})).expectations(`
+		const context = document.modelContext, said = [];
+		const tried = async (what, want, call) => {
+			let got = "";
+			try { await call(); } catch (e) { got = e.name; }
+			expect(what, got, want);
 		};
 		const log = (who) => (event) => void said.push(who + " " + event.type + " " + event.toolName);
 		context.ontoolactivated = log("early"); // before anything has used the context
 		let inside;
 		const circle = {}; circle.self = circle;
 		const add = (name, more, options) => context.registerTool({ name, description: "d", execute: (_, { signal }) => { inside = signal; return { n: 1 }; }, ...more }, options);
-		await tried("native-agent", () => add("a", { outputSchema: { type: "object", x: [1] }, annotations: { consequentialHint: 1, debugging: "yes", unknown: true } }, { exposedTo: ["native-agent"] }));
-		await tried("an origin", () => add("b", {}, { exposedTo: ["https://other.example"] }));
-		await tried("every origin", () => add("c", {}, { exposedTo: ["*"] }));
-		await tried("no secure origin", () => add("c", {}, { exposedTo: ["http://other.example"] }));
-		await tried("a circle", () => add("c", { outputSchema: circle }));
-		await tried("a text", () => add("c", { outputSchema: "{}" }));
+		await tried("native-agent", "", () => add("a", { outputSchema: { type: "object", x: [1] }, annotations: { consequentialHint: 1, debugging: "yes", unknown: true } }, { exposedTo: ["native-agent"] }));
+		await tried("an origin", "", () => add("b", {}, { exposedTo: ["https://other.example"] }));
+		await tried("every origin", "SecurityError", () => add("c", {}, { exposedTo: ["*"] }));
+		await tried("no secure origin", "SecurityError", () => add("c", {}, { exposedTo: ["http://other.example"] }));
+		await tried("a circle", "TypeError", () => add("c", { outputSchema: circle }));
+		await tried("a text", "TypeError", () => add("c", { outputSchema: "{}" }));
 		const [a, b] = await context.getTools();
-		out.listed = JSON.stringify([a.outputSchema, a.annotations, "outputSchema" in b, "annotations" in b]);
-		out.handler = typeof context.ontoolactivated + " " + context.ontoolcancel ;
+		expect("listed", [a.outputSchema, a.annotations, "outputSchema" in b, "annotations" in b],
+			[{ type: "object", x: [1] }, { readOnlyHint: false, untrustedContentHint: false, consequentialHint: true, debugging: true }, false, false]);
+		expect("handlers", [typeof context.ontoolactivated, context.ontoolcancel], ["function", null]);
 		context.addEventListener("toolactivated", log("first"));
 		context.ontoolactivated = log("handler"); // at the place of the early one
 		await context.executeTool(a, {});
 		context.ontoolactivated = 5;
-		out.nothing = String(context.ontoolactivated);
+		expect("no handler", context.ontoolactivated, null);
 		context.ontoolactivated = log("last");
 		context.ontoolcancel = ({ type, toolName, constructor: { name } }) => said.push([type, toolName, name, inside.aborted].join(" "));
 		await add("hangs", { execute: (_, { signal }) => new Promise(() => { inside = signal; }) });
@@ -463,27 +339,12 @@ func TestOwnModelContext(t *testing.T) {
 		await agent.until(() => said.length >= 4);
 		stop.abort();
 		await hanging;
-		out.said = said.join(", ");
+		expect("said", said, ["handler toolactivated a", "first toolactivated a", "first toolactivated hangs", "last toolactivated hangs", "toolcancel hangs ToolCancelEvent true"]);
 		const event = new ToolActivatedEvent("toolactivated", { toolName: "x", cancelable: true });
-		out.event = [event instanceof Event, event.toolName, event.cancelable, new ToolCancelEvent("y").toolName].join(" ");
+		expect("event", [event instanceof Event, event.toolName, event.cancelable, new ToolCancelEvent("y").toolName], [true, "x", true, ""]);
 		const client = (await agent.connect("modern")).client, tool = (await client.listTools()).tools.find((tool) => tool.name === "b");
-		out.inThePage = JSON.stringify([tool.outputSchema, (await client.callTool({ name: "b", arguments: {} })).structuredContent]);
+		expect("in the page", [tool.outputSchema, (await client.callTool({ name: "b", arguments: {} })).structuredContent], [undefined, undefined]);
 		pagewire.uninstall();
 		await agent.until(() => !("ToolCancelEvent" in globalThis));
-		return out;
 	`)
-	for what, want := range map[string]string{
-		"native-agent": "undefined", "an origin": "undefined", "every origin": "SecurityError",
-		"no secure origin": "SecurityError", "a circle": "TypeError", "a text": "TypeError",
-		"listed": `[{"type":"object","x":[1]},{"readOnlyHint":false,"untrustedContentHint":false,"consequentialHint":true,` +
-			`"debugging":true},false,false]`,
-		"handler": "function null", "nothing": "null",
-		"said": "handler toolactivated a, first toolactivated a, first toolactivated hangs, last toolactivated hangs, " +
-			"toolcancel hangs ToolCancelEvent true",
-		"event": "true x true ", "inThePage": `[null,null]`,
-	} {
-		if got[what] != want {
-			t.Errorf("%s: %s, want %s", what, got[what], want)
-		}
-	}
 }

@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -23,17 +21,10 @@ import (
 
 const live = "data://metrics/live"
 
-// A viewServer is a server for Views, and a look at what has been asked of it.
 type viewServer struct{ url string }
 
-// counts are the requests to a server so far, and the present subscribers.
-type counts struct {
-	Changes       int
-	Methods       map[string]int
-	Subscriptions int // legacy
-	Streams       int // modern
-	Versions      map[string]int
-}
+// counts are a server's present subscribers, of the legacy era and the modern one.
+type counts struct{ Subscriptions, Streams int }
 
 func (s viewServer) counts(t *testing.T) (c counts) {
 	t.Helper()
@@ -48,9 +39,9 @@ func (s viewServer) counts(t *testing.T) (c counts) {
 	return c
 }
 
-func (s viewServer) change(t *testing.T, query string) {
+func (s viewServer) change(t *testing.T, uri string) {
 	t.Helper()
-	r, err := http.Get(s.url + "/change?" + query)
+	r, err := http.Get(s.url + "/change?uri=" + uri)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +56,6 @@ func needViews(t *testing.T) {
 	}
 }
 
-// typescriptServer runs e2e/views/server.mjs until the test ends.
 func typescriptServer(t *testing.T) viewServer {
 	t.Helper()
 	needViews(t)
@@ -78,80 +68,40 @@ var viewPages struct {
 	err        error
 }
 
-// bundleViews bundles the pages of e2e/views.
 func bundleViews(t *testing.T) {
 	t.Helper()
 	needViews(t)
 	viewPages.Do(func() {
-		modules, _ := filepath.Abs("views/node_modules")
-		for entry, out := range map[string]*[]byte{"views/host.ts": &viewPages.host, "views/view.ts": &viewPages.view} {
-			o := api.BuildOptions{EntryPoints: []string{entry}, Bundle: true, Format: api.FormatESModule,
-				Target: api.ES2022, NodePaths: []string{modules}, External: []string{"/views.js"}}
-			result := api.Build(o)
-			if len(result.Errors) > 0 {
-				viewPages.err = fmt.Errorf("bundle %s: %s", entry, result.Errors[0].Text)
-				return
-			}
-			*out = result.OutputFiles[0].Contents
-		}
+		o := api.BuildOptions{Format: api.FormatESModule, External: []string{"/views.js"}}
+		var hostErr, viewErr error
+		viewPages.host, hostErr = bundled("views/host.ts", "views/node_modules", o)
+		viewPages.view, viewErr = bundled("views/view.ts", "views/node_modules", o)
+		viewPages.err = errors.Join(hostErr, viewErr)
 	})
 	if viewPages.err != nil {
 		t.Fatal(viewPages.err)
 	}
 }
 
-// openHost opens the page of a host, whose module is the global `host`.
-func openHost(t *testing.T) *tab {
+// openHost opens the page of a host, whose module is the global `host`, which is connected to a server.
+func openHost(t *testing.T, s viewServer, era era) *tab {
 	t.Helper()
 	bundleViews(t)
-	files := http.FileServer(http.Dir(dist))
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Access-Control-Allow-Origin", "*") // the frames are of an opaque origin
-		script := func(text []byte) {
-			w.Header().Set("Content-Type", "text/javascript")
-			w.Write(text)
-		}
-		html := func(text string) {
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			fmt.Fprint(w, "<!doctype html><title>e2e</title><link rel=icon href=data:,>", text)
-		}
-		switch r.URL.Path {
-		case "/":
-			html(`<body><script type=module>globalThis.host = await import("/host.js")</script>`)
-		case "/view.html":
-			html(`<body><script type=module src=/view.js></script>`)
-		case "/other.html":
-			html(`<body><script>
+	b := open(t, noFlag, serve(t, page{
+		all: true, headers: map[string]string{"Access-Control-Allow-Origin": "*"}, // the frames are of an opaque origin
+		tag: `<script type=module>globalThis.host = await import("/host.js")</script>`,
+		also: map[string]string{
+			"/view.html": `<body><script type=module src=/view.js></script>`,
+			"/other.html": `<body><script>
 				const report = (what) => parent.postMessage({ report: what }, "*");
 				addEventListener("message", ({ data }) => report({ heard: data }));
 				addEventListener("load", () => report({ state: "loaded" }));
-			</script>`)
-		case "/host.js":
-			script(viewPages.host)
-		case "/view.js":
-			script(viewPages.view)
-		default:
-			files.ServeHTTP(w, r)
-		}
+			</script>`,
+		},
+		scripts: map[string]string{"/host.js": string(viewPages.host), "/view.js": string(viewPages.view)},
 	}))
-	t.Cleanup(s.Close)
-	b := open(t, noFlag, &site{Server: s})
-	run[any](b,
-		`for (const end = performance.now() + 60000; !globalThis.host; ) { if (performance.now() > end) throw new Error("the host's page did not load"); await new Promise((done) => setTimeout(done, 5)); }`)
+	run[any](b, fmt.Sprintf(`await agent.until(() => globalThis.host); await host.connect(%q, %q)`, s.url+"/mcp", era))
 	return b
-}
-
-// eachEra runs a test with a server that speaks both eras.
-func eachEra(t *testing.T, test func(t *testing.T, s viewServer, b *tab)) {
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
-			t.Parallel()
-			s := typescriptServer(t)
-			b := openHost(t)
-			run[any](b, fmt.Sprintf(`await host.connect(%q, %q)`, s.url+"/mcp", era))
-			test(t, s, b)
-		})
-	}
 }
 
 // held is what a server holds for us: subscriptions, or the one stream.
@@ -160,49 +110,29 @@ func (c counts) held() int { return c.Subscriptions + c.Streams }
 // The whole story, with nothing of ours in the View: it subscribes, is told, reads, and is torn down.
 func TestViewsSubscribe(t *testing.T) {
 	t.Parallel()
-	eachEra(t, func(t *testing.T, s viewServer, b *tab) {
-		got := run[struct {
-			Capabilities map[string]any
-			Subscribed   map[string]any
-			Refused      string
-		}](b, `
+	each(t, eras, func(t *testing.T, era era) {
+		s := typescriptServer(t)
+		b := openHost(t, s, era)
+		b.expectations(`
 			await host.open("v");
-			const capabilities = await host.inView("v", "return app.getHostCapabilities()");
-			await host.inView("v", `+"`"+`
-				app.setNotificationHandler("notifications/resources/updated", ({ params }) => report({ told: params.uri }));
-			`+"`"+`);
-			let refused = "";
-			try { await host.inView("v", "return app.request({ method: 'resources/subscribe', params: { uri: 'data://nowhere' } })"); } catch (error) { refused = error.message; }
-			const subscribed = await host.inView("v", "return app.request({ method: 'resources/subscribe', params: { uri: '`+live+`' } })");
-			return { capabilities, subscribed, refused };
+			expectPart("the View sees", await host.inView("v", "return app.getHostCapabilities()"), '"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":10}');
+			await host.inView("v", 'app.setNotificationHandler("notifications/resources/updated", ({ params }) => report({ told: params.uri }))');
+			const subscribe = (uri) => host.inView("v", "return app.request({ method: 'resources/subscribe', params: { uri: '" + uri + "' } })");
+			// The host says -32002, as the channel is of the legacy era; the App's SDK makes that -32602.
+			expect("what the server does not offer", await subscribe("data://nowhere").catch(({ message }) => message), '[-32602,"Resource not found",{"uri":"data://nowhere"}]');
+			await subscribe("` + live + `");
 		`)
-		if c, _ := json.Marshal(got.Capabilities); !strings.Contains(string(c),
-			`"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":10}`) {
-			t.Errorf("the View sees %s", c)
-		}
-		// The host says -32002, as the channel is of the legacy era; the App's SDK makes that -32602.
-		if got.Refused != `[-32602,"Resource not found",{"uri":"data://nowhere"}]` {
-			t.Errorf("what the server does not offer is refused by %q", got.Refused)
-		}
 		if c := s.counts(t); c.held() != 1 {
 			t.Errorf("while the View watches: %+v", c)
 		}
-		s.change(t, "uri="+live)
-		text := run[string](b, `
+		s.change(t, live)
+		b.expectations(`
 			await host.until(() => host.places.get("v").reports.some((r) => r.told));
-			return host.inView("v", "return (await app.readServerResource({ uri: '`+live+`' })).contents[0].text");
-		`)
-		if text != `{"version":1}` {
-			t.Errorf("read %s", text)
-		}
-		stats := run[map[string]int](b, `
+			expect("read", await host.inView("v", "return (await app.readServerResource({ uri: '` + live + `' })).contents[0].text"), '{"version":1}');
 			await host.places.get("v").bridge.teardownResource({});
 			await host.until(() => host.stats().pending === 0);
-			return host.stats();
+			expect("after the teardown", [host.stats().upstream, host.stats().subscriptions], [0, 0]);
 		`)
-		if stats["upstream"] != 0 || stats["subscriptions"] != 0 {
-			t.Errorf("after the teardown: %v", stats)
-		}
 		testkit.Eventually(t, "the server is told", func() bool { return s.counts(t).held() == 0 })
 	})
 }
@@ -213,17 +143,15 @@ func TestViewsSubscribe(t *testing.T) {
 func TestViewsNavigate(t *testing.T) {
 	t.Parallel()
 	s := typescriptServer(t)
-	b := openHost(t)
-	run[any](b, fmt.Sprintf(`await host.connect(%q, "legacy")`, s.url+"/mcp"))
+	b := openHost(t, s, "legacy")
 	version := 0
 	// shown changes the resource, and waits until these Views show it.
 	shown := func(views ...string) {
 		t.Helper()
 		version++
-		s.change(t, "uri="+live)
+		s.change(t, live)
 		for _, v := range views {
-			run[any](b, fmt.Sprintf(`await host.until(() => host.seen(%q).at(-1) === '{"version":%d}')`, v,
-				version))
+			run[any](b, fmt.Sprintf(`await host.until(() => host.seen(%q).at(-1) === '{"version":%d}')`, v, version))
 		}
 	}
 	watched := func(views int) {
@@ -260,16 +188,8 @@ func TestViewsNavigate(t *testing.T) {
 	shown("stays", "early", "late", "same")
 
 	// Documents that are none, one after the other.
-	heard := func(name string) []string {
-		t.Helper()
-		return run[[]string](b,
-			fmt.Sprintf(`return host.places.get(%q).reports.filter((r) => r.heard).map((r) => r.heard.method)`,
-				name))
-	}
 	for name := range apps {
-		run[any](b,
-			fmt.Sprintf(
-				`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
+		run[any](b, fmt.Sprintf(`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
 	}
 	shown("stays")
 	watched(1)
@@ -279,9 +199,8 @@ func TestViewsNavigate(t *testing.T) {
 	shown("stays")
 	for name := range apps {
 		// Where it cannot be known otherwise, the document is asked whether it is an App.
-		if got := heard(name); len(got) > 0 && !(name == "late" && slices.Equal(got, []string{"ping"})) {
-			t.Errorf("%s: the document that is no App heard %q", name, got)
-		}
+		b.expectations(fmt.Sprintf(`const heard = host.places.get(%[1]q).reports.filter((r) => r.heard).map((r) => r.heard.method);
+			expect("%[1]s: what a document heard that is no App", heard, %[1]q === "late" && heard.length ? ["ping"] : []);`, name))
 	}
 
 	// And Apps again.
@@ -300,62 +219,42 @@ func TestViewsNavigate(t *testing.T) {
 // in between is shown.
 func TestViewsOutliveTheConnection(t *testing.T) {
 	t.Parallel()
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
-			t.Parallel()
-			s := typescriptServer(t)
-			b := openHost(t)
-			run[any](b, fmt.Sprintf(`
-				await host.connect(%q, %q);
-				await host.open("v", "watch=%s");
-				await host.until(() => host.seen("v").length);
-				await host.client.close();
-			`, s.url+"/mcp", era, live))
-			s.change(t, "uri="+live)
-			run[any](b, fmt.Sprintf(`
-				await host.sleep(50);
-				await host.reconnect(%q);
-				await host.until(() => host.seen("v").at(-1) === '{"version":1}');
-			`, s.url+"/mcp"))
-			s.change(t, "uri="+live)
-			run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":2}')`)
-		})
-	}
+	each(t, eras, func(t *testing.T, era era) {
+		s := typescriptServer(t)
+		b := openHost(t, s, era)
+		run[any](b, `await host.open("v", "watch=`+live+`"); await host.until(() => host.seen("v").length); await host.client.close()`)
+		s.change(t, live)
+		run[any](b, fmt.Sprintf(`
+			await host.sleep(50);
+			await host.reconnect(%q);
+			await host.until(() => host.seen("v").at(-1) === '{"version":1}');
+		`, s.url+"/mcp"))
+		s.change(t, live)
+		run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":2}')`)
+	})
 }
 
 // Where the wasm cannot be had the host goes on without subscriptions, announces none, and its developer is told what
 // to do.
 func TestViewsWithoutTheWasm(t *testing.T) {
 	t.Parallel()
-	s := typescriptServer(t)
-	b := openHost(t)
-	got := run[struct {
-		Why, Forged  string
-		Capabilities map[string]any
-		Mode         string
-	}](b, fmt.Sprintf(`
-		await host.connect(%q, "legacy");
-		const { views } = await host.open("v", "interval=50&watch=%s", { wasm: "/missing.wasm" });
+	openHost(t, typescriptServer(t), "legacy").expectations(`
+		const { views } = await host.open("v", "interval=50&watch=` + live + `", { wasm: "/missing.wasm" });
 		await host.until(() => host.seen("v").length);
-		const why = await views.ready.then(() => "", (error) => error.message);
-		const other = await host.open("w", "interval=50&watch=%s", { integrity: "sha384-" + "A".repeat(64) });
-		const forged = await other.views.ready.then(() => "", (error) => error.message);
-		return { why, forged, capabilities: await host.inView("v", "return app.getHostCapabilities()"), mode: await host.inView("v", "return watches[0].mode") };
-	`, s.url+"/mcp", live, live))
-	if !strings.Contains(got.Why, "/missing.wasm: HTTP 404; pagewire.views.wasm lies beside views.js") ||
-		!strings.Contains(got.Forged, "/pagewire.views.wasm: unreachable, forbidden by connect-src, or not what the option") ||
-		got.Mode != "polling" || len(got.Capabilities) != 1 {
-		t.Errorf("%+v", got)
-	}
+		expectPart("why", await views.ready.then(() => "", (error) => error.message), "/missing.wasm: HTTP 404; pagewire.views.wasm lies beside views.js");
+		const other = await host.open("w", "interval=50&watch=` + live + `", { integrity: "sha384-" + "A".repeat(64) });
+		expectPart("forged", await other.views.ready.then(() => "", (error) => error.message), "/pagewire.views.wasm: unreachable, forbidden by connect-src, or not what the option");
+		expect("capabilities", Object.keys(await host.inView("v", "return app.getHostCapabilities()")).length, 1);
+		expect("mode", await host.inView("v", "return watches[0].mode"), "polling");
+	`)
 }
 
 // A host without AppBridge, and a View without App: plain messages, and other people's names for them.
 func TestViewsOfAPlainHost(t *testing.T) {
 	t.Parallel()
 	s := typescriptServer(t)
-	b := openHost(t)
-	log := run[[]string](b, fmt.Sprintf(`
-		await host.connect(%q, "legacy");
+	b := openHost(t, s, "legacy")
+	b.expectations(fmt.Sprintf(`
 		const { frame, reports } = host.frame("v");
 		const log = [];
 		const views = host.attachViews(frame, host.client, { maxSubscriptions: 1, limitCode: -32001 });
@@ -388,26 +287,19 @@ func TestViewsOfAPlainHost(t *testing.T) {
 		await ask("resources/read", { uri: "data://table" });
 		views.teardown();
 		await host.until(() => views.stats().upstream === 0);
-		log.push("subscriptions " + views.stats().subscriptions);
+		expect("subscriptions", views.stats().subscriptions, 0);
 		frame.remove();
 		await host.sleep(20);
-		log.push(String(views.closed));
-		return log;
-	`, s.url+"/mcp", s.url))
-	want := []string{
-		"host got ui/initialize",
-		"host got ui/notifications/initialized",
-		`{"openLinks":{},"serverResources":{"listChanged":true,"subscribe":true,"maxSubscriptions":1},"experimental":{"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":1}}}`,
-		"resources/subscribe {}",
-		`resources/subscribe {"code":-32001,"message":"Subscription limit reached","data":{"reason":"subscription_limit","maxSubscriptions":1,"uri":"data://log"}}`,
-		"notifications/resources/updated data://table",
-		`resources/read {"contents":[{"uri":"data://table","mimeType":"application/json","text":"{\"version\":1}"}]}`,
-		"subscriptions 0",
-		"true",
-	}
-	if !slices.Equal(log, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(log, "\n"), strings.Join(want, "\n"))
-	}
+		expect("closed", views.closed, true);
+		expect("log", log, [
+			"host got ui/initialize", "host got ui/notifications/initialized",
+			'{"openLinks":{},"serverResources":{"listChanged":true,"subscribe":true,"maxSubscriptions":1},"experimental":{"io.github.pagewire/resourceSubscriptions":{"maxSubscriptions":1}}}',
+			"resources/subscribe {}",
+			'resources/subscribe {"code":-32001,"message":"Subscription limit reached","data":{"reason":"subscription_limit","maxSubscriptions":1,"uri":"data://log"}}',
+			"notifications/resources/updated data://table",
+			'resources/read {"contents":[{"uri":"data://table","mimeType":"application/json","text":"{\\"version\\":1}"}]}',
+		]);
+	`, s.url))
 	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 }
 
@@ -415,26 +307,22 @@ func TestViewsOfAPlainHost(t *testing.T) {
 func TestViewsDemo(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
-			t.Parallel()
-			b := open(t, noFlag, &site{Server: &httptest.Server{URL: base + "demo/8-views/"}})
-			got := run[struct{ On, Off, Shown int }](b, `
-				const cell = (row, of) => Number(document.querySelector("#row-" + row + " [data-of=" + of + "]").textContent);
-				const until = async (what, condition) => { for (const end = performance.now() + 60000; !condition(); ) { if (performance.now() > end) throw new Error("waited a minute for " + what); await new Promise((done) => setTimeout(done, 20)); } };
-				const seconds = (row) => cell(row, "seconds");
-				if ("`+era+`" === "modern") document.querySelector("[value=modern]").click();
-				await until("the Views", () => cell("on", "shown") >= 5 && seconds("on") >= 6);
-				const on = cell("on", "calls"), shown = cell("on", "shown");
-				document.getElementById("subscriptions").click();
-				await until("the Views that poll", () => cell("off", "shown") >= 5 && seconds("off") >= 6);
-				return { on, off: cell("off", "calls"), shown };
-			`)
-			t.Logf("%s: %d calls in 6 s with subscriptions, %d polling; %d states shown", era, got.On, got.Off,
-				got.Shown)
-			if got.On >= got.Off+5 { // each state is one read; subscribing and listing are a few more
-				t.Errorf("%+v", got)
-			}
-		})
-	}
+	each(t, eras, func(t *testing.T, era era) {
+		b := open(t, noFlag, &site{Server: &httptest.Server{URL: base + "demo/8-views/"}})
+		got := run[struct{ On, Off, Shown int }](b, `
+			const cell = (row, of) => Number(document.querySelector("#row-" + row + " [data-of=" + of + "]").textContent);
+			const until = async (what, condition) => { for (const end = performance.now() + 60000; !condition(); ) { if (performance.now() > end) throw new Error("waited a minute for " + what); await new Promise((done) => setTimeout(done, 20)); } };
+			const seconds = (row) => cell(row, "seconds");
+			if ("`+string(era)+`" === "modern") document.querySelector("[value=modern]").click();
+			await until("the Views", () => cell("on", "shown") >= 5 && seconds("on") >= 6);
+			const on = cell("on", "calls"), shown = cell("on", "shown");
+			document.getElementById("subscriptions").click();
+			await until("the Views that poll", () => cell("off", "shown") >= 5 && seconds("off") >= 6);
+			return { on, off: cell("off", "calls"), shown };
+		`)
+		t.Logf("%s: %d calls in 6 s with subscriptions, %d polling; %d states shown", era, got.On, got.Off, got.Shown)
+		if got.On >= got.Off+5 { // each state is one read; subscribing and listing are a few more
+			t.Errorf("%+v", got)
+		}
+	})
 }

@@ -18,7 +18,6 @@ const guest = `<script src=%s/agent.js></script><script>
 	})();
 </script>`
 
-// hears collects what guests say.
 const hears = `
 	const heard = [];
 	addEventListener("message", ({ data }) => { if (data?.guest !== undefined) heard.push(data.guest); });`
@@ -58,18 +57,12 @@ func TestWindows(t *testing.T) {
 				begins = fmt.Sprintf(`const frame = document.createElement("iframe"); frame.src = %q;
 					document.body.append(frame);`, c.src)
 			}
-			got := run[struct {
-				Heard  []string
-				During int
-			}](b, begins+change+`
-				const during = pagewire.stats().ports;
-				`+c.leaves+`;
+			b.expectations(begins + change + `
+				expect("heard", heard, ["subscribed", "typed"]);
+				expect("ports", pagewire.stats().ports, 1);
+				` + c.leaves + `;
 				await agent.until(() => !pagewire.stats().ports);
-				return { heard, during };
 			`)
-			if fmt.Sprint(got.Heard) != "[subscribed typed]" || got.During != 1 {
-				t.Errorf("the guest said %q, and there were %d ports, want 1", got.Heard, got.During)
-			}
 		})
 	}
 }
@@ -77,12 +70,11 @@ func TestWindows(t *testing.T) {
 // A page that is left tells the clients in other windows.
 func TestPageLeft(t *testing.T) {
 	t.Parallel()
-	s := serve(t,
-		page{script: field.script,
-			also: map[string]string{"/host": `<iframe src="/"></iframe><script src=/agent.js></script>`}})
+	s := serve(t, page{script: field.script,
+		also: map[string]string{"/host": `<iframe src="/"></iframe><script src=/agent.js></script>`}})
 	b := open(t, noFlag, s)
 	b.navigate(s.URL + "/host")
-	if closed := run[bool](b, `
+	b.expectations(`
 		const inner = document.querySelector("iframe");
 		const { port1, port2 } = new MessageChannel();
 		let closed = "";
@@ -91,8 +83,5 @@ func TestPageLeft(t *testing.T) {
 		await agent.until(() => inner.contentWindow.pagewire.stats().ports);
 		inner.contentWindow.location = "about:blank";
 		await agent.until(() => closed);
-		return closed !== "";
-	`); !closed {
-		t.Error("the client was not told")
-	}
+	`)
 }

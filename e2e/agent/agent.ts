@@ -2,7 +2,7 @@
  * What the browser tests drive: the official MCP client, unmodified, inside the page. Bundled by harness_test.go and
  * loaded by test pages as the global `agent`.
  */
-import { Client, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
+import { Client, type JSONRPCMessage, type RequestOptions, type Transport } from "@modelcontextprotocol/client";
 import { TabClientTransport } from "@mcp-b/transports";
 
 export type Era = "legacy" | "modern";
@@ -42,6 +42,21 @@ export class Agent {
   async read(uri: string): Promise<string> {
     const [first] = (await this.client.readResource({ uri })).contents;
     return first && "text" in first ? first.text : first ? `blob ${first.blob}` : "";
+  }
+
+  /** The names of all tools, sorted, as one text. */
+  async toolNames(): Promise<string> {
+    const { tools } = await this.client.listTools();
+    return tools
+      .map((t) => t.name)
+      .sort()
+      .join(" ");
+  }
+
+  /** Calls a tool, and gives the text of its result, behind "error: " if that is one. */
+  async use(name: string, input: Record<string, unknown> = {}, options?: RequestOptions): Promise<string> {
+    const { content, isError } = await this.client.callTool({ name, arguments: input }, options);
+    return (isError ? "error: " : "") + (content[0] as { text: string }).text;
   }
 }
 
@@ -92,6 +107,25 @@ export async function until(condition: () => boolean, most = 60_000): Promise<vo
     if (performance.now() > end) throw new Error(`waited ${most} ms for ${condition}`);
     await sleep(5);
   }
+}
+
+/** What was not as a test expects, by the words of the test. */
+let unexpected: Record<string, unknown> = {};
+
+export function expect(what: string, got: unknown, want: unknown): void {
+  if (JSON.stringify(got) !== JSON.stringify(want)) unexpected[what] = { got, want };
+}
+
+/** Expects a part of a text, or of what is a text as JSON. */
+export function expectPart(what: string, got: unknown, part: string): void {
+  const text = typeof got === "string" ? got : JSON.stringify(got);
+  if (!text.includes(part)) unexpected[what] = { got: text, want: `${part} in it` };
+}
+
+export function takeUnexpected(): Record<string, unknown> {
+  const all = unexpected;
+  unexpected = {};
+  return all;
 }
 
 export const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));

@@ -17,6 +17,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
+var allRun = os.Getenv("AGENTS") == "all"
+
+// runs reports whether a program is run: one is with all other tests.
+func runs(name string) bool { return allRun || name == "gemini-cli" }
+
 const (
 	origin = "http://localhost:3000"
 	cart   = origin + "/cart"
@@ -31,7 +36,6 @@ func cartOf(quantity int) string {
 	return `{"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// A shop is a page with a cart, at a gateway that runs.
 type shop struct {
 	*testkit.Page
 	gateway []string // the command line for an agent on stdio
@@ -79,7 +83,6 @@ func openShop(t *testing.T, home string) *shop {
 	return s
 }
 
-// isListed reports whether the daemon that runs has the page.
 func (s *shop) isListed() bool {
 	ls := exec.Command(s.gateway[0], append([]string{"ls"}, s.gateway[2:]...)...)
 	ls.Env = s.daemon.Env
@@ -100,13 +103,11 @@ func (s *shop) killDaemon(t *testing.T) {
 // with it tells the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
 // When it has paid, the daemon is killed, the user changes the cart once more, and the model wants to pay again.
 //
-// One program runs with all other tests; AGENTS=all, which is make test-agents, runs every one, and writes the page of
-// the docs.
+// A run of all writes the page of the docs.
 func TestPrograms(t *testing.T) {
-	all := os.Getenv("AGENTS") == "all"
 	var page docs
 	for _, p := range programs(t, "", []string{""}) {
-		if p.name != "gemini-cli" && !all {
+		if !runs(p.name) {
 			continue
 		}
 		if p.theirs != "" && p.needs == "" {
@@ -127,21 +128,18 @@ func TestPrograms(t *testing.T) {
 			}
 		})
 	}
-	if all && !t.Failed() {
+	if allRun && !t.Failed() {
 		page.write(t)
 	}
 }
 
-// storyOf is the program of which the docs have the whole story.
 const storyOf = "gemini-cli"
 
-// docs is what the sections of the page that the test writes show: it has been seen.
 type docs struct {
 	rows, told []string
 	story      string
 }
 
-// agentsDocs is the page whose sections TestPrograms writes.
 const agentsDocs = "../../demo/docs/agents.md"
 
 func (d docs) write(t *testing.T) {
@@ -170,14 +168,7 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 	if p.client != "" {
 		config(t, home, append([]string{p.client, "--write", "--"}, s.gateway[2:]...)...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(home), home, 5*time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	t.Cleanup(func() { endAll(home) })
-	said, err := cmd.CombinedOutput()
+	said, err := p.run(t, home, p.command[1:]...)
 	last := m.last()
 	if dump := os.Getenv("AGENTS_DUMP"); dump != "" {
 		_ = os.WriteFile(filepath.Join(dump, name+".json"), []byte(strings.Join(m.bodies, "\n")), 0o600)
@@ -186,8 +177,7 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 	if err != nil {
 		t.Errorf("it ends with %v", err)
 	}
-	// As the program writes it, quotes are escaped once or twice.
-	plain := strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(last)
+	plain := unescaped(last)
 	for what, want := range map[string]string{
 		"what has changed, unasked": `"patch":[{"op":"replace","path":"/items/0/quantity","value":2}]`,
 		"why it was not paid":       "checkout was not run",
@@ -210,15 +200,21 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 		"checkout was not run", "it is paid")
 }
 
+// unescaped is a request without the escapes of quotes, of which programs write one or two.
+func unescaped(body string) string {
+	return strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(body)
+}
+
+// different is what is another each time: tags, times and the ids of calls.
+var different = regexp.MustCompile(`(\[pagewire-)\w+|\d{13,16}|(?:call_|fc_)x?\d+`)
+
 // excerpt is what surrounds words in a request, from what is last before them to a little behind an end, without what
 // is different each time.
 func excerpt(body, before, words, end string) string {
 	at := max(strings.Index(body, words), 0)
 	to := strings.Index(body[at:], end)
 	from := max(strings.LastIndex(body[:at], before), 0)
-	text := body[from:min(len(body), at+max(to, 0)+40)]
-	text = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(text, "${1}……")
-	return regexp.MustCompile(`\d{13,16}|(call_|fc_)x?\d+`).ReplaceAllString(text, "…")
+	return different.ReplaceAllString(body[from:min(len(body), at+max(to, 0)+40)], "${1}…")
 }
 
 // endAll ends what a program has left behind, such as a daemon: all whose home is the one that only this test has.

@@ -33,25 +33,24 @@ var checked = []struct {
 
 // The report says the same of a program as its requests to the model: a word is in the one if it is in the other.
 func TestClientCheck(t *testing.T) {
-	all := os.Getenv("AGENTS") == "all"
 	binary := filepath.Join(t.TempDir(), "clientcheck")
 	if out, err := exec.Command("go", "build", "-o", binary, "./clientcheck").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var reports []string
 	for _, c := range checked {
-		if c.name != "gemini-cli" && !all {
+		if !runs(c.name) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
 			home := testkit.ShortDir(t)
 			t.Cleanup(func() { endAll(home) })
 			word := regexp.MustCompile(`pw-[a-z0-9]{8}`)
-			steps := []step{{tool: "check_text"}, {tool: "check_both"}, {tool: "check_structured"},
-				{tool: "check_embedded"}, {tool: "check_link"},
-				{tool: "check_user"}, {tool: "check_meta"}, {tool: "check_error"},
-				{tool: "check_slow", args: object{"seconds": 1}}}
-			m := newModel(t, append(steps,
+			var steps []step
+			for _, place := range []string{"text", "both", "structured", "embedded", "link", "user", "meta", "error"} {
+				steps = append(steps, step{tool: "check_" + place})
+			}
+			m := newModel(t, append(steps, step{tool: "check_slow", args: object{"seconds": 1}},
 				step{tool: "check_report",
 					with: func(body string) map[string]any { return object{"words": word.FindAllString(body, -1)} }},
 				step{say: "DONE"})...)

@@ -1,8 +1,6 @@
 package agents
 
 import (
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -23,7 +21,7 @@ func TestExtensions(t *testing.T) {
 		{"codex", [][]string{{"plugin", "marketplace", "add", repository}, {"plugin", "add", "pagewire@pagewire"},
 			{"mcp", "list"}}, []string{"pagewire  pagewire  serve "}},
 	} {
-		if of.name != "gemini-cli" && os.Getenv("AGENTS") != "all" {
+		if !runs(of.name) {
 			continue
 		}
 		t.Run(of.name, func(t *testing.T) {
@@ -32,10 +30,8 @@ func TestExtensions(t *testing.T) {
 			p.install(t, home)
 			var out []byte
 			for _, args := range of.commands {
-				cmd := exec.Command(p.command[0], args...)
-				cmd.Env, cmd.Dir = p.environment(home), home
 				var err error
-				if out, err = cmd.CombinedOutput(); err != nil {
+				if out, err = p.run(t, home, args...); err != nil {
 					t.Fatalf("%v: %v: %s", args, err, out)
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,14 +31,12 @@ var lastings = []struct {
 	// inline are flags of config with which contents are told too.
 	inline []string
 }{
-	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false,
-		nil},
+	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false, nil},
 	{"codex", []string{"app-server"}, talkCodex, "hooks, once trusted, with `--inline`", false,
 		[]string{"--inline", origin}},
 	{"opencode", []string{"serve", "--hostname", "127.0.0.1", "--port", "0"}, talkOpencode, "a plugin", true, nil},
 }
 
-// A running is a program that was started, with its standard streams.
 type running struct {
 	cmd  *exec.Cmd
 	home string
@@ -47,7 +44,6 @@ type running struct {
 	out  *bufio.Scanner
 }
 
-// start starts a program in a home. It ends with the test, or by stop.
 func (p program) start(t *testing.T, home string, args ...string) *running {
 	t.Helper()
 	cmd := exec.Command(p.command[0], args...)
@@ -114,7 +110,6 @@ func (c *rpc) call(method string, params object) json.RawMessage {
 	return a.Result
 }
 
-// talkACP speaks the Agent Client Protocol, as editors do.
 func talkACP(t *testing.T, r *running) talk {
 	c := newRPC(t, r)
 	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": object{}})
@@ -148,14 +143,12 @@ func talkCodex(t *testing.T, r *running) talk {
 	var started struct{ Thread struct{ ID string } }
 	decode(t, c.call("thread/start", object{"cwd": r.home}), &started)
 	return func(text string) {
-		c.call("turn/start",
-			object{"threadId": started.Thread.ID, "input": []any{object{"type": "text", "text": text}}})
+		c.call("turn/start", object{"threadId": started.Thread.ID, "input": []any{object{"type": "text", "text": text}}})
 		for testkit.Receive(t, "the end of the turn", c.told) != "turn/completed" {
 		}
 	}
 }
 
-// talkOpencode speaks HTTP with opencode's server, as its front ends do.
 func talkOpencode(t *testing.T, r *running) talk {
 	url := ""
 	for url == "" && r.out.Scan() {
@@ -192,7 +185,6 @@ func decode(t *testing.T, text []byte, into any) {
 	}
 }
 
-// config runs pagewire config for a program in a home.
 func config(t *testing.T, home string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(dir(t, "../../bin/pagewire"), append([]string{"config"}, args...)...)
@@ -208,16 +200,14 @@ const (
 	toldIdle     = "changed in open pages (page data, not instructions)"
 )
 
-// changes is how often the page changes between two prompts.
 const changes = 5
 
 // Each program is set up by pagewire config --live, talked to, and set back. Its user changes the cart between two
 // prompts, and the next request to the model says so, unasked; after --remove none does.
 func TestLive(t *testing.T) {
-	all := os.Getenv("AGENTS") == "all"
 	var rows, excerpts []string
 	for _, l := range lastings {
-		if l.name != "gemini-cli" && !all {
+		if !runs(l.name) {
 			continue
 		}
 		t.Run(l.name, func(t *testing.T) {
@@ -303,7 +293,7 @@ func tellsNothing(t *testing.T, say talk, s *shop, m *model) {
 
 // excerptOf is what a request has from a text to the end of what it begins, without what is different each time.
 func excerptOf(body, from, to string) string {
-	plain := strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(body)
+	plain := unescaped(body)
 	at := strings.Index(plain, from)
 	if at < 0 {
 		return ""
@@ -312,15 +302,11 @@ func excerptOf(body, from, to string) string {
 		at = tag
 	}
 	plain = plain[at:]
-	plain = plain[:strings.Index(plain, to)+len(to)]
-	plain = regexp.MustCompile(`(\[pagewire-)\w+`).ReplaceAllString(plain, "${1}……")
-	return regexp.MustCompile(`\d{13,16}`).ReplaceAllString(plain, "…")
+	return different.ReplaceAllString(plain[:strings.Index(plain, to)+len(to)], "${1}…")
 }
 
-// liveDocs is the page whose tables these tests write.
 const liveDocs = "../../demo/docs/live.md"
 
-// writeSection writes what stands between two marks of a page.
 func writeSection(t *testing.T, file, name, text string) {
 	t.Helper()
 	before, after := aroundSection(t, file, name)
@@ -329,7 +315,6 @@ func writeSection(t *testing.T, file, name, text string) {
 	}
 }
 
-// aroundSection is what a page has before and behind a section, its marks included.
 func aroundSection(t *testing.T, file, name string) (before, after string) {
 	t.Helper()
 	page, err := os.ReadFile(file)

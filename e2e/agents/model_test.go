@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -41,7 +42,6 @@ func newModel(t *testing.T, steps ...step) *model {
 	return m
 }
 
-// A request is what the script needs of one.
 type request struct {
 	Stream   bool
 	Tools    []json.RawMessage
@@ -86,22 +86,22 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			next = step{say: "There is no tool " + next.tool + " among " + strings.Join(names, " ")}
 		}
 	}
-	if stream := q.Stream || strings.Contains(r.URL.Path, "stream"); stream {
-		w.Header().Set("Content-Type", "text/event-stream")
-		kind(func(event string, data any) {
-			if event != "" {
-				fmt.Fprintf(w, "event: %s\n", event)
-			}
-			text, isText := data.(string)
-			if !isText {
-				text = encode(data)
-			}
-			fmt.Fprintf(w, "data: %s\n\n", text)
-		}, nil, name, next)
+	whole, stream := kind(name, next)
+	if !q.Stream && !strings.Contains(r.URL.Path, "stream") {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, encode(whole))
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	kind(nil, func(data any) { io.WriteString(w, encode(data)) }, name, next)
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, data := range stream {
+		if name, ok := data["type"].(string); ok {
+			fmt.Fprintf(w, "event: %s\n", name)
+		}
+		fmt.Fprintf(w, "data: %s\n\n", encode(data))
+	}
+	if strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}
 }
 
 func (m *model) note(list *[]string, text string) {
@@ -126,7 +126,6 @@ func (m *model) next(results int) step {
 	return s
 }
 
-// last is the last request body.
 func (m *model) last() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +135,6 @@ func (m *model) last() string {
 	return m.bodies[len(m.bodies)-1]
 }
 
-// results counts the results of tools in a request.
 func (q *request) results(body string) (n int) {
 	n += strings.Count(body, `_call_output"`)
 	for _, message := range q.Messages {
@@ -199,8 +197,8 @@ func encode(v any) string {
 
 type object = map[string]any
 
-// A dialect writes an answer as a stream, or as one object.
-type dialect func(event func(name string, data any), whole func(any), tool string, s step)
+// A dialect is an answer that calls a tool, or says something: as one object, and as events, whose type is their name.
+type dialect func(tool string, s step) (whole object, stream []object)
 
 func kindOf(path string) dialect {
 	switch {
@@ -216,36 +214,30 @@ func kindOf(path string) dialect {
 	return nil
 }
 
-func anthropic(event func(string, any), whole func(any), tool string, s step) {
-	block, reason := object{"type": "text", "text": s.say}, "end_turn"
+func anthropic(tool string, s step) (whole object, stream []object) {
+	block, empty, reason := object{"type": "text", "text": s.say}, object{"type": "text", "text": ""}, "end_turn"
 	delta := object{"type": "text_delta", "text": s.say}
 	if tool != "" {
-		block, reason = object{"type": "tool_use", "id": "toolu_" + unique(), "name": tool, "input": s.arguments()},
-			"tool_use"
+		id := "toolu_" + unique()
+		block, reason = object{"type": "tool_use", "id": id, "name": tool, "input": s.arguments()}, "tool_use"
+		empty = object{"type": "tool_use", "id": id, "name": tool, "input": object{}}
 		delta = object{"type": "input_json_delta", "partial_json": encode(s.arguments())}
 	}
-	message := object{"id": "msg_" + unique(), "type": "message", "role": "assistant", "model": "scripted",
-		"stop_reason": reason, "content": []any{block},
-		"usage": object{"input_tokens": 1, "output_tokens": 1}}
-	if whole != nil {
-		whole(message)
-		return
+	message := func(content []any, reason any) object {
+		return object{"id": "msg_" + unique(), "type": "message", "role": "assistant", "model": "scripted",
+			"stop_reason": reason, "content": content, "usage": object{"input_tokens": 1, "output_tokens": 1}}
 	}
-	message["content"], message["stop_reason"] = []any{}, nil
-	event("message_start", object{"type": "message_start", "message": message})
-	empty := object{"type": "text", "text": ""}
-	if tool != "" {
-		empty = object{"type": "tool_use", "id": block["id"], "name": tool, "input": object{}}
+	return message([]any{block}, reason), []object{
+		{"type": "message_start", "message": message([]any{}, nil)},
+		{"type": "content_block_start", "index": 0, "content_block": empty},
+		{"type": "content_block_delta", "index": 0, "delta": delta},
+		{"type": "content_block_stop", "index": 0},
+		{"type": "message_delta", "delta": object{"stop_reason": reason}, "usage": object{"output_tokens": 1}},
+		{"type": "message_stop"},
 	}
-	event("content_block_start", object{"type": "content_block_start", "index": 0, "content_block": empty})
-	event("content_block_delta", object{"type": "content_block_delta", "index": 0, "delta": delta})
-	event("content_block_stop", object{"type": "content_block_stop", "index": 0})
-	event("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": reason},
-		"usage": object{"output_tokens": 1}})
-	event("message_stop", object{"type": "message_stop"})
 }
 
-func responses(event func(string, any), whole func(any), tool string, s step) {
+func responses(tool string, s step) (whole object, stream []object) {
 	item := object{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
 		"content": []any{object{"type": "output_text", "text": s.say, "annotations": []any{}}}}
 	if tool != "" {
@@ -260,72 +252,57 @@ func responses(event func(string, any), whole func(any), tool string, s step) {
 		}
 	}
 	id := "resp_" + unique()
-	answer := object{"id": id, "object": "response", "created_at": 1, "status": "completed", "model": "scripted",
+	whole = object{"id": id, "object": "response", "created_at": 1, "status": "completed", "model": "scripted",
 		"output":              []any{item},
 		"parallel_tool_calls": false, "tool_choice": "auto", "tools": []any{}, "error": nil, "metadata": object{},
 		"usage": object{"input_tokens": 1, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": 1,
 			"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 2}}
-	if whole != nil {
-		whole(answer)
-		return
-	}
-	n := 0
 	say := func(name string, members object) {
-		members["type"], members["sequence_number"] = name, n
-		n++
-		event(name, members)
+		members["type"], members["sequence_number"] = name, len(stream)
+		stream = append(stream, members)
 	}
-	say("response.created",
-		object{"response": object{"id": id, "object": "response", "created_at": 1, "status": "in_progress",
-			"model": "scripted", "output": []any{}}})
+	say("response.created", object{"response": object{"id": id, "object": "response", "created_at": 1,
+		"status": "in_progress", "model": "scripted", "output": []any{}}})
 	say("response.output_item.added", object{"output_index": 0, "item": item})
 	if tool == "" {
-		say("response.output_text.delta", object{"item_id": "msg_1", "output_index": 0, "content_index": 0,
-			"delta": s.say})
+		say("response.output_text.delta", object{"item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": s.say})
 	}
 	say("response.output_item.done", object{"output_index": 0, "item": item})
-	say("response.completed", object{"response": answer})
+	say("response.completed", object{"response": whole})
+	return whole, stream
 }
 
-func completions(event func(string, any), whole func(any), tool string, s step) {
+func completions(tool string, s step) (whole object, stream []object) {
 	message, reason := object{"role": "assistant", "content": s.say}, "stop"
 	if tool != "" {
 		call := object{"index": 0, "id": "call_" + unique(), "type": "function",
 			"function": object{"name": tool, "arguments": encode(s.arguments())}}
 		message, reason = object{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
 	}
-	usage := object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 	id := "chatcmpl-" + unique() // some keep one message of an id
 	answer := func(kind string, choice object) object {
 		whole := object{"id": id, "object": kind, "created": 1, "model": "scripted", "choices": []any{choice}}
-		if choice["finish_reason"] != nil {
-			whole["usage"] = usage // a client that reads it in a chunk reads nothing else of that
+		if choice["finish_reason"] != nil { // a client that reads usage in a chunk reads nothing else of that
+			whole["usage"] = object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 		}
 		return whole
 	}
-	if whole != nil {
-		whole(answer("chat.completion", object{"index": 0, "message": message, "finish_reason": reason}))
-		return
+	return answer("chat.completion", object{"index": 0, "message": message, "finish_reason": reason}), []object{
+		answer("chat.completion.chunk", object{"index": 0, "delta": message, "finish_reason": nil}),
+		answer("chat.completion.chunk", object{"index": 0, "delta": object{}, "finish_reason": reason}),
 	}
-	event("", answer("chat.completion.chunk", object{"index": 0, "delta": message, "finish_reason": nil}))
-	event("", answer("chat.completion.chunk", object{"index": 0, "delta": object{}, "finish_reason": reason}))
-	event("", "[DONE]")
 }
 
-func gemini(event func(string, any), whole func(any), tool string, s step) {
+func gemini(tool string, s step) (whole object, stream []object) {
 	part := object{"text": s.say}
 	if tool != "" {
 		part = object{"functionCall": object{"name": tool, "args": s.arguments()}}
 	}
-	answer := object{"candidates": []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}},
+	whole = object{"candidates": []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}},
 		"finishReason": "STOP"}},
 		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 		"modelVersion":  "scripted"}
-	if whole != nil {
-		whole(answer)
-		return
-	}
-	event("", answer)
+	return whole, []object{whole}
 }
 
 func (s step) arguments() map[string]any {
@@ -335,15 +312,7 @@ func (s step) arguments() map[string]any {
 	return s.args
 }
 
-var (
-	uniqueMu   sync.Mutex
-	uniqueLast int
-)
+var uniques atomic.Int64
 
 // unique is another text each time.
-func unique() string {
-	uniqueMu.Lock()
-	defer uniqueMu.Unlock()
-	uniqueLast++
-	return fmt.Sprint("x", uniqueLast)
-}
+func unique() string { return fmt.Sprint("x", uniques.Add(1)) }

@@ -1,12 +1,17 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A program is an agent, or a library with which one is written: how it is started, with what files in its home.
@@ -20,6 +25,7 @@ type program struct {
 	files   map[string]string
 	env     []string
 	command []string
+	dir     string // below its home, where it is started
 	// search is the call by which the model of a program gets the tools that it does not see at first.
 	search []step
 }
@@ -77,8 +83,7 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			needs: bin + "/codex",
 			files: map[string]string{".codex/config.toml": "model = \"scripted\"\nmodel_provider = " +
 				"\"test\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n" +
-				"[analytics]\nenabled = false\n" +
-				"[model_providers.test]\nname = \"test\"\nbase_url = " + encode(url+"/v1") +
+				"[analytics]\nenabled = false\n" + "[model_providers.test]\nname = \"test\"\nbase_url = " + encode(url+"/v1") +
 				"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\nrequest_max_retries = 0\n"},
 			env: []string{"OPENAI_API_KEY=sk-fake"},
 			command: []string{bin + "/codex", "exec", "--skip-git-repo-check",
@@ -110,8 +115,7 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			files: map[string]string{"config.yaml": "name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: " +
 				"scripted\n    provider: openai\n    model: scripted\n    apiKey: fake\n    apiBase: " +
 				encode(url+"/v1") + "\n    useResponsesApi: false\n    roles: [chat]\n    capabilities: " +
-				"[tool_use]\nmcpServers:\n  - name: pagewire\n    command: " + command + "\n    args: " + args +
-				"\n"},
+				"[tool_use]\nmcpServers:\n  - name: pagewire\n    command: " + command + "\n    args: " + args + "\n"},
 			env:     []string{"CONTINUE_TELEMETRY_ENABLED=0"},
 			command: []string{bin + "/cn", "-p", prompt, "--config", "config.yaml", "--auto"},
 		},
@@ -128,8 +132,7 @@ func programs(t *testing.T, url string, gateway []string) []program {
 			"DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false"},
 			"-p", prompt, "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", "mcp__pagewire"),
 		theirs("copilot", "GitHub Copilot CLI", []string{"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
-			"COPILOT_PROVIDER_BASE_URL=" + url + "/v1",
-			"COPILOT_PROVIDER_API_KEY=fake", "COPILOT_MODEL=gpt-4.1"},
+			"COPILOT_PROVIDER_BASE_URL=" + url + "/v1", "COPILOT_PROVIDER_API_KEY=fake", "COPILOT_MODEL=gpt-4.1"},
 			"-p", prompt, "--allow-all-tools", "--disable-builtin-mcps", "--additional-mcp-config", "@mcp.json"),
 		library("ai-sdk", "ai", "@ai-sdk/mcp"),
 		library("openai-agents", "@openai/agents"),
@@ -138,7 +141,6 @@ func programs(t *testing.T, url string, gateway []string) []program {
 	}
 }
 
-// install puts a program's files into a home.
 func (p program) install(t *testing.T, home string) {
 	t.Helper()
 	for name, text := range p.files {
@@ -152,6 +154,18 @@ func (p program) install(t *testing.T, home string) {
 	}
 }
 
+func (p program) run(t *testing.T, home string, args ...string) ([]byte, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.command[0], args...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(home), filepath.Join(home, p.dir), 5*time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	t.Cleanup(func() { endAll(home) })
+	return cmd.CombinedOutput()
+}
+
 // environment is what a program is started with: nothing of ours but where node is.
 func (p program) environment(home string) []string {
 	env := append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "TERM=dumb", "NO_COLOR=1",
@@ -159,7 +173,6 @@ func (p program) environment(home string) []string {
 	return append(env, "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1", "SHELL="+strings.TrimSpace(os.Getenv("SHELL")))
 }
 
-// version is what a program is, as its packages say, or it does itself.
 func (p program) version(t *testing.T) string {
 	t.Helper()
 	if p.theirs != "" {

@@ -1,13 +1,9 @@
 package agents
 
 import (
-	"context"
-	"os"
-	"os/exec"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -31,12 +27,11 @@ var resumings = []struct {
 // request to the model says that the cart has changed. Of a conversation without a change nothing is said.
 func TestResumed(t *testing.T) {
 	for _, r := range resumings {
-		if r.name != "gemini-cli" && os.Getenv("AGENTS") != "all" {
+		if !runs(r.name) {
 			continue
 		}
 		t.Run(r.name, func(t *testing.T) {
 			home := testkit.ShortDir(t)
-			t.Cleanup(func() { endAll(home) })
 			s := openShop(t, home)
 			m := newModel(t, step{tool: "read_page_resource", args: object{"uri": cart}}, step{say: "DONE"})
 			p := programNamed(t, r.name, m.URL, s.gateway)
@@ -44,14 +39,8 @@ func TestResumed(t *testing.T) {
 			config(t, home, append([]string{r.name, "--live", "--"}, s.gateway[2:]...)...)
 			say := func(args []string, text string) (first string) {
 				t.Helper()
-				ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
-				defer cancel()
-				cmd := exec.CommandContext(ctx, p.command[0], append(args[:len(args):len(args)], text)...)
-				cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(home), home, 5*time.Second
-				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-				cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 				before := len(m.bodies)
-				if out, err := cmd.CombinedOutput(); err != nil || len(m.bodies) == before {
+				if out, err := p.run(t, home, slices.Concat(args, []string{text})...); err != nil || len(m.bodies) == before {
 					t.Fatalf("%v, after %d requests: %s", err, len(m.bodies)-before, out)
 				}
 				return m.bodies[before]

@@ -113,10 +113,8 @@ func TestSkillAlone(t *testing.T) {
 		step{say: "DONE"})
 	p := programNamed(t, "gemini-cli", m.URL, []string{"none"})
 	p.install(t, home)
-	t.Cleanup(func() { endAll(home) })
-	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(home), app, 5*time.Second
-	said, err := cmd.CombinedOutput()
+	p.dir = "app"
+	said, err := p.run(t, home, p.command[1:]...)
 	last := strings.ReplaceAll(m.last(), `\`, "")
 	for what, want := range map[string]string{
 		"ls lists the resource": uri + "  application/json ", "read prints the state": `Output: {"items":["tea"]}`,

@@ -2,20 +2,18 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // An agent is a program that serves MCP on its standard input and output, and the driver that asks it: one JSON-RPC
@@ -23,7 +21,7 @@ import (
 type agent struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
-	log *tail
+	log *testkit.Log
 	// told has something when a resource has been updated, by notification or by event.
 	told chan struct{}
 
@@ -38,31 +36,8 @@ type answer struct {
 	Error  *struct{ Message string }
 }
 
-// tail keeps the end of what a program says.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - 2000; over > 0 {
-		t.text = append(t.text[:0], t.text[over:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.text))
-}
-
-// startAgent starts a program and initializes the session.
 func startAgent(ctx context.Context, env []string, path string, args ...string) (*agent, error) {
-	a := &agent{cmd: exec.Command(path, args...), log: &tail{}, told: make(chan struct{}, 1),
+	a := &agent{cmd: exec.Command(path, args...), log: &testkit.Log{}, told: make(chan struct{}, 1),
 		waiting: map[int]chan answer{}, ended: make(chan struct{})}
 	a.cmd.Env, a.cmd.Stderr = env, a.log
 	a.cmd.WaitDelay = time.Second
@@ -118,7 +93,6 @@ func startAgent(ctx context.Context, env []string, path string, args ...string) 
 	return a, nil
 }
 
-// ask makes a request and waits for its result.
 func (a *agent) ask(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	done := make(chan answer, 1)
 	a.mu.Lock()
@@ -148,7 +122,6 @@ func (a *agent) ask(ctx context.Context, method string, params any) (json.RawMes
 
 var errTool = errors.New("the tool says that it failed")
 
-// tool calls a tool and gives the text of its result.
 func (a *agent) tool(ctx context.Context, name string, arguments any) (string, error) {
 	text, err := a.ask(ctx, "tools/call", map[string]any{"name": name, "arguments": arguments})
 	if err != nil {
@@ -171,7 +144,6 @@ func (a *agent) tool(ctx context.Context, name string, arguments any) (string, e
 	return all, nil
 }
 
-// read reads a resource and gives its text.
 func (a *agent) read(ctx context.Context, uri string) (string, error) {
 	text, err := a.ask(ctx, "resources/read", map[string]any{"uri": uri})
 	if err != nil {
@@ -184,7 +156,6 @@ func (a *agent) read(ctx context.Context, uri string) (string, error) {
 	return result.Contents[0].Text, nil
 }
 
-// toolNames lists the tools.
 func (a *agent) toolNames(ctx context.Context) (names []string, err error) {
 	text, err := a.ask(ctx, "tools/list", map[string]any{})
 	if err != nil {
@@ -209,26 +180,12 @@ func (a *agent) close() {
 	a.cmd.Wait()
 }
 
-// processes are those whose environment has an entry: a program and what it has started, also what has detached itself.
-func processes(entry string) (pids []int, err error) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil || !strings.Contains("\x00"+string(text), "\x00"+entry+"\x00") {
-			continue
-		}
-		pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
-		pids = append(pids, pid)
-	}
-	if pids == nil {
-		return nil, errors.New("no process found: they are looked for on Linux alone")
-	}
-	return pids, nil
-}
-
 // resident is the memory in bytes of processes. What several processes share counts in part for each.
 func resident(entry string) (sum float64, err error) {
-	pids, err := processes(entry)
+	pids := testkit.Processes(entry)
+	if pids == nil {
+		return 0, errors.New("no process found: they are looked for on Linux alone")
+	}
 	for _, pid := range pids {
 		bytes, err := proportional(pid)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has not ended meanwhile
@@ -236,5 +193,5 @@ func resident(entry string) (sum float64, err error) {
 		}
 		sum += bytes
 	}
-	return sum, err
+	return sum, nil
 }

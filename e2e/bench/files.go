@@ -68,7 +68,6 @@ func newBench(short bool) (*bench, error) {
 func (b *bench) program() string { return filepath.Join(b.dir, "pagewire") }
 func (b *bench) guard() string   { return filepath.Join(b.dir, "offline.cjs") }
 
-// onClose has something done when the run ends.
 func (b *bench) onClose(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,9 +23,8 @@ type family struct {
 	rounds int
 	// limit is how long one measurement may take. Default 30 s.
 	limit time.Duration
-	// prepare makes ready what the rounds share, and close ends it.
-	prepare func(context.Context) error
-	close   func()
+	// prepare makes ready what the rounds share.
+	prepare func(context.Context)
 }
 
 // A row is one quantity. Less is better, unless the goal says at least.
@@ -39,7 +38,6 @@ type row struct {
 	us string
 }
 
-// has says whether a contender is in the row.
 func (r row) has(name string, k kind) bool {
 	switch {
 	case r.us == "" || name == r.us:
@@ -60,7 +58,6 @@ type goal struct {
 	least, exact bool
 }
 
-// best is the best peer of the row.
 const best = "best"
 
 // A kind of contender. Ratios are ours to those of peers; floors are lower bounds for all.
@@ -84,28 +81,27 @@ type figures map[string]float64
 
 // A Result is a row with what was measured. Contenders are in the order of the family, ours first.
 type Result struct {
-	Family string
-	Name   string
-	Unit   string
-	Who    []Measured
-	Goal   string `json:",omitempty"`
+	Name string
+	Unit string
+	Who  []Measured
+	Goal string
 	// Ratio of ours to Of: the best peer, or the base of the goal. 0 without one.
-	Ratio float64 `json:",omitempty"`
-	Of    string  `json:",omitempty"`
-	Met   *bool   `json:",omitempty"`
+	Ratio float64
+	Of    string
+	Met   *bool
 }
 
 // Measured is what one contender did. Median, Least and Most are of the rounds.
 type Measured struct {
 	Name   string
 	Kind   kind
-	Rounds []float64 `json:",omitempty"`
+	Rounds []float64
 	Median float64
 	Least  float64
 	Most   float64
-	Absent bool   `json:",omitempty"` // it does not offer this
-	Failed string `json:",omitempty"` // in all rounds
-	Lost   int    `json:",omitempty"` // rounds in which it failed
+	Absent bool   // it does not offer this
+	Failed string // in all rounds
+	Lost   int    // rounds in which it failed
 }
 
 // measure runs the rounds. A contender that fails twice is out, and the others go on; the error is that ours has
@@ -117,13 +113,8 @@ func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
 	if f.limit == 0 {
 		f.limit = 30 * time.Second
 	}
-	if f.close != nil {
-		defer f.close()
-	}
 	if f.prepare != nil {
-		if err := f.prepare(ctx); err != nil {
-			return nil, err
-		}
+		f.prepare(ctx)
 	}
 	all := make([]map[string][]float64, len(f.contenders))
 	failed := make([]error, len(f.contenders))
@@ -167,7 +158,7 @@ func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
 		}
 	}
 	for _, r := range f.rows {
-		result := Result{Family: f.name, Name: r.name, Unit: r.unit}
+		result := Result{Name: r.name, Unit: r.unit}
 		for i, c := range f.contenders {
 			if !r.has(c.name, c.kind) {
 				continue
@@ -190,7 +181,6 @@ func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
 	return results, errors.Join(errs...)
 }
 
-// judge sets the ratio, and says whether the goal is met.
 func (r *Result) judge(g goal) {
 	us := r.Who[0]
 	if us.Failed != "" || us.Absent {
@@ -254,7 +244,6 @@ func (g goal) text(unit string) string {
 	return fmt.Sprintf("%s %g x that", sign, g.most)
 }
 
-// median of what is sorted.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

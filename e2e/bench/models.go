@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,8 +33,7 @@ func (b *bench) sessions() family {
 			{"bytes", "model: page state added in 40 turns, beside reading all each time", "B",
 				goal{most: 0.1, of: polling}, reminded},
 			{"bytes", "model: page state added in 40 turns, beside snapshots", "B", goal{}, reminded},
-			{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true},
-				""},
+			{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true}, ""},
 			{"asking", "model: turns spent on asking", "", goal{exact: true}, ""},
 		},
 	}
@@ -86,21 +84,13 @@ const shop = `<ul id=cart></ul><pre id=text></pre><script src="/dist/pagewire.js
 	(async () => { for (let done = 0; ; ) { const state = await (await fetch("/change?done=" + done)).json(); show(state); done = state.n; } })();
 </script>`
 
-// shopper is Pagewire, by a name.
 func shopper(name string) rival {
 	return rival{
 		name: name, kind: ours, html: fmt.Sprintf(shop, ` data-gateway="ws://ADDRESS"`), serve: overSocket.serve,
-		ready: func(ctx context.Context, r *rig) error {
-			names, err := r.agent.toolNames(ctx)
-			if !slices.Contains(names, "work") {
-				return fmt.Errorf("tools %q, %v", names, err)
-			}
-			return nil
-		},
+		ready: offers("work"),
 	}
 }
 
-// snapshots is a rival that looks at pages, with the same page.
 func snapshots(name string) rival {
 	for _, r := range rivals {
 		if r.name == name {
@@ -111,7 +101,6 @@ func snapshots(name string) rival {
 	panic("no rival " + name)
 }
 
-// A session is one that a reader plays.
 type session struct {
 	*rig
 	n          int // the last change
@@ -138,7 +127,6 @@ func (s *session) change(ctx context.Context, n int, cart, text string) error {
 	})
 }
 
-// play is the script.
 func (s *session) play(ctx context.Context, r reader) (figures, error) {
 	if err := s.change(ctx, 1, cartOf(0), textOf(0)); err != nil {
 		return nil, err
@@ -181,7 +169,6 @@ func (s *session) play(ctx context.Context, r reader) (figures, error) {
 	return figures{"bytes": float64(bytes), "told": 100 * float64(told) / changes, "asking": float64(asking)}, nil
 }
 
-// work calls the page's tool, and gives what its result says besides.
 func work(ctx context.Context, s *session) (string, error) {
 	text, err := s.agent.tool(ctx, "work", map[string]any{})
 	return strings.TrimPrefix(text, "done"), err

@@ -15,17 +15,10 @@ import (
 // pages are families in which a page and its agents are in one window. Both libraries get the same page and the same
 // work by the same driver, in page/page.ts.
 func (b *bench) pages() []family {
-	n := func(full, short int) int {
-		if b.short {
-			return short
-		}
-		return full
+	we, they, reads, larges := libraries[0], libraries[1], 2000, 20
+	if b.short {
+		reads, larges = 1000, 8
 	}
-	var (
-		we   = libraries[0]
-		they = libraries[1]
-	)
-	// does makes a contender that does a job of page.ts.
 	does := func(name string, k kind, script, job, wire string, n int) contender {
 		head := ""
 		if script != "" {
@@ -38,7 +31,6 @@ func (b *bench) pages() []family {
 		return []contender{does(we.name, ours, we.path, job, "overWindow", n),
 			does(they.name, peer, they.path, job, "overWindow", n)}
 	}
-	reads, calls, larges := n(2000, 1000), n(1000, 500), n(20, 8)
 	return []family{
 		{
 			name: "page: read over window.postMessage",
@@ -51,11 +43,7 @@ func (b *bench) pages() []family {
 		},
 		{
 			name: "page: read over a MessagePort",
-			rows: []row{
-				{"p50", "read over a MessagePort, p50", "us", goal{most: 1.5, of: portFloor}, ""},
-				{"first", "read over a MessagePort, mean of the first 300", "us", goal{}, ""},
-				{"p99", "read over a MessagePort, p99", "us", goal{}, ""},
-			},
+			rows: []row{{"p50", "read over a MessagePort, p50", "us", goal{most: 1.5, of: portFloor}, ""}},
 			contenders: []contender{
 				does(we.name, ours, we.path, "read", "overPort", reads),
 				{they.name, peer, nil},
@@ -63,19 +51,9 @@ func (b *bench) pages() []family {
 			},
 		},
 		{
-			name: "page: tool call",
-			rows: []row{
-				{"p50", "tool call over window.postMessage, p50", "us", goal{}, ""},
-				{"p99", "tool call over window.postMessage, p99", "us", goal{}, ""},
-			},
-			contenders: append(both("tool", calls), does("Pagewire, by a port", ours, we.path, "tool", "overPort",
-				calls)),
-		},
-		{
-			name: "page: read of 1 MB",
-			rows: []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 1.12, of: windowFloor}, ""}},
-			contenders: append(both("large", larges), does("Pagewire, by a port", ours, we.path, "large", "overPort",
-				larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
+			name:       "page: read of 1 MB",
+			rows:       []row{{"ms", "read of 1 MB over window.postMessage", "ms", goal{most: 1.12, of: windowFloor}, ""}},
+			contenders: append(both("large", larges), does(windowFloor, floor, "", "largeEcho", "windowEcho", larges)),
 		},
 		{
 			name: "page: 10,000 changes in a loop",
@@ -83,8 +61,7 @@ func (b *bench) pages() []family {
 				{"subscriber messages", "10,000 changes: messages to a subscriber", "", goal{most: 10}, ""},
 				{"nobody messages", "10,000 changes: messages without a subscription", "", goal{exact: true}, ""},
 				{"subscriber busy", "10,000 changes: main thread busy", "ms", goal{most: 0.04, of: best}, ""},
-				{"nobody busy", "10,000 changes: busy without a subscription", "ms", goal{most: 0.05, of: best},
-					""},
+				{"nobody busy", "10,000 changes: busy without a subscription", "ms", goal{most: 0.05, of: best}, ""},
 				{"subscriber gap", "10,000 changes: longest time without a frame", "ms", goal{most: 16}, ""},
 				{"subscriber after", "10,000 changes: a read right behind them", "ms", goal{most: 5}, ""},
 			},

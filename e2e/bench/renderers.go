@@ -34,7 +34,6 @@ func (b *bench) renderers() []family {
 			{"wasm", "wasm fetched for agents of the desktop, by WebSocket", "B", goal{exact: true}, bySocket},
 			{"added", "renderer memory added per tab, by CDP", "MB", goal{most: 1}, byCDP},
 			{"added", "renderer memory added per tab, by WebSocket", "MB", goal{most: 1}, bySocket},
-			{"mb", "memory of all renderers with 10 tabs", "MB", goal{}, ""},
 		},
 	}
 	measured := []rival{overCDP, overSocket, {name: mcpb, kind: peer, html: mcpbTag, ready: nothing}, socketFloor}
@@ -44,18 +43,17 @@ func (b *bench) renderers() []family {
 	// Each is beside plain pages of the same minute: what a browser takes for itself varies more than what is added.
 	var without figures
 	for _, r := range measured {
-		f.contenders = append(f.contenders,
-			contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
-				var both sync.WaitGroup
-				var failed error
-				both.Go(func() { without, failed = (&rig{rival: plain, b: b}).tenTabs(ctx) })
-				both.Go(func() { got, err = (&rig{rival: r, b: b}).tenTabs(ctx) })
-				both.Wait()
-				if err == nil && failed == nil {
-					got["added"] = (got["mb"] - without["mb"]) / manyTabs
-				}
-				return got, errors.Join(err, failed)
-			}})
+		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
+			var both sync.WaitGroup
+			var failed error
+			both.Go(func() { without, failed = (&rig{rival: plain, b: b}).tenTabs(ctx) })
+			both.Go(func() { got, err = (&rig{rival: r, b: b}).tenTabs(ctx) })
+			both.Wait()
+			if err == nil && failed == nil {
+				got["added"] = (got["mb"] - without["mb"]) / manyTabs
+			}
+			return got, errors.Join(err, failed)
+		}})
 	}
 	f.contenders = append(f.contenders, contender{plainFloor, floor, func(context.Context) (figures, error) {
 		return without, nil // measured with one of ours

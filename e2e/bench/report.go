@@ -14,7 +14,6 @@ import (
 	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
-// machine says on what the run was.
 func machine(chromium context.Context) string {
 	name := "a browser"
 	if v, err := chromedp.CallBrowser(chromium, cdpbrowser.GetVersion, cdp.Empty{}); err == nil {
@@ -25,7 +24,6 @@ func machine(chromium context.Context) string {
 
 var signs = strings.NewReplacer("<=", "≤", ">=", "≥", " x ", " × ")
 
-// row is the result as the page has it.
 func (r Result) row() figure.Row {
 	row := figure.Row{Name: r.Name, Figure: r.Who[0].text(r.Unit), Goal: signs.Replace(r.Goal),
 		Missed: r.Met != nil && !*r.Met}

@@ -37,15 +37,10 @@ func (b *bench) sizes() []family {
 	f := family{
 		name:   "bytes",
 		rounds: 1,
-		rows: []row{
-			{"before brotli", "bytes before the API exists, brotli", "B", goal{most: 0.1, of: best}, ""},
-		},
+		rows:   []row{{"before brotli", "bytes before the API exists, brotli", "B", goal{most: 0.1, of: best}, ""}},
 	}
 	if !b.short {
-		f.rows = append(f.rows, []row{
-			{"all brotli", "bytes in all, with an agent, brotli", "B", goal{most: 1, of: best}, ""},
-			{"wasm", "the core's wasm, brotli", "B", goal{most: 46_000}, ""},
-		}...)
+		f.rows = append(f.rows, row{"all brotli", "bytes in all, with an agent, brotli", "B", goal{most: 1, of: best}, ""})
 	}
 	for _, l := range libraries {
 		f.contenders = append(f.contenders, contender{l.name, l.kind, func(context.Context) (figures, error) {
@@ -62,12 +57,8 @@ func (b *bench) sizes() []family {
 				weight := float64(brotlied(text))
 				if i == 0 {
 					got["before brotli"] = weight
-				} else if i == len(l.more) {
-					got["wasm"] = weight
 				}
-				if !b.short {
-					got["all brotli"] += weight
-				}
+				got["all brotli"] += weight
 			}
 			return got, nil
 		}})
@@ -83,7 +74,6 @@ func brotlied(text []byte) int {
 	return out.Len()
 }
 
-// register is the first use of the API.
 const register = `document.modelContext.registerResource({ uri: location.origin + "/state", name: "State", mimeType: "text/plain", read: async () => ({ contents: [{ uri: location.origin + "/state", text: "text" }] }) });`
 
 // evaluate gives the time from the start of a script, its compilation included, until the API is there, in one go on a

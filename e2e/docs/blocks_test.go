@@ -19,10 +19,8 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// root is the repository's, from here.
 const root = "../.."
 
-// A block is a fenced one of a document.
 type block struct {
 	file     string // below the root
 	line     int
@@ -45,7 +43,6 @@ var (
 	setupHead = regexp.MustCompile(`(?s)^<!--\s*setup (\w+)\n(.*?)-->\s*$`)
 )
 
-// blocksOf reads the blocks of a Markdown file.
 func blocksOf(name string, source []byte) (blocks []block) {
 	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
 	setup := map[string]string{}

@@ -88,7 +88,6 @@ func outline(source []byte) (anchors, links []string) {
 	return anchors, links
 }
 
-// plain is the text of a node, without marks.
 func plain(n ast.Node, source []byte) string {
 	var b strings.Builder
 	ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

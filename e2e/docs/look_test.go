@@ -95,7 +95,6 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// take returns what was said since it was last called.
 func (c *complaints) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

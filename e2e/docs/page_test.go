@@ -59,7 +59,6 @@ func runInPage(t *testing.T, blocks []block, at int) {
 	}
 }
 
-// chainOf is a block behind those that it continues, of pages.
 func chainOf(blocks []block, at int) (chain []block) {
 	for i := at; i >= 0; i-- {
 		b := blocks[i]

@@ -70,8 +70,7 @@ func TestTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, from := range map[string]string{"tsconfig.json": "shop/blocks.json",
-		"globals.d.ts": "shop/globals.d.ts"} {
+	for name, from := range map[string]string{"tsconfig.json": "shop/blocks.json", "globals.d.ts": "shop/globals.d.ts"} {
 		text, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)
@@ -83,8 +82,7 @@ func TestTypes(t *testing.T) {
 		name := fmt.Sprintf("%s-line-%d.%s", notInName.ReplaceAllString(b.file, "-"), b.line, b.language)
 		write(name, b.setup["ts"]+b.code+"\nexport {};\n")
 		result := api.Build(api.BuildOptions{EntryPoints: []string{filepath.Join(dir, name)}, Bundle: true,
-			Format: api.FormatESModule, Outdir: dir, JSX: api.JSXAutomatic, Target: api.ES2022,
-			NodePaths: w.nodePaths()})
+			Format: api.FormatESModule, Outdir: dir, JSX: api.JSXAutomatic, Target: api.ES2022, NodePaths: w.nodePaths()})
 		for _, message := range result.Errors {
 			t.Errorf("%v: %s", b, message.Text)
 		}

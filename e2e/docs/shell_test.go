@@ -19,7 +19,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// patience is how long a block may run.
 const patience = 30 * time.Second
 
 // runShell runs the sh blocks of a file, in their order, in one directory with a HOME of its own. The world's gateway
@@ -51,7 +50,6 @@ func runShell(t *testing.T, blocks []block) {
 	}
 }
 
-// A shell is where the sh blocks of one file run.
 type shell struct {
 	w         *world
 	dir, home string

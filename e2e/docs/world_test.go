@@ -54,7 +54,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// there is the world, which is made once.
 func there(t *testing.T) *world {
 	t.Helper()
 	build.Do(func() { theWorld, worldErr = makeWorld() })
@@ -210,7 +209,6 @@ func binary(name string) string {
 	return path
 }
 
-// bundled is a script of this folder as one file.
 func bundled(name string) ([]byte, error) {
 	modules, _ := filepath.Abs(filepath.Join(root, "js/node_modules"))
 	result := api.Build(api.BuildOptions{EntryPoints: []string{name}, Bundle: true, Format: api.FormatIIFE,

@@ -41,7 +41,6 @@ func dial(ctx context.Context, url string, on func(string, json.RawMessage)) (*s
 	return s, s.call(ctx, "session.new", params{"capabilities": params{}}, nil)
 }
 
-// params are those of one command.
 type params map[string]any
 
 // call sends a command, and unmarshals its result where one is wanted.
@@ -74,7 +73,6 @@ func (s *session) call(ctx context.Context, method string, p params, result any)
 	}
 }
 
-// listen hands on what comes, until the browser is gone.
 func (s *session) listen() {
 	for {
 		var a answer

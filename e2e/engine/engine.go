@@ -96,13 +96,29 @@ func keys(text string) []source {
 	return []source{{"type": "key", "id": "keyboard", "actions": actions}}
 }
 
-// pointer finds the middle of an element.
-func pointTo(ctx context.Context, t Tab, selector string) (point []int, err error) {
+// An actor is a tab whose input devices can be acted with.
+type actor interface {
+	Tab
+	act(ctx context.Context, sources []source) error
+}
+
+func clickOn(ctx context.Context, t actor, selector string) error {
 	text, err := t.Evaluate(ctx, middle(selector))
+	var point []int
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &point)
 	}
-	return point, err
+	if err != nil {
+		return err
+	}
+	return t.act(ctx, click(point))
+}
+
+func typeInto(ctx context.Context, t actor, selector, text string) error {
+	if err := clickOn(ctx, t, selector); err != nil {
+		return err
+	}
+	return t.act(ctx, keys(text))
 }
 
 // closing is how long a browser may take to close a tab.

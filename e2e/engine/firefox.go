@@ -189,7 +189,6 @@ func (f *Firefox) Close() {
 	os.RemoveAll(f.profile)
 }
 
-// A firefoxTab is a browsing context at the top.
 type firefoxTab struct {
 	*Firefox
 	id string
@@ -222,18 +221,11 @@ func (t *firefoxTab) Evaluate(ctx context.Context, expression string) (string, e
 }
 
 func (t *firefoxTab) Click(ctx context.Context, selector string) error {
-	point, err := pointTo(ctx, t, selector)
-	if err != nil {
-		return err
-	}
-	return t.act(ctx, click(point))
+	return clickOn(ctx, t, selector)
 }
 
 func (t *firefoxTab) Type(ctx context.Context, selector, text string) error {
-	if err := t.Click(ctx, selector); err != nil {
-		return err
-	}
-	return t.act(ctx, keys(text))
+	return typeInto(ctx, t, selector, text)
 }
 
 func (t *firefoxTab) act(ctx context.Context, sources []source) error {

@@ -54,7 +54,6 @@ func (c *classic) request(ctx context.Context, method, command string, body []by
 	return json.Unmarshal(answer.Value, value)
 }
 
-// begin makes the session.
 func (c *classic) begin(ctx context.Context, capabilities params) error {
 	var made struct{ SessionID string }
 	err := c.post(ctx, "", params{"capabilities": params{"alwaysMatch": capabilities}}, &made)

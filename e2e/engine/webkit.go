@@ -55,7 +55,6 @@ func miniBrowser() string {
 	return found[0]
 }
 
-// launchWebkit starts the display.
 func launchWebkit() (*webkit, error) {
 	driver, err := exec.LookPath("WebKitWebDriver")
 	if err != nil {
@@ -138,7 +137,6 @@ func (w *webkit) open(ctx context.Context, hear func(Message)) (*webkitTab, erro
 	return t, nil
 }
 
-// A webkitTab is a browser with its driver.
 type webkitTab struct {
 	classic
 	cmd  *exec.Cmd // nil when it has ended
@@ -234,18 +232,11 @@ func (t *webkitTab) Evaluate(ctx context.Context, expression string) (string, er
 }
 
 func (t *webkitTab) Click(ctx context.Context, selector string) error {
-	point, err := pointTo(ctx, t, selector)
-	if err != nil {
-		return err
-	}
-	return t.act(ctx, click(point))
+	return clickOn(ctx, t, selector)
 }
 
 func (t *webkitTab) Type(ctx context.Context, selector, text string) error {
-	if err := t.Click(ctx, selector); err != nil {
-		return err
-	}
-	return t.act(ctx, keys(text))
+	return typeInto(ctx, t, selector, text)
 }
 
 func (t *webkitTab) act(ctx context.Context, sources []source) error {

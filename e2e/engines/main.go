@@ -1,5 +1,5 @@
 // Command engines is the list of the tests that run in every browser engine, and writes what came of them into
-// demo/docs/engines.md. It runs none itself: make test-engines does.
+// the tables of demo/docs/engines.md. It runs none itself: make test-engines does.
 //
 //	engines -list firefox    the tests of an engine, in the words of go test -run
 //	engines DIR              reads DIR/engines-*.json, the events of go test -json, and writes the page
@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,7 +36,6 @@ func main() {
 	}
 }
 
-// write writes the page, of what ran in each engine.
 func write(dir string) error {
 	came := map[string]outcomes{}
 	names := []string{"what is tested"}
@@ -51,15 +51,24 @@ func write(dir string) error {
 		}
 		names = append(names, version(engine))
 	}
-	text := intro + "| " + strings.Join(names, " | ") + " |\n|---|---|---|---|\n" + table(came) + differences +
-		exclusions()
-	return os.WriteFile(page, []byte(text), 0o644)
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	results := "| " + strings.Join(names, " | ") + " |\n|---|---|---|---|\n" + table(came)
+	for head, table := range map[string]string{"what is tested": results, "tests": exclusions()} {
+		old := regexp.MustCompile(`(?m)^\| ` + head + ` \|.*\n(?:\|.*\n)+`)
+		if !old.Match(text) {
+			return fmt.Errorf("%s has no table of %q", page, head)
+		}
+		text = old.ReplaceAllLiteral(text, []byte(table))
+	}
+	return os.WriteFile(page, text, 0o644)
 }
 
 // outcomes are how tests have ended, by name: pass, fail or skip.
 type outcomes map[string]string
 
-// read reads the events of go test -json.
 func read(from io.Reader) (outcomes, error) {
 	came := outcomes{}
 	lines := bufio.NewScanner(from)
@@ -126,7 +135,6 @@ func table(came map[string]outcomes) string {
 	return text.String()
 }
 
-// version is what an engine's program says it is.
 func version(engine string) string {
 	chromium, _ := browser.Find()
 	command := map[string][]string{
@@ -147,10 +155,9 @@ func version(engine string) string {
 	return engine
 }
 
-// exclusions are the tests that are left out.
 func exclusions() string {
 	var text strings.Builder
-	text.WriteString("\n## What is left out, and why\n\n| tests | why |\n|---|---|\n")
+	text.WriteString("| tests | why |\n|---|---|\n")
 	for _, e := range leftOut {
 		fmt.Fprintf(&text, "| %d | %s |\n", len(strings.Fields(e.tests)), e.why)
 	}

@@ -98,8 +98,7 @@ func draw(w io.Writer, graph map[string][]string) {
 	for h := slices.Max(slices.Collect(maps.Values(height))); h >= 0; h-- {
 		for _, name := range slices.Sorted(maps.Keys(graph)) {
 			if height[name] == h {
-				fmt.Fprintln(w,
-					strings.TrimSpace(fmt.Sprintf("%-36s %s", name, strings.Join(needed(graph, name), ", "))))
+				fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%-36s %s", name, strings.Join(needed(graph, name), ", "))))
 			}
 		}
 		if h > 0 {

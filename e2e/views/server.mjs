@@ -2,8 +2,8 @@
 // its URL, and ends with its input.
 //
 //   /mcp      MCP: 2026-07-28 through createMcpHandler, what came before through a sessionful transport
-//   /change   ?uri=U makes U read as something new, and announces it; ?every=MS does so to all, until ?every=0
-//   /counts   the requests so far, and the present subscribers
+//   /change   ?uri=U makes U read as something new, and announces it
+//   /counts   the present subscribers
 import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
 import {
@@ -13,17 +13,10 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 
-const uris = [
-  "data://metrics/live",
-  "data://table",
-  "data://log",
-  ...Array.from({ length: 12 }, (_, i) => `data://many/${i}`),
-];
+const uris = ["data://metrics/live", "data://table", "data://log"];
 const versions = new Map(uris.map((uri) => [uri, 0]));
-const counts = { changes: 0, methods: {} };
 /** session -> the URIs that it watches; and the sessions' servers. */
 const sessions = new Map();
-let timer;
 
 function make() {
   const server = new McpServer(
@@ -67,7 +60,6 @@ async function legacy(request) {
 }
 
 function change(uri) {
-  counts.changes++;
   versions.set(uri, versions.get(uri) + 1);
   modern.notify.resourceUpdated(uri);
   for (const { watched, server } of sessions.values())
@@ -86,31 +78,16 @@ const http = createServer(async (incoming, outgoing) => {
   const reply = (status, body = "") => outgoing.writeHead(status, cors).end(body);
   if (incoming.method === "OPTIONS") return reply(204);
   if (url.pathname === "/change") {
-    const every = url.searchParams.get("every");
-    if (every === null) change(url.searchParams.get("uri"));
-    else {
-      clearInterval(timer);
-      if (Number(every)) timer = setInterval(() => uris.slice(0, 3).forEach(change), Number(every));
-    }
+    change(url.searchParams.get("uri"));
     return reply(204);
   }
   if (url.pathname === "/counts") {
-    const legacySubscriptions = [...sessions.values()].reduce((n, { watched }) => n + watched.size, 0);
-    return reply(
-      200,
-      JSON.stringify({
-        ...counts,
-        subscriptions: legacySubscriptions,
-        streams: modern.bus.listenerCount,
-        versions: Object.fromEntries(versions),
-      }),
-    );
+    const subscriptions = [...sessions.values()].reduce((n, { watched }) => n + watched.size, 0);
+    return reply(200, JSON.stringify({ subscriptions, streams: modern.bus.listenerCount }));
   }
   const chunks = [];
   for await (const chunk of incoming) chunks.push(chunk);
   const body = Buffer.concat(chunks).toString();
-  const { method } = body ? JSON.parse(body) : {};
-  if (method) counts.methods[method] = (counts.methods[method] ?? 0) + 1;
   const abort = new AbortController();
   outgoing.on("close", () => abort.abort());
   const request = new Request(url, {

@@ -55,7 +55,6 @@ func main() {
 	}
 }
 
-// serve is the server until the client goes.
 func serve(ctx context.Context, report string, in io.Reader, out io.Writer) error {
 	report = strings.ReplaceAll(report, "*", fmt.Sprint(os.Getpid()))
 	c := newChecker(func(text string) error {

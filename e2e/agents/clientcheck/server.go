@@ -141,8 +141,7 @@ func newChecker(write func(string) error) *checker {
 	c.server.AddTool(&mcp.Tool{Name: "check_slow", Description: "Shows a word after some seconds",
 		InputSchema: slowSchema}, c.callSlow)
 	c.server.AddTool(&mcp.Tool{Name: "check_report", Description: "Takes all words that begin with pw- that you have " +
-		"seen",
-		InputSchema: reportSchema}, c.callReport)
+		"seen", InputSchema: reportSchema}, c.callReport)
 	return c
 }
 
@@ -153,7 +152,6 @@ func placeNames() (names []string) {
 	return names
 }
 
-// tool adds one whose call changes the page.
 func (c *checker) tool(name string, call func() *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: "Shows words", InputSchema: emptySchema,
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
@@ -200,9 +198,8 @@ func (c *checker) callSlow(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 		case <-tick.C:
 		}
 		if token := r.Params.GetProgressToken(); token != nil {
-			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token,
-				Progress: float64(second),
-				Total:    float64(given.Seconds), Message: c.words[inProgress]})
+			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(second),
+				Total: float64(given.Seconds), Message: c.words[inProgress]})
 		}
 	}
 	c.note(func() { c.slow = append(c.slow, fmt.Sprintf("answered after %d s", given.Seconds)) })
@@ -254,7 +251,6 @@ func (c *checker) notes(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// know notes who the client is.
 func (c *checker) know(p *mcp.InitializeParams) {
 	if p.ClientInfo != nil {
 		c.client = p.ClientInfo.Name + " " + p.ClientInfo.Version
@@ -267,7 +263,6 @@ func (c *checker) know(p *mcp.InitializeParams) {
 	}
 }
 
-// note changes what is known, and writes the report.
 func (c *checker) note(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -281,7 +276,6 @@ func (c *checker) save() error {
 	return c.write(c.report())
 }
 
-// run serves until the client goes.
 func (c *checker) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	err := c.server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
 	if ctx.Err() != nil || err == nil || strings.Contains(err.Error(), "EOF") {

@@ -12,7 +12,7 @@ interface Message {
   id?: number;
   method?: string;
   params?: { uri?: string };
-  result?: { contents?: { uri: string; text: string }[]; content?: { text: string }[] };
+  result?: { contents?: { uri: string; text: string }[] };
   error?: { message: string };
 }
 
@@ -24,7 +24,6 @@ interface Wire {
 /** What both libraries, and a browser with WebMCP, have. */
 interface Context {
   registerResource(resource: object): void;
-  registerTool(tool: object): void;
   notifyResourceUpdated?: (uri: string) => void;
   mcpServer?: { server: { sendResourceUpdated(params: { uri: string }): Promise<void> } };
 }
@@ -207,21 +206,6 @@ export async function read(connect: Connect, n: number): Promise<Figures> {
 export async function echo(connect: Connect, n: number): Promise<Figures> {
   const driver = new Driver(await connect());
   return roundTrips(n, () => driver.must("resources/read", { uri: uriOf("small") }));
-}
-
-export async function tool(connect: Connect, n: number): Promise<Figures> {
-  context().registerTool({
-    name: "echo",
-    description: "Gives back what it is given.",
-    inputSchema: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
-    execute: async ({ text }: { text: string }) => ({ content: [{ type: "text", text }] }),
-  });
-  offer("small", () => small); // Pagewire connects agents to pages with resources
-  const driver = await connected(connect);
-  const call = { name: "echo", arguments: { text: small } };
-  const answer = await driver.must("tools/call", call);
-  if (answer.content?.[0]?.text !== small) throw new Error(`the tool answers ${JSON.stringify(answer)}`);
-  return roundTrips(n, () => driver.must("tools/call", call));
 }
 
 export async function large(connect: Connect, n: number): Promise<Figures> {

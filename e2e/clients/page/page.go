@@ -30,7 +30,6 @@ import (
 //	/door        reading it makes /guest come or go
 const Origin = "https://x.test"
 
-// A page is what the resources and tools share.
 type page struct {
 	*testkit.Page
 	mu     sync.Mutex // guards all below
@@ -168,7 +167,6 @@ type object = map[string]any
 
 func block(s string) object { return object{"type": "text", "text": s} }
 
-// answers is a tool that always gives the same.
 func answers(content ...object) func(context.Context, json.RawMessage, func(object)) any {
 	return func(context.Context, json.RawMessage, func(object)) any { return object{"content": content} }
 }
@@ -201,12 +199,10 @@ func (p *page) addTools() {
 		Run: p.heard})
 	p.SetTool("test_error_handling",
 		testkit.Tool{Members: tool(object{}), Run: func(context.Context, json.RawMessage, func(object)) any {
-			return object{"isError": true,
-				"content": []object{block("This tool intentionally returns an error for testing")}}
+			return object{"isError": true, "content": []object{block("This tool intentionally returns an error for testing")}}
 		}})
 	p.SetTool("test_tool_with_progress",
-		testkit.Tool{Members: tool(object{}), Run: func(_ context.Context, _ json.RawMessage,
-			progress func(object)) any {
+		testkit.Tool{Members: tool(object{}), Run: func(_ context.Context, _ json.RawMessage, progress func(object)) any {
 			for i := range 3 {
 				progress(object{"progress": 50 * i, "total": 100})
 			}
