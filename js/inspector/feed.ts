@@ -262,10 +262,9 @@ export class Feed {
       case "watched":
         this.watched = new Map(m.watched.map((w) => [w.uri, w.updates]));
         break;
-      case "value": {
+      case "value":
         this.open.get(m.uri)?.take(m);
         break;
-      }
       case "log":
         if (this.paused) break;
         this.dropped += m.dropped;
