@@ -51,15 +51,8 @@ import (
 )
 
 // shipped are the files that a site hosts: what npm/ holds and what bin/pagewire embeds.
-var shipped = []string{
-	"pagewire.js",
-	"pagewire.mjs",
-	"pagewire.elements.js",
-	"pagewire.core.js",
-	"pagewire.worker.js",
-	"pagewire.wasm",
-	"pagewire.d.ts",
-}
+var shipped = []string{"pagewire.js", "pagewire.mjs", "pagewire.elements.js", "pagewire.core.js", "pagewire.worker.js",
+	"pagewire.wasm", "pagewire.d.ts"}
 
 // inspector are the files of the inspector page.
 var inspector = []string{"inspector/index.html", "inspector/inspector.js", "inspector/inspector.css"}
@@ -155,16 +148,9 @@ func build(root string, tc toolchain) error {
 	if err != nil {
 		return err
 	}
-	if err := writePackage(root, dist, pkg); err != nil {
-		return fmt.Errorf("npm package: %w", err)
-	}
-	if err := buildExtension(root, dist, pkg.Version); err != nil {
-		return fmt.Errorf("extension: %w", err)
-	}
-	if err := buildDemos(root, filepath.Join(dist, "demo")); err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644); err != nil {
+	err = errors.Join(writePackage(root, dist, pkg), buildExtension(root, dist, pkg.Version),
+		buildDemos(root, filepath.Join(dist, "demo")), os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644))
+	if err != nil {
 		return err
 	}
 	if err := buildCommands(root, dist, pkg.Version); err != nil {
@@ -196,14 +182,8 @@ func findRoot() (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// run executes a tool in dir with extra environment.
-func run(dir string, env []string, name string, args ...string) error {
-	_, err := toolOutput(dir, env, name, args...)
-	return err
-}
-
-// toolOutput is run, and returns what the tool printed.
-func toolOutput(dir string, env []string, name string, args ...string) ([]byte, error) {
+// run executes a tool in dir with extra environment, and returns what it printed.
+func run(dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
@@ -216,18 +196,9 @@ func toolOutput(dir string, env []string, name string, args ...string) ([]byte, 
 
 // copyFile copies a file and makes the directories that it needs.
 func copyFile(to, from string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	in, err := os.Open(from)
+	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, text, 0o644))
 }
