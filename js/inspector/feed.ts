@@ -203,10 +203,7 @@ export class Feed {
     let answer: ((text: string) => void) | undefined;
     socket.onopen = async () => {
       try {
-        await this.introduce({
-          send: (text) => socket.send(text),
-          next: () => new Promise((done) => (answer = done)),
-        });
+        await this.introduce({ send: (text) => socket.send(text), next: () => new Promise((done) => (answer = done)) });
       } catch (cause) {
         gaveUp = (cause as Error).message;
         return socket.close();

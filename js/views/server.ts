@@ -30,7 +30,6 @@ export class Server {
     return server;
   }
 
-  readonly connection: Connection;
   readonly ready: Promise<void>;
   readonly views = new Map<number, View>();
   /** Set while the server is `running`. */
@@ -40,8 +39,10 @@ export class Server {
   #connected = true;
   #last = 0;
 
-  constructor(connection: Connection, options: AttachOptions) {
-    this.connection = connection;
+  constructor(
+    readonly connection: Connection,
+    options: AttachOptions,
+  ) {
     this.ready = this.#start(options);
     this.ready.catch(() => {});
   }
