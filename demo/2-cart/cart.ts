@@ -1,6 +1,4 @@
-/**
- * The page: a bakery's cart. An agent may order what is in it, by the tool `checkout`; but only what it has seen.
- */
+/** The page: a bakery's cart. An agent may order what is in it, by the tool `checkout`; but only what it has seen. */
 export {};
 
 const products = [
