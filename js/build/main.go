@@ -1,24 +1,14 @@
 // Command build makes everything that Pagewire ships, into dist/ and bin/:
 //
-//	dist/pagewire.js         script tag: the page layer, and nothing else
-//	dist/pagewire.mjs        the same for import; pagewire.cjs for require; pagewire.server.mjs, .cjs for servers
-//	dist/pagewire.elements.js  resources by attributes, for a script tag or an import
-//	dist/pagewire.core.js    the loader and wasm_exec, fetched with the core
-//	dist/pagewire.worker.js  the same for a page whose policy forbids WebAssembly
-//	dist/pagewire.wasm       the core
-//	dist/pagewire.d.ts       types
-//	dist/views.js            hosts of MCP Apps, with pagewire.views.wasm, and view.js for their Views; npm alone
-//	dist/pagewire.inject.js  the page layer as the gateway injects it; in the command alone
-//	dist/react.js, store.js  the React hook and shareStore, for the npm package alone; so are their types, iife.d.ts
-//	dist/testing.js          an agent for tests, with the page layer and the core's loader; for the npm package alone
+//	dist/                    what a site hosts (shipped), and what the npm package alone has (packaged); a script's
+//	                         sources: bundled
 //	dist/npm/                the npm package, ready for npm pack
-//	dist/inspector/          the inspector page, in the command alone
-//	dist/extension/          the browser extension, as a browser loads it
-//	dist/extension-firefox/  the same for Firefox
+//	dist/inspector/          the inspector page, in the command alone, as pagewire.inject.js is
+//	dist/extension/          the browser extension, as a browser loads it; dist/extension-firefox/ for Firefox
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/               what the tests under Node import
 //	dist/core                what compiled the core
-//	bin/pagewire             the command, with the files above inside
+//	bin/pagewire             the command, with the files above inside; and bin/pagewire-node
 //
 // Usage, from anywhere in the repository:
 //
