@@ -65,10 +65,9 @@ export function Rows<T>(props: Props<T>) {
   const key = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(view.height / height) - 1);
     const end = items.length - 1;
-    const to = {
-      ...{ ArrowDown: at + 1, ArrowUp: at < 0 ? end : at - 1 },
-      ...{ PageDown: at + page, PageUp: at - page, Home: 0, End: end },
-    }[event.key];
+    const up = at < 0 ? end : at - 1;
+    const places = { ArrowDown: at + 1, ArrowUp: up, PageDown: at + page, PageUp: at - page, Home: 0, End: end };
+    const to = places[event.key as keyof typeof places] as number | undefined;
     if (to !== undefined) move(to);
     else if (event.key !== "Enter" && event.key !== " ") return;
     else if (items[at] !== undefined) select(items[at]);
