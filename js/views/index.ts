@@ -78,21 +78,22 @@ class Between implements Transport {
   onerror?: Transport["onerror"];
   sessionId?: string;
   setProtocolVersion?: (version: string) => void;
+  readonly #inner: Transport;
+  readonly #view: View;
 
-  constructor(
-    private readonly inner: Transport,
-    private readonly view: View,
-  ) {
+  constructor(inner: Transport, view: View) {
+    this.#inner = inner;
+    this.#view = view;
     view.post = (m) => void inner.send(m).catch((cause) => this.onerror?.(cause as Error));
   }
 
   start(): Promise<void> {
-    const inner = this.inner;
+    const inner = this.#inner;
     inner.onmessage = (m, extra) => {
-      if (!isMessage(m) || !this.view.incoming(m)) this.onmessage?.(m, extra);
+      if (!isMessage(m) || !this.#view.incoming(m)) this.onmessage?.(m, extra);
     };
     inner.onclose = () => {
-      this.view.close();
+      this.#view.close();
       this.onclose?.();
     };
     inner.onerror = (error) => this.onerror?.(error);
@@ -100,12 +101,12 @@ class Between implements Transport {
   }
 
   async send(message: Message, options?: unknown): Promise<void> {
-    const m = this.view.outgoing(message);
-    return this.inner.send(m instanceof Promise ? await m : m, options);
+    const m = this.#view.outgoing(message);
+    return this.#inner.send(m instanceof Promise ? await m : m, options);
   }
 
   close(): Promise<void> {
-    return this.inner.close();
+    return this.#inner.close();
   }
 }
 

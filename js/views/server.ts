@@ -30,6 +30,7 @@ export class Server {
     return server;
   }
 
+  readonly connection: Connection;
   readonly ready: Promise<void>;
   readonly views = new Map<number, View>();
   /** Set while the server is `running`. */
@@ -39,10 +40,8 @@ export class Server {
   #connected = true;
   #last = 0;
 
-  constructor(
-    readonly connection: Connection,
-    options: AttachOptions,
-  ) {
+  constructor(connection: Connection, options: AttachOptions) {
+    this.connection = connection;
     this.ready = this.#start(options);
     this.ready.catch(() => {});
   }

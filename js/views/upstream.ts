@@ -38,19 +38,19 @@ function raw(upstream: Upstream): Connection {
   };
 }
 
-type Params = Record<string, unknown>;
-
 const updated = "notifications/resources/updated";
 const listChanged = "notifications/resources/list_changed";
 
 class ClientConnection implements Connection {
+  readonly #client: ClientLike;
   /** Our requests that run, by id. */
   readonly #running = new Map<unknown, AbortController>();
   #message: (m: Message) => boolean = () => false;
   #connection: (era: "legacy" | "modern" | null) => void = () => {};
   #tapped: TransportLike | undefined;
 
-  constructor(private readonly client: ClientLike) {
+  constructor(client: ClientLike) {
+    this.#client = client;
     this.#tap();
     const connect = client.connect;
     client.connect = async (...args) => {
@@ -62,11 +62,11 @@ class ClientConnection implements Connection {
   }
 
   era(): "legacy" | "modern" | undefined {
-    return this.client.transport ? (this.client.getProtocolEra?.() ?? "legacy") : undefined;
+    return this.#client.transport ? (this.#client.getProtocolEra?.() ?? "legacy") : undefined;
   }
 
   subscribes(): boolean {
-    return !!this.client.getServerCapabilities()?.resources?.subscribe;
+    return !!this.#client.getServerCapabilities()?.resources?.subscribe;
   }
 
   listen(message: (m: Message) => boolean, connection: (era: "legacy" | "modern" | null) => void): void {
@@ -76,13 +76,14 @@ class ClientConnection implements Connection {
 
   /** Listens to the client's transport: messages are seen here before the client gets them. */
   #tap(): void {
-    const transport = this.client.transport as TransportLike | undefined;
+    const transport = this.#client.transport as TransportLike | undefined;
     if (!transport || transport === this.#tapped) return;
     this.#tapped = transport;
-    const { onmessage, onclose } = transport;
-    transport.onmessage = (message: Message, extra) => {
-      if (message.method === updated || message.method === listChanged) this.#message(message);
-      onmessage?.call(transport, message as never, extra);
+    const { onmessage, onclose } = transport as { onmessage?: (...args: unknown[]) => void; onclose?: () => void };
+    (transport as { onmessage?: (...args: unknown[]) => void }).onmessage = (message, ...rest) => {
+      const m = message as Message;
+      if (m.method === updated || m.method === listChanged) this.#message(m);
+      onmessage?.call(transport, message, ...rest);
     };
     transport.onclose = () => {
       if (transport === this.#tapped) {
@@ -122,15 +123,20 @@ class ClientConnection implements Connection {
     );
   }
 
-  #request(method: string, params: Params, abort: AbortController): Promise<unknown> {
+  #request(method: string, params: Record<string, unknown>, abort: AbortController): Promise<unknown> {
     const { _meta, ...own } = params; // the client has an envelope of its own
-    return this.client.request({ method, params: own }, { signal: abort.signal });
+    return this.#client.request({ method, params: own }, { signal: abort.signal });
   }
 
-  async #listen(id: unknown, params: Params, abort: AbortController, answer: (m: object) => void): Promise<void> {
+  async #listen(
+    id: unknown,
+    params: Record<string, unknown>,
+    abort: AbortController,
+    answer: (m: object) => void,
+  ): Promise<void> {
     const { resourceSubscriptions } = params.notifications as { resourceSubscriptions: string[] };
-    const resourcesListChanged = !!this.client.getServerCapabilities()?.resources?.listChanged;
-    const subscription = await this.client.listen!(
+    const resourcesListChanged = !!this.#client.getServerCapabilities()?.resources?.listChanged;
+    const subscription = await this.#client.listen!(
       { resourceSubscriptions, ...(resourcesListChanged && { resourcesListChanged }) },
       { signal: abort.signal },
     );

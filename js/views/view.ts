@@ -56,6 +56,9 @@ export class View implements Views {
   /** Functions that remove the listeners. */
   undo: (() => void)[] = [];
 
+  readonly #server: Server;
+  /** Whether reads are answered here. */
+  readonly #shared: boolean;
   #id: number;
   #port: Port = "starting";
   #waiting: Message[] = [];
@@ -67,11 +70,9 @@ export class View implements Views {
   /** Reads and lists that the bridge answers: request id -> the URI read, or "". */
   readonly #awaited = new Map<unknown, string>();
 
-  /** `shared`: whether reads are answered here. */
-  constructor(
-    private readonly server: Server,
-    private readonly shared: boolean,
-  ) {
+  constructor(server: Server, shared: boolean) {
+    this.#server = server;
+    this.#shared = shared;
     this.ready = server.ready;
     this.#id = server.add(this);
     if (server.host) this.begin(server.host);
@@ -83,7 +84,7 @@ export class View implements Views {
   }
 
   get #host(): CoreHost | undefined {
-    return this.#port === "open" ? this.server.host : undefined;
+    return this.#port === "open" ? this.#server.host : undefined;
   }
 
   /** The core is there. */
@@ -142,8 +143,8 @@ export class View implements Views {
     this.#waiting = [];
     const host = this.#host;
     host?.shut(this.#id);
-    this.server.views.delete(this.#id);
-    this.#id = this.server.add(this);
+    this.#server.views.delete(this.#id);
+    this.#id = this.#server.add(this);
     if (host && !host.open(this.#id)) this.#refuse("too many Views");
   }
 
@@ -170,7 +171,7 @@ export class View implements Views {
       this.#handshake = request ? "elsewhere" : "messages";
       if (request) void this.#announce();
     }
-    const mine = request && this.#works() && (subscriptions.has(method) || (this.shared && reads.has(method)));
+    const mine = request && this.#works() && (subscriptions.has(method) || (this.#shared && reads.has(method)));
     if (!mine && request && reads.has(method) && this.#awaited.size < maxAwaited) {
       const uri = method === "resources/read" ? message.params?.uri : "";
       this.#awaited.set(id, typeof uri === "string" ? uri : "");
@@ -183,7 +184,7 @@ export class View implements Views {
 
   /** Whether requests can be answered here, now or when the core is there. */
   #works(): boolean {
-    return this.#port !== "refused" && this.server.state !== "failed" && this.server.connection.subscribes();
+    return this.#port !== "refused" && this.#server.state !== "failed" && this.#server.connection.subscribes();
   }
 
   /** Tells a View of subscriptions by way of the host context, since its handshake was with another host. */
@@ -236,7 +237,7 @@ export class View implements Views {
   }
 
   capabilities<T extends object>(hostCapabilities: T): T {
-    const host = this.server.host;
+    const host = this.#server.host;
     if (!host || !this.#works()) return hostCapabilities;
     const ours = JSON.parse(host.capabilities()) as Record<string, object>;
     const merged: Record<string, unknown> = { ...(hostCapabilities as Record<string, unknown>) };
@@ -254,11 +255,11 @@ export class View implements Views {
     this.#port = "closed";
     this.#waiting = [];
     this.#endCheck();
-    this.server.remove(this.#id);
+    this.#server.remove(this.#id);
     for (const undo of this.undo.splice(0)) undo();
   }
 
   stats(): ViewStats {
-    return JSON.parse(this.server.host?.stats() ?? "{}") as ViewStats;
+    return JSON.parse(this.#server.host?.stats() ?? "{}") as ViewStats;
   }
 }
