@@ -12,24 +12,11 @@
 // member skipped here would be a member silently unchecked in every page. It knows nothing about resources, and
 // leaves the algorithms (the // comments of the IDL) to js/page/.
 
-import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
+import { readFileSync } from "node:fs";
+import { output, packages, root, unsupported } from "./output.mjs";
 
-const source = new URL("model-context-resources.idl", import.meta.url);
-const outputs = [
-  { name: "js/page/idl.gen.ts", text: tables },
-  { name: "js/pagewire.d.ts", text: types },
-];
-
-// The packages are js/'s; idl/ has none of its own.
-const { parse, validate, write } = createRequire(new URL("../js/package.json", import.meta.url))("webidl2");
-
-/** Ends the run: the IDL says something that there is no rule for. */
-function unsupported(what) {
-  console.error(`idl/generate.mjs: no rule for ${what}`);
-  process.exit(2);
-}
+const source = new URL("idl/model-context-resources.idl", root);
+const { parse, validate, write } = packages("webidl2");
 
 /** Checks that the extended attributes of a node are among those that a rule exists for. */
 function expectAttributes(node, where, known = []) {
@@ -238,29 +225,13 @@ function types() {
     }
     return `${head}  interface ${name} {\n${node.members.map((m) => `${doc(m, "    ")}    ${member(m, node)}\n`).join("")}  }\n`;
   };
-  const [, handwritten] = readFileSync(new URL("../js/pagewire.d.ts", import.meta.url), "utf8").split(byHand);
+  const [, handwritten] = readFileSync(new URL("js/pagewire.d.ts", root), "utf8").split(byHand);
   return `${generated}declare global {
 ${ast.map(definition).join("\n")}}
 
 ${byHand}${handwritten}`;
 }
 
-// ---- Write, or compare
-
-let drifted = 0;
-for (const { name, text } of outputs) {
-  const file = fileURLToPath(new URL(`../${name}`, import.meta.url));
-  const expected = text();
-  if (!process.argv.includes("--check")) {
-    writeFileSync(file, expected);
-    continue;
-  }
-  let actual;
-  try {
-    actual = readFileSync(file, "utf8");
-  } catch {}
-  if (actual === expected) continue;
-  drifted = 1;
-  console.error(`${name} differs from what the IDL says: run node idl/generate.mjs`);
-}
-process.exitCode = drifted;
+const remedy = "the IDL says: run node idl/generate.mjs";
+output("js/page/idl.gen.ts", tables(), remedy);
+output("js/pagewire.d.ts", types(), remedy);

@@ -8,13 +8,11 @@
 // The types are parsed by oxc, by way of vite, which is there anyway: TypeScript 7 has no stable API. What there is no
 // rule for ends it with an error, since a declaration left out here would be missing in the manual.
 
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { readdirSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
+import { output, packages, root, unsupported } from "./output.mjs";
 
-const root = new URL("../", import.meta.url);
-// The packages are js/'s; idl/ has none of its own.
-const { parseSync } = await import(pathToFileURL(createRequire(new URL("js/package.json", root)).resolve("vite")));
+const { parseSync } = await import(pathToFileURL(packages.resolve("vite")));
 
 /** The purpose of each module. A module without a line here is an error. */
 const modules = {
@@ -31,11 +29,6 @@ const modules = {
   vue: "A composable for Vue.",
 };
 const modulesOfOthers = { store: "For state libraries.", elements: "For pages without scripts of their own." };
-
-function unsupported(what) {
-  console.error(`idl/reference.mjs: no rule for ${what}`);
-  process.exit(2);
-}
 
 const plain = (comment) => comment.value.replace(/^\s*\*+ ?/gm, "").trim();
 
@@ -66,7 +59,9 @@ function parse(name) {
   return { program, source };
 }
 
-const paragraphs = (doc) => doc.split(/\n\s*\n/).map((p) => p.replace(/\s*\n\s*/g, " "));
+const paragraphs = (doc) => (doc ? doc.split(/\n\s*\n/).map((p) => p.replace(/\s*\n\s*/g, " ")) : []);
+/** The paragraphs of a doc comment, as lines of Markdown. */
+const prose = (doc) => paragraphs(doc).flatMap((p) => [p, ""]);
 const oneLine = (doc) => paragraphs(doc).join(" ");
 const cell = (text) => text.replace(/\|/g, "\\|");
 const code = (text) => `\`${text}\``;
@@ -94,51 +89,32 @@ function members(list, source) {
         const name = m.key.name;
         if (!seen.has(name)) calls.push(`#### ${name}`); // an overload has one already
         seen.add(name);
-        calls.push(code(source.text(m).replace(/;$/, "")), ...(doc ? paragraphs(doc) : []));
+        calls.push(code(source.text(m).replace(/;$/, "")), ...paragraphs(doc));
         break;
       }
       default:
         if (m.type !== "TSConstructSignatureDeclaration") unsupported(m.type);
     }
   }
-  const out = [];
-  for (const call of calls) out.push(call, "");
-  if (rows.length) out.push("| member | type | |", "|---|---|---|", ...rows, "");
-  return out;
+  if (rows.length) rows.unshift("| member | type | |", "|---|---|---|");
+  return [...calls.flatMap((call) => [call, ""]), ...rows, ""];
 }
 
 /** One declaration, as lines of Markdown. */
 function declaration(node, outer, source) {
-  const doc = source.doc(outer);
-  const intro = doc ? [...paragraphs(doc).flatMap((p) => [p, ""])] : [];
+  const intro = prose(source.doc(outer));
+  const title = [`### ${node.id?.name}`, ""];
   switch (node.type) {
     case "TSInterfaceDeclaration": {
       const above = node.extends.map((e) => code(source.text(e))).join(", ");
       if (node.body.body.length === 0) return [];
-      return [
-        `### ${node.id.name}`,
-        "",
-        ...intro,
-        ...(above ? [`It is also ${above}.`, ""] : []),
-        ...members(node.body.body, source),
-      ];
+      return [...title, ...intro, ...prose(above && `It is also ${above}.`), ...members(node.body.body, source)];
     }
     case "TSTypeAliasDeclaration":
-      return [`### ${node.id.name}`, "", ...intro, code(type(source.text(node.typeAnnotation))), ""];
+      return [...title, ...intro, code(type(source.text(node.typeAnnotation))), ""];
     case "TSDeclareFunction":
     case "FunctionDeclaration":
-      return [
-        `### ${node.id.name}`,
-        "",
-        code(
-          source
-            .text(node)
-            .replace(/^(declare )?function /, "")
-            .replace(/;$/, ""),
-        ),
-        "",
-        ...intro,
-      ];
+      return [...title, code(source.text(node).replace(/^(declare )?function |;$/g, "")), "", ...intro];
     case "VariableDeclaration":
       return node.declarations.flatMap((d) => {
         const of = type(source.text(d.id.typeAnnotation));
@@ -146,10 +122,7 @@ function declaration(node, outer, source) {
       });
     case "ClassDeclaration":
       return [
-        `### ${node.id.name}`,
-        "",
-        ...intro,
-        ...(node.superClass ? [`It is also ${code(source.text(node.superClass))}.`, ""] : []),
+        ...[...title, ...intro, ...prose(node.superClass && `It is also ${code(source.text(node.superClass))}.`)],
         ...classMembers(node.body.body, source),
       ];
     default:
@@ -161,9 +134,7 @@ function classMembers(list, source) {
   const out = [];
   for (const m of list) {
     if (m.accessibility === "private") continue;
-    out.push(code(source.text(m).replace(/;$/, "")), "");
-    const doc = source.doc(m);
-    if (doc) out.push(...paragraphs(doc).flatMap((p) => [p, ""]));
+    out.push(code(source.text(m).replace(/;$/, "")), "", ...prose(source.doc(m)));
   }
   return out;
 }
@@ -192,7 +163,7 @@ function moduleText(name) {
         break;
       case "ExportNamedDeclaration":
         if (node.declaration) exported.push(declaration(node.declaration, node, source));
-        else if (source.doc(node)) globals.push(["", ...paragraphs(source.doc(node)).flatMap((p) => [p, ""])]);
+        else if (source.doc(node)) globals.push(["", ...prose(source.doc(node))]);
         break;
       case "ExportDefaultDeclaration":
       case "ImportDeclaration":
@@ -202,9 +173,15 @@ function moduleText(name) {
     }
   }
   const title = name === "pagewire" ? "pagewire" : `pagewire/${name === "extension" ? "extension/worker" : name}`;
-  const head = source.head ? paragraphs(source.head).flatMap((p) => [p, ""]) : [];
   const known = new Set(globals.map((lines) => lines[0]));
-  return [`## ${title}`, "", about, "", ...head, ...merged([...globals, ...exported.filter((e) => !known.has(e[0]))])];
+  return [
+    `## ${title}`,
+    "",
+    about,
+    "",
+    ...prose(source.head),
+    ...merged([...globals, ...exported.filter((e) => !known.has(e[0]))]),
+  ];
 }
 
 function reference() {
@@ -236,16 +213,4 @@ function wrapped(line) {
   return line.replace(/(.{1,118})(?:\s+|$)/g, "$1\n").trimEnd();
 }
 
-const file = new URL("demo/docs/api.md", root);
-const expected = reference();
-if (!process.argv.includes("--check")) writeFileSync(file, expected);
-else {
-  let actual;
-  try {
-    actual = readFileSync(file, "utf8");
-  } catch {}
-  if (actual !== expected) {
-    console.error("demo/docs/api.md differs from what the types say: run make generate");
-    process.exitCode = 1;
-  }
-}
+output("demo/docs/api.md", reference(), "the types say: run make generate");

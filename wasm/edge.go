@@ -34,6 +34,8 @@ var (
 	armed  float64 = -1 // the time of the last wake, or -1 for none
 )
 
+func main() { compiler.Main() }
+
 // start makes the engine.
 func start(o bridge.Options) {
 	o.ExposeErrors = true // the page layer's texts hold only what agents may know

@@ -1,6 +1,4 @@
-/**
- * The page: a bakery's cart. An agent may order what is in it, by the tool `checkout`; but only what it has seen.
- */
+/** The page: a bakery's cart. An agent may order what is in it, by the tool `checkout`; but only what it has seen. */
 export {};
 
 const products = [
@@ -83,7 +81,7 @@ for (const { sku, name, unit, cents } of products) {
   row.dataset.sku = sku;
   row.innerHTML = `
     <span class="name">${name}</span>
-    <span class="unit">${euros(cents)} · ${unit}</span>
+    <span class="unit hint">${euros(cents)} · ${unit}</span>
     <button type="button" class="round less" aria-label="One ${name} less">−</button>
     <output aria-label="${name} in the cart"></output>
     <button type="button" class="round more" aria-label="One ${name} more">+</button>`;

@@ -1,6 +1,4 @@
-/**
- * The page: a board of cards in three columns. Cards move by dragging, or by the buttons on them.
- */
+/** The page: a board of cards in three columns. Cards move by dragging, or by the buttons on them. */
 export {};
 
 const columns = ["To do", "Doing", "Done"];

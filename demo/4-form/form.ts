@@ -1,6 +1,4 @@
-/**
- * The page: a form to sign up by. It says what is wrong when a field is left, and then with each key.
- */
+/** The page: a form to sign up by. It says what is wrong when a field is left, and then with each key. */
 export {};
 
 const form = document.getElementById("form") as HTMLFormElement;

@@ -1,24 +1,14 @@
 // Command build makes everything that Pagewire ships, into dist/ and bin/:
 //
-//	dist/pagewire.js         script tag: the page layer, and nothing else
-//	dist/pagewire.mjs        the same for import; pagewire.cjs for require; pagewire.server.mjs, .cjs for servers
-//	dist/pagewire.elements.js  resources by attributes, for a script tag or an import
-//	dist/pagewire.core.js    the loader and wasm_exec, fetched with the core
-//	dist/pagewire.worker.js  the same for a page whose policy forbids WebAssembly
-//	dist/pagewire.wasm       the core
-//	dist/pagewire.d.ts       types
-//	dist/views.js            hosts of MCP Apps, with pagewire.views.wasm, and view.js for their Views; npm alone
-//	dist/pagewire.inject.js  the page layer as the gateway injects it; in the command alone
-//	dist/react.js, store.js  the React hook and shareStore, for the npm package alone; so are vue.js, their types, iife.d.ts
-//	dist/testing.js          an agent for tests, with the page layer and the core's loader; for the npm package alone
+//	dist/                    what a site hosts (shipped), and what the npm package alone has (packaged); a script's
+//	                         sources: bundled
 //	dist/npm/                the npm package, ready for npm pack
-//	dist/inspector/          the inspector page, in the command alone
-//	dist/extension/          the browser extension, as a browser loads it
-//	dist/extension-firefox/  the same for Firefox
+//	dist/inspector/          the inspector page, in the command alone, as pagewire.inject.js is
+//	dist/extension/          the browser extension, as a browser loads it; dist/extension-firefox/ for Firefox
 //	dist/demo/               the demo pages, which load the files above from the root
 //	dist/test/               what the tests under Node import
 //	dist/core                what compiled the core
-//	bin/pagewire             the command, with the files above inside
+//	bin/pagewire             the command, with the files above inside; and bin/pagewire-node
 //
 // Usage, from anywhere in the repository:
 //
@@ -51,15 +41,8 @@ import (
 )
 
 // shipped are the files that a site hosts: what npm/ holds and what bin/pagewire embeds.
-var shipped = []string{
-	"pagewire.js",
-	"pagewire.mjs",
-	"pagewire.elements.js",
-	"pagewire.core.js",
-	"pagewire.worker.js",
-	"pagewire.wasm",
-	"pagewire.d.ts",
-}
+var shipped = []string{"pagewire.js", "pagewire.mjs", "pagewire.elements.js", "pagewire.core.js", "pagewire.worker.js",
+	"pagewire.wasm", "pagewire.d.ts"}
 
 // inspector are the files of the inspector page.
 var inspector = []string{"inspector/index.html", "inspector/inspector.js", "inspector/inspector.css"}
@@ -155,16 +138,9 @@ func build(root string, tc toolchain) error {
 	if err != nil {
 		return err
 	}
-	if err := writePackage(root, dist, pkg); err != nil {
-		return fmt.Errorf("npm package: %w", err)
-	}
-	if err := buildExtension(root, dist, pkg.Version); err != nil {
-		return fmt.Errorf("extension: %w", err)
-	}
-	if err := buildDemos(root, filepath.Join(dist, "demo")); err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644); err != nil {
+	err = errors.Join(writePackage(root, dist, pkg), buildExtension(root, dist, pkg.Version),
+		buildDemos(root, filepath.Join(dist, "demo")), os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644))
+	if err != nil {
 		return err
 	}
 	if err := buildCommands(root, dist, pkg.Version); err != nil {
@@ -196,14 +172,8 @@ func findRoot() (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// run executes a tool in dir with extra environment.
-func run(dir string, env []string, name string, args ...string) error {
-	_, err := toolOutput(dir, env, name, args...)
-	return err
-}
-
-// toolOutput is run, and returns what the tool printed.
-func toolOutput(dir string, env []string, name string, args ...string) ([]byte, error) {
+// run executes a tool in dir with extra environment, and returns what it printed.
+func run(dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
@@ -216,18 +186,9 @@ func toolOutput(dir string, env []string, name string, args ...string) ([]byte, 
 
 // copyFile copies a file and makes the directories that it needs.
 func copyFile(to, from string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	in, err := os.Open(from)
+	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, text, 0o644))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,51 +109,15 @@ type peerMeta struct {
 
 // packaged are the files that only the npm package holds, beside those that are shipped.
 var packaged = []string{
-	"cli.js",
-	"pagewire.cjs",
-	"pagewire.server.mjs",
-	"pagewire.server.cjs",
-	"react.js",
-	"react.cjs",
-	"react.d.ts",
-	"store.js",
-	"store.cjs",
-	"store.d.ts",
-	"vue.js",
-	"vue.cjs",
-	"vue.d.ts",
-	"elements.cjs",
-	"elements.d.ts",
-	"iife.d.ts",
-	"hosted.d.ts",
-	"pagewire.d.cts",
-	"react.d.cts",
-	"store.d.cts",
-	"vue.d.cts",
-	"elements.d.cts",
-	"iife.d.cts",
-	"testing.d.cts",
-	"views.js",
-	"views.d.ts",
-	"pagewire.views.wasm",
-	"view.js",
-	"view.d.ts",
-	"testing.js",
-	"testing.cjs",
-	"testing.d.ts",
-	"vite.js",
-	"vite.client.js",
-	"vite.d.ts",
-	"react.js.map",
-	"store.js.map",
-	"vue.js.map",
-	"testing.js.map",
-	"vite.js.map",
-	"vite.client.js.map",
-	"extension.page.js",
-	"extension.relay.js",
-	"extension.worker.js",
-	"extension.d.ts",
+	"cli.js", "pagewire.cjs", "pagewire.d.cts", "pagewire.server.mjs", "pagewire.server.cjs",
+	"react.js", "react.js.map", "react.cjs", "react.d.ts", "react.d.cts",
+	"store.js", "store.js.map", "store.cjs", "store.d.ts", "store.d.cts",
+	"vue.js", "vue.js.map", "vue.cjs", "vue.d.ts", "vue.d.cts",
+	"elements.cjs", "elements.d.ts", "elements.d.cts", "iife.d.ts", "iife.d.cts", "hosted.d.ts",
+	"views.js", "views.d.ts", "pagewire.views.wasm", "view.js", "view.d.ts",
+	"testing.js", "testing.js.map", "testing.cjs", "testing.d.ts", "testing.d.cts",
+	"vite.js", "vite.js.map", "vite.client.js", "vite.client.js.map", "vite.d.ts",
+	"extension.page.js", "extension.relay.js", "extension.worker.js", "extension.d.ts",
 }
 
 func readPackage(path string) (source, error) {
@@ -164,12 +129,7 @@ func readPackage(path string) (source, error) {
 	if err := json.Unmarshal(text, &pkg); err != nil {
 		return source{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if pkg.Name == "" || pkg.Version == "" {
-		return source{}, fmt.Errorf("%s: name and version are required", path)
-	}
-	if stamped != "" {
-		pkg.Version = stamped
-	}
+	pkg.Version = cmp.Or(stamped, pkg.Version)
 	return pkg, nil
 }
 
@@ -229,27 +189,19 @@ func writePackage(root, dist string, pkg source) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
+	err := copyManual(filepath.Join(dir, "docs"), filepath.Join(root, "demo", "docs"))
 	for _, name := range slices.Concat(shipped, packaged) {
-		if err := copyFile(filepath.Join(dir, name), filepath.Join(dist, name)); err != nil {
-			return err
-		}
+		err = errors.Join(err, copyFile(filepath.Join(dir, name), filepath.Join(dist, name)))
 	}
 	for _, name := range []string{"README.md", "LICENSE"} {
-		if err := copyFile(filepath.Join(dir, name), filepath.Join(root, name)); err != nil {
-			return err
-		}
-	}
-	if err := copyManual(filepath.Join(dir, "docs"), filepath.Join(root, "demo", "docs")); err != nil {
-		return err
+		err = errors.Join(err, copyFile(filepath.Join(dir, name), filepath.Join(root, name)))
 	}
 	var text bytes.Buffer
 	to := json.NewEncoder(&text)
 	to.SetIndent("", "  ")
 	to.SetEscapeHTML(false) // a version range has a >
-	if err := to.Encode(manifestOf(pkg)); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "package.json"), text.Bytes(), 0o644)
+	err = errors.Join(err, to.Encode(manifestOf(pkg)))
+	return errors.Join(err, os.WriteFile(filepath.Join(dir, "package.json"), text.Bytes(), 0o644))
 }
 
 // copyManual copies the manual's pages for agents that write code, and its list of them as llms.txt too.

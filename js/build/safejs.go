@@ -36,7 +36,7 @@ func patchSafejs(root, dir string) (string, error) {
 		return "", err
 	}
 	patch := filepath.Join(root, "idl", "upstream", "safejs", "no-fmt.patch")
-	if err := run(to, []string{"GIT_CEILING_DIRECTORIES=" + dir}, "git", "apply", patch); err != nil {
+	if _, err := run(to, []string{"GIT_CEILING_DIRECTORIES=" + dir}, "git", "apply", patch); err != nil {
 		return "", err
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -45,7 +45,7 @@ func patchSafejs(root, dir string) (string, error) {
 		}
 	}
 	mod := filepath.Join(dir, "go.mod")
-	if err := run(root, nil, "go", "mod", "edit", "-replace="+safejs+"="+to, mod); err != nil {
+	if _, err := run(root, nil, "go", "mod", "edit", "-replace="+safejs+"="+to, mod); err != nil {
 		return "", err
 	}
 	return strings.TrimSpace(flags + " -modfile=" + mod), nil

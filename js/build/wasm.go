@@ -108,7 +108,7 @@ func (tc toolchain) build(root, out, pkg string, flags ...string) ([]byte, error
 		}
 		env = append(env, "GOFLAGS="+patched)
 	}
-	return toolOutput(root, env, tc.command[0], slices.Concat(tc.command[1:], flags, []string{"-o", out, pkg})...)
+	return run(root, env, tc.command[0], slices.Concat(tc.command[1:], flags, []string{"-o", out, pkg})...)
 }
 
 // printPackages has TinyGo print what the code of each package weighs in a module. Its figures are of a build with

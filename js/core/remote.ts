@@ -10,18 +10,17 @@ type Calls = Omit<PortCore, "carries">;
 export type ToCore = { [K in keyof Calls]: [K, ...Parameters<Calls[K]>] }[keyof Calls];
 export type ToPage = { [K in keyof PortSource]: [K, ...Parameters<PortSource[K]>] }[keyof PortSource];
 
+/** All calls but `stop`. */
+const names = ["register", "unregister", "touch", "setTools", "open", "receive", "writable", "close", "complete"];
+
 const hint = "Content-Security-Policy: allow 'wasm-unsafe-eval' in script-src";
 
 /** Starts a core in the worker file. `cause` is why it could not run on the page. */
 export function remote(page: PortSource, options: CoreOptions, cause: unknown): Promise<PortCore> {
   return new Promise((resolve, reject) => {
     const refuse = (why: string): void => {
-      reject(
-        new Error(
-          `pagewire: this page's CSP forbids wasm, and the worker ${options.worker} ${why}. Either serve the page with ${hint}, or serve the worker file from the page's origin with that`,
-          { cause },
-        ),
-      );
+      const message = `pagewire: this page's CSP forbids wasm, and the worker ${options.worker} ${why}. Either serve the page with ${hint}, or serve the worker file from the page's origin with that`;
+      reject(new Error(message, { cause }));
     };
     let worker: Worker;
     try {
@@ -50,19 +49,7 @@ export function remote(page: PortSource, options: CoreOptions, cause: unknown): 
       if (name === "dead") worker.terminate();
     };
     const core = {} as Record<string, (...args: unknown[]) => void>;
-    for (const name of [
-      "register",
-      "unregister",
-      "touch",
-      "setTools",
-      "open",
-      "receive",
-      "writable",
-      "close",
-      "complete",
-    ] satisfies Exclude<keyof Calls, "stop">[]) {
-      core[name] = (...args) => worker.postMessage([name, ...args]);
-    }
+    for (const name of names) core[name] = (...args) => worker.postMessage([name, ...args]);
     core.stop = () => worker.terminate();
     worker.postMessage(options);
   });

@@ -10,19 +10,13 @@ import type { Started, ToCore, ToPage } from "./remote.ts";
 const post = (message: ToPage | Started): void =>
   (self as unknown as { postMessage(m: unknown): void }).postMessage(message);
 
-const page = {} as Record<string, (...args: unknown[]) => void>;
-for (const name of [
-  "send",
-  "read",
-  "callTool",
-  "end",
-  "watched",
-  "closed",
-  "report",
-  "dead",
-] satisfies (keyof PortSource)[]) {
-  page[name] = (...args) => post([name, ...args] as unknown as ToPage);
-}
+/** Each call of the page is a message. */
+const page = new Proxy({} as PortSource, {
+  get:
+    (_, name: keyof PortSource) =>
+    (...args: unknown[]) =>
+      post([name, ...args] as unknown as ToPage),
+});
 
 let core: PortCore | undefined;
 
@@ -33,7 +27,7 @@ self.onmessage = async ({ data }: MessageEvent<CoreOptions | ToCore>) => {
     return;
   }
   try {
-    core = await attach(page as unknown as PortSource, await compile(data), data);
+    core = await attach(page, await compile(data), data);
     post(["started", ""]);
   } catch (cause) {
     post(["started", `${cause}`]);

@@ -1,7 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Agent, Entry, Feed, Open, Page, Resource, Tool, Way } from "./feed.ts";
+import type { Agent, Entry, Feed, Open, Page, Tool, Way } from "./feed.ts";
 import { Plot } from "./plot.tsx";
-import { Rows } from "./rows.tsx";
+import { type Props, Rows } from "./rows.tsx";
 import { pretty } from "./text.ts";
 import { theme, toggleTheme } from "./theme.ts";
 import { warnings } from "./warnings.ts";
@@ -34,13 +34,7 @@ export function App({ feed, redraw }: { feed: Feed; redraw: () => void }) {
         <p class={`status ${feed.status}`} role="status">
           {feed.status === "refused" ? `not shown: ${feed.why}` : status[feed.status]}
         </p>
-        <button
-          id="theme"
-          onClick={() => {
-            toggleTheme();
-            redraw();
-          }}
-        >
+        <button id="theme" onClick={() => toggleTheme(redraw)}>
           {is === "dark" ? "light theme" : "dark theme"}
         </button>
       </header>
@@ -64,6 +58,15 @@ function Plots({ feed }: { feed: Feed }) {
   const s = feed.stats;
   const mean = s?.latency.count ? `${((s.latency.seconds / s.latency.count) * 1000).toFixed(2)} ms` : "–";
   const ended = Object.entries(s?.ended ?? {});
+  const reasons = ended.map(([reason, links]) => `${links} × ${reason}`).join("\n");
+  const totals = [
+    ["time of a read", mean],
+    ["reads that wait", `${s?.engine.calls ?? 0}`],
+    ["changes of pages", number.format(s?.updates ?? 0)],
+    ["sent to agents", number.format(s?.engine.updates ?? 0)],
+    ["memory for pages", size(s?.descriptors ?? 0)],
+    ["connections ended", number.format(ended.reduce((n, [, links]) => n + links, 0)), reasons],
+  ] as const;
   return (
     <section class="plots" aria-label="Rates">
       <Plot label="updates" series={feed.updates} height={44} format={(n) => `${number.format(n)}/s`} />
@@ -71,49 +74,22 @@ function Plots({ feed }: { feed: Feed }) {
       <Plot label="messages" series={feed.messages} height={44} format={(n) => `${number.format(n)}/s`} />
       <Plot label="traffic" series={feed.bytes} height={44} format={(n) => `${size(n)}/s`} />
       <dl class="totals">
-        <div>
-          <dt>time of a read</dt>
-          <dd>{mean}</dd>
-        </div>
-        <div>
-          <dt>reads that wait</dt>
-          <dd>{s?.engine.calls ?? 0}</dd>
-        </div>
-        <div>
-          <dt>changes of pages</dt>
-          <dd>{number.format(s?.updates ?? 0)}</dd>
-        </div>
-        <div>
-          <dt>sent to agents</dt>
-          <dd>{number.format(s?.engine.updates ?? 0)}</dd>
-        </div>
-        <div>
-          <dt>memory for pages</dt>
-          <dd>{size(s?.descriptors ?? 0)}</dd>
-        </div>
-        <div title={ended.map(([reason, links]) => `${links} × ${reason}`).join("\n")}>
-          <dt>connections ended</dt>
-          <dd>{number.format(ended.reduce((n, [, links]) => n + links, 0))}</dd>
-        </div>
+        {totals.map(([name, total, title]) => (
+          <div key={name} title={title}>
+            <dt>{name}</dt>
+            <dd>{total}</dd>
+          </div>
+        ))}
       </dl>
     </section>
   );
 }
 
-interface Tab {
-  number: number;
-  pages: Page[];
-}
-
 function Tabs({ feed, tab, setTab }: { feed: Feed; tab: number | undefined; setTab: (n: number | undefined) => void }) {
   const tabs = useMemo(() => {
-    const all = new Map<number, Tab>();
-    for (const p of feed.pages) {
-      const t = all.get(p.tab);
-      if (t) t.pages.push(p);
-      else all.set(p.tab, { number: p.tab, pages: [p] });
-    }
-    return [...all.values()];
+    const all = new Map<number, Page[]>();
+    for (const p of feed.pages) all.set(p.tab, [...(all.get(p.tab) ?? []), p]);
+    return [...all];
   }, [feed.pages]);
   return (
     <section class="tabs" aria-labelledby="tabs-title">
@@ -125,24 +101,24 @@ function Tabs({ feed, tab, setTab }: { feed: Feed; tab: number | undefined; setT
         label="Tabs: select one to see its resources alone"
         items={tabs}
         height={46}
-        keyOf={(t) => t.number}
-        selected={(t) => t.number === tab}
-        select={(t) => setTab(t.number === tab ? undefined : t.number)}
+        keyOf={([n]) => n}
+        selected={([n]) => n === tab}
+        select={([n]) => setTab(n === tab ? undefined : n)}
         empty="No page is attached."
       >
-        {(t) => {
-          const top = t.pages.find((p) => !p.frame) ?? t.pages[0]!;
-          const resources = t.pages.reduce((n, p) => n + p.resources, 0);
+        {([n, pages]) => {
+          const top = pages.find((p) => !p.frame) ?? pages[0]!;
+          const resources = pages.reduce((n, p) => n + p.resources, 0);
           return (
             <>
               <span class="line">
-                <b class="n">{t.number}</b> <span class="text">{top.title || top.url}</span>
+                <b class="n">{n}</b> <span class="text">{top.title || top.url}</span>
                 {top.focused && <span class="tag">focused</span>}
                 {top.absent && <span class="tag warn">reloading</span>}
               </span>
               <span class="line dim">
                 <span class="text">{top.origin || top.url}</span> {top.transport} · {resources}
-                {t.pages.length > 1 && ` · ${count(t.pages.length - 1, "frame")}`}
+                {pages.length > 1 && ` · ${count(pages.length - 1, "frame")}`}
               </span>
             </>
           );
@@ -219,13 +195,7 @@ export function Values({ feed }: { feed: Feed }) {
       {feed.open.size === 0 && <p class="empty">Select a resource to see what it reads as, live.</p>}
       <div class="cards">
         {[...feed.open].map(([uri, open]) => (
-          <Card
-            key={uri}
-            uri={uri}
-            open={open}
-            resource={feed.resources.find((r) => r.uri === uri)}
-            close={() => feed.toggle(uri)}
-          />
+          <Card key={uri} feed={feed} uri={uri} open={open} />
         ))}
       </div>
     </section>
@@ -251,23 +221,14 @@ const tokens = (bytes: number) => `about ${count(Math.ceil(bytes / 4), "token")}
 
 const encoder = new TextEncoder();
 
-function Card({
-  uri,
-  open,
-  resource,
-  close,
-}: {
-  uri: string;
-  open: Open;
-  resource: Resource | undefined;
-  close: () => void;
-}) {
+function Card({ feed, uri, open }: { feed: Feed; uri: string; open: Open }) {
   const { value: v, text, mark, change } = open;
+  const resource = feed.resources.find((r) => r.uri === uri);
   return (
     <article class="card" data-uri={uri}>
       <h3>
         <span class="text">{resource?.name ?? uri}</span>
-        <button class="quiet" aria-label={`Close ${resource?.name ?? uri}`} onClick={close}>
+        <button class="quiet" aria-label={`Close ${resource?.name ?? uri}`} onClick={() => feed.toggle(uri)}>
           ×
         </button>
       </h3>
@@ -315,17 +276,12 @@ function Side({ feed }: { feed: Feed }) {
   const watched = useMemo(() => [...feed.watched], [feed.watched]);
   return (
     <section class="side">
-      <h2 id="agents-title">
-        Agents <span class="n">{feed.agents.length}</span>
-      </h2>
-      <Rows
+      <List
         id="agents"
-        label="Agents"
+        title="Agents"
         items={feed.agents}
         height={28}
         keyOf={(a) => a.id}
-        selected={() => false}
-        select={() => {}}
         empty="No agent is connected."
       >
         {(a) => (
@@ -334,12 +290,10 @@ function Side({ feed }: { feed: Feed }) {
             <span class="dim">{a.transport}</span>
           </span>
         )}
-      </Rows>
-      <h2 id="watched-title">
-        Subscriptions <span class="n">{watched.length}</span>
-      </h2>
-      <Rows
+      </List>
+      <List
         id="watched"
+        title="Subscriptions"
         label="Watched URIs"
         items={watched}
         height={28}
@@ -356,7 +310,7 @@ function Side({ feed }: { feed: Feed }) {
             <span class="dim">{count(updates, "update")}</span>
           </span>
         )}
-      </Rows>
+      </List>
     </section>
   );
 }
@@ -463,17 +417,16 @@ function Log({ feed }: { feed: Feed }) {
   );
 }
 
-/** A list with its title, of which nothing can be selected. */
-function List<T>({
-  title,
-  ...rows
-}: { title: string } & Omit<Parameters<typeof Rows<T>>[0], "height" | "selected" | "select">) {
+type Defaults = "label" | "height" | "selected" | "select";
+
+/** A list with its title, which is its label, too. By default nothing can be selected, and two lines are a row. */
+function List<T>(list: Omit<Props<T>, Defaults> & Partial<Props<T>> & { title: string }) {
   return (
     <>
       <h2>
-        {title} <span class="n">{rows.items.length}</span>
+        {list.title} <span class="n">{list.items.length}</span>
       </h2>
-      <Rows height={46} selected={() => false} select={() => {}} {...rows} />
+      <Rows label={list.title} height={46} selected={() => false} select={() => {}} {...list} />
     </>
   );
 }
@@ -482,7 +435,7 @@ function List<T>({
 export function Tools({ feed, tab }: { feed: Feed; tab: number }) {
   const items = useMemo(() => feed.tools.filter((t) => t.tab === tab), [feed.tools, tab]);
   return (
-    <List id="tools" title="Tools" label="Tools" items={items} keyOf={(t) => t.name} empty="The page has no tool.">
+    <List id="tools" title="Tools" items={items} keyOf={(t) => t.name} empty="The page has no tool.">
       {(t: Tool) => (
         <>
           <span class="line">

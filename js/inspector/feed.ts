@@ -203,10 +203,7 @@ export class Feed {
     let answer: ((text: string) => void) | undefined;
     socket.onopen = async () => {
       try {
-        await this.introduce({
-          send: (text) => socket.send(text),
-          next: () => new Promise((done) => (answer = done)),
-        });
+        await this.introduce({ send: (text) => socket.send(text), next: () => new Promise((done) => (answer = done)) });
       } catch (cause) {
         gaveUp = (cause as Error).message;
         return socket.close();
@@ -262,10 +259,9 @@ export class Feed {
       case "watched":
         this.watched = new Map(m.watched.map((w) => [w.uri, w.updates]));
         break;
-      case "value": {
+      case "value":
         this.open.get(m.uri)?.take(m);
         break;
-      }
       case "log":
         if (this.paused) break;
         this.dropped += m.dropped;

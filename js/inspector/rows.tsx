@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-interface Props<T> {
+export interface Props<T> {
   id: string;
   label: string;
   items: readonly T[];
@@ -19,19 +19,8 @@ interface Props<T> {
 
 // Rows is a list of any length. Only its visible rows are in the document. It is a listbox: the arrow keys, Home,
 // End and the page keys move, Enter and Space select.
-export function Rows<T>({
-  id,
-  label,
-  items,
-  height,
-  keyOf,
-  selected,
-  select,
-  children,
-  multiple,
-  follow,
-  empty,
-}: Props<T>) {
+export function Rows<T>(props: Props<T>) {
+  const { id, label, items, height, keyOf, selected, select, children, multiple, follow, empty } = props;
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 400 });
   // The active row is kept by its key: the list changes under it.
@@ -75,34 +64,13 @@ export function Rows<T>({
 
   const key = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(view.height / height) - 1);
-    switch (event.key) {
-      case "ArrowDown":
-        move(at + 1);
-        break;
-      case "ArrowUp":
-        move(at < 0 ? items.length - 1 : at - 1);
-        break;
-      case "PageDown":
-        move(at + page);
-        break;
-      case "PageUp":
-        move(at - page);
-        break;
-      case "Home":
-        move(0);
-        break;
-      case "End":
-        move(items.length - 1);
-        break;
-      case "Enter":
-      case " ": {
-        const item = items[at];
-        if (item !== undefined) select(item);
-        break;
-      }
-      default:
-        return;
-    }
+    const end = items.length - 1;
+    const up = at < 0 ? end : at - 1;
+    const places = { ArrowDown: at + 1, ArrowUp: up, PageDown: at + page, PageUp: at - page, Home: 0, End: end };
+    const to = places[event.key as keyof typeof places] as number | undefined;
+    if (to !== undefined) move(to);
+    else if (event.key !== "Enter" && event.key !== " ") return;
+    else if (items[at] !== undefined) select(items[at]);
     event.preventDefault();
   };
 

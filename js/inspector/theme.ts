@@ -18,24 +18,21 @@ export function theme(): Theme {
   return document.documentElement.dataset.theme === "dark" ? "dark" : "light";
 }
 
-function set(theme: Theme) {
-  document.documentElement.dataset.theme = theme;
-}
-
 export function startTheme(changed: () => void) {
-  set(chosen() ?? (dark.matches ? "dark" : "light"));
+  const set = () => (document.documentElement.dataset.theme = chosen() ?? (dark.matches ? "dark" : "light"));
+  set();
   dark.addEventListener("change", () => {
-    if (chosen()) return;
-    set(dark.matches ? "dark" : "light");
+    set();
     changed();
   });
 }
 
-export function toggleTheme() {
-  set(theme() === "dark" ? "light" : "dark");
+export function toggleTheme(changed: () => void) {
+  document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
   try {
     localStorage.setItem(key, theme());
   } catch {
     // it lasts as long as the page
   }
+  changed();
 }

@@ -92,10 +92,7 @@ export function envelopes({ settings }: Early, open: (carrier: Carrier) => Promi
         post({
           jsonrpc: "2.0",
           id,
-          error: {
-            code: -32600,
-            message: "Another request of this window waits under the same id: use a port",
-          },
+          error: { code: -32600, message: "Another request of this window waits under the same id: use a port" },
         });
         return;
       }

@@ -2,7 +2,7 @@
  * The intrinsics of the late part: those of page/intrinsics.ts, taken before the page could patch them, handed over
  * when this part is loaded, by position. The namesakes mean the same.
  */
-import type { kept } from "../page/shared.ts";
+import type { kept } from "../page/intrinsics.ts";
 
 type Kept = typeof kept;
 export let aborted: Kept[0];

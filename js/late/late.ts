@@ -62,10 +62,7 @@ export function arrive(early: Early): Late {
         dead = reason;
         if (local?.attachment === attachment) died(reason);
       },
-      {
-        send,
-        closed: (port, reason) => drop(port, reason, false),
-      },
+      { send, closed: (port, reason) => drop(port, reason, false) },
     );
     stats.core = "loading";
     try {

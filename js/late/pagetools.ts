@@ -31,9 +31,7 @@ import type { Early, RegisteredTool, Tooling } from "../page/shared.ts";
 /** The outcome of a call: the JSON text of the result, or the changed URIs because of which the tool did not run. */
 export type Ran = { readonly text: string } | { readonly stale: readonly string[] };
 
-/**
- * How long a core waits for the tools, in ms: a busy browser takes up to 100, and a polyfill may never answer.
- */
+/** How long a core waits for the tools, in ms: a busy browser takes up to 100, and a polyfill may never answer. */
 const maxLook = 500;
 
 /** URIs that a tool may depend on: bridge/gateway's limit. */
@@ -254,9 +252,7 @@ export function pageTools(
 
   return {
     run,
-    /**
-     * Begins to list the tools, for a core that is being started. Returns whether the page can have tools.
-     */
+    /** Begins to list the tools, for a core that is being started. Returns whether the page can have tools. */
     prepare(): boolean {
       const holder = older.adapt(tooling());
       if (holder?.getTools && holder.executeTool && holder !== served) {

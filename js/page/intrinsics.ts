@@ -71,3 +71,31 @@ const Quota = (globalThis as { QuotaExceededError?: new (message: string) => Err
 /** A DOMException by name; QuotaExceededError became a class of its own in newer engines. */
 export const exception = (name: string, message: string): Error =>
   name === "QuotaExceededError" && Quota ? new Quota(message) : new Exception(message, name);
+
+/**
+ * Intrinsics for the part that comes late, when the page may have patched its own: those that libraries are known to
+ * patch. The others (typed arrays, Blob) it takes itself when it comes. late/intrinsics.ts has the same order: names
+ * would cost every page 70 bytes.
+ */
+export const kept = [
+  aborted,
+  apply,
+  closePort,
+  defineProperty,
+  error,
+  exec,
+  listen,
+  messageData,
+  microtask,
+  parse,
+  postToPort,
+  postToWindow,
+  SafeAbortController,
+  SafeMap,
+  SafePromise,
+  slice,
+  startPort,
+  stringify,
+  unlisten,
+  warn,
+] as const;

@@ -9,10 +9,10 @@ import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from
 import { agentsOf } from "./agents.ts";
 import { getter } from "./basics.ts";
 import { define, foreignContext, install } from "./install.ts";
-import { Custom, dispatch, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
+import { Custom, dispatch, kept, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
 import { notify, type Permission, register, unregister, withdrawAll } from "./registry.ts";
 import { load } from "./load.ts";
-import { type Adopt, type CoreSettings, kept, shared, type Tooling } from "./shared.ts";
+import { type Adopt, type CoreSettings, shared, type Tooling } from "./shared.ts";
 import { project } from "./resourcetools.ts";
 import { canonical, isAt, requireOrigin } from "./uri.ts";
 

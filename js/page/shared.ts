@@ -7,28 +7,7 @@
  */
 import type { Core, CoreOptions, PortCore, Start } from "../link/link.ts";
 import type { PagewireOptions, PagewireStats } from "../pagewire.d.ts";
-import {
-  aborted,
-  apply,
-  closePort,
-  defineProperty,
-  error,
-  exec,
-  listen,
-  messageData,
-  microtask,
-  parse,
-  postToPort,
-  postToWindow,
-  SafeAbortController,
-  SafeMap,
-  SafePromise,
-  slice,
-  startPort,
-  stringify,
-  unlisten,
-  warn,
-} from "./intrinsics.ts";
+import { type kept, SafeMap } from "./intrinsics.ts";
 
 /** A registration. */
 export interface Entry {
@@ -66,34 +45,6 @@ export const shared = {
     "resources"
   >,
 };
-
-/**
- * Intrinsics for the part that comes late, when the page may have patched its own: those that libraries are known to
- * patch. The others (typed arrays, Blob) it takes itself when it comes. late/intrinsics.ts has the same order: names
- * would cost every page 70 bytes.
- */
-export const kept = [
-  aborted,
-  apply,
-  closePort,
-  defineProperty,
-  error,
-  exec,
-  listen,
-  messageData,
-  microtask,
-  parse,
-  postToPort,
-  postToWindow,
-  SafeAbortController,
-  SafeMap,
-  SafePromise,
-  slice,
-  startPort,
-  stringify,
-  unlisten,
-  warn,
-] as const;
 
 /** The places of the core's files, and the core's options. */
 export interface CoreSettings extends CoreOptions {

@@ -1,8 +1,6 @@
-/**
- * The inner functions that js/test/page/ and js/test/link/ test; bundled to dist/test/page.mjs, never shipped.
- */
+/** The inner functions that js/test/page/ and js/test/link/ test; bundled to dist/test/page.mjs, never shipped. */
 import { keep } from "../late/intrinsics.ts";
-import { kept } from "../page/shared.ts";
+import { kept } from "../page/intrinsics.ts";
 
 export { channel } from "../link/channel.ts";
 export { reconnect } from "../link/reconnect.ts";

@@ -65,14 +65,12 @@ class Link {
     return link;
   }
 
-  readonly app: AppLike;
   /** The host has refused to subscribe although it has announced subscriptions. Reset when it announces them again. */
   refuses = false;
   readonly #topics = new Map<string, Topic>();
   #tapped: object | undefined;
 
-  constructor(app: AppLike) {
-    this.app = app;
+  constructor(readonly app: AppLike) {
     this.#tap();
     const connect = app.connect;
     if (connect) {
@@ -145,10 +143,6 @@ class Link {
 /** One URI that an App watches. */
 class Topic {
   mode: Mode = "starting";
-  readonly #link: Link;
-  readonly #uri: string;
-  readonly #options: WatchOptions;
-  readonly #removed: () => void;
   readonly #watchers = new Set<Watcher>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #rechecking: ReturnType<typeof setTimeout> | undefined;
@@ -160,12 +154,12 @@ class Topic {
   /** Counts the choices: the answer to an earlier one has no effect. */
   #choice = 0;
 
-  constructor(link: Link, uri: string, options: WatchOptions, removed: () => void) {
-    this.#link = link;
-    this.#uri = uri;
-    this.#options = options;
-    this.#removed = removed;
-  }
+  constructor(
+    private readonly link: Link,
+    private readonly uri: string,
+    private readonly options: WatchOptions,
+    private readonly removed: () => void,
+  ) {}
 
   has(watcher: Watcher): boolean {
     return this.#watchers.has(watcher);
@@ -182,7 +176,7 @@ class Topic {
     const was = this.mode;
     this.end();
     // Also while the host has not answered: it may be about to.
-    if (was === "subscribed" || this.#link.supported()) void this.#request("resources/unsubscribe").catch(() => {});
+    if (was === "subscribed" || this.link.supported()) void this.#request("resources/unsubscribe").catch(() => {});
   }
 
   /** Ends it, without a message to the host. */
@@ -192,7 +186,7 @@ class Topic {
     clearTimeout(this.#timer);
     clearTimeout(this.#rechecking);
     this.#watchers.clear();
-    this.#removed();
+    this.removed();
   }
 
   /** Subscribes if the host can, else polls; and reads, since the contents shown may be old. */
@@ -201,7 +195,7 @@ class Topic {
     clearTimeout(this.#timer);
     clearTimeout(this.#rechecking);
     this.mode = "starting";
-    if (!this.#link.connected) return; // connecting chooses again
+    if (!this.link.connected) return; // connecting chooses again
     void this.#subscribe(choice).then((subscribed) => {
       if (choice !== this.#choice) return;
       this.mode = subscribed ? "subscribed" : "polling";
@@ -211,13 +205,13 @@ class Topic {
   }
 
   async #subscribe(choice: number): Promise<boolean> {
-    if (!this.#link.supported()) return false;
+    if (!this.link.supported()) return false;
     try {
       await this.#request("resources/subscribe");
       return true;
     } catch (error) {
       const { code } = error as { code?: unknown };
-      if (code === -32601) this.#link.refuses = true;
+      if (code === -32601) this.link.refuses = true;
       // The host may learn of the resource by a read of it.
       if (code !== -32002 && code !== -32602) return false;
       await this.read();
@@ -230,7 +224,7 @@ class Topic {
   }
 
   #request(method: string): Promise<unknown> {
-    return this.#link.app.request({ method, params: { uri: this.#uri } }, { timeout: this.#options.timeout ?? 10_000 });
+    return this.link.app.request({ method, params: { uri: this.uri } }, { timeout: this.options.timeout ?? 10_000 });
   }
 
   /** The host has announced a change. */
@@ -256,9 +250,9 @@ class Topic {
     do {
       this.#again = false;
       try {
-        const result = await this.#link.app.readServerResource(
-          { uri: this.#uri },
-          { timeout: this.#options.timeout ?? 10_000 },
+        const result = await this.link.app.readServerResource(
+          { uri: this.uri },
+          { timeout: this.options.timeout ?? 10_000 },
         );
         this.#failures = 0;
         this.#show(result);
@@ -286,7 +280,7 @@ class Topic {
   /** Reads later: the next poll, or again what has failed. */
   #schedule(): void {
     clearTimeout(this.#timer);
-    const { interval = 5000 } = this.#options;
+    const { interval = 5000 } = this.options;
     // `visibility` reads for a hidden View. A subscribed View reads again only what has failed.
     if (this.mode === "polling" ? document.hidden : this.mode !== "subscribed" || !this.#failures) return;
     const later = this.#failures
@@ -297,8 +291,8 @@ class Topic {
   }
 
   #recheckLater(): void {
-    if (this.#link.supported())
-      this.#rechecking = setTimeout(() => void this.#recheck(), this.#options.recheck ?? 30_000);
+    if (this.link.supported())
+      this.#rechecking = setTimeout(() => void this.#recheck(), this.options.recheck ?? 30_000);
   }
 
   /**
@@ -312,7 +306,7 @@ class Topic {
       await this.#request("resources/subscribe");
     } catch (error) {
       subscribed = false;
-      if ((error as { code?: unknown }).code === -32601) this.#link.refuses = true;
+      if ((error as { code?: unknown }).code === -32601) this.link.refuses = true;
     }
     if (choice !== this.#choice) return;
     if (this.mode === (subscribed ? "subscribed" : "polling")) this.#recheckLater();

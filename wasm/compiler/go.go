@@ -5,3 +5,6 @@ package compiler
 
 // Recovers reports whether an export can catch a panic.
 const Recovers = true
+
+// Main is a module's main. It blocks for ever: the exports can be called only while it runs.
+func Main() { select {} }

@@ -8,6 +8,9 @@ import "unsafe"
 // Recovers is false, since TinyGo cannot recover on wasm. A panic is a trap there, which JavaScript sees as an exception.
 const Recovers = false
 
+// Main is a module's main. It returns at once: without a scheduler it must, and the exports can be called after it.
+func Main() {}
+
 // arc4random takes the place of the C library's, from which the runtime has the seed of its maps: that one brings a
 // cipher, and printf, 7 KB of brotli.
 //

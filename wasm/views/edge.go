@@ -34,6 +34,8 @@ var (
 	armed float64 = -1 // the time of the last wake, or -1 for none
 )
 
+func main() { compiler.Main() }
+
 // contain ends every export. A panic becomes dead, and the time of the next tick goes to JavaScript.
 func contain(status *int32) {
 	if compiler.Recovers {

@@ -1,6 +1,4 @@
-/**
- * The meter: what the host asks of the server, counted where it leaves the page, for each of the two ways apart.
- */
+/** The meter: what the host asks of the server, counted where it leaves the page, for each of the two ways apart. */
 interface Count {
   since: number;
   seconds: number;

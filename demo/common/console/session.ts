@@ -1,12 +1,13 @@
 /**
  * The agent: connects, lists what the page shows, reads it, subscribes to it, and reads again what it is told has
- * changed. No drawing here: it tells a `Watcher`.
+ * changed. No drawing here: it tells a `View`, in the order of its actions.
  *
  * Both protocol versions do the same by different messages. Until 2025-11-25 a client says `initialize`, and
  * subscribes to each URI; from 2026-07-28 on it says `server/discover`, and opens one `subscriptions/listen` with a
  * filter of all that it wants to be told.
  */
-import { Client, type McpSubscription, type Resource, type Tool, type Transport } from "@modelcontextprotocol/client";
+import { Client, type McpSubscription, type Transport } from "@modelcontextprotocol/client";
+import type { View } from "./view.ts";
 
 export type Era = "legacy" | "modern";
 
@@ -16,27 +17,6 @@ export interface Value {
   mimeType: string;
   /** How long the agent waited for it, in milliseconds. */
   took: number;
-}
-
-/** Calls back with the agent's actions, in their order. */
-export interface Watcher {
-  connected(version: string, server: string): void;
-  /** What there is: `templates` are the URI templates, `tools` the page's own. */
-  listed(resources: Resource[]): void;
-  offered(templates: string[], tools: Tool[]): void;
-  /** A URI that no list has is watched from now on; or cannot be, for a reason. */
-  asked(uri: string): void;
-  refused(uri: string, reason: string): void;
-  read(uri: string, value: Value): void;
-  /** One resource could not be read. It may be gone already, or the page's callback failed. */
-  unreadable(uri: string, reason: string): void;
-  subscribed(uris: string[]): void;
-  updated(uri: string): void;
-  listChanged(): void;
-  /** What a tool answered. */
-  called(tool: string, text: string, failed: boolean): void;
-  /** The session is over, or never came to be. */
-  failed(reason: string): void;
 }
 
 export interface SessionOptions {
@@ -51,10 +31,6 @@ const ofTheGateway = new Set(["list_page_resources", "read_page_resource", "wait
 
 export class Session {
   readonly #client: Client;
-  readonly #era: Era;
-  readonly #transport: Transport;
-  readonly #watcher: Watcher;
-  readonly #options: SessionOptions;
   /** What is listed now. */
   #listed = new Set<string>();
   /** What is subscribed to. It stays so while a resource is away: the page's may come back. */
@@ -67,26 +43,25 @@ export class Session {
   #last: Promise<void> = Promise.resolve();
   #closed = false;
 
-  constructor(era: Era, transport: Transport, watcher: Watcher, options: SessionOptions) {
-    this.#era = era;
-    this.#transport = transport;
-    this.#watcher = watcher;
-    this.#options = options;
+  constructor(
+    private readonly era: Era,
+    private readonly transport: Transport,
+    private readonly view: View,
+    private readonly options: SessionOptions,
+  ) {
     this.#client = new Client(
       { name: "pagewire-demo-console", version: "1.0.0" },
       era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {},
     );
     this.#client.setNotificationHandler("notifications/resources/updated", ({ params }) => {
-      watcher.updated(params.uri);
+      view.updated(params.uri);
       if (options.follow) void this.read(params.uri);
     });
     this.#client.setNotificationHandler("notifications/resources/list_changed", () => {
-      watcher.listChanged();
+      view.listChanged();
       void this.#guard(this.#survey());
     });
-    this.#client.setNotificationHandler("notifications/tools/list_changed", () => {
-      void this.#guard(this.#survey());
-    });
+    this.#client.setNotificationHandler("notifications/tools/list_changed", () => void this.#guard(this.#survey()));
     // What is wrong is said first, and then that it is over.
     let reason = new Error("the connection was closed");
     this.#client.onerror = (error) => (reason = error);
@@ -95,65 +70,53 @@ export class Session {
 
   /** Connects, and watches the page until `close`. */
   start(): Promise<void> {
-    return this.#guard(this.#start());
-  }
-
-  async #start(): Promise<void> {
-    await this.#client.connect(this.#transport);
-    this.#watcher.connected(
-      this.#client.getNegotiatedProtocolVersion() ?? "unknown",
-      this.#client.getServerVersion()?.name ?? "unknown",
-    );
-    await this.#survey();
+    const connect = async () => {
+      await this.#client.connect(this.transport);
+      this.view.connected(
+        this.#client.getNegotiatedProtocolVersion() ?? "unknown",
+        this.#client.getServerVersion()?.name ?? "unknown",
+      );
+      await this.#survey();
+    };
+    return this.#guard(connect());
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await this.#client.close();
-    await this.#transport.close(); // a client that is still connecting does not hold it yet
+    await this.transport.close(); // a client that is still connecting does not hold it yet
   }
 
   /** Lists, reads what is new, and subscribes to it. */
   #survey(): Promise<void> {
     return (this.#last = this.#last.then(async () => {
-      const { templates, tools } = await this.#offers();
-      this.#watcher.offered(templates, tools);
+      const { resourceTemplates } = await this.#client.listResourceTemplates();
+      const templates = resourceTemplates.map(({ uriTemplate }) => uriTemplate);
+      const { tools } = this.#client.getServerCapabilities()?.tools ? await this.#client.listTools() : { tools: [] };
+      const ofThePage = tools.filter(({ name }) => !ofTheGateway.has(name));
+      this.view.offered(templates.filter(this.#concerns), ofThePage);
       const resources = (await this.#client.listResources()).resources.filter(({ uri }) => this.#concerns(uri));
       const before = this.#listed;
       this.#listed = new Set(resources.map((resource) => resource.uri));
-      this.#watcher.listed(resources);
+      this.view.listed(resources);
       const fresh = [...this.#listed].filter((uri) => !before.has(uri));
       await this.#readAll(fresh);
-      if (!(await this.#subscribe(fresh))) return;
       // A change between the read and the subscription was not announced.
-      await this.#readAll(fresh);
+      if (await this.#subscribe(fresh)) await this.#readAll(fresh);
     }));
   }
 
-  /** What there is besides resources that are listed. */
-  async #offers(): Promise<{ templates: string[]; tools: Tool[] }> {
-    const { resourceTemplates } = await this.#client.listResourceTemplates();
-    const templates = resourceTemplates.map(({ uriTemplate }) => uriTemplate);
-    const { tools } = this.#client.getServerCapabilities()?.tools ? await this.#client.listTools() : { tools: [] };
-    return {
-      templates: templates.filter((template) => this.#concerns(template)),
-      tools: tools.filter(({ name }) => !ofTheGateway.has(name)),
-    };
-  }
-
-  #concerns(uri: string): boolean {
-    return uri.startsWith(this.#options.within);
-  }
+  readonly #concerns = (uri: string) => uri.startsWith(this.options.within);
 
   /** Reads a URI that no list has, and watches it. */
   async ask(uri: string): Promise<void> {
     try {
       await this.#client.readResource({ uri });
-      this.#watcher.asked(uri);
+      this.view.asked(uri);
       await (this.#last = this.#last.then(async () => void (await this.#subscribe([uri]))));
       await this.read(uri);
     } catch (error) {
-      this.#watcher.refused(uri, explain(error));
+      this.view.refused(explain(error));
     }
   }
 
@@ -162,9 +125,9 @@ export class Session {
     try {
       const result = await this.#client.callTool({ name, arguments: { ...input } });
       const texts = result.content.map((part) => ("text" in part ? part.text : `(${part.type})`));
-      this.#watcher.called(name, texts.join("\n"), result.isError === true);
+      this.view.called(name, texts.join("\n"), result.isError === true);
     } catch (error) {
-      this.#watcher.called(name, explain(error), true);
+      this.view.called(name, explain(error), true);
     }
   }
 
@@ -172,7 +135,7 @@ export class Session {
   async #subscribe(uris: string[]): Promise<boolean> {
     const added = uris.filter((uri) => !this.#subscribed.has(uri));
     for (const uri of added) this.#subscribed.add(uri);
-    if (this.#era === "legacy") {
+    if (this.era === "legacy") {
       await Promise.all(added.map((uri) => this.#client.subscribeResource({ uri })));
     } else if (added.length > 0 || !this.#listen) {
       // A filter cannot be changed: open one with the new URIs too, and only then let go of the old one.
@@ -183,7 +146,7 @@ export class Session {
       });
       await old?.close();
     }
-    this.#watcher.subscribed([...this.#subscribed]);
+    this.view.subscribed([...this.#subscribed]);
     return added.length > 0;
   }
 
@@ -209,9 +172,9 @@ export class Session {
         const text = contents.map((part) =>
           "text" in part ? part.text : `(${part.blob.length} characters of base64)`,
         );
-        this.#watcher.read(uri, { text: text.join("\n"), mimeType: contents[0]?.mimeType ?? "", took });
+        this.view.read(uri, { text: text.join("\n"), mimeType: contents[0]?.mimeType ?? "", took });
       } catch (error) {
-        if (!this.#closed) this.#watcher.unreadable(uri, explain(error));
+        if (!this.#closed) this.view.unreadable(uri, explain(error));
       }
     } while (this.#reading.get(uri) && !this.#closed);
     this.#reading.delete(uri);
@@ -228,7 +191,7 @@ export class Session {
   #fail(error: unknown): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#watcher.failed(explain(error));
+    this.view.failed(explain(error));
     void this.close();
   }
 }

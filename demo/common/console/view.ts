@@ -15,7 +15,7 @@
  */
 import type { JSONRPCMessage, Resource, Tool } from "@modelcontextprotocol/client";
 import { changed, pretty } from "../../../js/inspector/text.ts";
-import type { Era, Value, Watcher } from "./session.ts";
+import type { Era, Value } from "./session.ts";
 import type { Direction } from "./tap.ts";
 
 /** Lists keep this many entries; older ones are only counted. */
@@ -34,7 +34,7 @@ interface Row {
   updates: number;
 }
 
-export class View implements Watcher {
+export class View {
   /** The person picks a protocol version, or connects again. */
   onEra: (era: Era) => void = () => {};
   /** The person has the agent call a tool, read a resource, or ask for one that is not listed. */
@@ -113,6 +113,7 @@ export class View implements Watcher {
     if (!this.#rows.has(this.#selected)) this.#select(resources[0]?.uri ?? "");
   }
 
+  /** What there is besides resources: URI templates, and the page's own tools. */
   offered(templates: string[], tools: Tool[]): void {
     if (this.#asking) part("templates").textContent = templates.map((template) => brief(template)).join(", ");
     for (const item of [...this.#tools.children] as HTMLElement[])
@@ -122,6 +123,7 @@ export class View implements Watcher {
     (this.#tools.parentElement as HTMLElement).hidden = tools.length === 0;
   }
 
+  /** A URI that no list has is watched from now on. */
   asked(uri: string): void {
     if (!this.#rows.has(uri)) {
       const row = this.#addRow({ uri, name: decodeURIComponent(uri.split("/").at(-1)!) });
@@ -131,7 +133,7 @@ export class View implements Watcher {
     this.#select(uri);
   }
 
-  refused(_uri: string, reason: string): void {
+  refused(reason: string): void {
     part("ask-refused").textContent = reason;
   }
 
@@ -162,6 +164,7 @@ export class View implements Watcher {
     this.heard(uri, value.text);
   }
 
+  /** One resource could not be read. It may be gone already, or the page's callback failed. */
   unreadable(uri: string, reason: string): void {
     const row = this.#rows.get(uri);
     if (row) row.preview.textContent = reason;
@@ -172,6 +175,7 @@ export class View implements Watcher {
     this.#root.dataset.agent = "subscribed";
   }
 
+  /** The session is over, or never came to be. */
   failed(reason: string): void {
     this.#root.dataset.agent = "error";
     this.#trouble.hidden = false;
@@ -323,14 +327,9 @@ export class View implements Watcher {
     this.#value.dataset.uri = this.#selected;
     // While an agent follows, what is stale is so for a few milliseconds, in which a button would only flicker.
     this.#again.hidden = !(row && "stale" in row.item.dataset && part("agent").dataset.follow === "no");
-    if (!row) {
-      this.#value.replaceChildren();
-      return;
-    }
-    const {
-      text,
-      change: { from, to },
-    } = row;
+    if (!row) return this.#value.replaceChildren();
+    const { text, change } = row;
+    const { from, to } = change;
     const middle = text.slice(from, to);
     this.#value.replaceChildren(text.slice(0, from), ...(middle ? [element("mark", "", middle)] : []), text.slice(to));
   }
@@ -338,28 +337,26 @@ export class View implements Watcher {
 
 /** A list with the newest entry first, and a count of all that there ever were. */
 class Feed {
-  readonly #list: HTMLElement;
-  readonly #total: HTMLElement;
   #count = 0;
 
-  constructor(list: HTMLElement, total: HTMLElement) {
-    this.#list = list;
-    this.#total = total;
-  }
+  constructor(
+    private readonly list: HTMLElement,
+    private readonly total: HTMLElement,
+  ) {}
 
   add(item: HTMLElement): void {
-    this.#list.prepend(item);
-    while (this.#list.children.length > KEPT) this.#list.lastElementChild?.remove();
-    this.#total.textContent = String(++this.#count);
+    this.list.prepend(item);
+    while (this.list.children.length > KEPT) this.list.lastElementChild?.remove();
+    this.total.textContent = String(++this.#count);
   }
 
   first(matches: (item: HTMLElement) => boolean): HTMLElement | undefined {
-    return ([...this.#list.children] as HTMLElement[]).find(matches);
+    return ([...this.list.children] as HTMLElement[]).find(matches);
   }
 
   clear(): void {
-    this.#list.replaceChildren();
-    this.#total.textContent = "0";
+    this.list.replaceChildren();
+    this.total.textContent = "0";
     this.#count = 0;
   }
 }

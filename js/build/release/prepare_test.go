@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -189,16 +188,17 @@ func TestBundles(t *testing.T) {
 	}
 	checkServerJSON(t, tree)
 
-	dir := t.TempDir()
-	unzip(t, "dist/release/win32.pagewire-gemini-0.2.0-rc.1.zip", dir)
+	extension := t.TempDir()
+	unzip(t, "dist/release/win32.pagewire-gemini-0.2.0-rc.1.zip", extension)
 	for _, name := range []string{"gemini-extension.json", "hooks/hooks.json", "skills/live-pages/SKILL.md",
 		"skills/add-live-state/SKILL.md"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
+		text, err := os.ReadFile(filepath.Join(extension, name))
 		want, _ := os.ReadFile(filepath.Join(tree, "js/gemini-extension", name))
 		if err != nil || len(text) == 0 || string(text) != string(want) {
 			t.Errorf("Gemini CLI's extension has %d bytes of %s: %v", len(text), name, err)
 		}
 	}
+	dir := t.TempDir()
 	unzip(t, "dist/release/pagewire-mcp-0.2.0-rc.1-"+runtime.GOOS+"-"+runtime.GOARCH+".mcpb", dir)
 	var manifest struct {
 		Server struct {
@@ -280,16 +280,7 @@ func unzip(t *testing.T, archive, to string) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	for _, file := range from.File {
-		in, err := file.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(in)
-		path := filepath.Join(to, file.Name)
-		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, file.Mode()))
-		if err != nil {
-			t.Fatal(err)
-		}
+	if err := os.CopyFS(to, from); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -39,15 +39,6 @@ func (m made) file(name string) string {
 	return filepath.Join(m.dir, strings.Replace(name, "*", m.version, 1))
 }
 
-func (m made) read(t *testing.T, name string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(m.file(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 // The release that make release has made, in RELEASE: what is tested here is what people install.
 func TestRelease(t *testing.T) {
 	m := made{dir: os.Getenv("RELEASE")}
@@ -55,9 +46,7 @@ func TestRelease(t *testing.T) {
 		Version   string
 		Integrity map[string]string
 	}
-	if err := json.Unmarshal(m.read(t, "SRI.json"), &sri); err != nil {
-		t.Fatal(err)
-	}
+	readInto(t, m.file("SRI.json"), &sri)
 	m.version, m.integrity = sri.Version, sri.Integrity
 	t.Run("made again", func(t *testing.T) { m.again(t) })
 	t.Run("archives", func(t *testing.T) { m.archives(t) })
@@ -167,9 +156,7 @@ func (m made) bill(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bill map[string]any
-	if err := json.Unmarshal(m.read(t, "pagewire-*.cdx.json"), &bill); err != nil {
-		t.Fatal(err)
-	}
+	readInto(t, m.file("pagewire-*.cdx.json"), &bill)
 	if err := resolved.Validate(bill); err != nil {
 		t.Error(err)
 	}

@@ -69,44 +69,6 @@ for (const [name, [options, version]] of Object.entries(modes)) {
   });
 }
 
-for (const [name, [options]] of Object.entries(modes).filter(([, [, version]]) => version === "2026-07-28")) {
-  test(`${name}: overlapping listens, each with its own copy, ended one by one`, async () => {
-    const p = await counter();
-    const more = `${origin}/more`;
-    p.core.register(JSON.stringify({ uri: more, name: "More" }));
-    const client = new Client({ name: "test", version: "1" }, options);
-    const updated = [];
-    client.setNotificationHandler(
-      "notifications/resources/updated",
-      ({ params }) => void updated.push([params._meta["io.modelcontextprotocol/subscriptionId"], params.uri]),
-    );
-    await client.connect(p.connect());
-    const one = await client.listen({ resourceSubscriptions: [uri] });
-    const two = await client.listen({ resourceSubscriptions: [uri, more] });
-    const ids = [];
-    const told = async (...changed) => {
-      updated.length = 0;
-      for (const changedURI of changed) p.core.touch(changedURI, 1);
-      await sleep(250); // longer than the interval between two updates of one URI
-      return updated.map(([id, told]) => [ids.indexOf(id), told]);
-    };
-    await told(uri);
-    ids.push(...updated.map(([id]) => id));
-    assert.equal(new Set(ids).size, 2, "each listen has an id of its own");
-    assert.deepEqual(await told(uri, more), [
-      [0, uri],
-      [1, uri],
-      [1, more],
-    ]);
-    await two.close();
-    assert.equal(await two.closed, "local");
-    assert.deepEqual(await told(uri, more), [[0, uri]]);
-    await one.close();
-    assert.deepEqual(await told(uri, more), []);
-    await client.close();
-  });
-}
-
 test("sdk 1.32.2", async () => {
   const p = await counter();
   const client = new OldClient({ name: "test", version: "1" });

@@ -5,26 +5,17 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { origin, page, recovers, sleep, wasm } from "./harness.mjs";
+import { initialize, opened, origin, page, recovers, request, sent, sleep, wasm } from "./harness.mjs";
 
 const uri = `${origin}/a`;
-const request = (id, method, params) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
-const initialize = request(0, "initialize", {
-  protocolVersion: "2025-11-25",
-  capabilities: {},
-  clientInfo: { name: "c", version: "1" },
-});
-const sent = (p, port) =>
-  p.log.filter(([what, to]) => what === "send" && to === port).map(([, , text]) => JSON.parse(text));
 
 test("text of every kind crosses the edge unharmed", async () => {
   const p = await page({ [uri]: () => [{ uri, text: "x" }] });
   const name = 'é😀\u2028"\\\n\t\u0001 end';
   p.core.register(JSON.stringify({ uri, name }));
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  opened(p);
   p.core.receive(1, request("ü\u0000", "resources/list"));
-  const [, answer] = sent(p, 1);
+  const [, answer] = sent(p);
   assert.equal(answer.id, "ü\u0000");
   assert.equal(answer.result.resources[0].name, name);
 });
@@ -32,23 +23,20 @@ test("text of every kind crosses the edge unharmed", async () => {
 test("a lone surrogate from JavaScript becomes U+FFFD, not a dead core", async () => {
   const p = await page();
   p.core.register(JSON.stringify({ uri, name: "n" }).replace('"n"', '"\ud800"'));
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  opened(p);
   p.core.receive(1, request(1, "resources/list"));
-  assert.equal(sent(p, 1)[1].result.resources[0].name, "\ufffd");
+  assert.equal(sent(p)[1].result.resources[0].name, "\ufffd");
 });
 
 test("memory may grow at any time", async () => {
-  const p = await page({}, {});
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  const p = opened(await page({}, {}));
   // Descriptors of 100 KB each, until the memory must have grown several times.
   const description = "d".repeat(100_000);
   for (let i = 0; i < 300; i++) p.core.register(JSON.stringify({ uri: `${origin}/${i}`, name: "n", description }));
   let listed = 0;
   for (let cursor, id = 1; ; id++) {
     p.core.receive(1, request(id, "resources/list", cursor ? { cursor } : {}));
-    const { resources, nextCursor } = sent(p, 1).at(-1).result;
+    const { resources, nextCursor } = sent(p).at(-1).result;
     assert.ok(resources.every((r) => r.description === description));
     listed += resources.length;
     if (!(cursor = nextCursor)) break;
@@ -63,7 +51,7 @@ test("a message above the limit is answered under its id without being copied in
   p.core.receive(1, request(8, "ping", { padding: "é".repeat(700_000) })); // fits in UTF-16 units, not in bytes
   p.core.receive(1, request(9, "ping", {}));
   assert.deepEqual(
-    sent(p, 1).map((m) => [m.id, m.error?.data.reason]),
+    sent(p).map((m) => [m.id, m.error?.data.reason]),
     [
       [7, "message_size"],
       [8, "message_size"],
@@ -75,8 +63,7 @@ test("a message above the limit is answered under its id without being copied in
 test("the page may call the core from within the core's calls", async () => {
   const p = await page();
   p.core.register(JSON.stringify({ uri, name: "n" }));
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  opened(p);
   p.core.receive(1, request(1, "resources/subscribe", { uri }));
   // Each update makes another change, a hundred deep: queued, not nested.
   const push = p.log.push.bind(p.log);
@@ -92,7 +79,7 @@ test("the page may call the core from within the core's calls", async () => {
   };
   p.core.receive(1, request(2, "ping"));
   await sleep(150);
-  const ids = sent(p, 1)
+  const ids = sent(p)
     .map((m) => m.id)
     .filter((id) => id > 100);
   assert.deepEqual(
@@ -104,10 +91,9 @@ test("the page may call the core from within the core's calls", async () => {
 test("timers: the trailing update comes by itself", async () => {
   const p = await page();
   p.core.register(JSON.stringify({ uri, name: "n" }));
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  opened(p);
   p.core.receive(1, request(1, "resources/subscribe", { uri }));
-  const updates = () => sent(p, 1).filter((m) => m.method === "notifications/resources/updated").length;
+  const updates = () => sent(p).filter((m) => m.method === "notifications/resources/updated").length;
   // Its clock stands still meanwhile: one more is announced for each 100 ms that a busy machine takes.
   const { now } = performance;
   const at = performance.now();
@@ -126,13 +112,12 @@ test("timers: the trailing update comes by itself", async () => {
 test("tools of the page are carried: listed, called, and their change announced", async () => {
   const p = await page({}, { tools: true });
   const tool = { name: "greet", description: "Greets", inputSchema: { type: "object" } };
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  opened(p);
   p.core.setTools(JSON.stringify([tool]));
   p.core.receive(1, request(1, "tools/list"));
   p.core.receive(1, request(2, "tools/call", { name: "greet", arguments: { who: "é" } }));
   p.core.setTools("[{}]");
-  const [{ result }, changed, listed, called] = sent(p, 1);
+  const [{ result }, changed, listed, called] = sent(p);
   assert.deepEqual(result.capabilities.tools, { listChanged: true });
   assert.equal(changed.method, "notifications/tools/list_changed");
   assert.deepEqual(listed.result.tools, [tool]);
@@ -184,8 +169,7 @@ test("a panic is the core's death: it says so once, and is never called again", 
     const exports = { ...instance.exports, touch: (now) => instance.exports.touch(now, 1 << 29) };
     return Object.create(instance, { exports: { value: exports } });
   });
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  opened(p);
   p.core.touch(uri, 1);
   await died(
     p,
@@ -222,8 +206,7 @@ function capped(module, pages) {
 test("a memory that is full is the core's death", { skip: recovers }, async () => {
   const small = await WebAssembly.compile(capped(await readFile(wasm), 64));
   const p = await instantiating((instantiate, _module, imports) => instantiate(small, imports));
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  opened(p);
   const description = "d".repeat(100_000);
   for (let i = 0; i < 300 && !p.dead; i++)
     p.core.register(JSON.stringify({ uri: `${origin}/${i}`, name: "n", description }));
@@ -232,9 +215,7 @@ test("a memory that is full is the core's death", { skip: recovers }, async () =
 
 // A dead instance of Go's keeps a timer of its runtime, which holds the process of the test.
 test("a stack that is full is the core's death, or leaves it as it was", { skip: recovers }, async () => {
-  const p = await page();
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  const p = opened(await page());
   let calls = 0;
   const dive = () => {
     try {
@@ -249,20 +230,18 @@ test("a stack that is full is the core's death, or leaves it as it was", { skip:
   p.core.receive(1, request(0, "ping")); // the next call, if the page could not be told at once
   if (p.dead) return await died(p, /RangeError|call stack/);
   p.core.receive(1, request("last", "ping"));
-  assert.equal(sent(p, 1).at(-1).id, "last");
+  assert.equal(sent(p).at(-1).id, "last");
 });
 
 test("a message that is nested too deeply is refused, and the core goes on", async () => {
-  const p = await page();
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  const p = opened(await page());
   const nested = (depth) => JSON.parse("[".repeat(depth) + "]".repeat(depth));
   p.core.receive(1, request(1, "ping", { deep: nested(60) }));
   p.core.receive(1, request(2, "ping", { deep: nested(100) }));
   p.core.receive(1, `{"jsonrpc":"2.0","id":3,"method":"ping","params":{"deep":${"[".repeat(900_000)}`);
   p.core.receive(1, request(4, "ping"));
   assert.deepEqual(
-    sent(p, 1)
+    sent(p)
       .slice(1)
       .map(({ id, error }) => [id, error?.code]),
     [
@@ -275,9 +254,7 @@ test("a message that is nested too deeply is refused, and the core goes on", asy
 });
 
 test("an exception that leaves an export is death", async () => {
-  const p = await page();
-  p.core.open(1);
-  p.core.receive(1, initialize);
+  const p = opened(await page());
   p.core.register(JSON.stringify({ uri, name: "n" }));
   p.core.receive(1, request(1, "resources/subscribe", { uri }));
   // The page's clock throws from within the call, as an engine at the end of its stack does.

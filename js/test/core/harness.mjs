@@ -114,4 +114,22 @@ export async function page(reads = {}, options = {}) {
   return p;
 }
 
+export const request = (id, method, params) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
+export const initialize = request(0, "initialize", {
+  protocolVersion: "2025-11-25",
+  capabilities: {},
+  clientInfo: { name: "c", version: "1" },
+});
+
+/** Begins a session with a page's core, on port 1. */
+export function opened(p) {
+  p.core.open(1);
+  p.core.receive(1, initialize);
+  return p;
+}
+
+/** The messages that port 1 was sent. */
+export const sent = (p) =>
+  p.log.filter(([what, to]) => what === "send" && to === 1).map(([, , text]) => JSON.parse(text));
+
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));

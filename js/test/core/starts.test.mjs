@@ -5,9 +5,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { start as startViews } from "../../../dist/test/views.mjs";
-import { origin, page, recovers, serve } from "./harness.mjs";
+import { opened, origin, page, recovers, request, sent, serve } from "./harness.mjs";
 
-const request = (id, method, params) => JSON.stringify({ jsonrpc: "2.0", id, method, params });
 const turn = () => new Promise((done) => setImmediate(done));
 const views = async () => startViews(`${await serve()}/pagewire.views.wasm`);
 const defaults = { era: 0, maxSubscriptions: 0, limitCode: 0, updateInterval: 0, readTimeout: 0 };
@@ -33,19 +32,10 @@ test("a core has the options that it was given", async () => {
   await turn();
   assert.equal(p.dead, undefined);
   p.core.register(JSON.stringify({ uri, name: "a" }));
-  p.core.open(1);
-  p.core.receive(
-    1,
-    request(0, "initialize", {
-      protocolVersion: "2025-11-25",
-      capabilities: {},
-      clientInfo: { name: "c", version: "1" },
-    }),
-  );
+  opened(p);
   p.core.receive(1, request(1, "resources/read", { uri }));
   await turn();
-  const answers = p.log.filter(([what]) => what === "send").map(([, , text]) => JSON.parse(text));
-  const answer = (asked) => answers.find(({ id }) => id === asked).result;
+  const answer = (asked) => sent(p).find(({ id }) => id === asked).result;
   assert.deepEqual(answer(1).contents, [{ uri, text: "hello" }]);
   assert.equal(answer(0).serverInfo.name, "Täst");
   assert.equal(answer(0).serverInfo.version, "1.2");

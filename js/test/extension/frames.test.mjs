@@ -25,6 +25,18 @@ async function linked(t) {
   return { page, document, link, heard, closed: () => closed };
 }
 
+/** A document that a native host is offered. */
+async function native(t) {
+  const host = port("host");
+  runtime.connectNative = () => host.end;
+  const { page, document } = await linked(t);
+  const nothing = () => {};
+  const transport = nativeMessaging((tab) => `tab-${tab}-0000`, nothing, assert.fail, nothing);
+  t.after(() => transport.close());
+  transport.serve([document]);
+  return { page, document, host };
+}
+
 test("the first frame has the browser's facts, and none of the page's", async (t) => {
   const { page, heard, document } = await linked(t);
   page.say({ offers: 1, frame: "0.1", url: "https://a.test/x", title: "A", focused: 5 });
@@ -109,31 +121,19 @@ for (const [name, frames] of [
 ])
   test(`${name} is refused, and ends the document`, async (t) => {
     const { page, heard, closed } = await linked(t);
-    const before = [...documents.refused.values()].reduce((a, b) => a + b, 0);
+    const refused = () => [...documents.refused.values()].reduce((a, b) => a + b, 0);
+    const before = refused();
     const now = performance.now();
     t.mock.method(performance, "now", () => now); // what a page may say grows with the time
     for (const frame of frames) page.say(frame);
     assert.ok(page.ended);
     assert.equal(closed(), "the page has gone");
-    assert.equal(
-      [...documents.refused.values()].reduce((a, b) => a + b, 0),
-      before + 1,
-    );
+    assert.equal(refused(), before + 1);
     assert.ok(heard.length <= 11_000, `${heard.length} frames were passed on`);
   });
 
 test("by native messaging a frame goes in pieces, and no more than the gateway takes", async (t) => {
-  const host = port("host");
-  runtime.connectNative = () => host.end;
-  const { page, document } = await linked(t);
-  const transport = nativeMessaging(
-    (tab) => `tab-${tab}-0000`,
-    () => {},
-    assert.fail,
-    () => {},
-  );
-  t.after(() => transport.close());
-  transport.serve([document]);
+  const { page, document, host } = await native(t);
   assert.deepEqual(host.said, [{ type: "open", id: document.id, origin: "https://a.test" }]);
   host.say({ type: "open", id: document.id, session: 3 });
   page.say("start"); // of the link before, which the transport's has replaced
@@ -167,17 +167,7 @@ test("by native messaging a frame goes in pieces, and no more than the gateway t
 });
 
 test("a document that is withdrawn says farewell, and one that is refused comes again", async (t) => {
-  const host = port("host");
-  runtime.connectNative = () => host.end;
-  const { page, document } = await linked(t);
-  const transport = nativeMessaging(
-    () => "tab-0001",
-    () => {},
-    assert.fail,
-    () => {},
-  );
-  t.after(() => transport.close());
-  transport.serve([document]);
+  const { page, document, host } = await native(t);
   host.say({ type: "open", id: document.id, session: 1 });
   page.say("start");
   page.say("start");

@@ -14,14 +14,8 @@ function begin() {
   const page = { dead: (reason) => (c.dead = reason) };
   for (const name of ["read", "callTool", "end", "watched", "report"])
     page[name] = (...args) => c.asked.push([name, ...args]);
-  const core = channel(
-    page,
-    (frame) => c.frames.push(frame),
-    { epoch: "e", tab: "abcdefgh" },
-    (about) => {
-      c.given = about.tab;
-    },
-  );
+  const post = (frame) => c.frames.push(frame);
+  const core = channel(page, post, { epoch: "e", tab: "abcdefgh" }, (about) => (c.given = about.tab));
   return Object.assign(c, { core });
 }
 

@@ -16,9 +16,7 @@ const run = promisify(execFile);
 /** A consumer's directory, and another one that has what the package's modules are for. */
 let plain, reactive;
 const others =
-  "react react-dom @types/react redux zustand svelte nanostores rxjs @preact/signals-core vue mobx jotai zod valibot @valibot/to-json-schema arktype".split(
-    " ",
-  );
+  "react react-dom @types/react redux zustand svelte nanostores rxjs @preact/signals-core vue mobx jotai zod valibot @valibot/to-json-schema arktype";
 
 before(async () => {
   plain = await mkdtemp(join(tmpdir(), "pagewire-"));
@@ -29,7 +27,7 @@ before(async () => {
   await cp(here("consumer"), plain, { recursive: true });
   reactive = plain + "-react";
   await cp(plain, reactive, { recursive: true });
-  for (const name of others) {
+  for (const name of others.split(" ")) {
     await mkdir(dirname(join(reactive, "node_modules", name)), { recursive: true });
     await symlink(join(modules, name), join(reactive, "node_modules", name));
   }
@@ -60,23 +58,10 @@ const compile = (dir, resolution, file, lib = "es2022", ...options) =>
   run(
     join(modules, ".bin/tsc"),
     [
-      "--noEmit",
-      "--strict",
-      "--exactOptionalPropertyTypes",
-      "--target",
-      "es2022",
-      "--lib",
+      ..."--noEmit --strict --exactOptionalPropertyTypes --target es2022 --jsx react-jsx --lib".split(" "),
       file === "server.ts" ? lib : `${lib},dom,dom.iterable`,
-      "--jsx",
-      "react-jsx",
-      "--types",
-      options.includes("--typeRoots") ? "node" : "",
-      "--moduleResolution",
-      resolution,
-      "--module",
-      resolution === "node16" ? "node16" : "esnext",
-      ...options,
-      file,
+      ...["--types", options.includes("--typeRoots") ? "node" : "", "--moduleResolution", resolution],
+      ...["--module", resolution === "node16" ? "node16" : "esnext", ...options, file],
     ],
     { cwd: dir },
   ).catch(({ stdout, stderr }) => assert.fail(stdout + stderr));

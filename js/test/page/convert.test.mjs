@@ -15,20 +15,11 @@ test("members come out as their types", () => {
     minUpdateInterval: -0.5,
     annotations: { priority: "0.5", audience: new Set(["user"]) },
   });
+  const audience = [...Array.prototype.slice.call(out.annotations.audience)];
+  const annotations = { priority: 0.5, subscribeHint: false, audience: ["user"] };
   assert.deepEqual(
-    {
-      ...out,
-      annotations: { ...out.annotations, audience: [...Array.prototype.slice.call(out.annotations.audience)] },
-    },
-    {
-      uri: "u",
-      name: "5",
-      title: "t",
-      read,
-      size: 12,
-      minUpdateInterval: 0,
-      annotations: { priority: 0.5, subscribeHint: false, audience: ["user"] },
-    },
+    { ...out, annotations: { ...out.annotations, audience } },
+    { uri: "u", name: "5", title: "t", read, size: 12, minUpdateInterval: 0, annotations },
   );
 });
 
@@ -43,20 +34,9 @@ test("each member is read once, in the order of their names", () => {
   const reads = [];
   const proxy = new Proxy({ uri: "u", name: "n", read }, { get: (target, key) => reads.push(key) && target[key] });
   convert(Resource, proxy, "");
-  assert.deepEqual(reads, [
-    "annotations",
-    "contentSchema",
-    "description",
-    "icons",
-    "mimeType",
-    "minUpdateInterval",
-    "name",
-    "read",
-    "size",
-    "title",
-    "uri",
-    "uriSchema",
-  ]);
+  const names =
+    "annotations contentSchema description icons mimeType minUpdateInterval name read size title uri uriSchema";
+  assert.deepEqual(reads, names.split(" "));
 });
 
 test("undefined is absent, null is a value", () => {
@@ -70,78 +50,58 @@ test("lone surrogates are replaced in a USVString", () => {
 
 test("a getter's own error comes through", () => {
   const mine = new RangeError("mine");
+  const given = {
+    get annotations() {
+      throw mine;
+    },
+  };
   assert.throws(
-    () =>
-      convert(
-        Resource,
-        {
-          get annotations() {
-            throw mine;
-          },
-        },
-        "",
-      ),
+    () => convert(Resource, given, ""),
     (e) => e === mine,
   );
 });
 
+const member = (name, of = "ModelContextResource") => `Failed to read the '${name}' property from '${of}': `;
 const refused = {
   nothing: [undefined, "The provided value is not of type 'ModelContextResource'."],
   "a string": ["text", "The provided value is not of type 'ModelContextResource'."],
-  "no name": [
-    { uri: "u", read },
-    "Failed to read the 'name' property from 'ModelContextResource': Required member is undefined.",
-  ],
-  "a symbol": [
-    { uri: "u", name: Symbol(), read },
-    "Failed to read the 'name' property from 'ModelContextResource': Cannot convert a Symbol value to a string",
-  ],
-  "no function": [
-    { uri: "u", name: "n", read: {} },
-    "Failed to read the 'read' property from 'ModelContextResource': The given value is not a function.",
-  ],
+  "no name": [{ uri: "u", read }, member("name") + "Required member is undefined."],
+  "a symbol": [{ uri: "u", name: Symbol(), read }, member("name") + "Cannot convert a Symbol value to a string"],
+  "no function": [{ uri: "u", name: "n", read: {} }, member("read") + "The given value is not a function."],
   "a number for annotations": [
     { annotations: 5 },
-    "Failed to read the 'annotations' property from 'ModelContextResource': The provided value is not of type 'ModelContextResourceAnnotations'.",
+    member("annotations") + "The provided value is not of type 'ModelContextResourceAnnotations'.",
   ],
   NaN: [
     { annotations: { priority: NaN } },
-    "Failed to read the 'annotations' property from 'ModelContextResource': Failed to read the 'priority' property from 'ModelContextResourceAnnotations': The provided double value is non-finite.",
+    `${member("annotations")}${member("priority", "ModelContextResourceAnnotations")}The provided double value is non-finite.`,
   ],
   "another word": [
     { annotations: { audience: ["all"] } },
-    "Failed to read the 'annotations' property from 'ModelContextResource': Failed to read the 'audience' property from 'ModelContextResourceAnnotations': The provided value 'all' is not a valid enum value of type ModelContextAudience.",
+    `${member("annotations")}${member("audience", "ModelContextResourceAnnotations")}The provided value 'all' is not a valid enum value of type ModelContextAudience.`,
   ],
-  "no sequence": [
-    { icons: "x" },
-    "Failed to read the 'icons' property from 'ModelContextResource': The provided value cannot be converted to a sequence.",
-  ],
-  "no iterator": [
-    { icons: {} },
-    "Failed to read the 'icons' property from 'ModelContextResource': The object must have a callable @@iterator property.",
-  ],
+  "no sequence": [{ icons: "x" }, member("icons") + "The provided value cannot be converted to a sequence."],
+  "no iterator": [{ icons: {} }, member("icons") + "The object must have a callable @@iterator property."],
   "below the range": [
     { minUpdateInterval: -1 },
-    "Failed to read the 'minUpdateInterval' property from 'ModelContextResource': Value is outside the 'unsigned long' value range.",
+    member("minUpdateInterval") + "Value is outside the 'unsigned long' value range.",
   ],
   "above the range": [
     { minUpdateInterval: 2 ** 32 },
-    "Failed to read the 'minUpdateInterval' property from 'ModelContextResource': Value is outside the 'unsigned long' value range.",
+    member("minUpdateInterval") + "Value is outside the 'unsigned long' value range.",
   ],
   "an infinite size": [
     { uri: "u", name: "n", read, size: Infinity },
-    "Failed to read the 'size' property from 'ModelContextResource': Value is outside the 'unsigned long long' value range.",
+    member("size") + "Value is outside the 'unsigned long long' value range.",
   ],
   "a string schema": [
     { uri: "u", name: "n", read, uriSchema: "{}" },
-    "Failed to read the 'uriSchema' property from 'ModelContextResource': Failed to convert value to 'object'.",
+    member("uriSchema") + "Failed to convert value to 'object'.",
   ],
 };
-for (const [what, [value, message]] of Object.entries(refused)) {
-  test(`${what} is a TypeError that names the member`, () => {
-    assert.throws(() => convert(Resource, value, "Failed: "), { name: "TypeError", message: "Failed: " + message });
-  });
-}
+for (const [what, [value, message]] of Object.entries(refused))
+  test(`${what} is a TypeError that names the member`, () =>
+    assert.throws(() => convert(Resource, value, "Failed: "), { name: "TypeError", message: "Failed: " + message }));
 
 test("options may be absent; a signal must be one", () => {
   for (const value of [undefined, null, {}]) assert.deepEqual({ ...convert(Options, value, "") }, {});

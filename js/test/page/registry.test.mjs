@@ -120,10 +120,7 @@ test("calls within one turn are two for the core, the last state included", asyn
   assert.equal(calls.length, 1);
   await undefined;
   await undefined;
-  assert.deepEqual(calls, [
-    ["touch", uri],
-    ["touch", uri],
-  ]);
+  assert.deepEqual(calls, Array(2).fill(["touch", uri]));
   notify(uri, "");
   assert.equal(calls.length, 3);
   await undefined;

@@ -5,11 +5,7 @@ import { beforeEach, mock, test } from "node:test";
 import { canSubscribe, watchResource } from "../../../dist/view.js";
 
 const uri = "data://a";
-const updated = (method = "notifications/resources/updated", of = uri) => ({
-  jsonrpc: "2.0",
-  method,
-  params: { uri: of },
-});
+const updated = (method = "notifications/resources/updated", of = uri) => ({ method, params: { uri: of } });
 const able = { experimental: { "io.github.pagewire/resourceSubscriptions": { maxSubscriptions: 10 } } };
 
 let document;
@@ -36,11 +32,20 @@ function makeApp(capabilities, more = {}) {
       return {};
     },
     async connect() {},
-    hear: (message) => app.transport.onmessage(message),
+    hear: (message) => app.transport.onmessage({ jsonrpc: "2.0", ...message }),
     ...more,
   };
   return app;
 }
+
+/** Has a host refuse to subscribe by this error while `refuses`. */
+const refusal = (code, refuses = () => true) => ({
+  async request({ method }) {
+    this.calls.push(method.slice("resources/".length));
+    if (refuses()) throw Object.assign(new Error("refused"), { code });
+    return {};
+  },
+});
 
 /** Lets what is ready happen. */
 const settle = async () => {
@@ -55,6 +60,11 @@ function watch(app, options) {
   const shown = [];
   const w = watchResource(app, uri, ({ contents }) => shown.push(contents[0].text), options);
   return Object.assign(w, { shown });
+}
+async function watching(app, options) {
+  const w = watch(app, options);
+  await settle();
+  return w;
 }
 
 test("support is recognised in each place where a host may announce it", () => {
@@ -73,8 +83,7 @@ test("support is recognised in each place where a host may announce it", () => {
 
 test("where the host can, it subscribes, reads once, and again for each update", async () => {
   const app = makeApp(able);
-  const w = watch(app);
-  await settle();
+  const w = await watching(app);
   assert.deepEqual([w.mode, app.calls, w.shown], ["subscribed", ["subscribe", "read"], ["1"]]);
   await pass(20_000);
   assert.equal(app.calls.length, 2, "nothing is asked while nothing changes");
@@ -103,8 +112,7 @@ test("where the host can, it subscribes, reads once, and again for each update",
 
 test("where it cannot, it polls, and calls back only for what has changed", async () => {
   const app = makeApp({});
-  const w = watch(app, { interval: 1000 });
-  await settle();
+  const w = await watching(app, { interval: 1000 });
   for (let i = 0; i < 3; i++) await pass(1000);
   assert.deepEqual([w.mode, app.calls.length, w.shown], ["polling", 4, ["1"]]);
   app.text = "2";
@@ -124,8 +132,7 @@ test("where it cannot, it polls, and calls back only for what has changed", asyn
 
 test("it does not poll while the View is hidden, and does at once when it is shown", async () => {
   const app = makeApp({});
-  const w = watch(app, { interval: 1000 });
-  await settle();
+  const w = await watching(app, { interval: 1000 });
   document.hidden = true;
   document.dispatchEvent(new Event("visibilitychange"));
   await pass(60_000);
@@ -135,15 +142,13 @@ test("it does not poll while the View is hidden, and does at once when it is sho
   document.dispatchEvent(new Event("visibilitychange"));
   await settle();
   assert.deepEqual(w.shown, ["1", "2"]);
-  w.stop();
 });
 
 test("a read that fails is reported, and tried again later and later", async () => {
   const app = makeApp({}, {});
   app.text = null;
   const errors = [];
-  const w = watch(app, { interval: 1000, onerror: (error) => errors.push(error.message) });
-  await settle();
+  const w = await watching(app, { interval: 1000, onerror: (error) => errors.push(error.message) });
   await pass(1000);
   assert.equal(errors.length, 1, "not after the interval");
   await pass(1000);
@@ -151,7 +156,6 @@ test("a read that fails is reported, and tried again later and later", async () 
   app.text = "1";
   await pass(4000);
   assert.deepEqual([errors, w.shown], [["gone", "gone"], ["1"]]);
-  w.stop();
 });
 
 test("two reads are never under way, so that no older answer comes last", async () => {
@@ -159,8 +163,7 @@ test("two reads are never under way, so that no older answer comes last", async 
   const app = makeApp(able, {
     readServerResource: () => new Promise((done) => answers.push((text) => done({ contents: [{ uri, text }] }))),
   });
-  const w = watch(app);
-  await settle();
+  const w = await watching(app);
   app.hear(updated());
   app.hear(updated());
   w.refresh();
@@ -171,15 +174,12 @@ test("two reads are never under way, so that no older answer comes last", async 
   answers[1]("2");
   await settle();
   assert.deepEqual([answers.length, w.shown], [2, ["1", "2"]]);
-  w.stop();
 });
 
 test("two watches of a URI are one subscription, and the last one ends it", async () => {
   const app = makeApp(able);
-  const one = watch(app);
-  await settle();
-  const two = watch(app);
-  await settle();
+  const one = await watching(app);
+  const two = await watching(app);
   assert.deepEqual([app.calls, two.shown], [["subscribe", "read"], ["1"]]);
   one.stop();
   one.stop();
@@ -197,34 +197,21 @@ test("two watches of a URI are one subscription, and the last one ends it", asyn
 });
 
 test("a host that refuses after all is polled; one that does not know the URI yet is asked again when it has been read", async () => {
-  const refusing = makeApp(able, {
-    async request({ method }) {
-      refusing.calls.push(method);
-      throw Object.assign(new Error("Method not found"), { code: -32601 });
-    },
-  });
-  const w = watch(refusing);
-  await settle();
+  const w = await watching(makeApp(able, refusal(-32601)));
   assert.equal(w.mode, "polling");
   w.stop();
 
   let known = false;
   const later = makeApp(able, {
-    async request({ method }) {
-      later.calls.push(method.slice("resources/".length));
-      if (!known) throw Object.assign(new Error("Resource not found"), { code: -32602 });
-      return {};
-    },
+    ...refusal(-32602, () => !known),
     async readServerResource({ uri }) {
       later.calls.push("read");
       known = true;
       return { contents: [{ uri, text: "1" }] };
     },
   });
-  const v = watch(later);
-  await settle();
+  const v = await watching(later);
   assert.deepEqual([v.mode, later.calls], ["subscribed", ["subscribe", "read", "subscribe", "read"]]);
-  v.stop();
 });
 
 test("it waits for an App that is not connected, and chooses anew when one connects again", async () => {
@@ -248,41 +235,32 @@ test("it waits for an App that is not connected, and chooses anew when one conne
   app.hear(updated());
   await settle();
   assert.deepEqual(w.shown, ["1", "2"]);
-  w.stop();
 });
 
 test("a host that was loaded anew is noticed: by its announcement, and by asking now and then", async () => {
   let context = {};
   const app = makeApp({}, { getHostContext: () => context });
-  const w = watch(app);
-  await settle();
+  const w = await watching(app);
   assert.equal(w.mode, "polling");
   context = able.experimental;
-  app.hear({ jsonrpc: "2.0", method: "ui/notifications/host-context-changed", params: context });
+  app.hear({ method: "ui/notifications/host-context-changed", params: context });
   await pass(0);
   assert.equal(w.mode, "subscribed");
   const before = app.calls.length;
   await pass(30_000);
   assert.deepEqual(app.calls.slice(before), ["subscribe"], "which costs the server nothing");
-  app.request = async () => {
-    throw Object.assign(new Error("Method not found"), { code: -32601 });
-  };
+  Object.assign(app, refusal(-32601));
   await pass(30_000);
   assert.equal(w.mode, "polling");
-  w.stop();
 });
 
 test("a host that was too busy to answer is asked again, while the View polls", async () => {
   let busy = true;
-  const app = makeApp(able, {
-    async request({ method }) {
-      app.calls.push(method.slice("resources/".length));
-      if (busy) throw Object.assign(new Error("Request timed out"), { code: -32001 });
-      return {};
-    },
-  });
-  const w = watch(app, { interval: 1000 });
-  await settle();
+  const app = makeApp(
+    able,
+    refusal(-32001, () => busy),
+  ); // it timed out
+  const w = await watching(app, { interval: 1000 });
   assert.equal(w.mode, "polling");
   await pass(30_000);
   assert.equal(w.mode, "polling");
@@ -301,9 +279,8 @@ test("a host that was too busy to answer is asked again, while the View polls", 
 
 test("the teardown ends it without a word", async () => {
   const app = makeApp(able);
-  const w = watch(app);
-  await settle();
-  app.hear({ jsonrpc: "2.0", id: 7, method: "ui/resource-teardown", params: {} });
+  const w = await watching(app);
+  app.hear({ id: 7, method: "ui/resource-teardown", params: {} });
   assert.equal(w.mode, "stopped");
   await pass(100_000);
   assert.deepEqual(app.calls, ["subscribe", "read"]);
@@ -313,23 +290,18 @@ test("a callback that throws harms no other", async () => {
   const thrown = [];
   globalThis.reportError = (error) => thrown.push(error.message);
   const app = makeApp(able);
-  const bad = watchResource(app, uri, () => {
+  watchResource(app, uri, () => {
     throw new Error("mine");
   });
-  const w = watch(app);
-  await settle();
+  const w = await watching(app);
   assert.deepEqual([thrown, w.shown], [["mine"], ["1"]]);
-  bad.stop();
-  w.stop();
 });
 
 test("the App's own handler hears every message, and first", async () => {
   const heard = [];
   const app = makeApp(able, { transport: { onmessage: (message) => heard.push(message.method ?? "answer") } });
-  const w = watch(app);
-  await settle();
+  await watching(app);
   app.hear(updated());
-  app.hear({ jsonrpc: "2.0", id: 1, result: {} });
+  app.hear({ id: 1, result: {} });
   assert.deepEqual(heard, ["notifications/resources/updated", "answer"]);
-  w.stop();
 });

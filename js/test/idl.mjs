@@ -1,0 +1,22 @@
+// Runs a generator of idl/, here or on a copy of what it reads and writes, for the tests of both.
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What a generator says of the files in a directory. */
+export const check = (script, directory = root) =>
+  spawnSync(process.execPath, [join(directory, "idl", script), "--check"], { encoding: "utf8" });
+
+/** A copy of idl/ and of some more files. */
+export function copyOf(t, files) {
+  const copy = mkdtempSync(join(tmpdir(), "pagewire-idl-"));
+  t.after(() => rmSync(copy, { recursive: true }));
+  for (const file of ["idl", "js/package.json", ...files])
+    cpSync(join(root, file), join(copy, file), { recursive: true });
+  symlinkSync(join(root, "js/node_modules"), join(copy, "js/node_modules"));
+  return copy;
+}
