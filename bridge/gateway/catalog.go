@@ -200,6 +200,7 @@ func (g *Gateway) withdraw(o *offer) {
 	delete(o.page.wide, o.resource.URI)
 	g.catalog.release(o)
 	g.refresh()
+	g.withdrawn = append(g.withdrawn, o)
 }
 
 // keys are the engine's keys that an offer claims: its URI, and that URI under the path of its tab.

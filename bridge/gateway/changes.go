@@ -138,12 +138,21 @@ func (h *host) Watched(uri string, on bool) {
 // before the Watched that follows from its answer.
 func (g *Gateway) release(uri string) { g.released = append(g.released, uri) }
 
-// sweep announces the URIs that lead to another page now, and ends released interests.
+// sweep announces the URIs that lead to another page now, and ends released interests, and the watches of what a page
+// has withdrawn and not offered anew. An interest in that stays.
 func (g *Gateway) sweep() {
 	for uri := range g.moved {
 		g.engine.Touch(g.now(), uri)
 	}
 	clear(g.moved)
+	for _, o := range g.withdrawn {
+		for own := range o.page.watches {
+			if own == o.resource.URI || answersForMore(o.resource.URI, &o.resource) {
+				g.unfollow(o.page, own)
+			}
+		}
+	}
+	g.withdrawn = nil
 	for len(g.released) > 0 {
 		uri := g.released[0]
 		g.released = g.released[1:]

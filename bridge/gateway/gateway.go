@@ -100,6 +100,7 @@ type Gateway struct {
 	interest      map[string]*interest // by the agents' URI
 	moved         map[string]bool      // agents' URIs that lead to another page since mu was locked
 	released      []string             // URIs whose interest may have ended
+	withdrawn     []*offer             // since mu was locked
 	missed        []string             // agents' URIs that were asked for in vain, oldest first, for Options.Found
 	tools         agentTools
 	differing     chan struct{}        // bounds how many large texts are compared at once

@@ -496,6 +496,22 @@ func TestSubscribeWaitsForThePage(t *testing.T) {
 	})
 }
 
+// A page is no longer asked for the changes of what it has withdrawn, of a template too; once it offers that anew, it is
+// asked again, and the agent is told.
+func TestWatchOfWhatIsWithdrawn(t *testing.T) {
+	for offered, doc := range map[string]string{app + "/doc": app + "/doc", app + "/{name}": app + "/any"} {
+		g := newGateway(t, Options{})
+		p := openPage(t, g, tabInfo("a"), map[string]string{offered: "one"})
+		a := openAgent(t, g)
+		a.Watch(doc)
+		p.page.Withdraw(offered)
+		testkit.Eventually(t, "the page's subscription ends", func() bool { return p.subscriptions(doc) == 0 })
+		p.offer(offered, "two")
+		a.updated(doc)
+		testkit.Eventually(t, "the page is asked again", func() bool { return p.subscriptions(doc) == 1 })
+	}
+}
+
 func TestSnapshotCounts(t *testing.T) {
 	g := newGateway(t, Options{})
 	doc := app + "/doc"
