@@ -37,12 +37,10 @@ func openPage(t *testing.T, g *Gateway, info PageInfo, state map[string]string) 
 
 func (p *testPage) attach(g *Gateway, info PageInfo) {
 	p.t.Helper()
-	core, err := g.Attach(info, p.page.Hear)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.Page = core
-	p.page.Connect(func(frame []byte) { core.Receive(frame) }, nil) // a call of an earlier link may still answer there
+	p.page.Attach(func(send func([]byte)) (_ testkit.Receiver, err error) {
+		p.Page, err = g.Attach(info, send)
+		return p.Page, err
+	})
 }
 
 func (p *testPage) offer(uri, text string) {

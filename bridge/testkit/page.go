@@ -29,6 +29,7 @@ type Page struct {
 
 	mu      sync.Mutex
 	post    func(frame []byte)
+	links   int // how often Attach has begun one
 	epoch   string
 	count   int64
 	uris    []string // all offered ones, in the order of registration
@@ -79,7 +80,18 @@ type Receiver interface{ Receive(frame []byte) error }
 // Attach begins a link with a gateway in this process. attach is the gateway's Attach, with the page's PageInfo.
 func (p *Page) Attach(attach func(send func(frame []byte)) (Receiver, error)) {
 	p.t.Helper()
-	core, err := attach(p.Hear)
+	p.mu.Lock()
+	p.links++
+	link := p.links
+	p.mu.Unlock()
+	core, err := attach(func(frame []byte) {
+		p.mu.Lock()
+		late := frame == nil && link < p.links // the end of an earlier link, from a goroutine that still sent there
+		p.mu.Unlock()
+		if !late {
+			p.Hear(frame)
+		}
+	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
