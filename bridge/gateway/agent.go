@@ -31,11 +31,11 @@ type Agent struct {
 	blocked   atomic.Bool   // the engine knows the port as not writable
 	record    *seen.Record  // the memory's; it outlives that
 	scope     Scope
-	sees      func(uri string) bool // whether the scope has a URI; nil for all
 	reminders Reminders
 	debugging bool // it has the tools that pages have for their developers
 
 	// The gateway's lock guards all below.
+	sees      func(uri string) bool // whether the scope has a URI; nil for all
 	isDropped bool
 	name      string // that the agent gives itself, once it has
 	whole     bool   // priorities are to be integers: wantsWhole

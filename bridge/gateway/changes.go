@@ -145,14 +145,20 @@ func (g *Gateway) sweep() {
 		g.engine.Touch(g.now(), uri)
 	}
 	clear(g.moved)
+	wide := map[*Page]bool{}
 	for _, o := range g.withdrawn {
-		for own := range o.page.watches {
-			if own == o.resource.URI || answersForMore(o.resource.URI, &o.resource) {
-				g.unfollow(o.page, own)
-			}
+		if answersForMore(o.resource.URI, &o.resource) {
+			wide[o.page] = true
+		} else {
+			g.unfollow(o.page, o.resource.URI)
 		}
 	}
 	g.withdrawn = nil
+	for p := range wide {
+		for own := range p.watches {
+			g.unfollow(p, own)
+		}
+	}
 	for len(g.released) > 0 {
 		uri := g.released[0]
 		g.released = g.released[1:]

@@ -340,8 +340,12 @@ func (g *Gateway) eventTouched(uri string) {
 		uris = append(uris, g.watchedOf(uri, &r.shown)...)
 	}
 	for _, uri := range uris {
+		all := g.events.byURI[uri]
+		if all == nil {
+			continue
+		}
 		state := g.eventState(uri)
-		for f := range g.events.byURI[uri] {
+		for f := range all {
 			f.changes.Touched(uri, state)
 			f.last = g.opt.wallClock()
 		}
@@ -379,7 +383,7 @@ func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
 		var uris []string
 		if f.sub.URI == "" && !r.Unlisted {
 			uris = f.wants(uris, key)
-		} else if f.sub.URI != "" && g.leads(f.sub.URI, key) {
+		} else if f.sub.URI != "" && !f.asked[f.sub.URI] && g.leads(f.sub.URI, key) {
 			uris = f.wants(uris, f.sub.URI)
 		}
 		if len(uris) == 0 {

@@ -276,6 +276,7 @@ const noChanges = "{}"
 func (g *Gateway) changes(c *toolCall, args []byte) {
 	in := struct {
 		Ask
+		Session     json.RawMessage `json:"session"` // hides Ask's, which is not the model's to name
 		Hook, Event string
 	}{Hook: HookPrograms[0]}
 	err := json.Unmarshal(args, &in)

@@ -300,7 +300,7 @@ func TestChangesTool(t *testing.T) {
 		args       map[string]any
 		begin, end string
 	}{
-		{"two", map[string]any{},
+		{"two", map[string]any{"session": 5}, // which it does not know
 			`{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"[pagewire-`, `"}}`},
 		{"three", map[string]any{"hook": "codex", "event": "PostToolUse"},
 			`{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"`, `"}}`},

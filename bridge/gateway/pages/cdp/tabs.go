@@ -214,7 +214,10 @@ var decodeOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowIn
 
 // on handles an event of a kind, unless it has parameters that only a newer browser sends.
 func on[T any](m *message, kind protocol.Event[T], do func(e *T)) {
-	if e := new(T); m.Method == kind.Method && jsonv2.Unmarshal(m.Params, e, decodeOptions) == nil {
+	if m.Method != kind.Method {
+		return
+	}
+	if e := new(T); jsonv2.Unmarshal(m.Params, e, decodeOptions) == nil {
 		do(e)
 	}
 }
