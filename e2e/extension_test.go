@@ -516,7 +516,7 @@ func TestExtensionTellsTheTabInFront(t *testing.T) {
 				})
 			}
 			other := serveStrict(t, "script-src 'self'", "")
-			x.tab(other.URL + "/secret?query")
+			hangs := x.tab(other.URL + "/secret?query")
 			p, uri := x.allowed(t, agent)
 			site := strings.TrimSuffix(uri, "/count")
 			shown := func(title, path string) {
@@ -570,6 +570,10 @@ func TestExtensionTellsTheTabInFront(t *testing.T) {
 			shows(nothing)
 			ask(`{do: "stop", on: false}`)
 			shows(`{"origin":"` + site + `"}`)
+			toFront(other.URL)
+			shows(`{"origin":"` + other.URL + `"}`)
+			run[any](options, fmt.Sprintf(`await chrome.tabs.remove((await chrome.tabs.query({})).find(({ url }) => url?.startsWith(%q)).id)`, site))
+			run[any](hangs, `setTimeout(() => { for (;;); })`) // and so does not answer the extension
 			press()
 			shows(nothing)
 		})

@@ -204,6 +204,7 @@ chrome.runtime.onConnect.addListener((port) => {
       await p.setProfile(request.name);
       renamed = true;
     } else await p.turn(request.do, request.on);
+    await update(); // at once: pages.look waits for each tab, of which one may hang
     await placed();
     if (request.do === "allow" && request.tab !== undefined) await chrome.tabs.reload(request.tab);
     await pages.look();

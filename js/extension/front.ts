@@ -18,7 +18,7 @@ export class Front implements Linkable {
   readonly id = Number.MAX_SAFE_INTEGER;
   readonly origin = "pagewire://front";
   readonly admitted = true;
-  private on = false;
+  private on = false; // nothing is reported while it is false, also of a report that was begun before
   private due = false;
   private looking = false;
   private last = "";
@@ -77,7 +77,7 @@ export class Front implements Linkable {
     const focused = windowId !== undefined && (await chrome.windows.get(windowId)).focused;
     const origin = webOrigin(url);
     const allowed = origin && (await this.user.admits(origin));
-    if (this.events !== events) return;
+    if (this.events !== events || !this.on) return;
     const { name } = this;
     const text = JSON.stringify({
       ...{ focused, tab: name(id), origin },

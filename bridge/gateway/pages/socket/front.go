@@ -46,8 +46,10 @@ func (f *front) Receive(frame []byte) error {
 		err = fmt.Errorf("a report of the tab in front has %d bytes, and %d at most", len(frame), maxHello)
 	case json.Unmarshal(frame, &r) != nil || !seats.IsNamed(r.Tab, "") || r.Window != "" && !seats.IsNamed(r.Window, ""):
 		err = errors.New("a report of the tab in front names its tab and its window, each as a hello does")
-	case r.Origin != "" && !isWebOrigin(r.Origin) || r.URL != "" && !strings.HasPrefix(r.URL, r.Origin+"/"):
+	case r.Origin != "" && !strings.HasPrefix(r.Origin, "http") || r.URL != "" && !strings.HasPrefix(r.URL, r.Origin+"/"):
 		err = errors.New("a report of the tab in front has an origin of no web page, or an URL of another origin")
+	case !isWebOrigin(r.Origin): // as a page of the browser's own: browsers take hosts that are none here, such as a{b
+		r.Origin, r.Title, r.URL = "", "", ""
 	}
 	if err != nil {
 		go f.Refuse(err.Error()) // not here: it waits for the reader
