@@ -418,7 +418,7 @@ func daemonCommand() *cobra.Command {
 			if err == nil {
 				err = serve.Daemon(cmd.Context(), o, func() { daemon.SayStarted(cmd.OutOrStdout()) })
 			}
-			if err != nil && !errors.Is(err, daemon.ErrRuns) {
+			if err != nil {
 				fmt.Fprint(cmd.OutOrStdout(), err) // the process that started this one reads it
 			}
 			return err

@@ -93,8 +93,11 @@ func TestDaemonThatHangsForNobody(t *testing.T) {
 
 // A daemon that finds the lock of another one says nothing. The pipe tries again, and is not served alone.
 func TestDaemonBesideADyingOne(t *testing.T) {
-	if err := start(t.Context(), []string{"true"}); err != ErrNone {
+	if err := start(t.Context(), []string{"echo", ErrRuns.Error()}); err != ErrNone {
 		t.Error(err)
+	}
+	if err := start(t.Context(), []string{"true"}); err == nil || err == ErrNone { // it has died
+		t.Errorf("of one that says nothing: %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -311,10 +312,12 @@ func start(ctx context.Context, command []string) error {
 		return errors.New("it does not listen in time")
 	case err != nil:
 		return err
-	case len(text) == 0: // ErrRuns: the kernel frees the lock of a killed daemon a moment after its socket
+	}
+	why := string(bytes.TrimSpace(text))
+	if why == ErrRuns.Error() { // the kernel frees the lock of a killed daemon a moment after its socket
 		return ErrNone
 	}
-	return fmt.Errorf("it ended: %s", bytes.TrimSpace(text))
+	return fmt.Errorf("it ended: %s", cmp.Or(why, "its log may say why"))
 }
 
 // Command is a command line of this program with other arguments. Where its file is gone, it is found by name.
