@@ -58,7 +58,7 @@ func (s *story) tell() {
 
 func (s *story) subscribes() {
 	var g webhooktest.Grant
-	eventually("the assistant has subscribed", func() (ok bool) {
+	eventually("the assistant has subscribed", func() bool {
 		var err error
 		g, err = s.assistant.Subscribe(s.ctx, "page.resource.updated",
 			map[string]any{"uri": s.site + "/cart", "minIntervalMs": 1000})

@@ -129,7 +129,9 @@ func readPackage(path string) (source, error) {
 	if err := json.Unmarshal(text, &pkg); err != nil {
 		return source{}, fmt.Errorf("%s: %w", path, err)
 	}
-	pkg.Version = cmp.Or(stamped, pkg.Version)
+	if pkg.Version = cmp.Or(stamped, pkg.Version); pkg.Name == "" || pkg.Version == "" {
+		return source{}, fmt.Errorf("%s: name and version are required", path)
+	}
 	return pkg, nil
 }
 

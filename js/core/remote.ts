@@ -11,7 +11,9 @@ export type ToCore = { [K in keyof Calls]: [K, ...Parameters<Calls[K]>] }[keyof 
 export type ToPage = { [K in keyof PortSource]: [K, ...Parameters<PortSource[K]>] }[keyof PortSource];
 
 /** All calls but `stop`. */
-const names = ["register", "unregister", "touch", "setTools", "open", "receive", "writable", "close", "complete"];
+const names: Exclude<keyof Calls, "stop">[] = [
+  ...(["register", "unregister", "touch", "setTools", "open", "receive", "writable", "close", "complete"] as const),
+];
 
 const hint = "Content-Security-Policy: allow 'wasm-unsafe-eval' in script-src";
 

@@ -61,7 +61,7 @@ export interface CoreHost {
 export type Core = (events: HostEvents, options: HostOptions) => CoreHost;
 
 /** Fetches, compiles and starts a core. Rejects with an error that says what to do. */
-export async function start(url: string, integrity = ""): Promise<Core> {
+export async function start(url: string, integrity: string): Promise<Core> {
   return attach(await compile(url, integrity));
 }
 
@@ -71,7 +71,9 @@ async function compile(url: string, integrity: string): Promise<WebAssembly.Modu
   try {
     response = await fetch(url, { integrity });
   } catch (cause) {
-    const why = `unreachable, forbidden by connect-src, or not what the option \`integrity\` says`;
+    const why = integrity
+      ? "unreachable, forbidden by connect-src, or not what the option `integrity` says"
+      : "unreachable, or forbidden by connect-src";
     throw new Error(`pagewire: could not fetch ${url}: ${why}; ${hint}`, { cause });
   }
   if (!response.ok) throw new Error(`pagewire: could not fetch ${url}: HTTP ${response.status}; ${hint}`);

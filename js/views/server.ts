@@ -4,12 +4,13 @@ import { type Connection, connectionTo } from "./upstream.ts";
 import type { View } from "./view.ts";
 import type { AttachOptions, ClientLike, Message, Upstream } from "../views.d.ts";
 
-let core: { url: string; started: Promise<Core> } | undefined;
+let core: { of: string; started: Promise<Core> } | undefined;
 
-/** The core at a URL, started once; again after a start that failed, or a core that has died. */
-function coreAt(url: string, integrity?: string): Promise<Core> {
-  if (core?.url !== url) {
-    const mine = { url, started: start(url, integrity) };
+/** The core at a URL, started once; again after a start that failed, or a core that has died, or was not so checked. */
+function coreAt(url: string, integrity = ""): Promise<Core> {
+  const of = `${integrity} ${url}`;
+  if (core?.of !== of) {
+    const mine = { of, started: start(url, integrity) };
     core = mine;
     mine.started.catch(() => {
       if (core === mine) core = undefined;

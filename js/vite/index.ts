@@ -88,8 +88,9 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
       const { ws } = server;
       const errors = new Map<string, object>();
       const tell = (to: Channel): void => to.send("pagewire:errors", [...errors.values()]);
-      const mended = (id: string): void => {
-        if (errors.delete(id)) tell(ws);
+      // Not of an error that has come since.
+      const mended = (id: string, error: object): void => {
+        if (errors.get(id) === error && errors.delete(id)) tell(ws);
       };
       const send = ws.send.bind(ws);
       ws.send = (message, data) => {
@@ -101,13 +102,13 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
           tell(ws);
         } else if (type !== "update" && type !== "full-reload") return;
         // An update need not mend an error, and an error may be of a text that has been replaced meanwhile.
-        for (const id of errors.keys())
+        for (const [id, error] of errors)
           if (existsSync(fileOf(id)))
             (server.environments?.client ?? server).transformRequest(id).then(
-              () => mended(id),
+              () => mended(id, error),
               () => {},
             );
-          else if (type !== "error") mended(id);
+          else if (type !== "error") mended(id, error);
       };
       ws.on("pagewire:errors", (_, page) => tell(page));
     },
