@@ -419,7 +419,7 @@ func daemonCommand() *cobra.Command {
 				err = serve.Daemon(cmd.Context(), o, func() { daemon.SayStarted(cmd.OutOrStdout()) })
 			}
 			if err != nil {
-				fmt.Fprint(cmd.OutOrStdout(), err) // the process that started this one reads it
+				daemon.SayFailed(cmd.OutOrStdout(), err)
 			}
 			return err
 		},

@@ -93,7 +93,9 @@ func TestDaemonThatHangsForNobody(t *testing.T) {
 
 // A daemon that finds the lock of another one says nothing. The pipe tries again, and is not served alone.
 func TestDaemonBesideADyingOne(t *testing.T) {
-	if err := start(t.Context(), []string{"echo", ErrRuns.Error()}); err != ErrNone {
+	var said strings.Builder
+	SayFailed(&said, fmt.Errorf("lock it: %w: too late", ErrRuns))
+	if err := start(t.Context(), []string{"echo", said.String()}); err != ErrNone {
 		t.Error(err)
 	}
 	if err := start(t.Context(), []string{"true"}); err == nil || err == ErrNone { // it has died

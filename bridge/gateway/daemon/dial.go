@@ -282,6 +282,14 @@ func SayStarted(out io.Writer) {
 	}
 }
 
+// SayFailed tells the process that started this one why it ends.
+func SayFailed(out io.Writer, err error) {
+	if errors.Is(err, ErrRuns) {
+		err = ErrRuns // alone, by which start knows it
+	}
+	fmt.Fprint(out, err)
+}
+
 // start runs a daemon, and returns when it listens. The daemon outlives this process.
 func start(ctx context.Context, command []string) error {
 	cmd := exec.Command(command[0], command[1:]...)
