@@ -379,9 +379,7 @@ func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
 
 // Alone serves an agent in this process, as a daemon would over its socket, until the Conn is closed or ctx ends.
 func Alone(ctx context.Context, o Options, h Hello) *Conn {
-	fromAgent, toDaemon := io.Pipe()
-	fromDaemon, toAgent := io.Pipe()
-	its := newConn(memory{r: fromAgent, w: toAgent})
+	pipe, its := memoryConns()
 	go func() {
 		defer its.Close()
 		b := &beating{c: its}
@@ -390,7 +388,14 @@ func Alone(ctx context.Context, o Options, h Hello) *Conn {
 			o.Log.Info("the agent's session has ended", "reason", err)
 		}
 	}()
-	return newConn(memory{r: fromDaemon, w: toDaemon})
+	return pipe
+}
+
+// memoryConns returns the ends of a connection within this process: the pipe's and the daemon's.
+func memoryConns() (pipe, daemon *Conn) {
+	fromAgent, toDaemon := io.Pipe()
+	fromDaemon, toAgent := io.Pipe()
+	return newConn(memory{r: fromDaemon, w: toDaemon}), newConn(memory{r: fromAgent, w: toAgent})
 }
 
 // A memory connection is one end of two pipes within this process. It has no addresses and no deadlines.

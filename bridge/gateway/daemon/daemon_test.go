@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -91,11 +92,11 @@ func TestDaemonThatHangsForNobody(t *testing.T) {
 	m.checkDaemons(2)
 }
 
-// A daemon that finds the lock of another one says nothing. The pipe tries again, and is not served alone.
+// A daemon that finds the lock of another one says that. The pipe tries again, and is not served alone.
 func TestDaemonBesideADyingOne(t *testing.T) {
 	var said strings.Builder
 	SayFailed(&said, fmt.Errorf("lock it: %w: too late", ErrRuns))
-	if err := start(t.Context(), []string{"echo", said.String()}); err != ErrNone {
+	if err := start(t.Context(), []string{"printf", said.String()}); err != ErrNone {
 		t.Error(err)
 	}
 	if err := start(t.Context(), []string{"true"}); err == nil || err == ErrNone { // it has died
@@ -488,6 +489,56 @@ func TestAnswerBesideABeat(t *testing.T) {
 	ask.Close()
 	far.Close()
 	testkit.Receive(t, "the pipe ends", ended)
+}
+
+// A pipe leaves a daemon that retires before it has taken the agent's state, and the own process that is still at work a
+// second after there is a daemon: it would go on to have the port that the daemon needs.
+func TestPipeGoesOn(t *testing.T) {
+	for from, retires := range map[string]bool{"a daemon that retires at once": true, "the own process at work": false} {
+		t.Run(from, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, former := memoryConns()
+				second, next := memoryConns()
+				daemons := []*Conn{nil, second}
+				if retires {
+					daemons[0] = first
+				}
+				in, ask := io.Pipe()
+				ended := make(chan error, 1)
+				go func() {
+					ended <- Pipe(t.Context(), PipeOptions{In: in, Out: io.Discard,
+						Dial: func(context.Context, Hello) (c *Conn, err error) {
+							if c, daemons = daemons[0], daemons[1:]; c == nil {
+								err = ErrOther
+							}
+							return c, err
+						},
+						Alone: func(Hello, error) *Conn { return first }})
+				}()
+				if retires {
+					io.WriteString(former, retireLine)
+				}
+				synctest.Wait()
+				go func() {
+					io.Copy(io.Discard, former)
+					if retires {
+						former.Close()
+					}
+				}()
+				time.Sleep(aloneFirst + retireTimeout)
+				const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
+				io.WriteString(ask, ping)
+				if line, err := next.In.ReadString('\n'); err != nil || line != ping {
+					t.Errorf("the next daemon gets %q, %v", line, err)
+				}
+				ask.Close()
+				io.Copy(io.Discard, next)
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // Any process of the user may say anything to the socket.

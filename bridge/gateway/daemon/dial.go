@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -271,8 +270,9 @@ var environment = []string{"HOME", "USER", "PATH", "TMPDIR", "LANG", "XDG_CONFIG
 	"XDG_RUNTIME_DIR", "PAGEWIRE_TOKEN_FILE", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR",
 	"SystemRoot", "SystemDrive", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"}
 
-// started is the daemon's standard output when it listens. Any other output is its reason why it does not.
-const started = "started\n"
+// started is the daemon's standard output when it listens, and runs if it ends since another one runs. Any other output
+// is its reason why it does not listen.
+const started, runs = "started\n", "runs\n"
 
 // SayStarted tells the starter of a daemon, on the daemon's standard output, that it listens.
 func SayStarted(out io.Writer) {
@@ -285,7 +285,8 @@ func SayStarted(out io.Writer) {
 // SayFailed tells the process that started this one why it ends.
 func SayFailed(out io.Writer, err error) {
 	if errors.Is(err, ErrRuns) {
-		err = ErrRuns // alone, by which start knows it
+		io.WriteString(out, runs)
+		return
 	}
 	fmt.Fprint(out, err)
 }
@@ -314,18 +315,16 @@ func start(ctx context.Context, command []string) error {
 	defer stop()
 	text, err := io.ReadAll(io.LimitReader(said, 4<<10))
 	switch {
-	case bytes.Equal(text, []byte(started)):
+	case string(text) == started:
 		return nil
+	case string(text) == runs: // the kernel frees the lock of a killed daemon a moment after its socket
+		return ErrNone
 	case ctx.Err() != nil:
 		return errors.New("it does not listen in time")
 	case err != nil:
 		return err
 	}
-	why := string(bytes.TrimSpace(text))
-	if why == ErrRuns.Error() { // the kernel frees the lock of a killed daemon a moment after its socket
-		return ErrNone
-	}
-	return fmt.Errorf("it ended: %s", cmp.Or(why, "its log may say why"))
+	return fmt.Errorf("it ended: %s", cmp.Or(strings.TrimSpace(string(text)), "its log may say why"))
 }
 
 // Command is a command line of this program with other arguments. Where its file is gone, it is found by name.

@@ -97,6 +97,7 @@ type pipe struct {
 	changed  sync.Cond  // c, sending or over has
 	c        *Conn      // receives the agent's lines; nil between two daemons
 	sending  bool       // a line of the agent is on its way to a daemon
+	retired  *Conn      // receives no more of the agent's lines, even if it has not received the first
 	next     *Conn      // a daemon that was found while the agent was served alone
 	ended    bool       // the agent has closed its input
 	over     bool       // the pipe has ended
@@ -192,8 +193,9 @@ func (p *pipe) connect(ctx context.Context) (*Conn, error) {
 			return c, nil
 		}
 		if ctx.Err() == nil && (!errors.Is(err, ErrNone) || time.Since(began) > startTimeout) {
-			go p.lookAgain(ctx)
-			return p.o.Alone(p.hello(), err), nil
+			alone := p.o.Alone(p.hello(), err)
+			go p.lookAgain(ctx, alone)
+			return alone, nil
 		}
 	}
 	return nil, context.Cause(ctx)
@@ -208,8 +210,9 @@ func (p *pipe) hello() Hello {
 	return h
 }
 
-// lookAgain moves an agent that is served alone to a daemon, as soon as one can run.
-func (p *pipe) lookAgain(ctx context.Context) {
+// lookAgain moves an agent that is served alone to a daemon, as soon as one can run. Open requests have as long as at a
+// daemon that retires: meanwhile this process may have the port that the daemon needs.
+func (p *pipe) lookAgain(ctx context.Context, alone *Conn) {
 	retry.Sleep(ctx, aloneFirst)
 	for range retry.Attempts(ctx, aloneFirst, aloneLast) {
 		c, err := p.o.Dial(ctx, p.hello())
@@ -220,22 +223,24 @@ func (p *pipe) lookAgain(ctx context.Context) {
 		p.mu.Lock()
 		p.next = c
 		p.mu.Unlock()
-		p.retire()
+		time.AfterFunc(retireTimeout, func() { alone.Close() })
+		p.retire(alone)
 		return
 	}
 }
 
-// retire ends the session at this daemon in order: it answers open requests, and later ones go to the next.
-func (p *pipe) retire() {
+// retire ends the session at a daemon in order: it answers open requests, and later ones go to the next. If begin is yet
+// to come, it leaves the daemon.
+func (p *pipe) retire(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.c
+	if p.retired = c; p.c != c {
+		return
+	}
 	for p.c = nil; p.sending; {
 		p.changed.Wait()
 	}
-	if c != nil {
-		c.CloseWrite()
-	}
+	c.CloseWrite()
 }
 
 // serve carries messages until the daemon is gone. nil means that the session goes on at another.
@@ -276,8 +281,12 @@ func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 		return
 	default:
 	}
-	if p.over {
+	switch {
+	case p.over:
 		c.Close()
+		return
+	case p.retired == c:
+		c.CloseWrite()
 		return
 	}
 	if p.c = c; p.ended {
@@ -302,7 +311,7 @@ func (p *pipe) fromDaemon(c *Conn) error {
 		case string(line) == beatLine:
 			continue
 		case string(line) == retireLine:
-			go p.retire()
+			go p.retire(c)
 			continue
 		case bytes.HasPrefix(line, []byte(snapshotHead)):
 			snapshot = decodeSnapshot(line[len(snapshotHead):])
