@@ -16,7 +16,7 @@ func Example() {
 		if queue.Touch(now, cart, pace) {
 			fmt.Println(now, cart.Value)
 		}
-		for it := queue.Pop(now, func(string) coalesce.Pace { return pace }); it != nil; it = nil {
+		if it := queue.Pop(now, func(string) coalesce.Pace { return pace }); it != nil {
 			fmt.Println(now, it.Value)
 		}
 	}

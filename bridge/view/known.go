@@ -122,5 +122,3 @@ func (h *Host) expireList() {
 		h.answerList(bridge.Incoming{})
 	}
 }
-
-func sortPorts(ports []bridge.PortID) { slices.Sort(ports) }

@@ -1,6 +1,10 @@
 package view
 
-import "github.com/pagewire/pagewire/bridge"
+import (
+	"slices"
+
+	"github.com/pagewire/pagewire/bridge"
+)
 
 // A Time is the engine's.
 type Time = bridge.Time
@@ -284,7 +288,7 @@ func (h *Host) inOrder() []bridge.PortID {
 	for port := range h.ports {
 		ports = append(ports, port)
 	}
-	sortPorts(ports)
+	slices.Sort(ports)
 	return ports
 }
 
