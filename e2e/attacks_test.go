@@ -2,9 +2,9 @@
 
 package e2e
 
-// Raw peers speak the link's frames by WebSocket, past the page layer. Each does its worst, again and again, while an
-// honest page is listed, read and followed by two agents. This measures what attackers cost others: that each limit
-// ends them is proved at the link (TestLimits) and by each transport (TestPagesThatAreTooMuch, TestFloodIsCutOff).
+// Raw peers speak the link's frames by WebSocket, without the page layer. Each does its worst, again and again, while
+// two agents list, read and follow an honest page. These tests measure the cost for others. TestLimits (link),
+// TestPagesThatAreTooMuch and TestFloodIsCutOff (transports) prove that each limit ends an attacker.
 
 import (
 	"context"
@@ -28,31 +28,31 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// maxPeak is the most memory that a gateway may take under attack, in MB.
+// maxPeak is the maximum memory of a gateway under attack, in MB.
 const maxPeak = 100
 
-// An attack is one life of a raw peer; it begins a new one when that has ended.
+// An attack is one life of a raw peer. When it has ended, the peer begins another.
 type attack struct {
 	name string
-	// live is the life of a page that has said hello, unless silent is set.
+	// live is the life of a page, after its hello unless silent is set.
 	live   func(p *rawPeer)
 	silent bool
-	// peers is how many there are of it at once; 0 is 1.
+	// peers is the number of simultaneous peers; 0 is 1.
 	peers int
-	// told is in what the attacker is told, or in what the gateway logs of it.
+	// told is in a message to the attacker, or in the gateway's log.
 	told string
-	// reads is what an agent reads of it meanwhile, by the last part of its URI.
+	// reads is the last part of the attacker's URI that an agent reads meanwhile.
 	reads string
-	// fails is in the error that such a read ends with.
+	// fails is in the error of such a read.
 	fails string
 }
 
-const nothing = "" // the attacker is let be
+const nothing = "" // the gateway tolerates the attacker
 
-// measured is of how many reads the times are.
+// measured is the number of timed reads.
 const measured = 300
 
-// attacks are those of a hostile page on the list, the memory and the time of others. 1 << 20 is "1 MB".
+// attacks are those of a hostile page on other pages' lists, memory and time. 1 << 20 is "1 MB".
 var attacks = []attack{
 	{name: "none, but processors that are busy", told: nothing, peers: 2, live: func(p *rawPeer) {
 		for p.ctx.Err() == nil {
@@ -129,7 +129,7 @@ func TestAttacks(t *testing.T) {
 
 func (f *siege) fight() {
 	t := f.t
-	f.reads(20) // whatever is made once
+	f.reads(20) // objects that are made only once
 	calm := f.reads(measured)
 	raiders := exec.Command(os.Args[0])
 	raiders.Env = append(os.Environ(), raidersName+"="+f.attack.name, raidersHub+"="+f.h.hub)
@@ -167,7 +167,7 @@ func (f *siege) fight() {
 	}
 }
 
-// readsEvil reads the attacker, as an agent may, and reports whether that ends as it should.
+// readsEvil reads the attacker's resource as an agent does, and reports whether the read ends as it should.
 func (f *siege) readsEvil() bool {
 	_, err := f.second.ReadResource(f.t.Context(), &mcp.ReadResourceParams{URI: raiderOrigin + "/evil/" + f.attack.reads})
 	if f.attack.fails == "" {
@@ -189,7 +189,7 @@ func (f *siege) unharmed() {
 	}
 }
 
-// reads times reads of the honest page, and returns how long they took, sorted.
+// reads times n reads of the honest page, and returns the durations, sorted.
 func (f *siege) reads(n int) (took []time.Duration) {
 	f.t.Helper()
 	for range n {
@@ -203,7 +203,7 @@ func (f *siege) reads(n int) (took []time.Duration) {
 	return took
 }
 
-// peak is the most memory that a process has had, in MB.
+// peak returns the maximum memory of a process so far, in MB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -215,7 +215,7 @@ func peak(t *testing.T, pid int) int {
 	return kb / 1000
 }
 
-// Raiders attack from a process of their own: in that of the honest agent they would delay its reads themselves.
+// raiders attack from a process of their own. In the honest agent's process they would delay its reads themselves.
 type raiders struct {
 	attack attack
 	hub    string
@@ -226,10 +226,10 @@ type raiders struct {
 
 const (
 	raidersName, raidersHub = "PAGEWIRE_RAIDERS", "PAGEWIRE_RAIDERS_HUB"
-	raiderOrigin            = "http://localhost:4000" // of their pages
+	raiderOrigin            = "http://localhost:4000" // of the attackers' pages
 )
 
-// init makes this binary raiders where it has been started as such. They end with their standard input.
+// init runs the attackers, if the environment names an attack, until standard input ends.
 func init() {
 	i := slices.IndexFunc(attacks, func(a attack) bool { return a.name == os.Getenv(raidersName) })
 	if i < 0 {
@@ -247,7 +247,7 @@ func init() {
 	os.Exit(0)
 }
 
-// hears passes on what raiders are told, once.
+// hears passes each message to the attackers on, once.
 func (r *raiders) hears(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,12 +257,12 @@ func (r *raiders) hears(text string) {
 	}
 }
 
-// A rawPeer is one connection of an attacker, to the WebSocket of pages.
+// A rawPeer is one connection of an attacker to the WebSocket of pages.
 type rawPeer struct {
 	r     *raiders
 	ctx   context.Context
 	conn  *websocket.Conn
-	calls chan []any // what the gateway says
+	calls chan []any // the gateway's messages
 	over  chan struct{}
 }
 
@@ -288,7 +288,7 @@ func (r *raiders) live(ctx context.Context) {
 	<-p.over
 }
 
-// listen takes what the gateway says, and ends the peer with the connection.
+// listen receives the gateway's messages, and ends the peer with the connection.
 func (p *rawPeer) listen(end func()) {
 	defer close(p.over)
 	defer end()
@@ -327,7 +327,7 @@ func (p *rawPeer) registration(name any, size int) []any {
 	return []any{"register", string(text)}
 }
 
-// register says so many frames of so many descriptors of about so many bytes.
+// register sends `frames` frames of `each` descriptors of about `size` bytes.
 func (p *rawPeer) register(frames, each, size int) {
 	for k := 0; k < frames && p.ctx.Err() == nil; k++ {
 		var calls [][]any
@@ -338,7 +338,7 @@ func (p *rawPeer) register(frames, each, size int) {
 	}
 }
 
-// unfinished begins a message, and leaves it after so many bytes.
+// unfinished begins a message, and stops after so many bytes.
 func (p *rawPeer) unfinished(bytes int) {
 	w, err := p.conn.Writer(p.ctx, websocket.MessageText)
 	piece := []byte(strings.Repeat(" ", 64<<10))
@@ -347,7 +347,7 @@ func (p *rawPeer) unfinished(bytes int) {
 	}
 }
 
-// steady says a frame so often in a second, for as long as it may.
+// steady sends a frame perSecond times a second, until the peer ends.
 func (p *rawPeer) steady(frame string, perSecond int) {
 	const tick = 10 * time.Millisecond
 	for t := time.NewTicker(tick); p.ctx.Err() == nil; <-t.C {
@@ -373,7 +373,7 @@ func (p *rawPeer) answer(name string, bytes int) {
 	}
 }
 
-// churn says calls of one descriptor and its URI without end.
+// churn sends calls with one descriptor and its URI without end.
 func (p *rawPeer) churn(calls string) {
 	descriptor := strconv.Quote(p.registration(0, 1)[1].(string))
 	frame := fmt.Sprintf("["+calls+"]", descriptor, strconv.Quote(raiderOrigin+"/evil/0"))

@@ -31,7 +31,7 @@ type login struct {
 func openLogin(t *testing.T) *login {
 	t.Helper()
 	l := &login{}
-	codes := map[string]url.Values{} // what each was asked with
+	codes := map[string]url.Values{} // the parameters of each request for a code
 	say := func(w http.ResponseWriter, status int, members map[string]any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -86,8 +86,8 @@ func openLogin(t *testing.T) *login {
 
 const metadataPath = "/.well-known/oauth-authorization-server"
 
-// The official TypeScript client, unmodified, knows where the fleet is and nothing else: by 401, the resource's
-// metadata and the authorization server's it finds its login, and then what its user has open.
+// The official TypeScript client, unmodified, knows only the fleet's URL. By 401, the resource's metadata and the
+// authorization server's metadata it finds its login, and then its user's open pages.
 func TestClientThatFindsItsLogin(t *testing.T) {
 	t.Parallel()
 	l := openLogin(t)

@@ -20,20 +20,20 @@ import (
 	clients "github.com/pagewire/pagewire/e2e/clients/page"
 )
 
-// A meeting is where agents go.
+// A meeting is the place where agents find the page.
 type meeting struct {
-	// url is the address for those on HTTP, and header what they need to send there as Authorization.
+	// url is the address for agents on HTTP, and header their Authorization header.
 	url, header string
-	// stdio is the command line for those on stdio.
+	// stdio is the command line for agents on stdio.
 	stdio []string
-	// env is what both need to have in their environment.
+	// env is the environment for both.
 	env []string
 }
 
 func agentsHub(t *testing.T, more ...string) meeting {
 	t.Helper()
 	h := newHome(t)
-	// Clients start programs with few variables of their own environment: HOME is one of them, XDG_CONFIG_HOME is not.
+	// Clients start programs with few variables of their own environment: with HOME, and without XDG_CONFIG_HOME.
 	env := append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME=")
 	address := testkit.Addr(t)
 	arguments := []string{"serve", "--hub", h.hub, "--allow-origin", clients.Origin, "--log-level", "warn"}
@@ -53,7 +53,7 @@ func agentsHub(t *testing.T, more ...string) meeting {
 	testkit.Eventually(t, "the gateway has the page", func() bool {
 		token, err := os.ReadFile(filepath.Join(h.dir, ".config/pagewire/token"))
 		if err != nil {
-			return false // it has not started yet
+			return false // the gateway has not started yet
 		}
 		header = "Bearer " + strings.TrimSpace(string(token))
 		r, err := http.NewRequest("GET", "http://"+h.hub+"/metrics", nil)
@@ -72,8 +72,8 @@ func agentsHub(t *testing.T, more ...string) meeting {
 	return meeting{"http://" + address + "/mcp", header, append([]string{command.Path}, arguments...), env}
 }
 
-// The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP: clients/client.ts has what
-// it does and checks.
+// The official TypeScript client, unmodified, in its three modes, over stdio and over HTTP. clients/client.mjs has its
+// actions and checks.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	typeScriptClients(t, agentsHub(t))
@@ -93,7 +93,7 @@ func clientScript(t *testing.T, entry string) (script string) {
 	return script
 }
 
-// typeScriptClients runs it where agents go, by stdio where they go there so.
+// typeScriptClients runs the client over HTTP, and over stdio if the meeting has a command line.
 func typeScriptClients(t *testing.T, at meeting) {
 	t.Helper()
 	script := clientScript(t, "clients/client.mjs")
@@ -116,7 +116,7 @@ func typeScriptClients(t *testing.T, at meeting) {
 	}
 }
 
-// An inspector is MCP Inspector, unmodified, with a daemon that holds its connections.
+// An inspector is MCP Inspector, unmodified, with a daemon that keeps its connections.
 type inspector struct {
 	t         *testing.T
 	node, dir string
@@ -168,7 +168,7 @@ func (i *inspector) run(script string, args ...string) string {
 	return string(text)
 }
 
-// subscribe subscribes by a connection that mcpdo holds. told waits for an update.
+// subscribe subscribes by a connection of mcpdo. told waits for an update.
 func (i *inspector) subscribe(connection, uri string) (told func()) {
 	i.t.Helper()
 	command := i.command(tabTime, mcpdo, "--format", "json", "--connection", connection, "resources/subscribe", uri)
@@ -177,7 +177,7 @@ func (i *inspector) subscribe(connection, uri string) (told func()) {
 	i.t.Cleanup(func() {
 		command.Process.Signal(syscall.SIGINT)
 		io.Copy(io.Discard, out)
-		command.Wait() // as it ends when it is interrupted
+		command.Wait() // an interrupt may end it with any status
 	})
 	said := json.NewDecoder(bufio.NewReader(out))
 	says := func(want string) {
@@ -196,7 +196,7 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	at := agentsHub(t)
 	all := openInspector(t, at.env)
-	// Each run is a process of Node, of a second: of eras and transports each comes once.
+	// Each run starts Node processes of a second each: so each era and each transport has one run only.
 	for era, transport := range map[string]string{"legacy": "stdio", "modern": "http"} {
 		target := map[string][]string{"stdio": at.stdio, "http": {at.url}}[transport]
 		t.Run(era+"/"+transport, func(t *testing.T) {
@@ -231,12 +231,12 @@ func TestInspector(t *testing.T) {
 			for range 4 {
 				told()
 			}
-			// Inspector's own daemon has 2 s for each command, which are short on a busy machine.
+			// Inspector's own daemon has 2 s for each command, which is short on a busy machine.
 			late := false
 			testkit.Eventually(t, "Inspector has disconnected", func() bool {
 				text, err := i.command(testkit.Patience, mcpdo, "disconnect", "@"+name).CombinedOutput()
 				if err != nil && strings.Contains(string(text), "daemon_timeout") {
-					late = true // it may have done so all the same
+					late = true // it may have disconnected all the same
 					return false
 				}
 				if err != nil && !late {
@@ -248,10 +248,10 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// The daemon is killed while either official TypeScript client is subscribed: it goes on through the same pipe, sees no
-// error on its connection, reads again, and is told of each change. (TestThreeAgents has the Go SDK, and package agents
-// the agent programs. The conformance suites speak HTTP alone, which a person's `pagewire serve --http` answers itself:
-// there is no pipe.)
+// The daemon is killed while either official TypeScript client is subscribed. The client continues through the same
+// pipe, sees no error on its connection, reads again, and is notified of each change. (TestThreeAgents has the Go SDK,
+// and package agents the agent programs. The conformance suites speak only HTTP, which `pagewire serve --http` answers
+// without a pipe.)
 func TestClientsOfADaemonThatIsKilled(t *testing.T) {
 	t.Parallel()
 	const origin = "http://localhost:3000"
@@ -310,7 +310,7 @@ func TestClientsOfADaemonThatIsKilled(t *testing.T) {
 			if got := read(); got != "before" {
 				t.Errorf("behind the daemon's end it reads %q", got)
 			}
-			// One of these may be read with the word that the page is back.
+			// The notice that the page is back may cause the read of the first.
 			changes("after", "and again")
 			if h.daemon(t) == old {
 				t.Error("the daemon is the same: this test shows nothing")

@@ -15,21 +15,21 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A suite is a version of the protocol's own conformance suite, asked for one version of the protocol.
+// A suite is a version of the protocol's own conformance suite, run for one version of the protocol.
 type suite struct {
 	name, dir string
-	version   string // of the protocol, "" for all that the suite knows
+	version   string // of the protocol; "" for all versions of the suite
 }
 
-// Both are in e2e/conformance, with the Node that they need.
+// All are in e2e/conformance, with the Node version that they need.
 var suites = []suite{
 	{"0.1.16", "conformance-latest", ""},
 	{"0.2.0-alpha.12 legacy", "conformance-alpha", "2025-11-25"},
 	{"0.2.0-alpha.12 modern", "conformance-alpha", "2026-07-28"},
 }
 
-// inapplicable are the scenarios that ask for what a gateway to pages is not: each with the reason. A name that ends in
-// * stands for all that begin so. What is in neither suite any more fails, as does what can be run and is not.
+// inapplicable are the scenarios that do not apply to a gateway to pages, each with the reason. A name that ends in *
+// is a prefix. A name that is in no suite any more fails, and so does an applicable scenario that checks nothing.
 var inapplicable = map[string]string{
 	"completion-complete":     "there are no completions: the capability is not declared",
 	"prompts-*":               "there are no prompts: the capability is not declared",
@@ -64,8 +64,8 @@ func node22(t *testing.T) string {
 	return node
 }
 
-// What a suite prints at the end of its run: the checks of each scenario, and those that failed or warned and are not in
-// conformance/expected-failures.yml.
+// The lines at the end of a suite's run: the checks of each scenario, and the failed checks and warnings that are not
+// in conformance/expected-failures.yml.
 var (
 	ofScenario = regexp.MustCompile(`(?m)^[✓✗] (\S+): (\d+) passed, \d+ failed$`)
 	unexpected = regexp.MustCompile(`(?m)^  ✗ ([^\s:]+)`)
@@ -76,10 +76,10 @@ var (
 // test once they pass. A suite is one process of Node: each costs half a second of processor time to start.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conforms(t, agentsHub(t, "--no-token").url) // the suites have no way to send one
+	conforms(t, agentsHub(t, "--no-token").url) // the suites cannot send a token
 }
 
-// Two nodes, of which each request comes to the next.
+// The requests go to two nodes in turn.
 func TestConformanceOfAFleet(t *testing.T) {
 	t.Parallel()
 	nodes := agentsFleet(t, "https://login.example", func(*issuertest.Issuer) {})

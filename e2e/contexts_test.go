@@ -8,8 +8,8 @@ import (
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
-// A document that gives up its origin-keyed agent cluster: the browser refuses it tools, so agents that know only those
-// miss the resources, and the developer is told. All others find them.
+// A document that gives up its origin-keyed agent cluster. The browser refuses it tools, so agents that only know tools
+// miss the resources, and the developer is notified. All others find the resources.
 func TestOriginAgentCluster(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {
@@ -29,8 +29,8 @@ func TestOriginAgentCluster(t *testing.T) {
 	})
 }
 
-// Without a secure context there is no WebMCP: nothing is installed, connecting says why, and so does the console of a page
-// that has a gateway.
+// Without a secure context there is no WebMCP. Nothing is installed. The error of connect() has the reason, and so has
+// the console of a page with a gateway.
 func TestInsecureContext(t *testing.T) {
 	t.Parallel()
 	insecure := mode{name: "a host of its own", flags: []string{"--host-resolver-rules=MAP " + engine.InsecureHost +
@@ -47,8 +47,7 @@ func TestInsecureContext(t *testing.T) {
 	testkit.Eventually(t, "the page with a gateway is told", func() bool { return b.said("a page needs a secure context") })
 }
 
-// A model context that is there, the browser's or a polyfill's, is
-// extended, on its prototype, and stays what it was.
+// An existing model context, of the browser or of a polyfill, is extended on its prototype, and stays the same object.
 func TestPolyfillIsExtended(t *testing.T) {
 	t.Parallel()
 	each(t, toolModes(t), func(t *testing.T, m toolMode) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mortalCore catches the core's instance on its way in, so that a test can make it fail as a bug would: a length beyond
-// the buffer makes its code panic while fatal is set.
+// mortalCore catches the core's instance when it is made. While fatal is set, a length beyond the buffer makes its code
+// panic, as a bug would.
 const mortalCore = `<script>
 	globalThis.fatal = false;
 	const instantiate = WebAssembly.instantiate;
@@ -19,7 +19,7 @@ const mortalCore = `<script>
 </script>`
 
 // A core that dies is replaced: sessions end cleanly, the next agent finds all registrations and tools, and the console
-// has the reason. A panic is recovered from in Go's build, and a trap in TinyGo's.
+// has the reason. Go's build recovers from a panic, and TinyGo's traps.
 func TestCoreDeath(t *testing.T) {
 	t.Parallel()
 	s := serve(t, page{

@@ -1,7 +1,7 @@
 package e2e
 
-// The demos as people see them: each is driven by real input, and an agent that is no part of the page, behind
-// `pagewire serve`, says what it saw.
+// The demos as people see them: real input drives each, and an agent outside of the page, on `pagewire serve`, reports
+// its view.
 
 import (
 	"bufio"
@@ -54,16 +54,16 @@ type demoed struct {
 	*tab
 	*testkit.Agent
 	t  *testing.T
-	at string // of the page, with a / at the end
+	at string // the page's URL, with a / at the end
 }
 
-// demos are what happens in each, by its folder; TestViewsDemo has the one that is left.
+// demos are the stories of the demos, by folder. TestViewsDemo has the missing one.
 var demos = map[string]func(demoed){
 	"1-live-document": demoed.liveDocument, "2-cart": demoed.cart, "3-kanban": demoed.kanban, "4-form": demoed.form,
 	"5-chart": demoed.chart, "6-table": demoed.table, "7-game": demoed.game, "9-own-extension": demoed.visitors,
 }
 
-// TestDemos runs them in one browser, for which one agent has asked; each has an agent of its own, which sees it too.
+// TestDemos runs the demos in one browser, which one agent has named. Each demo also has an agent of its own.
 func TestDemos(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)
@@ -81,7 +81,7 @@ func TestDemos(t *testing.T) {
 			subscribed := `document.documentElement.dataset.agent === "subscribed"`
 			d.sees("the agent beside it has subscribed", subscribed)
 			story(d)
-			if name != "2-cart" { // its agent's gateway remembers sessions, which one era alone has
+			if name != "2-cart" { // its agent's gateway remembers sessions, which only one era has
 				d.navigate(at + "?era=modern")
 				d.sees("so has one of the modern era", subscribed+
 					` && !!document.querySelector("#steps [data-version='2026-07-28']")`)
@@ -95,13 +95,13 @@ func TestDemos(t *testing.T) {
 	}
 }
 
-// sees waits for what a person would see.
+// sees waits until a person would see it.
 func (d demoed) sees(what, expression string) {
 	d.t.Helper()
 	testkit.Eventually(d.t, what, func() bool { return run[bool](d.tab, "return "+expression) })
 }
 
-// keeps reads whenever it is told of a change, until what it reads fits.
+// keeps reads after each update, until the text fits.
 func (d demoed) keeps(what, path string, fits func(text string) bool) (text string) {
 	d.t.Helper()
 	for text = d.Text(d.at + path); !fits(text); text = d.Text(d.at + path) {
@@ -110,7 +110,7 @@ func (d demoed) keeps(what, path string, fits func(text string) bool) (text stri
 	return text
 }
 
-// reads is keeps until there is a word in the text.
+// reads waits until the text contains a word.
 func (d demoed) reads(path, want string) string {
 	d.t.Helper()
 	return d.keeps("the agent reads "+want, path, func(text string) bool { return strings.Contains(text, want) })
@@ -136,7 +136,7 @@ func (d demoed) calls(tool string, input any) (text string, failed bool) {
 	return text, r.IsError
 }
 
-// drags takes something with the mouse and drops it on something else.
+// drags drags an element to another with the mouse.
 func (d demoed) drags(from, to string) {
 	d.t.Helper()
 	held := make(chan *input.DragData, 1)
@@ -165,7 +165,7 @@ func (d demoed) drags(from, to string) {
 	}
 }
 
-// What is typed is read; what is selected, too; what is withdrawn is gone.
+// Typed text is read, and so is a selection. A withdrawn resource is gone.
 func (d demoed) liveDocument() {
 	d.lists("state/order", true)
 	d.Watch(d.at+"state/document", d.at+"state/selection")
@@ -181,8 +181,8 @@ func (d demoed) liveDocument() {
 	d.lists("state/order", false)
 }
 
-// An agent whose cart is older than the page's is refused, and told; then it may order. The agent beside the page, by a
-// gateway of its own, fares the same.
+// An agent whose cart is older than the page's is refused and told of the change; then it may order. So is the agent
+// beside the page, with a gateway of its own.
 func (d demoed) cart() {
 	d.lists("state/cart", true)
 	d.reads("state/cart", `"total":"€ 11.40"`)
@@ -203,7 +203,7 @@ func (d demoed) cart() {
 	d.sees("the page says so", fmt.Sprintf(`document.getElementById("ordered").textContent === %q`, done))
 }
 
-// Cards in progress come and go; every card can be read and watched by the template.
+// Cards come and go with their progress. The template can read and watch every card.
 func (d demoed) kanban() {
 	card := func(id int) string { return fmt.Sprintf("board/card/%d", id) }
 	d.lists(card(2), true)
@@ -214,8 +214,8 @@ func (d demoed) kanban() {
 	d.reads(card(5), `"column":"To do"`)
 	d.types(`[data-key="5 1"]`, kb.Enter)
 	d.reads(card(5), `"column":"Doing"`)
-	d.types(`[data-key="5 1"]`, kb.Enter) // the focus has gone with the card
-	d.lists(card(5), false)               // a read that is under way ends with the registration
+	d.types(`[data-key="5 1"]`, kb.Enter) // the focus went away with the card
+	d.lists(card(5), false)               // a read under way ends with the registration
 	d.reads(card(5), `"column":"Done"`)
 	d.drags("[data-card='2']", "#board section:nth-child(3)")
 	d.lists(card(2), false)
@@ -224,7 +224,7 @@ func (d demoed) kanban() {
 	d.reads(card(6), `"title":"Fit the lock"`)
 }
 
-// An error is read when it arises and is gone when it is; the password is in nothing that an agent gets.
+// An error is readable as long as it exists. The password is in nothing that an agent gets.
 func (d demoed) form() {
 	const secret = "correct-horse-7"
 	d.lists("form", true)
@@ -245,7 +245,7 @@ func (d demoed) form() {
 	}
 }
 
-// Hundreds of changes are a few messages, and the last change is among them.
+// Hundreds of changes become a few messages, and the last change is among them.
 func (d demoed) chart() {
 	type wind struct{ Measured int }
 	read := func(text string) (w wind) {
@@ -271,7 +271,7 @@ func (d demoed) chart() {
 	d.keeps("the agent reads the last state", "wind", func(text string) bool { return read(text).Measured >= last })
 }
 
-// An agent watches its own query while the person works; a query that the schema does not admit is refused.
+// An agent watches its own query while the person works. A query that the schema does not admit is refused.
 func (d demoed) table() {
 	const query = "table/rows?status=open&sort=-total"
 	ids := func(text string) (ids []int) {
@@ -295,7 +295,7 @@ func (d demoed) table() {
 		!strings.Contains(err.Error(), "status is not one of the values allowed") {
 		d.t.Errorf("a status that there is not: %v", err)
 	}
-	// The person's filter, and a query that the agent beside it is asked for.
+	// The person's filter, and a query that the person asks the agent beside the page to watch.
 	d.types("[name=customer]", "ada")
 	d.sees("two rows", `document.querySelectorAll("#rows tr").length === 2`)
 	d.click("#ask button")
@@ -328,7 +328,7 @@ func (d demoed) game() {
 	}
 }
 
-// The page that the extension of demo 9 is tried on: an agent sees it, too.
+// An agent also sees the page for trying the extension of demo 9.
 func (d demoed) visitors() {
 	d.lists("visitors", true)
 	d.Watch(d.at + "visitors")

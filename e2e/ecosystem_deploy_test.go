@@ -14,8 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The files that deploy nodes, as Kubernetes, Prometheus and the builder of containers themselves read them; alerts and
-// the dashboard ask two nodes, one of which has neither peers nor keys.
+// Kubernetes', Prometheus' and the container builder's own parsers read the files that deploy nodes. Alerts and the
+// dashboard query two nodes, one of which has neither peers nor keys.
 func TestEcosystemDeploy(t *testing.T) {
 	login, err := issuertest.New("https://login.example", "https://live.example")
 	if err != nil {

@@ -2,8 +2,8 @@
 
 package e2e
 
-// The npm package in the bundlers, the servers and the tests of others, each as its own documents say and without a
-// word about Pagewire: ecosystem/ has the tools, and the app that they build.
+// The npm package in the bundlers, the servers and the tests of others, each as its own documents say and without any
+// setting for Pagewire. ecosystem/ has the tools, and the app that they build.
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// inEcosystem is the path of a file of ecosystem/.
+// inEcosystem returns the path of a file of ecosystem/.
 func inEcosystem(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("ecosystem", filepath.FromSlash(name)))
@@ -35,7 +35,7 @@ func inEcosystem(t *testing.T, name string) string {
 	return path
 }
 
-// ecosystemApp is an app of ecosystem/ with the package installed.
+// ecosystemApp returns the directory of an app of ecosystem/ with the package installed.
 func ecosystemApp(t *testing.T, name string) string {
 	t.Helper()
 	app := t.TempDir()
@@ -46,7 +46,7 @@ func ecosystemApp(t *testing.T, name string) string {
 	return app
 }
 
-// ofScripts leads to a package of js/, whose peers differ from those here.
+// ofScripts leads to packages of js/, whose peers differ from those here.
 const ofScripts = "../../../js/node_modules/"
 
 // linked links packages of ecosystem/ into an app.
@@ -61,7 +61,7 @@ func linked(t *testing.T, app string, names ...string) {
 	}
 }
 
-// bundledBy builds an entry of the app, and returns the directory with what became of it.
+// bundledBy builds an entry of the app, and returns the directory of the bundle.
 func bundledBy(t *testing.T, app, tool, format, entry string) string {
 	t.Helper()
 	out := filepath.Join(app, strings.NewReplacer(",", "-", ".", "-").Replace(tool+" "+format+" "+entry))
@@ -69,9 +69,9 @@ func bundledBy(t *testing.T, app, tool, format, entry string) string {
 	return out
 }
 
-// A page of each bundler: an agent in it lists and reads what it offers, in a plain browser and in one with the
-// extension. Where the bundler leaves the core's files where they are, they are copied beside the bundle, which is all
-// that the manual asks for.
+// A page of each bundler: an agent in it lists and reads its resources, in a plain browser and in one with the
+// extension. Some bundlers leave the core's files in the package. These are copied to the bundle's directory, the only
+// step that the manual asks for.
 func TestEcosystemPages(t *testing.T) {
 	app := ecosystemApp(t, "app")
 	x := extend(t, newHome(t), false)
@@ -113,7 +113,7 @@ func TestEcosystemPages(t *testing.T) {
 	}
 }
 
-// readByAgentInPage connects an agent in the page, and returns each path that it lists with what it reads as.
+// readByAgentInPage connects an agent in the page, and returns each path that it lists with its content.
 func readByAgentInPage(t *testing.T, b *tab) string {
 	t.Helper()
 	testkit.Eventually(t, "the page's script has run", func() bool {
@@ -129,14 +129,14 @@ func readByAgentInPage(t *testing.T, b *tab) string {
 	`, agentScript))
 }
 
-// What app/server.js finds.
+// found are the findings of app/server.js.
 type found struct {
 	Same                          bool
 	Connect, Others, Core, Shares string
 }
 
-// A server's bundle, or a test's: importing the package throws nowhere, connect() says what is missing, and all else
-// does nothing. With a server's own conditions the bundle has nothing of the page layer.
+// A server's bundle, or a test's: importing the package throws nowhere, connect() names the missing part, and all other
+// calls do nothing. With a server's own conditions the bundle has nothing of the page layer.
 func TestEcosystemServers(t *testing.T) {
 	app := ecosystemApp(t, "app")
 	node := func(t *testing.T, script string) *exec.Cmd {
@@ -144,20 +144,20 @@ func TestEcosystemServers(t *testing.T) {
 		cmd.Dir = app
 		return cmd
 	}
-	// Bundles by their format, and of those that a server's conditions have made.
+	// Bundles by their format. inert means that the format has a server's conditions.
 	const print = `; console.log(JSON.stringify(globalThis.found))`
 	for _, of := range []struct {
 		place, tool, format string
 		inert               bool
 	}{
-		{"node", "esbuild", "iife", false}, // what esbuild makes without options
+		{"node", "esbuild", "iife", false}, // esbuild's default format
 		{"node", "esbuild", "cjs", false},
 		{"node", "esbuild", "node", true},
 		{"node", "rollup", "cjs", true},
 		{"node", "webpack", "node", true},
 		{"node", "vite", "ssr", false}, // leaves the import to Node
 		{"workerd", "esbuild", "esm", false},
-		{"workerd", "esbuild", "esm,workerd,worker,browser", true}, // Wrangler's
+		{"workerd", "esbuild", "esm,workerd,worker,browser", true}, // Wrangler's conditions
 		{"edge", "esbuild", "iife", false},
 		{"edge", "esbuild", "iife,edge-light", true},
 		{"jsdom", "esbuild", "iife", false},
@@ -211,7 +211,7 @@ func TestEcosystemServers(t *testing.T) {
 	}
 }
 
-// jest is the command that runs the tests of an app by Jest.
+// jest returns the command that runs the tests of an app by Jest.
 func jest(t *testing.T, app, environment string) *exec.Cmd {
 	t.Helper()
 	config, err := json.Marshal(map[string]any{
@@ -229,8 +229,8 @@ func jest(t *testing.T, app, environment string) *exec.Cmd {
 		"--rootDir", app, "--config", string(config))
 }
 
-// The tests of a shop (ecosystem/testing) by pagewire/testing: the agent in them is at the real engine, without a
-// network but for a browser's page.
+// The tests of a shop (ecosystem/testing) by pagewire/testing. Their agent is at the real engine. Only a browser's page
+// needs a network.
 func TestEcosystemTesting(t *testing.T) {
 	app := ecosystemApp(t, "testing")
 	linked(t, app, "vitest", "jsdom", "happy-dom", "@playwright/test", "puppeteer-core")
@@ -278,8 +278,8 @@ func TestEcosystemTesting(t *testing.T) {
 	})
 }
 
-// The package's exports lead each kind of import to a file of that kind with types, by the tools that look for that.
-// What is a module alone is one for require as well, since Node 22; Node 10's way of looking for files knows no exports.
+// The package's exports lead each kind of import to a file of that kind with types, for the tools that look for types.
+// A file that is only a module also serves require, since Node 22. Node 10's resolution knows no exports.
 func TestEcosystemExports(t *testing.T) {
 	app := ecosystemApp(t, "app")
 	packed, err := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("RELEASE"), app), "pagewire-[0-9]*.tgz"))
@@ -297,7 +297,7 @@ func TestEcosystemExports(t *testing.T) {
 	}
 }
 
-// finds runs what prints, among other things, what app/server.js has found. `dom` says that there is a document.
+// finds runs a command that prints the findings of app/server.js among other lines. `dom` means that a document exists.
 func finds(t *testing.T, cmd *exec.Cmd, dom bool) {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -322,9 +322,9 @@ func finds(t *testing.T, cmd *exec.Cmd, dom bool) {
 	}
 }
 
-// Apps of Vite's own templates with stores (ecosystem/live), the Vite plugin, and no other word about Pagewire: while
-// each is developed, pagewire ls lists its stores and an agent hears of their changes and of the dev server's errors. Its
-// build is the same as without the plugin.
+// Apps of Vite's own templates with stores (ecosystem/live) and the Vite plugin, without other setup for Pagewire.
+// During development pagewire ls lists their stores, and an agent is notified of their changes and of the dev server's
+// errors. Their build is the same as without the plugin.
 func TestEcosystemVitePlugin(t *testing.T) {
 	apps := ecosystemApp(t, "live")
 	linked(t, apps, "vite", "@vitejs/plugin-vue", "@sveltejs/vite-plugin-svelte", "react", "react-dom", "vue", "svelte",
@@ -340,7 +340,7 @@ func TestEcosystemVitePlugin(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for framework, reads := range map[string]map[string][2]string{ // before the click and after it
+	for framework, reads := range map[string]map[string][2]string{ // before and after the click
 		"react": {
 			"/state/cart":    {`{"items":["tea"]}`, `{"items":["tea","milk"]}`},
 			"/state/user":    {`{"name":"Ada"}`, `{"name":"Ada"}`},
@@ -411,8 +411,8 @@ func TestEcosystemVitePlugin(t *testing.T) {
 				holds(path, want[1])
 			}
 
-			// An edit that fails: a page that comes later tells of it as well. One that makes it right: the store is there
-			// once, with the state of the new one.
+			// After a failed edit, a page that loads later shows the error as well. After the correction the store exists once,
+			// with the state of the new one.
 			file := filepath.Join(app, "src", "cart.js")
 			edit(t, file, "import", `import "./absent.js"; import`)
 			holds("/vite/errors", "absent.js")

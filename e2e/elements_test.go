@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// openElements opens a page with one script tag and markup, and what the tests look with: agent a, and the calls of
-// notifyResourceUpdated by path.
+// openElements opens a page with one script tag and markup, and prepares the tests' globals, such as agent a and the
+// calls of notifyResourceUpdated by path.
 func openElements(t *testing.T, m mode, markup string) *tab {
 	t.Helper()
 	b := open(t, m, serve(t, page{tag: `<script type="module" src="/pagewire.elements.js"></script>` + markup}))
@@ -32,7 +32,7 @@ func openElements(t *testing.T, m mode, markup string) *tab {
 	return b
 }
 
-// A person fills in a form, and the agent is told and reads it; a table and a text are read as they are shown.
+// A person fills in a form, and the agent is notified and reads it. A table and a text are read as they are shown.
 func TestElements(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
@@ -66,7 +66,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// The values of a form are those of a submission without the secret ones, also where a secret is shown.
+// A form's values are those of its submission without the secret values, even if a secret is shown.
 func TestElementsForm(t *testing.T) {
 	t.Parallel()
 	b := openElements(t, noFlag, `
@@ -152,7 +152,7 @@ func TestElementsForm(t *testing.T) {
 	}
 }
 
-// A table is read by its header; a text as it is shown. Neither has what is private, hidden, or a field's value.
+// A table is read by its header, a text as shown. Neither has private or hidden content, or a field's value.
 func TestElementsTableAndText(t *testing.T) {
 	t.Parallel()
 	b := openElements(t, noFlag, `
@@ -206,7 +206,7 @@ func TestElementsTableAndText(t *testing.T) {
 	b.quiet()
 }
 
-// Elements come, go, move and change what they say, as an application of one page has them.
+// Elements come, go, move and change their attributes, as in a single-page application.
 func TestElementsComeAndGo(t *testing.T) {
 	t.Parallel()
 	b := openElements(t, noFlag, `<main><p id=first data-resource="/first" data-resource-name=First>1</p></main>`)
@@ -260,7 +260,7 @@ func TestElementsComeAndGo(t *testing.T) {
 	}
 }
 
-// The module beside the script tag, an older copy of itself, and the page API's end.
+// The module together with the script tag and an older copy of itself, and after the page API's end.
 func TestElementsBesideOthers(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{tag: `<script src="/pagewire.js"></script>

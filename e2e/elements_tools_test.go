@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// formTools is for pages with forms that are tools: what agents see of them, and what they get.
+// formTools is for pages with forms that are tools: the agents' view of them, and their results.
 const formTools = `
 	globalThis.eventually = async (condition) => { while (!(await condition())) await agent.sleep(5); };
 	globalThis.schema = async (name) => (await a.client.listTools()).tools.find((t) => t.name === name)?.inputSchema;
@@ -17,7 +17,7 @@ const formTools = `
 	});
 	await eventually(async () => (await a.toolNames()).includes("order"));`
 
-// A form with toolname is a tool: its fields are the parameters, and a call fills them in. Only toolautosubmit submits.
+// A form with toolname is a tool: its fields are the parameters. A call fills them in. toolautosubmit submits it.
 func TestElementsTools(t *testing.T) {
 	t.Parallel()
 	b := openElements(t, noFlag, `<p data-resource="/p">text</p>
@@ -134,7 +134,7 @@ func TestElementsTools(t *testing.T) {
 	}
 }
 
-// Forms come, go and change; what is no tool is said. A browser that does it itself is left alone.
+// Forms come, go and change. Unfit forms are reported. A browser with its own form tools is left alone.
 func TestElementsToolsComeAndGo(t *testing.T) {
 	t.Parallel()
 	b := openElements(t, noFlag, `<p data-resource="/p">text</p><iframe name=frame></iframe>

@@ -54,8 +54,8 @@ func TestTabClient(t *testing.T) {
 	`)
 }
 
-// A page's other listeners hear what is posted to the window, and some take all for JSON text: nothing is posted before
-// somebody asks, and nothing at the end if nobody has.
+// A page's other listeners receive every message to the window, and some parse each as JSON text. So nothing is posted
+// before a client asks, and nothing at the end if no client has asked.
 func TestNothingIsPostedUnasked(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{head: `<script>
@@ -73,8 +73,8 @@ func TestNothingIsPostedUnasked(t *testing.T) {
 	b.quiet()
 }
 
-// A client of @mcp-b asks once, when it starts, and then waits. One that has asked before Pagewire was loaded is served
-// as soon as somebody asks again.
+// A client of @mcp-b asks once, when it starts, and then waits. A client that has asked before Pagewire was loaded is
+// served as soon as another message asks.
 func TestTabClientBeforeThePage(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{
@@ -85,7 +85,7 @@ func TestTabClientBeforeThePage(t *testing.T) {
 	b.expectations(`toServer("mcp-check-ready"); expect("listed", await (await early).list(), [uri])`)
 }
 
-// "Ready" is the answer to a question only once there is a core that answers; where there will be none, "stopped" is.
+// The answer "ready" comes only when a core answers. If there will be no core, the answer is "stopped".
 func TestEnvelopeReadiness(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{head: recorder, script: field.script}))
@@ -107,7 +107,7 @@ func TestEnvelopeReadiness(t *testing.T) {
 	}
 }
 
-// Whatever is not exactly an envelope from the page's own window to a server is not for Pagewire.
+// Pagewire ignores each message that is not exactly an envelope from the page's own window to a server.
 func TestEnvelopeIsStrict(t *testing.T) {
 	t.Parallel()
 	evil := serve(t, page{tag: `<script></script>`, script: `
@@ -151,12 +151,12 @@ func TestEnvelopeIsStrict(t *testing.T) {
 	}
 }
 
-// Two clients on one window, with the same ids at the same time: every one gets its answer or an error, and as long as
-// their ids differ, everyone gets its answer.
+// Two clients on one window, with the same ids at the same time: each request gets its answer or an error. If their ids
+// differ, each gets its answer.
 func TestEnvelopeClientsTogether(t *testing.T) {
 	t.Parallel()
-	// A read is answered behind all that was in the window's queue when it began: WebKit runs timers in between, and a
-	// client that is answered under an id takes that for the answer to its own, if it has posted the same meanwhile.
+	// A read is answered after all messages that were in the window's queue when it began. WebKit runs timers in between.
+	// A client takes an answer to another client for its own, if it has posted the same id meanwhile.
 	pageOf := page{head: recorder, script: `
 		const at = (name) => location.origin + "/" + name;
 		const drained = () => new Promise((done) => {

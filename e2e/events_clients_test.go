@@ -20,8 +20,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The AI SDK's own client of MCP Events, unmodified, subscribes at a node, and its handler takes a delivery: challenge,
-// signature, ids and data are as it asks for them. It refreshes and unsubscribes.
+// The AI SDK's own client of MCP Events, unmodified, subscribes at a node, and its handler accepts a delivery with its
+// challenge, signature, ids and data. It refreshes and unsubscribes.
 func TestEventsOfTheAISDK(t *testing.T) {
 	node, dir := node22(t), t.TempDir()
 	addr := testkit.Addr(t)
@@ -52,7 +52,7 @@ func TestEventsOfTheAISDK(t *testing.T) {
 	t.Cleanup(func() {
 		in.Close()
 		_, _ = io.Copy(io.Discard, out)
-		_ = agent.Wait() // it may have failed by itself
+		_ = agent.Wait() // it may have failed before
 	})
 	type line struct {
 		Kind  string

@@ -2,8 +2,8 @@
 
 package e2e
 
-// The extension as it is built for Firefox, installed for as long as the browser runs, as its developers do it, with
-// the native host that the browser starts.
+// The extension's build for Firefox, installed until the browser ends, as its developers do it, with the native host
+// that the browser starts.
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
-// firefoxPages is where the extension's own pages are, here: each profile has a name of its own for them.
+// firefoxPages is the base URL of the extension's own pages in these tests. Each profile has its own id for them.
 const firefoxPages = "moz-extension://3a0b8f7e-64d1-4d5f-9a57-0f2f0c0ffee0"
 
 type firefox struct {
@@ -28,7 +28,7 @@ type firefox struct {
 	ctx context.Context
 }
 
-// extendFirefox runs Firefox with the extension, and the native host where pagewire extension install puts it.
+// extendFirefox runs Firefox with the extension, and the native host in the place of pagewire extension install.
 func extendFirefox(t *testing.T, h userHome) firefox {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join(dist, "extension-firefox"))
@@ -51,7 +51,7 @@ func extendFirefox(t *testing.T, h userHome) firefox {
 		Env: env,
 		Settings: map[string]any{"extensions.webextensions.uuids": fmt.Sprintf(`{%q:%q}`, host.FirefoxID,
 			strings.TrimPrefix(firefoxPages, "moz-extension://"))},
-		Flags: []string{"--remote-allow-system-access"}, // else no test may open an extension's pages
+		Flags: []string{"--remote-allow-system-access"}, // without it, no test may open an extension's pages
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +95,8 @@ func (f firefox) press(popup *tab, origin, button string) {
 	popup.click(selector)
 }
 
-// The whole of it, on pages that no other transport reaches: an agent sees nothing until the user allows the site, then
-// lists, reads and is told, over reloads too, and sees nothing when the user has revoked it.
+// The whole story, on pages that no other transport reaches. An agent sees nothing until the user allows the site. Then
+// it lists, reads and is notified, over reloads too. It sees nothing after the user has revoked the site.
 func TestFirefoxExtension(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -129,7 +129,7 @@ func TestFirefoxExtension(t *testing.T) {
 		t.Errorf("what is revoked reads as %q", got)
 	}
 
-	// Only in pages of allowed sites. Firefox has no ports in what it matches.
+	// Only in pages of allowed sites. Firefox' match patterns have no ports.
 	options := f.tab(firefoxPages + "/options.html")
 	testkit.Eventually(t, "the options are there", func() bool {
 		return run[bool](options, `return document.getElementById("only") !== null`)

@@ -20,7 +20,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A bystander is an allowed page in another tab that an agent watches: what befalls others must not befall it.
+// A bystander is an allowed page in another tab that an agent watches. Attacks must not affect it.
 type bystander struct {
 	t     *testing.T
 	tab   *tab
@@ -56,8 +56,8 @@ func (x *extended) refused() map[string]int {
 	return all
 }
 
-// A page can dispatch what the relay dispatches, post what it posts, and replace what the page layer calls. It gets no
-// port by that, and nothing of what travels.
+// A page can dispatch the relay's events, post its messages, and replace the functions that the page layer calls. It
+// gets no port by that, and none of the messages.
 func (x *extended) forgingPage(t *testing.T, agent *started) {
 	other := x.bystander(agent)
 	s := serveStrict(t, "script-src 'self'", `
@@ -109,7 +109,7 @@ func (x *extended) forgingPage(t *testing.T, agent *started) {
 	other.unharmed(t)
 }
 
-// relayed runs a script where the relay runs, as an attacker in the page's process can.
+// relayed runs a script in the relay's world, as an attacker in the page's process can.
 func relayed[T any](b *tab, world *runtime.ExecutionContextID, body string) T {
 	b.t.Helper()
 	var v T
@@ -130,7 +130,7 @@ func relayed[T any](b *tab, world *runtime.ExecutionContextID, body string) T {
 	return v
 }
 
-// world finds where the relay of a tab runs.
+// world returns the execution context of a tab's relay.
 func (b *tab) world() *runtime.ExecutionContextID {
 	b.t.Helper()
 	found := make(chan runtime.ExecutionContextID, 10)
@@ -167,8 +167,8 @@ const forge = `
 	});
 `
 
-// An attacker in a page's process says what the relay may. What such a page says over the link is for the worker and the
-// gateway to refuse: js/test/extension/frames.test.mjs, and TestForeignOriginsAreRefused.
+// An attacker in a page's process sends messages in the place of the relay. The worker and the gateway refuse bad calls
+// of the link: js/test/extension/frames.test.mjs, and TestForeignOriginsAreRefused.
 func (x *extended) takenOverPage(t *testing.T, agent *started) {
 	other := x.bystander(agent)
 	s := serveStrict(t, "script-src 'self'", "")
@@ -193,8 +193,8 @@ func (x *extended) takenOverPage(t *testing.T, agent *started) {
 		other.unharmed(t)
 	})
 	t.Run("it says that it is of another origin", func(t *testing.T) {
-		// The site of this page is not allowed, that of the bystander is. The relay that is told to wait hangs up; this
-		// one does not.
+		// The site of this page is not allowed, and the bystander's site is. A relay that is told to wait hangs up; this one
+		// does not.
 		origin, _ := strings.CutSuffix(other.uri, "/count")
 		got := relayed[outcome](p, world, forge+fmt.Sprintf(
 			`return await forge("pagewire.page", [{ offers: 1, frame: "", url: "%s/", origin: %q, title: "other", documentId: "x", tab: 1, focused: Date.now() }], %d);`, origin, origin, moment))
@@ -207,7 +207,7 @@ func (x *extended) takenOverPage(t *testing.T, agent *started) {
 	})
 }
 
-// Another extension can call ours by its id, start what is registered under a name, and connect with the gateway's
+// Another extension can call ours by its id, start the native host of a registered name, and connect to the gateway's
 // port.
 func TestExtensionAnotherExtension(t *testing.T) {
 	t.Parallel()
@@ -255,7 +255,7 @@ func TestExtensionAnotherExtension(t *testing.T) {
 			});
 			`+body)
 		if len(got) != 1 || got[0] != "refused" {
-			// A message without an answer gives undefined.
+			// The result for a message without an answer is undefined.
 			if name != "a message" || len(got) != 2 || got[1] != nil {
 				t.Errorf("%s: %v", name, got)
 			}

@@ -1,6 +1,6 @@
 package e2e
 
-// The extension as its users meet it: unpacked in a real browser, with the native host that the browser starts, and an
+// The extension as its users have it: unpacked in a real browser, with the native host that the browser starts, and an
 // agent that has started its own `pagewire serve --stdio`.
 
 import (
@@ -35,10 +35,10 @@ import (
 type extended struct {
 	t    *testing.T
 	home userHome
-	ctx  context.Context // of a first tab, which is not used
+	ctx  context.Context // of an unused first tab
 }
 
-// extend runs a browser with the extension, and where hosted is set with the native host installed.
+// extend runs a browser with the extension, and installs the native host if hosted is set.
 func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join(dist, "extension"))
@@ -68,21 +68,21 @@ func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 	return x
 }
 
-// placed waits until pages that are loaded from now on have the content scripts. b is one of the extension's own.
+// placed waits until new loads of pages have the content scripts. b is a page or worker of the extension.
 func (x *extended) placed(b *tab) {
 	x.t.Helper()
 	testkit.Eventually(x.t, "the content scripts are registered", func() bool { return run[int](b, registered) == 2 })
 }
 
-// registered is how many content scripts there are.
+// registered returns the number of content scripts.
 const registered = `return (await chrome.scripting.getRegisteredContentScripts()).length`
 
-// worker is the target of the extension's service worker, "" while it does not run.
+// worker returns the target of the extension's service worker, or "" if it does not run.
 func (x *extended) worker() target.ID {
 	return x.workerThat(func(url string) bool { return strings.HasPrefix(url, host.ExtensionOrigin) })
 }
 
-// workerThat is the target of the service worker whose URL fits, "" without one.
+// workerThat returns the target of the service worker with a fitting URL, or "".
 func (x *extended) workerThat(fits func(url string) bool) target.ID {
 	x.t.Helper()
 	infos, err := chromedp.Targets(x.ctx)
@@ -97,13 +97,12 @@ func (x *extended) workerThat(fits func(url string) bool) target.ID {
 	return ""
 }
 
-// attachWorker attaches to the worker that runs.
+// attachWorker attaches to the running worker.
 func (x *extended) attachWorker() *tab {
 	x.t.Helper()
 	return x.follow("the worker", chromedp.WithTargetID(x.worker()), chromedp.WithDetachOnCancel())
 }
 
-// tab opens a tab.
 func (x *extended) tab(url string) *tab {
 	x.t.Helper()
 	b := x.follow(url)
@@ -113,7 +112,7 @@ func (x *extended) tab(url string) *tab {
 	return b
 }
 
-// follow makes a tab, or another context, whose console is told when the test fails.
+// follow makes a tab, or another context, whose console is logged when the test fails.
 func (x *extended) follow(name string, options ...chromedp.ContextOption) *tab {
 	x.t.Helper()
 	ctx, cancel := chromedp.NewContext(x.ctx, options...)
@@ -140,7 +139,7 @@ func (x *extended) popup(origin string) *tab {
 	return p
 }
 
-// popupFor is where the popup is for the tab that shows a site. b is one of the extension's own.
+// popupFor returns the popup's path for the tab that shows a site. b is a page or worker of the extension.
 func (b *tab) popupFor(origin string) (path string) {
 	b.t.Helper()
 	return fmt.Sprint("/popup.html?tab=", run[int](b, fmt.Sprintf(`
@@ -170,7 +169,7 @@ func (b *tab) shows(selector string) {
 	}
 }
 
-// serveStrict serves a page whose policy forbids all that it does not need. Its script is a file.
+// serveStrict serves a page with a policy. Its script is a file.
 func serveStrict(t *testing.T, policy, script string) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
@@ -187,7 +186,7 @@ func serveStrict(t *testing.T, policy, script string) *httptest.Server {
 	return s
 }
 
-// allowed opens a page that counts, has its user allow it, and the agent watch the count.
+// allowed opens a page with a count. Its user allows it, and the agent watches the count.
 func (x *extended) allowed(t *testing.T, agent *started) (p *tab, uri string) {
 	t.Helper()
 	s := serveStrict(t, "script-src 'self'", counting)
@@ -198,18 +197,18 @@ func (x *extended) allowed(t *testing.T, agent *started) (p *tab, uri string) {
 	return p, uri
 }
 
-// counting is a page that counts, when the test says so.
+// counting is a page's script with a count that the test sets.
 const counting = `
 	let count = 0;
 	navigator.modelContext.registerResource({ uri: location.origin + "/count", name: "count", read: () => String(count) });
 	globalThis.set = (n) => { count = n; navigator.modelContext.notifyResourceUpdated(location.origin + "/count"); };
 `
 
-// countingIfAny is the same where there may be no page API.
+// countingIfAny is the same for pages that may have no page API.
 const countingIfAny = `if ("modelContext" in document) {` + counting + `}`
 
-// TestExtension has what needs no browser of its own: each has pages of its own origins, in one browser and with one
-// agent, after the other.
+// TestExtension has the tests that need no browser of their own. They run one after the other in one browser and with
+// one agent. Each has pages of its own origins.
 func TestExtension(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -235,7 +234,7 @@ func TestExtension(t *testing.T) {
 	}
 }
 
-// The pages that no other transport reaches: neither wasm nor a worker nor a connection is allowed to them.
+// The pages that no other transport reaches: their policies allow no wasm, no worker and no connection.
 func (x *extended) reachesStrictPages(t *testing.T, agent *started) {
 	for _, policy := range []string{"script-src 'self'", "default-src 'none'; script-src 'self'",
 		"default-src 'none'"} {
@@ -243,7 +242,7 @@ func (x *extended) reachesStrictPages(t *testing.T, agent *started) {
 			s := serveStrict(t, policy, counting)
 			p := x.tab(s.URL)
 			if policy == "default-src 'none'" {
-				// No script of the page's runs: what registers is another extension's, or a person's in the console.
+				// No script of the page's runs: only another extension, or a person in the console, can register.
 				if run[bool](p, "return 'set' in globalThis") {
 					t.Fatal("the policy lets the page's script run")
 				}
@@ -263,16 +262,16 @@ func (x *extended) reachesStrictPages(t *testing.T, agent *started) {
 			}
 		})
 	}
-	// The core is the gateway's: what a page shares costs the browser no wasm.
+	// The core is the gateway's: sharing costs the browser no wasm.
 	if fetched := run[[]string](x.attachWorker(), fetches); len(fetched) > 0 {
 		t.Errorf("the worker has fetched %q", fetched)
 	}
 }
 
-// fetches is what a page or a worker has fetched, but for the page's own script.
+// fetches returns the names of files that a page or a worker has fetched, without the page's own script.
 const fetches = `return performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => !name.endsWith("/script.js"))`
 
-// The pages of the extension are at the next daemon when the one before hangs.
+// The pages of the extension go to the next daemon when theirs hangs.
 func (x *extended) leavesAStoppedDaemon(t *testing.T, agent *started) {
 	p, uri := x.allowed(t, agent)
 	syscall.Kill(x.home.daemon(t), syscall.SIGSTOP)
@@ -300,7 +299,7 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	if got, err := agent.Read(uri); err == nil {
 		t.Errorf("a site that nobody has allowed reads as %q", got)
 	}
-	// Allowed by a click: there at once.
+	// Allowed by a click: listed at once.
 	p2 := x.popup(s.URL)
 	p2.shows("[data-do=once]")
 	if text := run[string](p2, "return document.querySelector('.state').textContent"); !strings.Contains(text,
@@ -325,7 +324,7 @@ func TestExtensionAsksItsUser(t *testing.T) {
 			`const text = document.body.innerText; return text.includes("Agents see 1 resource") && text.includes("Connected by native messaging")`)
 	})
 
-	// Revoked: gone at once, and the subscriber is told.
+	// Revoked: gone at once, and the subscriber is notified.
 	for len(agent.Lists) > 0 {
 		<-agent.Lists
 	}
@@ -336,7 +335,7 @@ func TestExtensionAsksItsUser(t *testing.T) {
 		t.Errorf("after it was revoked it reads as %q", got)
 	}
 
-	// Always, and the switch that stops all.
+	// Always allowed, and the switch that stops all.
 	p2.shows("[data-do=always]")
 	p2.do(chromedp.Click("[data-do=always]"))
 	testkit.Eventually(t, "the agent lists it again", func() bool { return agent.Offers(uri) })
@@ -346,8 +345,8 @@ func TestExtensionAsksItsUser(t *testing.T) {
 	testkit.Eventually(t, "it goes on", func() bool { return agent.Offers(uri) })
 }
 
-// watchful is a page that looks at all that it can reach of its own world: its first script puts itself in the place of
-// what scripts call, and of every name that ours use. `seen` is what was used since it was asked last.
+// watchful is a page that observes its own world. Its first script replaces each function that scripts call, and each
+// name that our scripts use. `seen` returns the uses since its last call.
 const watchful = `
 	let log = { __proto__: null };
 	const { apply, construct, getOwnPropertyDescriptor, defineProperty, ownKeys } = Reflect;
@@ -391,7 +390,7 @@ const watchful = `
 	for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, () => note(type));
 `
 
-// traces is what a page can find of whether somebody is there: run after it has registered, notified, and waited.
+// traces returns a page's evidence of an agent, after it has registered, notified and waited.
 const traces = `
 	const heard = [];
 	for (const type of ["ready", "coredead", "corerestart", "portclose", "error"]) pagewire.addEventListener(type, () => heard.push(type));
@@ -413,8 +412,8 @@ const traces = `
 	});
 `
 
-// A page sees that the extension is there, and not whether its user has allowed the site: not by what is called, read
-// or dispatched in its world when that is given and taken back, nor by what its own calls do then.
+// A page sees that the extension is there, and not whether its user has allowed the site. Neither the calls, reads and
+// events in its world when the permission is given and revoked, nor the effects of its own calls then, show it.
 func (x *extended) hidesWhatIsAllowed(t *testing.T, agent *started) {
 	script, err := os.ReadFile(filepath.Join(dist, "extension", "page.js"))
 	if err != nil {
@@ -458,7 +457,7 @@ func (x *extended) hidesWhatIsAllowed(t *testing.T, agent *started) {
 	}
 }
 
-// An agent that sees one profile alone sees the extension's pages once their user has given the profile that name.
+// An agent that sees only one profile sees the extension's pages after their user has named the profile so.
 func TestExtensionNamesItsProfile(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -483,8 +482,8 @@ func TestExtensionNamesItsProfile(t *testing.T) {
 	}
 }
 
-// The extension tells an agent with --front which tab is in front once its user has switched that on: of an allowed site
-// its title and address too, of another the origin alone, and nothing of a window that it may not see.
+// After its user has switched that on, the extension reports the tab in front to an agent with --front. For an allowed
+// site it reports the title and the address too, for another only the origin, and for a hidden window nothing.
 func TestExtensionTellsTheTabInFront(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"native messaging", "WebSocket"} {
@@ -580,7 +579,7 @@ func TestExtensionTellsTheTabInFront(t *testing.T) {
 	}
 }
 
-// private opens a page in a private window, which the browser does not show to the extension.
+// private opens a page in a private window, which the browser hides from the extension.
 func (x *extended) private(url string) {
 	x.t.Helper()
 	context, err := chromedp.CallBrowser(x.ctx, target.CreateBrowserContext, target.CreateBrowserContextParams{})
@@ -593,8 +592,8 @@ func (x *extended) private(url string) {
 	}
 }
 
-// With the option "Only in pages of allowed sites" a page of another site sees what it sees without the extension, and
-// one that is allowed is loaded again and works as ever.
+// With the option "Only in pages of allowed sites" a page of another site sees the same as without the extension. A
+// page that is then allowed is loaded again and works as always.
 func TestExtensionOnlyInAllowedSites(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -623,7 +622,7 @@ func TestExtensionOnlyInAllowedSites(t *testing.T) {
 		}
 	}
 
-	// press clicks a button of the popup's for a site, of which the extension knows nothing but the tab.
+	// press clicks a button of the popup for a site. The extension knows only the tab of it.
 	press := func(origin, button string) {
 		t.Helper()
 		number := run[int](options, fmt.Sprintf(
@@ -663,7 +662,7 @@ func TestExtensionOnlyInAllowedSites(t *testing.T) {
 	}
 }
 
-// What was allowed once is forgotten with the browser, and what was allowed always is not.
+// A site that was allowed once is forgotten with the browser; a site that was allowed always is not.
 func TestExtensionRemembers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -697,7 +696,7 @@ func TestExtensionRemembers(t *testing.T) {
 	})
 }
 
-// The browser suspends a worker when it likes. Subscribers notice only a delay.
+// The browser may suspend a worker at any time. Subscribers notice only a delay.
 func TestExtensionWorkerStopped(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"native messaging", "WebSocket"} {
@@ -724,20 +723,19 @@ func TestExtensionWorkerStopped(t *testing.T) {
 	}
 }
 
-// useSocket tells the extension where the test's gateway is: without a native host it looks at the usual port.
+// useSocket gives the extension the test's gateway: without a native host it tries the usual port.
 func (x *extended) useSocket() {
 	x.t.Helper()
 	x.useGateway()
-	// It is read when the worker starts.
+	// The worker reads it at its start.
 	x.stop(x.worker())
 }
 
-// useGateway tells the extension's pages where the gateway is, and what a native host that was there would have told
-// it.
+// useGateway gives the extension's pages the gateway's address and the secret, as a native host would.
 func (x *extended) useGateway() {
 	x.t.Helper()
 	p := x.tab(host.ExtensionOrigin + "/options.html")
-	secret, err := host.MakeSecret(filepath.Join(x.home.dir, "pagewire", "token")) // as an install has made it
+	secret, err := host.MakeSecret(filepath.Join(x.home.dir, "pagewire", "token")) // as an install makes it
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -746,7 +744,7 @@ func (x *extended) useGateway() {
 	_ = chromedp.Cancel(p.ctx)
 }
 
-// life tells the lives of the worker apart: its target stays the same.
+// life returns a number for each life of the worker, whose target stays the same.
 func (x *extended) life() float64 {
 	x.t.Helper()
 	b := x.attachWorker()
@@ -755,7 +753,7 @@ func (x *extended) life() float64 {
 	return born
 }
 
-// stop ends a worker, as the browser does when it has been idle.
+// stop ends a worker, as the browser does after idle time.
 func (x *extended) stop(worker target.ID) {
 	x.t.Helper()
 	if _, err := chromedp.CallBrowser(x.ctx, target.CloseTarget,
@@ -764,8 +762,8 @@ func (x *extended) stop(worker target.ID) {
 	}
 }
 
-// No prompt, and no permission: what is asked of a public page that wants this machine's ports is not asked of the
-// extension.
+// No prompt, and no permission: the browser asks them of a public page that connects to this machine's ports, and not
+// of the extension.
 func TestExtensionOnAPublicPage(t *testing.T) {
 	t.Parallel()
 	s := serveStrict(t, "script-src 'self'", counting)
@@ -783,7 +781,7 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 	if got, err := agent.Read(origin + "/count"); got != "0" || err != nil {
 		t.Errorf("it reads as %q, %v", got, err)
 	}
-	// The page itself does not get through to the port: that it is a public one is no mere name.
+	// The page itself cannot reach the port: so the browser takes the page for a public one.
 	if got := run[string](p, `
 		const socket = new WebSocket("ws://`+h.hub+`/page", "pagewire.v1");
 		const opened = new Promise((done) => { socket.onopen = () => done("open"); });
@@ -797,7 +795,7 @@ func TestExtensionOnAPublicPage(t *testing.T) {
 	}
 }
 
-// A page with a Pagewire of its own works with the extension as without: before it is allowed, and after.
+// A page with a Pagewire of its own works with the extension as without it, before and after the site is allowed.
 func (x *extended) besideThePagesOwn(t *testing.T, agent *started) {
 	s := serve(t, page{tag: `<script src="/pagewire.js" data-gateway="ws://` + x.home.hub + `"></script>`, script: counting})
 	p := x.tab(s.URL)
@@ -825,7 +823,7 @@ func (x *extended) besideThePagesOwn(t *testing.T, agent *started) {
 	}
 }
 
-// Agents in the page are served by the page's own core beside the extension too, before the document is complete.
+// The page's own core also serves agents in the page if the extension is there, before the document is complete.
 // (TestEcosystemPages has pages that bundlers have made.)
 func (x *extended) besideAgentsInThePage(t *testing.T, _ *started) {
 	early := serve(t, page{tag: " ", script: `
@@ -835,11 +833,11 @@ func (x *extended) besideAgentsInThePage(t *testing.T, _ *started) {
 	}
 }
 
-// lookEnv names the environment variable with the directory where TestExtensionLook leaves its pictures: those in demo/
+// lookEnv is the environment variable with the directory for the pictures of TestExtensionLook: the pictures in demo/
 // are made so.
 const lookEnv = "PAGEWIRE_LOOK"
 
-// The popup by keyboard alone, and the panel of DevTools, in both themes, with what an assistive program is told.
+// The popup by keyboard only, and the panel of DevTools, in both themes, with the data for assistive programs.
 func TestExtensionLook(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -890,7 +888,7 @@ func TestExtensionLook(t *testing.T) {
 	p := x.popup(s.URL)
 	p.shows("[data-do=once]")
 	picture(p, "extension-popup-asks", 360, 300)
-	// Every control has a name, and the word is given without a mouse.
+	// Every control has a name, and no permission needs a mouse.
 	if nameless := run[[]string](p,
 		`return [...document.querySelectorAll("button, input")].filter((e) => !(e.ariaLabel || e.textContent || e.labels?.[0]?.textContent)).map((e) => e.outerHTML)`); len(nameless) > 0 {
 		t.Errorf("without a name: %q", nameless)
@@ -916,7 +914,7 @@ func TestExtensionLook(t *testing.T) {
 	}
 }
 
-// panel looks at the panel in DevTools; and at the same as a page of its own, which p becomes, for the tab that shows a
+// panel checks the panel in DevTools, and then the same panel in a tab of its own: p shows it for the tab with the
 // site.
 func (x *extended) panel(p, shown *tab, origin string, agent *started) {
 	t := x.t
@@ -945,7 +943,7 @@ func (x *extended) panel(p, shown *tab, origin string, agent *started) {
 	says(p, ".card p", "tokens (bytes / 4)")
 }
 
-// devTools opens the browser's DevTools for a tab, and in them our panel, which it returns.
+// devTools opens the browser's DevTools for a tab, and returns our panel in them.
 func (x *extended) devTools(shown *tab) *tab {
 	x.t.Helper()
 	opened, err := chromedp.CallBrowser(x.ctx, target.OpenDevTools,
@@ -979,7 +977,7 @@ func (x *extended) devTools(shown *tab) *tab {
 	return x.follow("the panel", chromedp.WithTargetID(panel), chromedp.WithDetachOnCancel())
 }
 
-// searching is a page whose tool loads the page of its results.
+// searching is a page with a tool that loads the page of its results.
 const searching = counting + `
 	if (location.pathname === "/") {
 		const form = document.createElement("form");
@@ -992,7 +990,7 @@ const searching = counting + `
 	} else document.title = "Results";
 `
 
-// The next document of the origin answers a call, without anything more that its user is to allow.
+// The next document of the origin answers a call, without another permission of the user.
 func (x *extended) callThatLeadsOn(t *testing.T, agent *started) {
 	s := serveStrict(t, "script-src 'self'", searching)
 	x.tab(s.URL)
@@ -1012,7 +1010,7 @@ func (x *extended) callThatLeadsOn(t *testing.T, agent *started) {
 	}
 }
 
-// A document comes and goes in several ways; its subscriptions go on.
+// A document comes and goes in several ways, and its subscriptions continue.
 func (x *extended) navigation(t *testing.T, agent *started) {
 	elsewhere := serveStrict(t, "script-src 'self'", "")
 	p, uri := x.allowed(t, agent)
@@ -1041,7 +1039,7 @@ func (x *extended) navigation(t *testing.T, agent *started) {
 	run[any](p, "set(50)")
 	agent.holds(uri, "50")
 
-	// Frames: each origin for itself.
+	// Frames: each origin needs its own permission.
 	inner := serveStrict(t, "script-src 'self'", counting)
 	outer := serve(t,
 		page{tag: " ", script: "document.documentElement.append(Object.assign(document.createElement('iframe'), { " +

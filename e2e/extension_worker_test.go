@@ -15,8 +15,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The extension in demo/ is somebody else's: its files, four of the npm package, and a policy that lets the page do
-// nothing.
+// The extension in demo/ is of another author: its files, four files of the npm package, and a policy that allows the
+// page nothing.
 func TestExtensionWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestExtensionWorker(t *testing.T) {
 	if got := badges(); got != "" {
 		t.Errorf("before the site is allowed the badge says %q", got)
 	}
-	// What the click does: a toolbar's button cannot be clicked without a window.
+	// The effect of the click: a toolbar's button cannot be clicked without a window.
 	url, err := json.Marshal(s.URL + "/")
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ import (
 	clients "github.com/pagewire/pagewire/e2e/clients/page"
 )
 
-// agentsFleet starts two nodes, with the page of clients/page at the first and a balancer before both that sends each
-// request to the next. made is told of the nodes' issuer before they start.
+// agentsFleet starts two nodes, with the page of clients/page at the first, and a balancer that sends requests to them
+// in turn. It calls made with the nodes' issuer before they start.
 func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) meeting {
 	t.Helper()
 	var targets []*url.URL
@@ -54,7 +54,7 @@ func agentsFleet(t *testing.T, issuer string, made func(*issuertest.Issuer)) mee
 	}
 	clients.Connect(t, targets[0].Host, login.Ticket("alice", clients.Origin))
 	at := meeting{url: balancer.URL + "/mcp", header: token, env: os.Environ()}
-	for _, target := range targets { // each has a gateway of the user's, and its page
+	for _, target := range targets { // at each, the user has a gateway, which has the page
 		testkit.Eventually(t, "the page is there", func() bool { return lists(t, target.Host, at.header) })
 	}
 	return at
@@ -88,14 +88,14 @@ func runNode(t *testing.T, o process.Options) (listen, admin, cluster net.Addr) 
 	return at[0], at[1], at[2]
 }
 
-// passes is a proxy that reads a request's body before it passes the request on. httputil.ReverseProxy cuts an answer
-// off if it begins before the transport has read the end of the body.
+// passes returns a proxy that reads a request's body before it passes the request on. httputil.ReverseProxy cuts an
+// answer off if it begins before the transport has read the end of the body.
 func passes(rewrite func(*httputil.ProxyRequest)) http.Handler {
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: rewrite}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			panic(http.ErrAbortHandler) // the client has gone
+			panic(http.ErrAbortHandler) // the client has closed the connection
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		proxy.ServeHTTP(w, r)
@@ -125,7 +125,7 @@ func lists(t *testing.T, host, token string) bool {
 	return err == nil && strings.Contains(string(text), clients.Origin+"/clock")
 }
 
-// The official TypeScript client, unmodified, with an access token, at two nodes of which each request goes to another.
+// The official TypeScript client, unmodified, with an access token, at two nodes that take its requests in turn.
 func TestTypeScriptClientAtAFleet(t *testing.T) {
 	t.Parallel()
 	typeScriptClients(t, agentsFleet(t, "https://login.example", func(*issuertest.Issuer) {}))

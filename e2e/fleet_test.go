@@ -24,16 +24,16 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 )
 
-// A service is a site whose pages dial in to a fleet of two nodes with its tickets, and the door to these.
+// A service is a site whose pages dial in to a fleet of two nodes with its tickets, and the nodes' doors.
 type service struct {
 	t       *testing.T
 	nodes   []*fleet.Node
 	doors   []*dial.Handler
-	open    atomic.Int64 // the node that pages come to
+	open    atomic.Int64 // the index of the node for new pages
 	login   *fleetkit.Login
 	site    *site
-	life    atomic.Int64 // of a ticket, in ns; 0 for a session that has ended
-	tickets atomic.Int64 // that were given
+	life    atomic.Int64 // of a ticket, in ns; 0 after the session's end
+	tickets atomic.Int64 // tickets given
 }
 
 func openService(t *testing.T) *service {
@@ -80,7 +80,7 @@ func openService(t *testing.T) *service {
 			http.Error(w, "log in first", http.StatusUnauthorized)
 			return
 		}
-		if s.tickets.Add(1)%2 == 0 { // in either form
+		if s.tickets.Add(1)%2 == 0 { // in each of the two forms
 			text = `{"ticket":"` + text + `"}`
 		}
 		_, _ = io.WriteString(w, text)
@@ -88,7 +88,7 @@ func openService(t *testing.T) *service {
 	return s
 }
 
-// agent is one of alice's, at the second node.
+// agent returns an agent of alice, at the second node.
 func (s *service) agent() *testkit.Agent { return s.login.Agent(s.nodes[1], "alice") }
 
 const typed = `const f = document.getElementById("field"); f.value = %s; f.dispatchEvent(new Event("input", {bubbles: true}))`
@@ -98,11 +98,11 @@ func (b *tab) fills(text string) {
 	run[any](b, strings.Replace(typed, "%s", `"`+text+`"`, 1))
 }
 
-// A page dials in with its service's ticket, renews it, and goes elsewhere, as the same tab, when its node drains.
+// A page dials in with its service's ticket, and renews it. When its node drains, it moves on as the same tab.
 func TestPageOfAFleet(t *testing.T) {
 	t.Parallel()
 	s := openService(t)
-	s.life.Store(int64(8 * time.Second)) // which a page replaces after 5.6
+	s.life.Store(int64(8 * time.Second)) // a page replaces it after 5.6
 	b := open(t, native, s.site)
 	uri := s.site.URL + "/state/field"
 	a := s.agent()
@@ -131,7 +131,7 @@ func TestPageOfAFleet(t *testing.T) {
 	testkit.Eventually(t, "it is at the other node", func() bool { return s.nodes[1].Stats().Pages == 1 })
 	a.Reads(own, "milk")
 	for len(a.Updates) > 0 {
-		<-a.Updates // it was back
+		<-a.Updates // the notification that the page was back
 	}
 	b.fills("honey")
 	a.Reads(uri, "honey")
@@ -140,7 +140,7 @@ func TestPageOfAFleet(t *testing.T) {
 	}
 }
 
-// Without a ticket a page works alone, says so once, and connects when there is one.
+// Without a ticket a page works alone, warns once, and connects when a ticket exists.
 func TestPageWithoutATicket(t *testing.T) {
 	t.Parallel()
 	s := openService(t)
@@ -154,17 +154,17 @@ func TestPageWithoutATicket(t *testing.T) {
 	}
 	s.life.Store(int64(time.Minute))
 	a := s.agent()
-	run[any](b, `document.dispatchEvent(new Event("visibilitychange"))`) // its user looks at it
+	run[any](b, `document.dispatchEvent(new Event("visibilitychange"))`) // as if its user looked at it
 	a.Shows(s.site.URL + "/state/field")
-	s.doors[0].Drain(t.Context()) // and takes no more: it is tried again, and the page goes on
+	s.doors[0].Drain(t.Context()) // it admits no pages: the page retries, and works on
 	b.fills("milk")
 	testkit.Eventually(t, "it is tried again", func() bool { return s.tickets.Load() >= 3 })
 	s.open.Store(1)
 	a.Reads(s.site.URL+"/state/field", "milk")
 }
 
-// Pages of a desktop whose origin `pagewire serve --node` names are a node's too, and no others: an agent there lists and
-// reads them, is told of changes, and no longer lists them when the desktop's process has been killed.
+// Pages of a desktop are a node's too, if `pagewire serve --node` names their origin. An agent at the node lists and
+// reads them, is notified of changes, and no longer lists them after the desktop's process was killed.
 func TestPagesOfADesktopAtANode(t *testing.T) {
 	t.Parallel()
 	const app, private = "http://localhost:3000", "http://localhost:4000"
@@ -188,7 +188,7 @@ func TestPagesOfADesktopAtANode(t *testing.T) {
 			t.Fatalf("%v (run make build first)", err)
 		}
 		t.Cleanup(func() {
-			_ = program.Process.Kill() // it may have been killed
+			_ = program.Process.Kill() // the test may have killed it
 			_ = program.Wait()
 		})
 	}
@@ -237,7 +237,7 @@ func (h setting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// metricsAt are the metrics at an address, "" while there are none.
+// metricsAt returns the metrics at an address, or "".
 func metricsAt(addr, token string) string {
 	r, err := http.NewRequest(http.MethodGet, "http://"+addr+"/metrics", nil)
 	if err != nil {

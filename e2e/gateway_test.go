@@ -1,6 +1,6 @@
 package e2e
 
-// The gateway as its users meet it: the binary, started by agents, with pages in a browser that it has launched.
+// The gateway as its users have it: the binary, started by agents, with pages in a browser that it has launched.
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The binary is the one that make build has written.
+// gatewayBinary returns the path of make build's binary.
 var gatewayBinary = sync.OnceValues(func() (string, error) {
 	path, err := filepath.Abs("../bin/pagewire")
 	if err != nil {
@@ -68,8 +68,8 @@ func (c *counter) uri() string { return c.URL + "/count" }
 
 func (c *counter) set(n int) { c.value.Store(int64(n)) }
 
-// A started is a `pagewire serve` on stdio with the agent that started it. log is what that process says, and not what
-// the daemon does.
+// A started is a `pagewire serve` on stdio with the agent that started it. log is the output of that process, without
+// the daemon's.
 type started struct {
 	*testkit.Agent
 	t   *testing.T
@@ -84,10 +84,10 @@ func (h userHome) serve(t *testing.T, args ...string) *started {
 		log: log}
 }
 
-// holds waits until a subscriber that reads after each update holds what it should.
+// holds waits until a subscriber that reads after each update has the wanted text.
 func (s *started) holds(uri, want string) { s.t.Helper(); s.Learns(uri, want) }
 
-// A page that comes by itself, in a browser that the gateway is attached to, comes once.
+// A page that connects by itself, in a browser that the gateway is attached to, is listed once.
 func TestPageWithTwoTransports(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -100,7 +100,7 @@ func TestPageWithTwoTransports(t *testing.T) {
 	testkit.Eventually(t, "it came by itself", func() bool {
 		return strings.Contains(h.log(), "transport=websocket")
 	})
-	time.Sleep(2 * testkit.Moment) // for what must not come
+	time.Sleep(2 * testkit.Moment) // for a second page that must not come
 	if a.Offers(s.URL+"/.pagewire/tab/1/a") || a.Offers(s.URL+"/.pagewire/tab/2/a") ||
 		strings.Contains(h.log(), "transport=cdp") {
 		t.Errorf("it came twice")
@@ -110,7 +110,7 @@ func TestPageWithTwoTransports(t *testing.T) {
 	}
 }
 
-// An agent names the profile of the browser that it has asked for, launched or running, and may see that one alone.
+// An agent names the profile of its browser, launched or running, and can see only that profile.
 func TestNamedBrowsers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -139,8 +139,8 @@ func TestNamedBrowsers(t *testing.T) {
 	}
 }
 
-// A page that comes by itself, over a WebSocket, in whatever engine: the agent lists it, reads it, is told of changes,
-// and keeps its subscription when the page is loaded anew.
+// A page that connects by itself, over a WebSocket, in any engine. The agent lists it, reads it, is notified of
+// changes, and keeps its subscription when the page is reloaded.
 func TestPageThatIsLoadedAnew(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -167,8 +167,7 @@ func TestPageThatIsLoadedAnew(t *testing.T) {
 	}
 }
 
-// A page's own gateway, and one that has handed over a function, as the extension does: both are taken, whichever is
-// named last.
+// A page's own gateway, and a gateway that has set a function, as the extension does: both are used, in either order.
 func TestGatewaysThatComeInOneTurn(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -184,7 +183,7 @@ func TestGatewaysThatComeInOneTurn(t *testing.T) {
 	}
 }
 
-// What a program has started ends with it, even if something else keeps its stdin open.
+// A program's processes end with it, even if another process keeps their stdin open.
 func TestEndsWithItsProgram(t *testing.T) {
 	t.Parallel()
 	for args, runs := range map[string]func(h userHome, log *testkit.Log) bool{
@@ -194,7 +193,7 @@ func TestEndsWithItsProgram(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			h := newHome(t)
 			cmd, log := h.command(t)
-			// A shell starts it, says which process it is, and is killed. Its stdin is our pipe, which stays open.
+			// A shell starts it, prints its process id, and is killed. Its stdin is our pipe, which stays open.
 			shell := exec.Command("sh", "-c", `"$0" `+args+` --hub "$1" < /dev/fd/3 & echo $!; wait`, cmd.Path, h.hub)
 			shell.Env, shell.Stderr = cmd.Env, log
 			r, w, err := os.Pipe()
@@ -217,7 +216,7 @@ func TestEndsWithItsProgram(t *testing.T) {
 	}
 }
 
-// The port is somebody else's: agents go on without it, that is said, and the other program is told nothing.
+// Another program has the port: agents work without it, the log says so, and the other program receives nothing.
 func TestForeignPort(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -256,9 +255,9 @@ func TestForeignPort(t *testing.T) {
 	})
 }
 
-// Three agents share one daemon and one browser, for which two have asked. The daemon is killed, then it hangs, then it
-// is told to end: each agent goes on with the next one, and holds the last state, and the browser stays. A browser that
-// dies is launched again. It ends with the last agent that asked for it.
+// Three agents share one daemon and one browser, which two of them have requested. The daemon is killed, then it hangs,
+// then it gets SIGTERM. Each time the agents continue with the next daemon and hold the last state, and the browser
+// stays. A browser that dies is launched again. It ends with the last agent that requested it.
 func TestThreeAgents(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -269,7 +268,7 @@ func TestThreeAgents(t *testing.T) {
 		testkit.Eventually(t, "it lists the page", func() bool { return a.Offers(c.uri()) })
 		a.Watch(c.uri())
 	}
-	// changes sets the state, and waits until these agents hold it.
+	// changes sets the state, and waits until these agents have it.
 	changes := func(n int, agents ...*started) {
 		t.Helper()
 		c.set(n)
@@ -314,8 +313,8 @@ func TestThreeAgents(t *testing.T) {
 	h.nothingLeft(t)
 }
 
-// settled waits until updates no longer come, since nothing changes: behind the read of the last state may come what is
-// still on its way, the trailing edge of what the page coalesced, and one announcement that the page is back.
+// settled waits until updates no longer come. After the read of the last state, three may still come: an update under
+// way, the trailing edge of the page's coalescing, and one notification that the page is back.
 func settled(s *started) {
 	s.t.Helper()
 	testkit.Eventually(s.t, "nothing is announced any more", func() bool {
@@ -328,8 +327,7 @@ func settled(s *started) {
 	})
 }
 
-// A signal to the agent's group, as a terminal sends it that is closed, and its agent's death without a reader of
-// standard error.
+// A signal to the agent's group, as a closed terminal sends it, and the agent's death with standard error closed.
 func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 	t.Parallel()
 	s := serve(t, field)
@@ -353,7 +351,7 @@ func TestWhatEndsAnAgentEndsItsBrowserToo(t *testing.T) {
 				t.Fatal(err)
 			}
 			in, out := testkit.Pipes(t, cmd)
-			out.Close() // an agent that is gone reads neither
+			out.Close() // an ended agent reads neither
 			testkit.Eventually(t, "the page is there", func() bool { return strings.Contains(h.log(), "page attached") })
 			end(t, h, cmd.Process.Pid, in, said)
 			if err := cmd.Wait(); err != nil {

@@ -1,6 +1,6 @@
-// Package e2e proves Pagewire in a real browser with clients that others wrote. Nothing here stands in for a thing
-// that can be run: pages are served over HTTP on loopback, the core is the built wasm, the agents are the official
-// SDKs, and a missing browser is a failure, not a skip.
+// Package e2e tests Pagewire in a real browser with clients that others wrote. Only real parts are used: pages are
+// served over HTTP on loopback, the core is the built wasm, the agents are the official SDKs, and a missing browser is
+// a failure, not a skip.
 package e2e
 
 import (
@@ -29,7 +29,7 @@ import (
 type mode struct {
 	name  string
 	flags []string
-	// without is set if pages are to have no WebMCP, whatever the flags say.
+	// without is set if pages must have no WebMCP, whatever the flags say.
 	without bool
 }
 
@@ -37,11 +37,11 @@ func (m mode) String() string { return m.name }
 
 var (
 	noFlag = mode{name: "no flag"}
-	native = mode{name: "WebMCP", flags: []string{withWebMCP}} // which Chromium alone has
+	native = mode{name: "WebMCP", flags: []string{withWebMCP}} // only Chromium has it
 	modes  = inThisEngine([]mode{noFlag, native}, func(m mode) mode { return m })
 )
 
-// dist is what make build has written.
+// dist is the output of make build.
 const dist = "../dist"
 
 // agentScript is e2e/agent, bundled.
@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// bundled is a script with what it imports from a directory of modules.
+// bundled returns a script with its imports from a directory of modules.
 func bundled(entry, modules string, o api.BuildOptions) ([]byte, error) {
 	modules, err := filepath.Abs(modules)
 	o.EntryPoints, o.Bundle, o.Target, o.NodePaths = []string{entry}, true, api.ES2022, []string{modules}
@@ -75,20 +75,20 @@ func bundled(entry, modules string, o api.BuildOptions) ([]byte, error) {
 	return result.OutputFiles[0].Contents, err
 }
 
-// A site is an origin of its own: dist/ and one page.
+// A site is an origin of its own with dist/ and one page.
 type site struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []string
 }
 
-// A page is what a site serves at /.
+// A page is the document of a site at /.
 type page struct {
-	// head stands before the script tag of Pagewire, script right behind it, inline.
+	// head precedes the script tag of Pagewire, and script follows it immediately, inline.
 	head, script string
 	// tag replaces the script tag.
 	tag string
-	// headers are those of the page; those of every response where all is set.
+	// headers are those of the page, or of every response if all is set.
 	headers map[string]string
 	all     bool
 	// nonce is given to every script of the page.
@@ -97,7 +97,7 @@ type page struct {
 	also map[string]string
 	// scripts has further scripts, by path.
 	scripts map[string]string
-	// hold is called before a file is given, and may wait.
+	// hold is called before a file is served, and may wait.
 	hold func(*http.Request)
 }
 
@@ -171,14 +171,14 @@ func (s *site) fetches(path string) (n int) {
 	return n
 }
 
-// An era is one of the protocol.
+// An era is an era of the protocol.
 type era string
 
 func (e era) String() string { return string(e) }
 
 var eras = []era{"legacy", "modern"}
 
-// each runs a test for each of several modes, or eras, beside each other.
+// each runs a test in parallel for each of several modes or eras.
 func each[M fmt.Stringer](t *testing.T, all []M, test func(t *testing.T, m M)) {
 	for _, m := range all {
 		t.Run(m.String(), func(t *testing.T) {
@@ -188,12 +188,12 @@ func each[M fmt.Stringer](t *testing.T, all []M, test func(t *testing.T, m M)) {
 	}
 }
 
-// A userHome has what the processes of one user share, and is empty when the test begins.
+// A userHome has the files that the processes of one user share. It is empty when the test begins.
 type userHome struct {
 	dir, hub string
 }
 
-// newHome is a user with a hub of its own. When the test ends, so must all processes of that user: a daemon does by
+// newHome makes a user with a hub of its own. All processes of that user must end with the test. A daemon ends by
 // itself, a moment after its last agent.
 func newHome(t *testing.T) userHome {
 	h := userHome{testkit.ShortDir(t), testkit.Addr(t)}
@@ -223,7 +223,7 @@ func (h userHome) env() []string {
 	return []string{"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir, "TMPDIR=" + h.dir, "PAGEWIRE_HUB=" + h.hub}
 }
 
-// belongings lists the user's processes by their command lines: those that have the user's home directory.
+// belongings lists the processes with the user's home directory, with their command lines.
 func (h userHome) belongings() map[int]string {
 	all := map[int]string{}
 	for _, pid := range testkit.Processes("HOME=" + h.dir) {
@@ -235,7 +235,7 @@ func (h userHome) belongings() map[int]string {
 	return all
 }
 
-// daemons are the processes that are one, or were, and have not ended yet.
+// daemons are the processes of daemons that have not ended yet.
 func (h userHome) daemons() (pids []int) {
 	for pid, line := range h.belongings() {
 		if strings.Contains(line, "pagewire daemon ") {
@@ -260,7 +260,7 @@ func (h userHome) daemon(t *testing.T) (pid int) {
 func (h userHome) log() string {
 	var all strings.Builder
 	files, _ := filepath.Glob(filepath.Join(h.dir, "pagewire", "*.log*"))
-	slices.Reverse(files) // what was said before is in HASH.log.1
+	slices.Reverse(files) // HASH.log.1 has the older output
 	for _, file := range files {
 		text, _ := os.ReadFile(file)
 		all.Write(text)
@@ -268,12 +268,12 @@ func (h userHome) log() string {
 	return all.String()
 }
 
-// isBrowser reports whether a command line is that of a launched browser, or of a child of it.
+// isBrowser reports whether a command line is of a launched browser, or of a child of it.
 func isBrowser(line string) bool {
 	return strings.Contains(line, "--remote-debugging-pipe") || strings.Contains(line, "--type=")
 }
 
-// browser is the one that an agent's process has started. A child of it has its command line, too, for a moment.
+// browser returns an agent's browser. For a moment, a child of the browser has the same command line.
 func (h userHome) browser(t *testing.T) int {
 	t.Helper()
 	all := h.belongings()
@@ -291,7 +291,7 @@ func profiles(h userHome) []string {
 	return list
 }
 
-// running reports whether a process is there and not a zombie.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	fields := stat(pid)
 	return len(fields) > 0 && fields[0] != "Z"
@@ -305,18 +305,18 @@ func parent(pid int) int {
 	return 0
 }
 
-// stat is what the system says of a process behind its name: its state, its parent ...; nothing if it has ended.
+// stat returns the fields of /proc/PID/stat after the name: state, parent and others; nothing if the process has ended.
 func stat(pid int) []string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
 
-// left lists the files in the home directory, but for the daemon's log.
+// left lists the files in the home directory, except the daemon's log.
 func (h userHome) left(t *testing.T) (files []string) {
 	filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(h.dir, path)
-		// Chromium keeps the settings of its crash reporter for the user, whatever its profile, and a cache for a profile
-		// that is in the user's configuration directory, as here.
+		// Chromium keeps the settings of its crash reporter per user, for any profile. It keeps a cache for a profile in the
+		// user's configuration directory, as here.
 		if err == nil && !d.IsDir() && !strings.HasPrefix(rel, "chromium/") && !strings.HasPrefix(rel, ".cache/") &&
 			!daemonLog.MatchString(rel) {
 			files = append(files, rel)
@@ -328,7 +328,7 @@ func (h userHome) left(t *testing.T) (files []string) {
 
 var daemonLog = regexp.MustCompile(`^pagewire/[0-9a-f]{8}\.log$`)
 
-// nothingLeft waits until there is no process, no profile, and nothing in the user's directory but the token and the log.
+// nothingLeft waits until no process and no profile are left, and the user's directory has only the token and the log.
 func (h userHome) nothingLeft(t *testing.T) {
 	t.Helper()
 	testkit.Eventually(t, "no process is left", func() bool { return len(h.belongings()) == 0 })

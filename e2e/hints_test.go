@@ -38,7 +38,7 @@ var wantHints = map[string]hints{
 	"quiet": {false, "Does it."},
 }
 
-// showsHints checks what an agent's list says of the tools of hinted, and how their results are marked.
+// showsHints checks the hints in an agent's list of the tools of hinted, and the marks of their results.
 func showsHints(t *testing.T, a *testkit.Agent, prefix string) {
 	t.Helper()
 	got := map[string]hints{}
@@ -82,7 +82,7 @@ func showsHints(t *testing.T, a *testkit.Agent, prefix string) {
 	}
 }
 
-// WebMCP's hints reach agents at a gateway, and those in the page, whoever has brought registerTool.
+// WebMCP's hints reach agents at a gateway and agents in the page, with any provider of registerTool.
 func TestHintsOfPages(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -114,7 +114,7 @@ func TestHintsOfPages(t *testing.T) {
 	}
 }
 
-// They reach agents from pages without Pagewire, too: by the browser's own WebMCP, and where Pagewire is added.
+// The hints also reach agents from pages without Pagewire: by the browser's own WebMCP, and after an injection.
 func TestHintsOfBarePages(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{"bare": nil, "inject": {"--inject"}} {

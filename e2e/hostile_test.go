@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Pages that turn on what is below them. Each does its worst, and the well-behaved resource beside it is listed, read
-// and announced as ever, to a client that was there before (it has the core) or comes after.
+// Pages that attack the code below them. Each does its worst. The well-behaved resource of the page is listed, read and
+// announced as usual, to a client that connected before (it has the core) and to one that connects after.
 func TestHostilePages(t *testing.T) {
 	t.Parallel()
 	const beside = `
@@ -14,8 +14,8 @@ func TestHostilePages(t *testing.T) {
 		const at = (name) => location.origin + "/" + name, context = document.modelContext;
 		context.registerResource({ uri: at("good"), name: "good", mimeType: "text/plain", read: async () => ({ text: value }) });`
 	cases := []struct{ name, attack, want string }{
-		// Every prototype that a library could touch, replaced by functions that throw. What the test itself needs is
-		// kept from it: the client is a library of the page as well.
+		// Every prototype that a library could touch, replaced by functions that throw. The functions that the test needs are
+		// spared: the client is a library of the page as well.
 		{"patched intrinsics", `
 			const bomb = function () { throw new Error("patched"); };
 			const kept = {};
@@ -90,7 +90,7 @@ func TestHostilePages(t *testing.T) {
 				return "done";
 			};`, "done"},
 	}
-	m := modes[len(modes)-1] // with the browser's own model context, where it has one: more stands on what is attacked
+	m := modes[len(modes)-1] // with the browser's own model context, if any: more depends on the attacked functions
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

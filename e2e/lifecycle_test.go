@@ -7,7 +7,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// hide hides a tab, and makes sure that its timers are throttled as those of any hidden tab are.
+// hide hides a tab, and checks that its timers are throttled as those of any hidden tab.
 func hide(t *testing.T, b *tab) {
 	t.Helper()
 	b.must(b.is.Hide(b.ctx))
@@ -21,8 +21,8 @@ func hide(t *testing.T, b *tab) {
 	}
 }
 
-// throttled sets timers of 10 ms, each from the one before, until they have taken a second or there were 20, and says
-// how long they took. (Chromium and Firefox throttle every timer of a hidden tab, WebKit those that are nested deeply.)
+// throttled sets timers of 10 ms, each from the one before, until a second has passed or 20 have run, and returns the
+// time in ms. (Chromium and Firefox throttle every timer of a hidden tab, WebKit deeply nested timers.)
 const throttled = `await new Promise((done) => {
 	const start = performance.now();
 	let timers = 0;
@@ -30,8 +30,8 @@ const throttled = `await new Promise((done) => {
 	next();
 });`
 
-// A burst that ends while the tab is hidden: its last state is announced, though timers are late there, to clients that
-// came by each way.
+// A burst that ends while the tab is hidden. Its last state is announced, although timers are late there, to clients of
+// each kind of connection.
 func TestHiddenTab(t *testing.T) {
 	t.Parallel()
 	b := openAlone(t, noFlag, serve(t, page{script: `
@@ -65,8 +65,8 @@ func TestHiddenTab(t *testing.T) {
 	`)
 }
 
-// Away and back, again and again, by the back/forward cache: clients go on as if nothing had been, are told that what they
-// watch may have changed, and nothing grows.
+// Away and back, again and again, by the back/forward cache. Clients continue without an interruption, are notified
+// that their resources may have changed, and nothing grows.
 func TestBackForwardCache(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {
@@ -91,7 +91,7 @@ func TestBackForwardCache(t *testing.T) {
 			b.must(b.is.Back(b.ctx))
 			testkit.Eventually(t, "the page is back", func() bool {
 				there, err := try[bool](b, `return location.pathname === "/" && typeof shows !== "undefined" && shows.length > 0`)
-				return err == nil && there // it fails while the page changes
+				return err == nil && there // it fails while the tab changes documents
 			})
 			b.expectations(fmt.Sprintf(`
 				if (typeof clients === "undefined") throw new Error("the document was not restored but loaded again: this test would prove nothing");

@@ -13,8 +13,8 @@ import (
 // globalServer is @mcp-b/global: WebMCP with an MCP server of its own and another registerResource.
 func globalServer(t *testing.T) string { return inline(t, "global") }
 
-// With any other WebMCP, under any policy, and with any place for the core: it works, or an error names
-// what to do. Nothing fails in silence.
+// With any other WebMCP, under any policy, and with any place for the core: Pagewire works, or an error has
+// instructions. Nothing fails in silence.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	const tag = `<script src="/pagewire.js"></script>`
@@ -23,7 +23,7 @@ func TestMatrix(t *testing.T) {
 		name      string
 		mode      mode
 		head, tag string
-		said      string // what the developer is told where Pagewire's methods are not the page's
+		said      string // the message to the developer if Pagewire's methods are not the page's
 	}
 	companies := []company{
 		{"native off", noFlag, "", tag, ""},
@@ -37,9 +37,9 @@ func TestMatrix(t *testing.T) {
 	}
 	const wasm = " 'wasm-unsafe-eval'"
 	policies := []struct {
-		name, onPage, inWorker string // the policy, where wasm is to run on the page and where it is not to
-		all                    bool   // on every response, the worker's too
-		refused                string // what the error names where wasm can run nowhere
+		name, onPage, inWorker string // the policy with wasm on the page, and without it
+		all                    bool   // on every response, also the worker's
+		refused                string // a part of the error if wasm can run nowhere
 	}{
 		{"no policy", "", "", false, ""},
 		{"script-src on the document", "script-src 'self' 'nonce-a'" + wasm, "script-src 'self' 'nonce-a'", false, ""},
@@ -60,10 +60,10 @@ func TestMatrix(t *testing.T) {
 					csp, place = policy.inWorker, "in a worker"
 				}
 				if csp == "" && policy.name != "no policy" {
-					continue // that policy differs in the worker only
+					continue // that policy only changes the worker
 				}
-				// The browser alone decides where the core may run; but another WebMCP may
-				// need Trusted Types, too. A case is a second of processor time.
+				// Only the browser decides where the core may run. But another WebMCP may need Trusted Types, too. A case costs a
+				// second of processor time.
 				if company.name != "native off" && policy.name != map[bool]string{false: "no policy",
 					true: "Trusted Types"}[worker] {
 					continue
@@ -72,7 +72,7 @@ func TestMatrix(t *testing.T) {
 					t.Parallel()
 					head := company.head
 					if worker && csp == "" {
-						// No policy forbids it: the page's own WebAssembly does, with the browser's exception.
+						// No policy forbids wasm here: the page's own WebAssembly does, with the browser's exception.
 						head = `<script>WebAssembly.compile = WebAssembly.compileStreaming = async () => { throw new WebAssembly.CompileError("forbidden"); }</script>` + head
 					}
 					p := page{head: head, tag: company.tag, nonce: "a", all: policy.all, script: `
@@ -129,7 +129,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// Each file that is not what the page says is refused, and the error names it; with the values of the build it works.
+// A file that does not match the page's integrity value is refused, and the error names it. The build's values work.
 func TestIntegrity(t *testing.T) {
 	t.Parallel()
 	of := func(name string) string {

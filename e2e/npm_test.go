@@ -15,9 +15,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// What npm pack makes of dist/npm (or, with RELEASE, the package that make release has made) is installed into apps
-// (npm/react, npm/vue) that say nothing special about it, and is used from there: as Vite builds them for production, and as
-// Vite's development server serves one while it is edited.
+// The result of npm pack in dist/npm (or, with RELEASE, make release's package) is installed into apps (npm/react,
+// npm/vue) without any setting for it. It is used from there: in Vite's build for production, and from Vite's
+// development server while the app is edited.
 func TestNpm(t *testing.T) {
 	t.Parallel()
 	for name, more := range map[string]func(*tab){
@@ -32,7 +32,7 @@ func TestNpm(t *testing.T) {
 			shop(b)
 			more(b)
 			b.quiet()
-			// The bundler has moved the files and given them new names; they were found all the same.
+			// The bundler has moved and renamed the files, and yet they were found.
 			if s.fetched("/pagewire.core.js") || s.fetched("/pagewire.wasm") || s.fetched("(missing)") {
 				t.Errorf("requests: %q", s.requests)
 			}
@@ -51,8 +51,8 @@ func TestNpm(t *testing.T) {
 	})
 }
 
-// shop is the story: an agent lists what the page shows and reads it, a person acts, the agent is told and reads it
-// anew.
+// shop is the story: an agent lists the page's resource and reads it, a person acts, and the agent is notified and
+// reads it again.
 func shop(b *tab) {
 	b.t.Helper()
 	b.expectations(`
@@ -71,7 +71,7 @@ func shop(b *tab) {
 	`)
 }
 
-// edit changes the source of the component while it is on the page: the page keeps its state, and the resource is there
+// edit changes the source of the component while it is on the page. The page keeps its state, and the resource exists
 // once, as the new source says.
 func edit(b *tab, path string) {
 	b.t.Helper()
@@ -96,7 +96,7 @@ func edit(b *tab, path string) {
 	`)
 }
 
-// hook shows the hook itself all that a component can do to it.
+// hook uses the hook in all ways of a component.
 func hook(b *tab) {
 	b.t.Helper()
 	b.expectations(`
@@ -182,8 +182,8 @@ func hook(b *tab) {
 	}
 }
 
-// schemaOfHook gives the hook a schema, anew in each render, and a value that does not fit: agents get the JSON Schema
-// and read `want`.
+// schemaOfHook gives the hook a schema, a new one in each render, and a value that does not fit. Agents get the JSON
+// Schema and read `want`.
 func schemaOfHook(b *tab, want string) {
 	b.t.Helper()
 	got := run[string](b, `
@@ -206,7 +206,7 @@ func schemaOfHook(b *tab, want string) {
 	}
 }
 
-// composable shows Vue's composable each kind of source, a descriptor that changes, and the end of its scope.
+// composable gives Vue's composable each kind of source, a descriptor that changes, and the end of its scope.
 func composable(b *tab) {
 	b.t.Helper()
 	got := run[[]string](b, `
@@ -248,11 +248,11 @@ func composable(b *tab) {
 	}
 }
 
-// libraries are what the apps use beside the package, and with what they are built; from js/, since that has them.
+// libraries are the other dependencies of the apps, and their build tools; js/ has them.
 var libraries = strings.Fields("react react-dom vite @vitejs vue")
 
-// installApp copies an app of npm/, and installs the package into it without a network: it needs no other. The app's
-// own tools are those of js/.
+// installApp copies an app of npm/, and installs the package into it without a network: the package has no
+// dependencies. The app's own tools are those of js/.
 func installApp(t *testing.T, name string) string {
 	t.Helper()
 	app := t.TempDir()
@@ -272,7 +272,6 @@ func installApp(t *testing.T, name string) string {
 	return app
 }
 
-// installPackage installs the package into an app, without a network.
 func installPackage(t *testing.T, app string) {
 	t.Helper()
 	from, name := os.Getenv("RELEASE"), "pagewire-[0-9]*.tgz"
@@ -296,7 +295,7 @@ func command(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// serveApp serves a directory, as any web server would, and notes what is missing.
+// serveApp serves a directory, as any web server would, and notes missing files.
 func serveApp(t *testing.T, dir string) *site {
 	t.Helper()
 	s := &site{}
@@ -315,7 +314,7 @@ func serveApp(t *testing.T, dir string) *site {
 	return s
 }
 
-// serverOf runs a script with Node until the test ends, and returns the URL of which it tells.
+// serverOf runs a script with Node until the test ends, and returns the URL that it prints.
 func serverOf(t *testing.T, dir, script string) string {
 	t.Helper()
 	cmd := exec.Command("node", script)
@@ -335,7 +334,7 @@ func serverOf(t *testing.T, dir, script string) string {
 	return ""
 }
 
-// openApp opens the app, and gives the page the agent.
+// openApp opens the app, and loads the agent into the page.
 func openApp(t *testing.T, s *site) *tab {
 	t.Helper()
 	b := open(t, noFlag, s)

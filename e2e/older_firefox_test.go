@@ -9,7 +9,7 @@ import (
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
-// Firefox's own model context, by its two preferences: the real thing, of which TestOlderContext has the shape.
+// Firefox's own model context, by its two preferences: the original of TestOlderContext's copy.
 func TestFirefoxModelContext(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithTimeout(context.Background(), tabTime)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// olderContext is a model context of Firefox's own shape, with its testing preference or without.
+// olderContext is a model context of the same shape as Firefox's, with its testing preference or without.
 func olderContext(testing bool) string {
 	script := `<script>{
 		const tools = new Map();
@@ -42,7 +42,7 @@ func olderContext(testing bool) string {
 	return strings.Replace(script, "NOTESTING", without, 1)
 }
 
-// olderPage is a page with such a context, the browser's own or that of head.
+// olderPage is a page with such a context: the browser's own, or the one in head.
 func olderPage(head string) page {
 	return page{head: head + `<script>globalThis.original = navigator.modelContext.registerTool;</script><script src="/pagewire.js"></script>`,
 		tag: `<script type="module" src="/pagewire.elements.js"></script>`, script: `
@@ -124,7 +124,7 @@ func (b *tab) playsOlder() {
 	}
 }
 
-// Without its testing preference, Firefox's context gives nobody its tools: ours come and go, and resources are served.
+// Without its testing preference, Firefox's context lists no tools: ours come and go, and resources are served.
 func TestOlderContextWithoutGetTools(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, page{head: olderContext(false), script: `

@@ -7,8 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What the README says that others do not do: each says so itself. A new version that does makes this test fail, and
-// the table's cell with it.
+// The README says that others lack these features, and each confirms it. When a new version has one, this test fails,
+// and the cell of the README's table is wrong.
 func TestWhatOthersDoNot(t *testing.T) {
 	t.Parallel()
 	t.Run("@mcp-b/global", func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestWhatOthersDoNot(t *testing.T) {
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			a := connectPeer(t, p, "http://127.0.0.1:1") // a browser is looked for with the first tool call
+			a := connectPeer(t, p, "http://127.0.0.1:1") // it looks for a browser at the first tool call
 			if caps := a.session.InitializeResult().Capabilities; caps.Resources != nil {
 				t.Errorf("it has resources: %+v", caps.Resources)
 			}

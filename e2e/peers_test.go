@@ -20,20 +20,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A peer is an MCP server of others through which agents use a browser. It knows WebMCP's tools and nothing of
-// resources: the projected tools are all that it can see of Pagewire.
+// A peer is an MCP server of others through which agents use a browser. It knows WebMCP's tools, and no resources: it
+// sees only Pagewire's projected tools.
 type peer struct {
 	name string
-	// args connect it to a browser that runs, and keep it from telling anybody that it does.
+	// args connect it to a running browser, and stop it from reporting its use.
 	args func(browser string) []string
-	// choose turns to the tab at a URL, and tools names the page's tools that it then offers.
+	// choose selects the tab at a URL. tools then returns the names of the page's tools.
 	choose func(a *peerAgent, url string)
 	tools  func(a *peerAgent) []string
-	// call gives what a tool of the page answers, as JSON. It may run beside the test.
+	// call returns the answer of a page's tool, as JSON. It may run concurrently with the test.
 	call func(a *peerAgent, tool string, input map[string]any) string
 }
 
-// none is an object without members, where a nil map would be null.
+// none is an object without members. A nil map would become null.
 var none = map[string]any{}
 
 var peers = []peer{
@@ -52,13 +52,13 @@ var peers = []peer{
 			return names
 		},
 		call: func(a *peerAgent, tool string, input map[string]any) string {
-			text, _ := json.Marshal(input) // strings and numbers
+			text, _ := json.Marshal(input) // strings and numbers always encode
 			result := a.tool("execute_webmcp_tool", map[string]any{"pageId": a.page, "toolName": tool, "input": string(text)})
 			var answer struct{ Output json.RawMessage }
 			if err := json.Unmarshal([]byte(result), &answer); err != nil {
-				return result // says what went wrong
+				return result // the error as text
 			}
-			// Chromium 156 hands it on as text, instead of as JSON, where it is Latin-1 and not ASCII.
+			// Chromium 156 returns it as a string, instead of as JSON, if it is Latin-1 and not ASCII.
 			if json.Unmarshal(answer.Output, &result) == nil {
 				return result
 			}
@@ -73,7 +73,7 @@ var peers = []peer{
 			a.tool("browser_tabs", map[string]any{"action": "select", "index": a.page})
 		},
 		tools: func(a *peerAgent) (names []string) {
-			a.tool("browser_snapshot", none) // it looks at a page's tools when it looks at the page
+			a.tool("browser_snapshot", none) // the snapshot makes it look up the page's tools
 			for tool, err := range a.session.Tools(a.t.Context(), nil) {
 				if err != nil {
 					a.t.Fatal(err)
@@ -106,7 +106,7 @@ func (a *peerAgent) tool(name string, arguments map[string]any) string {
 	return result.Content[0].(*mcp.TextContent).Text
 }
 
-// tabAt finds the number of the tab at a URL, in lists of lines such as "- 1: (current) [title](url)".
+// tabAt returns the number of the tab at a URL, from lines such as "- 1: (current) [title](url)".
 func (a *peerAgent) tabAt(list, url string) (number int) {
 	for line := range strings.Lines(list) {
 		if strings.Contains(line, "("+url) {
@@ -119,8 +119,8 @@ func (a *peerAgent) tabAt(list, url string) (number int) {
 	return 0
 }
 
-// Agents of others that know tools only, unmodified: they find the three tools, list and read with them, wait for a
-// person who types, and read the new text. What fails says so, and the tools go with the last resource.
+// Agents of others that only know tools, unmodified. They find the three tools, list and read with them, wait while a
+// person types, and read the new text. Failures are reported, and the tools go with the last resource.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	chromium, url := startChromium(t)
@@ -174,7 +174,7 @@ func TestPeers(t *testing.T) {
 					"timeoutMs": 25_000})
 			}()
 			select {
-			case <-waits: // the page's tool is running
+			case <-waits: // sent when the page's tool runs
 			case <-time.After(testkit.Patience):
 				t.Fatal("the call of resources_wait has not reached the page within 10 s")
 			}
@@ -226,7 +226,7 @@ func sorted(names []string) []string { return slices.Sorted(slices.Values(names)
 func connectPeer(t *testing.T, p peer, address string) *peerAgent {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), filepath.Join("peers/node_modules/.bin", p.name), p.args(address)...)
-	// A home of its own, for what they keep from one run to the next. The variable stops a look for a newer version.
+	// A home of its own, for the files that they keep from run to run. The variable stops a check for a newer version.
 	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1")
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(),

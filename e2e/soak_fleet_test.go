@@ -22,8 +22,8 @@ import (
 
 const fleetOrigin = "https://app.example"
 
-// A soakFleet is two nodes. Agents and webhooks are at the first, which has the store; pages are at the second, which
-// is killed, or told to end.
+// A soakFleet is two nodes. Agents and webhooks are at the first, which has the store. Pages are at the second, which
+// gets SIGKILL or SIGTERM.
 type soakFleet struct {
 	s         *soak
 	nodes     [2]*soakNode
@@ -31,7 +31,7 @@ type soakFleet struct {
 	last      []atomic.Pointer[string] // of each page
 	agents    []*soakAgent
 	assistant *webhooktest.Assistant
-	woken     atomic.Pointer[string] // what the assistant has read last, of the first page
+	woken     atomic.Pointer[string] // the assistant's last text of the first page
 }
 
 type soakNode struct {
@@ -117,8 +117,8 @@ func (s *soak) openFleet() *soakFleet {
 	return f
 }
 
-// live changes the pages, ten times a second in all, and reads as the assistant when it is woken: again until it has an
-// answer, since the page's node may have been replaced.
+// live changes the pages, ten times a second in all. When a webhook wakes the assistant, live reads as the assistant
+// until it has an answer, since the page's node may have been replaced.
 func (f *soakFleet) live() {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -168,7 +168,7 @@ func (f *soakFleet) stop(n *soakNode, signal syscall.Signal) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = n.cmd.Wait() // its status says how it was ended
+		_ = n.cmd.Wait() // its status depends on the signal
 	}()
 	testkit.Ends(f.s.t, "a node ends", over)
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A soakReport counts, and samples each process. Its exported members are the JSON.
+// A soakReport counts events, and samples each process. Its exported members are the JSON.
 type soakReport struct {
 	t     *testing.T
 	began time.Time
@@ -29,7 +29,7 @@ type soakReport struct {
 	samplesOf                                           []soakSample
 }
 
-// A soakSample is what was so at a time. Staleness is of what agents learned since the last one, in ms.
+// A soakSample is the state at a time. Staleness is in ms, of the changes that agents learned since the last sample.
 type soakSample struct {
 	Seconds            float64
 	Wrong, Lost, Stuck int
@@ -42,7 +42,7 @@ type soakProcess struct {
 	PID                     int
 	Kind                    string
 	MB                      float64
-	Descriptors, Goroutines int // goroutines of those that tell
+	Descriptors, Goroutines int // goroutines only of those that report them
 }
 
 func (r *soakReport) count(what *int) {
@@ -68,7 +68,7 @@ func (r *soakReport) stale(d time.Duration) {
 	r.staleness = append(r.staleness, float64(d)/1e6)
 }
 
-// soakQuantile is of values, which it sorts; 0 without any.
+// soakQuantile returns a quantile of values, and sorts them; 0 without values.
 func soakQuantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -147,7 +147,7 @@ func goroutines(metrics string) int {
 	return 0
 }
 
-// slope is by least squares.
+// slope returns the slope of the least-squares line.
 func slope(x, y []float64) float64 {
 	var sx, sy, sxx, sxy float64
 	n := float64(len(x))

@@ -2,9 +2,9 @@
 
 package e2e
 
-// A user's whole day in some minutes: tabs, agents and a daemon come and go, with all transports, and beside them is a
-// fleet (soak_fleet_test.go). soak_report_test.go measures meanwhile. The rules have their own tests: this looks for
-// faults that show only after thousands of steps, and for growth.
+// A user's whole day in some minutes. Tabs, agents and a daemon come and go, with all transports, next to a fleet
+// (soak_fleet_test.go), while soak_report_test.go measures. The rules have their own tests. This test looks for faults
+// that appear only after thousands of steps, and for growth.
 
 import (
 	"context"
@@ -31,7 +31,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// There are so many tabs of each kind, with so many resources each; a tab changes one in each pause: 50 a second.
+// The tabs of each kind, and the resources of each tab. A tab changes one in each pause: 50 changes a second.
 const (
 	ownTabs, extensionTabs, launchedTabs = 12, 4, 4
 	resourcesOfATab                      = 10
@@ -39,9 +39,9 @@ const (
 	soakAgents                           = 10
 )
 
-// soakPage changes a resource whenever its server says so: a browser throttles the timers of hidden tabs. Counts begin
-// with the time, so those of the next document are higher. The page tells its server its state: agents must hold the
-// same.
+// soakPage changes a resource whenever its server says so, because a browser throttles the timers of hidden tabs.
+// Counts begin with the time, so those of the next document are higher. The page sends its state to its server: agents
+// must hold the same.
 const soakPage = `
 	const tab = new URL(location).searchParams.get("tab"), born = Date.now(), uris = [], state = {};
 	for (let i = 0; i < 10; i++) {
@@ -61,7 +61,7 @@ const soakPage = `
 		}
 	})();`
 
-// A soak is the world of one user. Its operations are called by one goroutine.
+// A soak is the world of one user. One goroutine calls its operations.
 type soak struct {
 	*soakReport
 	fleet   *soakFleet
@@ -72,7 +72,7 @@ type soak struct {
 	kinds   map[string]*site
 	tabs    []*soakTab
 	number  int        // of tabs
-	calm    bool       // the daemon and the nodes live on, since growth shows in long lives alone
+	calm    bool       // the daemon and the nodes are not ended: growth shows only in long lives
 	keeper  *soakAgent // has launched a browser
 	agents  []*soakAgent
 	coreTab *soakTab
@@ -81,7 +81,7 @@ type soak struct {
 	paused bool
 	ticks  map[string]int       // since the pause, by tab
 	truth  map[string]string    // texts by URI
-	due    map[string]time.Time // when a tab is to go on
+	due    map[string]time.Time // when a tab is to continue
 }
 
 type soakTab struct {
@@ -112,7 +112,7 @@ func (s *soak) served(kind, tag string) *site {
 		}
 		tab := r.URL.Query().Get("tab")
 		s.ticks[tab]++
-		due := s.due[tab].Add(soakPause) // what a busy machine adds to one pause the next makes up for
+		due := s.due[tab].Add(soakPause) // the next pause makes up for a busy machine's delay
 		if due.Before(time.Now().Add(-soakPause)) {
 			due = time.Now()
 		}
@@ -165,14 +165,14 @@ func (s *soak) closeTab() {
 	default:
 		s.did("tab closed, and one opened")
 		s.tabs = slices.Delete(s.tabs, i, i+1)
-		_ = chromedp.Cancel(b.ctx) // it may have gone
+		_ = chromedp.Cancel(b.ctx) // it may have closed
 		s.forget(b)
 		s.openTab(b.kind)
 	}
 }
 
-// load loads a URL into a tab. A browser that does not answer for two minutes ends the soak: once it was silent for 27.
-// The tab is opened without that bound: chromedp reads a tab's events as long as the context of its first action.
+// load loads a URL into a tab. A browser that does not answer for two minutes ends the soak: one was silent for 27. The
+// bound is not for the opening of the tab, because chromedp reads a tab's events under the context of its first action.
 func load(tab context.Context, url string) error {
 	if err := chromedp.Do(tab); err != nil {
 		return err
@@ -182,7 +182,7 @@ func load(tab context.Context, url string) error {
 	return chromedp.Do(ctx, chromedp.Navigate(url))
 }
 
-// forget has agents expect nothing more of a tab's resources.
+// forget removes a tab's resources from the expectations of agents.
 func (s *soak) forget(b *soakTab) {
 	for _, a := range append(s.agents, s.keeper) {
 		if a == nil {
@@ -198,7 +198,7 @@ func (s *soak) forget(b *soakTab) {
 	}
 }
 
-// A soakAgent reads what it watches whenever it is told of a change.
+// A soakAgent reads a watched resource after each notification of a change.
 type soakAgent struct {
 	*testkit.Agent
 	s    *soak
@@ -242,7 +242,7 @@ func (s *soak) follows(agent *testkit.Agent) *soakAgent {
 
 var soakText = regexp.MustCompile(`^(\S+) is (\d+) at (\d+)$`)
 
-// look reads a URI, and says what is wrong with the answer. It may fail while its page, or the daemon, is elsewhere.
+// look reads a URI, and reports a wrong answer. A read may fail while its page or the daemon is being replaced.
 func (a *soakAgent) look(uri string, told bool) bool {
 	a.turn.Lock()
 	defer a.turn.Unlock()
@@ -301,15 +301,15 @@ func (a *soakAgent) watch() {
 	delete(a.watched, uri)
 	a.mu.Unlock()
 	if has {
-		_ = a.Unsubscribe(a.s.t.Context(), &mcp.UnsubscribeParams{URI: uri}) // its page may be absent
+		_ = a.Unsubscribe(a.s.t.Context(), &mcp.UnsubscribeParams{URI: uri}) // its page may be gone
 		return
 	}
 	if !a.look(uri, false) {
-		return // it is not there yet
+		return // it is not listed yet
 	}
 	for end := time.Now().Add(testkit.Patience); ; time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithDeadline(context.Background(), end)
-		err := a.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) // at the next daemon its page may not be yet
+		err := a.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}) // the next daemon may not have its page yet
 		cancel()
 		if err == nil {
 			break
@@ -337,7 +337,7 @@ func (s *soak) renewAgents() {
 	i := s.pick(len(s.agents))
 	s.agents[i].close(s.pick(2) == 0)
 	s.did("agent ended, and one began")
-	program := s.newer // which retires an older daemon, once
+	program := s.newer // it retires an older daemon, once
 	if !s.calm && s.pick(2) == 0 {
 		program = ""
 	}
@@ -373,7 +373,7 @@ func (s *soak) end(signal syscall.Signal) {
 	}
 }
 
-// killCore has the core in a page die, which ends the agent in that page; the next one finds all that there was.
+// killCore kills the core in a page, which ends the agent in that page. The next agent finds the same resources.
 func (s *soak) killCore() {
 	s.did("core killed")
 	ctx, cancel := context.WithTimeout(s.coreTab.ctx, testkit.Patience)
@@ -399,7 +399,7 @@ func (s *soak) killCore() {
 	}
 }
 
-// revoke has the user take the permission from a site of the extension, and give it again. No agent reads meanwhile.
+// revoke takes a site's permission in the extension's popup, and gives it again. No agent reads meanwhile.
 func (s *soak) revoke() {
 	s.did("site revoked, and allowed")
 	origin := s.kinds["extension"].URL
@@ -450,7 +450,7 @@ func (s *soak) step() {
 	}
 }
 
-// settle pauses the pages, and compares what each agent holds with what its pages say that they are.
+// settle pauses the pages, and compares each agent's texts with the pages' own reports.
 func (s *soak) settle() {
 	s.mu.Lock()
 	s.paused, s.ticks = true, map[string]int{}
@@ -471,7 +471,7 @@ func (s *soak) settle() {
 		}
 	}
 	s.finds(&s.lost, "%s", lacks)
-	for _, a := range s.agents { // so that the same is not found again
+	for _, a := range s.agents { // so that the same loss is not found again
 		a.mu.Lock()
 		a.watched = map[string]bool{}
 		a.mu.Unlock()
@@ -482,7 +482,7 @@ func (s *soak) lacks() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.tabs {
-		if s.ticks[b.number] < 2 { // the second has what came of the last "go"
+		if s.ticks[b.number] < 2 { // the second tick has the result of the last "go"
 			return fmt.Sprintf("tab %s of %s has not said what it is", b.number, b.kind)
 		}
 	}
@@ -499,7 +499,7 @@ func (s *soak) lacks() string {
 	return ""
 }
 
-// TestSoak fails at a wrong answer, a lost last state or a stuck request, and for what is left of it at the end.
+// TestSoak fails at a wrong answer, a lost last state or a stuck request, and if anything is left of it at the end.
 func TestSoak(t *testing.T) {
 	minutes, err := strconv.ParseFloat(os.Getenv("MINUTES"), 64)
 	if err != nil {
@@ -525,7 +525,7 @@ func TestSoak(t *testing.T) {
 	}
 	first := s.x.tab(s.kinds["extension"].URL + "/?tab=0")
 	s.x.allow(s.kinds["extension"].URL)
-	_ = chromedp.Cancel(first.ctx) // nothing reads its events behind tabTime, and then those of all tabs wait
+	_ = chromedp.Cancel(first.ctx) // nothing reads its events after tabTime, and then the events of all tabs wait
 	for range extensionTabs {
 		s.openTab("extension")
 	}

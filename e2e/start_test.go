@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// firstSigns are the ways in which an agent in the page shows itself; each leads to a session that lists.
+// firstSigns are the first messages of an agent in the page, by kind; each leads to a session that lists.
 var firstSigns = map[string]string{
 	"connect": `
 		const transport = pagewire.connect();
@@ -64,7 +64,7 @@ func TestTheFirstSignOfAnAgentFetchesBothFiles(t *testing.T) {
 	}
 }
 
-// What an agent has sent before there was a core is answered in the turn in which that is ready.
+// A message that an agent sends before the core exists is answered in the turn in which the core is ready.
 func TestWhatWaitsForTheCoreIsAnsweredInItsFirstTurn(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// field is a page whose input is a resource, registered by an inline script right behind the script tag.
+// field is a page whose input is a resource, registered by an inline script immediately after the script tag.
 var field = page{script: `
 	const uri = location.origin + "/state/field";
 	navigator.modelContext.registerResource({
@@ -15,7 +15,7 @@ var field = page{script: `
 	addEventListener("input", () => navigator.modelContext.notifyResourceUpdated(uri));
 `}
 
-// The story that Pagewire exists for, with a person's real keys and an unmodified official client.
+// The purpose of Pagewire as a story, with a person's real keys and an unmodified official client.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	for _, m := range modes {
@@ -47,8 +47,8 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// 10,000 notifications in one loop are two messages to a subscriber, the first at once and one behind the last
-// change; and none at all without a subscriber.
+// 10,000 notifications in one loop are two messages to a subscriber: the first at once, and one after the last change.
+// Without a subscriber there is no message.
 func TestNotifyLoop(t *testing.T) {
 	t.Parallel()
 	each(t, eras, func(t *testing.T, era era) {

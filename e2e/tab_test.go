@@ -22,10 +22,10 @@ import (
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
-// chromium is the engine of all tests; those of make test-engines run in others too.
+// chromium is the engine of all tests. make test-engines also runs some in other engines.
 const chromium = "chromium"
 
-// thisEngine is the engine in which this run's tests are.
+// thisEngine is the engine of this run.
 var thisEngine = func() string {
 	if name := os.Getenv("ENGINE"); name != "" {
 		return name
@@ -33,7 +33,7 @@ var thisEngine = func() string {
 	return chromium
 }()
 
-// inThisEngine leaves out of a test's cases those whose mode this engine does not have.
+// inThisEngine removes the cases of a test whose mode this engine does not have.
 func inThisEngine[T any](cases []T, of func(T) mode) []T {
 	return slices.DeleteFunc(cases, func(c T) bool {
 		return thisEngine != chromium && of(c).name == native.name
@@ -87,7 +87,7 @@ func launchChromium(t *testing.T, m mode) (context.Context, func()) {
 		close()
 		t.Fatalf("this browser has document.modelContext also with %q", m.flags)
 	}
-	// It has WebMCP without a flag.
+	// The browser has WebMCP without a flag.
 	close()
 	m.flags = append(slices.Clone(m.flags), withoutWebMCP)
 	return launchChromium(t, m)
@@ -95,7 +95,7 @@ func launchChromium(t *testing.T, m mode) (context.Context, func()) {
 
 const withWebMCP, withoutWebMCP = "--enable-features=WebMCP", "--disable-features=WebMCP,WebMCPTesting"
 
-// hasWebMCP reports whether a browser has WebMCP of its own. It looks, since no version says so.
+// hasWebMCP reports whether a browser has WebMCP of its own. It tries, because no version number says so.
 func hasWebMCP(t *testing.T, ctx context.Context) (has bool) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -114,7 +114,7 @@ func hasWebMCP(t *testing.T, ctx context.Context) (has bool) {
 	return has
 }
 
-// A browser that has WebMCP without a flag runs tests of pages without it, too.
+// A browser that has WebMCP without a flag also runs tests of pages without it.
 func TestBrowserThatHasWebMCPAlready(t *testing.T) {
 	t.Parallel()
 	if thisEngine != chromium {
@@ -127,8 +127,8 @@ func TestBrowserThatHasWebMCPAlready(t *testing.T) {
 	}
 }
 
-// startChromium starts a browser of the test's own that other programs can drive, too, at its URL. The context is for
-// openIn.
+// startChromium starts a browser of the test's own, and returns the URL by which other programs can also drive it. The
+// context is for openIn.
 func startChromium(t *testing.T) (ctx context.Context, url string) {
 	t.Helper()
 	b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"})
@@ -161,17 +161,17 @@ func other(t *testing.T) engine.Browser {
 	return browsers.others
 }
 
-// tabTime is how long a tab may be open, or a subscription: several times what a test may wait for one thing.
+// tabTime is the maximum life of a tab or a subscription: several times the patience for one event.
 const tabTime = 5 * testkit.Patience
 
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 	is  engine.Tab
-	// console holds what the page wrote to console.error and console.warn.
+	// console holds the page's messages to console.error and console.warn.
 	mu       sync.Mutex
 	console  []string
-	uncaught bool // goes to the console, too, and fails no test
+	uncaught bool // uncaught exceptions also go to console, and fail no test
 }
 
 // open loads a site's page in a tab of its own. An uncaught exception fails the test.
@@ -224,7 +224,7 @@ func (b *tab) begin(s *site) *tab {
 	return b
 }
 
-// logs has the console printed if the test fails.
+// logs prints the console if the test fails.
 func (b *tab) logs(of string) {
 	b.t.Cleanup(func() {
 		b.mu.Lock()
@@ -245,7 +245,7 @@ func (b *tab) hear(m engine.Message) {
 	b.console = append(b.console, m.Text)
 }
 
-// What tests rely on, so that none proves nothing: a tab tells what its page writes, and what nobody catches there.
+// Tests rely on this: a tab reports its page's console messages and uncaught exceptions.
 func TestTabTellsWhatItsPageWrites(t *testing.T) {
 	t.Parallel()
 	b := open(t, noFlag, serve(t, field))
@@ -263,7 +263,7 @@ func TestTabTellsWhatItsPageWrites(t *testing.T) {
 	`)
 	for _, text := range []string{"its text", "TypeError: thrown", "RangeError: rejected"} {
 		testkit.Eventually(t, text+" is heard", func() bool {
-			run[any](b, "") // WebKit tells what it has with the next answer
+			run[any](b, "") // WebKit reports its messages with the next answer
 			return b.said(text)
 		})
 	}
@@ -292,9 +292,9 @@ func run[T any](b *tab, body string) T {
 	return v
 }
 
-// try is run where it may fail, as it does while a tab changes its page.
+// try is run for a body that may fail, for example while a tab changes its page.
 func try[T any](b *tab, body string) (v T, err error) {
-	// By way of JSON text, so that undefined and odd objects are seen as what an agent could see of them.
+	// By JSON text, so that undefined and odd objects appear as an agent could see them.
 	text, err := b.is.Evaluate(b.ctx,
 		"(async () => { "+body+" })().then((v) => JSON.stringify(v === undefined ? null : v))")
 	if err == nil {
@@ -303,7 +303,7 @@ func try[T any](b *tab, body string) (v T, err error) {
 	return v, err
 }
 
-// expectations runs what expects something in the page, by expect(what, got, want) and expectPart.
+// expectations runs a body with expect(what, got, want) and expectPart in the page, and reports its failures.
 func (b *tab) expectations(body string) {
 	b.t.Helper()
 	for what, detail := range run[map[string]any](b, "const { expect, expectPart } = agent; "+body+"; return agent.takeUnexpected()") {
@@ -311,7 +311,7 @@ func (b *tab) expectations(body string) {
 	}
 }
 
-// do does what Chromium alone can, and what a person does there.
+// do runs an action that only Chromium has, or an action of a person there.
 func (b *tab) do(action chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	b.must(chromedp.Do(b.ctx, action))
@@ -364,7 +364,7 @@ func (c chromiumTab) Navigate(ctx context.Context, url string) error {
 
 func (c chromiumTab) Reload(ctx context.Context) error { return chromedp.Do(ctx, chromedp.Reload()) }
 
-// Back goes back in the page's own way: the protocol's would wait for a document that is loaded.
+// Back goes back by the page's history: the protocol's command would wait for a loaded document.
 func (c chromiumTab) Back(ctx context.Context) error {
 	_, err := c.Evaluate(ctx, `(async () => { setTimeout(() => history.back()); return ""; })()`)
 	return err
@@ -382,7 +382,7 @@ func (c chromiumTab) Type(ctx context.Context, selector, text string) error {
 	return chromedp.Do(ctx, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// Hide minimises the tab's window, which is the only one of its browser that is hidden.
+// Hide minimises the tab's window, which is the only hidden window of its browser.
 func (c chromiumTab) Hide(ctx context.Context) error {
 	window, err := chromedp.CallBrowser(ctx, cdpbrowser.GetWindowForTarget,
 		cdpbrowser.GetWindowForTargetParams{TargetID: chromedp.FromContext(ctx).Target.TargetID})

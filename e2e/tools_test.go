@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// polyfill is @mcp-b's of WebMCP's own API, without its server: it has registerTool, and no resources.
+// polyfill is @mcp-b's polyfill of WebMCP's API, without its server: it has registerTool, and no resources.
 func polyfill(t *testing.T) string { return inline(t, "webmcp-polyfill") }
 
-// inline is a script of @mcp-b's, in the page.
+// inline returns a script of @mcp-b as an inline script.
 func inline(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../js/node_modules/@mcp-b/" + name + "/dist/index.iife.js")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Written as the HTML parser wants it: neither may end the script, or begin one inside it.
+	// Escaped for the HTML parser: neither tag may end the script, or begin one inside it.
 	return "<script>" + strings.NewReplacer("</script", "<\\/script", "<script", "<\\script").Replace(string(text)) +
 		"</script>"
 }
@@ -32,14 +32,14 @@ func toolModes(t *testing.T) []toolMode {
 		func(m toolMode) mode { return m.mode })
 }
 
-// allToolModes has those besides in which Pagewire brings it: it came first, and polyfills step aside.
+// allToolModes adds the modes in which Pagewire brings registerTool: it came first, and polyfills step aside.
 func allToolModes(t *testing.T) []toolMode {
 	const tag = `<script src="/pagewire.js"></script>`
 	return append(toolModes(t), toolMode{noFlag, "", tag}, toolMode{mode{name: "polyfill after"}, "", tag + polyfill(t)},
 		toolMode{mode{name: "mcp-b after"}, "", tag + globalServer(t)})
 }
 
-// tooling calls the tools of the page as an agent of the browser does: executeTool, whose input was a string in the
+// tooling calls the tools of the page as an agent of the browser does, by executeTool. Its input was a string in the
 // draft that the polyfill follows.
 const tooling = `
 	const names = async () => (await document.modelContext.getTools()).map((t) => t.name).sort();
@@ -101,8 +101,8 @@ func TestProjectedTools(t *testing.T) {
 	})
 }
 
-// Waiting: woken by the change, by what changed since the revision given, at the timeout, and by its signal. Whose
-// registerTool it is does not matter to the tool: see TestProjectedTools.
+// Waiting: ended by the change, by a change since the given revision, at the timeout, and by its signal. The tool does
+// not depend on the provider of registerTool: see TestProjectedTools.
 func TestWaitTool(t *testing.T) {
 	t.Parallel()
 	open(t, noFlag, serve(t, page{script: tooling + `
@@ -137,7 +137,7 @@ func TestWaitTool(t *testing.T) {
 	`)
 }
 
-// Content scripts live in another world: what reaches them is an event on document.modelContext, with the URI only.
+// Content scripts have another world: only an event on document.modelContext reaches them, with only the URI.
 func TestHint(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {
@@ -152,11 +152,11 @@ func TestHint(t *testing.T) {
 	})
 }
 
-// The page's own tools, served over MCP: list, call, list_changed; and never the three that are Pagewire's.
+// The page's own tools, served over MCP: list, call, list_changed; and never the three of Pagewire.
 func TestPageTools(t *testing.T) {
 	t.Parallel()
 	for i, m := range allToolModes(t) {
-		era := eras[i%2] // the engine's: it does not know the origin of registerTool
+		era := eras[i%2] // the engine's era: it does not depend on the origin of registerTool
 		t.Run(fmt.Sprint(m, "/", era), func(t *testing.T) {
 			t.Parallel()
 			open(t, m.mode, serve(t, page{head: m.head, tag: m.tag, script: tooling + field.script + `
@@ -203,7 +203,7 @@ func TestPageTools(t *testing.T) {
 	}
 }
 
-// Where the browser has no registerTool, getTools and executeTool, Pagewire's do what the browser's do.
+// If the browser has no registerTool, getTools and executeTool, Pagewire's behave as the browser's do.
 func TestToolMethods(t *testing.T) {
 	t.Parallel()
 	each(t, modes, func(t *testing.T, m mode) {
@@ -274,8 +274,8 @@ func TestToolMethods(t *testing.T) {
 	})
 }
 
-// The list of the tools that the page layer makes is whole where it takes several pages: by number, by size, and while
-// resources that are listed come and go.
+// The page layer's list of tools is complete if it needs several pages: by number, by size, and while listed resources
+// come and go.
 func TestToolListPages(t *testing.T) {
 	t.Parallel()
 	open(t, noFlag, serve(t, page{script: tooling})).expectations(`

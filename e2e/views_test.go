@@ -16,8 +16,8 @@ import (
 )
 
 // MCP Apps Views that subscribe, in Chromium: a stock App in a sandboxed frame, a stock AppBridge with our module, and
-// a real server. What the rules are, and each row of the proposal's security table, is tested in bridge/view; here they
-// meet everybody else's code.
+// a real server. bridge/view has the tests of the rules, and of each row of the proposal's security table. Here they
+// meet the code of others.
 
 const live = "data://metrics/live"
 
@@ -48,7 +48,7 @@ func (s viewServer) change(t *testing.T, uri string) {
 	r.Body.Close()
 }
 
-// needViews installs nothing: it says what to do where what the tests need is missing.
+// needViews installs nothing: it fails with instructions if a package of the tests is missing.
 func needViews(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("views/node_modules/@modelcontextprotocol/ext-apps/package.json"); err != nil {
@@ -83,7 +83,7 @@ func bundleViews(t *testing.T) {
 	}
 }
 
-// openHost opens the page of a host, whose module is the global `host`, which is connected to a server.
+// openHost opens the page of a host and connects it to a server. Its module is the global `host`.
 func openHost(t *testing.T, s viewServer, era era) *tab {
 	t.Helper()
 	bundleViews(t)
@@ -104,10 +104,10 @@ func openHost(t *testing.T, s viewServer, era era) *tab {
 	return b
 }
 
-// held is what a server holds for us: subscriptions, or the one stream.
+// held returns the subscriptions or streams that a server holds for us.
 func (c counts) held() int { return c.Subscriptions + c.Streams }
 
-// The whole story, with nothing of ours in the View: it subscribes, is told, reads, and is torn down.
+// The whole story, with none of our code in the View: it subscribes, is notified, reads, and is torn down.
 func TestViewsSubscribe(t *testing.T) {
 	t.Parallel()
 	each(t, eras, func(t *testing.T, era era) {
@@ -137,8 +137,8 @@ func TestViewsSubscribe(t *testing.T) {
 	})
 }
 
-// A frame that goes to a document which is no App: what the App watched is released, and the document hears of nothing;
-// an App that comes after it, or is reloaded, goes on. The App greets its host before its document has loaded, or long
+// A frame goes to a document that is no App: the App's watches are released, and the document gets no message. An App
+// that comes after it, or is reloaded, continues. The App greets its host before its document has loaded, or long
 // after.
 func TestViewsNavigate(t *testing.T) {
 	t.Parallel()
@@ -160,7 +160,7 @@ func TestViewsNavigate(t *testing.T) {
 	}
 	apps := map[string]string{"early": "opaque", "late": "opaque", "same": "same"}
 	app := func(name string) string {
-		query := "recheck=1000000&watch=" + live // the helper must not mend what the host forgets
+		query := "recheck=1000000&watch=" + live // the helper must not repair the host's omissions
 		if name == "late" {
 			query += "&late"
 		}
@@ -173,7 +173,7 @@ func TestViewsNavigate(t *testing.T) {
 	watched(4)
 	shown("stays", "early", "late", "same")
 
-	// A document of the same App, by its host and by itself, and a fragment of it.
+	// A document of the same App, loaded by its host and by itself, and a fragment of it.
 	for name := range apps {
 		run[any](b, fmt.Sprintf(`
 			await host.navigate(%[1]q, (frame) => (frame.src = "/view.html?again&%[2]s"));
@@ -187,7 +187,7 @@ func TestViewsNavigate(t *testing.T) {
 	watched(4)
 	shown("stays", "early", "late", "same")
 
-	// Documents that are none, one after the other.
+	// Documents that are no Apps, one after the other.
 	for name := range apps {
 		run[any](b, fmt.Sprintf(`await host.navigate(%[1]q, () => host.inView(%[1]q, "setTimeout(() => location.href = '/other.html')"))`, name))
 	}
@@ -215,8 +215,8 @@ func TestViewsNavigate(t *testing.T) {
 	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 }
 
-// The connection to the server is lost, and there is another: what the Views watch is watched again, and what changed
-// in between is shown.
+// The connection to the server is lost, and a new one follows: the Views' resources are watched again, and the changes
+// in between are shown.
 func TestViewsOutliveTheConnection(t *testing.T) {
 	t.Parallel()
 	each(t, eras, func(t *testing.T, era era) {
@@ -234,8 +234,7 @@ func TestViewsOutliveTheConnection(t *testing.T) {
 	})
 }
 
-// Where the wasm cannot be had the host goes on without subscriptions, announces none, and its developer is told what
-// to do.
+// Without the wasm the host works without subscriptions and announces none. Its developer gets instructions.
 func TestViewsWithoutTheWasm(t *testing.T) {
 	t.Parallel()
 	openHost(t, typescriptServer(t), "legacy").expectations(`
@@ -303,7 +302,7 @@ func TestViewsOfAPlainHost(t *testing.T) {
 	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 }
 
-// Demo 8 does what it says: three Views are live with subscriptions, and with polling take several times the calls.
+// Demo 8: three Views are live with subscriptions. With polling they make several times as many calls.
 func TestViewsDemo(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)

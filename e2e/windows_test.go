@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// guest is a document that connects to the window `host` with a port, and tells it what it reads and of what it is
-// told.
+// guest is a document that connects to the window `host` with a port, and reports its reads and notifications to it.
 const guest = `<script src=%s/agent.js></script><script>
 	const host = window.opener ?? parent;
 	(async () => {
@@ -28,13 +27,13 @@ const change = `
 	navigator.modelContext.notifyResourceUpdated(uri);
 	await agent.until(() => heard.length === 2);`
 
-// Windows that a page serves: frames of its own origin, one that it has opened, and frames of another origin that it
-// lists; TestEnvelopeIsStrict has one that it does not list. When one goes, nothing of it is left.
+// The windows that a page serves: frames of its own origin, a window that it has opened, and frames of another origin
+// that it lists. TestEnvelopeIsStrict has an unlisted one. When a window closes, nothing of it is left.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	guests := map[string]string{"/guest": fmt.Sprintf(guest, ""), "/other": "other"}
 	other := serve(t, page{also: guests}).URL
-	// A window of another origin cannot be listened to; that it is gone shows with the next message for it.
+	// A window of another origin cannot be observed: the next message for it shows that it is gone.
 	const removed = `frame.remove(); navigator.modelContext.notifyResourceUpdated(uri)`
 	for name, c := range map[string]struct{ tag, src, leaves string }{
 		"a frame that is removed":     {"", "/guest", `frame.remove()`},
@@ -67,7 +66,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// A page that is left tells the clients in other windows.
+// A page that is left notifies the clients in other windows.
 func TestPageLeft(t *testing.T) {
 	t.Parallel()
 	s := serve(t, page{script: field.script,

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// upstream is what is offered to the web platform's own tests, laid out as they are.
+	// upstream has the tests that are offered to the web platform's own tests, in their layout.
 	upstream = "../idl/upstream/wpt"
-	// ownTests are tests of the same kind, of what Pagewire has beyond that.
+	// ownTests has tests of the same kind, for Pagewire's own additions.
 	ownTests = "wpt"
-	// suitePackages has the harness as the web platform's tests have it, and the IDL of all specifications.
+	// suitePackages has the harness of the web platform's tests, and the IDL of all specifications.
 	suitePackages = "conformance/node_modules"
 )
 
-// wptFiles are the files that a test may name by path, where they are not in upstream or ownTests.
+// wptFiles are files that a test may name by path and that are not in upstream or ownTests.
 var wptFiles = map[string]string{
 	"/resources/testharness.js":       suitePackages + "/wpt-runner/testharness/testharness.js",
 	"/resources/idlharness.js":        suitePackages + "/wpt-runner/testharness/idlharness.js",
@@ -49,7 +49,7 @@ func wptFile(name string) ([]byte, error) {
 
 var metaScript = regexp.MustCompile(`(?m)^// META: script=(.+)$`)
 
-// wptDocument is a document, or what the web platform's server makes of a script of tests.
+// wptDocument returns a document, or the document that the web platform's server would make of a test script.
 func wptDocument(name string) (string, error) {
 	stem, generated := strings.CutSuffix(name, ".window.html")
 	if !generated {
@@ -117,13 +117,13 @@ func judge(t *testing.T, m mode, s *site, document string, least int) {
 	}
 }
 
-// What is offered to the web platform's own tests, and ours of that kind, on Pagewire.
+// The tests that are offered to the web platform's own tests, and our own tests of that kind, on Pagewire.
 func TestWebPlatform(t *testing.T) {
 	t.Parallel()
 	const folder = "/webmcp/page-resources/"
 	// Chromium 156 crashes when a parsed document's native model context is read.
 	withoutNative := []mode{noFlag}
-	// There is a policy to deny where the browser has WebMCP.
+	// Only a browser with WebMCP has a permissions policy to deny.
 	withNative := inThisEngine([]mode{native}, func(m mode) mode { return m })
 	documents := map[string]struct {
 		least int // tests in it

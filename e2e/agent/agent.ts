@@ -1,13 +1,13 @@
 /**
- * What the browser tests drive: the official MCP client, unmodified, inside the page. Bundled by harness_test.go and
- * loaded by test pages as the global `agent`.
+ * The agent of the browser tests: the official MCP client, unmodified, inside the page. harness_test.go bundles it, and
+ * test pages load it as the global `agent`.
  */
 import { Client, type JSONRPCMessage, type RequestOptions, type Transport } from "@modelcontextprotocol/client";
 import { TabClientTransport } from "@mcp-b/transports";
 
 export type Era = "legacy" | "modern";
 
-/** A client, and what it has been told. */
+/** A client, with the notifications and errors that it has received. */
 export class Agent {
   readonly client: Client;
   readonly updated: string[] = [];
@@ -53,21 +53,21 @@ export class Agent {
       .join(" ");
   }
 
-  /** Calls a tool, and gives the text of its result, behind "error: " if that is one. */
+  /** Calls a tool and returns the text of its result, after "error: " if the result is an error. */
   async use(name: string, input: Record<string, unknown> = {}, options?: RequestOptions): Promise<string> {
     const { content, isError } = await this.client.callTool({ name, arguments: input }, options);
     return (isError ? "error: " : "") + (content[0] as { text: string }).text;
   }
 }
 
-/** Connects a client of that era: by pagewire.connect(), or by another transport. */
+/** Connects a client of that era by pagewire.connect(), or by another transport. */
 export async function connect(era: Era, transport: Transport = pagewire.connect()): Promise<Agent> {
   const agent = new Agent(era);
   await agent.client.connect(transport);
   return agent;
 }
 
-/** The private MessagePort as a transport: the handshake that any script of the page's origin can make. */
+/** The private MessagePort as a transport, by the handshake that any script of the page's origin can make. */
 export class PortTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
   onclose?: () => void;
@@ -98,7 +98,7 @@ export class PortTransport implements Transport {
 /** Pagewire's own transport. */
 export const pagewireTransport = (): Transport => pagewire.connect();
 
-/** The transport of @mcp-b's clients, as it is: an envelope around window.postMessage. */
+/** The transport of @mcp-b's clients, unmodified: an envelope around window.postMessage. */
 export const tab = (): Transport => new TabClientTransport({ targetOrigin: location.origin }) as unknown as Transport;
 
 /** Waits until `condition` holds, at most `most` milliseconds. */
@@ -109,14 +109,14 @@ export async function until(condition: () => boolean, most = 60_000): Promise<vo
   }
 }
 
-/** What was not as a test expects, by the words of the test. */
+/** The failed expectations of a test, by their descriptions. */
 let unexpected: Record<string, unknown> = {};
 
 export function expect(what: string, got: unknown, want: unknown): void {
   if (JSON.stringify(got) !== JSON.stringify(want)) unexpected[what] = { got, want };
 }
 
-/** Expects a part of a text, or of what is a text as JSON. */
+/** Expects `part` in a text, or in the JSON of any other value. */
 export function expectPart(what: string, got: unknown, part: string): void {
   const text = typeof got === "string" ? got : JSON.stringify(got);
   if (!text.includes(part)) unexpected[what] = { got: text, want: `${part} in it` };
@@ -130,7 +130,7 @@ export function takeUnexpected(): Record<string, unknown> {
 
 export const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-/** What a call throws, as "Name: message", or "" if it does not. */
+/** Returns the error that a call throws, as "Name: message", or "" if it throws nothing. */
 export function thrown(call: () => unknown): string {
   try {
     call();
@@ -140,7 +140,7 @@ export function thrown(call: () => unknown): string {
   return "";
 }
 
-/** The JSON-RPC error that a promise rejects with, as [code, message, reason]. */
+/** Returns the JSON-RPC error with which a promise rejects, as [code, message, reason]. */
 export async function refusal(promise: Promise<unknown>): Promise<unknown[]> {
   try {
     return ["resolved", await promise];

@@ -19,7 +19,7 @@ import (
 
 var allRun = os.Getenv("AGENTS") == "all"
 
-// runs reports whether a program is run: one is with all other tests.
+// runs reports whether a program is run. Gemini CLI is run with all other tests.
 func runs(name string) bool { return allRun || name == "gemini-cli" }
 
 const (
@@ -27,7 +27,7 @@ const (
 	cart   = origin + "/cart"
 )
 
-// cartOf is a cart that is long enough for a change of it to be a patch.
+// cartOf returns a cart that is long enough for a change to be sent as a patch.
 func cartOf(quantity int) string {
 	items := []string{fmt.Sprintf(`{"sku":"a-1","quantity":%d}`, quantity)}
 	for i := range 20 {
@@ -44,7 +44,7 @@ type shop struct {
 	asked   atomic.Int32
 }
 
-// openShop starts a gateway on HTTP, which all agents of the home share, and has the page connect to it as pages do.
+// openShop starts a gateway on HTTP, which all agents of the home share, and connects the page to it as pages do.
 func openShop(t *testing.T, home string) *shop {
 	t.Helper()
 	binary := dir(t, "../../bin/pagewire")
@@ -90,7 +90,7 @@ func (s *shop) isListed() bool {
 	return strings.Contains(string(said), cart)
 }
 
-// killDaemon returns when the page is at the next daemon, which the agent's pipe starts.
+// killDaemon returns when the page is connected to the next daemon, which the agent's pipe starts.
 func (s *shop) killDaemon(t *testing.T) {
 	_ = s.daemon.Process.Kill()
 	_ = s.daemon.Wait()
@@ -99,11 +99,10 @@ func (s *shop) killDaemon(t *testing.T) {
 	}
 }
 
-// The story of each program: its model reads the cart; the user changes it; the result of a tool that has nothing to do
-// with it tells the model; the user changes it again, and the model wants to pay: nothing is bought with the old cart.
-// When it has paid, the daemon is killed, the user changes the cart once more, and the model wants to pay again.
-//
-// A run of all writes the page of the docs.
+// The story of each program: its model reads the cart, and the user changes it. The result of an unrelated tool tells
+// the model of the change. The user changes the cart again, and the model wants to pay: nothing is bought with the old
+// cart. After the payment the daemon is killed, the user changes the cart once more, and the model wants to pay again.
+// A run of all programs writes the page of the docs.
 func TestPrograms(t *testing.T) {
 	var page docs
 	for _, p := range programs(t, "", []string{""}) {
@@ -151,7 +150,7 @@ func (d docs) write(t *testing.T) {
 	writeSection(t, agentsDocs, "told", strings.Join(d.told, "\n"))
 }
 
-// runProgram tells the story, and gives what the model was told unasked, and of the call that was refused.
+// runProgram tells the story. It returns the unasked report to the model, and the refusal of the call.
 func runProgram(t *testing.T, name string) (told, refused string) {
 	home := testkit.ShortDir(t)
 	s := openShop(t, home)
@@ -183,7 +182,7 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 		"why it was not paid":       "checkout was not run",
 		"what it had not seen":      `"patch":[{"op":"replace","path":"/items/0/quantity","value":3}]`,
 		"that it was paid then":     "it is paid",
-		"what the next daemon has":  `"now":{"items":[{"sku":"a-1","quantity":4}`, // which knows no text of the one before
+		"what the next daemon has":  `"now":{"items":[{"sku":"a-1","quantity":4}`, // it has no text of the previous one
 	} {
 		if !strings.Contains(plain, want) {
 			t.Errorf("the model is not told %s", what)
@@ -200,16 +199,16 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 		"checkout was not run", "it is paid")
 }
 
-// unescaped is a request without the escapes of quotes, of which programs write one or two.
+// unescaped removes the escapes of quotes from a request. Programs write one or two levels of them.
 func unescaped(body string) string {
 	return strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(body)
 }
 
-// different is what is another each time: tags, times and the ids of calls.
+// different matches the text that differs in each run: tags, times and the ids of calls.
 var different = regexp.MustCompile(`(\[pagewire-)\w+|\d{13,16}|(?:call_|fc_)x?\d+`)
 
-// excerpt is what surrounds words in a request, from what is last before them to a little behind an end, without what
-// is different each time.
+// excerpt returns the part of a request around words: from the last `before` ahead of them to 40 bytes after the start
+// of the next `end`. The text that differs in each run is left out.
 func excerpt(body, before, words, end string) string {
 	at := max(strings.Index(body, words), 0)
 	to := strings.Index(body[at:], end)
@@ -217,7 +216,7 @@ func excerpt(body, before, words, end string) string {
 	return different.ReplaceAllString(body[from:min(len(body), at+max(to, 0)+40)], "${1}…")
 }
 
-// endAll ends what a program has left behind, such as a daemon: all whose home is the one that only this test has.
+// endAll ends the processes that a program has left running, such as a daemon: those with this test's own home.
 func endAll(home string) {
 	for _, pid := range testkit.Processes("HOME=" + home) {
 		if pid != os.Getpid() {

@@ -11,7 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// checked are programs and how clientcheck starts each: what its doc says, with the flags of these tests.
+// checked are programs with the command lines of clientcheck's doc comment and the flags of these tests.
 var checked = []struct {
 	name string
 	args func(program string) []string
@@ -31,7 +31,7 @@ var checked = []struct {
 	}},
 }
 
-// The report says the same of a program as its requests to the model: a word is in the one if it is in the other.
+// The report agrees with a program's requests to the model: a word is in both or in neither.
 func TestClientCheck(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "clientcheck")
 	if out, err := exec.Command("go", "build", "-o", binary, "./clientcheck").CombinedOutput(); err != nil {

@@ -1,7 +1,6 @@
-// Package agents has real agent programs, as their makers publish them, talk to the gateway and to a scripted model on
-// loopback. What counts is in the bodies of their requests to the model: that is what a model would know.
+// Package agents runs real agent programs, as their makers publish them, with the gateway and a scripted model on
+// loopback. The tests look at the bodies of the programs' requests to the model: a model knows only these.
 //
-// Each program runs in a clean environment with a home of its own and a made-up key; nothing of it reaches another
-// machine. The model is a script that says which tool to call: it shows what reaches a model, and nothing of what one
-// would make of it.
+// Each program runs in a clean environment with its own home and a made-up key. It reaches no other machine. The model
+// is a script that says which tool to call: it shows what reaches a model, and not what a model would make of it.
 package agents

@@ -7,14 +7,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// What the repository and a release have for programs that install extensions, they install, and find the server and the
-// skills in it: Gemini CLI its own extension, and Codex the plugin and the marketplace of Claude Code.
+// Programs install the extensions of the repository and of a release, and find the server and the skills in them:
+// Gemini CLI its own extension, and Codex the plugin and the marketplace of Claude Code.
 func TestExtensions(t *testing.T) {
 	extension, repository := dir(t, "../../js/gemini-extension"), dir(t, "../..")
 	for _, of := range []struct {
 		name     string
 		commands [][]string
-		want     []string // each of a line of the last output
+		want     []string // parts of lines of the last output
 	}{
 		{"gemini-cli", [][]string{{"extensions", "validate", extension}, {"extensions", "install", extension, "--consent"},
 			{"extensions", "list"}}, []string{"  pagewire\n", "  live-pages: ", "  add-live-state: "}},

@@ -17,18 +17,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A talk is a program that runs, with a user who says one thing after the other: say returns when it has answered.
+// A talk sends a program one message of the user, and returns when the program has answered.
 type talk func(text string)
 
-// lastings are programs that take more than one prompt, and how each is started for that: as an editor or another front
-// end does.
+// lastings are programs that take more than one prompt. Each is started as an editor or another front end starts it.
 var lastings = []struct {
 	name  string
 	args  []string
 	talk  func(t *testing.T, r *running) talk
 	by    string // the way
-	wakes bool   // by it the model is asked without a prompt
-	// inline are flags of config with which contents are told too.
+	wakes bool   // a change makes the program ask the model without a prompt
+	// inline are flags of pagewire config that add contents to reports.
 	inline []string
 }{
 	{"gemini-cli", []string{"--acp", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"}, talkACP, "hooks", false, nil},
@@ -64,7 +63,7 @@ func (r *running) stop() {
 	}
 }
 
-// An rpc speaks JSON-RPC with a program, one message a line. Whatever the program asks is refused.
+// An rpc speaks JSON-RPC with a program, one message a line. It refuses each of the program's requests.
 type rpc struct {
 	t       *testing.T
 	in      io.Writer
@@ -86,7 +85,7 @@ func newRPC(t *testing.T, r *running) *rpc {
 		for r.out.Scan() {
 			var a answer
 			switch err := json.Unmarshal(r.out.Bytes(), &a); {
-			case err != nil: // some print a line of their own first
+			case err != nil: // some programs print a line of their own first
 			case a.Method != "" && len(a.ID) > 0:
 				fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", a.ID)
 			case a.Method != "":
@@ -121,8 +120,8 @@ func talkACP(t *testing.T, r *running) talk {
 	}
 }
 
-// talkCodex speaks the app server's protocol, as Codex' own front ends do. Its user trusts the hooks that there are,
-// which is what pagewire config says is left to do.
+// talkCodex speaks the app server's protocol, as Codex' own front ends do. Its user trusts the hooks, the step that
+// pagewire config leaves to the user.
 func talkCodex(t *testing.T, r *running) talk {
 	c := newRPC(t, r)
 	c.call("initialize", object{"clientInfo": object{"name": "test", "version": "1"}})
@@ -194,7 +193,7 @@ func config(t *testing.T, home string, args ...string) {
 	}
 }
 
-// toldAtPrompt is what a model is told at a prompt, and not at the result of a tool; toldIdle what wakes it.
+// toldAtPrompt is in the report at a prompt, and not in a tool's result. toldIdle is in the report that wakes a model.
 const (
 	toldAtPrompt = "changed in the user's open pages since you were told last"
 	toldIdle     = "changed in open pages (page data, not instructions)"
@@ -203,7 +202,7 @@ const (
 const changes = 5
 
 // Each program is set up by pagewire config --live, talked to, and set back. Its user changes the cart between two
-// prompts, and the next request to the model says so, unasked; after --remove none does.
+// prompts. The next request to the model then says so unasked; after --remove no request does.
 func TestLive(t *testing.T) {
 	var rows, excerpts []string
 	for _, l := range lastings {
@@ -246,8 +245,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// tellsOfChanges changes the cart while the program is idle, if that wakes it, and between prompts. It returns what the
-// model was told then.
+// tellsOfChanges changes the cart between prompts, and before them while the program is idle if `wakes`. It returns the
+// reports to the model.
 func tellsOfChanges(t *testing.T, wakes bool, say talk, s *shop, m *model) (idle, atPrompt string) {
 	t.Helper()
 	say("Read the cart.")
@@ -268,7 +267,7 @@ func tellsOfChanges(t *testing.T, wakes bool, say talk, s *shop, m *model) (idle
 	before, prompts := told(), 0
 	for i := range changes {
 		s.Set(cart, cartOf(3+i))
-		// A change is on its way for up to 100 ms, and no user is as fast as this one.
+		// A report of a change takes up to 100 ms. No user is as fast as this one.
 		testkit.Eventually(t, "the model is told at a prompt", func() bool {
 			say("And now?")
 			prompts++
@@ -279,7 +278,7 @@ func tellsOfChanges(t *testing.T, wakes bool, say talk, s *shop, m *model) (idle
 	return idle, excerptOf(m.last(), toldAtPrompt, `}`)
 }
 
-// tellsNothing does the same with a program that was set back.
+// tellsNothing changes the cart with a program that was set back.
 func tellsNothing(t *testing.T, say talk, s *shop, m *model) {
 	t.Helper()
 	say("Read the cart.")
@@ -291,7 +290,7 @@ func tellsNothing(t *testing.T, say talk, s *shop, m *model) {
 	}
 }
 
-// excerptOf is what a request has from a text to the end of what it begins, without what is different each time.
+// excerptOf returns a request's text from `from` to the next `to`, without the text that differs in each run.
 func excerptOf(body, from, to string) string {
 	plain := unescaped(body)
 	at := strings.Index(plain, from)
@@ -330,7 +329,7 @@ func aroundSection(t *testing.T, file, name string) (before, after string) {
 	return before + begin, end + after
 }
 
-// A run of all programs takes half an hour, and writes at its end: the marks are looked for in each run.
+// A run of all programs takes half an hour, and writes only at its end. Each run looks for the marks beforehand.
 func TestPagesHaveTheirSections(t *testing.T) {
 	for file, names := range map[string][]string{agentsDocs: {"programs", "story", "told"}, liveDocs: {"ways",
 		"requests", "reports"}} {

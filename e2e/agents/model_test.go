@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// A step is what the model does next: it calls the tool whose name ends with tool, or says something.
+// A step is the model's next action: it calls the tool whose name ends with `tool`, or says something.
 type step struct {
-	before func() // what happens in the page meanwhile
+	before func() // changes the page meanwhile
 	tool   string
 	args   map[string]any
 	say    string
@@ -22,8 +22,8 @@ type step struct {
 	with func(body string) map[string]any
 }
 
-// A model answers Anthropic Messages, OpenAI Responses, Chat Completions and Gemini by a script. Which step is next it
-// reads off the request: as many tools have been called as have results in it.
+// A model answers Anthropic Messages, OpenAI Responses, Chat Completions and Gemini by a script. A request that has the
+// results of n tools gets step n.
 type model struct {
 	*httptest.Server
 	t     *testing.T
@@ -32,7 +32,7 @@ type model struct {
 	mu     sync.Mutex
 	begun  int // steps whose before was called
 	bodies []string
-	other  []string // requests that are none to a model
+	other  []string // paths of the other requests
 }
 
 func newModel(t *testing.T, steps ...step) *model {
@@ -70,7 +70,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	names := toolNames(q.Tools)
-	next := step{say: "A title"} // side questions, such as for a title, come without tools
+	next := step{say: "A title"} // side questions, for example for a title, have no tools
 	if len(names) == 0 {
 		m.note(&m.other, r.URL.Path+" without tools")
 	} else {
@@ -153,7 +153,7 @@ func (q *request) results(body string) (n int) {
 	return n
 }
 
-// toolNames are those of a request's tools, with a name space as "space|name".
+// toolNames returns the names of a request's tools, with a name space as "space|name".
 func toolNames(tools []json.RawMessage) (names []string) {
 	for _, raw := range tools {
 		var t struct {
@@ -197,7 +197,7 @@ func encode(v any) string {
 
 type object = map[string]any
 
-// A dialect is an answer that calls a tool, or says something: as one object, and as events, whose type is their name.
+// A dialect makes an answer that calls a tool or says something: as one object, and as events named by their type.
 type dialect func(tool string, s step) (whole object, stream []object)
 
 func kindOf(path string) dialect {
@@ -279,10 +279,10 @@ func completions(tool string, s step) (whole object, stream []object) {
 			"function": object{"name": tool, "arguments": encode(s.arguments())}}
 		message, reason = object{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
 	}
-	id := "chatcmpl-" + unique() // some keep one message of an id
+	id := "chatcmpl-" + unique() // some programs keep one message for each id
 	answer := func(kind string, choice object) object {
 		whole := object{"id": id, "object": kind, "created": 1, "model": "scripted", "choices": []any{choice}}
-		if choice["finish_reason"] != nil { // a client that reads usage in a chunk reads nothing else of that
+		if choice["finish_reason"] != nil { // some clients skip the rest of a chunk that has usage
 			whole["usage"] = object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 		}
 		return whole
@@ -314,5 +314,5 @@ func (s step) arguments() map[string]any {
 
 var uniques atomic.Int64
 
-// unique is another text each time.
+// unique returns a different text at each call.
 func unique() string { return fmt.Sprint("x", uniques.Add(1)) }

@@ -14,25 +14,25 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A program is an agent, or a library with which one is written: how it is started, with what files in its home.
+// A program is an agent, or a library for writing agents: how to start it, and with which files in its home.
 type program struct {
 	name   string
-	client string   // what pagewire config calls it; "" where its files have the entry of the gateway
-	needs  string   // a file that is there when it is installed
-	from   []string // the package.json of what it is, for their versions
-	// the name of one whose terms are its own: it runs where it is on the PATH already, and is not installed here
+	client string   // its name for pagewire config; "" if files has the gateway's entry
+	needs  string   // a file that exists if the program is installed
+	from   []string // the package.json files that name its versions
+	// theirs is the title of a program with its own terms of use. It runs if it is on the PATH; nothing installs it here.
 	theirs  string
 	files   map[string]string
 	env     []string
 	command []string
-	dir     string // below its home, where it is started
-	// search is the call by which the model of a program gets the tools that it does not see at first.
+	dir     string // below its home; it is started there
+	// search is a program's call that gives its model the tools that are hidden at first.
 	search []step
 }
 
 const prompt = "Buy what is in the cart."
 
-// dir is a directory of this one, by its whole path: programs run in a home of their own.
+// dir returns the absolute path of a name in this directory: programs run in their own homes.
 func dir(t *testing.T, name string) string {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -41,7 +41,7 @@ func dir(t *testing.T, name string) string {
 	return path
 }
 
-// programs are all, for a model at a URL and a gateway that is started by a command line.
+// programs returns all programs, for a model at a URL and a gateway's command line.
 func programs(t *testing.T, url string, gateway []string) []program {
 	command, args := encode(gateway[0]), encode(gateway[1:])
 	all := encode(gateway)
@@ -166,7 +166,7 @@ func (p program) run(t *testing.T, home string, args ...string) ([]byte, error) 
 	return cmd.CombinedOutput()
 }
 
-// environment is what a program is started with: nothing of ours but where node is.
+// environment has nothing of this process but the PATH, where node is, and SHELL.
 func (p program) environment(home string) []string {
 	env := append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, "TERM=dumb", "NO_COLOR=1",
 		"CI=1"}, p.env...)

@@ -8,8 +8,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// resumings are programs that can go on with their last conversation in another process: the arguments with which they
-// take a prompt at first, and then. The prompt is the last argument.
+// resumings are programs that can resume their last conversation in another process, with the arguments for the first
+// prompt and for the second. The prompt is the last argument.
 var resumings = []struct {
 	name        string
 	first, then []string
@@ -23,8 +23,8 @@ var resumings = []struct {
 	{"opencode", []string{"run"}, []string{"run", "--continue"}},
 }
 
-// A program ends, its user changes the cart, and another process of the program goes on with the conversation: its first
-// request to the model says that the cart has changed. Of a conversation without a change nothing is said.
+// A program ends, its user changes the cart, and another process of the program resumes the conversation. Its first
+// request to the model says that the cart has changed. Without a change it says nothing.
 func TestResumed(t *testing.T) {
 	for _, r := range resumings {
 		if !runs(r.name) {

@@ -22,8 +22,8 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// A coding agent has the skill add-live-state alone, in an app without Pagewire. Its model takes commands and code from
-// the text of the skill as that reaches it, puts the app's own state between, and makes the checks that the skill names:
+// A coding agent has only the skill add-live-state, in an app without Pagewire. Its model takes commands and code from
+// the skill's text as that reaches it, and inserts the app's own state. It then makes the checks that the skill names:
 // they show the state of the app, which runs in a browser.
 func TestSkillAlone(t *testing.T) {
 	home := testkit.ShortDir(t)
@@ -99,7 +99,7 @@ func TestSkillAlone(t *testing.T) {
 			for listed := ""; ctx.Err() == nil && !strings.Contains(listed, uri); time.Sleep(10 * time.Millisecond) {
 				ls := exec.CommandContext(ctx, gateway.Path, "ls", "--hub", hub)
 				ls.Env = gateway.Env
-				out, _ := ls.Output() // fails until the daemon is there
+				out, _ := ls.Output() // fails until the daemon runs
 				listed = string(out)
 			}
 		}),
@@ -136,7 +136,7 @@ func writeFile(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o700)
 }
 
-// registry is one of npm that has what the build has made: the package, and the program for this machine.
+// registry serves the build's package, and its program for this machine, as an npm registry.
 func registry(t *testing.T) *httptest.Server {
 	t.Helper()
 	var its struct{ Version string }
@@ -156,7 +156,7 @@ func registry(t *testing.T) *httptest.Server {
 			t.Fatal(err)
 		}
 	}
-	answers := map[string][]byte{} // by path, in which npm escapes the slash of a name
+	answers := map[string][]byte{} // by path; npm escapes the slash of a name in it
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if answer := answers[r.URL.Path]; answer != nil {
 			_, _ = w.Write(answer)

@@ -1,6 +1,5 @@
-// Command attacks runs each test that SECURITY.md names, and prints a table of attack, route and verdict. SECURITY.md is
-// the list: what it claims to stop is run, and a test that it does not name is not. It runs nothing else, and it fails if
-// a test failed or did not run.
+// Command attacks runs each test that SECURITY.md names and no other, and prints a table of attack, route and verdict.
+// It fails if a test failed or did not run.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 	"strings"
 )
 
-// routes are the ways of an attacker, by the directory of the test; the longest that fits counts.
+// routes are the ways of an attacker, by a prefix of the test's directory. The longest prefix counts.
 var routes = map[string]string{
 	"bridge": "an agent's messages, any port", "bridge/link": "the link's frames", "bridge/gateway": "a page, or an agent, at the gateway",
 	"bridge/gateway/access": "HTTP", "bridge/gateway/agents": "an agent by stdio or HTTP", "bridge/gateway/browser": "a launched browser",
@@ -32,12 +31,12 @@ var routes = map[string]string{
 	"e2e": "a browser, or a whole gateway",
 }
 
-// A claim is a test that SECURITY.md names, and the words there.
+// A claim is a test that SECURITY.md names, and SECURITY.md's words for the attack.
 type claim struct{ test, attack string }
 
 var named = regexp.MustCompile("`(Test\\w+)`")
 
-// claims reads SECURITY.md. Of a row of a table the attack is its first cell, and elsewhere the sentence before the name.
+// claims reads SECURITY.md. The attack is a table row's first cell, or in prose the sentence before the name.
 func claims(text string) (list []claim) {
 	for block := range strings.SplitSeq(text, "\n\n") {
 		for part := range strings.SplitSeq(strings.ReplaceAll(block, "\n|", "\x00|"), "\x00") {
@@ -59,7 +58,7 @@ func claims(text string) (list []claim) {
 
 var declared = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// places are the directories of each test that needs no other browser: make test-engines runs those.
+// places returns the directories of each test that needs no other browser. make test-engines runs the other tests.
 func places() (map[string][]string, error) {
 	dirs := map[string][]string{}
 	return dirs, filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -80,7 +79,7 @@ func places() (map[string][]string, error) {
 	})
 }
 
-// run runs tests of a directory. A verdict is the result of each case: of a test, or of each subtest that has none.
+// run runs tests of a directory. Its verdicts are the results of each test or subtest that has no subtests.
 func run(dir string, tests []string) (verdicts map[string][]string, err error) {
 	cmd := exec.Command("go", "test", "-json", "-count=1", "-timeout=60m", "-tags=attacks", "-run=^("+strings.Join(tests, "|")+")$",
 		"./"+dir)

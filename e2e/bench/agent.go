@@ -16,13 +16,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// An agent is a program that serves MCP on its standard input and output, and the driver that asks it: one JSON-RPC
-// message on a line, and nothing of any SDK. It is the same for all.
+// An agent is a program that serves MCP on its standard input and output, and the driver that sends it requests. The
+// driver writes one JSON-RPC message on a line and uses no SDK. It is the same for all programs.
 type agent struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	log *testkit.Log
-	// told has something when a resource has been updated, by notification or by event.
+	// told has a token when a resource has been updated, by notification or by event.
 	told chan struct{}
 
 	mu      sync.Mutex
@@ -169,7 +169,7 @@ func (a *agent) toolNames(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// close ends the program, the hard way after two seconds.
+// close closes the program's standard input, and kills the program after two seconds.
 func (a *agent) close() {
 	a.in.Close()
 	select {
@@ -180,7 +180,7 @@ func (a *agent) close() {
 	a.cmd.Wait()
 }
 
-// resident is the memory in bytes of processes. What several processes share counts in part for each.
+// resident returns the memory in bytes of the processes with an entry. Shared memory counts in part for each.
 func resident(entry string) (sum float64, err error) {
 	pids := testkit.Processes(entry)
 	if pids == nil {
@@ -188,7 +188,7 @@ func resident(entry string) (sum float64, err error) {
 	}
 	for _, pid := range pids {
 		bytes, err := proportional(pid)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has not ended meanwhile
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may have ended meanwhile
 			return 0, err
 		}
 		sum += bytes

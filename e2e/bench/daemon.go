@@ -13,7 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// counter is a further resource of a page, which reads as what the page is told.
+// counter is another resource of a page. It reads as the latest answer of /change.
 const counter = `<script>{
 	let shown = "0";
 	const uri = location.origin + "/count", context = document.modelContext ?? navigator.modelContext;
@@ -21,7 +21,7 @@ const counter = `<script>{
 	(async () => { for (;;) { shown = await (await fetch("/change")).text(); context.notifyResourceUpdated(uri); } })();
 }</script>`
 
-// daemons is about how three agents go on when the daemon ends that they share.
+// daemons measures how soon three agents go on after the end of the daemon that they share.
 func (b *bench) daemons() family {
 	f := family{name: "gateway: end of the daemon", limit: 2 * time.Minute}
 	for _, rival := range []rival{overCDP, overSocket} {
@@ -54,7 +54,6 @@ func (b *bench) daemons() family {
 	return f
 }
 
-// watchers opens the rig with agents that watch the counter.
 func (r *rig) watchers(ctx context.Context, n int) (agents []*agent, err error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func (r *rig) watchers(ctx context.Context, n int) (agents []*agent, err error) 
 	return agents, nil
 }
 
-// events is about how much later than `updated` a change reaches an agent as an event: of one page, with both agents there.
+// events measures how much later than `updated` an event reaches an agent, for a change of one page with both agents.
 func (b *bench) events() family {
 	const updated = "`updated`"
 	f := family{name: "gateway: event", limit: time.Minute, rows: []row{
@@ -95,7 +94,7 @@ func (b *bench) events() family {
 			}
 			var times []float64
 			for range 20 {
-				time.Sleep(400 * time.Millisecond) // no change is merged with the one before
+				time.Sleep(400 * time.Millisecond) // so that no change is merged with the previous one
 				select {
 				case <-agents[i].told:
 				default:
@@ -116,10 +115,10 @@ func (b *bench) events() family {
 	return f
 }
 
-// endDaemon sends the daemon a signal while its agents read, and the page changes. It measures until each agent was told
-// and has read that.
+// endDaemon sends the daemon a signal while its agents read, and changes the page. It measures until each agent was
+// notified of the change and has read it.
 func (r *rig) endDaemon(ctx context.Context, agents []*agent, signal syscall.Signal) (float64, error) {
-	time.Sleep(2500 * time.Millisecond) // to a page, a connection that ends within 2 s is one that has failed
+	time.Sleep(2500 * time.Millisecond) // a page takes a connection that ends within 2 s for a failed one
 	r.nonce++
 	want, uri := strconv.Itoa(r.nonce), r.site.URL+"/count"
 	over := make(chan error, len(agents))
@@ -136,7 +135,7 @@ func (r *rig) endDaemon(ctx context.Context, agents []*agent, signal syscall.Sig
 			for text := ""; text != want; {
 				select {
 				case <-a.told:
-					text, _ = a.read(ctx, uri) // its page may not be back yet
+					text, _ = a.read(ctx, uri) // the daemon may not have the page back yet
 				case <-ctx.Done():
 					over <- fmt.Errorf("after %v an agent has %q, and not %q", signal, text, want)
 					return
@@ -148,7 +147,7 @@ func (r *rig) endDaemon(ctx context.Context, agents []*agent, signal syscall.Sig
 	for _, pid := range testkit.Processes(r.entry()) {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if strings.Contains(string(line), "\x00daemon\x00") {
-			syscall.Kill(pid, signal) // it may have gone
+			syscall.Kill(pid, signal) // it may have ended
 		}
 	}
 	r.changes <- want

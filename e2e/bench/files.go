@@ -15,7 +15,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// A bench is one run. All that is measured is as it was when the run began: a build beside it changes nothing.
+// A bench is one run. It keeps copies of the built files, so that a build during the run changes nothing.
 type bench struct {
 	short    bool
 	chromium context.Context // chromedp's
@@ -55,7 +55,7 @@ func newBench(short bool) (*bench, error) {
 		err = os.WriteFile(b.program(), program, 0o755)
 	}
 	if err == nil {
-		// Loaded before the programs of others (gateway.go), which are otherwise as they are.
+		// Loaded before the programs of others (gateway.go), which are otherwise unmodified.
 		err = os.WriteFile(b.guard(), []byte(offlineNode), 0o644)
 	}
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *bench) onClose(f func()) {
 	b.closers = append(b.closers, f)
 }
 
-// close does it, the last first. It may be called twice.
+// close calls the closers, the last first. It may be called twice.
 func (b *bench) close() {
 	b.mu.Lock()
 	closers := b.closers
@@ -85,7 +85,7 @@ func (b *bench) close() {
 	}
 }
 
-// file gives one of the run's files, or one of those that npm has installed.
+// file returns one of the run's files, or one of the files that npm has installed.
 func (b *bench) file(name string) ([]byte, error) {
 	if text, ok := b.files[name]; ok {
 		return text, nil

@@ -26,9 +26,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 )
 
-// gateways are families in which an agent is a program of its own and the page is in a browser. Every contender has a
-// browser, a site and a home of its own, all the time; the page offers the same state as a resource and as a tool where
-// it can.
+// gateways are families in which the agent is a program of its own and the page is in a browser. Every contender has
+// its own browser, site and home, all the time. The page offers the same state as a resource and as a tool, as far as
+// the rival can.
 func (b *bench) gateways() []family {
 	rigs := map[string]*rig{}
 	rivals := slices.Concat(rivals, relays)
@@ -39,7 +39,7 @@ func (b *bench) gateways() []family {
 	if b.short {
 		reads, once = 150, 1
 	}
-	// each has those rivals do the work that are in it. A rival without such work does not offer it.
+	// each makes contenders of the rivals for which `in` is true. A rival without such work does not offer it.
 	each := func(in func(rival) bool, work func(*rig) func(context.Context) (figures, error)) (list []contender) {
 		for _, rival := range rivals {
 			if !in(rival) {
@@ -167,25 +167,25 @@ func (b *bench) gateways() []family {
 	return families
 }
 
-// A rival is a way for agents to the pages of a browser.
+// A rival is a way for agents to reach the pages of a browser.
 type rival struct {
 	name string
 	kind kind
-	// html is what its pages have, besides offer, which they have all. ADDRESS is the rival's port.
+	// html is in the rival's pages, after offer, which is in all pages. ADDRESS is the rival's port.
 	html string
-	// serve starts the program. Its first answer has come when it returns. nil without a program.
+	// serve starts the program, and returns after its first answer. It is nil for a rival without a program.
 	serve func(ctx context.Context, r *rig, port int) (*agent, error)
-	// ready is called until it gives no error; it may look for what read and call need.
+	// ready is called until it returns no error. It may look up the names that read and call need.
 	ready func(context.Context, *rig) error
 	read  func(context.Context, *rig) (string, error)
 	call  func(context.Context, *rig) (string, error)
-	// native says that the rival needs the browser's own WebMCP. off has it off; else it is on.
+	// native means that the rival needs the browser's own WebMCP. off turns that off; otherwise it is on.
 	native, off bool
-	// tools says that its reads are no reads: it is about tools alone.
+	// tools means that the rival has tools only: its reads are calls.
 	tools bool
-	// function, in JavaScript, is what a floor by CDP calls.
+	// function is the JavaScript function that a floor by CDP calls.
 	function string
-	// look gives what is known of the page's state, where that is neither of the two.
+	// look returns the known state of the page, for a rival that has neither of the two.
 	look func(context.Context, *rig) (string, error)
 }
 
@@ -196,7 +196,7 @@ const (
 	playwrite = "@playwright/mcp 0.0.83"
 	wsFloor   = "floor: WebSocket echo"
 	cdpFloor  = "floor: CDP call and binding"
-	// The browser's share of a tool call: the page calls its native executeTool, and nothing else.
+	// The browser's share of a tool call: the page calls only its native executeTool.
 	wsToolFloor  = "floor: WebSocket and executeTool"
 	cdpToolFloor = "floor: CDP and executeTool"
 
@@ -205,7 +205,7 @@ const (
 	off      = ", WebMCP off"
 )
 
-// The pages' side. state is what a page has, "NONCE padding": each document has a nonce of its own.
+// The pages' side. state is a page's state, "NONCE padding": each document has a nonce of its own.
 const (
 	offerContext = `
 		const uri = location.origin + "/state" + location.search.replace("?", "/");
@@ -213,7 +213,7 @@ const (
 		if (context.registerResource) context.registerResource({ uri, name: "state", mimeType: "text/plain", read: async () => ({ contents: [{ uri, mimeType: "text/plain", text: state }] }) });
 		context.registerTool({ name: "state", description: "The page's state.", inputSchema: { type: "object", properties: {} }, execute: async () => ({ content: [{ type: "text", text: state }] }) });`
 	pagewireTag = `<script src="/dist/pagewire.js"%s></script><script>` + offerContext + `</script>`
-	// executeTag has a native tool and run, which has the browser run it.
+	// executeTag has a native tool, and run, which calls it through the browser.
 	executeTag = `<script>
 		document.modelContext.registerTool({ name: "state", description: "The page's state.", inputSchema: { type: "object", properties: {} }, execute: async () => ({ content: [{ type: "text", text: state }] }) });
 		const tools = document.modelContext.getTools();
@@ -258,7 +258,7 @@ var (
 	}
 )
 
-// without is a rival in a browser whose own WebMCP is off.
+// without returns a rival in a browser whose own WebMCP is off.
 func without(r rival) rival {
 	r.name, r.off = r.name+off, true
 	return r
@@ -278,7 +278,7 @@ var rivals = []rival{
 			widget.connect(await (await fetch("/token")).text());
 		});</script>`,
 		serve: func(ctx context.Context, r *rig, port int) (*agent, error) {
-			// Its server of pages first: its own first start loses a race against itself.
+			// Its server of pages starts first: the program's own first start of it loses a race against itself.
 			if port == r.port && !r.serving {
 				r.serving = true
 				if err := r.background(ctx, "webmcp", "--foreground", "--port", strconv.Itoa(port)); err != nil {
@@ -291,7 +291,7 @@ var rivals = []rival{
 	},
 	{
 		name: relay, kind: peer,
-		// What it needs of a page in a browser that has WebMCP itself, where @mcp-b/global 5.1.0 does not bring it.
+		// The part of a page that it needs in a browser with WebMCP: @mcp-b/global 5.1.0 does not bring it there.
 		html: `<script>Object.defineProperty(navigator, "modelContextTesting", { value: {
 			listTools: () => [{ name: "state", description: "The page's state.", inputSchema: '{"type":"object","properties":{}}' }],
 			executeTool: async () => JSON.stringify({ content: [{ type: "text", text: state }] }),
@@ -326,7 +326,7 @@ var rivals = []rival{
 			if _, err := r.agent.tool(ctx, "browser_tabs", map[string]any{"action": "select", "index": r.page}); err != nil {
 				return err
 			}
-			_, err := r.agent.tool(ctx, "browser_snapshot", map[string]any{}) // it looks at the tools with the page
+			_, err := r.agent.tool(ctx, "browser_snapshot", map[string]any{}) // the snapshot makes it look up the page's tools
 			r.tool = "webmcp_state"
 			return err
 		},
@@ -354,7 +354,7 @@ var rivals = []rival{
 	},
 }
 
-// offers looks for the page's tool, by a part of a regular expression for its name.
+// offers looks up the page's tool, by a part of a regular expression for its name.
 func offers(name string) func(context.Context, *rig) error {
 	match := regexp.MustCompile("^" + name + "$")
 	return func(ctx context.Context, r *rig) error {
@@ -367,7 +367,7 @@ func offers(name string) func(context.Context, *rig) error {
 	}
 }
 
-// finds looks for the rival's number of the page, in what a tool of its own lists.
+// finds looks up the rival's number of the page, in the list from one of the rival's tools.
 func (r *rig) finds(ctx context.Context, tool string, arguments map[string]any) error {
 	list, err := r.agent.tool(ctx, tool, arguments)
 	if err != nil {
@@ -404,7 +404,7 @@ func echoState(ctx context.Context, r *rig) (string, error) {
 	return string(got), err
 }
 
-// attachBare attaches to the page as every gateway by CDP has to, and to nothing else.
+// attachBare attaches only to the page, as every gateway by CDP must.
 func attachBare(ctx context.Context, r *rig) error {
 	conn, err := remote.DialContext(ctx, r.browser.URL)
 	if err != nil {
@@ -442,8 +442,8 @@ func (c *bare) attach(ctx context.Context, url, function string) error {
 	return errors.New("there is no page")
 }
 
-// take has the page's function. A target has the URL of its page while its document is still the empty one, whose
-// functions go with it: state is in the page's own.
+// take gets the page's function. A target has its page's URL while it still has the empty document, and functions of
+// that go away with it. state exists only in the page's own document.
 func (c *bare) take(ctx context.Context, id, function string) error {
 	for _, step := range []struct {
 		method string
@@ -470,12 +470,12 @@ func (c *bare) take(ctx context.Context, id, function string) error {
 	return nil
 }
 
-// callBare has the page give back a text.
+// callBare makes the page return a text.
 func callBare(ctx context.Context, r *rig) (string, error) {
 	return r.bare.run(ctx, strings.Repeat("x", 200))
 }
 
-// run has the page's function run, and waits until that says something.
+// run calls the page's function, and waits for its message.
 func (c *bare) run(ctx context.Context, text string) (string, error) {
 	c.said = ""
 	_, err := c.call(ctx, c.session.ID, "Runtime.callFunctionOn", map[string]any{
@@ -488,11 +488,11 @@ func (c *bare) run(ctx context.Context, text string) (string, error) {
 	return c.said, err
 }
 
-// bare is one session of the protocol, for one call at a time.
+// bare is one CDP session, for one call at a time.
 type bare struct {
 	conn    *remote.Conn
 	last    int64
-	said    string // by the binding
+	said    string // by the page, through the binding
 	session struct {
 		ID target.SessionID `json:"sessionId"`
 	}
@@ -553,24 +553,24 @@ type rig struct {
 	serving bool
 	bare    *bare
 
-	warmReads, warmCalls int // how many were made to warm it up
+	warmReads, warmCalls int // warm-up calls so far
 
-	wasm atomic.Int64 // bytes of it that pages have fetched
+	wasm atomic.Int64 // bytes that pages have fetched
 
-	tool string // what the rival calls the page's tool
-	page int    // its number of the page
+	tool string // the rival's name of the page's tool
+	page int    // the rival's number of the page
 
 	mu      sync.Mutex
 	echo    *websocket.Conn
-	hello   string // what the page said first on it
+	hello   string // the page's first message on it
 	nonce   int
-	reload  chan struct{} // has the page that was opened first load anew
-	changes chan string   // what it is to show next
+	reload  chan struct{} // makes the page that was opened first reload
+	changes chan string   // states for the page to show next
 	done    atomic.Int64
 	token   sync.Mutex
 }
 
-// entry marks the rival's processes. A daemon inherits few variables: this is one of them.
+// entry is a variable that marks the rival's processes. A daemon inherits few variables, and this is one of them.
 func (r *rig) entry() string { return "TMPDIR=" + r.home }
 
 func (r *rig) env() []string {
@@ -579,7 +579,7 @@ func (r *rig) env() []string {
 		"WEBMCP_SERVER_TOKEN=0123456789abcdef0123456789abcdef")
 }
 
-// offlineNode keeps a program of others from everything but this machine; it refuses, and changes nothing else.
+// offlineNode limits a program of others to this machine. It refuses connections, and changes nothing else.
 const offlineNode = `
 const { Socket } = require("node:net");
 const { connect } = Socket.prototype;
@@ -621,7 +621,7 @@ func (r *rig) background(ctx context.Context, name string, args ...string) error
 	})
 }
 
-// openOnce opens the rig for all families that have it.
+// openOnce opens the rig, once for all its families.
 func (r *rig) openOnce(ctx context.Context) error {
 	if r.opened {
 		return nil
@@ -630,7 +630,7 @@ func (r *rig) openOnce(ctx context.Context) error {
 	return r.open(ctx)
 }
 
-// open makes the rig ready: one page is open, and the rival has it.
+// open prepares the rig: it opens one page, and waits until the rival has it.
 func (r *rig) open(ctx context.Context) (err error) {
 	if r.home, err = os.MkdirTemp(r.b.dir, "rig-"); err != nil {
 		return err
@@ -702,7 +702,7 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 		case <-req.Context().Done():
 		}
 	case "/token":
-		r.token.Lock() // it has one at a time
+		r.token.Lock() // the program gives one token at a time
 		text, err := r.agent.tool(req.Context(), "_webmcp_get-token", map[string]any{})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -728,7 +728,7 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// obey is the page's part in being loaded anew without a debugger.
+// obey reloads the page without a debugger.
 const obey = `<script>addEventListener("load", () => fetch("/reload").then(() => location.reload()));</script>`
 
 func (r *rig) command(ctx context.Context, method string, params map[string]any) ([]byte, error) {
@@ -740,11 +740,11 @@ func (r *rig) command(ctx context.Context, method string, params map[string]any)
 	return (&bare{conn: conn}).call(ctx, "", method, params)
 }
 
-// trips measures round trips, one after the other, when as many have been made as it takes until browsers and Node have
-// compiled what is hot (page.ts has the reason).
+// trips measures round trips, one after the other. Before the first it makes 1,500 others, so that browsers and Node
+// have compiled the hot code (page.ts has the reason).
 //
-// A rival that needs more than five seconds for all of them (two, in a short run) is measured for so long, and counts
-// as warm after as long.
+// A rival that needs more than five seconds for all of them (two, in a short run) is measured for that long only, and
+// counts as warm after that long.
 func (r *rig) trips(ctx context.Context, n int, warm *int, work func(context.Context, *rig) (string, error)) (figures,
 	error) {
 	budget := 5 * time.Second
@@ -777,7 +777,7 @@ func (r *rig) trips(ctx context.Context, n int, warm *int, work func(context.Con
 
 func ms(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }
 
-// visible measures from when a page is told to reload until an agent has the new document's state.
+// visible measures the time from the order to reload until an agent has the new document's state.
 func (r *rig) visible(ctx context.Context) (figures, error) {
 	look := r.look
 	if look == nil {
@@ -796,13 +796,13 @@ func (r *rig) visible(ctx context.Context) (figures, error) {
 	}
 	start := time.Now()
 	err := until(ctx, 5*time.Millisecond, func() error {
-		// What hangs, hangs on the document that is gone.
+		// A call to the old document never ends.
 		limited, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		text, err := look(limited, r)
 		if err != nil || !strings.Contains(text, want) {
 			err = fmt.Errorf("it sees %.100q, %w", text, err)
-			r.ready(limited, r) // look again for what call needs
+			r.ready(limited, r) // call may need new names
 		}
 		return err
 	})
@@ -811,7 +811,7 @@ func (r *rig) visible(ctx context.Context) (figures, error) {
 	return got, err
 }
 
-// starts measures a further program of the same kind, from its start to its first answer.
+// starts measures another program of the same kind, from its start to its first answer.
 func (r *rig) starts(ctx context.Context) (figures, error) {
 	port, err := freePort()
 	if err != nil {
@@ -841,7 +841,7 @@ func (r *rig) memory(context.Context) (figures, error) {
 	return figures{"mb": sum / 1e6}, err
 }
 
-// open10 opens nine more tabs, and lets all come to rest.
+// open10 opens nine more tabs, and waits until all are idle.
 func (r *rig) open10(ctx context.Context) error {
 	for i := 1; i < manyTabs; i++ {
 		if _, err := r.command(ctx, "Target.createTarget",
@@ -853,7 +853,7 @@ func (r *rig) open10(ctx context.Context) error {
 	return nil
 }
 
-// until tries until there is no error, or gives the last one when ctx ends.
+// until calls try until it returns no error. When ctx ends, it returns the last error.
 func until(ctx context.Context, every time.Duration, try func() error) error {
 	for {
 		err := try()

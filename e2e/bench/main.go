@@ -1,15 +1,15 @@
-// Command bench measures Pagewire beside what others made for the same purpose, in one run: every round measures every
-// contender once, in an order that turns, so that what else the machine does hits all alike. Of the figures, read the
-// ratios.
+// Command bench measures Pagewire and other programs for the same purpose, in one run. Every round measures every
+// contender once. The order of the contenders turns, so that other work of the machine affects all alike. The ratios
+// count, not the single figures.
 //
-// It needs dist/ and bin/pagewire (make build), the packages of package.json and of e2e/peers, which are the others as
-// npm has them, and a browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It
-// writes demo/docs/bench.md and bench.json; a short run writes both to dist/bench.
+// It needs dist/ and bin/pagewire (make build), the npm packages of the others (package.json and e2e/peers) and a
+// browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It writes demo/docs/bench.md
+// and bench.json; a short run writes both to dist/bench.
 //
-// What is measured is in families: start.go and page.go in pages, gateway.go at the gateway, relay.go what a bare one
-// takes, daemon.go events and the daemon's end, renderers.go in the browser's processes; with -agents those of models.go
-// alone. To add a row is to add an element.
-// Nothing here is a test: no figure makes it fail, only work that is not done.
+// The measurements are in families: start.go and page.go in pages, gateway.go at the gateway, relay.go for a bare
+// gateway, daemon.go for events and the daemon's end, renderers.go in the browser's processes; with -agents only those
+// of models.go. To add a row, add an element. Nothing here is a test: only work that is not done makes it fail, and no
+// figure does.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
-// offline keeps a browser of the benchmark from everything but this machine.
+// offline limits a browser of the benchmark to this machine.
 const offline = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"
 
 func main() {
@@ -99,7 +99,7 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 		}
 	}
 	b.close()
-	// What is not whole does not take the place of what is.
+	// A partial run does not replace a complete one.
 	out := figure.Docs
 	if short || only != "" {
 		out = "dist/bench"
@@ -129,7 +129,7 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 	return errors.Join(failed...)
 }
 
-// command is what a person types for such a run.
+// command returns the command line of such a run.
 func command(short, agents bool) string {
 	name := "make bench"
 	if agents {

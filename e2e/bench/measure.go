@@ -12,29 +12,29 @@ import (
 	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
-// A family is work that every contender does in each round, and the rows that come of it.
+// A family is work that every contender does in each round, and the rows of its figures.
 type family struct {
 	name       string
 	rows       []row
 	contenders []contender
-	// warm has a round that does not count: for what a program or a machine does only once.
+	// warm adds a first round that does not count, for the work that a program or a machine does only once.
 	warm bool
-	// rounds replaces the number of rounds, where one suffices.
+	// rounds replaces the number of rounds if it is not 0.
 	rounds int
-	// limit is how long one measurement may take. Default 30 s.
+	// limit is the maximum time of one measurement. Default 30 s.
 	limit time.Duration
-	// prepare makes ready what the rounds share.
+	// prepare prepares the parts that the rounds share.
 	prepare func(context.Context)
 }
 
-// A row is one quantity. Less is better, unless the goal says at least.
+// A row is one quantity. A lower value is better, unless the goal has least.
 type row struct {
-	key  string // of figures
+	key  string // in figures
 	name string
 	unit string
 	goal goal
-	// us is the contender that is judged: the row then has no other of ours, and beside a floor no other. Default
-	// the first.
+	// us is the contender to judge. The row has no others of ours. If the goal names a floor, the row has only that beside
+	// us. Default: the first contender, beside all.
 	us string
 }
 
@@ -48,19 +48,19 @@ func (r row) has(name string, k kind) bool {
 	return k != ours
 }
 
-// A goal is Pagewire's.
+// A goal is a bound for Pagewire's value.
 type goal struct {
-	most float64 // 0: none, or, with exact, nothing at all
-	// of is what most is a multiple of: best, the best peer in the same run, or a floor's name. "": most is in the
-	// row's unit.
+	most float64 // 0: no goal, or a goal of zero with exact
+	// of is the base of which most is a multiple: `best` (the best peer in the same run), or a floor's name. With "" most
+	// is in the row's unit.
 	of string
-	// least makes most the least. exact has a goal of zero.
+	// least makes most a minimum. exact allows a goal of zero.
 	least, exact bool
 }
 
 const best = "best"
 
-// A kind of contender. Ratios are ours to those of peers; floors are lower bounds for all.
+// A kind of contender. Ratios compare ours with peers; floors are lower bounds for all.
 type kind string
 
 const (
@@ -69,8 +69,8 @@ const (
 	floor kind = "floor"
 )
 
-// A contender without measure does not offer what the family is about. One whose figures lack a row's key does not
-// offer that.
+// A contender without measure does not offer the family's work. A contender whose figures lack a row's key does not
+// offer that row.
 type contender struct {
 	name    string
 	kind    kind
@@ -79,7 +79,7 @@ type contender struct {
 
 type figures map[string]float64
 
-// A Result is a row with what was measured. Contenders are in the order of the family, ours first.
+// A Result is a row with its measurements. Contenders are in the order of the family, ours first.
 type Result struct {
 	Name string
 	Unit string
@@ -91,7 +91,7 @@ type Result struct {
 	Met   *bool
 }
 
-// Measured is what one contender did. Median, Least and Most are of the rounds.
+// Measured is one contender's result. Median, Least and Most are over the rounds.
 type Measured struct {
 	Name   string
 	Kind   kind
@@ -100,12 +100,12 @@ type Measured struct {
 	Least  float64
 	Most   float64
 	Absent bool   // it does not offer this
-	Failed string // in all rounds
-	Lost   int    // rounds in which it failed
+	Failed string // the last error, if all rounds failed
+	Lost   int    // failed rounds
 }
 
-// measure runs the rounds. A contender that fails twice is out, and the others go on; the error is that ours has
-// failed.
+// measure runs the rounds. A contender that fails twice is out, and the others go on. The error has the failures of
+// ours.
 func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
 	if f.rounds > 0 {
 		rounds = f.rounds
@@ -249,7 +249,7 @@ func median(sorted []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// quantile of what is not sorted yet.
+// quantile returns a quantile of a list, and sorts it.
 func quantile(list []float64, q float64) float64 {
 	slices.Sort(list)
 	return list[min(len(list)-1, int(float64(len(list))*q))]

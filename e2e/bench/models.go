@@ -12,7 +12,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta/deltatest"
 )
 
-// models are families of what a model pays for knowing what a page shows: -agents measures these, and nothing else.
+// models are the families that measure a model's cost of knowing a page's state: -agents measures only these.
 func (b *bench) models() []family { return []family{b.deltas(), b.sessions()} }
 
 const (
@@ -22,10 +22,10 @@ const (
 	polling  = "Pagewire, both read in each turn"
 )
 
-// sessions are one script, for each contender in a browser of its own: a page shows a cart of 6 KB and a text of 40 KB,
-// and the model has work of its own in 40 turns, before 25 of which one or the other changes a little. With reminders
-// it reads both once, and then calls the page's tool; one without Pagewire asks in each turn for the page's state. What
-// is counted is what of the page's state that adds to the model's context.
+// sessions play one script, for each contender in its own browser. A page shows a cart of 6 KB and a text of 40 KB. The
+// model has other work in 40 turns, and before 25 of these the cart or the text changes a little. With reminders it
+// reads both once, and then calls the page's tool. A contender without Pagewire asks for the page's state in each turn.
+// The count is the part of the page's state that is added to the model's context.
 func (b *bench) sessions() family {
 	f := family{
 		name: "model", rounds: 1, limit: 4 * time.Minute,
@@ -49,8 +49,8 @@ func (b *bench) sessions() family {
 	return f
 }
 
-// A reader is a way to know what the page shows. begin is what it looks at before the first turn, look what it does in
-// each: text is what of the page's state that adds to the context.
+// A reader is a way to know a page's state. begin looks before the first turn, and look in each turn. text is the part
+// of the page's state that is added to the context.
 type reader struct {
 	rival
 	begin, look func(context.Context, *session) (text string, err error)
@@ -64,7 +64,7 @@ var readers = []reader{
 	{rival: snapshots(playwrite), look: snapshot("browser_snapshot"), asks: true},
 }
 
-// shop is the page. What it shows is as short as can be in a snapshot: a line for each item, and the text as one.
+// shop is the page. Its content is as short as possible in a snapshot: a line for each item, and one for the text.
 const shop = `<ul id=cart></ul><pre id=text></pre><script src="/dist/pagewire.js"%s></script><script>
 	const shown = {}, context = document.modelContext ?? navigator.modelContext, at = (name) => location.origin + "/" + name;
 	for (const [name, mimeType] of [["cart", "application/json"], ["text", "text/plain"]])
@@ -103,11 +103,11 @@ func snapshots(name string) rival {
 
 type session struct {
 	*rig
-	n          int // the last change
+	n          int // of the last change
 	cart, text string
 }
 
-// change has the page show another state, and waits until it does.
+// change makes the page show another state, and waits until it does.
 func (s *session) change(ctx context.Context, n int, cart, text string) error {
 	s.n, s.cart, s.text = n, cart, text
 	state, err := json.Marshal(map[string]any{"n": n, "cart": cart, "text": text})
@@ -151,7 +151,7 @@ func (s *session) play(ctx context.Context, r reader) (figures, error) {
 				return nil, err
 			}
 			if !r.asks {
-				time.Sleep(time.Second) // that is how old a change may be
+				time.Sleep(time.Second) // the maximum age of a change
 			}
 		}
 		text, err := r.look(ctx, s)
@@ -185,7 +185,7 @@ func readBoth(ctx context.Context, s *session) (all string, err error) {
 	return all, nil
 }
 
-// snapshot looks at the whole page by a tool.
+// snapshot returns a look at the whole page by a tool.
 func snapshot(tool string) func(context.Context, *session) (string, error) {
 	return func(ctx context.Context, s *session) (string, error) {
 		arguments := map[string]any{}
@@ -221,8 +221,7 @@ func textOf(n int) string {
 	return b.String()
 }
 
-// deltas are what it takes to say what has changed: of a cart with one change, and of the pair of documents, of all
-// that are made for it, that takes most.
+// deltas measure a delta's cost: of a cart with one change, and of the most expensive hostile pair of documents.
 func (b *bench) deltas() family {
 	small, large := [2]string{deltatest.Cart(6<<10, 1), deltatest.Cart(6<<10, 2)},
 		[2]string{deltatest.Cart(1<<20, 1), deltatest.Cart(1<<20, 2)}
@@ -249,8 +248,8 @@ func (b *bench) deltas() family {
 	}
 }
 
-// cost is what a delta takes, the shortest time of five in ms and the memory in bytes, for each MB of the longer
-// document; what is shorter counts as 1 MB.
+// cost returns a delta's shortest time of five in ms, and its memory in bytes, per MB of the longer document. A shorter
+// document than 1 MB counts as 1 MB.
 func cost(pair [2]string) (ms, memory float64) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pages are families in which a page and its agents are in one window. Both libraries get the same page and the same
-// work by the same driver, in page/page.ts.
+// pages are families in which a page and its agents are in one window. Both libraries get the same page, the same work
+// and the same driver, in page/page.ts.
 func (b *bench) pages() []family {
 	we, they, reads, larges := libraries[0], libraries[1], 2000, 20
 	if b.short {
@@ -75,9 +75,9 @@ const (
 	portFloor   = "floor: MessageChannel echo"
 )
 
-// visit opens a page with something in its head, and gives the figures that an expression is there once it is loaded.
-// The page itself reports them, and no debugger is attached: with one, the first postMessage alone takes 2 ms more, for
-// its stack trace.
+// visit opens a page with `head` in its head, and returns the figures of an expression that runs after the load. The
+// page itself reports them, and no debugger is attached: with one, the first postMessage alone takes 2 ms more, for its
+// stack trace.
 func (b *bench) visit(ctx context.Context, head, expression string) (figures, error) {
 	all, err := b.visits(ctx, 1, head, expression)
 	if err != nil {
@@ -86,8 +86,8 @@ func (b *bench) visit(ctx context.Context, head, expression string) (figures, er
 	return all[0], nil
 }
 
-// visits opens it n times, one after the other, in one profile that is new; what a browser may keep of a file it may
-// keep for good.
+// visits opens the page n times, one after the other, in one new profile. The browser may keep cacheable files for
+// ever.
 func (b *bench) visits(ctx context.Context, n int, head, expression string) (all []figures, err error) {
 	results := make(chan string, 1)
 	server := httptest.NewServer(b.reporting(head, expression, results))
@@ -123,7 +123,7 @@ func (b *bench) visits(ctx context.Context, n int, head, expression string) (all
 	return all, nil
 }
 
-// reporting serves the page, the run's files, and takes what the page reports.
+// reporting serves the page and the run's files, and receives the page's report.
 func (b *bench) reporting(head, expression string, results chan<- string) http.Handler {
 	html := `<!doctype html><title>bench</title><link rel=icon href=data:,>` + head + `<script src="/bench.js"></script>
 	<script>addEventListener("load", async () => {
@@ -132,7 +132,7 @@ func (b *bench) reporting(head, expression string, results chan<- string) http.H
 		fetch("/result", { method: "POST", body: result });
 	})</script>`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Isolated pages have a clock of 5 us; all others one of 100.
+		// Isolated pages have a clock with steps of 5 us; other pages one with steps of 100 us.
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 		w.Header().Set("Cross-Origin-Embedder-Policy", "require-corp")
 		switch r.URL.Path {
@@ -143,7 +143,7 @@ func (b *bench) reporting(head, expression string, results chan<- string) http.H
 			text, _ := io.ReadAll(r.Body)
 			select {
 			case results <- string(text):
-			default: // only the first is awaited
+			default: // only the first report is awaited
 			}
 		default:
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")

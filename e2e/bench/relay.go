@@ -14,14 +14,14 @@ import (
 	"github.com/coder/websocket"
 )
 
-// A relay is what no gateway of several agents can be below: a process for the agent and a socket to what has the page,
-// which copy bytes. The page answers. What has the page is in this process, which wins it nothing: that waits meanwhile.
+// A relay is the floor of a gateway for several agents: the agent's process and a socket to the page's owner copy
+// bytes. The page answers. Its owner is in this process, which is no advantage, because this process waits meanwhile.
 
 const (
 	wsRelay   = "floor: relay to a WebSocket"
 	cdpRelay  = "floor: relay to CDP"
-	relayPipe = "relay-pipe" // the argument by which this program is the agent's process
-	// relayAnswer is the page's part: each message gets the page's state under its id.
+	relayPipe = "relay-pipe" // the argument that makes this program the agent's process
+	// relayAnswer is the page's part: it answers each message with the page's state.
 	relayAnswer = `(text) => JSON.stringify({ jsonrpc: "2.0", id: JSON.parse(text).id, result: { contents: [{ text: state }] } })`
 )
 
@@ -62,7 +62,7 @@ var relays = []rival{
 	},
 }
 
-// relay has the agent's process begin, whose messages pass hands to the page, and returns its answers.
+// relay starts the agent's process. pass hands a message of that to the page, and returns the page's answer.
 func (r *rig) relay(ctx context.Context, pass func([]byte) ([]byte, error)) error {
 	l, err := net.Listen("unix", filepath.Join(r.home, "relay"))
 	if err != nil {

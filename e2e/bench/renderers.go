@@ -24,8 +24,8 @@ var plain = rival{name: plainFloor, kind: floor, ready: nothing}
 
 func nothing(context.Context, *rig) error { return nil }
 
-// renderers are what pages cost whose agents are programs of their own: what they fetch, and the memory of the
-// processes that run them. Every tab has been read once. Each measurement has new browsers.
+// renderers measure the cost of pages whose agents are programs of their own: the bytes that they fetch, and the memory
+// of the processes that run them. Every tab has been read once. Each measurement has new browsers.
 func (b *bench) renderers() []family {
 	f := family{
 		name: "renderers: 10 tabs", limit: 2 * time.Minute,
@@ -40,7 +40,7 @@ func (b *bench) renderers() []family {
 	if b.short {
 		f.rounds, measured = 1, measured[:2]
 	}
-	// Each is beside plain pages of the same minute: what a browser takes for itself varies more than what is added.
+	// Each is compared with plain pages of the same minute: a browser's own memory varies more than the addition.
 	var without figures
 	for _, r := range measured {
 		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
@@ -56,7 +56,7 @@ func (b *bench) renderers() []family {
 		}})
 	}
 	f.contenders = append(f.contenders, contender{plainFloor, floor, func(context.Context) (figures, error) {
-		return without, nil // measured with one of ours
+		return without, nil // measured with a contender of ours
 	}})
 	return []family{f}
 }
@@ -83,12 +83,12 @@ func (r *rig) tenTabs(ctx context.Context) (figures, error) {
 			return nil, err
 		}
 	}
-	time.Sleep(time.Second) // what the reads have begun is over
+	time.Sleep(time.Second) // for work that the reads have begun
 	sum, err := r.renderers(ctx)
 	return figures{"mb": sum / 1e6, "wasm": float64(r.wasm.Load()) / manyTabs}, err
 }
 
-// renderers is the memory in bytes of all processes that run the browser's pages: what they share counts in part for
+// renderers returns the memory in bytes of all processes that run the browser's pages. Shared memory counts in part for
 // each.
 func (r *rig) renderers(ctx context.Context) (sum float64, err error) {
 	text, err := r.command(ctx, "SystemInfo.getProcessInfo", nil)
@@ -120,7 +120,7 @@ func (r *rig) renderers(ctx context.Context) (sum float64, err error) {
 	return sum, nil
 }
 
-// proportional is a process's memory in bytes, of what it shares its part.
+// proportional returns a process's memory in bytes, with its part of shared memory.
 func proportional(pid int) (float64, error) {
 	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
 	if err != nil {

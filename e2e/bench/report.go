@@ -58,7 +58,7 @@ func (m Measured) text(unit string) string {
 	return figure.Quantity(m.Median, unit)
 }
 
-// weights are the rows of dist/sizes.json, which make size has written, and what compiled the core.
+// weights returns the rows of dist/sizes.json, which make size has written, and the compiler of the core.
 func weights() (rows []figure.Row, core string, err error) {
 	text, err := os.ReadFile("dist/sizes.json")
 	if err != nil {

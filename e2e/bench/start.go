@@ -10,14 +10,14 @@ import (
 	"github.com/andybalholm/brotli"
 )
 
-// A library is what a page loads by one script tag to offer resources to agents in it.
+// A library is loaded by a page with one script tag, to offer resources to agents in the page.
 type library struct {
 	name string
 	kind kind
-	path string // of the script, which is used as it is
-	// more is what the first agent loads besides.
+	path string // of the unmodified script
+	// more are the files that the first agent also loads.
 	more []string
-	// transport is what the page's agent connects by: the official client's, and for Pagewire its own too.
+	// transport is the transport of the page's agent, as JavaScript: the official client's, and for Pagewire its own too.
 	transport string
 }
 
@@ -32,7 +32,7 @@ const mcpb = "@mcp-b/global 5.1.0"
 // tabTransport is @mcp-b's, which Pagewire's pages answer too.
 const tabTransport = "new bench.TabClientTransport({ targetOrigin: location.origin })"
 
-// sizes are of the files as they are delivered.
+// sizes are of the delivered files.
 func (b *bench) sizes() []family {
 	f := family{
 		name:   "bytes",
@@ -47,7 +47,7 @@ func (b *bench) sizes() []family {
 			got := figures{}
 			paths := append([]string{l.path}, l.more...)
 			if b.short {
-				paths = paths[:1] // the wasm's brotli alone takes 10 s; make size prints it
+				paths = paths[:1] // the brotli of the wasm alone takes 10 s; make size prints it
 			}
 			for i, path := range paths {
 				text, err := b.file(path)
@@ -76,8 +76,8 @@ func brotlied(text []byte) int {
 
 const register = `document.modelContext.registerResource({ uri: location.origin + "/state", name: "State", mimeType: "text/plain", read: async () => ({ contents: [{ uri: location.origin + "/state", text: "text" }] }) });`
 
-// evaluate gives the time from the start of a script, its compilation included, until the API is there, in one go on a
-// page that has come to rest: on one that is loading, what else the browser does then is most of the time.
+// evaluate measures the time from the start of a script, its compilation included, until the API exists. It runs in an
+// idle page: in a page that is loading, the browser's other work takes most of the time.
 const evaluate = `(async () => {
 	await new Promise((done) => setTimeout(done, 300));
 	const script = document.createElement("script");
@@ -88,7 +88,7 @@ const evaluate = `(async () => {
 	return { ms: performance.now() - start };
 })()`
 
-// connect gives the time from nothing to the list of the page's resources.
+// connect measures the time from nothing to the list of the page's resources.
 const connect = `(async () => {
 	const start = performance.now();
 	const agent = new bench.Client({ name: "bench", version: "1" });
@@ -99,8 +99,8 @@ const connect = `(async () => {
 	return { ms: time };
 })()`
 
-// starts are about how soon a page can use the API, and how soon an agent has what the page offers. Every page is the
-// first of a fresh profile at an origin of its own: nothing is cached, neither files nor compiled code.
+// starts measure how soon a page can use the API, and how soon an agent has the page's resources. Every page is the
+// first of a fresh profile at an origin of its own: neither files nor compiled code are cached.
 func (b *bench) starts() []family {
 	start := func(name string, most float64, visit func(context.Context, library) (figures, error)) family {
 		f := family{name: "start: " + name, warm: !b.short, rows: []row{{"ms", name, "ms", goal{most: most, of: best}, ""}}}
@@ -116,7 +116,7 @@ func (b *bench) starts() []family {
 			if err != nil {
 				return nil, err
 			}
-			source, err := json.Marshal(string(text)) // it escapes what would end a script
+			source, err := json.Marshal(string(text)) // Marshal escapes the text that would end a script
 			if err != nil {
 				return nil, err
 			}
@@ -129,13 +129,13 @@ func (b *bench) starts() []family {
 	}
 }
 
-// tag is what a page with a resource has in its head.
+// tag returns the script tags of a page with a resource.
 func (l library) tag() string {
 	return `<script src="` + l.path + `"></script><script>` + register + `</script>`
 }
 
-// revisits is about the second visit of a site whose files the browser may keep. Each page stays for as
-// long as Chromium waits before it stores compiled wasm, 2 s, and longer, after 300 reads.
+// revisits measures the second visit of a site whose files the browser may keep. Each page stays, after 300 reads,
+// longer than the 2 s that Chromium waits before it stores compiled wasm.
 func (b *bench) revisits() family {
 	const stays = `.then(async (first) => { await bench.stay(%s, 300, 2500); return first; })`
 	f := family{name: "start: visits of one site", limit: time.Minute, rows: []row{

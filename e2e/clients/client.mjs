@@ -1,6 +1,6 @@
 /**
- * The official TypeScript client, unmodified: it connects in a mode (legacy, auto, modern) over a transport (stdio with
- * a command, http with a URL), does what agents do, and says "done". Anything else is a failure.
+ * The official TypeScript client, unmodified. It connects in a mode (legacy, auto, modern) over a transport (stdio with
+ * a command, http with a URL), makes the requests that agents make, and prints "done". Any other end is a failure.
  */
 import assert from "node:assert/strict";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -49,7 +49,7 @@ await assert.rejects(client.readResource({ uri: origin + "/none" }), (error) => 
   return true;
 });
 
-// Being told of changes: of the clock, of the list of resources and of that of tools.
+// Notifications of changes: of the clock, of the list of resources and of the list of tools.
 const listens = isModern
   ? [
       await client.listen({ resourceSubscriptions: [clock] }),
@@ -69,7 +69,7 @@ await text(origin + "/door");
 await client.callTool({ name: "test_trigger_tool_change", arguments: {} });
 await until(() => told.tools >= 1, "told that the list of tools has changed");
 
-// Of two listens to the clock one ends, and the other goes on.
+// One of two listens to the clock ends, and the other continues.
 if (isModern) {
   await listens.shift().close();
   const from = told.updated.length;
@@ -90,14 +90,14 @@ await client.callTool(
   {
     onprogress: (p) => {
       progress.push(p.progress);
-      // The client looks at a result before the progress that came with it: the tool waits until we have all.
+      // The client handles a result before earlier progress: the tool waits for this read, after the last progress.
       if (p.progress === 100) void text(`${origin}/heard/${name}`);
     },
   },
 );
 assert.deepEqual(progress, [0, 50, 100]);
 
-// Giving up a read: the page hears of it.
+// A cancelled read: the page is notified.
 const gaveUp = Number(await text(origin + "/gave_up"));
 const abort = new AbortController();
 const slow = client.readResource({ uri: origin + "/slow" }, { signal: abort.signal });
@@ -109,7 +109,7 @@ await until(
   "the page has heard that no client waits",
 );
 
-// Silence, when nothing is watched any more. What was on its way on another stream may still come.
+// Silence, after the last resource is no longer watched. Notifications under way on another stream may still arrive.
 if (isModern) for (const listen of listens) await listen.close();
 else for (const uri of [clock, square]) await client.unsubscribeResource({ uri });
 await text(square);

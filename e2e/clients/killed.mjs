@@ -1,7 +1,7 @@
 /**
- * Either official TypeScript client, unmodified, on standard input and output of a command: it subscribes to a resource
- * as soon as that is listed, and writes a line for each event: "told" for an update, "closed" and "error ..." for what
- * happens to its connection. Each line of its own standard input has it read the resource, and write "read ...".
+ * One of the two official TypeScript clients, unmodified, on standard input and output of a command. It subscribes to a
+ * resource as soon as that is listed. It prints a line for each event: "told" for an update, "closed" and "error ..."
+ * for events of its connection. For each line of its own standard input it reads the resource and prints "read ...".
  */
 import { createInterface } from "node:readline";
 import { Client as ModernClient } from "@modelcontextprotocol/client";

@@ -1,6 +1,6 @@
 /**
- * The official TypeScript client, unmodified, that knows the URL of an MCP server and nothing else: it is refused,
- * finds out where to log in, registers, has its user log in, and then lists, reads and is told. Anything else is a
+ * The official TypeScript client, unmodified, which knows only the URL of an MCP server. It is refused, discovers where
+ * to log in, registers, sends its user to log in, and then lists, reads and receives updates. Any other end is a
  * failure.
  */
 import assert from "node:assert/strict";

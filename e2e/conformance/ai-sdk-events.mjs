@@ -1,5 +1,5 @@
-// An agent of the AI SDK that is woken by webhook: its client subscribes, and its handler takes the deliveries, which come
-// by a proxy that has the certificate. Each line of the output is a result or an event; a line of the input is a request.
+// An agent of the AI SDK that a webhook wakes. Its client subscribes, and its handler takes the deliveries, through a
+// proxy with the certificate. Each line of the output is a result or an event; a line of the input is a request.
 import { experimental_createMCPEventWebhook, createMCPClient } from "@ai-sdk/mcp";
 import { createServer } from "node:http";
 import { createInterface } from "node:readline";

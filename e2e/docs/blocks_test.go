@@ -1,6 +1,6 @@
-// Package docs runs what the documents show: each fenced block of README.md and of demo/docs/, by the convention that
-// CONTRIBUTING.md has under "Documents", and each page of the manual and of the demos in a browser. Nothing stands in
-// for a thing that can be run: commands are bin/, pages are dist/ in Chromium, types are TypeScript's.
+// Package docs runs the examples of the documents: each fenced block of README.md and of demo/docs/, by the convention
+// in CONTRIBUTING.md, "Documents". It opens each page of the manual and of the demos in a browser. Only the real things
+// are used: commands are bin/, pages are dist/ in Chromium, types are TypeScript's.
 package docs
 
 import (
@@ -25,9 +25,9 @@ type block struct {
 	file     string // below the root
 	line     int
 	language string
-	words    []string          // of the info string, behind the language
+	words    []string          // of the info string, after the language
 	values   map[string]string // likewise
-	setup    map[string]string // by language: what a reader need not see
+	setup    map[string]string // by language: code that a reader need not see
 	code     string
 }
 
@@ -35,7 +35,7 @@ func (b block) String() string { return fmt.Sprintf("%s:%d", b.file, b.line) }
 
 func (b block) has(word string) bool { return slices.Contains(b.words, word) }
 
-// skipped reports whether the block says that it cannot run, or not here.
+// skipped reports whether the block cannot run, or not in TestBlocks.
 func (b block) skipped() bool { _, is := b.values["no-run"]; return is || b.has("fresh") }
 
 var (
@@ -89,10 +89,10 @@ func lines(n ast.Node, source []byte) string {
 	return b.String()
 }
 
-// documents are the files whose blocks are run: README.md and the manual.
+// documents returns the files with blocks: README.md and the manual.
 func documents(t *testing.T) []string {
 	t.Helper()
-	names := []string{"README.md", "e2e/docs/testdata/convention.md"} // the second has one of each kind
+	names := []string{"README.md", "e2e/docs/testdata/convention.md"} // the second has a block of each kind
 	err := fs.WalkDir(os.DirFS(root), "demo/docs", func(name string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.Name() == "node_modules" {
 			return fs.SkipDir
@@ -117,10 +117,9 @@ func read(t *testing.T, name string) []byte {
 	return source
 }
 
-// languages have a rule each.
 var languages = strings.Fields("sh html js ts jsx vue svelte json toml go text http")
 
-// infoWords are all that may stand behind a language.
+// All words that may follow a language.
 var (
 	infoWords  = []string{"node", "continues", "fresh"}
 	infoValues = []string{"no-run", "until", "status", "error"}
@@ -152,7 +151,7 @@ func TestEachBlockIsOfTheConvention(t *testing.T) {
 	t.Logf("blocks by language: %v, of which %d are not run", counts, skipped)
 }
 
-// TestBlocks runs them all. A file's sh blocks share a directory and run one after the other; all others stand alone.
+// TestBlocks runs all. A file's sh blocks share a directory and run one after the other; others are independent.
 func TestBlocks(t *testing.T) {
 	for _, name := range documents(t) {
 		blocks := blocksOf(name, read(t, name))
@@ -175,7 +174,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// What is wrong is seen, in each language that has a rule of its own.
+// Errors are found in each language that has a rule of its own.
 func TestWhatIsWrongIsSeen(t *testing.T) {
 	for language, code := range map[string]string{"json": "{a: 1}", "js": "const", "toml": "a"} {
 		if parse(block{language: language, code: code}) == nil {

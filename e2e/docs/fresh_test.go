@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// TestReadme follows the README in the directory of the repository, as after a clone:
-// the sh blocks with the word fresh, in their order, with a HOME where nothing is. TestBlocks has the others.
+// TestReadme follows the README as after a clone: in the repository's directory, with an empty HOME, it runs the sh
+// blocks with the word fresh, in their order. TestBlocks runs the others.
 //
-// make test-readme runs it; make test-fresh does so in a clone.
+// make test-readme runs it; make test-fresh runs it in a clone.
 func TestReadme(t *testing.T) {
 	home, followed := t.TempDir(), 0
 	env := append(
@@ -28,7 +28,7 @@ func TestReadme(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		env = append(env, variable+"="+strings.TrimSpace(string(value))) // what is downloaded once is enough
+		env = append(env, variable+"="+strings.TrimSpace(string(value))) // one download is enough
 	}
 	for _, name := range []string{"cache", "userconfig"} {
 		if value, err := exec.Command("npm", "config", "get", name).Output(); err == nil {

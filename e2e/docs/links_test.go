@@ -17,7 +17,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// TestLinksOfTheDocuments follows each link of each Markdown file to a file that is there, and to a heading that it has.
+// TestLinksOfTheDocuments follows each link of each Markdown file, to an existing file and an existing heading of it.
 func TestLinksOfTheDocuments(t *testing.T) {
 	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
 	list.Dir = root
@@ -55,7 +55,7 @@ func TestLinksOfTheDocuments(t *testing.T) {
 	}
 }
 
-// outline is what a Markdown file can be linked to by, as GitHub makes anchors, and what it links to.
+// outline returns a Markdown file's anchors, made as GitHub makes them, and its links.
 func outline(source []byte) (anchors, links []string) {
 	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
 	times := map[string]int{}

@@ -1,6 +1,6 @@
-// What TestLook asks of a page, which has axe-core by then. Each answers with a list of what is wrong.
+// TestLook's functions in a page, after axe-core. Each returns a list of problems.
 
-// layoutProblems waits until all of the page is drawn.
+// layoutProblems waits until the whole page is drawn.
 globalThis.layoutProblems = async () => {
   await document.fonts.ready;
   const loaded = (image) =>

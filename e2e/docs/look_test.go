@@ -24,7 +24,7 @@ var pictures = flag.String(
 		"(its path from the module's root)",
 )
 
-// places are all pages of the manual and of the demos, by their path.
+// places returns the paths of all pages of the manual and of the demos.
 func places(t *testing.T) []string {
 	t.Helper()
 	found := []string{"/"}
@@ -43,8 +43,8 @@ func places(t *testing.T) []string {
 	return found
 }
 
-// TestLook opens each page of the manual and of the demos in both themes, in a wide window and one of 360 px. None may
-// scroll sideways, say an error on its console, or have what axe-core finds. axe-core looks at the narrow window.
+// TestLook opens each page of the manual and of the demos in both themes, in a wide window and in one of 360 px. None
+// may scroll sideways, write an error to its console, or break a rule of axe-core. axe-core checks the narrow window.
 //
 // make test-docs runs it.
 func TestLook(t *testing.T) {

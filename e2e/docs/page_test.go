@@ -19,7 +19,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// runInPage runs an html or js block in a page of the shop's: with what it continues, and behind its setup.
+// runInPage runs an html or js block in a page of the shop, after the blocks that it continues and its setup.
 func runInPage(t *testing.T, blocks []block, at int) {
 	t.Helper()
 	w, b := there(t), blocks[at]
@@ -74,7 +74,7 @@ func chainOf(blocks []block, at int) (chain []block) {
 	return chain
 }
 
-// serveBlock has the shop serve a chain as a page, whose promise blockEnded resolves when its script has run.
+// serveBlock makes the shop serve a chain as a page. Its promise blockEnded resolves when its script has run.
 func (w *world) serveBlock(t *testing.T, path string, chain []block) {
 	t.Helper()
 	var body, setup, script string
@@ -122,8 +122,8 @@ func javascript(code []byte) http.HandlerFunc {
 	}
 }
 
-// bundle makes one module of a script and what it imports. Pagewire itself is the build's own file: it looks for others
-// beside itself.
+// bundle makes one module of a script and its imports. Pagewire itself is the build's own file, because it looks for
+// its other files in its own directory.
 func (w *world) bundle(t *testing.T, b block, script string) []byte {
 	t.Helper()
 	result := api.Build(api.BuildOptions{
@@ -150,7 +150,7 @@ func (w *world) bundle(t *testing.T, b block, script string) []byte {
 	return result.OutputFiles[0].Contents
 }
 
-// tab opens a tab that ends with the test, or before, and hears what its page complains of.
+// tab opens a tab that ends with the test or after `within`, and collects its page's complaints.
 func (w *world) tab(t *testing.T, within time.Duration) (context.Context, *complaints) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(w.pages, within)
@@ -167,7 +167,7 @@ func (w *world) tab(t *testing.T, within time.Duration) (context.Context, *compl
 	return tab, said
 }
 
-// Complaints are what a page has said that it should not.
+// complaints are errors and warnings of a page.
 type complaints struct {
 	mu    sync.Mutex
 	lines []string
@@ -202,7 +202,7 @@ func (c *complaints) hear(event any) {
 			c.add(line)
 		}
 	case *cdplog.EventEntryAdded:
-		// A service's own gateway is somewhere else.
+		// A service's own gateway cannot be reached here.
 		line := event.Entry.Text + " " + event.Entry.URL
 		if event.Entry.Level == cdplog.EntryLevelError && !strings.Contains(line, "live.example") {
 			c.add(line)
@@ -210,7 +210,7 @@ func (c *complaints) hear(event any) {
 	}
 }
 
-// runInNode runs a module with Node, where the packages are.
+// runInNode runs a module with Node, in the directory with the packages.
 func runInNode(t *testing.T, b block) {
 	t.Helper()
 	w := there(t)

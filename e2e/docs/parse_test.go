@@ -15,8 +15,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// parseOnly checks a block that is not run by itself: it must be what its language says. Types are checked for all
-// blocks at once (TestTypes).
+// parseOnly checks the syntax of a block that is not run by itself. TestTypes checks the types of all blocks at once.
 func parseOnly(t *testing.T, b block) {
 	t.Helper()
 	if err := parse(b); err != nil {
@@ -42,7 +41,7 @@ func parse(b block) error {
 	return nil
 }
 
-// all are the blocks of all documents that are of one of these languages.
+// all returns the blocks of all documents in these languages.
 func all(t *testing.T, languages ...string) (found []block) {
 	t.Helper()
 	for _, name := range documents(t) {
@@ -57,7 +56,7 @@ func all(t *testing.T, languages ...string) (found []block) {
 
 var notInName = regexp.MustCompile(`\W+`)
 
-// TestTypes has TypeScript check all ts and jsx blocks as modules of one project, and bundles each.
+// TestTypes checks all ts and jsx blocks with TypeScript, as modules of one project, and bundles each.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	w := there(t)
@@ -93,7 +92,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestComponents has Vue and Svelte compile their blocks.
+// TestComponents compiles the Vue and Svelte blocks.
 func TestComponents(t *testing.T) {
 	t.Parallel()
 	compilers := map[string]string{
@@ -115,7 +114,7 @@ compile(code, {});`,
 	}
 }
 
-// TestGo has go vet check all go blocks, as packages that lie in the module.
+// TestGo checks all go blocks with go vet, as packages of the module.
 func TestGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

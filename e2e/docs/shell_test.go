@@ -21,8 +21,8 @@ import (
 
 const patience = 30 * time.Second
 
-// runShell runs the sh blocks of a file, in their order, in one directory with a HOME of its own. The world's gateway
-// has pages for them.
+// runShell runs a file's sh blocks, in their order, in one directory with a HOME of its own. The world's gateway has
+// pages for them.
 func runShell(t *testing.T, blocks []block) {
 	var s *shell
 	for _, b := range blocks {
@@ -53,27 +53,27 @@ func runShell(t *testing.T, blocks []block) {
 type shell struct {
 	w         *world
 	dir, home string
-	http      string // the file's own address, in place of the usual one
+	http      string // the file's own address; it replaces the usual one
 }
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
 	s := &shell{w: there(t)}
 	var err error
-	if s.home, err = os.MkdirTemp("", "pw-"); err != nil { // short: a socket has its path in it
+	if s.home, err = os.MkdirTemp("", "pw-"); err != nil { // short: a socket's path begins with it
 		t.Fatal(err)
 	}
 	s.dir = filepath.Join(s.home, "work")
 	bin := filepath.Join(s.home, "bin")
-	// A browser has been started once, as far as pagewire extension install sees.
+	// To pagewire extension install, a browser has been started once.
 	for _, dir := range []string{s.dir, bin, filepath.Join(s.home, ".config/chromium")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.http = testkit.Addr(t)
-	// What speaks to the gateway finds the world's, which has its directory and address; what writes configuration does
-	// so in the file's own HOME.
+	// Commands that speak to the gateway find the world's, by its directory and address. Commands that write configuration
+	// write it in the file's own HOME.
 	wrapper := fmt.Sprintf(
 		"#!/bin/sh\ncase \"$1\" in serve|ls|read|watch|changes|inspect|doctor) ;; *) exec %[1]q \"$@\" ;; esac\n"+
 			"export XDG_CONFIG_HOME=%[3]q\ncase \" $* \" in *\" --hub\"*|*\" --help \"*) exec %[1]q \"$@\" ;; esac\n"+
@@ -114,15 +114,15 @@ func (s *shell) run(t *testing.T, b block) {
 	runScript(t, b, s.w.here(b.values["until"], s.http, s.w.hub), s.dir, s.env(), patience)
 }
 
-// runScript runs a block to its end, or until it has said what it is to say.
+// runScript runs a block until it ends, or until it has printed `until`.
 func runScript(t *testing.T, b block, until, dir string, env []string, within time.Duration) {
 	t.Helper()
 	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", b.code)
 	cmd.Dir, cmd.Env = dir, env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is ended with all that it has started
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group, to end it with all its children
 	out := &testkit.Log{}
 	cmd.Stdout, cmd.Stderr = out, out
-	if until != "" { // what serves an agent ends with its standard input
+	if until != "" { // a server for an agent ends with its standard input
 		if _, err := cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ var (
 	rest       = regexp.MustCompile(`\s#.*$`)
 )
 
-// unknown names what a block calls and does not exist: commands and options of ours, and targets of the Makefile.
+// unknown names the missing things that a block calls: commands and options of ours, and targets of the Makefile.
 func unknown(t *testing.T, b block) (problems []string) {
 	t.Helper()
 	code := strings.ReplaceAll(b.code, "\\\n", " ")

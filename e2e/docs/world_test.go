@@ -25,17 +25,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A world is what blocks find when they run: the demo, a shop at https://shop.example, two browsers, packages.
+// A world is the environment of the blocks: the demo, a shop at https://shop.example, two browsers, packages.
 type world struct {
 	demo     string // http://127.0.0.1:PORT
 	shop     *httptest.Server
-	modules  string // a directory with node_modules, of what js/ has and of pagewire as npm would have it
-	gateway  string // where pages find a gateway: 127.0.0.1:PORT
-	hub      string // where that of commands is, and its directory
+	modules  string // a directory with a node_modules: js/'s packages, and pagewire as npm would install it
+	gateway  string // the address of the pages' gateway: 127.0.0.1:PORT
+	hub      string // the address of the commands' gateway, and its directory
 	hubHome  string
 	commands *launched.Started
 	pages    context.Context // chromedp's, of the browser for html and js
-	blocks   sync.Map        // path to handler: what the shop serves of blocks
+	blocks   sync.Map        // path to handler: the shop's pages and scripts of blocks
 }
 
 var (
@@ -78,7 +78,7 @@ func makeWorld() (*world, error) {
 	if err := w.serveShop(); err != nil {
 		return nil, err
 	}
-	// Pages come to it by themselves, as data-gateway says.
+	// Pages connect to it by themselves, as data-gateway says.
 	if w.gateway, _, err = serveGateway("--allow-origin", "https://shop.example"); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func makeWorld() (*world, error) {
 	return w, chromedp.Do(pages)
 }
 
-// packages makes a node_modules: js/'s, and pagewire as npm installs it.
+// packages makes a node_modules with the packages of js/, and with pagewire as npm installs it.
 func packages() (string, error) {
 	dir, err := os.MkdirTemp("", "pagewire-docs-")
 	if err != nil {
@@ -135,13 +135,13 @@ func packages() (string, error) {
 	return dir, os.Symlink(own, filepath.Join(modules, "pagewire"))
 }
 
-// nodePaths is where esbuild looks for what pagewire/react imports: a linked package is taken at its own place, beside
-// which there is no react.
+// nodePaths is where esbuild looks for the imports of pagewire/react: a linked package is resolved at its own place,
+// which has no react.
 func (w *world) nodePaths() []string { return []string{filepath.Join(w.modules, "node_modules")} }
 
 var demoURL = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// serveDemo runs the demo's program, and returns where it serves.
+// serveDemo runs the demo's program, and returns its URL.
 func serveDemo() (string, error) {
 	dir, err := os.MkdirTemp("", "pagewire-demo-")
 	if err != nil {
@@ -167,9 +167,9 @@ func serveDemo() (string, error) {
 	return "", fmt.Errorf("the demo ended before it served")
 }
 
-// serveGateway runs a gateway at an address of its own, and returns that and its directory.
+// serveGateway runs a gateway at an address of its own, and returns the address and the gateway's directory.
 func serveGateway(flags ...string) (addr, home string, err error) {
-	if home, err = os.MkdirTemp("", "pw-"); err != nil { // short: the path of a socket begins with it
+	if home, err = os.MkdirTemp("", "pw-"); err != nil { // short: a socket's path begins with it
 		return "", "", err
 	}
 	ends = append(ends, func() { os.RemoveAll(home) })
@@ -185,7 +185,7 @@ func serveGateway(flags ...string) (addr, home string, err error) {
 	return addr, home, err
 }
 
-// started starts a process that ends with the tests, and returns what it prints.
+// started starts a process that ends with the tests, and returns its output.
 func started(cmd *exec.Cmd) (io.Reader, error) {
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -246,13 +246,13 @@ func (w *world) serveShop() error {
 			files.ServeHTTP(out, r)
 		}
 	}))
-	w.shop.Config.ErrorLog = log.New(io.Discard, "", 0) // Chromium tries once whether the certificate is good
+	w.shop.Config.ErrorLog = log.New(io.Discard, "", 0) // Chromium tests the certificate once
 	w.shop.StartTLS()
 	ends = append(ends, w.shop.Close)
 	return nil
 }
 
-// here puts the tests' own addresses where a document has the usual ones.
+// here replaces the usual addresses of the documents by the tests' own.
 func (w *world) here(code, http, hub string) string {
 	debug := strings.TrimPrefix(strings.SplitN(w.commands.URL, "/devtools", 2)[0], "ws://")
 	return strings.NewReplacer("127.0.0.1:8151", strings.TrimPrefix(w.demo, "http://"),

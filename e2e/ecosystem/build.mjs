@@ -1,6 +1,6 @@
 /**
- * Builds the app in the working directory by one of the bundlers, as their documents say first and without a word about
- * Pagewire: node build.mjs TOOL FORMAT ENTRY OUT. OUT is a directory; what is for a page is OUT/index.html.
+ * Builds the app in the working directory by one of the bundlers, as its documents say first and with no setting for
+ * Pagewire: node build.mjs TOOL FORMAT ENTRY OUT. OUT is a directory; the result for a page is OUT/index.html.
  */
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const [tool, format, entry, out] = process.argv.slice(2);
 const at = { entry: resolve(entry), out: resolve(out) };
 
-/** A page with one script, for the tools that make none. */
+/** A page with one script, for the tools that make no page. */
 const page = () =>
   writeFileSync(
     `${at.out}/index.html`,
@@ -76,5 +76,5 @@ const tools = {
   },
 };
 await tools[tool]();
-// Parcel's workers would keep the process.
+// Parcel's workers would keep the process alive.
 process.exit();

@@ -1,6 +1,6 @@
 /**
- * Runs a bundle of app/server.js where a server or a test would, and prints what it has found as JSON:
- * node run.mjs PLACE FILE.
+ * Runs a bundle of app/server.js in the environment of a server or a test, and prints its findings as JSON: node
+ * run.mjs PLACE FILE.
  */
 import { readFileSync } from "node:fs";
 

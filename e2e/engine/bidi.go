@@ -29,7 +29,7 @@ type answer struct {
 	Params, Result json.RawMessage `json:",omitempty"`
 }
 
-// dial begins a session at a browser's port.
+// dial begins a session at a browser's WebSocket URL.
 func dial(ctx context.Context, url string, on func(string, json.RawMessage)) (*session, error) {
 	conn, _, err := websocket.Dial(ctx, url, nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func dial(ctx context.Context, url string, on func(string, json.RawMessage)) (*s
 
 type params map[string]any
 
-// call sends a command, and unmarshals its result where one is wanted.
+// call sends a command, and unmarshals its answer into result unless that is nil.
 func (s *session) call(ctx context.Context, method string, p params, result any) error {
 	done := make(chan answer, 1)
 	s.mu.Lock()

@@ -1,13 +1,13 @@
 //go:build unix
 
-// Package engine runs browsers whose engine is not Chromium's, and drives them as a test needs it: Firefox by WebDriver
-// BiDi, WebKitGTK by WebDriver. Both are a few commands of JSON, over the WebSocket library that the gateway has anyway
-// and over net/http. Go's one library for them (tebeka/selenium) has stood still since 0.9.9 and knows no BiDi, and
-// those of JavaScript would put a process of Node and a protocol of our own between a test and its browser.
+// Package engine runs browsers with other engines than Chromium's, and drives them as a test needs it: Firefox by
+// WebDriver BiDi, WebKitGTK by WebDriver. Both are a few commands of JSON, over the WebSocket library that the gateway
+// has anyway and over net/http. Go's one library for them (tebeka/selenium) has not changed since 0.9.9 and knows no
+// BiDi. Those of JavaScript would put a process of Node and a protocol of our own between a test and its browser.
 //
-// A browser has a profile of its own, which ends with it, and settings of its own: what test drivers turn off by
-// default (the back/forward cache, throttled timers) is on. It never finds, downloads or updates a browser: Debian's
-// are used.
+// A browser has a profile of its own, which ends with it, and settings of its own: features that test drivers turn off
+// by default (the back/forward cache, throttled timers) are on. It never finds, downloads or updates a browser:
+// Debian's are used.
 package engine
 
 import (
@@ -19,22 +19,22 @@ import (
 
 // A Browser runs until it is closed.
 type Browser interface {
-	// Open opens a window that is visible, and shows an empty page. What its pages write is handed to hear, from a
-	// goroutine of the browser's.
+	// Open opens a visible window with an empty page. hear receives the messages of its pages, from a goroutine of the
+	// browser's.
 	Open(ctx context.Context, hear func(Message)) (Tab, error)
 	Close()
 }
 
-// A Tab is what a person sees as one: a sequence of pages.
+// A Tab is a tab as a person sees it: a sequence of pages.
 type Tab interface {
 	// Navigate loads a page, and returns when it is loaded.
 	Navigate(ctx context.Context, url string) error
 	Reload(ctx context.Context) error
-	// Back goes back in the tab's history, to a page that may be as it was left. It may return before that is shown.
+	// Back goes back in the tab's history, to a page that may be kept unchanged. It may return before the page is shown.
 	Back(ctx context.Context) error
-	// Evaluate runs an expression in the page, which gives a promise of a string, and returns that string.
+	// Evaluate runs an expression in the page that returns a promise of a string, and returns that string.
 	Evaluate(ctx context.Context, expression string) (string, error)
-	// Click clicks the middle of what a CSS selector finds first, as a person does. Type types into it.
+	// Click clicks the middle of the first element of a CSS selector, as a person does. Type types into it.
 	Click(ctx context.Context, selector string) error
 	Type(ctx context.Context, selector, text string) error
 	// Hide hides the tab behind another one.
@@ -42,7 +42,7 @@ type Tab interface {
 	Close()
 }
 
-// A Message is what a page wrote: to its console, by console.warn and console.error alone, or as an uncaught exception.
+// A Message is a console.warn or console.error of a page, or an uncaught exception.
 type Message struct {
 	Uncaught bool
 	Text     string
@@ -59,10 +59,10 @@ func Launch(ctx context.Context, name string) (Browser, error) {
 	return nil, fmt.Errorf("engine %q is unknown: want firefox or webkit", name)
 }
 
-// InsecureHost is a name for loopback that makes no secure context.
+// InsecureHost is a name for loopback that gives no secure context.
 const InsecureHost = "shop.example"
 
-// middle is an expression: where the middle of an element is in the viewport, as JSON [x, y]. The element is brought
+// middle returns an expression for the middle of an element in the viewport, as JSON [x, y]. It scrolls the element
 // into view.
 func middle(selector string) string {
 	quoted, _ := json.Marshal(selector)
@@ -75,10 +75,10 @@ func middle(selector string) string {
 	})()`, quoted)
 }
 
-// A source is what does actions: a pointer, or a keyboard.
+// A source is an input device with its actions: a pointer, or a keyboard.
 type source map[string]any
 
-// click is what a pointer does to click at a point.
+// click returns a pointer's actions for a click at a point.
 func click(point []int) []source {
 	return []source{{"type": "pointer", "id": "mouse", "actions": []map[string]any{
 		{"type": "pointerMove", "x": point[0], "y": point[1]},
@@ -86,7 +86,7 @@ func click(point []int) []source {
 	}}}
 }
 
-// keys is what a keyboard does to type a text.
+// keys returns a keyboard's actions for a text.
 func keys(text string) []source {
 	var actions []map[string]any
 	for _, key := range text {
@@ -96,7 +96,7 @@ func keys(text string) []source {
 	return []source{{"type": "key", "id": "keyboard", "actions": actions}}
 }
 
-// An actor is a tab whose input devices can be acted with.
+// An actor is a tab with input devices.
 type actor interface {
 	Tab
 	act(ctx context.Context, sources []source) error

@@ -13,11 +13,11 @@ import (
 	"sync"
 )
 
-// firefoxSettings are user preferences. Firefox has a list of its own for browsers that are driven, which makes what is
-// tested another thing than what users have; it is off, and these are what a test cannot do without.
+// firefoxSettings are user preferences. Firefox has its own list for driven browsers, which would make the tested
+// browser differ from the users'. That list is off, and these are the settings that a test needs.
 var firefoxSettings = map[string]any{
 	"remote.prefs.recommended": false,
-	// Nothing but loopback is reached: all else goes to a proxy that is not there.
+	// Only loopback is reached: other requests go to a proxy that does not exist.
 	"network.proxy.type":          1,
 	"network.proxy.http":          "127.0.0.1",
 	"network.proxy.http_port":     9,
@@ -26,7 +26,7 @@ var firefoxSettings = map[string]any{
 	"network.proxy.no_proxies_on": InsecureHost,
 	"network.dns.localDomains":    InsecureHost,
 	"network.trr.mode":            5,
-	// And little of it is tried.
+	// And few requests are made.
 	"app.normandy.enabled":                       false,
 	"app.update.disabledForTesting":              true,
 	"browser.aboutwelcome.enabled":               false,
@@ -48,7 +48,7 @@ var firefoxSettings = map[string]any{
 	"toolkit.telemetry.enabled":                  false,
 	"toolkit.telemetry.server":                   "",
 	"toolkit.telemetry.unified":                  false,
-	// Nothing asks before it ends.
+	// No prompt delays its end.
 	"browser.sessionstore.resume_from_crash": false,
 	"browser.tabs.warnOnClose":               false,
 	"browser.warnOnQuit":                     false,
@@ -65,10 +65,10 @@ type Firefox struct {
 	hears map[string]func(Message) // by browsing context
 }
 
-// FirefoxOptions say what is not as for every test.
+// FirefoxOptions are additions to the defaults of all tests.
 type FirefoxOptions struct {
-	Env      []string       // beside the environment's, in which HOME is the profile
-	Settings map[string]any // user preferences beside those of all
+	Env      []string       // after the environment's, in which HOME is the profile
+	Settings map[string]any // user preferences, after those of all
 	Flags    []string
 }
 
@@ -122,7 +122,7 @@ func (f *Firefox) start(ctx context.Context, path string, o FirefoxOptions) erro
 	return f.call(ctx, "session.subscribe", params{"events": []string{"log.entryAdded"}}, nil)
 }
 
-// announced reads what a process says until it says where it listens, and drops the rest.
+// announced reads a process' output up to the address after `before`, and drops the rest.
 func announced(says io.Reader, before string) (string, error) {
 	var all strings.Builder
 	lines := bufio.NewScanner(says)
@@ -136,7 +136,7 @@ func announced(says io.Reader, before string) (string, error) {
 	return "", fmt.Errorf("the browser did not say where it listens, but: %s", all.String())
 }
 
-// hear hands what a page wrote to the tab that shows it.
+// hear hands a page's message to the tab that shows the page.
 func (f *Firefox) hear(method string, text json.RawMessage) {
 	var entry struct {
 		Type, Level, Method, Text string
@@ -146,7 +146,7 @@ func (f *Firefox) hear(method string, text json.RawMessage) {
 	if method != "log.entryAdded" || json.Unmarshal(text, &entry) != nil {
 		return
 	}
-	// Of the same type are messages about the page, such as a block by its CSP, which are no exceptions.
+	// Messages about the page, such as a block by its CSP, have the same type and are no exceptions.
 	uncaught := entry.Type == "javascript" && entry.Level == "error" && entry.StackTrace != nil
 	if !uncaught && entry.Method != "error" && entry.Method != "warn" {
 		return
@@ -160,7 +160,7 @@ func (f *Firefox) hear(method string, text json.RawMessage) {
 }
 
 func (f *Firefox) Open(ctx context.Context, hear func(Message)) (Tab, error) {
-	// A window, since of the tabs of one only the first is visible.
+	// A window, since only the first of a window's tabs is visible.
 	t := &firefoxTab{Firefox: f}
 	var made struct{ Context string }
 	if err := f.call(ctx, "browsingContext.create", params{"type": "window"}, &made); err != nil {

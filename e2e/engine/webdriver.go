@@ -15,7 +15,7 @@ type classic struct {
 	session string
 }
 
-// post sends a command of the session, and unmarshals the value of its answer where one is wanted.
+// post sends a command of the session, and unmarshals its answer into value unless that is nil.
 func (c *classic) post(ctx context.Context, command string, p params, value any) error {
 	body, err := json.Marshal(p)
 	if err != nil {

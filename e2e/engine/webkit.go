@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Recorder is a script that keeps what a page writes to its console, for WebKit's driver does not report it. A page
-// that has it before all other scripts loses nothing; for others it begins when they are loaded.
+// Recorder is a script that keeps a page's console messages, because WebKit's driver does not report them. It loses
+// nothing in a page that runs it before all other scripts. In other pages it begins after their load.
 const Recorder = `(() => {
 	if (globalThis.recorded) return;
 	Object.defineProperty(globalThis, "recorded", { value: [] });
@@ -37,16 +37,16 @@ const Recorder = `(() => {
 })();
 `
 
-// A webkit is a display on which browsers are: WebKitGTK's own driver has one session, and a session is one browser
-// and its scripts, of which one runs at a time. So each tab is a browser.
+// A webkit is a display for browsers. A session of WebKitGTK's own driver is one browser, which runs one script at a
+// time, and the driver has one session. So each tab is a browser.
 type webkit struct {
-	driver, browser string // where the programs are
+	driver, browser string // the paths of the programs
 	display         string
 	server          *exec.Cmd
 	names           *httptest.Server // the proxy by which InsecureHost is loopback
 }
 
-// miniBrowser is where WebKitGTK's own browser is, "" if it is nowhere.
+// miniBrowser returns the path of WebKitGTK's own browser, or "".
 func miniBrowser() string {
 	found, _ := filepath.Glob("/usr/lib/*/webkit*gtk-*/MiniBrowser")
 	if len(found) == 0 {
@@ -69,15 +69,15 @@ func launchWebkit() (*webkit, error) {
 	}
 	w := &webkit{driver: driver, browser: browser, names: httptest.NewServer(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
-			// Before anything is passed on: else an answer that begins early may end in its middle.
+			// The whole body, before any of it is passed on: otherwise an answer that begins early may end in its middle.
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
-				panic(http.ErrAbortHandler) // the browser has gone
+				panic(http.ErrAbortHandler) // the browser has closed the connection
 			}
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 			proxy.ServeHTTP(w, r)
 		}))}
-	// The server chooses a display that is free, and writes its number.
+	// The server chooses a free display, and writes its number.
 	says, number, err := os.Pipe()
 	if err != nil {
 		w.names.Close()
@@ -105,8 +105,8 @@ func (w *webkit) Close() {
 	w.server.Wait()
 }
 
-// Open starts a browser. Once in 50 starts, on a busy machine, a driver was seen to wait for ever for its browser, so
-// it is asked again.
+// Open starts a browser. Once in 50 starts, on a busy machine, a driver waited for ever for its browser. Open tries
+// three times.
 func (w *webkit) Open(ctx context.Context, hear func(Message)) (Tab, error) {
 	var errs []error
 	for range 3 {
@@ -119,7 +119,7 @@ func (w *webkit) Open(ctx context.Context, hear func(Message)) (Tab, error) {
 	return nil, errors.Join(errs...)
 }
 
-// starting is how long a browser may take to start.
+// starting is the maximum time of a browser's start.
 const starting = 30 * time.Second
 
 func (w *webkit) open(ctx context.Context, hear func(Message)) (*webkitTab, error) {
@@ -139,7 +139,7 @@ func (w *webkit) open(ctx context.Context, hear func(Message)) (*webkitTab, erro
 
 type webkitTab struct {
 	classic
-	cmd  *exec.Cmd // nil when it has ended
+	cmd  *exec.Cmd // nil after its end
 	home string
 	hear func(Message)
 }
@@ -150,13 +150,13 @@ func (t *webkitTab) start(ctx context.Context, w *webkit) error {
 		return err
 	}
 	address := l.Addr().String()
-	l.Close() // the driver takes no 0 for its port
+	l.Close() // the driver accepts no port 0
 	_, port, _ := strings.Cut(address, ":")
 	t.server = "http://" + address
 	t.cmd = exec.Command(w.driver, "--port="+port)
 	t.cmd.Env = append(os.Environ(), "DISPLAY=:"+w.display, "HOME="+t.home, "XDG_RUNTIME_DIR="+t.home,
 		"XDG_CONFIG_HOME="+t.home, "XDG_CACHE_HOME="+t.home, "XDG_DATA_HOME="+t.home, "NO_AT_BRIDGE=1")
-	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group, to end it with all that it has started
+	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group, to end it with all its children
 	if err := t.cmd.Start(); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (t *webkitTab) Evaluate(ctx context.Context, expression string) (string, er
 		Value, Error string
 		Recorded     []Message
 	}
-	// As text, and by functions of its own: some pages patch those of JSON. The last argument ends the script.
+	// As text, because some pages patch the functions of JSON. The last argument ends the script.
 	var text string
 	err := t.post(ctx, "/execute/async", params{"args": []any{}, "script": `
 		const done = arguments[arguments.length - 1];

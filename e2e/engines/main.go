@@ -1,7 +1,7 @@
-// Command engines is the list of the tests that run in every browser engine, and writes what came of them into
-// the tables of demo/docs/engines.md. It runs none itself: make test-engines does.
+// Command engines lists the tests that run in every browser engine, and writes their results into the tables of
+// demo/docs/engines.md. make test-engines runs the tests.
 //
-//	engines -list firefox    the tests of an engine, in the words of go test -run
+//	engines -list firefox    prints the tests of an engine, as a pattern for go test -run
 //	engines DIR              reads DIR/engines-*.json, the events of go test -json, and writes the page
 package main
 
@@ -66,7 +66,7 @@ func write(dir string) error {
 	return os.WriteFile(page, text, 0o644)
 }
 
-// outcomes are how tests have ended, by name: pass, fail or skip.
+// outcomes are the results of tests, by name: pass, fail or skip.
 type outcomes map[string]string
 
 func read(from io.Reader) (outcomes, error) {
@@ -92,7 +92,7 @@ func read(from io.Reader) (outcomes, error) {
 	return came, lines.Err()
 }
 
-// counted says how many of a row's tests passed in an engine.
+// counted returns the number of a row's tests that passed in an engine, with the number that ran if some did not pass.
 func (o outcomes) counted(tests []string) string {
 	ran, passed := 0, 0
 	for name, how := range o {
@@ -113,7 +113,7 @@ func (o outcomes) counted(tests []string) string {
 	return fmt.Sprintf("%d of %d", passed, ran)
 }
 
-// table has a line for each row, and one for all.
+// table has a line for each row, and one for all rows.
 func table(came map[string]outcomes) string {
 	var text strings.Builder
 	line := func(what string, tests func(engine string) []string) {

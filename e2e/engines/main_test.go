@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Each test of package e2e runs in every engine, or it is said why not. A new one has to be in the one list or the
-// other.
+// Each test of package e2e, a new one too, is either in rows, to run in every engine, or in leftOut, with the reason.
 func TestEachTestIsInOneList(t *testing.T) {
 	listed := map[string]int{}
 	for _, r := range rows {

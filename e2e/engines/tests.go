@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// engineNames are those of make test-engines, in the order of the table's columns.
+// engineNames are the engines of make test-engines, in the order of the table's columns.
 var engineNames = []string{"chromium", "firefox", "webkit"}
 
-// A row of the table: what is tested, and by which tests of package e2e.
+// A row of the table: a subject, and its tests in package e2e.
 type row struct {
 	what  string
 	tests string
-	// own are tests of one engine, by its name, beside those of all.
+	// own are further tests of one engine, by its name.
 	own map[string]string
 }
 
-// rows are the tests that are not about one browser alone, and what has a test of its own in each.
+// rows are the tests that are not about one browser only, and the subjects with tests of their own for each engine.
 var rows = []row{
 	{"the story: register, list, read, be told", "TestStory TestNotifyLoop " +
 		"TestTheFirstSignOfAnAgentFetchesBothFiles", nil},
@@ -39,7 +39,7 @@ var rows = []row{
 	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
 	{"a gateway over a WebSocket, with reload", "TestPageThatIsLoadedAnew TestGatewaysThatComeInOneTurn", nil},
 	{"a service's nodes, with its tickets", "TestPageOfAFleet", map[string]string{
-		"chromium": "TestPageWithoutATicket", "firefox": "TestPageWithoutATicket"}}, // which reads the console
+		"chromium": "TestPageWithoutATicket", "firefox": "TestPageWithoutATicket"}}, // the test reads the console
 	{"the npm package, in an app of Vite and React", "TestNpm", nil},
 	{"resources by attributes: pagewire.elements.js", "TestElements TestElementsForm TestElementsTableAndText " +
 		"TestElementsComeAndGo TestElementsBesideOthers", nil},
@@ -50,7 +50,7 @@ var rows = []row{
 	{"what these tests rely on, of the engine's driver", "TestTabTellsWhatItsPageWrites", nil},
 }
 
-// An exclusion says which tests of package e2e are not run in every engine, and why.
+// An exclusion names tests of package e2e that do not run in every engine, with the reason.
 type exclusion struct{ tests, why string }
 
 var leftOut = []exclusion{
@@ -72,7 +72,7 @@ var leftOut = []exclusion{
 		"TestViewsOfAPlainHost TestViewsDemo", "hosts of MCP Apps' Views: not carried over yet"},
 }
 
-// runs are the tests of an engine, in the words of go test -run.
+// runs returns the tests of an engine, as a pattern for go test -run.
 func runs(engine string) string {
 	var names []string
 	for _, r := range rows {
@@ -81,7 +81,7 @@ func runs(engine string) string {
 	return fmt.Sprintf("^(%s)$", strings.Join(names, "|"))
 }
 
-// of are the tests of a row that an engine has.
+// of returns the tests of a row in an engine.
 func (r row) of(engine string) []string {
 	return append(strings.Fields(r.tests), strings.Fields(r.own[engine])...)
 }

@@ -1,6 +1,6 @@
-// Command imports draws which packages of this module import which: a layer a paragraph. A package stands above all that
-// it imports, so no arrow leads upwards; tests are left out, and so is an import that another one implies. What may
-// import what is decided in bridge/policy_test.go, and not here.
+// Command imports draws which packages of this module import which: one paragraph for each layer. A package stands
+// above all its imports, so no arrow leads upwards. Tests are left out, and so is an import that another import
+// implies. bridge/policy_test.go decides which imports are allowed.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	draw(os.Stdout, graph)
 }
 
-// list returns the packages of the module, each with those of them that it imports, by their paths below the module's.
+// list returns the packages of the module with their imports from the module, as paths below the module's.
 func list() (map[string][]string, error) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Module", "./...")
 	var stderr bytes.Buffer
@@ -57,7 +57,7 @@ func list() (map[string][]string, error) {
 	}
 }
 
-// layers says how high each package stands: 0 if it imports none, else one more than the highest that it imports.
+// layers returns each package's layer: 0 without imports, otherwise one more than the highest layer of its imports.
 func layers(graph map[string][]string) map[string]int {
 	height := map[string]int{}
 	var of func(name string) int
@@ -78,7 +78,7 @@ func layers(graph map[string][]string) map[string]int {
 	return height
 }
 
-// needed are the imports of a package that no other of its imports implies.
+// needed returns the imports of a package that no other of its imports implies.
 func needed(graph map[string][]string, name string) (list []string) {
 	for _, to := range graph[name] {
 		if !slices.ContainsFunc(graph[name], func(via string) bool { return via != to && reaches(graph, via, to) }) {

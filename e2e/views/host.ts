@@ -1,6 +1,6 @@
 /**
- * The page of a host: stock AppBridges for sandboxed frames, the official client for the server, and our module
- * between. The tests drive it as the global `host`.
+ * The page of a host: stock AppBridges for sandboxed frames, the official client for the server, and our module between
+ * them. The tests drive it as the global `host`.
  */
 import { AppBridge, PostMessageTransport } from "@modelcontextprotocol/ext-apps/app-bridge";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -10,7 +10,7 @@ export type Era = "legacy" | "modern";
 
 const { attachViews } = (await import("/views.js" as string)) as typeof types;
 
-/** A frame, and what is known of the View in it. */
+/** A frame, with the reports and connections of the View in it. */
 interface Place {
   frame: HTMLIFrameElement;
   bridge?: AppBridge;
@@ -41,8 +41,8 @@ addEventListener("message", ({ source, data }) => {
 });
 
 /**
- * Makes a frame, of an opaque origin unless `origin` is "same". The View in it comes with `load`, so that a bridge can
- * be there before it.
+ * Makes a frame, of an opaque origin unless `origin` is "same". `load` loads its View later, so that a bridge can be
+ * connected before.
  */
 export function frame(name: string, origin: "opaque" | "same" = "opaque"): Place {
   const element = document.createElement("iframe");
@@ -64,11 +64,11 @@ export async function bridge(name: string, options: types.AttachOptions | null =
   return b;
 }
 
-/** Lets the View of a frame load. */
+/** Loads the View of a frame. */
 export const load = (name: string, query = ""): Promise<void> =>
   navigate(name, (frame) => (frame.src = `/view.html?${query}`));
 
-/** Lets a frame go to another document, and waits until that has loaded. */
+/** Sends a frame to another document with `go`, and waits until that has loaded. */
 export async function navigate(name: string, go: (frame: HTMLIFrameElement) => unknown): Promise<void> {
   const place = places.get(name)!;
   const loaded = () => place.reports.filter((r) => r.state === "loaded").length;
@@ -89,7 +89,7 @@ export async function open(
   return place;
 }
 
-/** Runs the body of an async function in a View, where `app` is its App, and returns what it returns. */
+/** Runs the body of an async function in a View, where `app` is its App, and returns its result. */
 export async function inView(name: string, body: string): Promise<unknown> {
   const place = places.get(name)!;
   const command = ++commands;

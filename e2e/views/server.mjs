@@ -1,8 +1,8 @@
 // A real server for the tests of Views: the official SDK's, over streamable HTTP, in both eras on one port. It prints
 // its URL, and ends with its input.
 //
-//   /mcp      MCP: 2026-07-28 through createMcpHandler, what came before through a sessionful transport
-//   /change   ?uri=U makes U read as something new, and announces it
+//   /mcp      MCP: 2026-07-28 through createMcpHandler, earlier versions through a sessionful transport
+//   /change   ?uri=U changes the content of U, and notifies subscribers
 //   /counts   the present subscribers
 import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
@@ -15,7 +15,7 @@ import {
 
 const uris = ["data://metrics/live", "data://table", "data://log"];
 const versions = new Map(uris.map((uri) => [uri, 0]));
-/** session -> the URIs that it watches; and the sessions' servers. */
+/** By session: its server, and the URIs that it watches. */
 const sessions = new Map();
 
 function make() {
@@ -102,7 +102,7 @@ const http = createServer(async (incoming, outgoing) => {
   try {
     for await (const chunk of response.body ?? []) outgoing.write(chunk);
   } catch {
-    // The client went away.
+    // The client has closed the connection.
   }
   outgoing.end();
 });

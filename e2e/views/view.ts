@@ -1,6 +1,6 @@
 /**
- * The page of a View: a stock App, and our helper. What it shows it reports to the window that holds it, and it runs
- * what that sends it, so that a test can look into a frame of an opaque origin.
+ * The page of a View: a stock App, and our helper. It reports its content to the parent window, and runs code that the
+ * window sends, so that a test can look into a frame of an opaque origin.
  *
  * ?watch=URI&interval=MS watches at once; ?plain makes no App; ?late makes it half a second after the document has
  * loaded.
@@ -16,7 +16,7 @@ const app = new App({ name: "View", version: "1" }, {}, { autoResize: false });
 app.onteardown = () => ({});
 const watches: ResourceWatch[] = [];
 
-/** Watches a URI, and reports each text that is shown, with how it came to be. */
+/** Watches a URI, and reports each text that is shown, with the mode of the watch. */
 function watch(uri: string, options: object = {}): ResourceWatch {
   const w: ResourceWatch = watchResource(
     app,

@@ -1,5 +1,5 @@
-// testharnessreport.js belongs to the runner of the tests: wpt_test.go waits for wptResults, [{name, status,
-// message}]. A busy machine may take its time.
+// The runner of the tests supplies testharnessreport.js: wpt_test.go waits for wptResults, [{name, status, message}]. A
+// busy machine may be slow.
 setup({ timeout_multiplier: 10 });
 globalThis.wptResults = new Promise((resolve) => {
   add_completion_callback((tests, harness) => {

@@ -1,8 +1,8 @@
 //go:build !js
 
 // Command clientcheck finds out what an agent program and its model receive from an MCP server. It plays a server with
-// a page that changes and with a word that cannot be guessed in each place that a program may show its model, and
-// reports in Markdown which words came back. What a model did not give back it may have been shown all the same.
+// a page that changes. Each place that a program may show its model has a word that cannot be guessed. The report, in
+// Markdown, says which words came back. A model may have been shown a word that it did not give back.
 //
 //	go run ./e2e/agents/clientcheck claude -p {prompt} --mcp-config {config} --allowedTools mcp__pagewire-check
 //	go run ./e2e/agents/clientcheck codex exec -c \
@@ -29,7 +29,7 @@ import (
 	"time"
 )
 
-// checkPrompt has a model try all that there is.
+// checkPrompt asks a model to try each tool and the resource.
 const checkPrompt = "Call each tool of the MCP server " + checkName + " whose name begins with check_ once, " +
 	"check_report last. Read its resource first if you can, and once more at the end. Give check_report every word " +
 	"that begins with pw- that you have seen: in results of tools, in what they carry, in the resource and in " +
@@ -58,7 +58,7 @@ func main() {
 func serve(ctx context.Context, report string, in io.Reader, out io.Writer) error {
 	report = strings.ReplaceAll(report, "*", fmt.Sprint(os.Getpid()))
 	c := newChecker(func(text string) error {
-		// A rename, so that a reader finds all of one report.
+		// With a rename, a reader finds one whole report.
 		if err := os.WriteFile(report+".new", []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -70,8 +70,8 @@ func serve(ctx context.Context, report string, in io.Reader, out io.Writer) erro
 	return c.run(ctx, in, out)
 }
 
-// check runs an agent program with the server, and prints what each process of the server reports. What the program
-// prints goes to standard error.
+// check runs an agent program with the server, and prints the report of each process of the server. The program's own
+// output goes to standard error.
 func check(ctx context.Context, args []string, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "pagewire-check-")
 	if err != nil {
@@ -100,7 +100,7 @@ func check(ctx context.Context, args []string, out io.Writer) error {
 	run.WaitDelay = 5 * time.Second
 	ended := run.Run()
 	if ctx.Err() != nil {
-		ended = nil // a person has seen enough
+		ended = nil // the user has ended it
 	}
 	reports, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err != nil {
@@ -123,6 +123,6 @@ func check(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func asJSON(v any) string {
-	text, _ := json.Marshal(v) // strings always can be
+	text, _ := json.Marshal(v) // strings can always be encoded
 	return string(text)
 }

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// report is what is known, as Markdown. What the client says of itself is data.
+// report returns the findings as Markdown. The client's own name and version are data.
 func (c *checker) report() string {
 	var b strings.Builder
 	name := c.client
@@ -45,7 +45,7 @@ func (c *checker) report() string {
 	return b.String()
 }
 
-// shown says whether a place's word came back, for which a request of the client was needed.
+// shown says whether a place's word came back. needs is the client's request that the place depends on.
 func (c *checker) shown(place, needs string) string {
 	switch {
 	case c.seen[c.words[place]]:
@@ -75,7 +75,7 @@ func orNone(text, none string) string {
 	return text
 }
 
-// cell is a text as one cell of a table, in which nothing acts upon a terminal.
+// cell returns a text as one cell of a table, without characters that act upon a terminal.
 func cell(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

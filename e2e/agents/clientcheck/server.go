@@ -20,8 +20,8 @@ import (
 const (
 	checkName = "pagewire-check"
 	checkURI  = "https://check.example/counter"
-	// slowest is how long check_slow takes at most, in seconds; slowByDefault is below the 60 s after which some
-	// clients give up.
+	// slowest is the maximum duration of check_slow, in seconds. slowByDefault is below the 60 s after which some clients
+	// give up.
 	slowest, slowByDefault = 600, 50
 )
 
@@ -29,7 +29,7 @@ const (
 type checker struct {
 	server *mcp.Server
 	write  func(report string) error
-	// words are shown, by the name of the place in the report. They cannot be guessed.
+	// words are the words to show, by the name of the place in the report. They cannot be guessed.
 	words map[string]string
 
 	mu         sync.Mutex
@@ -37,17 +37,17 @@ type checker struct {
 	version    string
 	can        []string // its capabilities
 	asked      map[string]int
-	changes    int // of the page
-	told       int // updates that were sent after a subscription
+	changes    int // to the page
+	told       int // updates sent after a subscription
 	subscribed bool
 	readAgain  int // reads of the page that found a change
 	lastRead   int
 	reported   bool
 	seen       map[string]bool
-	slow       []string // what became of the slow calls
+	slow       []string // the outcomes of the slow calls
 }
 
-// A place is where something may be shown to a model, in the order of the report.
+// A place is a part of a tool's result that may be shown to a model. Places are in the order of the report.
 type place struct {
 	name, tool string
 	result     func(word string) *mcp.CallToolResult
@@ -61,7 +61,6 @@ func textResult(texts ...string) *mcp.CallToolResult {
 	return r
 }
 
-// places are all that a result of a tool can carry.
 func checkPlaces() []place {
 	holding := func(c mcp.Content) *mcp.CallToolResult { return &mcp.CallToolResult{Content: []mcp.Content{c}} }
 	return []place{
@@ -94,7 +93,7 @@ func checkPlaces() []place {
 	}
 }
 
-// Where words are that are in no result.
+// The places of words that are in no result.
 const (
 	inInstructions = "instructions of the server"
 	inResource     = "the resource, read"
@@ -111,7 +110,7 @@ var (
 		`{"type":"array","items":{"type":"string"}}},"required":["words"]}`)
 )
 
-// newChecker makes the server. write takes the report each time that there is more in it.
+// newChecker makes the server. It calls write with the report each time that the report has changed.
 func newChecker(write func(string) error) *checker {
 	c := &checker{write: write, words: map[string]string{}, asked: map[string]int{}, seen: map[string]bool{}}
 	for _, name := range append([]string{inInstructions, inResource, inProgress, inSlow, inLate}, placeNames()...) {
@@ -161,7 +160,7 @@ func (c *checker) tool(name string, call func() *mcp.CallToolResult) {
 	})
 }
 
-// change changes the page, and says so by each way there is. With the first change a tool comes.
+// change changes the page, and notifies the client in each possible way. The first change adds a tool.
 func (c *checker) change(ctx context.Context) {
 	first := false
 	c.note(func() {
@@ -177,7 +176,7 @@ func (c *checker) change(ctx context.Context) {
 	}
 }
 
-// callSlow takes its time, tells its progress each second, and notes how long the client has waited.
+// callSlow waits, reports progress each second, and notes how long the client has waited.
 func (c *checker) callSlow(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var given struct{ Seconds int }
 	_ = json.Unmarshal(r.Params.Arguments, &given)
@@ -235,7 +234,7 @@ func (c *checker) read(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadReso
 	return &mcp.ReadResourceResult{Contents: contents}, nil
 }
 
-// notes counts what a client asks for.
+// notes counts the client's requests by method and tool.
 func (c *checker) notes(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		if call, ok := r.GetParams().(*mcp.CallToolParamsRaw); ok {
@@ -267,7 +266,7 @@ func (c *checker) note(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
-	_ = c.write(c.report()) // the first time has told whether it can be written
+	_ = c.write(c.report()) // newChecker's caller has seen whether it can be written
 }
 
 func (c *checker) save() error {

@@ -1,4 +1,4 @@
-// Package figure says how a measured figure is written, and where it was measured. It measures nothing.
+// Package figure formats a measured figure, and says where it was measured. It measures nothing.
 package figure
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Number has three digits that count, and all of those before the point: 4.45, 6,078, 0.758.
+// Number has three significant digits, and all digits before the point: 4.45, 6,078, 0.758.
 func Number(v float64) string {
 	digits := 0
 	if v != 0 {
@@ -39,7 +39,7 @@ func Grouped(s string) string {
 // Quantity is a number with its unit, if it has one.
 func Quantity(v float64, unit string) string { return strings.TrimSpace(Number(v) + " " + unit) }
 
-// Ratio has two digits that count.
+// Ratio has two significant digits.
 func Ratio(v float64) string {
 	if v < 0.1 {
 		return fmt.Sprintf("%.3f", v)
@@ -47,14 +47,13 @@ func Ratio(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// Machine says where a measurement was made: the processor, how many there are, the system, and the Go that compiled
-// what was measured.
+// Machine names the machine of a measurement: the processor, the number of processors, the system and the Go version.
 func Machine() string {
 	return fmt.Sprintf("%s, %d processors, %s, %s", value("/proc/cpuinfo", "model name", ":", runtime.GOARCH),
 		runtime.NumCPU(), value("/etc/os-release", "PRETTY_NAME", "=", runtime.GOOS), runtime.Version())
 }
 
-// value looks a key up in a file of keys and values. It returns the default without such a file or key.
+// value looks a key up in a file of keys and values. It returns `without` if the file or the key does not exist.
 func value(file, key, sign, without string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -70,11 +69,11 @@ func value(file, key, sign, without string) string {
 	return without
 }
 
-// Code is what a figure can depend on, in the words of git: all but documents and pictures.
+// Code lists, as git pathspecs, the files on which a figure can depend: all except documents and pictures.
 var Code = []string{"bridge", "wasm", "js", "idl", "e2e", "demo", "go.mod", "go.sum", ":!*.md", ":!*.png", ":!*.gif",
 	":!demo/docs"}
 
-// Commit is the one that is checked out, with "+" where code differs from it; empty outside of a repository.
+// Commit returns the checked-out commit, with "+" if code differs from it; empty outside of a repository.
 func Commit() string {
 	head, err := exec.Command("git", "rev-parse", "--short=10", "HEAD").Output()
 	if err != nil {

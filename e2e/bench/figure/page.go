@@ -12,37 +12,37 @@ import (
 	"time"
 )
 
-// Docs is where the page and its data are kept, from the top of the repository.
+// Docs is the directory of the page and its data, from the top of the repository.
 const Docs = "demo/docs"
 
-// A Run is what one command has measured.
+// A Run is the result of one command.
 type Run struct {
 	Command string
 	Began   time.Time
 	Machine string
-	Commit  string `json:",omitempty"` // "+" behind it: with changes that were not committed
+	Commit  string `json:",omitempty"` // a final "+" means uncommitted changes
 	How     string `json:",omitempty"`
 	Rows    []Row  `json:",omitempty"`
 }
 
-// A Row is a line of the page, in the words in which it stands there.
+// A Row is a line of the page, with the texts of the page.
 type Row struct {
 	Name   string
 	Figure string // Pagewire's
-	Beside string `json:",omitempty"` // the best other's, or the bare wire's, if that is what the goal names
+	Beside string `json:",omitempty"` // of the best other, or of the bare wire if the goal names it
 	Ratio  string `json:",omitempty"` // Figure to Beside
 	Goal   string `json:",omitempty"`
 	Missed bool   `json:",omitempty"`
 	All    string `json:",omitempty"` // every contender's median, with the least and the most
 }
 
-// parts are the runs of which the page consists, in its order.
+// parts are the runs of the page, in its order.
 var parts = []struct{ name, title string }{
 	{"size", "Bytes"}, {"bench", "Pages and the gateway"}, {"models", "What a model pays"}, {"fleet", "A fleet"},
 }
 
-// limits says what keeps a row from its goal, by the beginning of the row's name. RATIONALE.md says
-// how it was found.
+// limits names the cause that keeps a row from its goal, by the beginning of the row's name. RATIONALE.md describes how
+// each cause was found.
 var limits = []struct{ row, factor string }{
 	{"first agent: connect to first list", "the client alone takes 0.4 of the peer's time; the core is fetched and compiled then"},
 	{"first visit: connect to first list", "as the row above"},
@@ -67,7 +67,7 @@ func limit(row string) string {
 	return "not known"
 }
 
-// Open reads the runs of a directory's bench.json, by part. Without such a file there are none.
+// Open reads the runs of a directory's bench.json, by part. Without such a file it returns an empty map.
 func Open(dir string) (map[string]Run, error) {
 	runs := map[string]Run{}
 	text, err := os.ReadFile(filepath.Join(dir, "bench.json"))
@@ -83,7 +83,7 @@ func Open(dir string) (map[string]Run, error) {
 	return runs, nil
 }
 
-// Keep puts a run in the place of the last one of its part, in bench.json and bench.md of a directory.
+// Keep replaces a part's last run in bench.json and bench.md of a directory.
 func Keep(dir, part string, run Run) error {
 	runs, err := Open(dir)
 	if err != nil {
@@ -100,10 +100,10 @@ func Keep(dir, part string, run Run) error {
 	return os.WriteFile(filepath.Join(dir, "bench.md"), page(runs), 0o644)
 }
 
-// data is bench.json, with one line for each row.
+// data returns bench.json, with one line for each row.
 func data(runs map[string]Run) []byte {
 	var out bytes.Buffer
-	encoder := json.NewEncoder(&out) // it ends each value with a line break
+	encoder := json.NewEncoder(&out) // the encoder ends each value with a line break
 	encoder.SetEscapeHTML(false)
 	before := "{"
 	for _, part := range parts {

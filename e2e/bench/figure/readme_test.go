@@ -8,8 +8,8 @@ import (
 
 const root = "../../.."
 
-// quoted are the rows of README's table: the row of bench.json that has Pagewire's figure, and the one that has the best
-// other's, if README names it.
+// quoted are the rows of README's table, each with two rows of bench.json: the row with Pagewire's figure, and the row
+// with the best other's figure if README names it.
 var quoted = map[string][2]string{
 	"every page: script to download, brotli":                     {"pagewire.js, brotli", "bytes before the API exists, brotli"},
 	"every page: from the script's start until the API is there": {"start of the script to API there", "start of the script to API there"},
@@ -43,7 +43,6 @@ func TestReadmeQuotesTheBenchmark(t *testing.T) {
 	}
 }
 
-// The page is what make bench has written from bench.json.
 func TestThePageHasTheFiguresOfItsData(t *testing.T) {
 	runs, err := Open(root + "/demo/docs")
 	if err != nil {

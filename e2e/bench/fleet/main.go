@@ -1,7 +1,7 @@
-// Command fleet measures nodes of a fleet (make bench FLEET=1): what an idle page costs beside a bare WebSocket, what a
-// change and a read take across nodes beside bare NATS, and how soon all agents hold the last state when a node with
-// many pages has been killed. Pages are raw WebSockets, agents raw HTTP, nodes
-// processes of bin/pagewire-node. Nothing leaves loopback.
+// Command fleet measures nodes of a fleet (make bench FLEET=1). It compares the memory of an idle page with that of a
+// bare WebSocket, and changes and reads across nodes with bare NATS. It measures how soon all agents hold the last
+// state after a node with many pages was killed. Pages are raw WebSockets, agents raw HTTP, nodes processes of
+// bin/pagewire-node. All is on loopback.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// A failure is what check and must end a measurement with, and attempt returns.
+// A failure is the panic of check and must. attempt returns it as an error.
 type failure struct{ error }
 
 func check(err error) {
@@ -68,7 +68,7 @@ func attempt(do func()) (err error) {
 	return nil
 }
 
-// measure prints all rows, or one.
+// measure prints all rows, or the row named by only.
 func measure(ctx context.Context, program, only string, pages int) {
 	for _, row := range []struct {
 		name string
@@ -93,7 +93,7 @@ func measure(ctx context.Context, program, only string, pages int) {
 	}
 }
 
-// quantile is that of durations, which it sorts.
+// quantile returns a quantile of durations, and sorts them.
 func quantile(list []time.Duration, q float64) time.Duration {
 	if len(list) == 0 {
 		return 0
@@ -107,13 +107,13 @@ func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Micros
 var report = figure.Run{Command: "make bench FLEET=1", Began: time.Now(), Machine: figure.Machine(),
 	Commit: figure.Commit()}
 
-// row prints one row, and keeps it.
+// row prints a row, and adds it to the report.
 func row(what, is, beside, ratio string) {
 	fmt.Printf("%-46s %-22s %-30s %s\n", what, is, beside, ratio)
 	report.Rows = append(report.Rows, figure.Row{Name: what, Figure: is, Beside: beside, Ratio: ratio})
 }
 
-// ratios writes a row for the median, and one for the 99th percentile, of our times beside those of the bare way.
+// ratios writes rows for the median and the 99th percentile of Pagewire's times and of the bare way's.
 func ratios(what string, ours []time.Duration, way string, bare []time.Duration) {
 	for _, q := range []struct {
 		name string

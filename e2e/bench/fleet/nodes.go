@@ -15,7 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 )
 
-// A cluster is some processes of pagewire-node.
+// A cluster is several processes of pagewire-node.
 type cluster struct {
 	dir   string
 	login *issuertest.Issuer
@@ -27,7 +27,7 @@ type node struct {
 	cmd           *exec.Cmd
 }
 
-// startCluster starts nodes, which deliver webhooks to receivers of an authority, if there is one.
+// startCluster starts nodes. If ca is not nil, they deliver webhooks to receivers with a certificate of that authority.
 func startCluster(ctx context.Context, program string, size int, ca []byte) *cluster {
 	dir := must(os.MkdirTemp("", "pagewire-bench-"))
 	login := must(issuertest.New("https://login.example", public))
@@ -78,7 +78,7 @@ func startCluster(ctx context.Context, program string, size int, ca []byte) *clu
 
 func (c *cluster) end() {
 	for _, n := range c.nodes {
-		_ = n.cmd.Process.Kill() // it may have been killed
+		_ = n.cmd.Process.Kill() // the benchmark may have killed it
 		_ = n.cmd.Wait()
 	}
 	_ = os.RemoveAll(c.dir)
@@ -93,7 +93,7 @@ func freeAddrs(count int) (list []string) {
 	return list
 }
 
-// metric is one of a node's, or -1.
+// metric returns a metric of the node, or -1.
 func (n *node) metric(name string) float64 {
 	r, err := http.Get("http://" + n.admin + "/metrics")
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	public = "https://live.example"
 )
 
-// dialPage opens a page's WebSocket, and introduces it.
+// dialPage opens a page's WebSocket, and sends the ticket and the hello.
 func dialPage(ctx context.Context, url, ticket, tab string) *websocket.Conn {
 	ws, _, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}},
 		Subprotocols: []string{"pagewire.v1"}})
@@ -34,7 +34,7 @@ func dialPage(ctx context.Context, url, ticket, tab string) *websocket.Conn {
 	return ws
 }
 
-// A page offers some URIs, says each of its changes while they are watched, and answers reads with the revision.
+// A page offers some URIs, sends a touch for each change of a watched URI, and answers reads with the revision.
 type page struct {
 	ws  *websocket.Conn
 	ctx context.Context
@@ -56,7 +56,7 @@ func openPage(ctx context.Context, addr, ticket, tab string, uris []string) *pag
 	}
 	text := must(json.Marshal(calls))
 	p.say(string(text))
-	go func() { _ = attempt(p.run) }() // it ends with the connection
+	go func() { _ = attempt(p.run) }() // until the connection ends
 	return p
 }
 
@@ -90,7 +90,6 @@ func (p *page) run() {
 	}
 }
 
-// change changes a URI.
 func (p *page) change(uri string) {
 	p.mu.Lock()
 	p.revision++
@@ -142,7 +141,7 @@ func (a *agent) request(method, body string) *http.Response {
 	}
 	answer := must(http.DefaultClient.Do(r))
 	if answer.StatusCode >= 300 {
-		text, _ := io.ReadAll(answer.Body) // what there is of it
+		text, _ := io.ReadAll(answer.Body) // the part that has arrived
 		answer.Body.Close()
 		check(fmt.Errorf("%s %s", answer.Status, text))
 	}
@@ -162,7 +161,7 @@ func (a *agent) ask(method, params string) {
 	}
 }
 
-// listen takes what the agent is told.
+// listen receives the agent's notifications.
 func (a *agent) listen(body io.ReadCloser) {
 	defer body.Close()
 	lines := bufio.NewReader(body)

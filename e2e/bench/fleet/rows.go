@@ -28,8 +28,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// idleClients connects pages that offer one resource each and then say nothing, and waits. It is a process of its own,
-// so that its memory is not the node's.
+// idleClients connects pages that offer one resource each and are then idle, and waits. It runs in a process of its
+// own, so that its memory is not counted as the node's.
 func idleClients(ctx context.Context, url string, count int) {
 	tickets := os.Getenv("BENCH_TICKET")
 	for i := range count {
@@ -55,7 +55,7 @@ func idleClients(ctx context.Context, url string, count int) {
 	<-ctx.Done()
 }
 
-// weigh is the memory of this process in use while so many clients are connected to a handler, for each.
+// weigh returns the memory in use of this process for each of `count` clients that are connected to a handler.
 func weigh(ctx context.Context, h http.Handler, ticket string, count int, connected func() int) float64 {
 	s := httptest.NewServer(h)
 	defer s.Close()
@@ -65,16 +65,15 @@ func weigh(ctx context.Context, h http.Handler, ticket string, count int, connec
 	clients.Stderr = os.Stderr
 	check(clients.Start())
 	defer func() {
-		_ = clients.Process.Kill() // it is to end
+		_ = clients.Process.Kill() // it ends only so
 		_ = clients.Wait()
 	}()
 	eventually("all are connected", func() bool { return connected() == count })
-	time.Sleep(500 * time.Millisecond) // what is due within milliseconds is over
+	time.Sleep(500 * time.Millisecond) // for the work that is due within milliseconds
 	return float64(inUse()-before) / float64(count)
 }
 
-// inUse is what is in use when the garbage has been collected, several times: stacks that have grown shrink by half
-// with each.
+// inUse returns the bytes in use after several garbage collections: each shrinks grown stacks by half.
 func inUse() int64 {
 	for range 5 {
 		runtime.GC()
@@ -85,7 +84,7 @@ func inUse() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// memory weighs idle pages beside bare WebSockets.
+// memory weighs idle pages and bare WebSockets.
 func memory(ctx context.Context, count int) {
 	var bare atomic.Int64
 	plain := weigh(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -121,7 +120,7 @@ func memory(ctx context.Context, count int) {
 		fmt.Sprintf("bare WebSocket %.1f KB", plain/1024), fmt.Sprintf("%.2fx", ours/plain))
 }
 
-// uris are what a page of the benchmark offers.
+// uris are the URIs of a page of the benchmark.
 func uris(count int) (list []string) {
 	for i := range count {
 		list = append(list, fmt.Sprintf("%s/cart/%d", origin, i))
@@ -129,7 +128,7 @@ func uris(count int) (list []string) {
 	return list
 }
 
-// pair is a page at one node and an agent at another, or the same, that watches all of it.
+// pair opens a page at one node, and an agent that watches all its URIs, at the same node or another.
 func pair(ctx context.Context, c *cluster, user string, pageAt, agentAt, count int) (*page, *agent) {
 	p := openPage(ctx, c.nodes[pageAt].listen, c.login.Ticket(user, origin), "tab-of-"+user, uris(count))
 	a := openAgent(ctx, c.nodes[agentAt].listen, c.login.Token(user, "pages:read"))
@@ -140,10 +139,10 @@ func pair(ctx context.Context, c *cluster, user string, pageAt, agentAt, count i
 	return p, a
 }
 
-// pace is the pause between two changes: 500 a second, of which each URI has one in 400 ms, so that none is coalesced.
+// pace is the pause between changes. Each of 200 URIs changes once in 400 ms, so that no change is coalesced.
 const pace = 2 * time.Millisecond
 
-// latencies changes URIs one after the other, and takes how long until the agent is told.
+// latencies changes URIs one after the other, and returns the times until the agent is notified.
 func latencies(p *page, a *agent, count, samples int) (list []time.Duration) {
 	for len(a.told) > 0 {
 		<-a.told
@@ -163,7 +162,7 @@ func latencies(p *page, a *agent, count, samples int) (list []time.Duration) {
 	return list
 }
 
-// changes measures a change from a page at one node to an agent at another, beside the bare thing.
+// changes measures a change from a page at one node to an agent at another, and the same over bare NATS.
 func changes(ctx context.Context, program string) {
 	c := startCluster(ctx, program, 2, nil)
 	defer c.end()
@@ -180,8 +179,8 @@ func changes(ctx context.Context, program string) {
 	row("unwatched changes, crossing the bus", fmt.Sprint(crossed), "", "")
 }
 
-// bareNATS sends a text from one WebSocket to another, between two servers of NATS, each a process of its own as a node
-// is.
+// bareNATS sends a text from one WebSocket to another between two NATS servers. Each server is a process of its own, as
+// a node is.
 func bareNATS(ctx context.Context, samples int) (list []time.Duration) {
 	withBare(ctx, nil, func(from, to string) {
 		ws, _, err := websocket.Dial(ctx, to+"/out", nil)
@@ -201,9 +200,9 @@ func bareNATS(ctx context.Context, samples int) (list []time.Duration) {
 	return list
 }
 
-// withBare calls do with the URLs of two bare servers. The environment is the second one's.
+// withBare calls `do` with the URLs of two bare servers. The second one has env in its environment.
 func withBare(ctx context.Context, env []string, do func(from, to string)) {
-	var at [2][2]string // where its WebSockets and its cluster are
+	var at [2][2]string // the addresses of its WebSockets and of its cluster
 	for i := range at {
 		child := exec.CommandContext(ctx, os.Args[0], "-bare", "alone")
 		if i > 0 {
@@ -214,7 +213,7 @@ func withBare(ctx context.Context, env []string, do func(from, to string)) {
 		out := must(child.StdoutPipe())
 		check(child.Start())
 		defer func() {
-			_ = child.Process.Kill() // it is to end
+			_ = child.Process.Kill() // it ends only so
 			_ = child.Wait()
 		}()
 		must(fmt.Fscan(out, &at[i][0], &at[i][1]))
@@ -222,7 +221,7 @@ func withBare(ctx context.Context, env []string, do func(from, to string)) {
 	do("ws://"+at[0][0], "ws://"+at[1][0])
 }
 
-// bareServer is one of the two: what comes to /in is published, and what is published comes from /out.
+// bareServer is one of the two servers: it publishes the messages of /in, and sends the published ones to /out.
 func bareServer(ctx context.Context, join string) {
 	o := &server.Options{DontListen: false, Host: "127.0.0.1", Port: -1, NoLog: true, NoSigs: true,
 		Cluster: server.ClusterOpts{Name: "bare", Host: "127.0.0.1", Port: -1, PoolSize: -1}}
@@ -258,14 +257,14 @@ func bareServer(ctx context.Context, join string) {
 	<-ctx.Done()
 }
 
-// barePing says a text to a bare server, and takes how long until it is told.
+// barePing sends a text to a bare server again and again, and returns the times until it arrives.
 func barePing(ctx context.Context, server string, told chan struct{}, samples int) (list []time.Duration) {
 	from, _, err := websocket.Dial(ctx, server+"/in", nil)
 	check(err)
 	defer from.CloseNow()
 	text := []byte(`[["touch","https://app.example/cart/17",1234]]`)
 	eventually("the bare way is there", func() bool {
-		_ = from.Write(ctx, websocket.MessageText, text) // it is tried again
+		_ = from.Write(ctx, websocket.MessageText, text) // the next round tries again
 		return len(told) > 0
 	})
 	time.Sleep(100 * time.Millisecond)
@@ -282,7 +281,7 @@ func barePing(ctx context.Context, server string, told chan struct{}, samples in
 	return list
 }
 
-// reads measures a read across nodes beside the same at one, in turns.
+// reads measures reads across nodes and at one node, in turns.
 func reads(ctx context.Context, program string) {
 	c := startCluster(ctx, program, 2, nil)
 	defer c.end()
@@ -302,7 +301,7 @@ func reads(ctx context.Context, program string) {
 	row("read across nodes, p50", ms(x), "at one node "+ms(y), fmt.Sprintf("%.2fx", float64(x)/float64(y)))
 }
 
-// A killing is a node with many pages that is killed, of which some are watched.
+// A killing is the end of a node with many pages, some of which are watched.
 type killing struct {
 	ctx    context.Context
 	c      *cluster
@@ -311,8 +310,8 @@ type killing struct {
 	failed atomic.Int64
 }
 
-// recovery kills a node with many pages, which dial another, as their page layers do, and says how soon their agents
-// hold the last state.
+// recovery kills a node with many pages. These dial another node, as their page layers do. It measures how soon their
+// agents hold the last state.
 func recovery(ctx context.Context, program string, count int) {
 	c := startCluster(ctx, program, 3, nil)
 	defer c.end()
@@ -322,7 +321,7 @@ func recovery(ctx context.Context, program string, count int) {
 		k.open(i, 0, k.ticket(i))
 	}
 	k.watch(watched)
-	fresh := make([]string, count) // the service's machines are others
+	fresh := make([]string, count) // made before; the service would use other machines
 	for i := range fresh {
 		fresh[i] = k.ticket(i)
 	}
@@ -367,7 +366,7 @@ func (k *killing) watch(count int) {
 	}
 }
 
-// hold waits until each agent has been told and has read; it returns how many were not told.
+// hold waits until each agent has been notified and has read. It returns the number of agents that were not notified.
 func (k *killing) hold() (untold int) {
 	for _, a := range k.agents {
 		select {

@@ -23,27 +23,27 @@ import (
 
 const updated = "page.resource.updated"
 
-// poster returns a function that posts a text by one client, whose server is of an authority.
+// poster returns a function that posts a text by one client, to servers with a certificate of the authority.
 func poster(ca []byte) func(url string, text []byte) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	return func(url string, text []byte) {
-		if answer, err := client.Post(url, "application/json", bytes.NewReader(text)); err == nil { // or nothing comes
+		if answer, err := client.Post(url, "application/json", bytes.NewReader(text)); err == nil { // or no text comes
 			_, _ = io.Copy(io.Discard, answer.Body)
 			answer.Body.Close()
 		}
 	}
 }
 
-// webhooks measures a change of a page until a webhook has come at a receiver on loopback, beside a text that is published
-// from one server of NATS to another, and posted there.
+// webhooks measures the time from a change of a page to its webhook at a receiver on loopback. The bare way is a text
+// that one NATS server publishes and another posts there.
 func webhooks(ctx context.Context, program string) {
 	a := webhooktest.New("", "")
 	defer a.Close()
 	c := startCluster(ctx, program, 2, a.CA)
 	defer c.end()
-	// A resource has one event a second at most, and each change one in 2 ms.
+	// A resource has at most one event a second: each of a user's 500 changes is of another resource.
 	const count, samples = 900, 2000
 	var ours []time.Duration
 	for _, user := range []string{"alice", "bob", "carol", "dave"} {
@@ -51,7 +51,7 @@ func webhooks(ctx context.Context, program string) {
 		users := func(at int) float64 { return c.nodes[at].metric("pagewire_node_webhook_users") }
 		first, second := users(0), users(1)
 		subscribed(ctx, a, map[string]any{"minIntervalMs": 1000})
-		other := 0 // than the node that delivers for this user, which hashes choose
+		other := 0 // the node that does not deliver for this user; hashes decide
 		eventually("a node delivers", func() bool {
 			if users(0) > first {
 				other = 1
@@ -76,7 +76,7 @@ func webhooks(ctx context.Context, program string) {
 	ratios("change to a signed webhook", ours, "NATS and a POST on TLS", bare)
 }
 
-// subscribed subscribes when the store is there.
+// subscribed subscribes, and retries until the store is ready.
 func subscribed(ctx context.Context, a *webhooktest.Assistant, arguments map[string]any) {
 	eventually("it has subscribed", func() bool {
 		_, err := a.Subscribe(ctx, updated, arguments)
@@ -84,7 +84,7 @@ func subscribed(ctx context.Context, a *webhooktest.Assistant, arguments map[str
 	})
 }
 
-// barePosts is the bare way: the second server posts what the first has published.
+// barePosts measures the bare way: the second server posts the first one's publications.
 func barePosts(ctx context.Context, samples int) (list []time.Duration) {
 	told := make(chan struct{}, 100_000)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +135,7 @@ func subscriptions(ctx context.Context, program string) {
 			check(*failed.Load())
 		}
 	}
-	// What a user costs, with a first subscription, is not weighed.
+	// A user's own memory, with a first subscription, is not weighed.
 	many(func(user int) { subscribed(ctx, by(user), map[string]any{"uri": origin + "/cart/first"}) })
 	before := c.heap()
 	many(func(user int) {
@@ -147,7 +147,7 @@ func subscriptions(ctx context.Context, program string) {
 	row("subscription by webhook, at two nodes", fmt.Sprintf("%.1f KB", used), fmt.Sprintf("%d of %d users", users*each, users), "")
 }
 
-// heap is the least that is in use at all nodes within some seconds, in bytes.
+// heap returns the sum over all nodes of the least memory in use within 6 s, in bytes.
 func (c *cluster) heap() (sum float64) {
 	for _, n := range c.nodes {
 		least := n.metric("go_memstats_heap_alloc_bytes")

@@ -1,7 +1,7 @@
 /**
- * What the benchmark does in a page: the same work for every library, asked for by the same driver, which speaks
- * JSON-RPC on the wire itself. No client library has a part in a figure, but where the first list is timed (start.go).
- * Every job gives figures by name.
+ * The benchmark's part in a page: the same work for every library by the same driver, which speaks JSON-RPC on the wire
+ * itself. No client library has a part in a figure, except where the first list is timed (start.go). Every job returns
+ * figures by name.
  */
 export { Client } from "@modelcontextprotocol/client";
 export { TabClientTransport } from "@mcp-b/transports";
@@ -21,7 +21,7 @@ interface Wire {
   receive?: (message: Message) => void;
 }
 
-/** What both libraries, and a browser with WebMCP, have. */
+/** The API that both libraries, and a browser with WebMCP, have. */
 interface Context {
   registerResource(resource: object): void;
   notifyResourceUpdated?: (uri: string) => void;
@@ -37,7 +37,7 @@ const uriOf = (name: string | number): string => `${location.origin}/state/${nam
 
 const channel = "mcp-default";
 
-/** The window envelope of @mcp-b, which Pagewire's pages answer too. Resolves when a server is there. */
+/** The window envelope of @mcp-b, which Pagewire's pages answer too. Resolves when a server has answered. */
 export function overWindow(): Promise<Wire> {
   return new Promise((done) => {
     const wire: Wire = {
@@ -52,7 +52,7 @@ export function overWindow(): Promise<Wire> {
   });
 }
 
-/** Pagewire's own: a port for each client. */
+/** Pagewire's own wire: a port for each client. */
 export async function overPort(): Promise<Wire> {
   const { port1, port2 } = new MessageChannel();
   const wire: Wire = { send: (message) => port1.postMessage(message) };
@@ -93,7 +93,7 @@ class Driver {
   readonly #wire: Wire;
   readonly #waiting = new Map<number, (message: Message) => void>();
   #id = 0;
-  /** Notifications by method, and when the last came. */
+  /** The number of notifications by method; last is the time of the last one. */
   told: Record<string, number> = {};
   last = 0;
 
@@ -163,9 +163,9 @@ const quantile = (sorted: number[], q: number): number =>
 const ascending = (list: number[]): number[] => list.sort((a, b) => a - b);
 
 /**
- * Round trips, one after the other. In the first some 1,000 a browser still interprets, and compiles beside them what
- * is hot, on the same few processors: first is the mean of 300 of those, p50 and p99 are of n that come behind 1,500.
- * The clock has steps of 5 us, so p50 is of groups of ten; p99 is of single ones.
+ * Round trips, one after the other. A browser interprets the code of about the first 1,000, and compiles the hot code
+ * at the same time, on the same few processors. first is the mean of 300 of those. p50 and p99 are of n round trips
+ * after 1,500 others. The clock has steps of 5 us, so p50 is of groups of ten; p99 is of single ones.
  */
 async function roundTrips(
   n: number,
@@ -227,7 +227,7 @@ async function megabytes(driver: Driver, n: number): Promise<Figures> {
   return { ms: quantile(ascending(times), 0.5) };
 }
 
-/** Says that a resource has changed, as each library can: @mcp-b by its server, to everybody. */
+/** Returns a function that notifies of a change, as each library can: @mcp-b by its server, to all clients. */
 function notifier(): (uri: string) => void {
   const c = context();
   if (c.notifyResourceUpdated) return (uri) => c.notifyResourceUpdated!(uri);
@@ -235,9 +235,9 @@ function notifier(): (uri: string) => void {
 }
 
 /**
- * Does some work while the main thread is pinged all the time, until it has been quiet for 300 ms. busy is how long the
- * pings had to wait in all, where it was more than 0.25 ms, and gap the longest: no frame can be made meanwhile. What
- * is later than 20 ms behind the last event is the machine's, not the work's.
+ * Does some work while the main thread is pinged all the time, until it has been quiet for 300 ms. busy is the sum of
+ * the waits of more than 0.25 ms, and gap the longest: no frame can be made meanwhile. A wait that begins more than 20
+ * ms after the last event is not counted: the machine causes it, not the work.
  */
 function pinged(work: () => void, lastEvent: () => number): Promise<{ busy: number; gap: number }> {
   return new Promise((done) => {
@@ -269,14 +269,14 @@ export async function notify(connect: Connect, n: number): Promise<Figures> {
   const uri = offer("state", () => small);
   const driver = await connected(connect);
   const notified = notifier();
-  for (let i = 0; i < 200; i++) notified(uri); // the page's code is warm
+  for (let i = 0; i < 200; i++) notified(uri); // to warm up the page's code
   await sleep(300);
   const count = (): number => driver.told["notifications/resources/updated"] ?? 0;
 
   const figures: Figures = {};
   for (const who of ["subscriber", "nobody"]) {
     if (who === "subscriber")
-      await driver.ask("resources/subscribe", { uri }); // @mcp-b refuses it, and tells all
+      await driver.ask("resources/subscribe", { uri }); // @mcp-b refuses it, and notifies all clients
     else await driver.ask("resources/unsubscribe", { uri });
     await sleep(200);
     const already = count();
@@ -297,7 +297,7 @@ export async function notify(connect: Connect, n: number): Promise<Figures> {
   return figures;
 }
 
-/** Reads as an agent does, and stays until the browser has had time to keep what it has compiled. */
+/** Reads as an agent does, and stays until the browser has had time to store the compiled code. */
 export async function stay(connect: Connect, n: number, ms: number): Promise<void> {
   const uri = offer("stay", () => small);
   const driver = await connected(connect);

@@ -1,8 +1,8 @@
-// Package page is a page for clients that others wrote: the resources and tools that the protocol's conformance suites
-// ask for by name, and some that change by themselves. It connects to a gateway as pages do; a page in a browser cannot
-// be it, since test:// is at no web origin.
+// Package page is a page for clients that others wrote. It has the resources and tools that the protocol's conformance
+// suites request by name, and some that change by themselves. It connects to a gateway as pages do. A page in a browser
+// cannot replace it, since no web origin has test:// URIs.
 //
-// It never speaks MCP: that is the gateway's.
+// It never speaks MCP: the gateway does.
 package page
 
 import (
@@ -25,8 +25,8 @@ import (
 //	/clock       counts up every 50 ms
 //	/square/{n}  n times n
 //	/slow        is not answered until its reader gives up
-//	/gave_up     how many readers of slow gave up
-//	/heard/{name}  ends the call of the tool progress_that_is_heard that has the name
+//	/gave_up     the number of readers of /slow that gave up
+//	/heard/{name}  ends the call with that name of the tool progress_that_is_heard
 //	/door        reading it makes /guest come or go
 const Origin = "https://x.test"
 
@@ -41,8 +41,8 @@ type page struct {
 	extra   int  // tools that test_trigger_tool_change has added
 }
 
-// Connect keeps the page connected to the gateway at addr, which must admit any scheme and the page's origin, until the
-// test ends. A node of a fleet is shown a ticket; "" for none.
+// Connect keeps the page connected to the gateway at addr until the test ends. The gateway must admit any scheme and
+// the page's origin. ticket is for a node of a fleet; "" for none.
 func Connect(t testing.TB, addr, ticket string) {
 	p := &page{Page: testkit.NewPage(t, nil), unheard: map[string]chan struct{}{}}
 	p.addResources()
@@ -73,7 +73,7 @@ const (
 	wav = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 )
 
-// A reading gives what a URI reads as.
+// A reading returns the content of a URI.
 type reading = func(ctx context.Context, uri string) (string, error)
 
 func (p *page) add(uri, name, mimeType string, read reading) {
@@ -83,7 +83,7 @@ func (p *page) add(uri, name, mimeType string, read reading) {
 
 func text(s string) reading { return func(context.Context, string) (string, error) { return s, nil } }
 
-// number reads as one of the page's counts.
+// number returns a reading of one of the page's counts.
 func (p *page) number(n *int) reading {
 	return func(context.Context, string) (string, error) {
 		p.mu.Lock()
@@ -95,7 +95,7 @@ func (p *page) number(n *int) reading {
 func (p *page) addResources() {
 	pixel, err := base64.StdEncoding.DecodeString(png)
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // a constant decodes always
 	}
 	p.add("test://static-text", "Static text", "text/plain", text("This is the content of the static text resource."))
 	p.add("test://static-binary", "Static binary", "image/png", text(string(pixel)))
@@ -143,7 +143,7 @@ func (p *page) door(context.Context, string) (string, error) {
 	return "closed", nil
 }
 
-// heard tells its progress; its result comes when /heard/NAME is read, whatever time the client takes.
+// heard reports progress. Its result comes when /heard/NAME is read, however long the client takes.
 func (p *page) heard(ctx context.Context, raw json.RawMessage, progress func(object)) any {
 	var args struct{ Name string }
 	if json.Unmarshal(raw, &args) != nil || args.Name == "" {
@@ -171,14 +171,14 @@ func answers(content ...object) func(context.Context, json.RawMessage, func(obje
 	return func(context.Context, json.RawMessage, func(object)) any { return object{"content": content} }
 }
 
-// tool has a tool's members, which are those of an object without properties unless there are some.
+// tool returns the members of a tool with an input of these properties.
 func tool(properties object) object {
 	return object{"description": "A tool of the conformance suites",
 		"inputSchema": object{"type": "object", "properties": properties}}
 }
 
-// The tools are the suites', as a page can have them: it has no way to ask the agent for a sample or for input, or to
-// write to its log.
+// The tools are those of the suites, as far as a page can have them. It cannot ask the agent for a sample or for input,
+// and cannot write to its log.
 func (p *page) addTools() {
 	image := object{"type": "image", "data": png, "mimeType": "image/png"}
 	for name, content := range map[string][]object{
@@ -206,8 +206,8 @@ func (p *page) addTools() {
 			for i := range 3 {
 				progress(object{"progress": 50 * i, "total": 100})
 			}
-			// The result comes later than the last progress: the TypeScript client looks at a result before what came
-			// with it, and nothing says when it has looked.
+			// The result comes a second after the last progress. The TypeScript client looks at a result before earlier
+			// progress, and gives no sign when it has looked.
 			time.Sleep(time.Second)
 			return object{"content": []object{block("done")}}
 		}})
@@ -230,7 +230,7 @@ func (p *page) addTools() {
 	}
 }
 
-// addExtra adds another tool each time: a list that is changed and changed back has not changed.
+// addExtra adds another tool each time: a list that is changed and changed back counts as unchanged.
 func (p *page) addExtra() {
 	p.mu.Lock()
 	name := fmt.Sprintf("test_extra_%d", p.extra)

@@ -1,7 +1,7 @@
-// The agent that looks at what a block of the manual has made: the official client, in the page.
+// The agent that looks at the result of a block of the manual: the official client, in the page.
 import { Client } from "@modelcontextprotocol/client";
 
-/** Lists and reads all that the page offers; returns what could not be read. Templates are listed, and not expanded. */
+/** Reads all listed resources; returns the URIs read, and those that failed with the error. It reads no templates. */
 export async function readAll(): Promise<{ read: string[]; failed: string[] }> {
   const result = { read: [] as string[], failed: [] as string[] };
   if (!globalThis.pagewire) return result;

@@ -1,4 +1,4 @@
-// What the examples of the manual speak of: a cart, and the URI at which it is offered.
+// The globals of the manual's examples: a cart, and the URI at which it is offered.
 globalThis.uri = `${location.origin}/state/cart`;
 globalThis.cart = {
   items: [{ sku: "oat-milk", count: 2 }],

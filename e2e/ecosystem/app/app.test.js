@@ -1,4 +1,4 @@
-// As Jest runs it: Babel makes CommonJS of what is imported. The test outside looks at what is printed.
+// For Jest: Babel turns the imports into CommonJS. The test outside looks at the output.
 import { found } from "./server.js";
 
 test("importing the package does no harm", () => {

@@ -1,4 +1,4 @@
-// What a page says, by the package.
+// A page's calls, by the package.
 import { pagewire } from "pagewire";
 import { shareStore } from "pagewire/store";
 

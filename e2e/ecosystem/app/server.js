@@ -1,4 +1,4 @@
-// What a server, or a test, that renders the same sources has of the package: `found`, which run.mjs and others print.
+// The package as a server, or a test, that renders the same sources has it. run.mjs and others print `found`.
 import pagewire, { pagewire as named } from "pagewire";
 import { shareStore } from "pagewire/store";
 import "pagewire/elements";

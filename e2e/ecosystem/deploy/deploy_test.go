@@ -1,6 +1,6 @@
-// Package deploy reads the files that deploy nodes with the packages of those who run them: Kubernetes' types, the
-// parsers of containers' files and of Prometheus' rules, and the engine of its queries. TestEcosystemDeploy starts the
-// nodes whose metrics they ask for.
+// Package deploy reads the files that deploy nodes, with the packages of the programs that use them: Kubernetes' types,
+// the parsers of containers' files and of Prometheus' rules, and the engine of its queries. TestEcosystemDeploy starts
+// the nodes, for their metrics.
 package deploy
 
 import (
@@ -41,7 +41,7 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
-// Each object has the members that its kind has, and no other; and the pods have the labels that all others look for.
+// Each object has only members of its kind, and the pods have the labels that all others select.
 func TestKubernetes(t *testing.T) {
 	set, budget, wall := &apps.StatefulSet{}, &policy.PodDisruptionBudget{}, &networking.NetworkPolicy{}
 	kinds := map[string]any{"StatefulSet": set, "PodDisruptionBudget": budget, "NetworkPolicy": wall}
@@ -84,7 +84,7 @@ func TestContainerfile(t *testing.T) {
 	}
 }
 
-// scrape reads nodes' metrics a few times, and writes them in the notation of Prometheus' tests.
+// scrape reads nodes' metrics three times, and writes them in the notation of Prometheus' tests.
 func scrape(t *testing.T, urls []string) string {
 	t.Helper()
 	series := map[string][]string{}
@@ -121,7 +121,7 @@ func scrape(t *testing.T, urls []string) string {
 	return text.String()
 }
 
-// ask asks Prometheus' engine for what a query gives of nodes.
+// ask returns the labels of a query's result, from Prometheus' engine with the nodes' metrics.
 func ask(t *testing.T, query string, urls ...string) []labels.Labels {
 	t.Helper()
 	store := promqltest.LoadedStorage(t, scrape(t, urls))
@@ -143,7 +143,7 @@ func ask(t *testing.T, query string, urls ...string) []labels.Labels {
 	return list
 }
 
-// nodes are the URLs of the metrics of one that is well, and of one that has neither peers nor keys.
+// nodes returns the URLs of the metrics of a healthy node, and of one without peers and keys.
 func nodes(t *testing.T) (well, sick string) {
 	t.Helper()
 	well, sick = os.Getenv("PAGEWIRE_NODE"), os.Getenv("PAGEWIRE_SICK_NODE")
@@ -153,7 +153,7 @@ func nodes(t *testing.T) (well, sick string) {
 	return well, sick
 }
 
-// Each panel shows something of a node.
+// Each panel shows data of a node.
 func TestDashboard(t *testing.T) {
 	well, _ := nodes(t)
 	var board struct {
@@ -175,7 +175,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// Each alert says what to do, is silent about a node that is well, and names one that is not.
+// Each alert has instructions, is silent about a healthy node, and names a sick one.
 func TestAlerts(t *testing.T) {
 	well, sick := nodes(t)
 	groups, errs := rulefmt.Parse(read(t, "alerts.yaml"), false, model.UTF8Validation, promqlparser.NewParser(promqlparser.Options{}), slog.Default())

@@ -1,4 +1,4 @@
-// What a test of node:test says to have jsdom.
+// The setup of jsdom for a test of node:test.
 import { JSDOM } from "jsdom";
 
 const { window } = new JSDOM("", { url: "https://shop.example/" });

@@ -18,7 +18,7 @@ try {
   assert.equal(await agent.read("/state/cart"), '{"items":["tea"]}');
   assert.equal(await agent.call("add_to_cart", { sku: "milk" }), "milk is in the cart");
 
-  // As a test that runs in a browser has it: no other Pagewire is in this document.
+  // For a test that runs in a browser: no other Pagewire is in this document.
   await page.goto(`${url}/package.json`);
   const inside = `(async () => {
     const { watch } = await import("/node_modules/pagewire/testing.js");

@@ -18,6 +18,6 @@ test("an agent is told of what it has read", async () => {
   await agent.close();
   await assert.rejects(agent.read("/state/cart"), /closed/);
   assert.equal(await other.read("/state/cart"), '{"items":["tea"]}');
-  // Not closed, and yet nothing keeps the process.
+  // The agent is not closed, and yet nothing keeps the process alive.
   assert.ok(!process.getActiveResourcesInfo().includes("Timeout"));
 });

@@ -1,4 +1,4 @@
-// A small shop: a cart in a store that subscribes, and a tool.
+// A small shop: a cart in a store with subscriptions, and a tool.
 import { shareStore } from "pagewire/store";
 
 const listeners = new Set();

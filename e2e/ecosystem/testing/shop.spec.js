@@ -1,4 +1,4 @@
-// What the manual shows of Playwright.
+// The manual's example for Playwright.
 import { test as base, expect } from "@playwright/test";
 import { watch } from "pagewire/testing";
 

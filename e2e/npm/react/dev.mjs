@@ -1,4 +1,4 @@
-// Vite's development server on a port of its own: prints where, and ends when its standard input does, so that it never
+// Vite's development server on a port of its own. It prints its URL, and ends with its standard input, so that it never
 // outlives the test that started it.
 import { createServer } from "vite";
 

@@ -1,5 +1,5 @@
 import vue from "@vitejs/plugin-vue";
 import { defineConfig } from "vite";
 
-// Nothing about Pagewire: it needs nothing here.
+// Pagewire needs no setting here.
 export default defineConfig({ plugins: [vue()] });

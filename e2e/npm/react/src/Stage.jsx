@@ -1,12 +1,12 @@
 /**
- * Where the tests mount the hook. `stage.show({a: [descriptor, value]})` shows one component for each member, under its
- * name as the key; it returns when React has committed that and has run the effects.
+ * The tests mount the hook here. `stage.show({a: [descriptor, value]})` shows one component for each member, with its
+ * name as the key. It returns after React has committed the components and run the effects.
  */
 import { useEffect, useState } from "react";
 import { flushSync } from "react-dom";
 import { useResource } from "pagewire/react";
 
-/** Calls of the page API so far, and those among them that were made while a component rendered. */
+/** Calls of the page API so far; rendering counts the calls while a component rendered. */
 const calls = { registerResource: 0, notifyResourceUpdated: 0, rendering: 0 };
 let rendering = false;
 

@@ -1,6 +1,6 @@
 /**
- * The app that npm_test.go installs the package into: a small shop as anybody would write it, and beside it a stage on
- * which the tests mount the hook as they like.
+ * The app into which npm_test.go installs the package: an ordinary small shop, and a stage on which the tests mount the
+ * hook in many ways.
  */
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";

@@ -1,4 +1,4 @@
-/** A small shop as anybody would write it, and beside it what the tests call the composable with. */
+/** An ordinary small shop, and the functions with which the tests call the composable. */
 import * as vue from "vue";
 import { useResource } from "pagewire/vue";
 import Cart from "./Cart.vue";

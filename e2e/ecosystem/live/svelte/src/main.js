@@ -1,5 +1,5 @@
 import { mount } from "svelte";
 import App from "./App.svelte";
-import "./cart.js"; // and so an edit of it loads the page anew
+import "./cart.js"; // so that an edit of it reloads the page
 
 mount(App, { target: document.getElementById("app") });
