@@ -706,6 +706,8 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 		text, err := r.agent.tool(req.Context(), "_webmcp_get-token", map[string]any{})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
+			r.token.Unlock()
+			return
 		}
 		fields := strings.Fields(text)
 		fmt.Fprint(w, fields[len(fields)-1])
