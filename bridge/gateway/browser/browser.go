@@ -42,7 +42,7 @@ func Find() (string, error) {
 	return "", ErrNone
 }
 
-// candidates lists names on PATH, and absolute paths: Chromium first, since people use Chrome for other things.
+// candidates lists names on PATH, and absolute paths: Chromium first, since people use Chrome for other purposes.
 func candidates(goos string, env func(string) string) []string {
 	names := []string{
 		"chromium", "chromium-browser",
@@ -78,7 +78,7 @@ func candidates(goos string, env func(string) string) []string {
 
 // Options configure Launch. The zero value is a headless browser, found by Find.
 type Options struct {
-	// Flags are added to ours, such as "--lang=de". One that names a flag of ours replaces it.
+	// Flags are added to ours, such as "--lang=de". A flag with the name of one of ours replaces ours.
 	Flags []string
 	// Env is added to the environment of this process, as NAME=value.
 	Env []string
@@ -87,8 +87,8 @@ type Options struct {
 // closeTimeout is how long a browser may take to close by itself before it is killed. It takes about 0.1 s.
 const closeTimeout = 5 * time.Second
 
-// Launch runs a browser with an empty profile of its own. The context that it returns is chromedp's, of the first tab;
-// chromedp.NewContext of that context makes further tabs. It ends when parent does or when the browser dies.
+// Launch runs a browser with a new, empty profile. ctx is chromedp's context of the first tab; chromedp.NewContext(ctx)
+// makes further tabs. It ends when parent does or when the browser dies.
 //
 // close ends the browser, waits until the process is gone, and removes the profile. It is safe to call twice. It must
 // be called: after a cancelled parent, the browser's processes may outlive this one by a moment.
@@ -97,7 +97,7 @@ func Launch(parent context.Context, o Options) (ctx context.Context, close func(
 	if err != nil {
 		return nil, nil, err
 	}
-	// No flag sets the profile: chromedp makes a temporary one, and removes it behind the last child process.
+	// No flag sets the profile: chromedp makes a temporary one, and removes it after the last child process has ended.
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Env(o.Env...)}
 	for _, flag := range append(flags(false, os.Geteuid() == 0), o.Flags...) {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")
@@ -125,7 +125,7 @@ func Launch(parent context.Context, o Options) (ctx context.Context, close func(
 	return tab, close, nil
 }
 
-// Command is a browser's command line, with the browser that Find finds, our flags, others, and the first address.
+// Command returns a browser's command line: the browser that Find finds, our flags, others, and the first URL.
 func Command(window bool, others []string, first string) (*exec.Cmd, error) {
 	path, err := Find()
 	if err != nil {
@@ -134,16 +134,16 @@ func Command(window bool, others []string, first string) (*exec.Cmd, error) {
 	return exec.Command(path, append(merge(flags(window, os.Geteuid() == 0), others), first)...), nil
 }
 
-// flags are our flags, without the caller's and without the pipe that controls the browser.
+// flags returns our flags, without the caller's and without --remote-debugging-pipe.
 func flags(window, root bool) []string {
 	list := []string{
-		// A first start asks, tells and fetches things that do not belong into a test.
+		// These keep a first start from asking questions and fetching data, which would disturb a test.
 		"--no-first-run",
 		"--no-default-browser-check",
 		"--disable-background-networking",
 		"--disable-component-update",
 		"--disable-sync",
-		// These two have nothing to do with pages, and fail noisily in containers.
+		// GPU and QUIC do not matter to pages, and fail noisily in containers.
 		"--disable-gpu",
 		"--disable-quic",
 	}
@@ -156,7 +156,7 @@ func flags(window, root bool) []string {
 	return list
 }
 
-// merge adds further flags to ours. One replaces ours of the same name, but lists of features are joined.
+// merge adds further flags to ours. A flag replaces ours of the same name; the values of --enable-features are joined.
 func merge(ours, further []string) (all []string) {
 	at := map[string]int{}
 	for _, flag := range slices.Concat(ours, further) {

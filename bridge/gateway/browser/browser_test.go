@@ -159,7 +159,7 @@ func TestLaunchReportsABrowserThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// visit loads a page and returns its title and what it sees as the user agent.
+// visit loads a page and returns its title and its navigator.userAgent.
 func visit(t *testing.T, ctx context.Context, url string) (title, agent string) {
 	t.Helper()
 	testkit.OK(t, chromedp.Do(ctx, chromedp.Navigate(url)))
@@ -174,7 +174,7 @@ func profilesIn(t *testing.T, dir string) []string {
 	return testkit.Must(filepath.Glob(filepath.Join(dir, "chromedp-runner*")))(t)
 }
 
-// processesUsing lists the command lines that name dir. Only Linux can say; elsewhere it is empty.
+// processesUsing lists the command lines that name dir. It is empty on systems other than Linux.
 func processesUsing(t *testing.T, dir string) []string {
 	t.Helper()
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -22,11 +22,11 @@ var ErrNotRunning = errors.New("no running browser takes connections: allow it a
 	"or start one with chromium --remote-debugging-port=9222 --user-data-dir=DIR (a DIR of its own: browsers refuse " +
 	"it for the usual profile), or let pagewire launch one")
 
-// Running looks for a browser that takes connections by the Chrome DevTools Protocol, and returns its URL: of one whose
-// usual profile names it (the file DevToolsActivePort), or else of the listener on 127.0.0.1:9222.
+// Running returns the URL of a browser that takes connections by the Chrome DevTools Protocol: a browser that the file
+// DevToolsActivePort in its usual profile names, or else the listener on 127.0.0.1:9222.
 //
-// It must be this user's, or another user's pages would be shown to this user's agents: the file is no link, and the
-// listener is this user's where the kernel tells (Linux).
+// The browser must be this user's: otherwise agents would see another user's pages. So the file must not be a link, and
+// the listener must be this user's if the kernel tells (Linux).
 func Running() (string, error) {
 	for _, dir := range profiles(runtime.GOOS, os.Getenv) {
 		if url := active(dir); url != "" {
@@ -59,7 +59,7 @@ func ourListener(address string) bool {
 	return who == peer.Same || who == peer.Unknown && runtime.GOOS != "linux"
 }
 
-// active returns the WebSocket address of a profile's browser, or "". The file outlives a killed browser.
+// active returns the WebSocket address of a profile's browser, or "". The file may outlive a killed browser.
 func active(dir string) string {
 	text, _, err := secret.ReadOwn(filepath.Join(dir, "DevToolsActivePort"))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A browser of another user is refused, whatever file says where it listens.
+// Another user's browser is refused, no matter which file names its port.
 func TestRunningIsThisUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not shown: only root can make a socket and a file another user's")
@@ -52,7 +52,7 @@ func TestRunningIsThisUsers(t *testing.T) {
 	}
 }
 
-// listenAs listens as another user, as whom this thread makes files, and so sockets, for as long.
+// listenAs listens as another user: meanwhile, this thread makes files, and so sockets, as that user.
 func listenAs(t *testing.T, uid int) net.Listener {
 	t.Helper()
 	runtime.LockOSThread()

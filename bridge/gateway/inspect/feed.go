@@ -16,27 +16,27 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// The feed is a WebSocket of JSON messages, one for each open inspector. To the page it sends the gateway's state, in
-// parts, each when it has changed (pages, resources, watched, agents, tools, stats); passing messages (log); and the
-// contents of a resource (value). The page first identifies itself to Options.Admit. Then it sends {"open": uri} and
-// {"close": uri} for values, and {"log": bool} for the messages.
+// The feed is a WebSocket of JSON messages, one for each open inspector. It sends the page the parts of the gateway's
+// state that have changed (pages, resources, watched, agents, tools, stats), passing messages (log), and the contents
+// of a resource (value). The page first identifies itself to Options.Admit. Then it sends {"open": uri} and {"close":
+// uri} for values, and {"log": bool} for the messages.
 
 const (
 	// pulse is how often an open inspector is updated: four times a second, which feels immediate.
 	pulse = 250 * time.Millisecond
-	// maxText clips a message in the log, maxValue contents, and maxWords titles and similar texts, in bytes.
+	// maxText clips a message in the log, maxValue contents, and maxWords titles and similar texts; all are bytes.
 	maxText, maxValue, maxWords = 4 << 10, 64 << 10, 300
-	// maxLog bounds the messages that wait for the next pulse: 1,024 in a second. The last ones are kept.
+	// maxLog bounds the messages that wait for the next pulse: 1,024 in a second. The newest ones are kept.
 	maxLog = 256
 	// maxOpen bounds the resources that one inspector has open.
 	maxOpen = 64
-	// maxListed bounds the listed resources. It is more than a person scrolls through, and the page filters it.
+	// maxListed bounds the listed resources: more than a person scrolls through, and the page can filter them.
 	maxListed = 20_000
-	// writeTimeout ends an inspector that does not read.
+	// writeTimeout ends the connection of an inspector that does not read.
 	writeTimeout = 10 * time.Second
 )
 
-// taps shares the gateway's one Tap among the open inspectors, and taps only while there are any.
+// taps shares the gateway's one Tap among the open inspectors that show messages, and taps only while there is one.
 type taps struct {
 	g    *gateway.Gateway
 	mu   sync.Mutex
@@ -59,7 +59,7 @@ func (t *taps) remove(r *ring) {
 	}
 }
 
-// pass copies a message's beginning into an entry. It is called with the gateway's lock held.
+// pass copies the beginning of a message into an entry. It is called with the gateway's lock held.
 func (t *taps) pass(e gateway.Event) {
 	en := entry{At: e.Time.UnixMilli(), Way: e.Way, Agent: e.Agent, Page: gateway.Shorten(e.Page, maxWords), Bytes: len(e.Text),
 		Text: gateway.Shorten(string(e.Text[:min(len(e.Text), maxText+1)]), maxText)}
@@ -84,7 +84,7 @@ type entry struct {
 type ring struct {
 	mu      sync.Mutex
 	entries []entry
-	next    int // the oldest one's place, once the ring is full
+	next    int // the oldest entry's place, once the ring is full
 	dropped int
 }
 
@@ -117,7 +117,7 @@ func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { <-h.places }()
-	// Package access has checked the Origin. Without it, only the page's own origin is accepted.
+	// Package access has checked the Origin if Admit is set. Otherwise only the page's own origin is accepted.
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: h.opt.Admit != nil})
 	if err != nil {
 		return // Accept has answered
@@ -163,7 +163,7 @@ type viewer struct {
 type opened struct {
 	reading  bool
 	revision int64      // of the last read; -1 before that
-	look     *live.Look // of that read, if its text is compared at all
+	look     *live.Look // of that read; nil if its text is not compared
 	release  func()     // of the gateway's Hold; nil before the first read
 }
 
@@ -184,8 +184,7 @@ type value struct {
 	Binary  bool   `json:"binary,omitempty"`
 	Clipped bool   `json:"clipped,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Change is the difference from the last read as a model is told of it (live.ChangeOf), "" if it is told only that
-	// there is one.
+	// Change is the difference from the last read as agents get it (live.ChangeOf); "" if it is not described.
 	Change string `json:"change,omitempty"`
 
 	of       *opened
@@ -194,7 +193,7 @@ type value struct {
 	release  func()
 }
 
-// run serves the inspector until it is closed, and returns the reason. It leaves nothing behind.
+// run serves the inspector until it is closed, releases its resources, and returns the reason.
 func (v *viewer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	commands := make(chan command)
@@ -272,8 +271,8 @@ func (v *viewer) close(uri string) {
 	delete(v.open, uri)
 }
 
-// readIfChanged reads an open resource if it has changed since its last read: one read at a time, no two within a
-// pulse.
+// readIfChanged reads an open resource if it has changed since its last read. There is one read at a time, and no two
+// within a pulse.
 func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 	o, g := v.open[uri], v.h.g
 	if o.reading || o.revision == g.Revision(uri) {
@@ -299,7 +298,7 @@ func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 	})
 }
 
-// show sends the contents of a resource that is still open.
+// show sends the contents of a resource if it is still open.
 func (v *viewer) show(ctx context.Context, now value) error {
 	o := now.of
 	if v.open[now.URI] != o {
@@ -365,8 +364,8 @@ func (v *viewer) write(ctx context.Context, text []byte) error {
 	return v.ws.Write(ctx, websocket.MessageText, text)
 }
 
-// fill sets the value from a read: the first contents, clipped. For binary contents it gives only the size, since
-// hexadecimal would help no reader.
+// fill sets the value from a read: the first contents, clipped. Of binary contents it takes 48 bytes, as base64: more
+// would help no reader.
 func (now *value) fill(contents []byte) {
 	var all []struct {
 		MIMEType, Text string

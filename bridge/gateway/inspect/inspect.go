@@ -1,12 +1,12 @@
 // Package inspect shows a gateway's state and work to a person, and to a monitoring system: the inspector page at /,
 // metrics for Prometheus at /metrics, and a health check at /healthz.
 //
-// It answers every request: package access decides which ones come here. The page's files are the same for all users
-// and hold no state. The state comes over the feed, behind Options.Admit.
+// It answers every request: package access decides which requests reach it. The page's files are the same for all users
+// and hold no state. The state comes over the feed, after Options.Admit.
 //
-// Pages are not trusted. Their words are shown only as text, under a policy that lets the inspector run its own script
-// and talk to its own server, and no more. The package observes only while an inspector is open: otherwise it taps no
-// message and takes no snapshot. Its memory for each is bounded. It never changes anything.
+// Pages are not trusted. Their texts are shown only as text, under a policy that lets the inspector only run its own
+// script and talk to its own server. The package observes only while an inspector is open: otherwise it taps no message
+// and takes no snapshot. Its memory for each inspector is bounded. It never changes anything.
 package inspect
 
 import (
@@ -31,11 +31,11 @@ type Options struct {
 	// Log receives a record of each opened inspector. Default none.
 	Log *slog.Logger
 	// Admit is called for each feed before anything is sent on it. It may exchange messages; the client's first message
-	// is for it. An error refuses the feed, and the client gets its text. Nil admits all.
+	// is for Admit. An error refuses the feed, and the client gets its text. Nil admits all.
 	Admit func(ctx context.Context, r *http.Request, m proof.Messages) error
 	// Refused, if it is set, counts refused requests by reason, for /metrics.
 	Refused func() map[string]int64
-	// Files are the page's files, for its developers. Default: those in the binary.
+	// Files are the page's files, for its developers. Default: the files in the binary.
 	Files fs.FS
 }
 
@@ -51,7 +51,7 @@ type Handler struct {
 // maxInspectors is how many may be open at once. Each holds up to 1 MiB of messages.
 const maxInspectors = 16
 
-// New returns a gateway's Handler. A gateway can have one, since it takes the gateway's Tap.
+// New returns a gateway's Handler. A gateway can have only one, since it takes the gateway's Tap.
 func New(g *gateway.Gateway, o Options) *Handler {
 	o.Version, o.Log = cmp.Or(o.Version, "0"), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	h := &Handler{g: g, opt: o, places: make(chan struct{}, maxInspectors)}
@@ -71,7 +71,7 @@ func New(g *gateway.Gateway, o Options) *Handler {
 // Busy reports whether an inspector is open.
 func (h *Handler) Busy() bool { return len(h.places) > 0 }
 
-// policy is the page's policy. The feed is a WebSocket of the same origin, which 'self' covers.
+// policy is the page's Content-Security-Policy. 'self' covers the feed, a WebSocket of the same origin.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -111,7 +111,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		http.NotFound(w, r)
 		return
 	}
-	// This list is our own, because the system's type of .js differs from machine to machine.
+	// This list is our own, because the system's type of .js differs between machines.
 	w.Header().Set("Content-Type", map[string]string{
 		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 	}[path.Ext(name)])

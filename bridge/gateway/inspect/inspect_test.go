@@ -37,7 +37,7 @@ func attach(t *testing.T, g *gateway.Gateway, text string) *testkit.Page {
 	return p
 }
 
-// serve serves an inspector. When the test is over nothing of it must be left.
+// serve serves an inspector. After the test nothing of it must be left.
 func serve(t *testing.T, g *gateway.Gateway, o Options) *httptest.Server {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -55,7 +55,7 @@ func serve(t *testing.T, g *gateway.Gateway, o Options) *httptest.Server {
 	return s
 }
 
-// get asks as a client with these headers does; "Host: x" is one of them.
+// get sends a request with these headers; "Host: x" is one of them.
 func get(t *testing.T, url string, headers ...string) (status int, header http.Header, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
@@ -119,7 +119,7 @@ func TestPageIsServedUnderAStrictPolicy(t *testing.T) {
 	}
 }
 
-// What anybody may ask tells nothing.
+// A request without a token learns nothing.
 func TestHealthSaysNothingElse(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	attach(t, g, "x")
@@ -129,7 +129,7 @@ func TestHealthSaysNothingElse(t *testing.T) {
 	}
 }
 
-// A feed that is not admitted hears why, and nothing else.
+// A feed that is not admitted gets the reason, and nothing more.
 func TestFeedsAreAdmitted(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	attach(t, g, "x")
@@ -218,7 +218,7 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 	}
 }
 
-// A feed is an inspector page, seen from its end of the WebSocket.
+// A feed is the inspector page's end of the WebSocket.
 type feed struct {
 	t  *testing.T
 	ws *websocket.Conn
@@ -244,7 +244,7 @@ func (f *feed) say(command string, args ...any) {
 	}
 }
 
-// next reads messages until one of that type satisfies ok.
+// next reads messages until a message of that type satisfies ok.
 func (f *feed) next(kind string, ok func(m map[string]any) bool) map[string]any {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), testkit.Patience)
@@ -286,7 +286,7 @@ func TestFeedShowsWhatThereIs(t *testing.T) {
 	if r := list["list"].([]any)[0].(map[string]any); list["all"] != 1.0 || r["uri"] != doc || r["name"] != "doc" {
 		t.Errorf("resources: %v", list)
 	}
-	// Only what has changed comes again.
+	// Only a part that has changed comes again.
 	if _, err := g.Connect("stdio"); err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestFeedFollowsValues(t *testing.T) {
 		t.Errorf("value: %v", m)
 	}
 	p.Set(doc, "two")
-	// The change is the one that agents are told of.
+	// The change is the same as for agents.
 	if m := f.next("value", is("two")); !strings.Contains(fmt.Sprint(m["change"]), `"now":"two"`) {
 		t.Errorf("the change: %v", m["change"])
 	}
@@ -331,7 +331,7 @@ func TestFeedFollowsValues(t *testing.T) {
 	p.Set(doc, "three")
 	f.next("value", is("three"))
 
-	// Closed and opened in one breath it is followed still.
+	// A resource that is closed and opened again at once is still followed.
 	for range 20 {
 		f.say(`{"close":%q}`, doc)
 		f.say(`{"open":%q}`, doc)
@@ -365,7 +365,7 @@ func TestFeedFollowsValues(t *testing.T) {
 	testkit.Eventually(t, "nor is it with the inspector gone", func() bool { return !p.Watches(doc) })
 }
 
-// What is kept of pages, and which links were ended for what a page has said, is shown.
+// The feed shows the bytes of descriptors that are kept, and why links were ended.
 func TestFeedShowsWhatIsRefused(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	attach(t, g, "one")
@@ -399,17 +399,17 @@ func TestFeedLogsMessagesWhileItIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What passes before it asks is not shown, and what is long is shown in part.
+	// Messages before {"log":true} are not shown, and long messages are clipped.
 	port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","id":"early","method":"ping"}`))
 	f.say(`{"log":true}`)
 	f.say(`{"open":%q}`, doc)
-	f.next("value", anything) // what was said before it has been done
+	f.next("value", anything) // the commands before it have run
 	long := `{"jsonrpc":"2.0","id":"longs","method":"ping","params":{"x":"` + strings.Repeat("é", maxText) + `"}}`
 	port.Write(t.Context(), []byte(long))
 	f.next("log", func(m map[string]any) bool { return strings.Contains(fmt.Sprint(m), `"longs"`) })
 	entries := f.parts["log"]["entries"].([]any)
 	for !strings.Contains(fmt.Sprint(entries[0]), "ping") {
-		entries = entries[1:] // of the value that is read
+		entries = entries[1:] // the read for the value
 	}
 	e := entries[0].(map[string]any)
 	text := e["text"].(string)
@@ -428,7 +428,7 @@ func TestFeedLogsMessagesWhileItIsAsked(t *testing.T) {
 	clear(f.parts)
 	from := g.Snapshot().Passed[0].Messages
 	port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","id":"late","method":"ping"}`))
-	// The log comes behind the stats of one pulse, and so before those of the next.
+	// The log follows the stats of its pulse, so it comes before the stats of the next.
 	for more := range int64(2) {
 		f.next("stats", func(m map[string]any) bool {
 			return m["stats"].(map[string]any)["passed"].([]any)[0].(map[string]any)["messages"].(float64) > float64(

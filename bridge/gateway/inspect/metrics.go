@@ -13,7 +13,7 @@ import (
 )
 
 // serveMetrics answers with the gateway's counts and the process's costs, in Prometheus' text format 0.0.4. Prometheus'
-// own library brings protobuf, and with it 2.1 MB of 15 to the binary of each gateway.
+// own library needs protobuf, and would be 2.1 MB of the 15 MB of each gateway's binary.
 func (h *Handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	var b bytes.Buffer
 	s := h.g.Snapshot()
@@ -26,10 +26,10 @@ func (h *Handler) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// values are a family's numbers by their labels in the format's form, `transport="cdp"`, or by "" for a single number.
+// values are a family's numbers by their labels in the text format, `transport="cdp"`, or by "" for a single number.
 type values map[string]uint64
 
-// A family is a metric. Its labels have few values, each chosen by us: no page or agent can make a new series.
+// A family is a metric. Its labels have few values, which we choose: no page or agent can make a new series.
 type family struct {
 	kind, name, help string
 	values
@@ -37,7 +37,7 @@ type family struct {
 
 const gauge, counter = "gauge", "counter"
 
-// wayLabels are the ways in words, because arrows are clumsy in queries.
+// wayLabels are the ways in words, because arrows are inconvenient in queries.
 var wayLabels = map[gateway.Way]string{gateway.FromAgent: "from_agent", gateway.ToAgent: "to_agent",
 	gateway.FromPage: "from_page", gateway.ToPage: "to_page"}
 
@@ -91,7 +91,7 @@ func (h *Handler) families(s *gateway.Snapshot) []family {
 	}
 }
 
-// write appends a family with its help, or nothing if it has no number.
+// write appends a family with its help, or nothing if it has no values.
 func (f family) write(b *bytes.Buffer) {
 	if len(f.values) == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// What is served is what Prometheus reads, and what its own linter finds nothing in.
+// Prometheus can read the metrics, and its linter finds no fault in ours.
 func TestMetricsAreWhatPrometheusReads(t *testing.T) {
 	refused := func() map[string]int64 { return map[string]int64{"user": 3, "origin": 1} }
 	s := serve(t, gateway.New(gateway.Options{}), Options{Version: `1.0 "x"`, Refused: refused})
@@ -35,7 +35,7 @@ func TestMetricsAreWhatPrometheusReads(t *testing.T) {
 		t.Errorf("latency: %v", latency)
 	}
 	if families["go_goroutines"] == nil || families["process_resident_memory_bytes"] == nil &&
-		runtime.GOOS != "darwin" { // the library has none there without cgo
+		runtime.GOOS != "darwin" { // without cgo the library has none there
 		t.Error("nothing of the process")
 	}
 	ours := body[:strings.Index(body, "\ngo_")+1]

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A home is where browsers are started, empty when the test begins.
+// A home has the directories of a test's browsers, which are empty when the test begins.
 type home struct {
 	t      testing.TB
 	temp   string
@@ -62,7 +62,7 @@ func (h *home) profiles() []string {
 	return list
 }
 
-// processes lists those of browsers, by what the system says: their pids by command line.
+// processes lists the processes of browsers from /proc: command lines by pid.
 func (h *home) processes() map[int]string {
 	all := map[int]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -85,7 +85,7 @@ func (h *home) processes() map[int]string {
 func (h *home) browser() int {
 	h.t.Helper()
 	for pid, line := range h.processes() {
-		// One that it has begun has its line too, until it executes another program.
+		// A child of the browser has the same command line until it executes another program.
 		if status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); strings.Contains(line, "--remote-debugging-pipe") &&
 			!strings.Contains(line, "--type=") && strings.Contains(string(status), fmt.Sprintf("\nNSpgid:\t%d\n", pid)) {
 			return pid
@@ -100,7 +100,7 @@ func kill(t testing.TB, pid int, signal syscall.Signal) {
 	testkit.OK(t, syscall.Kill(pid, signal))
 }
 
-// A tab is the first one of a browser, for a client that waits for each answer.
+// A tab is a client of a browser's first tab. It waits for each answer.
 type tab struct {
 	conn    *Conn
 	session string
@@ -109,7 +109,7 @@ type tab struct {
 	over    chan struct{} // closed when the connection is
 }
 
-// A devtoolsMessage is what a client reads of a message.
+// A devtoolsMessage has the parts of a message that a tab uses.
 type devtoolsMessage struct {
 	ID     int
 	Method string
@@ -120,7 +120,7 @@ type devtoolsMessage struct {
 
 var errOver = errors.New("the connection has ended")
 
-// attach attaches to the tabs, and returns one.
+// attach attaches to the tabs, and returns the first.
 func attach(conn *Conn) (*tab, error) {
 	t := &tab{conn: conn, answers: make(chan devtoolsMessage, 100), over: make(chan struct{})}
 	sessions := make(chan string, 100)
@@ -155,7 +155,7 @@ func attach(conn *Conn) (*tab, error) {
 	}
 }
 
-// call runs a command, of the tab if that is attached to, and gives the value that it results in.
+// call runs a command, in the tab if t is attached to it, and returns the value of its result.
 func (t *tab) call(method, params string) (value any, err error) {
 	t.last++
 	session := ""
@@ -181,7 +181,7 @@ func (t *tab) call(method, params string) (value any, err error) {
 	}
 }
 
-// evaluate returns what an expression gives in the tab, or an error's text.
+// evaluate returns the value of an expression in the tab, or an error's text.
 func (t *tab) evaluate(expression string) string {
 	params, _ := json.Marshal(map[string]any{"expression": expression, "returnByValue": true})
 	value, err := t.call("Runtime.evaluate", string(params))
@@ -193,7 +193,7 @@ func (t *tab) evaluate(expression string) string {
 
 const document = "data:text/html,x"
 
-// loaded waits until the tab has a document that stays: a browser answers before its first tab has.
+// loaded waits until the tab has a document that stays: a browser answers before its first tab has one.
 func (t *tab) loaded(tb testing.TB) {
 	tb.Helper()
 	testkit.Eventually(tb, "the document is loaded", func() bool {
@@ -201,13 +201,13 @@ func (t *tab) loaded(tb testing.TB) {
 	})
 }
 
-// dialed gives the first tab of a browser.
+// dialed returns the first tab of a browser.
 func dialed(t *testing.T, p *Pipe) *tab {
 	t.Helper()
 	return testkit.Must(attach(connect(t, p)))(t)
 }
 
-// A daemon is one that evaluates what a test likes.
+// A daemon attaches to browsers' tabs for a test.
 type daemon struct {
 	*Server
 	t        testing.TB
@@ -254,13 +254,13 @@ func serve(s *Server, l *net.UnixListener) {
 	}
 }
 
-// retire ends a daemon, so that there may be another one.
+// retire ends a daemon, so that another one can start.
 func (d *daemon) retire() {
 	d.listener.Close()
 	d.Close()
 }
 
-// holding waits until as many have the browser.
+// holding waits until n holders have the browser.
 func (d *daemon) holding(n int) {
 	d.t.Helper()
 	testkit.Eventually(d.t, fmt.Sprintf("%d have the browser", n), func() bool {
@@ -276,13 +276,13 @@ func (d *daemon) holding(n int) {
 	})
 }
 
-// tab is the next one that a daemon is attached to.
+// tab returns the next tab that the daemon is attached to.
 func (h *home) tab(d *daemon) *tab {
 	h.t.Helper()
 	return testkit.Receive(h.t, "the daemon is attached to the browser", d.tabs)
 }
 
-// holder is a process that asks for the browser, in this one. leave gives it up.
+// holder asks for the browser, in this process. leave gives the browser up.
 func (h *home) holder(o Options) (leave func()) {
 	o.Log = h.logger()
 	holder := NewHolder(o)
@@ -299,7 +299,7 @@ func (h *home) holder(o Options) (leave func()) {
 	})
 }
 
-// hold serves one daemon after the other.
+// hold makes a Holder serve one daemon after another.
 func hold(holder *Holder, socket string, left <-chan struct{}) {
 	for {
 		if conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"}); err == nil {

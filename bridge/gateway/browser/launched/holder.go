@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A notice is one byte between a holder and the daemon. Ends of a pipe go with some.
+// A notice is one byte between a holder and the daemon. holds comes with the ends of a pipe.
 type notice byte
 
 const (
@@ -24,7 +24,7 @@ const (
 	start
 	gone
 	last
-	// From both: the ends of the browser's pipe, whether pages are injected, and of a holder whether it has started it.
+	// From both: the ends of the browser's pipe. Flags say that this holder started it, and that pages are injected.
 	holds
 
 	started notice = 0x40
@@ -41,7 +41,7 @@ func (n notice) with(flag notice, is bool) notice {
 	return n
 }
 
-// A Holder is the part of an agent's process that asked for the browser, which lives as long as one of its holders.
+// A Holder is an agent's process that asked for the browser. The browser lives as long as one of its Holders.
 type Holder struct {
 	o    Options
 	ctx  context.Context // ends with Release
@@ -54,7 +54,7 @@ type Holder struct {
 	inject  bool
 	started *Started      // the last browser that this process started
 	served  chan struct{} // closed with conn
-	answer  chan notice   // of the daemon to leaves: gone, if the browser has other holders, or last
+	answer  chan notice   // the daemon's answer to leaves: gone, if the browser has other holders, or last
 }
 
 // NewHolder returns a Holder that asks for a browser. It starts one with o if the daemon has none.
@@ -67,7 +67,7 @@ func NewHolder(o Options) *Holder {
 	return h
 }
 
-// Serve exchanges notices with a daemon's Server, and returns the reason of its end. It is called for each daemon.
+// Serve exchanges notices with a daemon's Server until an error, which it returns. It is called for each daemon.
 func (h *Holder) Serve(conn *net.UnixConn) error {
 	defer conn.Close()
 	served := make(chan struct{})
@@ -137,7 +137,7 @@ func (h *Holder) handle(conn *net.UnixConn, n notice, e *ends) error {
 	return nil
 }
 
-// watch tells the daemon how a browser that this process started has ended. Only this process is told.
+// watch tells the daemon how a browser has ended that this process started. Only its parent learns that.
 func (h *Holder) watch(s *Started) {
 	<-s.exited.Done()
 	h.mu.Lock()
@@ -146,7 +146,7 @@ func (h *Holder) watch(s *Started) {
 		return // it was given up
 	}
 	h.setEnds(nil, false)
-	h.had = !s.crashed // the next daemon is asked for another, if there is none now
+	h.had = !s.crashed // after a crash begin asks the next daemon for another browser
 	if h.conn == nil {
 		return
 	}
@@ -184,7 +184,7 @@ func (h *Holder) Release(ctx context.Context) {
 		defer conn.Close()
 		select {
 		case answer = <-h.answer:
-		case <-served: // often behind the answer
+		case <-served: // often closed right after the answer
 			select {
 			case answer = <-h.answer:
 			default:

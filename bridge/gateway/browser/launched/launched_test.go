@@ -21,7 +21,7 @@ import (
 
 // roles are the processes that tests kill.
 var roles = map[string]func(socket string){
-	// A daemon that says and hears as much as it can, and the tab's state.
+	// A daemon that sends and receives as much as it can, and prints the tab's state.
 	"daemon": func(socket string) {
 		go func() {
 			io.Copy(io.Discard, os.Stdin)
@@ -58,7 +58,7 @@ var roles = map[string]func(socket string){
 	},
 }
 
-// A process is one that plays a role.
+// A process plays a role.
 type process struct {
 	*exec.Cmd
 	t    testing.TB
@@ -95,7 +95,7 @@ func (p *process) kill() {
 	p.wait()
 }
 
-// leave has a holder leave, or a daemon end, and waits until it has gone.
+// leave makes a holder leave, or a daemon end, and waits until it has gone.
 func (p *process) leave() {
 	p.in.Close()
 	p.wait()
@@ -107,7 +107,7 @@ func (p *process) wait() {
 	p.Wait()
 }
 
-// Each daemon is killed while it speaks, in the middle of a command or of a message or between two.
+// Each daemon is killed while it sends: within a command, within a message, or between two.
 func TestABrowserOutlivesItsDaemons(t *testing.T) {
 	h := newHome(t)
 	first := h.daemon()
@@ -136,8 +136,8 @@ func TestABrowserOutlivesItsDaemons(t *testing.T) {
 	}
 }
 
-// Agents that come at the same time share one browser, which the last of them ends. It does not matter which agent has
-// started it, and how that one has gone.
+// Agents that come at the same time share one browser, and the last one ends it. It does not matter which agent has
+// started it, or how that agent has gone.
 func TestTheLastHolderEndsTheBrowser(t *testing.T) {
 	for name, goes := range map[string]func(*process){"leaves": (*process).leave, "is killed": (*process).kill} {
 		t.Run("the starter "+name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestTheLastHolderEndsTheBrowser(t *testing.T) {
 			goes(starter)
 			d.holding(3)
 			for i, other := range others {
-				// What the browser says on standard error is heard by nobody.
+				// Nobody reads the browser's standard error.
 				if got := tab.evaluate("console.error('x'), 6*7"); got != "42" || h.browser() != browser {
 					t.Fatalf("%d of 3 have gone, and it says %q", i, got)
 				}
@@ -169,7 +169,7 @@ func TestTheLastHolderEndsTheBrowser(t *testing.T) {
 	}
 }
 
-// One that has died is replaced, by its starter or else by another holder.
+// Its starter replaces it, or else another holder.
 func TestABrowserThatCrashesIsReplaced(t *testing.T) {
 	h := newHome(t)
 	d := h.daemon()
@@ -189,7 +189,7 @@ func TestABrowserThatCrashesIsReplaced(t *testing.T) {
 	h.nothingLeft()
 }
 
-// One that is closed stays closed, until a process comes that wants one: all holders have that.
+// It stays closed until another process asks for a browser. Then all holders get that one.
 func TestABrowserThatIsClosedStaysClosed(t *testing.T) {
 	byUser := func(_ *home, tab *tab) { tab.call("Browser.close", "{}") }
 	for name, c := range map[string]struct {
@@ -198,7 +198,7 @@ func TestABrowserThatIsClosedStaysClosed(t *testing.T) {
 	}{
 		"by its user":                       {byUser, true},
 		"by its user, and its starter gone": {byUser, false},
-		// With its starter gone nobody knows: on a busy machine a browser may end without a last message.
+		// Only with its starter: on a busy machine a browser may end without a last message.
 		"by the system": {func(h *home, _ *tab) { kill(h.t, h.browser(), syscall.SIGTERM) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestABrowserThatIsClosedStaysClosed(t *testing.T) {
 	}
 }
 
-// The end of a browser leaves other children of this process to those who have started them.
+// The end of a browser leaves other children of this process to their starters.
 func TestOtherChildrenAreNotReaped(t *testing.T) {
 	newHome(t)
 	s := testkit.Must(Start(t.Context(), Options{}))(t)
@@ -239,7 +239,7 @@ func TestOtherChildrenAreNotReaped(t *testing.T) {
 	}
 }
 
-// Where a browser listens is found behind everything else that it says.
+// The debugging address is found after other output.
 func TestListeningIsFoundBehindErrors(t *testing.T) {
 	o := output{url: make(chan string, 1)}
 	for range 100 {
@@ -251,7 +251,7 @@ func TestListeningIsFoundBehindErrors(t *testing.T) {
 	}
 }
 
-// The daemon ends the connection right behind its answer. A holder that gives up a browser which goes on takes the answer.
+// The daemon ends the connection right after its answer. A holder that gives up a running browser takes the answer.
 func TestReleaseTakesTheAnswer(t *testing.T) {
 	socket := filepath.Join(testkit.ShortDir(t), "socket")
 	l := testkit.Must(listen(socket))(t)
@@ -273,7 +273,7 @@ func TestReleaseTakesTheAnswer(t *testing.T) {
 	}
 }
 
-// One that does not end when nobody has its pipe any more is killed.
+// A browser that goes on after the last copy of its pipe is closed is killed.
 func TestABrowserThatIsStuck(t *testing.T) {
 	h := newHome(t)
 	d := h.daemon()
@@ -303,8 +303,8 @@ func TestABrowserThatCannotBeStarted(t *testing.T) {
 	h.tab(d)
 }
 
-// What a daemon leaves that dies in the middle of all: half a command, half a message, commands without an answer, and
-// sessions with what was switched on in them.
+// A daemon that dies leaves half a command, half a message, commands without an answer, and sessions with domains that
+// it enabled.
 func TestWhatADeadDaemonLeaves(t *testing.T) {
 	newHome(t)
 	s := testkit.Must(Start(t.Context(), Options{Open: []string{document}}))(t)

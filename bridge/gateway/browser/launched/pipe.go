@@ -34,7 +34,7 @@ func (p *Pipe) Done() <-chan struct{} { return p.ctx.Done() }
 
 func (p *Pipe) over() bool { return p.ctx.Err() != nil }
 
-// close closes the ends, and reports whether the browser ends within a time, as it does if no other process has ends.
+// close closes the ends, and reports whether the browser ends within a time. It ends if no other process has ends.
 func (p *Pipe) close(within time.Duration) bool {
 	to, from, err := p.open()
 	p.ends.close()
@@ -48,7 +48,7 @@ func (p *Pipe) close(within time.Duration) bool {
 	return err == nil
 }
 
-// A Conn is a connection to the browser: JSON texts with a NUL behind each. One goroutine may read while one writes.
+// A Conn is a connection to the browser: JSON texts, each followed by a NUL. One goroutine may read while one writes.
 type Conn struct {
 	pipe     *Pipe
 	to, from *os.File
@@ -56,13 +56,13 @@ type Conn struct {
 	whole    bool // the last message has been read to its end
 }
 
-// readSize is what a pipe holds.
+// readSize is the capacity of a pipe.
 const readSize = 64 << 10
 
-// Dial begins anew with a browser in an unknown state: the last process to use it may have been killed at any moment.
-// It may have left half a command, half a message, answers, and sessions. So Dial sends a NUL first, which ends half a
-// command, and which the browser refuses in an answer without an id. Then Dial ends all sessions of the pipe, and with
-// them all that was switched on in pages, and skips all messages before the answer to that.
+// Dial connects to a browser in an unknown state: the last process to use it may have been killed at any moment. It may
+// have left half a command, half a message, answers, and sessions. So Dial sends a NUL first: it ends half a command,
+// and the browser refuses it in an answer without an id. Then Dial ends all sessions of the pipe, with everything that
+// they enabled in pages, and skips all messages before the answer to that.
 func (p *Pipe) Dial(ctx context.Context) (*Conn, error) {
 	to, from, err := p.open()
 	if err != nil {
@@ -85,11 +85,11 @@ func (p *Pipe) Dial(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// maxAnswer is how much of an answer is read: enough for the reason of a refusal.
+// maxAnswer is how many bytes of an answer are read: enough for the reason of a refusal.
 const maxAnswer = 256
 
-// call runs a command of the browser as a whole, and skips messages before its answer. The id is random, so that an
-// answer to another process's command is not mistaken for it.
+// call runs a command of the browser itself, and skips messages before its answer. The id is random, so that an answer
+// to another process's command is not mistaken for it.
 func (c *Conn) call(method, params string) error {
 	id := rand.Int32()
 	if err := c.Write(fmt.Appendf(nil, `{"id":%d,"method":%q,"params":%s}`, id, method, params)); err != nil {
@@ -115,13 +115,13 @@ func (c *Conn) call(method, params string) error {
 	}
 }
 
-// lastMessages begin the last message of a browser that is closed, or that a signal terminates, while this process is
-// attached to a page. A browser that is killed or crashes sends none of these.
+// lastMessages are beginnings of the last message of a browser that is closed or terminated by a signal while this
+// process is attached to a page. A browser that is killed or crashes sends none of these.
 var lastMessages = []string{`{"method":"Target.detachedFromTarget"`, `{"method":"Target.targetDestroyed"`,
 	`{"method":"Inspector.detached"`}
 
-// Next waits for the next message. Reading gives io.EOF at its end. The next call of Next skips the rest of the message.
-// A Conn holds no more of a message than it reads at once.
+// Next waits for the next message. Its reader returns io.EOF at its end. The next call of Next skips the rest of it. A
+// Conn holds at most readSize bytes of a message.
 func (c *Conn) Next() (io.Reader, error) {
 	if !c.whole {
 		if _, err := io.Copy(io.Discard, (*message)(c)); err != nil {
@@ -163,7 +163,7 @@ func (m *message) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write sends a message. It may overwrite the array behind the message.
+// Write sends a message. It may overwrite the byte after the message in its array.
 func (c *Conn) Write(message []byte) error {
 	if bytes.IndexByte(message, 0) >= 0 {
 		return errors.New("a NUL in a message")
@@ -176,7 +176,7 @@ func (c *Conn) write(text []byte) error {
 	return c.failed(err)
 }
 
-// failed notes the browser's end.
+// failed notes the browser's end, and returns err.
 func (c *Conn) failed(err error) error {
 	if err == io.EOF || errors.Is(err, syscall.EPIPE) {
 		c.pipe.end()

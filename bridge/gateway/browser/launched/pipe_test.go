@@ -40,7 +40,7 @@ func connect(t *testing.T, p *Pipe) *Conn {
 	return testkit.Must(p.Dial(t.Context()))(t)
 }
 
-// answer takes what Dial says, and answers it, behind what a dead client has left to be said.
+// answer reads Dial's commands, and answers after left, the messages that a dead client has not read.
 func answer(t *testing.T, commands *bufio.Reader, answers io.Writer, left, format string) {
 	_, err := commands.ReadString(0)
 	text, err2 := commands.ReadString(0)
@@ -51,7 +51,7 @@ func answer(t *testing.T, commands *bufio.Reader, answers io.Writer, left, forma
 	fmt.Fprintf(answers, left+format+"\x00", c.ID)
 }
 
-// A client reads message by message, as much of each as it likes, behind what an earlier one has left.
+// A client reads messages, in whole or in part, after the rest that an earlier client has left.
 func TestConn(t *testing.T) {
 	p, commands, answers := newPeer(t)
 	long := strings.Repeat("x", 3*readSize)
@@ -88,7 +88,7 @@ func TestConn(t *testing.T) {
 	}
 }
 
-// A browser that answers nothing, or refuses what begins.
+// The browser does not answer, or refuses Dial's command.
 func TestDialFails(t *testing.T) {
 	p, commands, answers := newPeer(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -105,14 +105,14 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
-// open is how many descriptors this process has.
+// open counts the open descriptors of this process.
 func open(t *testing.T) int {
 	t.Helper()
 	all := testkit.Must(os.ReadDir("/proc/self/fd"))(t)
 	return len(all)
 }
 
-// Only two ends of pipes are taken. Whatever comes in their place stays open nowhere.
+// Only two ends of pipes are accepted. Other descriptors are closed.
 func TestWhatIsNoPipeIsRefused(t *testing.T) {
 	p, _, _ := newPeer(t)
 	to, from := p.ends[0], p.ends[1]

@@ -49,7 +49,7 @@ func (e *ends) open() (to, from *os.File, err error) {
 	return os.NewFile(uintptr(dup[0]), "to the browser"), os.NewFile(uintptr(dup[1]), "from the browser"), nil
 }
 
-// close closes the descriptors. It may be called once more.
+// close closes the descriptors. It may be called again.
 func (e *ends) close() {
 	closeAll(e[:])
 	*e = ends{-1, -1}
@@ -75,7 +75,7 @@ func (e *ends) check() error {
 		if kind := stat.Mode & unix.S_IFMT; kind != unix.S_IFIFO || flags&unix.O_ACCMODE != access {
 			return fmt.Errorf("descriptor %d of a browser's pipe is of kind %#o and access %d", i, kind, flags&unix.O_ACCMODE)
 		}
-		// All processes that have the pipe read it with a poller, or not at all.
+		// O_NONBLOCK is shared by all processes that have the pipe. They read it with a poller, or not at all.
 		if err := unix.SetNonblock(e[i], true); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (e *ends) same(other *ends) bool {
 	return unix.Fstat(e[1], &a) == nil && unix.Fstat(other[1], &b) == nil && a.Dev == b.Dev && a.Ino == b.Ino
 }
 
-// sendTime is how long the other process may take to accept a notice. A socket holds hundreds.
+// sendTime is how long the other process may take to accept a notice. A socket buffers hundreds of notices.
 const sendTime = time.Second
 
 // send sends a notice, with ends if they are not nil.
@@ -103,10 +103,10 @@ func send(conn *net.UnixConn, n notice, e *ends) error {
 	return err
 }
 
-// maxRights is how many descriptors may come at a time: more than are valid, so that all of them are closed.
+// maxRights is how many descriptors receive takes at a time: more than are valid, so that it can close all of them.
 const maxRights = 4
 
-// receive returns the next notice, and the ends that come with it. If it fails, it closes all descriptors that have come.
+// receive returns the next notice, and the ends that come with it. If it fails, it closes all received descriptors.
 func receive(conn *net.UnixConn) (notice, *ends, error) {
 	text, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(maxRights*4))
 	count, m, _, _, err := conn.ReadMsgUnix(text, rights)

@@ -18,8 +18,8 @@ const (
 	markName = "pagewire-profile"
 )
 
-// A profile is a browser's directory, made in this run. Removal goes below the opened directory, whatever its name
-// means by then, and then removes an empty directory of that name.
+// A profile is a browser's directory. It is emptied below the opened directory, in case its name leads elsewhere by
+// then. Then an empty directory of that name is removed.
 type profile struct {
 	path string
 	root *os.Root
@@ -54,7 +54,7 @@ func (p *profile) close() {
 	p.mark.Close()
 }
 
-// removeTime is how long the last processes of a browser may write to its profile: for seconds on a busy machine.
+// removeTime is how long a browser's last processes may write to its profile. On a busy machine they do for seconds.
 const removeTime = 10 * time.Second
 
 // remove removes the profile. The error names the rest, and the reason.
@@ -64,7 +64,7 @@ func (p *profile) remove() error {
 	if there, failed := os.Lstat(p.path); err == nil && failed == nil && !os.SameFile(here, there) {
 		return fmt.Errorf("the profile %s stays: something else has its name now", p.path)
 	}
-	// A process that the browser has just begun makes the directory anew, if it is gone.
+	// A child process that is just starting would make the removed directory again.
 	end := time.Now().Add(removeTime)
 	for used(p.path) && time.Now().Before(end) {
 		time.Sleep(20 * time.Millisecond)
@@ -121,7 +121,7 @@ func sweep() (removed int, err error) {
 	return removed, err
 }
 
-// abandoned opens an unused profile: a directory of this user whose mark nobody has locked; or nil.
+// abandoned opens an unused profile: a directory of this user with an unlocked mark. Otherwise it returns nil.
 func abandoned(path string) *profile {
 	before, err := os.Lstat(path)
 	if err != nil || !before.IsDir() || !userdir.OwnedByUs(before) {

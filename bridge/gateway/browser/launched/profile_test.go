@@ -14,7 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// temporary gives the test a directory for temporary files of its own.
+// temporary gives the test its own directory for temporary files.
 func temporary(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func made(t *testing.T) *profile {
 	return p
 }
 
-// precious is a directory that must stay as it is.
+// precious makes a directory that must stay unchanged.
 func precious(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestAProfileIsOfThisUserAndGoes(t *testing.T) {
 	if info, err := os.Stat(p.path); err != nil || info.Mode().Perm() != 0o700 || filepath.Dir(p.path) != dir {
 		t.Errorf("%s: %v, %v", p.path, info.Mode(), err)
 	}
-	// What a link in it leads to stays.
+	// The target of a link in it stays.
 	testkit.OK(t, os.Symlink(precious(t), filepath.Join(p.path, "Default", "link")))
 	if n, err := sweep(); n > 0 || err != nil || !there(p.path) {
 		t.Errorf("one in use was swept: %d, %v", n, err)
@@ -70,7 +70,7 @@ func TestAProfileIsOfThisUserAndGoes(t *testing.T) {
 	}
 }
 
-// What has taken a profile's place stays.
+// A link, a directory or a file that has taken a profile's place stays.
 func TestOnlyTheProfileThatWasMadeIsRemoved(t *testing.T) {
 	for name, take := range map[string]func(t *testing.T, path string) error{
 		"a link to elsewhere": func(t *testing.T, path string) error { return os.Symlink(precious(t), path) },
@@ -93,7 +93,7 @@ func TestOnlyTheProfileThatWasMadeIsRemoved(t *testing.T) {
 	}
 }
 
-// A later process removes what a killed one has left, and nothing that only looks like it.
+// A later process removes the profile of a killed process, and nothing that only looks like a profile.
 func TestSweep(t *testing.T) {
 	dir := temporary(t)
 	dead := made(t)

@@ -44,7 +44,7 @@ type client struct {
 	browser  *shared // or nil
 }
 
-// A shared browser is one with holders.
+// A shared is a browser with holders.
 type shared struct {
 	*Pipe
 	inject bool
@@ -53,14 +53,14 @@ type shared struct {
 	how    chan notice   // receives the starter's report of its end
 }
 
-// NewServer returns a Server. attach returns when ctx or the browser ends. It must read a Conn until then.
+// NewServer returns a Server. attach must read a Conn of p until ctx or the browser ends, and then return.
 func NewServer(attach func(ctx context.Context, p *Pipe, inject bool), log *slog.Logger) *Server {
 	s := &Server{attach: attach, log: log}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
-// Close returns when this process uses no browser's pipe any more, and the holders are sent to the next daemon.
+// Close stops using the browsers' pipes, and then closes the connections: the holders go on to the next daemon.
 func (s *Server) Close() {
 	s.stop()
 	s.tasks.Wait()
@@ -126,7 +126,7 @@ func (s *Server) handle(c *client, n notice, e *ends) {
 	s.provide()
 }
 
-// adopt takes on the browser of a client. The lock is held.
+// adopt takes over the browser of a client. The lock is held.
 func (s *Server) adopt(c *client, e *ends, inject bool) {
 	for _, other := range s.clients {
 		if other.browser != nil && other.browser.same(e) {
@@ -157,7 +157,7 @@ func (s *Server) adopt(c *client, e *ends, inject bool) {
 	})
 }
 
-// provide gives the browser to each client without one, or has one that asks start it. The lock is held.
+// provide gives the browser to each client without one, or tells a client that asks to start one. The lock is held.
 func (s *Server) provide() {
 	var there *shared
 	starting := false
@@ -180,7 +180,7 @@ func (s *Server) provide() {
 	}
 }
 
-// ended tells the holders of a browser that it has ended. If it has crashed, it has one of them start another.
+// ended tells the holders of a browser that it has ended. If it has crashed, one of them starts another.
 func (s *Server) ended(b *shared) {
 	crashed := s.crashed(b)
 	s.mu.Lock()
@@ -201,8 +201,8 @@ func (s *Server) ended(b *shared) {
 	}
 }
 
-// crashed reports whether a browser has ended without being closed. Its starter knows, if it is still there. Otherwise
-// the last message decides, which a browser may not get to send when the machine is busy.
+// crashed reports whether a browser has ended without being closed. Its starter reports that, if it is still there.
+// Otherwise the last message decides; on a busy machine a browser may end without sending one.
 func (s *Server) crashed(b *shared) bool {
 	s.mu.Lock()
 	known := slices.ContainsFunc(s.clients, func(c *client) bool { return c.browser == b && c.starter })
@@ -230,7 +230,7 @@ func (s *Server) again() bool {
 }
 
 // leave forgets a client, and ends the browser if the client was its last holder. A client that started the browser,
-// and leaves in order, cleans up behind the browser if it has the time.
+// and leaves in order, removes the profile itself if it has the time.
 func (s *Server) leave(c *client, orderly bool) {
 	s.mu.Lock()
 	s.clients = slices.DeleteFunc(s.clients, func(other *client) bool { return other == c })
@@ -260,7 +260,7 @@ func (s *Server) leave(c *client, orderly bool) {
 	send(c.conn, last, nil)
 }
 
-// sweep removes the profile of a browser that has just ended, if its starter has gone before.
+// sweep removes the profile of a browser that has just ended and has no starter any more.
 func (s *Server) sweep() {
 	for begin := time.Now(); time.Since(begin) < sweepTime; time.Sleep(sweepEvery) {
 		if s.ctx.Err() != nil && time.Since(begin) > closeTime {

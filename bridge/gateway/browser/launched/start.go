@@ -2,14 +2,15 @@
 //
 // A browser that listens on a TCP port is open to every user of the machine. This one takes its commands on a pipe, and
 // ends when the last writing end of that pipe is closed. The agent's process that starts the browser sends the two ends
-// of the pipe to the daemon, which speaks with the browser. The daemon sends copies of them to each other agent's process
-// that asked for the browser. These processes are the holders. A holder only keeps its copies. So the browser and its tabs
-// outlive the daemon, the next daemon gets the ends from a holder, and the browser ends with its last holder.
+// of the pipe to the daemon, which speaks with the browser. The daemon sends copies of them to the process of each
+// other agent that asked for the browser. These processes are the holders. A holder only keeps its copies. So the
+// browser and its tabs outlive the daemon, the next daemon gets the ends from a holder, and the browser ends with the
+// last one.
 //
-// The kernel carries the ends between the processes (SCM_RIGHTS). No process opens, runs or removes anything that another
-// one names. Sockets of Windows carry no handles, so nothing is launched there.
+// The kernel carries the ends between the processes (SCM_RIGHTS). No process opens, runs or removes anything that
+// another one names. Sockets of Windows carry no handles, so nothing is launched there.
 //
-//   - start.go starts a browser in a profile of its own (profile.go), and cleans up behind it
+//   - start.go starts a browser in a profile of its own (profile.go), and cleans up after it
 //   - pipe.go speaks with a browser; pipe_unix.go keeps ends of its pipe and sends them to other processes
 //   - holder.go is an agent's process, server.go the daemon
 package launched
@@ -50,13 +51,13 @@ type Options struct {
 }
 
 const (
-	// startTime is how long a browser may take until it answers. Ours takes 0.3 s, an update's first start several.
+	// startTime is how long a browser may take until it answers: usually 0.3 s, and seconds at an update's first start.
 	startTime = 30 * time.Second
 	// listenTime is how long an answering browser may take to listen on its DebugPort.
 	listenTime = 5 * time.Second
 	// closeTime is how long a browser may take to close; it takes 0.1 s. Its parent kills it after killTime.
 	closeTime, killTime = 2 * time.Second, 800 * time.Millisecond
-	// maxTemp is the longest path of the directory for temporary files: Chromium's socket has 46 bytes more, of 103.
+	// maxTemp is the longest path of the directory for temporary files: Chromium's socket has 46 more bytes, of 103.
 	maxTemp = 103 - 46
 )
 
@@ -78,8 +79,8 @@ type Started struct {
 	clean   chan struct{}
 }
 
-// Start starts a browser with WebMCP on, in the environment of this process, and returns when it is usable. ctx bounds
-// the start alone. The browser ends when the last copy of its pipe is closed.
+// Start starts a browser with WebMCP enabled, in the environment of this process, and returns when it is usable. ctx
+// bounds the start alone. The browser ends when the last copy of its pipe is closed.
 func Start(ctx context.Context, o Options) (*Started, error) {
 	if runtime.GOOS == "windows" {
 		return nil, errNone
@@ -91,7 +92,7 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	go logLeft(o.Log, func() error { _, err := sweep(); return err }) // of processes that were killed
+	go logLeft(o.Log, func() error { _, err := sweep(); return err }) // the profiles of killed processes
 	s := &Started{said: output{url: make(chan string, 1)}, clean: make(chan struct{})}
 	var exited context.CancelFunc
 	s.exited, exited = context.WithCancel(context.Background())
@@ -139,7 +140,7 @@ func (s *Started) run(o Options, profile *profile) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd.Stderr = &s.said
-	cmd.WaitDelay = killTime // its other processes have its standard error too
+	cmd.WaitDelay = killTime // its child processes hold its standard error too
 	// The files that a killed browser leaves there are removed with its profile.
 	if temp := filepath.Join(profile.path, "tmp"); len(temp) <= maxTemp {
 		if err := os.Mkdir(temp, 0o700); err != nil {
@@ -185,7 +186,7 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 	defer context.AfterFunc(limited, func() { conn.Close() })()
 	for i, url := range o.Open {
 		if i == 0 {
-			continue // the browser's command line has it; without a window it takes one there
+			continue // it is on the command line, where a headless browser takes only one
 		}
 		params, err := json.Marshal(map[string]string{"url": url})
 		if err == nil {
@@ -206,7 +207,7 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 	}
 }
 
-// Close closes our ends of the pipe, and returns when nothing is left of the browser. It kills one that stays.
+// Close closes our ends of the pipe, kills a browser that stays, and returns when nothing is left of the browser.
 func (s *Started) Close() {
 	s.Pipe.ends.close()
 	select {
@@ -222,7 +223,7 @@ func (s *Started) Kill() { s.process.Kill() }
 
 func (s *Started) ended() bool { return s.exited.Err() != nil }
 
-// maxSaid is how much of a browser's standard error is kept: it begins with the reason of a failed start.
+// maxSaid is how many bytes of a browser's standard error are kept: it begins with the reason of a failed start.
 const maxSaid = 4 << 10
 
 var listening = regexp.MustCompile(`(?m)^DevTools listening on (\S+)$`)

@@ -32,7 +32,7 @@ func reap(browser int) {
 	}
 }
 
-// adopted lists the children of this process that a browser has left to it. Others are waited for here.
+// adopted lists the children of this process that a browser has left to it. Other children belong to their starters.
 func adopted(browser int) (pids []int) {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, list := range lists {
@@ -52,7 +52,7 @@ func adopted(browser int) (pids []int) {
 	return pids
 }
 
-// used reports whether a process has a profile in its command line, as all processes of a browser have.
+// used reports whether a process has the profile in its command line, as all processes of a browser do.
 func used(profile string) bool {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	return slices.ContainsFunc(files, func(file string) bool {

@@ -1,4 +1,4 @@
-// Package look tests the inspector page as a person uses it: the built page in a real browser, a gateway behind it with
+// Package look tests the inspector page as a person uses it: the built page in a real browser, and its gateway with
 // real MCP servers for pages and real clients for agents. It also takes the pictures of the README:
 //
 //	go test ./bridge/gateway/inspect/look -run Inspector -pictures demo
@@ -36,10 +36,10 @@ import (
 var pictures = flag.String("pictures", "", "write inspector-dark.webp and inspector-light.webp to this directory, by "+
 	"its path from the module's root")
 
-// dist is what make build has written.
+// dist is the output of make build.
 const dist = "../../../../dist/inspector"
 
-// A site is a page, and where it is.
+// A site is a page and its origin.
 type site struct {
 	page   *testkit.Page
 	origin string
@@ -62,7 +62,7 @@ func attach(t *testing.T, g *gateway.Gateway, tab, origin, title string, state m
 
 func (s *site) set(path, value string) { s.page.Set(s.origin+path, value) }
 
-// agent connects one that reads what it watches whenever that changes.
+// agent connects an agent that reads each watched resource when it changes.
 func agent(t *testing.T, g *gateway.Gateway, name, transport string, uris ...string) {
 	t.Helper()
 	port, err := g.Connect(transport)
@@ -88,14 +88,14 @@ func agent(t *testing.T, g *gateway.Gateway, name, transport string, uris ...str
 	}
 }
 
-// A tab is the inspector, open in a browser.
+// A tab is an open inspector in a browser.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 }
 
-// open serves a gateway's inspector and opens it. What the page writes to the console as an error, exceptions and what
-// its policy refuses among it, fails the test.
+// open serves a gateway's inspector and opens it. An error on the page's console, an exception or a violation of its
+// policy fails the test.
 func open(t *testing.T, g *gateway.Gateway) *tab {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dist, "inspector.js")); err != nil {
@@ -110,7 +110,7 @@ func open(t *testing.T, g *gateway.Gateway) *tab {
 	return b
 }
 
-// launch runs a browser with one tab, whose errors fail the test.
+// launch runs a browser with one tab. Errors in the tab fail the test.
 func launch(t *testing.T) *tab {
 	t.Helper()
 	ctx, closeBrowser,
@@ -127,7 +127,7 @@ func launch(t *testing.T) *tab {
 		case *runtime.EventExceptionThrown:
 			t.Errorf("uncaught in the page: %s", event.ExceptionDetails.Text)
 		case *cdplog.EventEntryAdded:
-			// The WebSocket's end is told so too, when the gateway has gone.
+			// The end of the WebSocket, when the gateway is gone, is such an entry too.
 			if event.Entry.Level == cdplog.EntryLevelError && !strings.Contains(event.Entry.Text, "WebSocket") {
 				t.Errorf("on the console: %s", event.Entry.Text)
 			}
@@ -146,7 +146,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// eval returns what an expression in the page gives.
+// eval returns the value of an expression in the page.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	text, err := chromedp.Run(b.ctx,
@@ -162,7 +162,7 @@ func eval[T any](b *tab, expression string) T {
 	return v
 }
 
-// sees waits until an expression is true, looked at whenever the page draws.
+// sees waits until an expression is true. It evaluates the expression at each frame that the page draws.
 func (b *tab) sees(what, expression string) {
 	b.t.Helper()
 	if !eval[bool](b, `new Promise((done) => {
@@ -197,7 +197,7 @@ func TestInspectorIsLive(t *testing.T) {
 	agent(t, g, "cursor", "http", shop+"/state/cart")
 	b := open(t, g)
 
-	// What pages call themselves is text.
+	// Pages' titles are text.
 	b.sees("the hostile title, as text",
 		`document.querySelector('#tabs').innerText.includes('<img src=x onerror=alert(1)>')`)
 	if n := eval[int](b, `document.querySelectorAll('img, iframe, body script').length`); n != 0 {
@@ -208,7 +208,7 @@ func TestInspectorIsLive(t *testing.T) {
 		`['claude-desktop', 'cursor'].every((name) => document.querySelector('#agents').innerText.includes(name))`)
 	b.sees("what is watched", `document.querySelector('#watched').innerText.includes('/state/cart')`)
 
-	// A value is read when its resource is selected, and follows it from then on.
+	// A value is read when its resource is selected, and is read again after each change.
 	row := func(uri string) string {
 		return fmt.Sprintf(`[...document.querySelectorAll('#resources .row')].find((r) => r.innerText.includes(%q))`,
 			uri)
@@ -243,7 +243,7 @@ func TestInspectorIsLive(t *testing.T) {
 	b.do(chromedp.KeyEvent(" "))
 	b.sees("one value", `document.querySelectorAll('.card').length === 1`)
 
-	// A tab's resources alone.
+	// Only the resources of one tab.
 	eval[any](b, `[...document.querySelectorAll('#tabs .row')].find((r) => r.innerText.includes('Notes')).click()`)
 	b.sees("the resources of one tab", `document.querySelectorAll('#resources .row').length === 2`)
 	eval[any](b, `document.querySelector('#tabs [aria-selected=true]').click()`)
@@ -269,7 +269,7 @@ func TestInspectorIsLive(t *testing.T) {
 		`(() => { const field = document.querySelector('#log-filter'); field.value = ''; field.dispatchEvent(new Event('input', {bubbles: true})); })()`)
 	b.sees("all again", `document.querySelectorAll('#log .row').length > 5`)
 
-	// Paused, it shows nothing new; values go on.
+	// While paused, the log shows nothing new; values are still updated.
 	b.do(chromedp.Click(chromedp.CSS("#pause")))
 	b.sees("it is paused", `document.querySelector('#pause').getAttribute('aria-pressed') === 'true'`)
 	before := eval[string](b, `document.querySelector('.log h2 .n').textContent`)
@@ -280,7 +280,7 @@ func TestInspectorIsLive(t *testing.T) {
 	}
 	b.do(chromedp.Click(chromedp.CSS("#pause")))
 
-	// The other theme, and that it stays.
+	// The other theme stays after a reload.
 	background := `getComputedStyle(document.body).backgroundColor`
 	first, was := eval[string](b, `document.documentElement.dataset.theme`), eval[string](b, background)
 	b.do(chromedp.Click(chromedp.CSS("#theme")))
@@ -301,8 +301,8 @@ func TestInspectorIsLive(t *testing.T) {
 	b.sees("that the gateway has gone", `document.querySelector('.status.lost')`)
 }
 
-// takePictures takes one of each theme. Without -pictures it only sees that they can be taken and differ; with it there
-// is first some life for the plots to show.
+// takePictures takes one of each theme. Without -pictures it only checks that they can be taken and differ. With it,
+// there is activity for the plots first.
 func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
 	for _, uri := range []string{shop + "/state/cart", editor + "/doc/selection"} {
 		b.sees(uri, row(uri))
@@ -350,8 +350,8 @@ func takePictures(t *testing.T, b *tab, s, n *site, row func(string) string) {
 	}
 }
 
-// A browser sees nothing without a ticket. With one it sees all, after a reload too; and what it keeps for that no
-// other port of this machine gets to see, and no other tab.
+// A browser sees nothing without a ticket. With one it sees everything, also after a reload. No other port of this
+// machine and no other tab gets to see the credential that the page keeps.
 func TestInspectorTakesATicket(t *testing.T) {
 	const token = "0123456789abcdef0123456789abcdef0123456789a"
 	g := gateway.New(gateway.Options{})

@@ -1,5 +1,5 @@
-// Package bearer checks bearer tokens (RFC 6750, section 2.1) and other secrets of the gateway's clients. It does not
-// reveal in which part a wrong one differs, neither by words nor by time.
+// Package bearer checks bearer tokens (RFC 6750, section 2.1) and other secrets of the gateway's clients. Neither its
+// answers nor its time reveal where a wrong secret differs.
 package bearer
 
 import (
@@ -15,7 +15,7 @@ func Has(r *http.Request, token string) bool {
 	return strings.EqualFold(scheme, "Bearer") && Same(strings.TrimSpace(given), token)
 }
 
-// Same reports whether two secrets are equal. An empty one never is. Its time tells nothing of the difference.
+// Same reports whether two secrets are equal, in a time independent of their difference. An empty one never is.
 func Same(given, want string) bool {
 	x, y := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
 	return want != "" && subtle.ConstantTimeCompare(x[:], y[:]) == 1

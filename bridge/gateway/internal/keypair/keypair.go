@@ -1,5 +1,5 @@
-// Package keypair reads a certificate and its key from files in PEM, anew when the files have changed: certificates are
-// renewed every few weeks, and a server has its clients for as long as it can.
+// Package keypair reads a certificate and its key from files in PEM, and again when the files have changed:
+// certificates are renewed every few weeks, and a server keeps its clients for as long as it can.
 package keypair
 
 import (
@@ -16,17 +16,17 @@ type Pair struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	changed [2]time.Time // of the files, at the last look
+	changed [2]time.Time // modification times at the last read
 	last    *tls.Certificate
 }
 
-// Open reads a pair. It fails if the files have none.
+// Open reads a pair. It fails if the files have no pair.
 func Open(cert, key string, log *slog.Logger) (*Pair, error) {
 	p := &Pair{files: [2]string{cert, key}, log: log}
 	return p, p.read()
 }
 
-// read is called with the lock held. If it fails, the last pair stays: one file may be old.
+// read is called with the lock held. If it fails, the last pair stays: one of the files may not be renewed yet.
 func (p *Pair) read() error {
 	var changed [2]time.Time
 	for i, file := range p.files {
@@ -55,7 +55,7 @@ func (p *Pair) get() (*tls.Certificate, error) {
 	return p.last, nil
 }
 
-// Config uses the pair at either end of a connection.
+// Config returns a configuration for either end of a connection.
 func (p *Pair) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:           tls.VersionTLS12,

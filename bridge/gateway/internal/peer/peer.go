@@ -1,17 +1,17 @@
 // Package peer asks the kernel for the user at the other end of a TCP connection within this machine.
 //
-// Loopback is open to every user: all who have an account on the machine can connect to a port on 127.0.0.1. The
-// connection's own entry in the kernel's tables, seen from the other end, has a user id, which tells them apart.
+// Every user of the machine can connect to a port on 127.0.0.1. In the kernel's tables each end of a connection has an
+// entry with a user id; the entry of the other end tells users apart.
 //
 // By system:
 //
-//   - Linux: the entry of the connection, by its two addresses and ports, in the state ESTABLISHED and with an inode, while
-//     our end is ESTABLISHED too. The kernel is asked directly (sock_diag, which needs no privilege and takes 5 µs whatever
-//     the number of connections).
-//   - macOS, Windows, all others, and a sandbox that forbids sock_diag: nothing. The answer is Unknown, and the caller
-//     needs another check.
+//   - Linux: the entry with the connection's two addresses and ports counts if it is ESTABLISHED and has an inode,
+//     while our end is ESTABLISHED too. sock_diag asks the kernel; it needs no privilege and takes 5 µs for any number
+//     of connections.
+//   - macOS, Windows, all others, and a sandbox that forbids sock_diag: the answer is Unknown, and the caller needs
+//     another check.
 //
-// The package never guesses Same: of an entry that cannot be seen, or may have changed, the answer is Gone.
+// The package never guesses Same: if an entry cannot be seen, or may have changed, the answer is Gone.
 package peer
 
 import (
@@ -28,7 +28,7 @@ const (
 	Unknown Who = iota
 	// Gone means that no process here has the other end: it has closed, or half closed, or is on another machine.
 	Gone
-	// Root may be a proxy of any user: those of Docker and WSL are root's. To a process of root's, root is Same.
+	// Root may be a proxy for any user: those of Docker and WSL run as root. To a process of root's, root is Same.
 	Root
 	// Same is this process's user.
 	Same
@@ -40,8 +40,8 @@ func (w Who) String() string {
 	return [...]string{"unknown", "gone", "root", "this user", "another user"}[w]
 }
 
-// Of returns the user at the other end of a TCP connection. Only the accepting end may ask: one that was dialled may
-// belong to no process yet. Ask when it begins: a client that has sent and closed is Gone.
+// Of returns the user at the other end of a TCP connection. Only the accepting end may ask: at a dialled connection, no
+// process may have accepted the other end yet. Ask when it begins: a client that has sent and closed is Gone.
 func Of(c net.Conn) Who {
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = wrapped.NetConn()
@@ -78,7 +78,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 
 type key struct{}
 
-// ConnContext is for an http.Server: it asks once for each connection. From gives the answer to each of its requests.
+// ConnContext is for an http.Server: it calls Of once for each connection. From returns the answer for each request.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, key{}, Of(c))
 }
@@ -89,5 +89,5 @@ func From(ctx context.Context) Who {
 	return who
 }
 
-// With is ctx for requests of a known user, as in a test.
+// With returns ctx for requests of a known user, for example in a test.
 func With(ctx context.Context, who Who) context.Context { return context.WithValue(ctx, key{}, who) }

@@ -23,10 +23,10 @@ type socket struct {
 	uid, inode    uint32
 }
 
-// connection is Of for the socket at local that is connected to remote.
+// connection returns the user of the socket at local that is connected to remote.
 func connection(local, remote netip.AddrPort) Who {
 	s, err := diag(local, remote)
-	// The kernel answers with a listener if there is no such connection: one program may have both.
+	// If there is no such connection, the kernel answers with a listener at local: a client's port may have one too.
 	return found(s, err, s.state == stateEstablished && s.local == local && s.remote == remote)
 }
 
@@ -36,7 +36,7 @@ func listener(addr netip.AddrPort) Who {
 		(s.local.Addr() == addr.Addr() || s.local.Addr().IsUnspecified()))
 }
 
-// found returns the user of a socket, if it is the right one.
+// found returns the user of s, or Gone if s is not the right socket (it is false).
 func found(s socket, err error, it bool) Who {
 	switch {
 	case errors.Is(err, errNoDiag):
@@ -54,7 +54,7 @@ func unspecified(a netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// owner returns the user of a socket. One that no process has, or has accepted, has no inode.
+// owner returns the user of a socket. A socket has no inode if no process has it open, or none has accepted it yet.
 func owner(s socket) Who {
 	own := uint32(os.Geteuid())
 	switch {
@@ -94,14 +94,14 @@ const (
 	answerBytes  = headerBytes + 4 + idBytes + 20
 )
 
-// diag asks the kernel for one socket by its addresses. If there is none, its error is not errNoDiag.
+// diag asks the kernel for one socket by its addresses. It fails with ENOENT if there is no such socket.
 func diag(local, remote netip.AddrPort) (socket, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return socket{}, errNoDiag
 	}
 	defer unix.Close(fd)
-	// The kernel answers before Sendto returns. The limit is for a sandbox that takes the question and does not answer.
+	// The kernel answers before Sendto returns. The limit is for a sandbox that accepts the question and never answers.
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 200_000})
 	if err := unix.Sendto(fd, question(local, remote), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return socket{}, errNoDiag
@@ -122,7 +122,7 @@ func question(local, remote netip.AddrPort) []byte {
 	order.PutUint16(q[6:], unix.NLM_F_REQUEST)
 	q[headerBytes] = unix.AF_INET6
 	if local.Addr().Is4() {
-		q[headerBytes] = unix.AF_INET // which finds sockets of AF_INET6 at such addresses, too
+		q[headerBytes] = unix.AF_INET // finds sockets of AF_INET6 at IPv4 addresses, too
 	}
 	q[headerBytes+1] = unix.IPPROTO_TCP
 	order.PutUint32(q[headerBytes+4:], 1<<32-1) // any state

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// listen listens at an address, and ends with the test.
+// listen listens at an address until the test ends.
 func listen(t testing.TB, network, addr string) net.Listener {
 	t.Helper()
 	l := testkit.Must(net.Listen(network, addr))(t)
@@ -40,7 +40,7 @@ func dial(t testing.TB, network, addr string) net.Conn {
 	return c
 }
 
-// Each family of addresses, and the mix of both: a client of IPv6 that connects with an address of IPv4 is in tcp6.
+// Both families of addresses, and their mix: an IPv6 client that dials an IPv4 address is in tcp6.
 var families = []struct{ listenAt, dialAt, network string }{
 	{"127.0.0.1:0", "127.0.0.1", "tcp4"},
 	{"[::1]:0", "[::1]", "tcp6"},
@@ -79,7 +79,7 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// A client that sends and closes is gone when it is looked for. Its data must not count as this user's.
+// A client that sends and closes is Gone when Of looks for it. Its data must not count as this user's.
 func TestWhoHasClosed(t *testing.T) {
 	for name, end := range map[string]func(net.Conn){
 		"closed":      func(c net.Conn) { c.Close() },
@@ -104,8 +104,8 @@ func TestWhoHasClosed(t *testing.T) {
 	}
 }
 
-// again connects to a listener, sends, resets, and connects from the same port. It returns nil where another program
-// has taken that port in between.
+// again connects to a listener, sends, resets, and connects from the same port. It returns nil if another program has
+// taken that port in between.
 func again(t *testing.T, l net.Listener) net.Conn {
 	t.Helper()
 	first := dial(t, "tcp", l.Addr().String())
@@ -121,7 +121,7 @@ func again(t *testing.T, l net.Listener) net.Conn {
 	return second
 }
 
-// A client that resets a connection frees its port. Its next owner has the same entry, and is not the sender.
+// A client that resets a connection frees its port. The port's next owner gets the same entry, and is not the sender.
 func TestReusedPort(t *testing.T) {
 	l := listen(t, "tcp", "127.0.0.1:0")
 	second := again(t, l)
@@ -129,7 +129,7 @@ func TestReusedPort(t *testing.T) {
 		accept(t, l).Close()
 	}
 	defer second.Close()
-	c := accept(t, l) // the first: it waits with what it has sent
+	c := accept(t, l) // the first connection: it still holds the sent data
 	if text, _ := bufio.NewReader(c).ReadString('\n'); text == "" {
 		t.Log("this kernel drops what a connection that is reset has sent")
 	}
@@ -221,7 +221,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// What the kernel should not answer is no answer.
+// A short answer is an error.
 func TestAnswers(t *testing.T) {
 	for _, n := range []int{0, 1, headerBytes, headerBytes + 4, answerBytes - 1} {
 		if s, err := parseAnswer(make([]byte, n)); err == nil {

@@ -1,17 +1,16 @@
 // Package proof lets the two ends of a connection show each other that they know the same secret, without telling it.
 //
-// It is for connections to a port of loopback, where anybody may listen and anybody may connect. The end that
-// listens proves itself first, so that the other end tells nothing to a stranger. On a channel of whole messages
-// there are three:
+// It is for connections to a port of loopback, where anybody may listen and anybody may connect. The end that listens
+// proves itself first, so that the other end tells nothing to a stranger. The exchange has three messages:
 //
 //	> {"type":"pagewire:hello","nonce":C}
 //	< {"type":"pagewire:proof","nonce":S,"proof":HMAC("gateway", where, C, S)}
 //	> {"type":"pagewire:proof","proof":HMAC("client", where, C, S)}
 //
-// HMAC uses SHA-256 and the secret, over the words, one a line, after the line "pagewire proof 1". It and the nonces,
-// 32 random bytes each, are base64url. where is the address of the connection, as the dialling end has it and as the
-// other end sees it. A squatter that passes everything on to the true gateway at another port has the wrong address.
-// js/extension/prove.ts does the same in a browser; testdata/vectors.json is read by the tests of both.
+// HMAC uses SHA-256 and the secret. Its input is the line "pagewire proof 1" and then the words, one a line. HMACs and
+// nonces (32 random bytes each) are base64url. where is the address that was dialled, as each end knows it. A squatter
+// that relays all messages to the true gateway at another port has the wrong address. js/extension/prove.ts does the
+// same in a browser; the tests of both read testdata/vectors.json.
 //
 // Sign and Verify make and check tokens of limited life for a purpose, under the same secret.
 //
@@ -32,7 +31,7 @@ import (
 	"time"
 )
 
-// Messages is a channel of whole messages, as wsconn.Conn is one.
+// Messages is a channel of whole messages, for example a wsconn.Conn.
 type Messages interface {
 	Read(ctx context.Context) ([]byte, error)
 	Write(ctx context.Context, message []byte) error
@@ -47,14 +46,14 @@ const (
 )
 
 type note struct {
-	Type  string `json:"type"` // first: it makes the text a note of wsconn
+	Type  string `json:"type"` // first, so that the text is a note of wsconn
 	Nonce string `json:"nonce,omitempty"`
 	Proof string `json:"proof,omitempty"`
 }
 
 var nonceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// Dial proves itself to the end that it has connected to, at where, after that end has proved itself.
+// Dial waits until the end that accepted it at where has proved itself, and then proves itself to that end.
 func Dial(ctx context.Context, m Messages, secret, where string) error {
 	if secret == "" { // an empty secret is known to all
 		return ErrNotProved
@@ -74,8 +73,8 @@ func Dial(ctx context.Context, m Messages, secret, where string) error {
 	return write(ctx, m, note{Type: proofType, Proof: mac(secret, "client", where, ours, theirs.Nonce)})
 }
 
-// Accept proves itself to an end that has connected, at where, and returns nil after that end has proved itself too.
-// hello is that end's first message. The caller closes the connection.
+// Accept proves itself to an end that has connected to where, and returns nil if that end then proves itself too. hello
+// is that end's first message. The caller closes the connection.
 func Accept(ctx context.Context, m Messages, hello []byte, secret, where string) error {
 	var in note
 	if json.Unmarshal(hello, &in) != nil || in.Type != helloType || !nonceShape.MatchString(in.Nonce) || secret == "" {
@@ -127,13 +126,13 @@ func mac(secret string, words ...string) string {
 // same takes the same time for all values.
 func same(given, want string) bool { return hmac.Equal([]byte(given), []byte(want)) }
 
-// Sign makes a token for a purpose at an address. Verify accepts it with the same secret until a time.
+// Sign makes a token for a purpose at an address. Verify accepts it with the same values before the time until.
 func Sign(secret, purpose, where string, until time.Time) string {
 	head := nonce() + "." + strconv.FormatInt(until.Unix(), 10)
 	return head + "." + mac(secret, purpose, where, head)
 }
 
-// Verify reports whether Sign has made a token with these, and its time is not over.
+// Verify reports whether Sign made the token from the same values, and its time is not over.
 func Verify(secret, purpose, where, token string, now time.Time) bool {
 	i := strings.LastIndexByte(token, '.')
 	if secret == "" || i < 0 || strings.ContainsAny(token, "\n\r") ||

@@ -13,7 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A pipe is one end of a channel of messages; what it says is kept.
+// A pipe is one end of a channel of messages. It keeps the messages that it has sent.
 type pipe struct {
 	in, out chan []byte
 	said    []string
@@ -44,7 +44,7 @@ func (p *pipe) Write(_ context.Context, text []byte) error {
 
 const secret, where = "0123456789abcdef0123456789abcdef", "127.0.0.1:7433"
 
-// accept is a gateway's side that reads the hello, as those who use Accept do.
+// accept is a gateway's side. It reads the hello, as callers of Accept do.
 func accept(t *testing.T, p *pipe, secret, where string) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -53,7 +53,7 @@ func accept(t *testing.T, p *pipe, secret, where string) <-chan error {
 			err = Accept(t.Context(), p, hello, secret, where)
 		}
 		if err != nil {
-			close(p.out) // as a connection that is closed
+			close(p.out) // like a closed connection
 		}
 		done <- err
 	}()
@@ -76,7 +76,7 @@ func TestBothProveThemselves(t *testing.T) {
 	}
 }
 
-// Neither end gives a proof that is of use to one that lacks the secret, and who connects gives none at all.
+// Neither end sends a proof that is useful without the secret. The connecting end sends no proof at all.
 func TestWhoDoesNotKnowTheSecret(t *testing.T) {
 	for name, c := range map[string]struct{ clientSecret, clientWhere, gatewaySecret, gatewayWhere string }{
 		"the client lacks it":        {"x" + secret[1:], where, secret, where},
@@ -105,7 +105,7 @@ func TestWhoDoesNotKnowTheSecret(t *testing.T) {
 	}
 }
 
-// What a gateway has said to one is of no use towards another, nor towards itself.
+// A gateway's proof is useless towards another connection, and towards the gateway itself.
 func TestProofsThatAreRepeated(t *testing.T) {
 	answer := func(hello string) (note, *pipe, <-chan error) {
 		client, gateway := pipes()

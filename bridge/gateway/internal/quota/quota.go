@@ -1,5 +1,5 @@
-// Package quota bounds how much is held at a time, of each owner and of all: bytes, or things. A Quota refuses an amount
-// that does not fit. A Backlog ends a receiver to make room. Neither makes a caller wait.
+// Package quota bounds the bytes or things that are held at a time, by each owner and by all together. A Quota refuses
+// an amount that does not fit. A Backlog ends a receiver to make room. Neither makes a caller wait.
 package quota
 
 import "sync"
@@ -13,7 +13,7 @@ type Quota struct {
 	of   map[string]int64
 }
 
-// New returns a Quota of so much in all, and of each owner.
+// New returns a Quota with a limit for all owners together, and a limit for each owner.
 func New(all, each int64) *Quota { return &Quota{all: all, each: each, of: map[string]int64{}} }
 
 // Full says which limit leaves no room.
@@ -22,7 +22,7 @@ type Full struct {
 	Owner bool // the limit is that of one owner
 }
 
-// Take counts an amount for an owner, unless there is no room for it. full is nil then.
+// Take counts an amount for an owner, and returns nil; or it counts nothing, and returns the limit that is exceeded.
 func (q *Quota) Take(owner string, amount int64) (full *Full) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -37,7 +37,7 @@ func (q *Quota) Take(owner string, amount int64) (full *Full) {
 	return nil
 }
 
-// Give gives back what Take has counted.
+// Give gives back an amount that Take has counted.
 func (q *Quota) Give(owner string, amount int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,15 +51,15 @@ func (q *Quota) add(owner string, amount int64) {
 	}
 }
 
-// Held is how much is counted.
+// Held is the amount that all owners hold together.
 func (q *Quota) Held() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.held
 }
 
-// A Backlog bounds the bytes that wait for several receivers together, also those being written. Above the bound one is
-// ended: of the owner for whom most waits, the one for which most does. It is safe for concurrent use.
+// A Backlog bounds the bytes that wait for several receivers together, including bytes being written. Above the bound
+// it ends the receiver with the most bytes, of the owner with the most bytes. It is safe for concurrent use.
 type Backlog[R comparable] struct {
 	most int
 	end  func(R)
@@ -69,26 +69,26 @@ type Backlog[R comparable] struct {
 	of   map[R]*behind
 }
 
-// behind is what waits for one receiver.
+// behind counts the bytes that wait for one receiver.
 type behind struct {
-	owner any // when it began to
+	owner any // at the first Add
 	bytes int
-	ended bool // for the others
+	ended bool // to make room for the others
 }
 
-// NewBacklog returns a Backlog of so many bytes. end is called by a goroutine of its own.
+// NewBacklog returns a Backlog with a bound in bytes. It calls end in a new goroutine.
 func NewBacklog[R comparable](bytes int, end func(R)) *Backlog[R] {
 	return &Backlog[R]{most: bytes, end: end, of: map[R]*behind{}}
 }
 
-// Held is how many bytes wait.
+// Held is the number of waiting bytes.
 func (b *Backlog[R]) Held() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held
 }
 
-// Add counts that more bytes wait for a receiver, or fewer. It does not block. A nil Backlog counts nothing.
+// Add adds to the bytes that wait for a receiver, or subtracts. It does not block. A nil Backlog counts nothing.
 func (b *Backlog[R]) Add(r R, owner any, bytes int) {
 	if b == nil || bytes == 0 {
 		return
@@ -114,7 +114,7 @@ func (b *Backlog[R]) Add(r R, owner any, bytes int) {
 	}
 }
 
-// coming is what will wait when the receivers that were ended are gone.
+// coming is the number of bytes that wait for receivers that were not ended.
 func (b *Backlog[R]) coming() int {
 	held := b.held
 	for _, w := range b.of {
@@ -125,7 +125,7 @@ func (b *Backlog[R]) coming() int {
 	return held
 }
 
-// last is the receiver to end.
+// last returns the receiver to end. found is nil if all were ended.
 func (b *Backlog[R]) last() (receiver R, found *behind) {
 	of := map[any]int{}
 	for _, w := range b.of {

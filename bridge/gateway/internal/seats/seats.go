@@ -1,8 +1,8 @@
 // Package seats assigns places in tabs to documents that connect by themselves.
 //
 // A page names its tab by an id that it keeps in sessionStorage, which a browser copies when it duplicates a tab. So a
-// document may name a tab whose place is taken: by its own earlier connection, by the document that is being left, or
-// by that of the tab that was duplicated. The package takes a silent document for gone.
+// document may name a tab whose place is taken: by its own earlier connection, by the document before it in the tab, or
+// by the document of the duplicated tab. A document that does not answer a ping counts as gone.
 package seats
 
 import (
@@ -21,7 +21,7 @@ type Holder interface {
 	comparable
 	// Ping fails if the document does not answer within a time.
 	Ping(within time.Duration) error
-	// End ends the connection, and returns when the document has risen.
+	// End ends the connection, and returns after the document's Rise.
 	End()
 }
 
@@ -44,11 +44,11 @@ type Seats[D Holder] struct {
 	taken map[Seat]D
 }
 
-// Sit gives a document its seat, and returns it. If the seat's holder answers a ping, the document gets another tab,
-// and given is that tab's id. A holder that does not answer is ended, and waited for. same, which may be nil, reports
-// whether the holder is an earlier connection of the same document, which loses the seat.
+// Sit gives a document a seat, and returns that seat. If the holder of the seat answers a ping, the document gets a new
+// tab, and given is its id. Sit ends a holder that does not answer, and waits for its end. same, which may be nil,
+// reports whether the holder is an earlier connection of the same document: it loses the seat.
 func (s *Seats[D]) Sit(by D, at Seat, same func(holder D) bool) (seat Seat, given string) {
-	at.Tab, at.Frame = strings.Clone(at.Tab), strings.Clone(at.Frame) // not the frame that they came in
+	at.Tab, at.Frame = strings.Clone(at.Tab), strings.Clone(at.Frame) // so that the message around them can be freed
 	for {
 		holder, ok := s.take(by, at, same)
 		switch {

@@ -1,7 +1,7 @@
 // Package secret keeps secrets in files: a user's token, and the secret of the extension.
 //
 // It never follows a link, never waits, and never repairs, replaces or removes an existing file: it refuses one that is
-// empty, half written, not regular, or readable by others, in a sentence that names it and the way out.
+// empty, half written, not regular, or readable by others. The error names the file and says what to do.
 package secret
 
 import (
@@ -31,7 +31,7 @@ const (
 var shape = regexp.MustCompile(`^[A-Za-z0-9_-]{32,}$`)
 
 // Make returns the secret in the file at path. If there is no file, it makes one: 32 random bytes as base64url and a
-// newline, of mode 0600, with directories of mode 0700 if they are missing. Several processes get the same secret.
+// newline, of mode 0600, with directories of mode 0700 if they are missing. Concurrent callers get the same secret.
 func Make(path string) (string, error) {
 	text, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func Make(path string) (string, error) {
 	return text, nil
 }
 
-// put makes a file that is complete from the first moment on, or none. It fails with fs.ErrExist if there is one.
+// put makes a file that is complete as soon as it exists. It fails with fs.ErrExist if there is a file at path.
 func put(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // of mode 0600
 	if err != nil {
@@ -62,11 +62,11 @@ func put(path, text string) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	// A link, and not a rename, which would replace a file that another process has just put there.
+	// A link fails if another process has just put a file there; a rename would replace that file.
 	if err = os.Link(f.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// A file system without links.
+	// This file system has no hard links.
 	if _, err := os.Lstat(path); err == nil {
 		return fs.ErrExist
 	}
@@ -104,7 +104,7 @@ func readPrivate(path string) (string, error) {
 	return text, nil
 }
 
-// ReadOwn reads the first 4 KiB of a file that belongs to this user, and is no link.
+// ReadOwn reads the first 4 KiB of a regular file that belongs to this user. It follows no link.
 func ReadOwn(path string) (text string, info fs.FileInfo, err error) {
 	named, err := os.Lstat(path)
 	if err != nil {
@@ -113,7 +113,7 @@ func ReadOwn(path string) (text string, info fs.FileInfo, err error) {
 	if !named.Mode().IsRegular() {
 		return "", nil, fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path, kind(named.Mode()))
 	}
-	// a FIFO that has come in between must not block us
+	// Without O_NONBLOCK, a FIFO that has replaced the file since Lstat would block us.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", nil, err

@@ -47,7 +47,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a file is said, at once, and the file stays as it is.
+// Each faulty file gives an error at once, and stays unchanged.
 func TestFilesThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -99,7 +99,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A file of another user's could have been put there by that user, who then knows it.
+// Another user may have put such a file there, and then knows the secret.
 func TestFileOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: only root can give a file away")
@@ -112,7 +112,7 @@ func TestFileOfAnotherUser(t *testing.T) {
 	}
 }
 
-// A directory that cannot be written to gives an error, and nothing is left there.
+// A place where no file can be made gives an error.
 func TestNoPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	testkit.OK(t, os.WriteFile(file, nil, 0o600))

@@ -23,7 +23,7 @@ func TestTabURI(t *testing.T) {
 		{"https://x.test{?q}", "2", "https://x.test/.pagewire/tab/2{?q}"},
 		{"https://x.test//a//", "2", "https://x.test/.pagewire/tab/2//a//"},
 		{"https://x.test/a/.pagewire/tab/3/", "2", "https://x.test/.pagewire/tab/2/a/.pagewire/tab/3/"},
-		// At no web origin.
+		// Not a web origin.
 		{"test://static-text", "2", "test://static-text/.pagewire/tab/2"},
 		{"test://template/{id}/data", "2", "test://template/.pagewire/tab/2/{id}/data"},
 		{"file:///a", "2", "file:///.pagewire/tab/2/a"},
@@ -39,7 +39,7 @@ func TestTabURI(t *testing.T) {
 	}
 }
 
-// What looks like a tab's and is not is taken as it is.
+// URIs that look like a tab's URI and are not are left unchanged.
 func TestURIsOfNoTab(t *testing.T) {
 	for uri, ours := range map[string]bool{
 		"": false, ":": false, "//": false, "https:": false, "https://": false, "https://x.test": false,
@@ -68,7 +68,7 @@ func FuzzTabURI(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, own string, number uint8, frame string) {
 		if !strings.Contains(own, ":") || Reserved(own) || strings.ContainsAny(frame, "/?#{") {
-			return // no page has those
+			return // pages have no such URIs
 		}
 		segment := Segment(int(number), frame)
 		uri := Of(own, segment)

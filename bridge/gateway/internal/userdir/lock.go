@@ -13,10 +13,10 @@ import (
 // ErrHeld is the error of LockFile and Listen if a process, maybe this one, has the lock.
 var ErrHeld = errors.New("another process has it")
 
-// lockEvery is the pause between two attempts to take a lock: one costs three system calls.
+// lockEvery is the pause between two attempts to take a lock: an attempt costs three system calls.
 const lockEvery = 5 * time.Millisecond
 
-// A Lock is an empty file that one process at a time has locked. The kernel releases it with the process.
+// A Lock is an empty file that one process at a time has locked. The kernel releases it when the process ends.
 type Lock struct {
 	d    *Dir
 	name string
@@ -51,7 +51,7 @@ func (d *Dir) Lock(ctx context.Context, name string) (*Lock, error) {
 	return nil, fmt.Errorf("lock %s: %w: %w", d.full(name), ErrHeld, context.Cause(ctx))
 }
 
-// holds reports whether other processes respect the lock: its file is still there.
+// holds reports whether the locked file is still at its path, where other processes look for it.
 func (l *Lock) holds() bool {
 	locked, err := l.f.Stat()
 	if err != nil {
@@ -61,7 +61,7 @@ func (l *Lock) holds() bool {
 	return err == nil && os.SameFile(there, locked)
 }
 
-// Remove removes the lock's file, and releases the lock: a waiting process makes another. It may be called again.
+// Remove removes the lock's file, and releases the lock: a waiting process makes a new file. It may be called again.
 func (l *Lock) Remove() error {
 	var err error
 	if l.holds() {

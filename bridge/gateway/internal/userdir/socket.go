@@ -35,7 +35,7 @@ type Listener struct {
 }
 
 // Listen listens on a socket, or fails with ErrHeld if a process already does. It holds the lock name+".lock": a socket
-// whose lock is free was left by a dead process, and is replaced. Another file stays.
+// whose lock is free was left by a dead process, and is replaced. A file that is not a socket stays.
 func (d *Dir) Listen(name string) (*Listener, error) {
 	path, err := d.socketPath(name)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *Dir) Listen(name string) (*Listener, error) {
 		lock.Remove()
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // by its path, where the directory may be another one meanwhile
+	l.SetUnlinkOnClose(false) // Close would unlink by path, and the directory there may be another one by then
 	return &Listener{UnixListener: l, d: d, name: name, lock: lock}, nil
 }
 
@@ -68,7 +68,7 @@ func (d *Dir) listen(name, path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Until here the directory's mode has kept others away; from here on there are two reasons.
+	// Until here only the directory's mode has kept others out; from here on the socket's mode does too.
 	if err := d.root.Chmod(d.name(name), 0o600); err != nil {
 		l.Close()
 		return nil, err
@@ -90,7 +90,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Remove ends the listening, and removes the socket and the lock, unless they are another's. It may be called again.
+// Remove ends the listening, and removes the socket and the lock if they are still its own. It may be called again.
 func (l *Listener) Remove() error {
 	l.UnixListener.Close()
 	var err error
@@ -100,7 +100,7 @@ func (l *Listener) Remove() error {
 	return errors.Join(err, l.lock.Remove())
 }
 
-// Dial connects to a socket. It fails with ErrNobody or ErrPeer, with ctx's error, or with a sentence. It sends nothing.
+// Dial connects to a socket, and sends nothing. It fails with ErrNobody or ErrPeer, with ctx's error, or a sentence.
 func (d *Dir) Dial(ctx context.Context, name string) (net.Conn, error) {
 	path, err := d.socketPath(name)
 	if err != nil {

@@ -17,7 +17,7 @@ const maxSocketPath = len(unix.RawSockaddrUnix{}.Path) - 1
 // errRefused means that no process listens on a socket.
 const errRefused = unix.ECONNREFUSED
 
-// owner is the uid of a file's owner, if the system has such.
+// owner is the uid of a file's owner. known is false if the system has no owners.
 func owner(info fs.FileInfo) (uid int, known bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -26,7 +26,7 @@ func owner(info fs.FileInfo) (uid int, known bool) {
 	return int(s.Uid), true
 }
 
-// LockFile locks an open file, or fails with ErrHeld. A child that inherits a descriptor holds it too.
+// LockFile locks an open file, or fails with ErrHeld. A child that inherits a descriptor holds the lock too.
 func LockFile(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

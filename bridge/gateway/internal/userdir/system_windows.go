@@ -15,7 +15,7 @@ const (
 
 func owner(fs.FileInfo) (uid int, known bool) { return 0, false }
 
-// peer takes every process for this user's: the profile's access list keeps others out.
+// peer treats every process as this user's: the profile's access list keeps others out.
 func peer(uintptr) (uid int, err error) { return os.Geteuid(), nil }
 
 // LockFile locks an open file, or fails with ErrHeld.

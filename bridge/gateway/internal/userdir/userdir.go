@@ -29,7 +29,7 @@ type Dir struct {
 
 // Open makes the directory (mode 0700), or checks an existing one: pagewire in the user's configuration directory,
 // which is $XDG_CONFIG_HOME or the system's equivalent. hub is the address at which pages find the daemon, host and
-// port: processes with another one share nothing with us, as if they were on another machine. If a directory of this
+// port: processes with another hub share nothing with us, as if they were on another machine. If a directory of this
 // user is open to others, Open closes it to them. It refuses any other faulty directory.
 func Open(hub string) (*Dir, error) {
 	config, err := os.UserConfigDir()
@@ -100,8 +100,8 @@ func (d *Dir) Close() error { return d.root.Close() }
 // String is the directory's path.
 func (d *Dir) String() string { return d.path }
 
-// prefix distinguishes processes that share a directory but nothing else: by the address, and by the machine, since
-// several machines may share a home directory, where locks work between them (NFS) and sockets do not.
+// prefix separates processes that share only the directory: by the address, and by the machine. Several machines may
+// share a home directory (NFS): locks work between them, sockets do not.
 func prefix(hub string) string {
 	machine := ""
 	if runtime.GOOS == "linux" {
@@ -120,7 +120,7 @@ func (d *Dir) name(name string) string { return d.prefix + "-" + name }
 
 func (d *Dir) full(name string) string { return filepath.Join(d.path, d.name(name)) }
 
-// Path is the path of one of our files that is only opened by its path: HASH.log.
+// Path is the path of a file that is opened by path, not below the directory: HASH.log.
 func (d *Dir) Path(extension string) string { return filepath.Join(d.path, d.prefix+"."+extension) }
 
 // kind names the kind of a file.

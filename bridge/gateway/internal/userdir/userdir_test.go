@@ -23,10 +23,10 @@ import (
 
 const hub = "127.0.0.1:7433"
 
-// The tests run this binary again: as a process of this user that holds what a test says, and as one of another user.
+// The tests run this binary again: as a process of this user that holds a lock or a socket, or as another user.
 func TestMain(m *testing.M) {
 	act, what := os.Getenv("USERDIR_TEST"), os.Getenv("USERDIR_TEST_NAME")
-	var held any // what is collected is released
+	var held any // keeps it from the garbage collector, which would release it
 	var err error
 	switch act {
 	case "":
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// A process does one thing in another process, and stays until it is killed or the test ends.
+// A process does one thing, and stays until it is killed or the test ends.
 type process struct {
 	cmd  *exec.Cmd
 	said string
@@ -70,7 +70,7 @@ func run(t *testing.T, as func(testing.TB, *exec.Cmd), act, name string) *proces
 		as(t, cmd)
 	}
 	cmd.Env = append(os.Environ(), "USERDIR_TEST="+act, "USERDIR_TEST_NAME="+name,
-		"GORACE=atexit_sleep_ms=0") // else a process under -race takes a second to end
+		"GORACE=atexit_sleep_ms=0") // otherwise a process under -race takes a second to end
 	in, out := testkit.Pipes(t, cmd)
 	t.Cleanup(func() { in.Close(); cmd.Wait() })
 	line := make([]byte, 1000)
@@ -84,7 +84,7 @@ func (p *process) kill(t *testing.T) {
 	p.cmd.Wait()
 }
 
-// config gives the test a configuration directory, and returns where ours will be in it.
+// config gives the test a configuration directory, and returns the path of our directory in it.
 func config(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(testkit.Home(t), "pagewire")
@@ -98,7 +98,7 @@ func open(t *testing.T) *Dir {
 	return d
 }
 
-// says fails unless an error is one line that has all the words.
+// says fails unless an error is one line with all the words.
 func says(t *testing.T, what string, err error, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -230,7 +230,7 @@ func TestALockIsThatOfOneProcess(t *testing.T) {
 	}
 }
 
-// A lock whose file is removed is nobody's any more: a waiting process does not have it beside a new one.
+// A lock whose file is removed is void: a waiting process must not get it while another has a new one.
 func TestHammerLock(t *testing.T) {
 	d := open(t)
 	if l, err := d.tryLock("x"); err != nil || !l.holds() || l.Remove() != nil || l.holds() {
@@ -255,7 +255,7 @@ func TestHammerLock(t *testing.T) {
 				if (n+i)%2 == 0 {
 					err = l.Remove()
 				} else {
-					err = l.f.Close() // as when its process is killed
+					err = l.f.Close() // as if its process were killed
 				}
 				if err != nil {
 					t.Error(err)
@@ -266,7 +266,7 @@ func TestHammerLock(t *testing.T) {
 	all.Wait()
 }
 
-// talk shows that two ends are connected.
+// talk checks that the two ends are connected.
 func talk(t *testing.T, l net.Listener, d *Dir, name string) {
 	t.Helper()
 	accepted := make(chan net.Conn, 1)
@@ -335,7 +335,7 @@ func TestASocketOfADeadProcessIsReplaced(t *testing.T) {
 	talk(t, l, d, "x")
 }
 
-// Somebody has removed what is ours, and another process has begun anew: that one's socket is not ours to remove.
+// Our files were removed, and another process listens at the same path. We must not remove its socket.
 func TestWhoseLockWasRemovedLeavesTheSocketOfTheNext(t *testing.T) {
 	d := open(t)
 	old := testkit.Must(d.Listen("x"))(t)
@@ -391,7 +391,7 @@ func TestAPathThatIsTooLongForASocketIsSaid(t *testing.T) {
 	says(t, "dial", err, "bytes, and this system takes")
 }
 
-// The directory keeps others away. Where it has been opened to them all the same, the kernel's word does.
+// The directory's mode keeps others out. If the mode is opened, the kernel's peer credentials still do.
 func TestAnotherUserReachesNothing(t *testing.T) {
 	d := open(t)
 	l := testkit.Must(d.Listen("x"))(t)
@@ -417,7 +417,7 @@ func TestAnotherUserReachesNothing(t *testing.T) {
 			t.Errorf("another user dials: %s", p.said)
 		}
 	}
-	c := testkit.Must(d.Dial(t.Context(), "x"))(t) // comes behind them
+	c := testkit.Must(d.Dial(t.Context(), "x"))(t) // after the other user's connections
 	c.Close()
 	testkit.Receive(t, "this user's connection", accepted).Close()
 	if len(accepted) != 0 {

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// A Room bounds the bytes of messages above 64 KiB that connections hold: messages under way, and those that the reader
-// still works on. If a message needs more than is left, another connection ends: of the owner whose connections hold
-// most (Options.Whose), the one that has held its bytes longest. On loopback a message of 16 MiB takes 20 ms, so that
-// one was left unfinished. A connection whose message is complete is not ended. The message that needs room waits for
-// it; otherwise the bytes would be held twice.
+// A Room bounds the bytes of messages above 64 KiB that connections hold: incomplete messages, and messages that the
+// reader still uses. If a message needs more than is left, the Room ends a connection with an incomplete message: of
+// the owner whose connections hold most (Options.Whose), the connection that has held its bytes longest. On loopback a
+// message of 16 MiB takes 20 ms, so the oldest was abandoned. The message that needs room waits until the bytes are
+// free; otherwise they would be held twice.
 type Room struct {
 	mu      sync.Mutex
 	left    int
@@ -20,13 +20,13 @@ type Room struct {
 
 type holder struct {
 	conn  *Conn
-	whose string // at its beginning
+	whose string // Options.Whose when the message began
 	bytes int
 	whole bool // the message is complete and in use
 	ended bool // to make room for another; it keeps its bytes until its reader has noticed
 }
 
-// NewRoom returns a Room of so many bytes.
+// NewRoom returns a Room with a bound in bytes.
 func NewRoom(bytes int) *Room {
 	r := &Room{left: bytes}
 	r.freed.L = &r.mu
@@ -39,7 +39,7 @@ const smallest = 64 << 10
 // ErrNoRoom is the error of Read for a connection that a Room has ended.
 var ErrNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
 
-// take sets how many bytes a connection holds. It fails with ErrNoRoom if it was ended for another.
+// take sets the bytes that a connection holds, and waits for room. It fails with ErrNoRoom if c was ended for another.
 func (r *Room) take(c *Conn, bytes int) error {
 	if r == nil || bytes <= smallest {
 		return nil
@@ -59,7 +59,7 @@ func (r *Room) take(c *Conn, bytes int) error {
 		}
 		for last := r.last(h); last != nil && r.coming() < 0; last = r.last(h) {
 			last.ended = true
-			r.freed.Broadcast() // it may wait here
+			r.freed.Broadcast() // last may wait here
 			go last.conn.CloseWith(0, "")
 		}
 		r.freed.Wait()
@@ -70,7 +70,7 @@ func (r *Room) take(c *Conn, bytes int) error {
 	return nil
 }
 
-// coming is the room that will be left without the connections that have been ended.
+// coming is the room that will be left when the ended connections have given back their bytes.
 func (r *Room) coming() int {
 	left := r.left
 	for _, h := range r.holders {
@@ -81,7 +81,7 @@ func (r *Room) coming() int {
 	return left
 }
 
-// last is the holder to end in favour of another.
+// last returns the holder to end in favour of one; nil if no other can be ended.
 func (r *Room) last(one *holder) (found *holder) {
 	of := map[string]int{}
 	for _, h := range r.holders {
@@ -97,7 +97,7 @@ func (r *Room) last(one *holder) (found *holder) {
 	return found
 }
 
-// finish notes that a connection's message is complete. A reader whose connection is over may not come back.
+// finish notes that a message is complete. If c is closed, it gives back the bytes: the reader may not come back.
 func (r *Room) finish(c *Conn) {
 	if r == nil {
 		return
@@ -114,7 +114,7 @@ func (r *Room) finish(c *Conn) {
 	}
 }
 
-// over gives back the bytes of a closed connection, unless its reader will.
+// over gives back the bytes of a closed connection whose message is complete. Otherwise the reader does so.
 func (r *Room) over(c *Conn) {
 	if r == nil {
 		return

@@ -1,7 +1,7 @@
 // Package wsconn carries texts by WebSocket: JSON-RPC messages, as a mcpconn.Conn, or frames of a page's link.
 //
-// Beside those it carries notes, small messages between the two ends of the transport. They are JSON objects whose text
-// begins with {"type":"pagewire: and neither messages nor frames can begin so.
+// It also carries notes: small messages between the two ends of the transport. A note is a JSON object whose text
+// begins with {"type":"pagewire: and no message or frame can begin with this text.
 //
 // It bounds the cost of a dead or hostile peer: the size of a message, the time to accept one, the unsent bytes, and
 // the time until a vanished peer is noticed. The caller decides which peers may connect.
@@ -29,18 +29,18 @@ import (
 const protocol = "pagewire.v1"
 
 const (
-	// writeTimeout is how long the peer may take to accept a message. A page at a breakpoint accepts megabytes, since
-	// its browser does; a peer that accepts nothing for so long is dropped.
+	// writeTimeout is how long the peer may take to accept a message before it is dropped. A page at a breakpoint is
+	// safe: its browser still accepts megabytes.
 	writeTimeout = 30 * time.Second
-	// pingEvery and pingTimeout bound how long a vanished peer is held. This is for stopped processes and proxies.
+	// pingEvery and pingTimeout bound how long a vanished peer is held: a stopped process, or the peer of a proxy.
 	pingEvery, pingTimeout = 20 * time.Second, 10 * time.Second
-	// maxUnsent bounds the bytes that wait to be sent by Send.
+	// maxUnsent bounds the bytes that Send queues.
 	maxUnsent = 32 << 20
-	// closeTimeout is how long the peer may take to accept the rest and to answer our close. maxIgnored is how many of
-	// its bytes are read meanwhile: 60 peers that never stop kept two processors busy.
+	// closeTimeout is how long the peer may take to accept the queue and to answer our close. maxIgnored bounds the
+	// bytes that are read from it meanwhile: without it, 60 peers that never stop kept two processors busy.
 	closeTimeout = 250 * time.Millisecond
 	maxIgnored   = 256 << 10
-	// refuseTimeout is the same for a refused peer. A peer that begins anew at once can do so no more often.
+	// refuseTimeout replaces closeTimeout for a refused peer: one that does not answer can reconnect once a second.
 	refuseTimeout = time.Second
 )
 
@@ -53,11 +53,11 @@ type Options struct {
 	MaxMessage int64
 	// Note is called with each note, between two messages, by the reading goroutine. Nil ignores them.
 	Note func(c *Conn, note []byte)
-	// Room bounds the large messages of several connections together. Nil does not.
+	// Room bounds the large messages of several connections together. Nil sets no bound.
 	Room *Room
-	// Backlog bounds what waits to be sent by Send on several connections together. Nil does not.
+	// Backlog bounds the bytes that Send queues on several connections together. Nil sets no bound.
 	Backlog *quota.Backlog[*Conn]
-	// Whose it is, to the Room and the Backlog: those of one share what they hold.
+	// Whose is the connection's owner. Room and Backlog add up the bytes of all connections of an owner.
 	Whose string
 }
 
@@ -76,11 +76,11 @@ type Conn struct {
 
 	mu     sync.Mutex
 	unsent [][]byte
-	bytes  int           // their bytes
-	idle   chan struct{} // while something is unsent: closed when nothing is
+	bytes  int           // of unsent
+	idle   chan struct{} // closed when unsent becomes empty; nil while it is
 }
 
-// Accept answers a WebSocket's handshake. If it cannot, it has answered the request with the reason. The caller checks
+// Accept answers a WebSocket's handshake. If it fails, it has answered the request with the reason. The caller checks
 // which peers may connect, including the Origin.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	c := &Conn{opt: o, closed: make(chan struct{})}
@@ -93,7 +93,7 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// hijacker keeps the connection under the WebSocket: closing that is the only way to end it without waiting.
+// hijacker keeps the TCP connection: only closing that ends the WebSocket without waiting.
 type hijacker struct {
 	http.ResponseWriter
 	c *Conn
@@ -109,7 +109,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.c.tcp, rw, nil
 }
 
-// An ignoring connection reads no more when it has ignored too much: it is silent then until it is closed.
+// An ignoring connection stops reading after maxIgnored ignored bytes: Read then blocks until Close.
 type ignoring struct {
 	net.Conn
 	ignored atomic.Bool
@@ -136,8 +136,8 @@ func (c *ignoring) Close() error {
 	return c.Conn.Close()
 }
 
-// Client runs a handshake over an existing connection, for a path of the server at its other end. If that fails, the
-// connection is closed. The response is the server's, if there was one; its body needs no closing.
+// Client runs a handshake over an existing connection, for a path of the server at its other end. If the handshake
+// fails, Client closes the connection. The response is the server's, or nil; its body needs no closing.
 func Client(ctx context.Context, over net.Conn, path string, header http.Header, o Options) (*Conn, *http.Response,
 	error) {
 	shy := &shyConn{Conn: newIgnoring(over), spoken: make(chan struct{})}
@@ -148,7 +148,7 @@ func Client(ctx context.Context, over net.Conn, path string, header http.Header,
 			DialContext:       func(context.Context, string, string) (net.Conn, error) { return shy, nil },
 		},
 	}
-	// The host's name has no meaning, unless header has one: the caller has made the connection, and knows its other end.
+	// The name in the URL has no meaning: the caller has made the connection. A Host in header replaces it.
 	ws, response, err := websocket.Dial(ctx, "ws://pagewire"+path,
 		&websocket.DialOptions{HTTPClient: &client, HTTPHeader: header, Host: header.Get("Host"),
 			Subprotocols: []string{protocol}})
@@ -186,24 +186,24 @@ func (c *shyConn) Close() error {
 
 func (c *Conn) run(ws *websocket.Conn) {
 	c.ws = ws
-	ws.SetReadLimit(-1) // readAll checks it: the library would name another number
+	ws.SetReadLimit(-1) // readAll checks the limit: the library's error would have another number
 	c.alive = time.AfterFunc(pingEvery, func() { c.look(pingTimeout) })
 }
 
-// Limit changes Options.MaxMessage and Options.Whose for later messages. It must not be called beside a Read.
+// Limit changes Options.MaxMessage and Options.Whose for later messages. It must not be called during a Read.
 func (c *Conn) Limit(most int64, whose string) {
 	c.mu.Lock() // Send reads whose
 	defer c.mu.Unlock()
 	c.opt.MaxMessage, c.opt.Whose = most, whose
 }
 
-// Notes is c for an exchange of notes alone.
+// Notes returns c as a channel of notes.
 func (c *Conn) Notes() Notes { return Notes{c} }
 
 // Notes reads notes as messages.
 type Notes struct{ c *Conn }
 
-// Read waits for the next note. A message instead of it is an error.
+// Read waits for the next note. It fails if a message comes first.
 func (n Notes) Read(ctx context.Context) ([]byte, error) { return n.c.ReadNote(ctx) }
 
 // Write sends a note.
@@ -212,8 +212,8 @@ func (n Notes) Write(ctx context.Context, note []byte) error { return n.c.Write(
 // Closed is closed when the connection has ended by our Close or because the peer did not answer.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
-// look ends the connection if the peer answers no ping, although it was read all the time: a peer whose messages wait
-// for their turn cannot answer. A goroutine that waits for the next look would cost each idle connection 4 KB.
+// look ends the connection if the peer answers no ping while one Read waits: otherwise the answer may be after unread
+// messages. A timer calls look: a waiting goroutine would cost each idle connection 4 KB.
 func (c *Conn) look(timeout time.Duration) {
 	reads := c.reads.Load()
 	if c.Ping(timeout) != nil && reads%2 == 1 && c.reads.Load() == reads {
@@ -229,18 +229,18 @@ func (c *Conn) look(timeout time.Duration) {
 	}
 }
 
-// Ping waits until the peer has answered, the connection ends, or the time is over. A goroutine must read.
+// Ping waits until the peer has answered, the connection ends, or the time is over. Another goroutine must be reading.
 func (c *Conn) Ping(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return c.ws.Ping(ctx)
 }
 
-// notePrefix is the beginning of every note. Their writers see to that.
+// notePrefix is the beginning of every note. The senders of notes ensure this.
 var notePrefix = []byte(`{"type":"pagewire:`)
 
-// Read waits for the next message; notes before it go to Options.Note. It returns io.EOF when the peer has closed in
-// order. If the connection has ended otherwise, it returns another error with the reason, and the connection is closed.
+// Read waits for the next message, and passes the notes before it to Options.Note. It returns io.EOF when the peer has
+// closed in order. Any other error has the reason, and the connection is closed.
 func (c *Conn) Read(ctx context.Context) ([]byte, error) {
 	for {
 		text, err := c.next(ctx)
@@ -279,7 +279,7 @@ func (c *Conn) next(ctx context.Context) ([]byte, error) {
 	case errors.Is(err, ErrNoRoom):
 		return nil, err // the connection has ended
 	case errors.Is(err, ErrTooLong):
-		// The rest of the message is read for a moment: closing the socket before would also drop our reason.
+		// Refuse reads the rest of the message for a moment: closing the socket at once would also drop our reason.
 		c.Refuse(websocket.StatusMessageTooBig, err.Error())
 		return nil, err
 	case err != nil:
@@ -318,7 +318,7 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 		case int64(len(text)) > c.opt.MaxMessage:
 			return nil, fmt.Errorf("%w; the limit is %d bytes", ErrTooLong, c.opt.MaxMessage)
 		case err == io.EOF && cap(text) == len(first):
-			return bytes.Clone(text), nil // most have 100 bytes, and would keep 4 KiB
+			return bytes.Clone(text), nil // most have 100 bytes, and would hold a buffer of 4 KiB
 		case err == io.EOF:
 			return text, nil
 		case err != nil:
@@ -327,7 +327,7 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	}
 }
 
-// Write sends a message, or a note. If the peer takes too long to accept it, it fails, and the connection ends.
+// Write sends a message, or a note. If the peer does not accept it within writeTimeout, the connection ends.
 func (c *Conn) Write(ctx context.Context, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -338,12 +338,12 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 	return nil
 }
 
-// WritePiece sends a piece of a message. Nothing else may be written before its last one. It fails as Write does.
+// WritePiece sends a piece of a message. Until its last piece, nothing else may be written. It fails as Write does.
 func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	if c.partial == nil && last {
 		return c.Write(ctx, piece)
 	}
-	// The library's deadline would count for the whole message, which may take as long as its writer likes.
+	// The library's deadline would apply to the whole message, whose writer may take any time.
 	late := time.AfterFunc(writeTimeout, func() { c.CloseWith(0, "") })
 	defer late.Stop()
 	var err error
@@ -363,7 +363,7 @@ func (c *Conn) WritePiece(ctx context.Context, piece []byte, last bool) error {
 	return err
 }
 
-// Send queues a message and returns at once. It must not be mixed with Write. A peer that leaves too much is ended.
+// Send queues a message and returns at once. It must not be mixed with Write. Above maxUnsent the connection ends.
 func (c *Conn) Send(message []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -393,7 +393,7 @@ func (c *Conn) send() {
 		}
 		c.mu.Unlock()
 		for _, message := range list {
-			_ = c.Write(context.Background(), message) // once it has ended the next ones fail at once
+			_ = c.Write(context.Background(), message) // after the connection's end the others fail at once
 			c.opt.Backlog.Add(c, nil, -len(message))
 		}
 	}

@@ -16,10 +16,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// pair connects two ends.
 func pair(t *testing.T) (client, server *Conn) { return pairOf(t, Options{MaxMessage: 8 << 20}) }
 
-// pairOf connects two ends, of which the server's has options.
+// pairOf connects two ends. The server's end has the options.
 func pairOf(t *testing.T, o Options) (client, server *Conn) {
 	t.Helper()
 	accepted := make(chan *Conn, 1)
@@ -71,7 +70,7 @@ func TestPiecesAreOneMessage(t *testing.T) {
 	}
 }
 
-// A peer that ends within a message has not sent it.
+// A peer that ends within a message has not sent that message.
 func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	client, server := pair(t)
 	testkit.OK(t, client.WritePiece(t.Context(), []byte("half"), false))
@@ -84,7 +83,7 @@ func TestAMessageWithoutItsLastPieceIsNone(t *testing.T) {
 	})
 }
 
-// Unfinished messages are held up to a sum. Above it the one that has held its bytes longest ends.
+// A Room bounds the sum of unfinished messages. Above it the one that has held its bytes longest ends.
 func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	room := NewRoom(1 << 20)
 	ends := make(chan error, 10)
@@ -128,10 +127,10 @@ func TestRoomIsNotHeldByTheUnfinished(t *testing.T) {
 	}
 }
 
-// A peer whose messages wait for their turn cannot answer a ping. One that is read and does not answer is gone.
+// A peer with unread messages cannot answer a ping. A peer that is read and does not answer is gone.
 func TestOnlyAPeerThatIsReadMustAnswerAPing(t *testing.T) {
 	client, server := pair(t)
-	go client.Read(t.Context()) // which answers pings
+	go client.Read(t.Context()) // Read answers pings
 	server.look(time.Second)
 	select {
 	case <-server.Closed():
@@ -155,7 +154,7 @@ func TestOnlyAPeerThatIsReadMustAnswerAPing(t *testing.T) {
 	silent.Close()
 }
 
-// Of a peer that never stops not much is read when it has been let go; nor does it get rid of its connection.
+// Little is read from a peer that never stops after its connection is given up. Its connection is held until Close.
 func TestPeerThatNeverStopsIsNotReadOn(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
@@ -198,7 +197,7 @@ func TestPeerThatNeverStopsIsNotReadOn(t *testing.T) {
 	}
 }
 
-// The limit is in what the peer is told, and in what the reader is.
+// Both the peer and the reader learn the limit.
 func TestMessageThatIsTooLong(t *testing.T) {
 	client, server := pair(t)
 	go client.Write(t.Context(), make([]byte, 8<<20))
@@ -217,7 +216,7 @@ func TestMessageThatIsTooLong(t *testing.T) {
 	}
 }
 
-// A peer with many unfinished messages loses one of them for another peer's, and not the other peer.
+// A peer with many unfinished messages loses one of its own, and not a message of another peer.
 func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 	room := NewRoom(1000 << 10)
 	hold := func(whose string, bytes int) *holder {
@@ -239,11 +238,11 @@ func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 	}
 }
 
-// Of connections whose peers take nothing one ends above the bound of all: of who leaves most, the one that does.
+// Above the bound, the connection with the most queued bytes ends, of the owner with the most queued bytes.
 func TestBacklogEndsWhoLeavesMost(t *testing.T) {
 	b := quota.NewBacklog(24<<20, func(c *Conn) { c.CloseWith(0, "") })
 	conn := func(whose string, message int) *Conn {
-		_, c := pairOf(t, Options{MaxMessage: 8 << 20, Backlog: b, Whose: whose}) // whose peer reads nothing
+		_, c := pairOf(t, Options{MaxMessage: 8 << 20, Backlog: b, Whose: whose}) // its peer reads nothing
 		c.Send(make([]byte, message))
 		return c
 	}

@@ -1,9 +1,9 @@
-// Run in each document by the gateway, over CDP: `name` is the binding that is this document's alone, `gateway` where
-// pages connect to it by themselves, or "". It finds Pagewire, at once or when it comes, and carries texts between it
-// and the gateway: what is posted begins with a letter, for document.go. The result takes texts of the gateway.
+// The gateway runs this in each document, over CDP. `name` is this document's own binding; `gateway` is the address at
+// which pages connect by themselves, or "". It finds Pagewire, at once or later, and carries texts between it and the
+// gateway. A posted text begins with a letter for document.go. The result takes texts of the gateway.
 //
-// It changes nothing that the page could see but one symbol, by which a later gateway, or the same after the page was
-// frozen, ends what this one has begun.
+// The page can see only one change, a symbol. With it a later gateway, or the same one after the page was frozen, ends
+// this script.
 ((name, gateway) => {
   const mark = Symbol.for("pagewire.gateway");
   const binding = globalThis[name];
@@ -16,7 +16,7 @@
   const about = () => `${document.title ?? ""}`.slice(0, 1000);
   let leaves = false;
   const seen = ({ isTrusted, type }) => {
-    if (type === "pagehide") leaves = true; // it is hidden next, and its tab stays in front
+    if (type === "pagehide") leaves = true; // it is hidden next, but its tab stays in front
     else if (!isTrusted || leaves || comes()) return;
     else if (type === "focus" || document.visibilityState === "visible") post(linked ? "f" : "v");
     else post("h");
@@ -37,7 +37,7 @@
     if (document.head) watch.observe(document.head, { subtree: true, childList: true, characterData: true });
   };
 
-  // The browser does not tell of titles that scripts change. Some count in theirs: once a second is often enough.
+  // The browser does not report titles that scripts change. Some pages count in theirs: once a second is often enough.
   let told;
   let retitling = false;
   const watch = new MutationObserver(() => {
@@ -49,7 +49,7 @@
     }, 1000);
   });
 
-  /** A page of this machine that looks for this very gateway comes by itself: it is not taken twice. */
+  /** Reports whether a page of this machine connects to this gateway by itself: it must not be attached twice. */
   const comes = () => {
     const asked = document.querySelector("script[data-gateway]")?.dataset.gateway;
     try {
@@ -84,7 +84,7 @@
     post("n" + about());
     if (document.hasFocus()) post("v");
   };
-  // By index, below as above: the iterator of arrays is the page's.
+  // Loops go by index, here and above: the page may have replaced the iterator of arrays.
   const listeners = [
     { target: window, type: "message", listener: onmessage },
     { target: document, type: "DOMContentLoaded", listener: look },

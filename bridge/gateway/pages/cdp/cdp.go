@@ -6,8 +6,8 @@
 // answer; message.go decodes messages, and drops those that are too long; tabs.go is the state of the browser;
 // document.go one document; attach.js is the script in each.
 //
-// The browser names a document's origin, never the page. One document cannot speak for another. Each has a binding of
-// its own, and only that is cut off when the document floods it.
+// The browser names a document's origin, never the page. One document cannot speak for another. Each document has a
+// binding of its own: if it floods the gateway, only that binding is cut off.
 //
 // It never enables domains that make a browser keep a copy of a page or show that it is watched (DOM, CSS, Network,
 // Debugger), never closes a tab, and never waits for a page while it reads from the browser.
@@ -34,14 +34,14 @@ import (
 type Options struct {
 	// URL is the browser's address: http://127.0.0.1:9222, or its WebSocket, ws://HOST:PORT/devtools/browser/ID.
 	URL string
-	// Dial connects to a browser that does not listen. URL then only names it, in errors. Default: to URL.
+	// Dial connects to a browser that does not listen. URL then only names the browser in errors. Default: dial URL.
 	Dial func(ctx context.Context) (Conn, error)
 	// Source is PageInfo.Source of its pages.
 	Source string
 	// Inject gives the page layer to documents without Pagewire. It needs a binary with page files.
 	Inject bool
-	// Gateway is the host and port at which pages connect to this gateway by themselves. Pages of this machine with
-	// this data-gateway are left to do so. "" means nowhere.
+	// Gateway is the host and port at which pages connect to this gateway by themselves. Run does not attach pages of
+	// this machine with this data-gateway. "" means that no page connects by itself.
 	Gateway string
 	// Log receives the log. Default none.
 	Log *slog.Logger
@@ -74,7 +74,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway, source: o.Source,
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
-	// Ids begin at random, below the browser's 31 bits: a launched one may still answer a dead daemon.
+	// The first id is random, below the browser's 31 bits: a launched browser may still answer a dead daemon.
 	b.link.last = rand.Int64N(1 << 30)
 	var ended sync.WaitGroup
 	defer ended.Wait()

@@ -139,7 +139,7 @@ func TestReloadAndNavigationKeepTheSubscription(t *testing.T) {
 		if s := r.g.Snapshot(); s.Resources[0].Tab != 1 {
 			t.Errorf("the tab has another number: %+v", s.Resources)
 		}
-		// Away, to a page that has nothing: what is subscribed stays, and is told when it is back.
+		// Away to a page without resources: the subscription stays, and gets an update when the page is back.
 		p.visit("/bare")
 		r.listed()
 		p.visit(r.path)
@@ -177,7 +177,7 @@ func TestBrowserThatIsKilled(t *testing.T) {
 	}
 }
 
-// Run leaves no goroutine behind, whatever it was attached to. Beside other tests it would wait for theirs, too.
+// Run leaves no goroutine behind. The test is not parallel, because it would also wait for other tests' goroutines.
 func TestRunLeavesNothing(t *testing.T) {
 	kinds(t, func(t *testing.T, k kind) {
 		r := begin(t, k)
@@ -224,7 +224,7 @@ func TestGatewayThatWasKilled(t *testing.T) {
 	kinds(t, func(t *testing.T, k kind) {
 		r := begin(t, k)
 		p := r.openListed()
-		// What is left of one: a binding that nobody listens to.
+		// A killed gateway leaves a binding without a listener.
 		p.eval("(pagewire.configure({ gateway: () => {} }), bump(), 0)")
 		r.stop()
 		r.attach()
@@ -237,7 +237,7 @@ func TestGatewayThatWasKilled(t *testing.T) {
 	})
 }
 
-// A launched browser's pipe goes from one daemon to the next, in the middle of whatever the one before did.
+// A launched browser's pipe goes to the next daemon at any moment of the work of the one before.
 func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	t.Parallel()
 	r, kill := piped(t, tagged)
@@ -248,7 +248,7 @@ func TestNextGatewayOnTheSamePipe(t *testing.T) {
 		if err := r.stop(); err != nil && !strings.Contains(err.Error(), "is gone") {
 			t.Fatal(err)
 		}
-		p.eval("bump()") // nobody hears that
+		p.eval("bump()") // no gateway gets this
 		r.attach()
 		r.listed(r.uri)
 		r.CheckText(r.uri, r.path+" "+strconv.Itoa(2*n+1))
@@ -258,7 +258,7 @@ func TestNextGatewayOnTheSamePipe(t *testing.T) {
 			t.Errorf("%s URIs are watched at the page", got)
 		}
 	}
-	// What the dead ones had the browser run in new documents is not run besides.
+	// The scripts that dead gateways set for new documents do not run as well.
 	p.reload()
 	p.loaded()
 	r.listed(r.uri)
@@ -266,7 +266,7 @@ func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	r.bump(p)
 }
 
-// A tab that a link opens waits for the page layer, however busy the gateway is.
+// A tab that a link opens waits for the page layer, even if the gateway is busy.
 func TestTabWaitsForABusyGateway(t *testing.T) {
 	t.Parallel()
 	r := browse(t, injected)
@@ -286,7 +286,7 @@ func TestTabWaitsForABusyGateway(t *testing.T) {
 	r.listed(r.uri)
 }
 
-// busyDial gives connections that send no page layer until free is called. They write to busy when they would send one.
+// busyDial returns connections that send no page layer until free is called. They write to busy before they send it.
 func busyDial(dial func(ctx context.Context) (Conn, error)) (
 	slow func(ctx context.Context) (Conn, error), busy chan struct{}, free func()) {
 	busy, goOn := make(chan struct{}, 10), make(chan struct{})
@@ -310,7 +310,7 @@ func (c busyConn) Write(message []byte) error {
 	return c.Conn.Write(message)
 }
 
-// A tab that waits for a gateway that dies is let go by the next one, and has its page layer.
+// If a gateway dies, the next one lets its waiting tab go on, with the page layer.
 func TestTabThatWaitsForADeadGateway(t *testing.T) {
 	t.Parallel()
 	r, kill := piped(t, injected)
@@ -396,13 +396,13 @@ func TestContentsOfAllSizes(t *testing.T) {
 	})
 }
 
-// last gives the last n UTF-16 units.
+// last returns the last n UTF-16 units.
 func last(s string, n int) string {
 	units := utf16.Encode([]rune(s))
 	return string(utf16.Decode(units[max(0, len(units)-n):]))
 }
 
-// What a page does to its own core concerns that page.
+// A page's flood harms only that page.
 func TestFloodIsCutOff(t *testing.T) {
 	t.Parallel()
 	for name, flood := range map[string]string{
@@ -413,7 +413,7 @@ func TestFloodIsCutOff(t *testing.T) {
 		"no JSON":     "post('[[')",
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A page that says it is Pagewire, and sends what it likes.
+			// A page that pretends to be Pagewire, and sends anything.
 			fake := `<script>globalThis.pagewire = { configure: ({ gateway: post }) => { post('[["hello",1,"0",{}]]'); setTimeout(() => { ` + flood + ` }, 100) } }</script>`
 			r := begin(t, tagged)
 			r.site.add("/flood", fake)
@@ -485,7 +485,7 @@ func TestNativeTools(t *testing.T) {
 	if got, isError := r.Call("fail", nil); !isError {
 		t.Errorf("fail gives %q, no error", got)
 	}
-	// What an agent cancels, the page aborts.
+	// The page aborts a call that the agent cancels.
 	cancel, ended := hang()
 	running(1)
 	cancel()
@@ -509,7 +509,7 @@ func TestNativeTools(t *testing.T) {
 	p.visit("/bare")
 	counted(0)
 
-	// With Pagewire they come by its session, once, and ours for pages not at all.
+	// With Pagewire they come over its link, once, without our tools for agents in pages.
 	p.visit("/both")
 	r.until("the page's tools are listed", func() bool { return len(r.ToolNames()) >= ours+5 })
 	names := r.ToolNames()
@@ -523,7 +523,7 @@ func TestNativeTools(t *testing.T) {
 	}
 	answers()
 	gives("fail", nil, "The tool failed.", true) // not the page's words: it does not expose its errors
-	// They run beside each other, and a cancellation ends its own.
+	// Calls run in parallel, and a cancellation ends only its own.
 	cancel, first := hang()
 	_, second := hang()
 	running(2)
@@ -534,14 +534,14 @@ func TestNativeTools(t *testing.T) {
 	if calls := r.g.Snapshot().Stats.Calls; calls != 1 {
 		t.Errorf("%d calls are left, want the other one", calls)
 	}
-	// The page goes, and each agent that waits is told.
+	// The page goes, and each waiting agent gets an error.
 	p.visit("/bare")
 	testkit.Ends(t, "the call of a page that has gone", second)
 	counted(0)
 }
 
-// The tools of a page with Pagewire are run by its own model context: what Chromium 156 runs for CDP gives "[]", or an
-// error, as soon as any frame has been loaded.
+// The tools of a page with Pagewire run in its own model context: a tool that Chromium 156 runs for CDP returns "[]",
+// or an error, as soon as any frame has been loaded.
 func TestToolThatOpensAFrame(t *testing.T) {
 	t.Parallel()
 	tools := `<script>document.modelContext.registerTool({ name: "open", description: "Opens a frame.", execute: () => new Promise((done) => {
@@ -558,8 +558,8 @@ func TestToolThatOpensAFrame(t *testing.T) {
 	}
 }
 
-// A search leads from one document to another, and the agent gets what that says: by a script that changes the location
-// or submits a form, and by a form that is a tool itself.
+// A search leads from one document to another, and the agent gets the second one's text: by a script that changes the
+// location or submits a form, and by a form that is a tool itself.
 func TestSearchForm(t *testing.T) {
 	const form = `<form action="/results" toolname="search" tooldescription="Searches." toolautosubmit>
 		<input name="q" toolparamdescription="Words"></form>`
@@ -585,7 +585,7 @@ func TestSearchForm(t *testing.T) {
 		"a form whose results have a long answer": {tag + form, tag + `<script type="application/ld+json">"` +
 			strings.Repeat("x", 16_384) + `"</script>`, []string{"/state"}},
 		"a form": {tag + form, tag, []string{`{"@type":"ItemList"}`, "/state"}},
-		// The browser itself gives the JSON-LD where there is no Pagewire.
+		// Without Pagewire the browser itself returns the JSON-LD.
 		"a form without Pagewire":            {form, "", []string{"/results?q=cup"}},
 		"a script that leads to a bare page": {tag + script("location.href = '/results?q=' + q"), "", nil},
 	} {
@@ -594,7 +594,7 @@ func TestSearchForm(t *testing.T) {
 			r := begin(t, tagged)
 			r.site.add("/search", c.page)
 			r.site.add("/results", c.results+`<script type="application/ld+json">{"@type":"ItemList"}</script>`)
-			// The slow one answers when the agent has heard that its call waits for the next document.
+			// /slow answers after the agent has got progress: its call waits for the next document.
 			waits, files := make(chan string, 9), r.site.Config.Handler
 			r.site.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 				if request.URL.Path == "/slow" {
@@ -653,8 +653,8 @@ func TestTitleFollowsThePage(t *testing.T) {
 	})
 }
 
-// While we listen to the Page domain, a browser that cannot show a dialog waits for us to close it. (Those that can,
-// which is all but chrome-headless-shell, do not; so this is the one thing that no browser here shows.)
+// While the Page domain is enabled, a browser that cannot show dialogs waits for us to close them. Only
+// chrome-headless-shell cannot show them, so no browser here can test this.
 func TestDialogThatNobodySees(t *testing.T) {
 	t.Parallel()
 	b := &attachment{link: newLink(nil)}
@@ -675,8 +675,8 @@ func TestDialogThatNobodySees(t *testing.T) {
 	}
 }
 
-// The browser says which tab is in front, whatever page it has. Of a site that the agent does not see it is the origin
-// alone, and a page without an origin has none.
+// The browser reports the tab in front, with any page. For a site that the agent may not see it is only the origin, and
+// a page without an origin has none.
 func TestTabInFront(t *testing.T) {
 	t.Parallel()
 	r := begin(t, tagged)

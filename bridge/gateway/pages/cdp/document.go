@@ -20,13 +20,13 @@ import (
 //go:embed attach.js
 var attachScript string
 
-// Limits of a document's messages, of any kind. Above them it is cut off. The gateway bounds its link.
+// Limits of a document's messages, of any kind. Above them the document is cut off. The gateway bounds its link.
 const (
 	burst     = 20_000 // messages at once
-	perSecond = 5_000  // later
+	perSecond = 5_000  // a second after that
 )
 
-// maxWaiting bounds, in bytes, the messages of all documents before their URLs are known: a busy page delays its URL.
+// maxWaiting bounds the bytes of all documents' messages that wait for a URL: a busy page delays its URL.
 const maxWaiting = 32 << 20
 
 // A document is one execution context: a page and its scripts between two navigations.
@@ -40,8 +40,8 @@ type document struct {
 	origin  string
 	binding string
 
-	// Guarded by the browser's lock.
-	prefix  jsonv2.Value // of a call of attach.js's result; nil before it is known
+	// Guarded by attachment.mu.
+	prefix  jsonv2.Value // the beginning of a call of attach.js's result; nil before it is known
 	early   [][]byte     // messages before that
 	waiting int          // bytes of early, and of frames
 	title   string
@@ -133,7 +133,7 @@ func (d *document) handleMessage(payload []byte) {
 	}
 	kind, text := payload[0], payload[1:]
 	switch kind {
-	case 'p': // it has the page layer
+	case 'p': // it has Pagewire
 		d.bare = false
 		d.titled(text)
 		d.end()
@@ -144,7 +144,7 @@ func (d *document) handleMessage(payload []byte) {
 		if d.linked {
 			d.receiveFrame(text)
 		}
-	case 'n': // it has neither
+	case 'n': // it has been loaded without Pagewire
 		d.bare = true
 		d.titled(text)
 		if d.frame == "" {
@@ -167,7 +167,7 @@ func (d *document) handleMessage(payload []byte) {
 	}
 }
 
-// titled takes the title that the document gives itself.
+// titled notes the document's title.
 func (d *document) titled(title []byte) {
 	d.title = string(title)
 	if t := d.s.tab; d.frame == "" {
@@ -189,7 +189,7 @@ func (d *document) receiveFrame(frame []byte) {
 	}
 }
 
-// waits counts bytes that must wait, and reports whether they may. Above maxWaiting it cuts off the worst document.
+// waits counts waiting bytes, and reports whether they may wait. Above maxWaiting it cuts off the document with most.
 func (d *document) waits(bytes int) bool {
 	d.waiting += bytes
 	most, all := d, 0
@@ -207,7 +207,7 @@ func (d *document) waits(bytes int) bool {
 	return !d.cut
 }
 
-// cutOff ends a document that floods us. It removes the document's binding, so that its further calls are not sent.
+// cutOff ends a document that floods us. It removes the document's binding, so that the browser sends no further calls.
 func (d *document) cutOff(reason string) {
 	d.b.log.Warn("a page was cut off until it is loaded anew", "origin", d.origin, "url", d.s.tab.url, "reason", reason)
 	d.cut = true
@@ -261,7 +261,7 @@ func (d *document) refused(err error) {
 	d.b.log.Debug("a page is not served", "origin", d.origin, "error", err)
 }
 
-// withURL finds the document's URL and window. It has to ask the browser for them.
+// withURL calls then with the document's URL and window, for which it must ask the browser.
 func (d *document) withURL(then func(info gateway.PageInfo)) {
 	t := d.s.tab
 	info := d.b.infoOf(t, d.origin)

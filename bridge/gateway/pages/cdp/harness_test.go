@@ -24,7 +24,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// dist is what make build has written.
+// dist is the output of make build.
 const dist = "../../../../dist"
 
 func TestMain(m *testing.M) {
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// A kind is how the pages of a test come to the page layer. path is that of a page with a state, and with a 2 that of
-// another one; script is what both have.
+// A kind is how the pages of a test get the page layer. path is the path of a page with a state; with a 2 after it, of
+// another such page. Both have script.
 type kind struct {
 	inject       bool
 	path, script string
@@ -63,7 +63,7 @@ func kinds(t *testing.T, test func(t *testing.T, k kind)) {
 	}
 }
 
-// A site is an origin: dist/ and documents by path. Those under /strict/ forbid all but the scripts of the site.
+// A site is an origin: dist/ and documents by path. Documents under /strict/ allow only the site's scripts.
 type site struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -119,7 +119,7 @@ func (s *site) add(path, document string) {
 	s.docs[path] = document
 }
 
-// elsewhere is the same site by another name: another origin, and another process.
+// elsewhere is the site's URL by another name: another origin, and another process.
 func (s *site) elsewhere() string { return strings.Replace(s.URL, "127.0.0.1", "localhost", 1) }
 
 // A rig is a site, a browser that visits it, a gateway that is attached to the browser, and an agent.
@@ -134,8 +134,8 @@ type rig struct {
 	killed  bool
 	g       *gateway.Gateway
 	log     *testkit.Log
-	user    *driver      // who opens tabs and looks at them
-	stop    func() error // ends Run, and gives what it returned
+	user    *driver      // opens tabs and looks at them
+	stop    func() error // ends Run, and returns its error
 }
 
 func begin(t *testing.T, k kind) *rig {
@@ -149,7 +149,7 @@ func begin(t *testing.T, k kind) *rig {
 	return r
 }
 
-// browse is begin for tabs that are opened before the gateway comes, which is by attach.
+// browse is begin for tabs that are opened before the gateway comes. attach starts the gateway.
 func browse(t *testing.T, k kind) *rig {
 	t.Helper()
 	r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway")}
@@ -160,8 +160,8 @@ func browse(t *testing.T, k kind) *rig {
 	return r
 }
 
-// piped is browse for a browser of its own that is reached by its pipe. kill ends the gateway's connection, as the end
-// of its process does.
+// piped is browse for a new browser that is reached by its pipe. kill ends the gateway's connection, as the end of its
+// process does.
 func piped(t *testing.T, k kind) (r *rig, kill func()) {
 	t.Helper()
 	started := testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t) // the port is the user's
@@ -178,14 +178,14 @@ func piped(t *testing.T, k kind) (r *rig, kill func()) {
 	return r, func() { pipe.Close() }
 }
 
-// kill ends the browser as nothing else does.
+// kill kills the browser's process.
 func (r *rig) kill() {
 	r.killed = true
 	r.browser.Kill()
 }
 
-// spares are the browsers that a test has left with no tab but the empty one that they started with: the next test
-// takes one, and need not start its own. So each gateway but the first finds what the one before has left in a browser.
+// spares are browsers that a test has given back with only the empty tab of their start. The next test takes one
+// instead of starting its own. So each gateway but the first finds the rest of an earlier gateway in a browser.
 var spares pool
 
 type pool struct {
@@ -205,7 +205,7 @@ func (s *pool) take(t *testing.T) *launched.Started {
 	return testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t)
 }
 
-// giveBack takes the browser of a rig whose gateway has stopped. One whose test failed is not used again.
+// giveBack takes the browser of a rig whose gateway has stopped. After a failed test the browser is not used again.
 func (s *pool) giveBack(r *rig) {
 	if r.killed || r.t.Failed() {
 		r.browser.Close()
@@ -231,7 +231,7 @@ func (s *pool) close() {
 	}
 }
 
-// attach makes a gateway, in the place of the one that there was.
+// attach starts a gateway in place of the last one.
 func (r *rig) attach() {
 	r.t.Helper()
 	log := slog.New(slog.NewTextHandler(r.log, nil))
@@ -258,7 +258,7 @@ func (r *rig) attach() {
 	r.agent = connect(r.t, g)
 }
 
-// at is the URL of a path of the site.
+// at returns the URL of a path of the site.
 func (r *rig) at(path string) string { return r.site.URL + path }
 
 // A tabbed is a page in a tab, as its user sees it.
@@ -268,13 +268,13 @@ type tabbed struct {
 	id, session string
 }
 
-// open opens a page of the site in a new tab, as a link does: such a tab waits for the gateway, as others do not.
+// open opens a page of the site in a new tab, as a link does: only such a tab waits for the gateway.
 func (r *rig) open(path string) *tabbed {
 	r.t.Helper()
 	return r.tab(r.user.openLink(r.at(path)))
 }
 
-// tab is a tab that is open, once it is loaded.
+// tab returns an open tab once it is loaded.
 func (r *rig) tab(id string) *tabbed {
 	r.t.Helper()
 	p := &tabbed{r.user, r.site, id, r.user.attachTo(id)}
@@ -282,7 +282,7 @@ func (r *rig) tab(id string) *tabbed {
 	return p
 }
 
-// openListed opens the page of the rig's kind, whose state is then the one resource that is listed.
+// openListed opens the page of the rig's kind, and waits until its state is the only listed resource.
 func (r *rig) openListed() *tabbed {
 	r.t.Helper()
 	p := r.open(r.path)
@@ -290,7 +290,7 @@ func (r *rig) openListed() *tabbed {
 	return p
 }
 
-// openWatched is openListed, and the agent subscribes to the state.
+// openWatched is openListed, and subscribes the agent to the state.
 func (r *rig) openWatched() *tabbed {
 	r.t.Helper()
 	p := r.openListed()
@@ -298,14 +298,14 @@ func (r *rig) openWatched() *tabbed {
 	return p
 }
 
-// bump changes the state of a page, and waits for the one update that comes of it.
+// bump changes the state of a page, and waits for its one update.
 func (r *rig) bump(p *tabbed) {
 	r.t.Helper()
 	p.eval("bump()")
 	r.Updated(r.uri)
 }
 
-// loaded waits for the page that the tab is on its way to: a context of the one before may end meanwhile.
+// loaded waits until the tab's next page is loaded. A context of its last page may end meanwhile.
 func (p *tabbed) loaded() {
 	p.t.Helper()
 	testkit.Eventually(p.t, "the page is loaded", func() bool {
@@ -327,7 +327,7 @@ func (p *tabbed) reload()  { p.send(p.session, "Page.reload", nil) }
 func (p *tabbed) toFront() { p.send(p.session, "Page.bringToFront", nil) }
 func (p *tabbed) close()   { p.send("", "Target.closeTarget", map[string]any{"targetId": p.id}) }
 
-// eval gives the value of an expression, which may await, as text.
+// eval returns the value of an expression, which may await, as text.
 func (p *tabbed) eval(expression string) string {
 	p.t.Helper()
 	text, err := p.try(expression)
@@ -349,7 +349,7 @@ func (p *tabbed) try(expression string) (string, error) {
 	return text, nil
 }
 
-// An agent is one that follows the list by what it is told of it.
+// An agent follows the lists of resources and tools by their notifications.
 type agent struct {
 	*testkit.Agent
 	t *testing.T
@@ -361,7 +361,7 @@ func connect(t *testing.T, g *gateway.Gateway) *agent {
 	return &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
 }
 
-// until waits for a list that satisfies ok, and looks again whenever it is told that the list has changed.
+// until waits until ok returns true. It calls ok again after each notification that a list has changed.
 func (a *agent) until(what string, ok func() bool) {
 	a.t.Helper()
 	for !ok() {
@@ -401,7 +401,7 @@ func dial(t *testing.T, url string) *driver {
 	return d
 }
 
-// pages counts the tabs of which f is true.
+// pages counts the tabs for which f returns true.
 func (d *driver) pages(f func(tab map[string]any) bool) (n int) {
 	d.t.Helper()
 	for _, info := range d.send("", "Target.getTargets", nil)["targetInfos"].([]any) {
@@ -412,7 +412,7 @@ func (d *driver) pages(f func(tab map[string]any) bool) (n int) {
 	return n
 }
 
-// send sends a command, and gives the members of its result.
+// send sends a command, and returns the members of its result.
 func (d *driver) send(session, method string, params any) map[string]any {
 	d.t.Helper()
 	answer := make(chan map[string]any, 1)
@@ -433,8 +433,8 @@ func (d *driver) send(session, method string, params any) map[string]any {
 	}
 }
 
-// openLink opens a URL in a new tab from the empty one, as a link of a page does. A tab of Target.createTarget is told to
-// wait for the debugger as well, but Chromium 156 loads it at once.
+// openLink opens a URL in a new tab from the empty one, as a page's link does. A tab of Target.createTarget is also
+// told to wait for the debugger, but Chromium 156 loads it at once.
 func (d *driver) openLink(url string) (id string) {
 	d.t.Helper()
 	before := map[any]bool{}

@@ -14,11 +14,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A link is the connection to a browser: a goroutine of its own sends commands in the order in which they are posted.
-// Posting never waits. The posting goroutine may be the reader, on which the browser's progress depends, or an agent's,
-// whose other requests do not concern a browser that stands still.
+// A link is the connection to a browser. Its own goroutine sends commands in the order in which they are posted.
+// Posting never waits: the caller may be the reader, on which the browser's progress depends, or an agent's goroutine,
+// whose other requests do not depend on a stalled browser.
 //
-// chromedp.Browser copies each tab's DOM, and switches goroutines thrice a call; a read of a page takes 0.3 ms.
+// chromedp.Browser copies each tab's DOM, and switches goroutines three times a call; here a page's read takes 0.3 ms.
 type link struct {
 	conn Conn
 
@@ -36,8 +36,8 @@ type pending struct {
 	done    func(result jsonv2.Value, err error)
 }
 
-// maxQueued bounds the bytes that wait for a browser that does not read: above it the browser gets no further calls.
-// Other messages to it are few. A browser with maxUnsent bytes of all is given up.
+// maxQueued bounds the bytes that wait for a browser: above it the browser gets no further calls. Other messages to it
+// are few. Above maxUnsent bytes of all messages the browser is given up.
 const maxQueued, maxUnsent = 64 << 20, 128 << 20
 
 var (
@@ -51,7 +51,7 @@ func newLink(conn Conn) *link {
 	return &link{conn: conn, waiting: map[int64]pending{}, wake: make(chan struct{}, 1)}
 }
 
-// post sends a command. params is JSON text, or a value, or nil. The reader calls done, if any: it must not block.
+// post sends a command. params is JSON text, a value or nil. The reader calls done, if it is set: done must not block.
 func (l *link) post(session target.SessionID, method string, params any,
 	done func(result jsonv2.Value, err error)) error {
 	text, raw := params.(jsonv2.Value)
@@ -84,7 +84,7 @@ func (l *link) post(session target.SessionID, method string, params any,
 	return nil
 }
 
-// full is the reason why the browser gets no further calls, or nil.
+// full returns why the browser gets no further calls, or nil.
 func (l *link) full() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +142,7 @@ func (l *link) write() {
 	}
 }
 
-// read handles each event, and each answer by its waiting call. It returns the reason of its end.
+// read passes each event to handle, and each answer with its waiting call. It returns the reason of its end.
 func (l *link) read(handle func(event *message, answered func())) error {
 	d := newDecoder()
 	for {
@@ -197,13 +197,13 @@ func (l *link) forget(session target.SessionID) {
 type Conn interface {
 	// Next waits for the next message. Reading gives io.EOF at its end; the next call of Next skips the rest.
 	Next() (io.Reader, error)
-	// Write sends a message, as one frame. It may overwrite the array behind the message.
+	// Write sends a message, as one frame. It may overwrite the byte after the message in its array.
 	Write(message []byte) error
 	// Close ends both directions.
 	Close() error
 }
 
-// A socket is a WebSocket as a Conn. It reads as much of a message as its caller does; chromedp's reads all first.
+// A socket is a WebSocket as a Conn. It reads a message as its caller does; chromedp's connection reads all first.
 type socket struct {
 	ws  *websocket.Conn
 	now io.Reader // the message that is being read
@@ -214,7 +214,7 @@ func dialSocket(ctx context.Context, address string) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the browser at %s: %w", address, err)
 	}
-	ws.SetReadLimit(-1) // the decoder has a limit, which drops a message and not the browser
+	ws.SetReadLimit(-1) // the decoder's limit drops a message, and not the browser
 	return &socket{ws: ws}, nil
 }
 

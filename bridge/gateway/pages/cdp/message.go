@@ -16,8 +16,8 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// maxMessage bounds the bytes kept of one message of the browser. For a page's call of its binding it counts the
-// unquoted text, a letter and a frame, and for others the raw text. A longer one is dropped while it is read.
+// maxMessage bounds the bytes kept of one message of the browser. Of a page's call of its binding it counts the
+// unquoted text, a letter and a frame; of others the raw text. A longer message is dropped while it is read.
 const maxMessage = 17<<20 + 1
 
 // tooLong is the reason when a dropped message ends a page, or fails a command.
@@ -37,7 +37,7 @@ type message struct {
 	said *said // of Runtime.bindingCalled, in place of Params
 }
 
-// call is a page's call of a binding, or nil.
+// call returns a page's call of a binding, or nil for another message.
 func (m *message) call() (c *said) {
 	if c = m.said; c == nil {
 		on(m, runtime.BindingCalled, func(e *runtime.EventBindingCalled) {
@@ -65,29 +65,29 @@ type said struct {
 
 // A decoder decodes the browser's messages one after the other.
 //
-// Most large messages are calls of pages. They are unquoted while they arrive, and so held once: with the types of
-// cdproto they were held four times, a message of 100 MB as 538.
+// Most large messages are calls of pages. They are unquoted while they arrive, and so held once. With the types of
+// cdproto they were held four times: a message of 100 MB took 538 MB.
 type decoder struct {
 	in   *bufio.Reader
 	text []byte // for the next message, if no one keeps it
 }
 
 const (
-	// readSize is how much is read at once.
+	// readSize is how many bytes are read at once.
 	readSize = 64 << 10
 	// retained is the largest buffer that is kept for the next message.
 	retained = 1 << 20
-	// edge is how much of the beginning and of the end of a dropped message is kept.
+	// edge is how many bytes are kept of the beginning and of the end of a dropped message.
 	edge = 256
-	// window is how far a text is searched at once for its end and for escapes: 1 MB takes 0.1 ms, and by the byte 1.
+	// window is how many bytes are searched at once for a quote or a backslash: 1 MB takes 0.1 ms, byte by byte 1 ms.
 	window = 1 << 10
-	// maxTail is far more than the text behind a call's payload.
+	// maxTail bounds the text after a call's payload, which is far shorter.
 	maxTail = 4 << 10
 )
 
 func newDecoder() *decoder { return &decoder{in: bufio.NewReaderSize(nil, readSize)} }
 
-// The browser writes such a call this way. Another notation is bounded by its raw text.
+// The browser writes a call of a binding like this. A call in another notation is bounded by its raw text.
 var (
 	callBegins   = []byte(`{"method":"Runtime.bindingCalled","params":{"name":"`)
 	payloadComes = []byte(`","payload":"`)
@@ -190,7 +190,7 @@ func cutShort(err error) error {
 
 var plain = [256]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escaped reads an escape after its backslash. Half a character becomes U+FFFD.
+// escaped reads an escape after its backslash. Half a surrogate pair becomes U+FFFD.
 func (d *decoder) escaped() (rune, error) {
 	two, err := d.in.Peek(2)
 	if err != nil {
@@ -236,7 +236,7 @@ func (d *decoder) unit() (rune, error) {
 	return rune(unit), nil
 }
 
-// other reads a message that is no call of a binding.
+// other reads a message that is not a call of a binding.
 func (d *decoder) other() (*message, error) {
 	e, err := d.readAll()
 	switch {
@@ -289,7 +289,7 @@ var (
 	namesToolCall = regexp.MustCompile(`^\{"method":"[A-Za-z.]+","params":\{"invocationId":"([^"\\]+)"`)
 )
 
-// message is the known part of a dropped message.
+// message returns the parts of a dropped message that its edges show.
 func (e *edges) message() *message {
 	m := &message{Session: target.SessionID(find(sessionEnds, e.End))}
 	if id := find(answerBegins, e.Begin); id != "" {
@@ -301,13 +301,13 @@ func (e *edges) message() *message {
 	return m
 }
 
-// context is the context in which a page called a binding, or 0.
+// context returns the context in which a page called a binding, or 0.
 func (e *edges) context() runtime.ExecutionContextID {
 	id, _ := strconv.ParseInt(find(contextEnds, e.End), 10, 64)
 	return runtime.ExecutionContextID(id)
 }
 
-// toolCall is the id of the tool's call that an event is about, or "".
+// toolCall returns the invocation id in an event about a tool's call, or "".
 func (e *edges) toolCall() string { return find(namesToolCall, e.Begin) }
 
 func find(re *regexp.Regexp, text string) string {

@@ -19,7 +19,7 @@ import (
 
 const sessionID = "0123456789ABCDEF0123456789ABCDEF"
 
-// event is what the browser says when a page calls a binding with a text, which is quoted.
+// event is the browser's event for a page's call of a binding. The text is quoted.
 func event(quoted string) string {
 	return `{"method":"Runtime.bindingCalled","params":{"name":"pagewire_X_1","payload":` + quoted +
 		`,"executionContextId":3},"sessionId":"` + sessionID + `"}`
@@ -31,7 +31,7 @@ func TestMessagesHoweverTheyArrive(t *testing.T) {
 	for _, payload := range []string{"", "x", "l[[\"hello\"]]", long, "b"} {
 		quoted, _ := json.Marshal(payload)
 		ascii := []byte(nil)
-		for _, r := range string(quoted) { // as Chromium has it
+		for _, r := range string(quoted) { // as Chromium quotes it
 			switch {
 			case r < 0x7f:
 				ascii = append(ascii, byte(r))
@@ -65,7 +65,7 @@ func TestMessagesHoweverTheyArrive(t *testing.T) {
 	}
 }
 
-// What is too long is dropped while it is read, and it is known whose it was.
+// A message that is too long is dropped while it is read, and its sender is still known.
 func TestMessagesThatAreTooLong(t *testing.T) {
 	const size = 40 << 20
 	fill := func(begin, end string) io.Reader {
@@ -123,7 +123,7 @@ func TestWhatIsNoMessage(t *testing.T) {
 	}
 }
 
-// What is unquoted while it arrives is what a decoder of JSON makes of it.
+// A text that is unquoted while it arrives is the same as from a decoder of JSON.
 func FuzzMessage(f *testing.F) {
 	for _, text := range []string{`"x"`, `"\"\\\/\b\f\n\r\t"`, `"é𝄞"`, `"\u00e9\ud834\udd1e"`, `"\ud834"`, `"\ud834x"`,
 		`"\ud834\n"`, `"\udd1e\ud834"`, `"\ud834\ud834\udd1e"`, `"x","y":"z"`, `""`, `7`} {
@@ -138,7 +138,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		if jsonv2.Unmarshal([]byte(text), &want, decodeOptions) != nil || !json.Valid(quoted) || quoted[0] != '"' ||
 			!utf8.Valid(quoted) {
-			return // what is no string of Unicode a browser does not say
+			return // a browser sends only strings of Unicode
 		}
 		if err != nil || m.call() == nil {
 			t.Fatalf("%s is %+v, %v", text, m, err)

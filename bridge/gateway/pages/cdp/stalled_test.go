@@ -16,8 +16,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A stalling browser has one page, with a resource and a tool. While it is stalled it takes small commands, as its
-// socket's buffer does, and none that is larger. How much a real one takes after it was stopped is not known.
+// A stalling browser has one page, with a resource and a tool. While it is stalled it accepts small commands, as its
+// socket's buffer does, and no larger ones. How much a real browser accepts after it was stopped is not known.
 type stalling struct {
 	page    *testkit.Page
 	binding string
@@ -114,7 +114,7 @@ func (b *stalling) Write(message []byte) error {
 	return nil
 }
 
-// say says a message, event an event of a session, and call what the page calls its binding with.
+// say sends a message, event an event of a session, and call a page's call of its binding.
 func (b *stalling) say(message any) {
 	text, err := json.Marshal(message)
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *stalling) call(payload string) {
 		"executionContextId": 1})
 }
 
-// An agent that calls a tool in a browser that stands still has answers to all else.
+// An agent that calls a tool in a stalled browser gets answers to its other requests.
 func TestABrowserThatStandsStill(t *testing.T) {
 	b := &stalling{said: make(chan string, 1000), over: make(chan struct{}),
 		page: testkit.NewPage(t, map[string]string{stallingApp + "/doc": "text"})}
@@ -160,7 +160,7 @@ func TestABrowserThatStandsStill(t *testing.T) {
 		return slices.ContainsFunc(g.Snapshot().Tools, func(o gateway.ToolState) bool { return o.Name == "save" })
 	})
 
-	// As on standard input, what an agent says is taken message by message.
+	// As on standard input, the agent's messages are read one by one.
 	raw := testkit.Must(g.Connect("test"))(t)
 	answers := make(chan string, 10)
 	go func() {
@@ -200,7 +200,7 @@ func TestABrowserThatStandsStill(t *testing.T) {
 	}
 }
 
-// What waits for a browser is bounded, whether or not it is being written: from the limit on it gets no further calls.
+// The bytes that wait for a browser are bounded, with those being written: above the limit it gets no further calls.
 func TestABrowserThatStandsStillIsAskedNoMore(t *testing.T) {
 	b := &stalling{said: make(chan string, 1000), over: make(chan struct{})}
 	b.stall()

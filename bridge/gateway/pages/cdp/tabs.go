@@ -33,17 +33,17 @@ type attachment struct {
 	gateway string          // Options.Gateway
 	source  string          // Options.Source
 
-	mu       sync.Mutex // guards all below and what they hold; taken before the gateway's lock
+	mu       sync.Mutex // guards the fields below and their contents; taken before the gateway's lock
 	sessions map[string]*session
 	tabs     map[string]*tab // by target
 	bindings int
 	browser  string // its name
 }
 
-// A tab is one of the browser's.
+// A tab is a target of type page.
 type tab struct {
 	target     string
-	url, title string                   // as the browser gave them last, together
+	url, title string                   // as last reported by the browser, together
 	origin     string                   // of its document; "" if that has none
 	window     string                   // as of its last document
 	pages      map[string]*gateway.Page // the last one of each frame
@@ -58,7 +58,7 @@ func (b *attachment) infoOf(t *tab, origin string) gateway.PageInfo {
 		Window: t.window, Source: b.source}
 }
 
-// show reports a tab that has come to the front, or that is perhaps in front and shows something else.
+// show tells the gateway that a tab has come to the front, or that a tab shows a new page or title.
 func (b *attachment) show(t *tab, came bool) {
 	info := b.infoOf(t, t.origin)
 	if info.Title = t.title; strings.HasPrefix(t.url, info.URL) {
@@ -79,13 +79,13 @@ type session struct {
 	console   int // messages since their arguments were released
 }
 
-// pages are the targets that hold documents. Run attaches to no others.
+// pages are the targets that hold documents. Run attaches only to these.
 var pages = target.Filter{{Type: "page"}, {Type: "iframe"}}
 
 func yes() *bool { t := true; return &t }
 
-// autoAttach makes the browser attach us to what comes below a session. Where the page layer is to be there before the
-// page's own scripts, a new target waits until we let it run. A tab that no page has opened does not (Chromium 156).
+// autoAttach makes the browser attach us to new targets below a session. With injection they wait until we let them
+// run, so that the page layer runs first. A tab that no page has opened does not wait (Chromium 156).
 func (b *attachment) autoAttach(s target.SessionID) {
 	b.link.post(s, target.CommandSetAutoAttach,
 		&target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "", Flatten: yes(),
@@ -104,7 +104,7 @@ func (b *attachment) start() {
 	b.autoAttach("")
 }
 
-// leave tells the documents that the gateway goes, which they could not notice, and waits a moment for that to arrive.
+// leave tells the documents that the gateway goes: they cannot notice it. It waits up to 250 ms for that to arrive.
 func (b *attachment) leave() {
 	b.mu.Lock()
 	for _, s := range b.sessions {
@@ -143,7 +143,7 @@ func (s *session) clear() {
 	s.unfollow()
 }
 
-// handle handles an event, or an answer.
+// handle handles an event, or calls answered for an answer.
 func (b *attachment) handle(m *message, answered func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -178,7 +178,6 @@ func (b *attachment) handle(m *message, answered func()) {
 	on(m, page.JavascriptDialogOpening, func(e *page.EventJavascriptDialogOpening) { b.dialog(m.Session, e) })
 }
 
-// handle handles an event in a session.
 func (s *session) handle(m *message) {
 	switch m.Method {
 	case runtime.BindingCalled.Method:
@@ -212,7 +211,7 @@ func (s *session) handle(m *message) {
 
 var decodeOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
 
-// on handles an event of a kind, unless it has parameters that only a newer browser sends.
+// on handles an event of a kind. It ignores an event that cannot be decoded, as a newer browser may send.
 func on[T any](m *message, kind protocol.Event[T], do func(e *T)) {
 	if m.Method != kind.Method {
 		return
@@ -254,7 +253,7 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		}
 	}
 	resume := func() { b.link.post(e.SessionID, runtime.CommandRunIfWaitingForDebugger, nil, nil) }
-	// A prerendered page belongs to no visible tab yet. When it is shown, its contexts are created anew in the tab.
+	// A prerendered page belongs to no visible tab yet. When it is shown, its contexts are created again in the tab.
 	if t == nil || info.Subtype == "prerender" {
 		resume()
 		return
@@ -264,7 +263,7 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 	b.sessions[string(s.id)] = s
 	b.autoAttach(s.id)
 	if b.inject != "" {
-		// The Page domain has the scripts for new documents.
+		// Scripts for new documents need the Page domain.
 		b.link.post(s.id, page.CommandEnable, nil, nil)
 		b.link.post(s.id, page.CommandAddScriptToEvaluateOnNewDocument,
 			&page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()}, nil)
@@ -281,7 +280,7 @@ func (b *attachment) detached(id target.SessionID) {
 	}
 }
 
-// dialog closes a dialog in a browser without a window. While we listen to the Page domain, it would not do so.
+// dialog closes a dialog in a browser without a window, which does not do so itself while the Page domain is enabled.
 func (b *attachment) dialog(session target.SessionID, e *page.EventJavascriptDialogOpening) {
 	if !e.HasBrowserHandler {
 		b.link.post(session, page.CommandHandleJavaScriptDialog,

@@ -105,7 +105,7 @@ func (s *session) offerTools() {
 	}
 }
 
-// offer sets the tools, as MCP describes tools.
+// offer sets the tools, in the form of MCP.
 func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 	list := make([]bridge.Tool, 0, len(tools))
 	for name, t := range tools {
@@ -170,7 +170,7 @@ func (n *webmcpTools) attach() {
 	})
 }
 
-// RunTool has the browser run a tool.
+// RunTool makes the browser run a tool.
 func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte, gone bool)) (cancel func()) {
 	i := &invocation{done: done}
 	input := append(jsonv2.Value(nil), args...)
@@ -205,7 +205,7 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte,
 	}
 }
 
-// begun notes the browser's id of a call, whose result comes as an event, unless the document has gone.
+// begun notes the browser's id of a call: its result comes as an event. It cancels the call if nothing waits for it.
 func (n *webmcpTools) begun(i *invocation, id string) {
 	n.mu.Lock()
 	i.id = id
@@ -265,7 +265,7 @@ func (s *session) finish(id string, result []byte) {
 	}
 }
 
-// toolResult is MCP's CallToolResult for a tool's result: itself if it is one, or a string's text, or the JSON text.
+// toolResult returns a tool's output as MCP's CallToolResult: itself if it is one, a string's text, or the JSON text.
 func toolResult(e *webmcp.EventToolResponded) []byte {
 	if e.Status != webmcp.InvocationStatusCompleted {
 		why := e.ErrorText

@@ -11,7 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A scripted connection says and hears what its test wants: when the browser answers is what no browser can be told.
+// A scripted connection is the test's: no real browser lets a test decide when it answers.
 type scripted struct{ says, heard chan string }
 
 func (c scripted) Next() (io.Reader, error) {
@@ -26,7 +26,7 @@ func (c scripted) Write(m []byte) error { c.heard <- string(m); return nil }
 
 func (c scripted) Close() error { return nil }
 
-// A document may go between a tool's call and the browser's word that it has begun: who waits is told.
+// A document may go between a tool's call and the browser's answer that it has begun: the caller gets an error.
 func TestToolCallOfADocumentThatHasGone(t *testing.T) {
 	c := scripted{make(chan string), make(chan string, 9)}
 	l := newLink(c)
@@ -56,7 +56,7 @@ func TestToolCallOfADocumentThatHasGone(t *testing.T) {
 	}
 }
 
-// What the browser says of a tool of a page without Pagewire, as the gateway gets it.
+// The gateway passes on the browser's annotations of a tool, for a page without Pagewire.
 func TestHintsOfTheBrowsersTools(t *testing.T) {
 	for given, want := range map[string]string{
 		"":                                      "",

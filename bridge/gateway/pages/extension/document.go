@@ -16,7 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// A document is one that the extension has opened.
+// A document is one of the extension's open documents.
 type document struct {
 	h      *host
 	id     int64
@@ -27,8 +27,8 @@ type document struct {
 
 	mu     sync.Mutex
 	over   bool    // no further session will begin
-	last   int64   // session
-	live   bool    // it is open
+	last   int64   // the number of the last session
+	live   bool    // the last session is open
 	queue  []piece // for the daemon
 	queued int     // its bytes
 }
@@ -155,8 +155,8 @@ func (d *document) run(ctx context.Context) {
 	}
 }
 
-// wait returns when a daemon runs, or at once if the system cannot report that. One document waits at a time: each
-// takes an instance of inotify, of which Linux gives a user 128.
+// wait returns when a daemon runs, or at once if the system cannot report that. One document waits at a time: each wait
+// takes an instance of inotify, and Linux gives a user 128.
 func (h *host) wait(ctx context.Context) {
 	select {
 	case <-ctx.Done():

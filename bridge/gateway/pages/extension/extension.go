@@ -1,26 +1,25 @@
 // Package extension brings in the pages of the browser extension: it is the process that the browser starts for the
 // extension, and speaks with it over standard input and output.
 //
-// It passes frames on and does nothing else. For each document that the extension opens, it connects to the daemon's
-// /page as the document would, over the daemon's socket, so that the daemon knows whose it is. It connects again
-// when there is another daemon. It never looks at what is in a frame. The extension's worker has put what the
-// browser says of the document into the first frame, and the daemon bounds and checks all of them. What the extension
-// itself says is bounded here: a message that is too long or makes no sense is refused, counted and logged, and has
-// no other effect.
+// It only passes frames on. For each document that the extension opens, it connects to the daemon's /page as the
+// document would, over the daemon's socket, so that the daemon knows its user. It connects again when there is another
+// daemon. It never looks into a frame. The extension's worker puts the browser's facts about the document into the
+// first frame, and the daemon bounds and checks all frames. The extension's own messages are bounded here: a message
+// that is too long or invalid is refused, counted and logged, and has no other effect.
 //
 // The messages are JSON objects with a type. From the extension:
 //
-//	open   id, origin: there is a document of that origin. pagewire://front is none: its frames are the extension's own
-//	       reports of the tab in front, for package socket
+//	open   id, origin: a document of that origin has come. pagewire://front is not one: its frames are the extension's
+//	       own reports of the tab in front, for package socket
 //	frame  id, session, text, more, ack: a frame of the document's link; with more, a piece. An ack above 0 comes back
-//	close  id: the document has gone, or may not be read any more. What it has said before is sent still
+//	close  id: the document has gone, or may not be read any more. Its earlier frames are still sent
 //
 // To it:
 //
-//	hello    version, secret: the process runs; by the secret the extension can do without, over a WebSocket
-//	open     id, session: the daemon is there: the document's link begins. Frames of others are ignored
-//	frame    id, text, more: a frame for it; pieces are at most 1 MiB of JSON, which is what the browser takes
-//	taken    id, session, ack: the daemon has taken what came up to there. Who waits for that fills no buffer
+//	hello    version, secret: the process runs; with the secret the extension can use a WebSocket instead of it
+//	open     id, session: the daemon is there: the document's link begins. Frames of other sessions are ignored
+//	frame    id, text, more: a frame for the document; a piece has at most 1 MiB of JSON, the browser's limit
+//	taken    id, session, ack: the daemon has accepted all pieces up to this one. Waiting for it keeps buffers small
 //	close    id, reason: the session is over; another one may follow
 //	refused  reason, count, id: a message of the extension's was refused; with an id the document is no longer open
 //	failed   reason: the process ends, since it cannot serve
@@ -56,7 +55,7 @@ const (
 	HostName = "com.pagewire.host"
 )
 
-// SecretFile is the path of the extension's secret: beside the token.
+// SecretFile is the path of the extension's secret, in the directory of the token.
 func SecretFile(tokenFile string) string { return filepath.Join(filepath.Dir(tokenFile), "extension") }
 
 // Secret returns the secret that the extension and this user's gateways share. It fails if there is none yet, or if its
@@ -87,7 +86,7 @@ type Options struct {
 	// Connect connects to the daemon. Wait returns when there is one.
 	Connect func(context.Context) (net.Conn, error)
 	Wait    func(context.Context) error
-	// Version and Secret are sent to the extension. MakeSecret gives the latter.
+	// Version and Secret are sent to the extension. MakeSecret returns the secret.
 	Version, Secret string
 	// Log receives the log. Default none.
 	Log *slog.Logger
@@ -99,7 +98,7 @@ const (
 	// maxDocuments and maxPerOrigin bound the open documents, as package socket does.
 	maxDocuments, maxPerOrigin = 1024, 256
 	// maxQueued bounds the bytes that wait for the daemon, for each document, and maxQueuedAll for all. The extension
-	// lets 2 Mi characters wait here, of three bytes at most.
+	// queues at most 2 Mi characters here, of three bytes at most.
 	maxQueued, maxQueuedAll = 8 << 20, 256 << 20
 	// maxFrame bounds a frame of the daemon: a tool's arguments of 4 MiB, quoted twice.
 	maxFrame = 48 << 20
@@ -107,7 +106,7 @@ const (
 	firstPause, longestPause = 20 * time.Millisecond, time.Second
 	// refusedPause is the pause after a daemon has refused a document: its options do not change.
 	refusedPause = 30 * time.Second
-	// farewellTimeout is how long the daemon may take to take what a document has said before it went.
+	// farewellTimeout is how long the daemon may take to accept the queue of a document that has gone.
 	farewellTimeout = time.Second
 	// dialTimeout bounds an attempt.
 	dialTimeout = 3 * time.Second

@@ -58,7 +58,7 @@ func TestExtensionIDIsThatOfTheManifest(t *testing.T) {
 	}
 }
 
-// A peer is the extension's side of a host that runs, with a daemon of real parts.
+// A peer is the extension's side of a running host. Its daemon has real parts.
 type peer struct {
 	t       *testing.T
 	in      *io.PipeWriter
@@ -107,7 +107,7 @@ func startPeer(t *testing.T, o gateway.Options) *peer {
 	return p
 }
 
-// listen takes what the host says: frames go to who plays their page, all else is kept for await.
+// listen receives the host's messages. Frames go to the goroutine that plays their page; await gets the others.
 func (p *peer) listen(out io.Reader) {
 	r := newReader(out)
 	pieces := map[int64][]byte{}
@@ -142,7 +142,7 @@ func (p *peer) listen(out io.Reader) {
 	}
 }
 
-// say sends bytes under their length.
+// say sends bytes after their length.
 func (p *peer) say(text string) {
 	p.t.Helper()
 	if _, err := p.in.Write(append(binary.NativeEndian.AppendUint32(nil, uint32(len(text))), text...)); err != nil {
@@ -150,7 +150,7 @@ func (p *peer) say(text string) {
 	}
 }
 
-// await takes messages until one fits, and returns it.
+// await receives messages until one fits, and returns it.
 func (p *peer) await(what string, fits func(message) bool) message {
 	p.t.Helper()
 	end := time.After(testkit.Patience)
@@ -196,7 +196,6 @@ func (p *peer) session(id int64) int64 {
 	return p.await("a session", func(m message) bool { return m.Type == "open" && m.ID == id }).Session
 }
 
-// frame says a frame of a document.
 func (p *peer) frame(id, session int64, frame string) {
 	p.t.Helper()
 	p.send(message{Type: "frame", ID: id, Session: session, Text: frame})
@@ -208,7 +207,7 @@ func hello(id int64) string {
 		`[["hello",1,"0",{"epoch":"e","tab":"tab-%05d","title":"A page","origin":"https://shop.example","url":"https://shop.example/cart"}]]`, id)
 }
 
-// serve has a page at the other end of a document's next session, until the gateway has it.
+// serve plays a page in a document's next session, and returns when the gateway has the page.
 func (p *peer) serve(id int64) (page *testkit.Page, session int64) {
 	p.t.Helper()
 	frames := make(chan []byte, 1000)
@@ -287,7 +286,7 @@ func (p *peer) mustNotHear(kind string) bool {
 	return false
 }
 
-// A message of any length arrives whole, in pieces that the browser takes: quotes, line ends, control characters and
+// A message of any length arrives whole, in pieces that the browser accepts: quotes, line ends, control characters and
 // characters of four bytes are the longest in JSON.
 func TestLongMessagesTravelInPieces(t *testing.T) {
 	for name, long := range map[string]string{
@@ -365,7 +364,7 @@ func TestWhatMakesNoSenseIsRefusedAndNothingElseHappens(t *testing.T) {
 	}
 }
 
-// What the extension still says of a session that is over reaches no other one.
+// The extension's late messages of an ended session reach no other session.
 func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
 	p := startPeer(t, gateway.Options{})
 	p.open(1)
@@ -378,7 +377,7 @@ func TestMessagesOfASessionThatIsOverAreDropped(t *testing.T) {
 	})
 }
 
-// What the daemon has taken the extension is told, where it asks: it holds the rest back.
+// The extension learns which pieces the daemon has accepted, if it asks for that: it holds the rest back.
 func TestFramesInPieces(t *testing.T) {
 	p := startPeer(t, gateway.Options{})
 	p.open(1)
@@ -446,7 +445,7 @@ func TestWhoSaysTooMuchEndsAlone(t *testing.T) {
 			t.Errorf("%s: no reason", name)
 		}
 		unharmed()
-		// The daemon's word counts for a while: another document begins at once.
+		// The daemon's refusal counts for refusedPause; another document begins at once.
 		p.send(message{Type: "close", ID: 2})
 		p.open(2)
 		session = p.session(2)
@@ -503,7 +502,6 @@ func TestTooManyDocumentsOfAnOriginAreRefused(t *testing.T) {
 	}
 }
 
-// Whom the daemon does not serve learns why.
 func TestADocumentThatIsRefusedLearnsWhy(t *testing.T) {
 	p := startPeer(t, gateway.Options{Deny: []string{"https://shop.example"}})
 	p.open(1)
@@ -599,7 +597,7 @@ func TestTabInFront(t *testing.T) {
 	}
 }
 
-// While no daemon runs documents wait until they are told that one does, and ask nobody meanwhile.
+// While no daemon runs, documents wait for Options.Wait, and do not connect.
 func TestDocumentsWaitForADaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits, connects atomic.Int32
@@ -638,8 +636,8 @@ func TestDocumentsWaitForADaemon(t *testing.T) {
 	})
 }
 
-// hang puts a daemon in the place of p's that agrees to one connection, and then says nothing and takes nothing more, as
-// one that is stopped.
+// hang replaces p's daemon by one that accepts one connection, and then neither sends nor reads anything, like a
+// stopped process.
 func (p *peer) hang() io.Closer {
 	p.t.Helper()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -67,7 +67,7 @@ type writer struct {
 	w  io.Writer
 }
 
-// write sends one message, which must be small: only texts are cut.
+// write sends one message of at most maxOut bytes: only frame cuts texts.
 func (w *writer) write(m message) error {
 	text, err := json.Marshal(m)
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 type Options struct {
 	// Extensions lists the ids of extensions that may bring pages of any origin: they ask their user, and know Secret.
 	Extensions []string
-	// Secret returns the secret of the extension. It is called for each connection. Nil, or an error, refuses it.
+	// Secret returns the secret of the extension, for each connection. If nil, or on an error, the extension is
+	// refused.
 	Secret func() (string, error)
 	// Refused is called for each refused connection, with "origin" or "proof". May be nil.
 	Refused func(reason string, r *http.Request)
@@ -34,16 +35,15 @@ type Options struct {
 }
 
 const (
-	// maxPerOrigin and maxPages bound the connected documents. Chromium has 255 WebSockets in all.
+	// maxPerOrigin and maxPages bound the connected documents. Chromium allows 255 WebSockets in all.
 	maxPerOrigin, maxPages = 256, 1024
-	// frames is how many of the largest frames all pages together may have under way.
+	// frames bounds the frames under way of all pages together, as a multiple of the largest frame.
 	frames = 2
 )
 
 // A Handler admits pages to a desktop's gateway. Pages of this machine may connect at once; others only if the user has
 // allowed their origin, to all agents or to one that is connected. It takes no cookie and no token: a page has neither,
-// and cannot forge its origin. Package access, before this one, refuses programs of other users, which can forge one.
-//
+// and cannot forge its origin. Programs of other users can forge one: package access refuses them before.
 // The extension speaks for pages of any origin that its user allows. Its worker connects with the extension's origin.
 // Before it names a page, both ends prove that they know the secret that `pagewire extension install` has made (package
 // proof). The extension's native host has no origin. It connects by a socket that only this user's programs reach
@@ -75,7 +75,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const extensionScheme = "chrome-extension://"
 
-// Host serves pages of any origin from the extension's native host. Only a socket of this user may serve this.
+// Host serves pages of any origin from the extension's native host. Only a socket of this user may serve it.
 func (h *Handler) Host() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, true, false) })
 }
@@ -129,7 +129,7 @@ type visitor struct {
 	*gateway.Page
 }
 
-// Greet has the extension prove itself, and has a page wait for its turn.
+// Greet makes the extension prove itself, and makes a page wait for its turn.
 func (v *visitor) Greet(ctx context.Context, c *wsconn.Conn) error {
 	v.conn = c
 	if v.h.Len() > maxPages {
@@ -155,7 +155,7 @@ func (v *visitor) refuse(says string, later bool) error {
 
 const notProved = "it is not proved that this is the extension of the gateway's user: pagewire extension install"
 
-// prove has the extension and this end prove to each other that they know the secret.
+// prove lets the extension and this end prove to each other that they know the secret.
 func (h *Handler) prove(ctx context.Context, r *http.Request, conn *wsconn.Conn) error {
 	if h.o.Secret == nil {
 		return errors.New("there is no secret")
@@ -172,7 +172,7 @@ func (h *Handler) prove(ctx context.Context, r *http.Request, conn *wsconn.Conn)
 	return proof.Accept(ctx, conn.Notes(), hello, secret, local.String())
 }
 
-// enter counts the page as one of its origin's, and waits until its origin may connect.
+// enter counts the page for its origin, and waits until the origin may connect.
 func (v *visitor) enter(name string) error {
 	v.h.mu.Lock()
 	v.of = v.h.acquire(name)
@@ -200,7 +200,7 @@ func (v *visitor) Admit(about link.About) (owner, origin string, err error) {
 	if !v.extension {
 		return v.from, v.from, nil
 	}
-	name := strings.Clone(about.Origin) // not the frame that it came in
+	name := strings.Clone(about.Origin) // so that the frame can be freed
 	if name != frontOrigin && (!isWebOrigin(name) || !v.h.g.Admits(name)) {
 		return "", "", v.refuse("pages of this origin are not served", false)
 	}
@@ -214,7 +214,7 @@ func isWebOrigin(name string) bool {
 
 func tabKey(origin, tab string) string { return "page " + origin + " " + tab }
 
-// Attach attaches the page to the gateway.
+// Attach attaches the page to the gateway. The extension's connection without a page becomes a front.
 func (v *visitor) Attach(about link.About, tab, given string, send func([]byte)) (Page, error) {
 	origin := v.of.name
 	info := gateway.PageInfo{Tab: tabKey(origin, tab), Given: given, Frame: about.Frame, Origin: origin,
@@ -260,7 +260,7 @@ func (v *visitor) LetGo(err error) {
 	}
 }
 
-// Leave gives back the page's share.
+// Leave counts the page off its origin.
 func (v *visitor) Leave() {
 	if v.of != nil {
 		v.h.mu.Lock()
@@ -296,7 +296,7 @@ type origin struct {
 	name  string
 	pages int // connected documents, including an extension's
 
-	// held while a frame of one of its pages is processed: an origin uses one processor, however many pages it has
+	// held while a frame of one of its pages is processed: so an origin uses one processor at most
 	turn   sync.Mutex
 	credit time.Duration // of working time for calls; guarded by turn, as are paid and rests
 	paid   time.Time
@@ -304,23 +304,23 @@ type origin struct {
 	// queue has one place, for a call of one of its pages that waits or is processed. Others wait in order.
 	queue chan struct{}
 
-	letGo int       // dropped pages, with no longer pause than letGoTime
-	last  time.Time // of the last one
+	letGo int       // dropped pages, with pauses below letGoTime
+	last  time.Time // of the last drop
 	next  time.Time // when the next page may connect, once letGo is maxLetGo
 }
 
 const (
 	// If maxLetGo pages of an origin were dropped for breaking the rules, with pauses below letGoTime, one further page
-	// may connect every letGoPace. A page that would wait for more than maxWait is told to come later. Otherwise sixty
-	// peers that each begin anew at once would keep two processors busy.
+	// may connect every letGoPace. A page that would wait longer than maxWait must come later. Without this, sixty
+	// peers that reconnect at once would keep two processors busy.
 	maxLetGo  = 20
 	letGoTime = 10 * time.Second
 	letGoPace = time.Second
 	maxWait   = 5 * time.Second
 
-	// Calls of an origin's pages may use maxCredit of working time at once, and from then on a part of the time.
+	// Calls of an origin's pages may use maxCredit of working time at once, and after that 1/partOf of the time.
 	// Answers do not count. 10,000 resources take 60 ms; 60 pages that touch as often as they may took a whole
-	// processor. A pause has minPause at least: a frame takes 5 us, and waking up as much.
+	// processor. Pauses below minPause are left out: a frame takes 5 us, and waking up as much.
 	maxCredit = 100 * time.Millisecond
 	partOf    = 4
 	minPause  = 10 * time.Millisecond
@@ -387,7 +387,7 @@ func (h *Handler) forget() {
 	}
 }
 
-// wait returns how long a page must wait, or why it must come later. The handler's lock is held.
+// wait returns how long a page must wait, or the reason to come later. The handler's lock is held.
 func (o *origin) wait(now time.Time) (pause time.Duration, why string) {
 	if o.letGo < maxLetGo || now.Sub(o.last) > letGoTime {
 		return 0, ""

@@ -12,19 +12,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 )
 
-// frontOrigin is the origin in the hello of the extension's connection that has no page, but reports the tab in front of
-// the user. It is no page's, and counts in no hello but the extension's.
+// frontOrigin is the origin in the hello of the extension's connection that reports the tab in front of the user. It is
+// no page's origin, and only the extension's hello may have it.
 const frontOrigin = "pagewire://front"
 
 // A front is that connection: a Page whose frames after the hello are reports.
 type front struct {
 	v       *visitor
-	browser gateway.PageInfo // all but its tabs
+	browser gateway.PageInfo // without its tabs
 	greeted bool
 	last    string // the key of the tab that it reported last
 }
 
-// A report is which tab is in front. Without an URL its user has not allowed the site; without an origin it shows no
+// A report names the tab in front. URL is "" if the user has not allowed the site. Origin is "" if the tab shows no
 // page of the web.
 type report struct {
 	Focused     bool // the user looks at the browser now
@@ -48,11 +48,11 @@ func (f *front) Receive(frame []byte) error {
 		err = errors.New("a report of the tab in front names its tab and its window, each as a hello does")
 	case r.Origin != "" && !strings.HasPrefix(r.Origin, "http") || r.URL != "" && !strings.HasPrefix(r.URL, r.Origin+"/"):
 		err = errors.New("a report of the tab in front has an origin of no web page, or an URL of another origin")
-	case !isWebOrigin(r.Origin): // as a page of the browser's own: browsers take hosts that are none here, such as a{b
+	case !isWebOrigin(r.Origin): // no page of the web here: browsers accept hosts that Go does not, such as a{b
 		r.Origin, r.Title, r.URL = "", "", ""
 	}
 	if err != nil {
-		go f.Refuse(err.Error()) // not here: it waits for the reader
+		go f.Refuse(err.Error()) // not here: Refuse waits for the reader
 		return err
 	}
 	info, before := f.browser, f.last

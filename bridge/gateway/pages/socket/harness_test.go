@@ -25,15 +25,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// dist is what make build has written.
+// dist is the output of make build.
 const dist = "../../../../dist"
 
-// A place is a gateway that pages connect to, at one port for its life, and beyond.
+// A place is a gateway that pages connect to. Its port stays the same after a restart.
 type place struct {
 	t       *testing.T
 	addr    string
 	options Options
-	answers time.Duration // within which a page has to answer
+	answers time.Duration // how long a page may take to answer
 	g       *gateway.Gateway
 	pages   *Handler
 	server  *http.Server
@@ -45,7 +45,7 @@ func openPlace(t *testing.T, o Options) *place {
 	return openPlaceFor(t, o, testkit.Patience)
 }
 
-// openPlaceFor opens one that gives a page up that does not answer within a time.
+// openPlaceFor opens a place that gives up a page without an answer within a time.
 func openPlaceFor(t *testing.T, o Options, answers time.Duration) *place {
 	t.Helper()
 	p := &place{t: t, addr: testkit.Addr(t), options: o, answers: answers, log: testkit.LogOf(t, "the gateway")}
@@ -59,7 +59,7 @@ func (p *place) start() {
 	p.serve(p.listen())
 }
 
-// listen takes the port, of whose last listener a process that is being started may have a copy until it runs.
+// listen takes the port, once a process that is being started has closed its copy of the last listener.
 func (p *place) listen() (l net.Listener) {
 	p.t.Helper()
 	testkit.Eventually(p.t, "it listens at "+p.addr, func() bool {
@@ -81,14 +81,14 @@ func (p *place) serve(l net.Listener) {
 	go p.server.Serve(l)
 }
 
-// stop ends the gateway, and asserts that it holds nothing then.
+// stop ends the gateway, and asserts that it then holds nothing.
 func (p *place) stop() {
 	p.server.Close()
 	p.end()
 }
 
-// restart puts another gateway in its place. Its pages find nobody at the port only while their connections are ended:
-// how long else a busy machine takes for it is nothing that they may complain of.
+// restart replaces the gateway. The port is closed only while connections are ended: on a busy machine pages would
+// otherwise log that the gateway is missing.
 func (p *place) restart() {
 	p.t.Helper()
 	p.server.Close()
@@ -113,7 +113,7 @@ func (p *place) end() {
 	p.g.Close()
 }
 
-// documents is how many an origin has connected.
+// documents counts the connected documents of an origin.
 func (p *place) documents(of string) int {
 	p.pages.mu.Lock()
 	defer p.pages.mu.Unlock()
@@ -123,10 +123,10 @@ func (p *place) documents(of string) int {
 	return 0
 }
 
-// url is what a page has in data-gateway.
+// url is the value of data-gateway.
 func (p *place) url() string { return "ws://" + p.addr }
 
-// attached are the pages that are there now, with what they offer.
+// attached lists the pages that are attached now and have resources.
 func (p *place) attached() (list []gateway.PageState) {
 	for _, s := range p.g.Snapshot().Pages {
 		if !s.Absent && s.Resources > 0 {
@@ -136,14 +136,14 @@ func (p *place) attached() (list []gateway.PageState) {
 	return list
 }
 
-// waitFor waits until so many pages are attached.
+// waitFor waits until n pages are attached.
 func (p *place) waitFor(n int) []gateway.PageState {
 	p.t.Helper()
 	testkit.Eventually(p.t, fmt.Sprintf("%d pages are attached", n), func() bool { return len(p.attached()) == n })
 	return p.attached()
 }
 
-// allow has an agent come whose user allows some origins.
+// allow connects an agent whose user allows some origins.
 func (p *place) allow(origins ...string) *gateway.Agent {
 	p.t.Helper()
 	return testkit.Must(p.g.ConnectWith(gateway.AgentOptions{Transport: "test", Allow: origins}))(p.t)
@@ -155,12 +155,12 @@ func (p *place) agent() *testkit.Agent {
 	return testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy)
 }
 
-// A site serves one page at / and dist/ beside it.
+// A site serves one page at /, and dist/.
 type site struct {
 	*httptest.Server
 	name   string // a host name in place of 127.0.0.1
 	header http.Header
-	// tag has the attributes of the script tag; page stands behind it.
+	// tag has the attributes of the script tag; page follows the tag.
 	tag, page string
 }
 
@@ -193,7 +193,6 @@ func serve(t *testing.T, s *site) *site {
 	return s
 }
 
-// origin is the page's.
 func (s *site) origin() string {
 	if s.name == "" {
 		return s.URL
@@ -217,7 +216,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// launch gives the test a profile of its own in the shared browser, or with flags a browser of its own.
+// launch gives the test a profile of its own in the shared browser; with flags, a browser of its own.
 func launch(t *testing.T, flags ...string) context.Context {
 	t.Helper()
 	if len(flags) > 0 {
@@ -238,7 +237,7 @@ func launch(t *testing.T, flags ...string) context.Context {
 	return ctx
 }
 
-// A tab is one page that is open.
+// A tab is an open page.
 type tab struct {
 	t       *testing.T
 	ctx     context.Context
@@ -272,7 +271,7 @@ func open(t *testing.T, browser context.Context, url string) *tab {
 	return b
 }
 
-// run runs the body of an async function in the page and returns what it returns.
+// run runs the body of an async function in the page and returns its result.
 func run[T any](b *tab, body string) (v T) {
 	b.t.Helper()
 	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](
@@ -293,7 +292,7 @@ func (b *tab) do(action chromedp.Action[chromedp.Void]) {
 	testkit.OK(b.t, chromedp.Do(b.ctx, action))
 }
 
-// allow does what a person does who allows the page to reach this device.
+// allow grants the page the permission to reach this device, as a person would.
 func allow(t *testing.T, b *tab, origin string) {
 	t.Helper()
 	params := cdpbrowser.SetPermissionParams{

@@ -40,8 +40,8 @@ func TestPageOfAScriptTag(t *testing.T) {
 	run[any](b, "set('two')")
 	a.Updated(doc)
 	a.CheckText(doc, "two")
-	// A loop of 10,000 changes is two touches, its first and one at the turn's end; these are one where the page still
-	// waits for the answer to what it said before.
+	// A loop of 10,000 changes is two touches, its first and one at the turn's end. It is one touch if the page still
+	// waits for the answer to an earlier frame.
 	run[any](b, "for (let i = 0; i < 10000; i++) set('last')")
 	a.Told(doc)
 	select {
@@ -86,7 +86,7 @@ func TestWhatASquatterLearns(t *testing.T) {
 	s := serve(t, &site{tag: `data-gateway="` + url + `"`})
 	b := open(t, launch(t), s.URL)
 	for _, want := range []string{"Origin:[" + s.URL + "]", `"url":"` + s.URL + `/"`, `["register",`, `"text":"one"`} {
-		for got := ""; !strings.Contains(got, want); { // what its tools are may be said before or behind
+		for got := ""; !strings.Contains(got, want); { // the page may send its tools before or after
 			got = testkit.Receive(t, "the page says "+want, heard)
 			if strings.Contains(got, "Authorization") || strings.Contains(got, "Cookie") {
 				t.Errorf("the squatter hears %s", got)
@@ -145,7 +145,7 @@ func TestTwoTabs(t *testing.T) {
 	a.CheckText(doc, "first")
 }
 
-// A tab is duplicated with its sessionStorage: the second document with a tab's id has another tab.
+// A tab is duplicated with its sessionStorage: the second document with a tab's id gets another tab.
 func TestDuplicatedTab(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -199,7 +199,7 @@ func TestGatewayThatIsStartedAnew(t *testing.T) {
 	s := serve(t, &site{tag: `data-gateway="` + p.url() + `"`})
 	b := open(t, launch(t), s.URL)
 	p.waitFor(1)
-	time.Sleep(2100 * time.Millisecond) // the page takes a connection for good after 2 s
+	time.Sleep(2100 * time.Millisecond) // a connection counts as good after 2 s
 	for range 2 {
 		p.restart()
 		began := time.Now()
@@ -217,7 +217,7 @@ func TestGatewayThatIsStartedAnew(t *testing.T) {
 	}
 }
 
-// A page whose gateway is not there says so once, costs no wasm, and finds it when it comes.
+// A page without its gateway says so once, loads no wasm, and finds the gateway when it comes.
 func TestGatewayThatComesLater(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -323,7 +323,7 @@ func TestContentSecurityPolicy(t *testing.T) {
 	}
 }
 
-// hasNoCore fails unless the page does without a core of its own.
+// hasNoCore fails unless the page has no core of its own.
 func hasNoCore(b *tab) {
 	b.t.Helper()
 	if s := run[map[string]any](b, "return pagewire.stats()"); s["ports"] != 0.0 || s["core"] != "none" {
@@ -335,7 +335,7 @@ func hasNoCore(b *tab) {
 	}
 }
 
-// The page decides in the turn in which the tool would run: what it has just changed counts.
+// The page decides in the turn in which the tool would run: its latest changes count.
 func TestToolThatDependsOnState(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -372,7 +372,7 @@ func TestToolThatDependsOnState(t *testing.T) {
 		t.Errorf("a call with the state as it is: %q", text)
 	}
 	ran(1)
-	// What is configured later counts from then on.
+	// A later configuration counts from then on.
 	run[any](b, `pagewire.configure({ freshState: { told: { uris: [uri], onStale: "tell" } } })`)
 	testkit.Eventually(t, "the gateway knows that it depends on nothing any more", func() bool {
 		for tool, err := range a.Tools(t.Context(), nil) {
@@ -389,7 +389,7 @@ func TestToolThatDependsOnState(t *testing.T) {
 	ran(2)
 }
 
-// A tool leads from one document to the next, which connects by itself.
+// A tool leads from one document to the next, which connects on its own.
 func TestToolThatLeadsToAnotherPage(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})

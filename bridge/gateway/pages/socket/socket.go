@@ -3,8 +3,8 @@
 // A Server carries the frames, for a desktop and for a service alike. A Guest decides whether the page may connect and
 // where it belongs: Handler has those of a desktop, package fleet/dial those of a service.
 //
-// The browser gives the page's origin in the Origin header. The page's own word counts only for things that concern the
-// page alone, such as its title. The page's hello has its tab and frame, its title, and when its window had the focus.
+// The browser gives the page's origin in the Origin header. The page's own statements count only for the page itself,
+// such as its title. The page's hello has its tab and frame, its title, and when its window had the focus.
 // A page that names a tab of another document is a duplicate of that tab, and gets a tab of its own.
 package socket
 
@@ -40,7 +40,7 @@ const (
 
 // Limits bound all pages of a Server together.
 type Limits struct {
-	// Frames is how many of the largest frames may be under way.
+	// Frames bounds the frames under way, as a multiple of the largest frame.
 	Frames int
 	// Unsent bounds the bytes that wait for slow pages. 0 leaves only each connection's bound.
 	Unsent int
@@ -48,18 +48,18 @@ type Limits struct {
 	Resumes bool
 }
 
-// A Guest is a connecting page, as its admission knows it. One goroutine calls its methods, in this order.
+// A Guest is a connecting page for the code that admits it. One goroutine calls its methods, in this order.
 type Guest interface {
 	// Greet reads the messages before the hello, and waits as long as the page must wait.
 	Greet(ctx context.Context, c *wsconn.Conn) error
-	// Admit decides by the page's hello. owner is whose limits the page counts for, and origin is its origin.
+	// Admit decides by the page's hello. The page counts towards owner's limits, and has the origin.
 	Admit(about link.About) (owner, origin string, err error)
-	// Attach attaches the document as a page. given is "" if tab is the hello's.
+	// Attach attaches the document as a page. given is the id of a new tab, or "" if tab is the hello's.
 	Attach(about link.About, tab, given string, send func(frame []byte)) (Page, error)
 	// Note takes a note, which comes between two frames. An error ends the connection.
 	Note(note []byte) error
-	// LetGo is called with the fault that ends the connection: no hello, a broken rule of the link (*link.Ended), or
-	// too much data (wsconn.ErrTooLong, wsconn.ErrNoRoom).
+	// LetGo is called with the fault that ends the connection: no hello, a violation of the link (*link.Ended), or too
+	// much data (wsconn.ErrTooLong, wsconn.ErrNoRoom).
 	LetGo(err error)
 	// Leave is called last, in any case.
 	Leave()
@@ -158,7 +158,7 @@ func (s *Server) Drain(ctx context.Context) {
 	s.gone.Wait()
 }
 
-// drainPaceOf is how many of the pages are told each drainPause, so that all are in three quarters of the time left.
+// drainPaceOf returns how many pages Drain tells each drainPause, so that all know in three quarters of the time left.
 func drainPaceOf(pages int, left time.Duration) int {
 	pauses := max(1, int(left*3/4/drainPause))
 	return max(drainPace, (pages+pauses-1)/pauses)
@@ -170,7 +170,7 @@ func (s *Server) Take(w http.ResponseWriter, r *http.Request, guest Guest) {
 	conn, err := wsconn.Accept(w, r, wsconn.Options{MaxMessage: maxHello, Note: d.note, Room: s.room,
 		Backlog: s.backlog, Whose: r.Header.Get("Origin")})
 	if err != nil {
-		return // it has been answered
+		return // Accept has answered
 	}
 	d.conn = conn
 	defer context.AfterFunc(r.Context(), d.goAway)()
@@ -205,7 +205,7 @@ func (s *Server) leave(d *document) {
 	s.gone.Done()
 }
 
-// serve serves a document. An error is the reason of its end.
+// serve serves a document, and returns the reason if the document is refused.
 func (d *document) serve() error {
 	ctx, cancel := context.WithTimeout(context.Background(), helloTimeout)
 	defer cancel()
@@ -228,7 +228,7 @@ func (d *document) serve() error {
 	}
 	d.conn.Limit(maxFrame, owner)
 	d.epoch = strings.Clone(about.Epoch)
-	// An id is unique among the pages of an origin. A page does not learn another's.
+	// A tab's id is unique for an owner and an origin. A page learns nothing of another origin's ids.
 	seat, given := d.s.seats.Sit(d, seats.Seat{Of: owner + " " + origin, Tab: about.Tab, Frame: about.Frame},
 		func(before *document) bool { return d.s.limits.Resumes && before.epoch == d.epoch })
 	defer d.s.seats.Rise(d, seat)
@@ -247,7 +247,7 @@ func (d *document) carry(page Page, frame []byte) {
 	for ; err == nil; frame, err = d.conn.Read(context.Background()) {
 		if err := page.Receive(frame); err != nil {
 			d.guest.LetGo(err)
-			<-d.conn.Closed() // when the page has been told why
+			<-d.conn.Closed() // closed once the page has the reason
 			return
 		}
 	}
@@ -262,11 +262,11 @@ func (d *document) carry(page Page, frame []byte) {
 
 func (d *document) note(_ *wsconn.Conn, note []byte) {
 	if err := d.guest.Note(note); err != nil {
-		go d.refuse(err) // not here: this runs in the reader, which must see the page's close
+		go d.refuse(err) // not here: this runs in the reader, which must read the page's close
 	}
 }
 
-// refuse ends the connection. If a Guest has refused the page, the page gets the reason.
+// refuse ends the connection of a refused page, which gets the reason.
 func (d *document) refuse(err error) {
 	refusal := (*Refusal)(nil)
 	if !errors.As(err, &refusal) {
@@ -281,10 +281,10 @@ func (d *document) refuse(err error) {
 
 func (d *document) goAway() { d.conn.CloseWith(websocket.StatusGoingAway, goesAway) }
 
-// send is called with nil when the page's link has ended.
+// send sends a frame. nil means that the page's link has ended.
 func (d *document) send(frame []byte) {
 	if frame == nil {
-		go d.conn.Refuse(websocket.StatusGoingAway, "") // not here: it waits for the frames before it
+		go d.conn.Refuse(websocket.StatusGoingAway, "") // not here: Refuse waits for the frames before it
 		return
 	}
 	d.conn.Send(frame)

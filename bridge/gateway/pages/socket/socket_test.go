@@ -25,7 +25,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// What no browser does: here the other end is ours, down to the frames.
+// Here the other end is ours, down to the frames, and does what no browser does.
 
 const local = "http://localhost:3000"
 
@@ -53,18 +53,17 @@ func (p *place) connect(origin, hello string) *wsconn.Conn {
 	return c
 }
 
-// hello is the first frame of a page, with what it says of itself.
+// hello returns the first frame of a page, with its description.
 func hello(about string) string { return `[["hello",1,"0",` + about + `]]` }
 
 func hi(tab string) string { return hello(`{"tab":"` + tab + `","title":"Raw"}`) }
 
-// say says a frame on a connection.
 func say(t *testing.T, c *wsconn.Conn, frame string) {
 	t.Helper()
 	testkit.OK(t, c.Write(t.Context(), []byte(frame)))
 }
 
-// closes fails unless the next that comes on a connection is its close, with a code and some words.
+// closes fails unless the connection's next message is its close, with a code and a text.
 func closes(t *testing.T, what string, c *wsconn.Conn, code websocket.StatusCode, says string) {
 	t.Helper()
 	if _, err := c.Read(t.Context()); websocket.CloseStatus(err) != code || !strings.Contains(err.Error(), says) {
@@ -72,7 +71,7 @@ func closes(t *testing.T, what string, c *wsconn.Conn, code websocket.StatusCode
 	}
 }
 
-// offer makes a connection that has said hello a page that has one resource.
+// offer makes a connection after its hello a page with one resource.
 func offer(t *testing.T, c *wsconn.Conn, uri string) {
 	p := testkit.NewPage(t, map[string]string{uri: "raw"})
 	p.Resume(func(frame []byte) { _ = c.Write(t.Context(), frame) }) // the reader notices a connection that has gone
@@ -159,7 +158,7 @@ func TestPagesThatDoNotIntroduceThemselves(t *testing.T) {
 	testkit.Eventually(t, "none is left", func() bool { return p.pages.Len() == 0 })
 }
 
-// The word of a page counts for nothing but itself: not for another origin, nor for another origin's tab.
+// A page's statements count only for the page itself, not for another origin or another origin's tab.
 func TestPagesThatLie(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -189,7 +188,7 @@ func TestPagesThatLie(t *testing.T) {
 	}
 	p.agent().Shows(local+"/own", "http://localhost:4000/doc")
 
-	// Nor is it the extension's, which alone reports the tab in front.
+	// Only the extension reports the tab in front.
 	forged := p.connect("http://localhost:5000", hello(`{"tab":"0123456789","origin":"pagewire://front"}`))
 	say(t, forged, `{"focused":true,"tab":"0123456789","origin":"https://bank.example","url":"https://bank.example/"}`)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
@@ -207,7 +206,7 @@ func TestTabOfTwoDocuments(t *testing.T) {
 	first := p.connect(local, hi("0123456789"))
 	offer(t, first, local+"/doc")
 	one := p.waitFor(1)[0]
-	// It is alive, so another document with the id is another tab's, and is told so.
+	// It is alive, so another document with the id gets another tab, and that tab's id.
 	c := p.connect(local, hi("0123456789"))
 	text, err := c.Read(t.Context())
 	var calls [][]any
@@ -222,13 +221,13 @@ func TestTabOfTwoDocuments(t *testing.T) {
 	if two := p.waitFor(2)[1]; !strings.HasSuffix(two.Tab, given) {
 		t.Errorf("the second document is in the tab %s", two.Tab)
 	}
-	// It goes, and the next document that says so is in its tab, at once.
+	// It goes, and the next document with its id gets its tab at once.
 	first.Close()
 	offer(t, p.connect(local, hi("0123456789")), local+"/doc")
 	if again := p.waitFor(2)[0]; again.Tab != one.Tab || again.Number != one.Number {
 		t.Errorf("the tab was %+v and is %+v", one, again)
 	}
-	// One that answers nothing has no tab: its successor waits for it, but not long.
+	// A document that does not answer a ping loses its tab. Its successor waits only for the ping.
 	p.connect(local, hi("abcdefghij"))
 	testkit.Eventually(t, "it has its place", func() bool { return p.pages.seats.Len() == 3 })
 	offer(t, p.connect(local, hi("abcdefghij")), local+"/doc")
@@ -241,7 +240,7 @@ func TestOversizeFrame(t *testing.T) {
 	c := p.connect(local, hi("0123456789"))
 	offer(t, c, local+"/doc")
 	p.waitFor(1)
-	// One that is as large as it may be is taken, though nothing comes of it; one byte more ends the connection.
+	// A frame of the largest size is accepted, without effect; one byte more ends the connection.
 	answer := "=99 0 "
 	say(t, c, answer+`"`+strings.Repeat("x", maxFrame-2-len(answer))+`"`)
 	testkit.OK(t, c.Ping(testkit.Patience))
@@ -254,7 +253,7 @@ func TestOversizeFrame(t *testing.T) {
 	}
 }
 
-// A page whose origin's were let go too often waits, or is told to come later; one of another origin is heard at once.
+// After too many dropped pages, a page of that origin waits or must come later. Another origin's is served at once.
 func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -273,7 +272,7 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 		return o.letGo == maxLetGo
 	})
 	p.pages.mu.Lock()
-	o.last = time.Now().Add(time.Hour) // not to be a matter of the machine's time
+	o.last = time.Now().Add(time.Hour) // so that the machine's speed does not matter
 	for pause, why := o.wait(time.Now()); why == ""; pause, why = o.wait(time.Now()) {
 		if pause > maxWait {
 			t.Errorf("one waits for %v", pause)
@@ -296,7 +295,7 @@ func TestPagesThatBeginAnewAtOnce(t *testing.T) {
 	p.pages.mu.Unlock()
 }
 
-// While an origin is not heard for what its pages have called, what agents ask of them is answered.
+// While the calls of an origin wait, its pages still answer agents.
 func TestAnOriginThatRestsIsRead(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -386,8 +385,8 @@ func (p *place) connectExtension() *wsconn.Conn {
 	return c
 }
 
-// A program that forges the extension's origin is nobody without the secret, and one that leaves the origin out, as the
-// native host does at its own door, with it: they offer nothing, and are counted.
+// A program that forges the extension's origin needs the secret. A program without an origin is refused even with it:
+// the native host has its own socket. Both offer nothing, and are counted.
 func TestForgedExtension(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -420,7 +419,7 @@ func TestForgedExtension(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			attempt(c) // whether it notices is its business
+			attempt(c) // its result does not matter
 			c.Write(t.Context(), []byte(hello))
 			offer(t, c, "https://bank.example/balance")
 			testkit.Ends(t, name+" is refused", c.Closed())
@@ -443,7 +442,7 @@ func TestForgedExtension(t *testing.T) {
 	p.connectExtension() // and the extension that knows the secret comes in
 }
 
-// Where the extension is not installed nobody is it.
+// Without an installed extension its origin is refused.
 func TestNoSecret(t *testing.T) {
 	t.Parallel()
 	for name, known := range map[string]func() (string, error){"none": nil,
@@ -455,7 +454,7 @@ func TestNoSecret(t *testing.T) {
 	}
 }
 
-// Nothing large is taken before the hello.
+// Nothing large is accepted before the hello.
 func TestLargeHello(t *testing.T) {
 	t.Parallel()
 	p := openPlace(t, Options{})
@@ -478,7 +477,7 @@ func TestPagesEndWithTheContextOfTheirRequests(t *testing.T) {
 	c := p.connect(local, hello(`{"tab":"tab-00000001"}`))
 	end()
 	var err error
-	for err == nil { // what it was asked before
+	for err == nil { // earlier calls
 		_, err = c.Read(t.Context())
 	}
 	if err != io.EOF {
@@ -511,7 +510,7 @@ func TestExtension(t *testing.T) {
 	p.agent().CheckText("https://app.example/doc", "raw")
 }
 
-// A node that ends tells its pages in time, however many they are, and a few no faster than others can take them.
+// A node that ends tells all its pages in time. It tells few pages no faster than other nodes can accept them.
 func TestDrainPace(t *testing.T) {
 	for _, pages := range []int{0, 1, 500, 15_000, 20_000, 100_000} {
 		const left = 20 * time.Second
@@ -525,7 +524,7 @@ func TestDrainPace(t *testing.T) {
 	}
 }
 
-// Work of an origin is free up to a credit, which comes back with time, and then stretched.
+// An origin's work is free up to a credit, which comes back with time. Further work is spread out.
 func TestOriginThatKeepsTheGatewayBusy(t *testing.T) {
 	o := newOrigin("http://localhost:3000")
 	now := time.Now()
