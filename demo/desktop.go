@@ -16,8 +16,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 )
 
-// desktop is the story's last part: an agent that is no part of the page starts the gateway, as a desktop client does
-// by its configuration, and sees the same page. It is go-sdk's client, and the gateway is the binary that make build
+// desktop is the story's last part. An agent outside the page starts the gateway, as a desktop client does by its
+// configuration, and sees the same page. The agent is go-sdk's client, and the gateway is the binary that make build
 // has written.
 func (t *teller) desktop(gateway string, b *launched.Started, url string) (err error) {
 	if _, err := t.open(url); err != nil {
@@ -28,7 +28,7 @@ func (t *teller) desktop(gateway string, b *launched.Started, url string) (err e
 		return err
 	}
 	defer os.RemoveAll(dir)
-	// A hub of its own, so that the story is the same beside a gateway that runs here already.
+	// A separate hub, so that the story is the same beside a gateway that runs here already.
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (t *teller) desktop(gateway string, b *launched.Started, url string) (err e
 	return t.change(ctx, agent, document.URI, updates)
 }
 
-// findDocument waits for the resource of the document, and says how many there are.
+// findDocument waits for the resource of the document. n is the number of resources.
 func findDocument(ctx context.Context, agent *mcp.ClientSession) (document *mcp.Resource, n int, err error) {
 	for document == nil {
 		n = 0
@@ -90,7 +90,7 @@ func findDocument(ctx context.Context, agent *mcp.ClientSession) (document *mcp.
 	return document, n, nil
 }
 
-// change types into the document, and reads it whenever the agent is told that it has changed, until it says so.
+// change types into the document, and reads it after each notification until it has the new text.
 func (t *teller) change(ctx context.Context, agent *mcp.ClientSession, uri string, updates <-chan string) error {
 	const words = " and jam"
 	t.line("person", "types %q", words)

@@ -9,36 +9,36 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// state is what the agent console shows. Its document, as described in common/console/view.ts, is all that
-// the story knows of the agent.
+// state is the content of the agent console. The story knows only the console's document of the agent, which
+// common/console/view.ts describes.
 type state struct {
 	Agent         string            `json:"agent"`         // connecting, subscribed or error
-	Trouble       string            `json:"trouble"`       // why, when it is error
+	Trouble       string            `json:"trouble"`       // the reason, if Agent is error
 	Steps         map[string]string `json:"steps"`         // by kind, as a person reads them
 	Resources     []resource        `json:"resources"`     // as listed now
 	Notifications []notification    `json:"notifications"` // newest first
-	Events        map[string]events `json:"events"`        // by type: what the person's last deed caused in the page
+	Events        map[string]events `json:"events"`        // by type: the page's events since the person's last action
 }
 
 type resource struct {
 	URI   string `json:"uri"`
 	Name  string `json:"name"`
 	Reads int    `json:"reads"`
-	Text  string `json:"text"` // what the agent last read, white space shortened
+	Text  string `json:"text"` // the text of the last read, white space shortened
 }
 
 type notification struct {
-	URI string  `json:"uri"` // "" when it is of the list
+	URI string  `json:"uri"` // "" for the list
 	At  float64 `json:"at"`  // the page's clock, in milliseconds
 }
 
 type events struct {
-	First float64 `json:"first"` // the page's clock too
+	First float64 `json:"first"` // by the page's clock, too
 	Count int     `json:"count"`
 }
 
-// lookScript reads a state. The first time, it also begins to note the events by which a deed shows in the page: on
-// the window and capturing, which is before the page's own listeners.
+// lookScript reads a state. The first time, it also begins to record the events of the person's actions. It listens on
+// the window, capturing, and so before the page's own listeners.
 const lookScript = `(() => {
   if (!globalThis.events) {
     globalThis.events = {};
@@ -65,7 +65,7 @@ const lookScript = `(() => {
   };
 })()`
 
-// look reads what the page shows now.
+// look reads the page's state.
 func (t *teller) look() (state, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, stepDeadline)
 	defer cancel()
@@ -76,8 +76,8 @@ func (t *teller) look() (state, error) {
 	return s, nil
 }
 
-// wait looks until the page shows what done wants to see, and returns what it then shows. The times in it are the
-// page's, so that it does not matter how often this looks.
+// wait looks until done accepts the page's state, and returns that state. Its times are the page's, so that the pause
+// between two looks does not matter.
 func (t *teller) wait(step string, limit time.Duration, done func(state) bool) (state, error) {
 	for deadline := time.Now().Add(limit); ; {
 		s, err := t.look()

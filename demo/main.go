@@ -1,9 +1,9 @@
 // Command demo serves the demo pages, and tells what an agent sees of them.
 //
-// It serves dist/, which make build writes, on 127.0.0.1, with an index of the demos at /, and a gateway for those that
-// take one; and with a browser, it opens the page of demo 1 in it, acts the person who edits the page, and
-// prints what the agent console on that page saw happen, and then what an agent saw that started the gateway
-// (bin/pagewire) and is no part of the page.
+// It serves dist/, which make build writes, on 127.0.0.1, with an index of the demos at /, and a gateway for the demos
+// that need one. With a browser, it also opens the page of demo 1, plays the person who edits the page, and prints what
+// the agent console on that page saw. It then prints what an agent outside the page saw, which started the gateway
+// (bin/pagewire).
 //
 //	go run ./demo           tell the story, then serve until interrupted
 //	go run ./demo -once     tell the story, and end: status 0 if all of it happened
@@ -27,9 +27,9 @@ import (
 const (
 	// page is where demo 1 is served.
 	page = "/demo/1-live-document/"
-	// viewsPage is where demo 8 is served, with an MCP server of its own beside it.
+	// viewsPage is where demo 8 is served, next to its own MCP server.
 	viewsPage = "/demo/8-views/"
-	// defaultAddr is the same each time, so that a tab that was left open finds the demo again.
+	// defaultAddr is always the same, so that a tab that stayed open finds the demo again.
 	defaultAddr = "127.0.0.1:8151"
 )
 
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// run serves and tells the story. It returns when ctx ends, or, with once, when the story does.
+// run serves and tells the story. It returns when ctx ends, or with once at the end of the story.
 func run(ctx context.Context, addr, dist, gateway string, story, once bool) error {
 	root, err := openDist(dist)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// contentTypes are stated here because the system's table, which package mime asks, differs between systems: some do
-// not know .wasm, and WebAssembly.compileStreaming refuses any other type than its own.
+// contentTypes replaces the system's table, which package mime reads and which differs between systems: some do not
+// know .wasm, and WebAssembly.compileStreaming refuses any other type.
 var contentTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".html": "text/html; charset=utf-8",
@@ -34,7 +34,7 @@ var contentTypes = map[string]string{
 	".wasm": "application/wasm",
 }
 
-// openDist opens the directory that make build writes. What it returns follows no link that leads out of it.
+// openDist opens the directory that make build writes. The Root follows no link that leads out of it.
 func openDist(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -49,8 +49,8 @@ func openDist(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// routes is what the demo serves: the files of dist; for demo 2 a gateway, by which its page and its agent meet; for
-// demo 8 an MCP server in both eras. The gateway takes pages of this port alone; closeGateway ends it.
+// routes returns the demo's handler. It serves the files of dist, for demo 2 a gateway between page and agent, and for
+// demo 8 an MCP server in both eras. The gateway admits only pages of this port; closeGateway ends it.
 func routes(ctx context.Context, dist fs.FS, port int) (h http.Handler, closeGateway func()) {
 	mux := http.NewServeMux()
 	files := serveFiles(dist)
@@ -67,20 +67,20 @@ func routes(ctx context.Context, dist fs.FS, port int) (h http.Handler, closeGat
 	g := gateway.New(gateway.Options{Allow: []string{fmt.Sprintf("http://127.0.0.1:%d", port),
 		fmt.Sprintf("http://localhost:%d", port)}})
 	pages := socket.New(g, socket.Options{})
-	clients := agents.NewHTTP(g, agents.HTTPOptions{Idle: time.Minute}) // a page that is closed ends no session
+	clients := agents.NewHTTP(g, agents.HTTPOptions{Idle: time.Minute}) // a closed page does not end its session
 	mux.Handle("/page", pages)
 	mux.Handle("/mcp", ownPages(clients))
 	return mux, func() {
 		pages.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = clients.Close(ctx) // else it is cut off
+		_ = clients.Close(ctx) // after that the agents are cut off
 		g.Close()
 	}
 }
 
-// ownPages admits requests under a name of this machine, and of browsers' pages the demo's own. What the gateway shows
-// is no secret; a site must not get at it all the same, by a name that it points here.
+// ownPages admits requests by names of this machine, and from browsers only the demo's own pages. The gateway has no
+// secrets, but no other site may read it by a name that resolves to this machine.
 func ownPages(next http.Handler) http.Handler {
 	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,7 @@ func serveFiles(dist fs.FS) http.Handler {
 			header.Set("Content-Type", t)
 		}
 		header.Set("X-Content-Type-Options", "nosniff")
-		// What was built a moment ago must be what runs.
+		// The newest build must run.
 		header.Set("Cache-Control", "no-cache")
 		// Chromium's own modelContext refuses to work in pages without it.
 		header.Set("Origin-Agent-Cluster", "?1")
@@ -121,7 +121,7 @@ func serveFiles(dist fs.FS) http.Handler {
 	})
 }
 
-// listen opens addr; or, if addr is the default and something else has it, any free port.
+// listen listens at addr. If addr is the default and in use, it takes any free port.
 func listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil && addr == defaultAddr && errors.Is(err, syscall.EADDRINUSE) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fakeDist makes a directory like the one that make build writes, beside a file that must never be served.
+// fakeDist makes a directory like make build's, next to a file that must never be served.
 func fakeDist(t *testing.T) string {
 	t.Helper()
 	parent := t.TempDir()
@@ -46,7 +46,7 @@ func serveFake(t *testing.T, dist string) http.Handler {
 	return serveFiles(root.FS())
 }
 
-// get asks without a client, which would clean the path before it asks.
+// get calls the handler without a client, which would clean the path.
 func get(h http.Handler, path string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.URL.Path = path
@@ -98,7 +98,7 @@ func TestServeFiles(t *testing.T) {
 	}
 }
 
-// The demos are numbered without gaps. Each is a page that says its number; the index and the demo before lead to it.
+// The demos are numbered without gaps. Each page has its number; the index and the demo before link to it.
 func TestEachDemoIsInTheIndex(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)
@@ -133,7 +133,7 @@ func TestEachDemoIsInTheIndex(t *testing.T) {
 	}
 }
 
-// The gateway's agents come by a name of this machine, and from no other site.
+// Agents may use names of this machine, and no other site may use the gateway.
 func TestOwnPages(t *testing.T) {
 	h := ownPages(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, c := range []struct {
@@ -172,7 +172,7 @@ func TestListenFallsBackFromTheDefaultOnly(t *testing.T) {
 	taken, err := net.Listen("tcp", defaultAddr)
 	if err == nil {
 		defer taken.Close()
-	} // else a demo that runs has it, which serves as well
+	} // otherwise a running demo has it, which is as good
 	l, err := listen(defaultAddr)
 	if err != nil {
 		t.Fatal(err)

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// startDeadline is how long the agent may take to be subscribed. It takes 0.2 s; a busy machine that compiles the
-	// core for the first time gets the rest.
+	// startDeadline bounds the time until the agent has subscribed. It takes 0.2 s; a busy machine that compiles the core
+	// for the first time needs more.
 	startDeadline = 20 * time.Second
-	// stepDeadline is how long the agent may take to hear of a change and read it again.
+	// stepDeadline bounds the time until the agent is notified of a change and has read it.
 	stepDeadline = 5 * time.Second
 )
 
@@ -32,9 +32,9 @@ type teller struct {
 	out io.Writer
 }
 
-// tell plays the story in a browser: in full with a client as it comes, in short with one that is pinned to the
-// protocol's newest version, and with an agent outside of the page, by way of gateway, the pagewire binary. Every line
-// says what happened; a step that does not happen is the error.
+// tell plays the story in a browser: in full with the client's default version, in short with the protocol's newest
+// version, and with an agent outside the page, which uses gateway, the pagewire binary. Each line describes an event
+// that happened; a step that does not happen is the error.
 func tell(ctx context.Context, out io.Writer, base, gateway string) error {
 	b, err := launched.Start(ctx, launched.Options{DebugPort: "0"})
 	if err != nil {
@@ -45,7 +45,7 @@ func tell(ctx context.Context, out io.Writer, base, gateway string) error {
 	defer detach()
 	tab, closeTab := chromedp.NewContext(allocator)
 	defer closeTab()
-	if err := chromedp.Do(tab); err != nil { // else the tab ends with the first step's context
+	if err := chromedp.Do(tab); err != nil { // otherwise the tab would end with the first step's context
 		return fmt.Errorf("open a tab: %w", err)
 	}
 	t := &teller{tab, out}
@@ -64,7 +64,7 @@ func tell(ctx context.Context, out io.Writer, base, gateway string) error {
 	return t.desktop(gateway, b, base+page)
 }
 
-// full is the story, step by step.
+// full tells the story, step by step.
 func (t *teller) full(url string) error {
 	s, err := t.open(url)
 	if err != nil {
@@ -91,7 +91,7 @@ func (t *teller) full(url string) error {
 	return t.withdraw("order")
 }
 
-// short is the same with the other protocol version, in two lines.
+// short tells the same with the other protocol version, in two lines.
 func (t *teller) short(url string) error {
 	s, err := t.open(url)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *teller) short(url string) error {
 	return nil
 }
 
-// open loads the page, and returns what it shows once the agent has subscribed.
+// open loads the page, and returns its state once the agent has subscribed.
 func (t *teller) open(url string) (state, error) {
 	if err := t.act("open the page", chromedp.Navigate(url)); err != nil {
 		return state{}, err
@@ -118,16 +118,16 @@ func (t *teller) open(url string) (state, error) {
 	return t.wait("the agent subscribes", startDeadline, func(s state) bool { return s.Agent == "subscribed" })
 }
 
-// A deed is something that a person does, and what it leads to.
+// A deed is an action of the person, and its result.
 type deed struct {
 	says     string // in the transcript, after "person"
 	action   chromedp.Action[chromedp.Void]
-	event    string // by which the page learns of it
-	resource string // that changes by it, by name
-	want     string // what the resource then contains
+	event    string // the event at the page
+	resource string // name of the resource that changes
+	want     string // text that the resource then contains
 }
 
-// heard is how the agent was told: how often, for how many events in the page, and how long after the first of them.
+// heard counts notifications, and events of the page. after is from the first event to the first notification.
 type heard struct {
 	times  int
 	events int
@@ -141,7 +141,7 @@ func (h heard) String() string {
 	return fmt.Sprintf("after %.1f ms; told %d× for %d events", h.after, h.times, h.events)
 }
 
-// turn has the person do something, and waits until the agent was told of the change and has read it.
+// turn does a deed, and waits until the agent was notified of the change and has read it.
 func (t *teller) turn(d deed) (heard, resource, error) {
 	fail := func(err error) (heard, resource, error) { return heard{}, resource{}, err }
 	before, err := t.look()
@@ -192,7 +192,7 @@ func (t *teller) withdraw(name string) error {
 	return nil
 }
 
-// What a person does. All of it by real input events, which the page cannot tell from a person's.
+// The person's actions. All use real input events, which the page cannot tell from a person's.
 
 // types puts the caret at the end of the text, and types there.
 func (t *teller) types(words string) chromedp.Action[chromedp.Void] {
@@ -205,7 +205,7 @@ func (t *teller) types(words string) chromedp.Action[chromedp.Void] {
 
 // selectsBack selects n characters before the caret.
 func (t *teller) selectsBack(n int) chromedp.Action[chromedp.Void] {
-	// Naming the command makes the key work on macOS too, where the system, not the browser, gives keys a meaning.
+	// The command makes the key work on macOS, too, where the system, not the browser, gives keys a meaning.
 	left := func(p *input.DispatchKeyEventParams) { p.Commands = []string{"MoveLeftAndModifySelection"} }
 	return chromedp.KeyEvent(strings.Repeat(kb.ArrowLeft, n), chromedp.KeyModifiers(chromedp.ModifierShift), left)
 }
@@ -219,7 +219,7 @@ func evaluate(script string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](script)
 }
 
-// act carries out a step of the person's, within stepDeadline.
+// act does a step of the person, within stepDeadline.
 func (t *teller) act(step string, action chromedp.Action[chromedp.Void]) error {
 	ctx, cancel := context.WithTimeout(t.ctx, stepDeadline)
 	defer cancel()
@@ -229,12 +229,12 @@ func (t *teller) act(step string, action chromedp.Action[chromedp.Void]) error {
 	return nil
 }
 
-// line writes a line of the transcript: who, and what happened.
+// line writes a line of the transcript: the actor, and the event.
 func (t *teller) line(who, format string, args ...any) {
 	fmt.Fprintln(t.out, strings.TrimRight(fmt.Sprintf("%-8s %s", who, fmt.Sprintf(format, args...)), " "))
 }
 
-// lower makes a sentence of the page's a part of ours.
+// lower makes a sentence of the page part of another sentence.
 func lower(s string) string {
 	if s == "" {
 		return s
@@ -242,7 +242,7 @@ func lower(s string) string {
 	return strings.ToLower(s[:1]) + s[1:]
 }
 
-// brief is the end of a URI, as the page shows it too.
+// brief returns the end of a URI, as the page shows it.
 func brief(uri string) string {
 	return "…" + uri[strings.LastIndexByte(uri, '/'):]
 }

@@ -21,8 +21,8 @@ const (
 	logURI   = "demo://log"      // every nine
 )
 
-// lively is what the server's resources read as. It is a function of how often each has changed, so that two readers
-// see the same.
+// lively has the contents of the server's resources. They depend only on the number of changes, so that two readers get
+// the same.
 type lively struct {
 	mu      sync.Mutex
 	changes map[string]int
@@ -69,13 +69,13 @@ func (l *lively) read(uri string) any {
 	}
 }
 
-// serveLively returns the handlers of the two eras: one with sessions, one without, as the SDK has it. Both show the
-// same, until ctx ends.
+// serveLively returns the SDK's handlers for the two eras: one with sessions, one without. Both serve the same
+// resources, which change until ctx ends.
 func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 	l := &lively{changes: map[string]int{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "demo-8", Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Resources: &mcp.ResourceCapabilities{Subscribe: true}},
-		// Anybody may; the SDK keeps the subscriptions.
+		// Each subscription is allowed; the SDK keeps it.
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 	})
@@ -99,7 +99,7 @@ func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 					l.mu.Lock()
 					l.changes[uri]++
 					l.mu.Unlock()
-					// A session that cannot be told is gone, and ends.
+					// A session that cannot be notified has gone, and ends.
 					_ = server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri})
 				}
 			}

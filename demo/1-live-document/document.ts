@@ -1,8 +1,8 @@
 /**
- * The page: a note and an order form that a person edits. What is on it is published to AI agents as three
+ * The page: a note and an order form that a person edits. Its contents are published to AI agents as three
  * resources, by three calls on `navigator.modelContext`. Nothing else in this file has to do with agents.
  *
- * The page does not keep a copy of its state for agents, nor send it anywhere: `read` is called when an agent asks.
+ * The page keeps no copy of its state for agents, and sends it nowhere: `read` is called when an agent asks.
  */
 export {};
 
@@ -18,7 +18,7 @@ const documentURI = new URL("state/document", location.href).href;
 const selectionURI = new URL("state/selection", location.href).href;
 const orderURI = new URL("state/order", location.href).href;
 
-// 1. What the page can show.
+// 1. Resources that agents can read.
 
 context.registerResource({
   uri: documentURI,
@@ -51,7 +51,7 @@ const order: ModelContextResource = {
 };
 context.registerResource(order);
 
-// 2. When it changes. Say so as often as you like: what an agent is told is rate limited, and the last change always
+// 2. Changes. Notify as often as you like: agents get notifications at a limited rate, and the last change always
 // arrives. When no agent watches, the call costs next to nothing.
 
 field("note").addEventListener("input", () => context.notifyResourceUpdated(documentURI));
@@ -68,7 +68,7 @@ field("order").addEventListener("input", (event) => {
   if (event.target !== shared) context.notifyResourceUpdated(orderURI);
 });
 
-// 3. When it is no longer to be shown.
+// 3. Withdrawal.
 
 shared.addEventListener("change", () => {
   if (shared.checked) context.registerResource(order);

@@ -1,4 +1,4 @@
-/** The page: a bakery's cart. An agent may order what is in it, by the tool `checkout`; but only what it has seen. */
+/** The page: a bakery's cart. An agent may order it by the tool `checkout`, but only the cart that it has seen. */
 export {};
 
 const products = [
@@ -12,9 +12,9 @@ const counts = new Map([
   ["croissant", 4],
 ]);
 
-// Pagewire: the cart is a resource, and `checkout` depends on it. An agent that has read the cart as it was before its
-// last change is refused before `execute` runs, is told what has changed, and may call again. The gateway keeps what
-// each agent has seen; the page decides, in the turn in which the tool would run.
+// Pagewire: the cart is a resource, and `checkout` depends on it. An agent that has not read the cart since its last
+// change is refused before `execute` runs. It learns what has changed, and may call again. The gateway records the
+// content shown to each agent; the page decides, in the turn in which the tool would run.
 
 const context = navigator.modelContext;
 const cartURI = new URL("state/cart", location.href).href;
@@ -100,7 +100,7 @@ function show(): void {
     const count = counts.get(row.dataset.sku!) ?? 0;
     row.classList.toggle("none", !count);
     row.querySelector("output")!.textContent = String(count);
-    // Not disabled: that would take the focus from a person who presses it a last time.
+    // Not disabled: a disabled button would take the focus from a person who presses it a last time.
     row.querySelector(".less")!.setAttribute("aria-disabled", String(!count));
   }
   document.getElementById("total")!.textContent = euros(total());

@@ -17,8 +17,8 @@ let cards: Card[] = [
 ];
 let lastId = cards.length;
 
-// Pagewire: the list has what is at hand, the board and each card in Doing; a card is registered when it gets there and
-// unregistered when it leaves, and agents are told that the list has changed. The template reads every other card.
+// Pagewire: the list has the board and each card in Doing. A card is registered when it gets there and unregistered
+// when it leaves, and agents are notified that the list has changed. The template reads every other card.
 
 const context = navigator.modelContext;
 const boardURI = new URL("board", location.href).href;
@@ -77,7 +77,7 @@ function inColumn(column: number): Card[] {
   return cards.filter((card) => card.column === column);
 }
 
-/** Moves a card behind the others of a column; behind the last column is the archive. */
+/** Moves a card to the end of a column; after the last column comes the archive. */
 function move(card: Card, column: number): void {
   if (column === card.column) return;
   const before = card.column;
@@ -95,7 +95,7 @@ const status = document.getElementById("status")!;
 function show(): void {
   const focused = (document.activeElement as HTMLElement | null)?.dataset.key;
   board.replaceChildren(...columns.map(drawColumn));
-  // A moved card is a new element. A person who moved it by a button goes on from there.
+  // A moved card is a new element. A person who moved it by a button keeps the focus.
   board.querySelector<HTMLElement>(`[data-key="${focused}"]`)?.focus();
 }
 

@@ -1,14 +1,14 @@
-/** The page: a form to sign up by. It says what is wrong when a field is left, and then with each key. */
+/** The page: a sign-up form. It shows the error of a field when the person leaves it, and then with each key. */
 export {};
 
 const form = document.getElementById("form") as HTMLFormElement;
 const fields = [...form.querySelectorAll("input")];
-/** Left once, or tried to be sent: from then on its error shows. */
+/** Fields that show their errors: the person has left them, or tried to send the form. */
 const touched = new Set<HTMLInputElement>();
 let sent = false;
 
-// Pagewire: what the form says to the person, it says to agents: values, and the errors that show. A password is
-// `filled` and no more, whatever is typed; what is not in the text that `read` returns does not leave the page.
+// Pagewire: agents get the same as the person: values, and the errors that show. A password is only `filled`, whatever
+// the person types: only the text that `read` returns leaves the page.
 
 const context = navigator.modelContext;
 const formURI = new URL("form", location.href).href;
@@ -80,7 +80,7 @@ form.addEventListener("input", () => {
 });
 form.addEventListener("focusout", ({ target }) => {
   const field = target as HTMLInputElement;
-  if (!fields.includes(field) || (!field.value && !touched.has(field))) return; // passing by is no mistake
+  if (!fields.includes(field) || (!field.value && !touched.has(field))) return; // passing an empty field is fine
   touched.add(field);
   changed();
 });

@@ -1,5 +1,5 @@
 /**
- * The page: the wind at a harbour, measured up to five hundred times a second, and drawn as often as the screen does.
+ * The page: the wind at a harbour, measured up to five hundred times a second, and drawn once a frame of the screen.
  */
 export {};
 
@@ -9,8 +9,8 @@ let knots = 14;
 let gust = 14;
 let changes = 0;
 
-// Pagewire: the page says each time that the wind has changed, and knows nothing of rates. What an agent is told is at
-// most one message in `minUpdateInterval`; the last change always arrives, and none is sent without a watcher.
+// Pagewire: the page notifies of each change, and knows nothing of rates. An agent gets at most one message in
+// `minUpdateInterval`; the last change always arrives, and none is sent without a watcher.
 
 const context = navigator.modelContext;
 const windURI = new URL("wind", location.href).href;
@@ -48,7 +48,7 @@ const area = document.getElementById("area")!;
 const text = (id: string, value: string | number) => (document.getElementById(id)!.textContent = String(value));
 const steps = [1, 5, 20, 100, 500];
 
-/** What is due by now and has not been measured yet. */
+/** Number of measurements that are due and not done yet. */
 let due = 0;
 let last = performance.now();
 let running = !matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -59,7 +59,7 @@ function perSecond(): number {
 
 function tick(): void {
   const now = performance.now();
-  due += running ? (Math.min(now - last, 1000) * perSecond()) / 1000 : 0; // a tab that was hidden does not catch up
+  due += running ? (Math.min(now - last, 1000) * perSecond()) / 1000 : 0; // a hidden tab does not catch up
   last = now;
   for (; due >= 1; due--) measure();
 }

@@ -1,5 +1,5 @@
 /**
- * The page: orders of a workshop, in a table that a person filters, sorts and edits. An agent has queries of its own.
+ * The page: orders of a workshop, in a table that a person filters, sorts and edits. An agent sends its own queries.
  */
 export {};
 
@@ -33,9 +33,9 @@ const orders: Order[] = (
   ] as const
 ).map(([customer, city, status, total], i) => ({ id: 1041 + i, customer, city, status, total }));
 
-// Pagewire: one resource, whose `uriSchema` says which query parameters its URI takes. Pagewire checks them and hands
-// them to `read` typed; a query that does not fit the schema is refused before. One call tells the watchers of all
-// queries.
+// Pagewire: one resource, whose `uriSchema` defines the query parameters of its URI. Pagewire checks them and passes
+// them to `read` typed; it refuses a query that does not fit the schema before `read` runs. One call notifies the
+// watchers of all queries.
 
 const context = navigator.modelContext;
 const rowsURI = new URL("table/rows", location.href).href;
@@ -104,7 +104,7 @@ function row(order: Order): HTMLElement {
   const select = tr.querySelector("select")!;
   select.value = tr.dataset.status = order.status;
   select.addEventListener("change", () => {
-    // The row stays where it is until the person filters again: a row must not run away while it is edited.
+    // The row stays until the person filters again: it must not run away while the person edits it.
     tr.dataset.status = select.value;
     changed(order, select.value as Status);
   });

@@ -1,6 +1,6 @@
 /**
- * The page: four in a row. The person plays O by clicking; an agent plays X by the tool `play`, and learns from the
- * resource `board` what the person has done.
+ * The page: four in a row. The person plays O by clicking; an agent plays X by the tool `play`, and learns of the
+ * person's moves from the resource `board`.
  */
 export {};
 
@@ -13,7 +13,7 @@ let turn: Player;
 /** The winner, or "nobody" if the board is full. */
 let over: Player | "nobody" | undefined;
 
-// Pagewire: what can be seen of the game is a resource, what can be done a tool. Both sides play by the same `drop`.
+// Pagewire: the board is a resource, the move a tool. Both sides play by the same `drop`.
 
 const context = navigator.modelContext;
 const boardURI = new URL("board", location.href).href;
@@ -59,7 +59,7 @@ function rows(): string[] {
   return Array.from({ length: height }, (_, i) => row(height - 1 - i));
 }
 
-/** Drops a disc, or says why that cannot be. */
+/** Drops a disc, or returns the reason why not. */
 function drop(player: Player, x: number): string {
   const column = columns[x];
   if (over) return "The game is over.";

@@ -1,6 +1,6 @@
 /**
- * The agent that plays: it stands for a model. It hears that the board has changed, reads it, and calls `play`, all by
- * MCP; it has nothing from the page but what an agent anywhere would have.
+ * The agent that plays, in place of a model. It is notified of the board's change, reads it, and calls `play`, all by
+ * MCP; it has only what the page offers to any agent.
  */
 import { startConsole } from "../common/console/index.ts";
 
@@ -12,7 +12,7 @@ const agent = startConsole((_uri, text) => {
   setTimeout(() => void agent.call("play", { column: choose(rows) + 1 }), 400); // a pause, so that people see both moves
 });
 
-/** Wins if it can, else keeps O from winning, else plays near the middle where that does not help O. */
+/** Wins if it can, or else stops O from winning, or else plays near the middle if that does not help O. */
 function choose(rows: string[]): number {
   const free = [3, 2, 4, 1, 5, 0, 6].filter((x) => rows[0]![x] === ".");
   const safe = free.filter((x) => {
@@ -32,7 +32,7 @@ function put(rows: string[], x: number, sign: string): string[] {
   return rows.map((row, i) => (i === y ? row.slice(0, x) + sign + row.slice(x + 1) : row));
 }
 
-/** A line is four of a sign that are 1 (beside), 7, 8 or 9 (below) apart in the text of the rows, of eight each. */
+/** A line: four equal signs that are 1 (beside), 7, 8 or 9 (below) apart in the rows' text, which has eight a row. */
 function wins(rows: string[], sign: string): boolean {
   const text = rows.join("|");
   return [1, 7, 8, 9].some((step) => new RegExp(`${sign}(.{${step - 1}}${sign}){3}`).test(text));

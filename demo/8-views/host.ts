@@ -1,13 +1,13 @@
 /**
- * The host: it shows three Views in sandboxed frames, fed by an MCP server over HTTP through the official client. With
- * subscriptions on, one line does it, `attachViews` in `show`; with them off it is the host that every MCP Apps host is
- * today, and the Views poll through it.
+ * The host: it shows three Views in sandboxed frames, fed by an MCP server over HTTP through the official client. One
+ * line, `attachViews` in `show`, adds subscriptions. Without them it is like every MCP Apps host of today, and the
+ * Views poll through it.
  */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type * as views from "../../js/views.d.ts";
 import { Meter } from "./parts/meter.ts";
 
-/** `pagewire/views`, as it is shipped: beside its wasm. */
+/** `pagewire/views` as shipped, next to its wasm. */
 const shipped: string = "/views.js";
 const { attachViews } = (await import(shipped)) as typeof views;
 
@@ -20,14 +20,14 @@ interface Message {
 
 const meter = new Meter();
 let client: Client | undefined;
-/** Runs after the switches before it, so that two quick ones do not mix. */
+/** The last switch. The next one runs after it, so that two quick ones do not mix. */
 let last: Promise<void> = Promise.resolve();
 
-/** Shows the Views anew: of the server of that era, with subscriptions or without. */
+/** Shows the Views again: of the server of an era, with or without subscriptions. */
 async function start(era: string, subscriptions: boolean): Promise<void> {
   const place = document.getElementById("views")!;
-  place.replaceChildren(); // the frames go, and with them all that their Views watched
-  await new Promise((done) => setTimeout(done, 50)); // for the server to hear of it
+  place.replaceChildren(); // removes the frames, and ends their Views' watches
+  await new Promise((done) => setTimeout(done, 50)); // until the server knows that
   await client?.close();
   meter.start(subscriptions);
   client = new Client(
@@ -68,7 +68,7 @@ function show(kind: string, client: Client, subscriptions: boolean): HTMLIFrameE
         });
         break;
       }
-      case "resources/read": // comes here only without subscriptions: attachViews answers it otherwise
+      case "resources/read": // only without subscriptions: otherwise attachViews answers it
         answer(await client.request({ method: "resources/read", params: { uri: data.params!.uri! } }));
         break;
     }

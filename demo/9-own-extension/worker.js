@@ -1,9 +1,9 @@
-// An extension that is not ours, with Pagewire in it: the badge shows what the first resource of a page reads as, live.
-// A click on the button allows the site. The folder pagewire/ holds four files of the npm package: extension.page.js,
+// Another party's extension, with Pagewire in it: the badge shows the text of a page's first resource, live. A click on
+// the button allows the site. The folder pagewire/ holds four files of the npm package: extension.page.js,
 // extension.relay.js, extension.worker.js and pagewire.wasm.
 import { documents } from "./pagewire/extension.worker.js";
 
-const sessions = new Map(); // of the documents that are shown
+const sessions = new Map(); // by id of the documents shown
 
 const pages = documents({
   wasm: chrome.runtime.getURL("pagewire/pagewire.wasm"),

@@ -1,9 +1,9 @@
-// Command fleet shows a fleet on one machine: three nodes, a balancer in front of them, a service with two users,
-// and for each user a page in a browser and a hosted agent. It prints what the agents see, kills the node that has a
-// user's page (SIGKILL), and prints what the agents see then. One user has an assistant too, which no connection tells
-// anything: it is woken by webhook.
+// Command fleet shows a fleet on one machine: three nodes, a balancer in front of them, a service with two users, and
+// for each user a page in a browser and a hosted agent. It prints what the agents see, kills the node that has a user's
+// page (SIGKILL), and prints what the agents see then. One user also has an assistant without a connection, which
+// webhooks wake.
 //
-// Nothing of it leaves loopback. The login is a name in the URL, which is no login: see the service's own.
+// All traffic stays on loopback. The user's name in the URL stands in for a login, which a real service has.
 //
 //	go run ./demo/fleet           tell the story, then serve until interrupted
 //	go run ./demo/fleet -once     tell the story, and end: status 0 if all of it happened
@@ -44,10 +44,10 @@ func main() {
 	}
 }
 
-// size is how many nodes there are.
+// size is the number of nodes.
 const size = 3
 
-// A failure is a step that did not happen: check and must end the story with it.
+// A failure is a step that did not happen. check and must end the story with it.
 type failure struct{ error }
 
 func check(err error) {
@@ -103,15 +103,14 @@ func run(ctx context.Context, dist, program string, once bool) (err error) {
 	return nil
 }
 
-// A node is a process.
 type node struct {
 	name          string
 	listen, admin string
 	cmd           *exec.Cmd
 }
 
-// start starts the nodes behind the balancer, each knowing the first. Each has a copy of the store. ca is the authority
-// of the assistant's receiver, which is on loopback.
+// start starts the nodes behind the balancer. Each joins the first, and has a copy of the store. ca is the authority of
+// the assistant's receiver, which is on loopback.
 func (b *balancer) start(ctx context.Context, dir, program, public string, login *issuertest.Issuer, ca []byte) {
 	keys, secret := filepath.Join(dir, "keys.json"), filepath.Join(dir, "secret")
 	storeKey, webhookCA := filepath.Join(dir, "store-key"), filepath.Join(dir, "webhook-ca.pem")
@@ -177,7 +176,7 @@ func fetch(url string) string {
 	return string(text)
 }
 
-// patience is how long a step of the story may take.
+// patience bounds a step of the story.
 const patience = 60 * time.Second
 
 func eventually(what string, ok func() bool) {

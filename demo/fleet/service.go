@@ -16,7 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 )
 
-// page is what the service shows to a user.
+// page is the service's page for a user.
 const page = `<!doctype html><html lang=en><title>Cart of %[1]s</title><link rel=icon href=data:,>
 <script src=/pagewire.js data-gateway="%[2]s" data-ticket="/pagewire-ticket?user=%[1]s"></script>
 <h1>Cart of %[1]s</h1><input id=cart value="bread">
@@ -28,7 +28,7 @@ const page = `<!doctype html><html lang=en><title>Cart of %[1]s</title><link rel
 	addEventListener("input", () => navigator.modelContext.notifyResourceUpdated(uri));
 </script>`
 
-// serveSite serves the service, its pages and its tickets, until it is closed.
+// serveSite serves the service's pages and tickets until the listener is closed.
 func serveSite(dist, gateway string, login *issuertest.Issuer) net.Listener {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	origin := "http://" + l.Addr().String()
@@ -39,7 +39,7 @@ func serveSite(dist, gateway string, login *issuertest.Issuer) net.Listener {
 		case "/":
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			fmt.Fprintf(w, page, html.EscapeString(url.QueryEscape(user)), gateway)
-		case "/pagewire-ticket": // a service looks at its own session here
+		case "/pagewire-ticket": // a real service checks its own session here
 			_, _ = io.WriteString(w, login.Ticket(user, origin))
 		default:
 			files.ServeHTTP(w, r)
@@ -48,17 +48,17 @@ func serveSite(dist, gateway string, login *issuertest.Issuer) net.Listener {
 	return l
 }
 
-// A balancer passes each request to the next node that takes connections. It knows of no sessions.
+// A balancer passes each request to the next node that accepts connections. It does not know sessions.
 type balancer struct {
 	nodes []*node
 
 	mu    sync.Mutex
 	turn  int
-	pages []*node // where pages were passed to, in order
+	pages []*node // nodes that got pages' connections, in order
 }
 
 func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Before anything is passed on: a ReverseProxy that streams it may end an answer that begins early in its middle.
+	// The body is read before the request is passed on: a ReverseProxy that streams it may cut off an early answer.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 8<<20))
 	if err != nil {
 		http.Error(w, "the body could not be read", http.StatusBadRequest)
@@ -79,7 +79,7 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: n.listen})
 		p.FlushInterval = -1
-		p.ErrorLog = log.New(io.Discard, "", 0) // of the node that is killed
+		p.ErrorLog = log.New(io.Discard, "", 0) // errors of the killed node
 		p.ServeHTTP(w, r)
 		return
 	}

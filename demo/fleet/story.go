@@ -16,7 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
 )
 
-// A story is what is told.
+// A story has the parts that take part in it.
 type story struct {
 	ctx          context.Context
 	site, public string
@@ -67,7 +67,7 @@ func (s *story) subscribes() {
 	s.line("alice's", "assistant subscribes by webhook until %s", g.RefreshBefore.Format(time.TimeOnly))
 }
 
-// wakes waits until the assistant was woken by a signed event, and has read the new cart.
+// wakes waits until a signed event has woken the assistant, and it has read the new cart.
 func (s *story) wakes(items string) {
 	for end := time.After(patience); ; {
 		select {
@@ -88,15 +88,15 @@ func (s *story) kills(at *node, a *agent) {
 	before := s.balancer.passed()
 	killed := time.Now()
 	check(at.cmd.Process.Kill())
-	_ = at.cmd.Wait() // it was killed
+	_ = at.cmd.Wait()
 	s.line("node", "%s is killed", at.name)
 	next := s.dialed(a.user, before)
-	a.told() // it is back, and may have changed
+	a.told() // its page is back, and may have changed
 	s.line(a.user+"'s", "page is at node %s, and the agent was told, %d ms after the kill", next.name,
 		time.Since(killed).Milliseconds())
 }
 
-// dialed waits until one more page was passed to a node than before, and returns that node.
+// dialed waits until another page's connection was passed to a node, and returns that node.
 func (s *story) dialed(user string, before []*node) *node {
 	eventually(user+"'s page has dialed in", func() bool { return len(s.balancer.passed()) > len(before) })
 	now := s.balancer.passed()
@@ -135,7 +135,7 @@ func (s *story) changes(page context.Context, a *agent, items string) {
 	s.line(a.user+"'s", "agent was told after %.1f ms, and read again %s", float64(took.Microseconds())/1000, text)
 }
 
-// An agent is a hosted one: the official client, with an access token of its user.
+// An agent is a hosted agent: the official client, with an access token of its user.
 type agent struct {
 	*mcp.ClientSession
 	ctx     context.Context
@@ -153,8 +153,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// agent connects one at the node that the balancer chooses. Its session is at that node: not the one that is killed, of
-// which it would be told by 404, and have to begin anew.
+// agent connects an agent at the node that the balancer chooses. It avoids the node that is to be killed: the session
+// there would end with 404, and the agent would have to begin another.
 func (s *story) agent(user string) *agent {
 	a := &agent{ctx: s.ctx, user: user, uri: s.site + "/cart", changed: make(chan string, 1000)}
 	client := mcp.NewClient(&mcp.Implementation{Name: user + "'s agent", Version: "1"}, &mcp.ClientOptions{
@@ -181,7 +181,7 @@ func (a *agent) list() (uris []string) {
 	return uris
 }
 
-// read is what the cart reads as, or why it does not.
+// read returns the text of the cart, or the error.
 func (a *agent) read() string {
 	r, err := a.ReadResource(a.ctx, &mcp.ReadResourceParams{URI: a.uri})
 	if err != nil {
@@ -190,7 +190,7 @@ func (a *agent) read() string {
 	return r.Contents[0].Text
 }
 
-// told waits for the next change that it is told of, and takes what comes with it.
+// told waits for the agent's next notification, and takes all that have arrived.
 func (a *agent) told() {
 	select {
 	case <-a.changed:

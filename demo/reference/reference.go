@@ -1,5 +1,5 @@
-// Package reference compares the manual's references of commands with the commands, and writes them: make generate. It
-// is for tests alone.
+// Package reference compares the manual's references of commands with the commands, and writes them with make generate.
+// Only tests use it.
 package reference
 
 import (
@@ -18,8 +18,8 @@ import (
 
 var fence = regexp.MustCompile("(?ms)^```\n(.*?)^```$")
 
-// Check fails if the file is not what cobra writes of a command and of those below it, behind the file's first lines up
-// to the first "## ". With -update it writes that.
+// Check fails if the file differs from cobra's Markdown for a command and its subcommands. The file's first lines, up
+// to the first "## ", may be any. With -update it writes the file.
 func Check(t *testing.T, file string, root *cobra.Command) {
 	t.Helper()
 	is, err := os.ReadFile(file)

@@ -17,7 +17,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 )
 
-// configure sets the flags that the command line has not set, from the environment and the file, and the issuers.
+// configure sets the issuers, and from environment and file the flags that the command line has not set.
 func configure(cmd *cobra.Command, o *process.Options, env func(string) (string, bool), file string) error {
 	if file == "" {
 		file, _ = env(variable("config"))

@@ -13,8 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 )
 
-// What is shipped to run nodes with names options that there are, listens where it says, and gives a node the time that
-// its end takes.
+// The files for deployment name existing options, use the ports that they declare, and give a node enough time to end.
 func TestDeploymentFiles(t *testing.T) {
 	cmd := command(new(process.Options), os.LookupEnv)
 	for name, wants := range map[string][]string{
@@ -59,10 +58,10 @@ func TestDeploymentFiles(t *testing.T) {
 	}
 }
 
-// installed is where the unit has the program.
+// installed is the path of the program in the unit.
 const installed = "/usr/local/bin/pagewire-node"
 
-// systemd itself finds no fault in the unit.
+// systemd-analyze finds no fault in the unit.
 func TestUnit(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("systemd is Linux's")
@@ -76,7 +75,7 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.Executable() // systemd looks whether there is one
+	program, err := os.Executable() // systemd checks that the program exists
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
 // Command pagewire-node is a node of a fleet: `pagewire node` runs it. It is a separate program, so that the desktop's
-// carries neither NATS nor the verification of tokens.
+// program carries neither NATS nor the verification of tokens.
 //
 // Each option is a flag (--public-url), a variable of the environment (PAGEWIRE_PUBLIC_URL), or a member of the
 // configuration file ("public-url"): the first of these that is set counts. An option with several values is a list
 // with commas in the environment, and an array in the file. Issuers are in the file alone.
 //
-// Exit status 0: a signal has ended it. 1: it failed. 2: its options are wrong.
+// Exit status 0: a signal ended it. 1: it failed. 2: its options are wrong.
 package main
 
 import (
@@ -44,7 +44,7 @@ func versionName() string {
 	return "unknown"
 }
 
-// serve runs a node.
+// serve runs a node. Tests replace it.
 var serve = process.Run
 
 func run(ctx context.Context, args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	return 1
 }
 
-// errUsage wraps a fault of the options.
+// errUsage wraps errors in the options.
 var errUsage = errors.New("options")
 
 func command(o *process.Options, env func(string) (string, bool)) *cobra.Command {
@@ -133,8 +133,8 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 	return cmd
 }
 
-// tracesByEnvironment is the endpoint for traces in OpenTelemetry's own variables; "" if they set none, or switch
-// traces off.
+// tracesByEnvironment returns the endpoint for traces from OpenTelemetry's own variables; "" if they set none, or
+// switch traces off.
 func tracesByEnvironment(env func(string) (string, bool)) string {
 	if off, _ := env("OTEL_SDK_DISABLED"); strings.EqualFold(off, "true") {
 		return ""

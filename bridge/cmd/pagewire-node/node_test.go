@@ -18,7 +18,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
 )
 
-// try runs a command line, whose process serves nothing, and returns what it would serve.
+// try runs a command line without serving, and returns the options of the process.
 func try(t *testing.T, env map[string]string, args ...string) (o process.Options, status int, errs string) {
 	t.Helper()
 	before := serve
@@ -44,7 +44,7 @@ func write(t *testing.T, text string) string {
 	return name
 }
 
-// A flag counts before the environment, and that before the file.
+// A flag counts before the environment, and the environment before the file.
 func TestWhatCountsFirst(t *testing.T) {
 	file := write(t, `{"listen":"127.0.0.1:1","admin":"127.0.0.1:2","public-url":"https://file.example",
 		"join":["a:1","b:2"],"drain":"5s","max-pages":1000000,"insecure-http":true,"space":"file",
@@ -101,7 +101,7 @@ func TestOptionsThatAreNone(t *testing.T) {
 	}
 }
 
-// OpenTelemetry's own variables say where traces go, unless the flag does; and without either there are none.
+// The flag says where traces go, or else OpenTelemetry's own variables. Without either there are none.
 func TestWhereTracesGo(t *testing.T) {
 	const base, own = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	for name, c := range map[string]struct {
@@ -124,7 +124,7 @@ func TestWhereTracesGo(t *testing.T) {
 	}
 }
 
-// The page for operators has each flag, and none that is not there any more.
+// The page for operators lists exactly the flags of the program.
 func TestFlagsInTheDocs(t *testing.T) {
 	text, err := os.ReadFile("../../../demo/docs/nodes.md")
 	if err != nil {

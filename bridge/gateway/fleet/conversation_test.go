@@ -11,7 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
-// A stage is what a conversation is about: nodes by their numbers, pages and agents by their names.
+// A stage has the subjects of a conversation: nodes by their numbers, pages and agents by their names.
 type stage struct {
 	t      *testing.T
 	nodes  []*Node
@@ -20,7 +20,7 @@ type stage struct {
 	wake   func()
 }
 
-// Each line of a conversation is an act, or waits for what is to follow; testdata/README.md describes them.
+// Each line of a conversation is an act, or waits for a result; testdata/README.md describes them.
 func TestFleet(t *testing.T) {
 	script.Each(t, func(t *testing.T, file string) {
 		s := &stage{t: t, pages: map[string]*tab{}, agents: map[string]*testkit.Agent{}}

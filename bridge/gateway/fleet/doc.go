@@ -1,5 +1,5 @@
-// Package fleet makes several processes one gateway: a page at one node, its user's agents at another, and between them
-// the link, over a bus (package bus). BUS.md describes the messages between nodes.
+// Package fleet makes several processes one gateway. It carries the link over a bus (package bus), between a page at
+// one node and its user's agents at another. BUS.md describes the messages between nodes.
 //
 // A page's node keeps the page's offers as text (package relay). A node with agents of the page's user has a
 // gateway.Gateway for them, which opens a session with each page of the user, on any node. No engine runs for a page

@@ -20,9 +20,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Contents above the bus's limit for one message come whole, and so do a tool's arguments.
+// Contents above the bus's limit for one message arrive whole, and so do a tool's arguments.
 func TestLargeContents(t *testing.T) {
-	nodes := openFleetOf(t, 2, 5*time.Second) // a busy machine takes seconds for it, in which no node is given up
+	nodes := openFleetOf(t, 2, 5*time.Second) // no node is given up on a busy machine
 	large := strings.Repeat("0123456789abcdef", 3<<16)
 	b := openTab(t, nodes[0], alice, map[string]string{app + "/large": large})
 	b.SetTool("count", testkit.Tool{})
@@ -38,7 +38,7 @@ func TestLargeContents(t *testing.T) {
 	}
 }
 
-// A call leads its tab to another document, which connects to another node than the first: that one answers.
+// A call navigates its tab to another document, which connects to another node. The new document answers.
 func TestCallThatOutlivesItsDocument(t *testing.T) {
 	nodes := openFleet(t, 3)
 	b := openTab(t, nodes[0], alice, map[string]string{app + "/form": "empty"})
@@ -75,7 +75,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 	}
 }
 
-// A core is refused the page of another user, whatever it knows of it.
+// A core cannot open the page of another user, even with the page's number.
 func TestForeignSession(t *testing.T) {
 	nodes := openFleet(t, 2)
 	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
@@ -94,13 +94,13 @@ func TestForeignSession(t *testing.T) {
 	}
 }
 
-// Nodes that the bus connects know each other at once, and not when it is time for their next beat.
+// Nodes that the bus connects know each other at once, before their next beats.
 func TestNodesThatAreConnected(t *testing.T) {
 	openFleetOf(t, 3, 2*testkit.Patience)
 }
 
-// A node of another version shares nothing with this one, which says so once and counts it; the younger of the two is
-// not to be given more. All of that ends with the other.
+// A node of another version shares nothing with this one, which logs it once and counts it. The younger of the two is
+// not ready. All of that ends when the other node ends.
 func TestNodeOfAnotherVersion(t *testing.T) {
 	log := testkit.LogOf(t, "the node")
 	n := openNode(t, Options{Log: slog.New(slog.NewTextHandler(log, nil)), Interval: testkit.Patience}) // none is given up
@@ -130,7 +130,7 @@ func TestNodeOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A node of another version that falls silent is forgotten, as any other.
+// A silent node of another version is forgotten, like any other.
 func TestSilentNodeOfAnotherVersion(t *testing.T) {
 	log := testkit.LogOf(t, "the node")
 	n := openNode(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
@@ -139,7 +139,7 @@ func TestSilentNodeOfAnotherVersion(t *testing.T) {
 	testkit.Eventually(t, "it is forgotten", func() bool { return n.Stats().Unlike == 0 && !n.Mismatch() })
 }
 
-// A node's last word is its last: a beat behind it would keep the node in the fleet until it is given up.
+// A node's bye is its last message: a beat after it would keep the node in the fleet until it is given up.
 func TestLastWordOfANode(t *testing.T) {
 	n := openNode(t, Options{})
 	looks := func(_ string, text []byte) bool {
@@ -156,7 +156,7 @@ func TestLastWordOfANode(t *testing.T) {
 	n.Close()
 }
 
-// Messages that are none harm nobody.
+// Malformed messages do no harm.
 func TestMessagesThatAreNone(t *testing.T) {
 	n := openNode(t, Options{})
 	b := openTab(t, n, alice, map[string]string{app + "/doc": "one"})
@@ -171,7 +171,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 	}
 	b.Set(app+"/doc", "two")
 	a.Reads(app+"/doc", "two")
-	// A node that there has never been has nothing for long.
+	// The sessions of a node that never existed end soon.
 	n.sendTo(n.id, fmt.Appendf(nil, "open ghost 1 %d %s 1\n", b.page.id, alice))
 	testkit.Eventually(t, "only what is real is left", func() bool {
 		s := n.Stats()
@@ -179,7 +179,7 @@ func TestMessagesThatAreNone(t *testing.T) {
 	})
 }
 
-// The names of subjects are the fleet's own: with a wildcard it would hear all others on its cluster.
+// A space is a name without wildcards: with one, a node would get the messages of all other fleets of its cluster.
 func TestSpacesThatAreNone(t *testing.T) {
 	for _, space := range []string{"*", ">", "a.>", "a.*.b", "a b", ".a", "a.", "a..b", "a\n", "\xff", "$SYS",
 		strings.Repeat("x", 300)} {
@@ -190,7 +190,7 @@ func TestSpacesThatAreNone(t *testing.T) {
 	}
 }
 
-// A document is known by what its origin's pages alone can say: one of another origin takes no link over.
+// An epoch identifies a document only within its origin: a page of another origin cannot take over the link.
 func TestEpochOfAnotherOrigin(t *testing.T) {
 	n := openNode(t, Options{})
 	b := openTab(t, n, alice, map[string]string{app + "/doc": "one"})
@@ -214,7 +214,7 @@ func TestEpochOfAnotherOrigin(t *testing.T) {
 	}
 }
 
-// What pages and their users do is not logged: their URLs and versions are their own words.
+// Logs contain no URL and no version that a page sends.
 func TestLogsHaveNothingOfPages(t *testing.T) {
 	log := testkit.LogOf(t, "the node")
 	n := openNode(t, Options{Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -229,7 +229,7 @@ func TestLogsHaveNothingOfPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, frame := range frames {
-			_ = page.Receive([]byte(frame)) // the last of each is refused
+			_ = page.Receive([]byte(frame)) // the last frame of each page is refused
 			if i == 1 {
 				a.Shows(app + "/doc")
 			}
@@ -258,7 +258,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What one user's pages offer is bounded, so that there is room for others'; and pages that say nothing count as any.
+// The offers of one user's pages are bounded, so that others have room. Silent pages count like any other.
 func TestOneUserTakesNoneOfOthersRoom(t *testing.T) {
 	n := openNode(t, Options{UserPages: 2, OfferedBytes: 100_000, UserBytes: 60_000})
 	for _, user := range []string{alice, bob} {
@@ -283,7 +283,7 @@ func TestOneUserTakesNoneOfOthersRoom(t *testing.T) {
 	}
 }
 
-// Memory and goroutines return, and gateways that nobody uses go.
+// Memory and goroutines are freed, and gateways without users are closed.
 func TestNothingIsLeft(t *testing.T) {
 	testkit.NoLeak(t)
 	n := openNode(t, Options{Idle: interval})
@@ -308,8 +308,8 @@ func TestNothingIsLeft(t *testing.T) {
 	n.Close()
 }
 
-// A cluster that exists, is down at the start, and is started anew: pages are taken meanwhile, and agents are told of
-// what has changed when it is back.
+// A cluster is down at the start, and is restarted. Pages can connect meanwhile, and agents are notified of the changes
+// when it is back.
 func TestBusThatIsRestarted(t *testing.T) {
 	addr := testkit.Addr(t)
 	host, port, err := net.SplitHostPort(addr)
@@ -354,7 +354,7 @@ func TestBusThatIsRestarted(t *testing.T) {
 	testkit.Receive(t, "the agent is told", a.Updates)
 }
 
-// Pages of one user have one budget, and of another another.
+// The pages of one user share a budget; another user has a separate one.
 func TestBudgetOfAUser(t *testing.T) {
 	n := openNode(t, Options{})
 	openReader(t, n, alice)
@@ -367,7 +367,7 @@ func TestBudgetOfAUser(t *testing.T) {
 	}
 }
 
-// A budget that was used up is not whole again because the user's last page goes, and another comes; but it is in time.
+// A used-up budget is not full again when the user's last page goes and another comes. It fills with time.
 func TestBudgetOutlivesPages(t *testing.T) {
 	n := openNode(t, Options{})
 	b := openTab(t, n, alice, nil)
@@ -388,7 +388,7 @@ func TestBudgetOutlivesPages(t *testing.T) {
 	})
 }
 
-// A node that is to join others has met them when it has heard one, and says once that it hears none.
+// A node with Join has met the others after the first beat of one. If none comes, it logs that once.
 func TestNodeThatHearsNobody(t *testing.T) {
 	log := testkit.LogOf(t, "the node")
 	n := openNode(t, Options{Interval: 20 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, nil)),
@@ -407,7 +407,7 @@ func TestNodeThatHearsNobody(t *testing.T) {
 	}
 }
 
-// Tokens go to no URL but those that a node may have for its own.
+// Tokens are sent only to URLs that a node may have for itself.
 func TestURLsOfOtherNodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		url      string
@@ -422,7 +422,7 @@ func TestURLsOfOtherNodes(t *testing.T) {
 		"no origin":  {"file:///etc", true, ""},
 		"not a name": {"%", true, ""},
 	} {
-		n := openNode(t, Options{InsecureHTTP: c.insecure, Interval: testkit.Patience}) // the other is not given up
+		n := openNode(t, Options{InsecureHTTP: c.insecure, Interval: testkit.Patience}) // the other node is not given up
 		n.publish("pagewire.nodes", []byte("beat "+version+" other 1 "+c.url+"\n"))
 		testkit.Eventually(t, "it is heard", func() bool { return n.Stats().Nodes == 2 })
 		if url, _, _ := n.URLOf(t.Context(), "other"); url != c.want {
@@ -434,14 +434,14 @@ func TestURLsOfOtherNodes(t *testing.T) {
 	}
 }
 
-// A node that has just begun waits until it hears where the others are, and no longer than they take to say so.
+// A node that has just begun waits for the others' URLs, and no longer than their beats take.
 func TestNewNodeWaitsForTheOthers(t *testing.T) {
 	old := openNode(t, Options{URL: "http://127.0.0.1:1", Interval: 50 * time.Millisecond,
 		Bus: bus.Options{Cluster: "127.0.0.1:0"}})
 	if url, _, ok := old.URLOf(t.Context(), "none"); ok {
 		t.Errorf("a node that is not there is at %q", url)
 	}
-	// One that stays new for as long as the bus may take to connect the two.
+	// A node that stays new for as long as the bus may take to connect the two.
 	begun := openNode(t, Options{Interval: testkit.Patience,
 		Bus: bus.Options{Cluster: "127.0.0.1:0", Join: []string{old.ClusterAddr()}}})
 	if url, _, ok := begun.URLOf(t.Context(), old.ID()); !ok || url != "http://127.0.0.1:1" {
@@ -457,7 +457,7 @@ func TestNewNodeWaitsForTheOthers(t *testing.T) {
 	}
 }
 
-// A node, or a program that has a node's rights, may send any bytes.
+// A node, or a program with a node's rights, may send any bytes.
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte("read n1 7 9\nhttps://a.example/x\n1 2 3"))
 	f.Add([]byte(" \n"))

@@ -5,19 +5,19 @@ import (
 	"strconv"
 )
 
-// A finding is a URI that an agent has asked for here in vain, and that has appeared since.
+// A finding is a URI that an agent asked for here in vain, and that has appeared since.
 type finding struct {
 	user, uri string
 	number    uint64
 	said      int
 }
 
-// saidFound is how often a finding is sent, once an interval, since messages may get lost. maxFindings is how many of
-// them a gateway remembers, so that its agents are told once.
+// saidFound is the number of times that a finding is sent, once an interval, because messages may get lost. A gateway
+// remembers the last maxFindings, so that it notifies its agents of each once.
 const saidFound, maxFindings = 3, 64
 
-// addFound tells nodes with agents of the user of a URI. An agent may have learned of the page there before it asked
-// here, and is told again.
+// addFound sends nodes with agents of the user a URI that has appeared here. An agent may have learned of the page at
+// such a node before it asked here; that node notifies it again.
 func (n *Node) addFound(user, uri string) {
 	n.mu.Lock()
 	n.finds++
@@ -50,7 +50,7 @@ func (n *Node) sayFound() {
 	}
 }
 
-// hasFound handles another node's finding: agents here that watch it are told.
+// hasFound takes another node's finding: agents here that watch the URI are notified.
 func (n *Node) hasFound(m *message) {
 	n.eachReader(m.word(1), len(m.body)+1, func(r *Reader) {
 		if which := m.from + " " + m.word(0); !slices.Contains(r.findings[:], which) {

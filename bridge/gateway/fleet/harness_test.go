@@ -19,7 +19,7 @@ import (
 
 const app = "https://app.example"
 
-// alice and bob have the form of what a user's hash is.
+// alice and bob have the form of a user's hash.
 var alice, bob = strings.Repeat("A", 43), strings.Repeat("B", 43)
 
 // interval is short, so that a test sees many.
@@ -42,7 +42,7 @@ func openNode(t *testing.T, o Options) *Node {
 	return n
 }
 
-// openFleet opens some nodes, and waits until they know each other.
+// openFleet opens nodes, and waits until they know each other.
 func openFleet(t *testing.T, size int) (nodes []*Node) {
 	t.Helper()
 	return openFleetOf(t, size, interval)
@@ -75,7 +75,7 @@ func meet(t *testing.T, nodes ...*Node) {
 	})
 }
 
-// A tab is a page with a transport that can be cut, and made anew to another node.
+// A tab is a page whose transport can be cut, and dialed again to another node.
 type tab struct {
 	*testkit.Page
 	t     *testing.T
@@ -97,7 +97,7 @@ func openTab(t *testing.T, n *Node, user string, state map[string]string) *tab {
 	return b
 }
 
-// dial connects the tab to a node: what it says goes there from now on.
+// dial connects the tab to a node: its frames go there from now on.
 func (b *tab) dial(n *Node) {
 	b.t.Helper()
 	out := make(chan []byte, 10_000)
@@ -125,7 +125,7 @@ func (b *tab) dial(n *Node) {
 	b.dials++
 	dials := b.dials
 	b.mu.Unlock()
-	b.Connect(func(frame []byte) { _ = page.Receive(frame) }, // it is told why
+	b.Connect(func(frame []byte) { _ = page.Receive(frame) }, // the page gets the reason
 		map[string]any{"tab": b.name, "title": "Doc", "url": app + "/", "dial": dials})
 }
 
@@ -167,7 +167,7 @@ func openAgent(t *testing.T, n *Node, user string) *testkit.Agent {
 	return agentOf(t, openReader(t, n, user).Gateway)
 }
 
-// kill ends a node as a power cut does: nobody is told.
+// kill ends a node like a power cut: no other node is notified.
 func kill(n *Node) {
 	all := func(string, []byte) bool { return true }
 	n.drops.Store(&all)
@@ -179,20 +179,20 @@ func kindOf(text []byte) string {
 	return m.kind
 }
 
-// A roamer is a modern agent behind a balancer: it listens by one gateway, and each of its reads comes to another. It
-// reads whenever it is told of a change, and asks for nothing otherwise.
+// A roamer is a modern agent behind a balancer: it listens at one gateway, and each read may go to another. It reads
+// only when it is notified of a change.
 type roamer struct {
 	t     *testing.T
-	reads func() *gateway.Gateway // where the next read comes
-	told  chan string             // what it has read after it was told
-	asks  atomic.Int64            // reads that a gateway has taken
+	reads func() *gateway.Gateway // the gateway of the next read
+	told  chan string             // texts that it has read after notifications
+	asks  atomic.Int64            // reads that a gateway has accepted
 
 	mu   sync.Mutex
-	held map[string]string // what each URI reads as, or the error
+	held map[string]string // the last text of each URI, or the error
 }
 
-// ask sends a gateway a request of the modern era, calls asked when it has it, and hands each answer over until that
-// says that it was the last.
+// ask sends a gateway a request of the modern era, calls asked when the gateway has it, and passes each answer to take
+// until take returns true.
 func ask(ctx context.Context, g *gateway.Gateway, method, params string, asked func(),
 	take func(message string) (last bool)) {
 	a, err := g.Connect(gateway.TransportRequest)
@@ -214,7 +214,7 @@ func ask(ctx context.Context, g *gateway.Gateway, method, params string, asked f
 	}
 }
 
-// roam begins to listen, and returns when what is watched is watched.
+// roam begins to listen, and returns when the URIs are watched.
 func roam(t *testing.T, listens *gateway.Gateway, reads func() *gateway.Gateway, uris ...string) *roamer {
 	t.Helper()
 	m, _ := roamUntil(t, listens, reads, uris...)
@@ -281,7 +281,7 @@ func (m *roamer) look(uri string) (text string) {
 	return text
 }
 
-// holds waits until it holds a state that it was told of.
+// holds waits until the roamer holds a text, as the result of notifications alone.
 func (m *roamer) holds(uri, want string) {
 	m.t.Helper()
 	testkit.Settles(m.t, fmt.Sprintf("it holds %q", want), func() string {

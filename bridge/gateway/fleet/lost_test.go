@@ -16,8 +16,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A loser stands between some nodes and the bus. Of the kinds that it is given it has one message each get lost, the
-// next one when the one before is.
+// A loser stands between some nodes and the bus. It loses one message of each kind in its list, in the list's order:
+// the next one only after the one before.
 type loser struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -54,7 +54,7 @@ func (l *loser) left() int {
 	return len(l.kinds)
 }
 
-// A page that has gone while nothing of that came does not keep its agents waiting for its return.
+// A page goes while all its messages are lost. Its agents do not wait for its return.
 func TestPageThatWentUnheard(t *testing.T) {
 	t.Parallel()
 	l := loser{t: t}
@@ -72,8 +72,8 @@ func TestPageThatWentUnheard(t *testing.T) {
 	testkit.Eventually(t, "the page has gone", func() bool { return !agent.Offers(app + "/doc") })
 }
 
-// A lossy is a fleet of which messages get lost: at the first and the second node is a page, a modern agent listens at
-// the second and reads at the third, where a legacy one is.
+// A lossy is a fleet that loses messages. A page moves between the first and the second node. A modern agent listens at
+// the second and reads at the third. A legacy agent is at the third.
 type lossy struct {
 	t      *testing.T
 	loser  loser
@@ -99,7 +99,7 @@ func openLossy(t *testing.T) *lossy {
 	return l
 }
 
-// set changes what both agents watch, and waits until they hold that: without having asked but for being told.
+// set changes the resources that both agents watch. It waits until they hold the new text by notifications alone.
 func (l *lossy) set(m *roamer, uri, text string) {
 	l.t.Helper()
 	l.page.Set(uri, text)
@@ -115,8 +115,8 @@ func (l *lossy) set(m *roamer, uri, text string) {
 	})
 }
 
-// round has all happen that messages are said for: a page comes, changes, and goes to another node; an agent begins to
-// listen, reads what is not there yet, and ends; a node comes and goes.
+// round causes messages of all kinds: a page comes, changes, and goes to another node; an agent begins to listen, reads
+// a URI that does not exist yet, and ends; a node comes and goes.
 func (l *lossy) round(kinds ...string) {
 	l.t.Helper()
 	l.rounds++
@@ -143,7 +143,7 @@ func (l *lossy) round(kinds ...string) {
 	l.page.Withdraw(uri)
 }
 
-// clean waits until there is nothing but what there is to be.
+// clean waits until nothing is left of ended pages, agents and nodes.
 func (l *lossy) clean() {
 	l.t.Helper()
 	l.loser.lose()
@@ -168,8 +168,8 @@ func (l *lossy) clean() {
 	})
 }
 
-// Whatever is lost, twice or with something else behind it: each agent ends with the last state, without asking again,
-// and nothing is left over. A kind that is new is among them.
+// If a message of any kind is lost, twice or followed by one of any kind, each agent ends with the last state without
+// asking again, and nothing is left over. The test includes new kinds by itself.
 func TestWhateverIsLost(t *testing.T) {
 	t.Parallel()
 	all := slices.Sorted(maps.Keys(kinds))

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// version is the version of the messages between nodes: BUS.md.
+// version is the version of the messages between nodes.
 const version = "1"
 
-// Kinds of messages: BUS.md.
+// Kinds of messages, which BUS.md describes.
 const (
 	kindBeat  = "beat"
 	kindBye   = "bye"
@@ -25,14 +25,12 @@ const (
 	kindFound = "found"
 )
 
-// A kind is the handler of a kind of messages, and whether all nodes get it, whatever their version, as only beat and
-// bye do.
+// A kind is the handler of a kind of messages. toAll marks the kinds that nodes of all versions get: beat and bye.
 type kind struct {
 	take  func(*Node, *message)
 	toAll bool
 }
 
-// kinds are all kinds.
 var kinds map[string]kind
 
 func init() { // handlers refer to kinds
@@ -56,14 +54,14 @@ const (
 	goneGap  = "gap"
 )
 
-// A message is a message of a node, or of this one.
+// A message is a message of another node, or of this one.
 type message struct {
 	kind, from string
-	words      []string // behind those
+	words      []string // after kind and from
 	body       []byte
 }
 
-// parse parses a message; ok is false if it is none.
+// parse splits a message into its words and body; ok is false if the text is not a message.
 func parse(text []byte) (m message, ok bool) {
 	line := text
 	if i := bytes.IndexByte(text, '\n'); i >= 0 {
@@ -77,7 +75,7 @@ func parse(text []byte) (m message, ok bool) {
 	return m, true
 }
 
-// number is a word as a number. It is 0, which is never valid, for other words.
+// number returns a word as a number: 0, which is never valid, if it is not one.
 func (m *message) number(i int) uint64 {
 	n, _ := strconv.ParseUint(m.word(i), 10, 64)
 	return n
@@ -107,7 +105,7 @@ func head(kind, from string, session uint64, rest ...uint64) []byte {
 	return append(text, '\n')
 }
 
-// numbers are the two numbers of a line, with 0 for other words.
+// numbers returns the two numbers of a line, each 0 if the word is not a number.
 func numbers(line string) (first, second uint64) {
 	one, rest, _ := strings.Cut(line, " ")
 	other, _, _ := strings.Cut(rest, " ")

@@ -28,42 +28,42 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// Options say how a node takes part.
+// Options configure a node.
 type Options struct {
-	// Version is what agents, pages and other nodes are told. Default "0".
+	// Version is the version that agents, pages and other nodes see. Default "0".
 	Version string
-	// Bus says where the others are. Changed and Lost are the node's own.
+	// Bus configures the connection to the other nodes. The node sets Changed and Lost itself.
 	Bus bus.Options
 	// Space begins the names of all subjects. Default "pagewire".
 	Space string
-	// URL is where other nodes reach this one's HTTP; "" if they do not. InsecureHTTP lets this one reach others without
-	// TLS past loopback.
+	// URL is where other nodes reach this node's HTTP; "" if they do not. InsecureHTTP lets this node use URLs of others
+	// that have no TLS and are not on loopback.
 	URL          string
 	InsecureHTTP bool
-	// Interval is how often a node says that it is there, and what was sent. Default 1 s.
+	// Interval is the pause between two beats, and between two sums of the sent frames. Default 1 s.
 	Interval time.Duration
-	// Idle is how long a user's gateway stays that no agent uses. Default 5 minutes.
+	// Idle is how long a user's gateway stays after its last use by an agent. Default 5 minutes.
 	Idle time.Duration
-	// Limits bound what one page may say, OfferedBytes what all pages of the node offer, and UserBytes what those of
-	// one user do. Default link.Limits', 1 GiB and 64 MiB.
+	// Limits bound the messages of one page. OfferedBytes bounds the offers of all pages of the node, UserBytes those of
+	// one user's pages. Default link.Limits', 1 GiB and 64 MiB.
 	Limits                  link.Limits
 	OfferedBytes, UserBytes int64
-	// WaitingBytes bounds what waits for all agents at the node that do not read, and as much may wait for the gateways
-	// of their users: what comes from other nodes. Default 512 MiB.
+	// WaitingBytes bounds the queues for agents that do not read, over all agents of the node. The same bound holds for
+	// the queues of messages from other nodes, over all users' gateways. Default 512 MiB.
 	WaitingBytes int64
-	// Pages bounds the pages of the node, and UserPages those that one user has there. Default 100,000 and 256.
+	// Pages bounds the pages of the node, and UserPages the pages of one user there. Default 100,000 and 256.
 	Pages, UserPages int
-	// UserMessages is how many messages a second what one user's pages say may cost on the bus, and five times as many
-	// at once: above that they are not heard for a while. Default 2,000.
+	// UserMessages bounds the messages a second that one user's pages cost on the bus, with bursts of five times as many.
+	// Above that the node pauses reading from these pages. Default 2,000.
 	UserMessages int
-	// Users bounds for how many users there are agents at the node, and OtherUsers for how many others there are agents
-	// of one user who may act for others. Default 20,000 and 1,000.
+	// Users bounds the users with agents at the node. OtherUsers bounds the users for whom the agents of one user act
+	// there, besides that user. Default 20,000 and 1,000.
 	Users, OtherUsers int
-	// Tracer follows what agents ask for. Default none.
+	// Tracer follows the requests of agents. Default none.
 	Tracer Tracer
-	// Gateway is how the gateways of users behave.
+	// Gateway configures the gateways of users.
 	Gateway gateway.Options
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
@@ -76,11 +76,11 @@ func (o Options) withDefaults() Options {
 	o.UserMessages = cmp.Or(o.UserMessages, defaultPace)
 	o.Users, o.OtherUsers = cmp.Or(o.Users, 20_000), cmp.Or(o.OtherUsers, 1000)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.Gateway.Version, o.Gateway.Log = o.Version, nil // of a user's pages it would log the URLs
+	o.Gateway.Version, o.Gateway.Log = o.Version, nil // a gateway's log would have the URLs of users' pages
 	return o
 }
 
-// A Node is one of a fleet. Its methods may be called concurrently.
+// A Node is one node of a fleet. Its methods may be called concurrently.
 type Node struct {
 	o     Options
 	id    string
@@ -88,10 +88,10 @@ type Node struct {
 	began time.Time
 	relay relay.Options
 
-	offered *quota.Quota // what all pages offer, by user
-	waiting *quota.Quota // what waits for the gateways of users
+	offered *quota.Quota // bytes of pages' offers, by user
+	waiting *quota.Quota // bytes in the queues of users' gateways
 
-	// drops, in tests, reports whether a message gets lost.
+	// drops is for tests: it reports whether to lose a message.
 	drops atomic.Pointer[func(subject string, text []byte) bool]
 
 	stop    chan struct{}
@@ -101,54 +101,54 @@ type Node struct {
 	mu       sync.Mutex
 	closed   bool
 	beats    uint64
-	beaten   time.Time     // when the last one was said
-	met      bool          // another node has been heard, or there need be none
-	warned   bool          // it was logged that none was
-	latency  time.Duration // until this node heard it
+	beaten   time.Time     // when the last one was sent
+	met      bool          // another node's beat has come, or Options.Bus.Join is empty
+	warned   bool          // it was logged that no beat of another node has come
+	latency  time.Duration // of this node's last beat over the bus and back
 	peers    map[string]*peer
 	unlike   map[string]*peer // nodes of another version
 	lastPage uint64
 	pages    map[uint64]*Page
-	users    map[string]*userPages             // with pages here
-	spent    map[string]*rate.Limiter          // by user whose last page has gone: its budget, until it is whole again
+	users    map[string]*userPages             // users with pages here
+	spent    map[string]*rate.Limiter          // budgets of users without pages now, until they are full again
 	cores    map[string]map[uint64]*remoteCore // of pages here, by the core's node and session
 	lastCore uint64                            // session of a core here
 	sessions map[uint64]*session               // of cores here
-	readers  map[readerKey]*Reader             // users that have agents here
-	others   map[string]int                    // by user: how many of those were made for agents of that other user
-	asking   []string                          // users that are asked for, interval by interval
-	found    []finding                         // that are to be said again
-	finds    uint64                            // all that there have been
+	readers  map[readerKey]*Reader             // gateways of users with agents here
+	others   map[string]int                    // by user: number of readers for other users that this user's agents caused
+	asking   []string                          // users whose pages are still to be asked for, some each interval
+	found    []finding                         // findings that are to be sent again
+	finds    uint64                            // number of the last finding
 }
 
-// A peer is a node that is alive, this one too.
+// A peer is a live node, including this one.
 type peer struct {
 	count uint64
 	seen  time.Time
 	url   string
-	older bool          // of one of another version: it has been there for longer than this node, or for as long
-	dead  chan struct{} // closed when it is
+	older bool          // of a node of another version: it has run for at least as long as this node
+	dead  chan struct{} // closed when the node is dead
 }
 
-// deadAfter is after how many intervals a node that is silent is dead, and warnAfter after how many one that has heard
-// none says so.
+// deadAfter is the number of silent intervals after which a node counts as dead. warnAfter is the number of beats after
+// which a node without any contact logs a warning.
 const deadAfter, warnAfter = 3, 10
 
-// Each lookPause a node looks for others that the bus is connected with anew, and then sends saidAnew beats and sums, one
-// each: the bus may not know at once that the other hears them. Agents are told a second sooner than by the next beat.
+// Each lookPause a node looks for new connections of its server. It then sends beats and sums, saidAnew times: the
+// other node may not have subscribed yet. So agents are notified up to a second earlier than by the next beat.
 const lookPause, saidAnew = 100 * time.Millisecond, 3
 
-// ErrFull is what Attach and Reader fail with above a limit, and ErrClosed after Close.
+// ErrFull is the error of Attach and Reader above a limit, and ErrClosed after Close.
 var (
 	ErrFull   = errors.New("this node takes no more")
 	ErrClosed = errors.New("this node goes away")
 )
 
-// spaceShape is that of Options.Space: a wildcard in it would have the node hear all other fleets of its cluster.
+// spaceShape is the shape of Options.Space. With a wildcard a node would get the messages of all fleets of its cluster.
 var spaceShape = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
 
-// CheckURL says what is wrong with a node's URL. Agents' tokens pass there: it must be https, or on loopback, unless
-// insecure says that nobody else is on the network between nodes. Each node checks its own, and those that it hears.
+// CheckURL says what is wrong with a node's URL: agents' tokens are sent to it. It must be https, or on loopback,
+// unless insecure says that nobody else is on the nodes' network. Each node checks its own URL and those in beats.
 func CheckURL(text string, insecure bool) error {
 	u, err := url.Parse(text)
 	switch {
@@ -161,7 +161,7 @@ func CheckURL(text string, insecure bool) error {
 	return nil
 }
 
-// Open makes a node and takes it onto the bus. Where that is not there yet, it goes on trying.
+// Open makes a node and connects it to the bus. If the bus is not there yet, the node goes on trying.
 func Open(o Options) (*Node, error) {
 	o = o.withDefaults()
 	if !spaceShape.MatchString(o.Space) {
@@ -215,19 +215,19 @@ func Open(o Options) (*Node, error) {
 // ID is the node's name on the bus.
 func (n *Node) ID() string { return n.id }
 
-// Up reports whether the bus is there.
+// Up reports whether the bus is connected.
 func (n *Node) Up() bool { return n.bus.Up() }
 
-// Met reports whether this node has heard the others, if it is to join any: one of them at least, and for two intervals,
-// in which each says that it is there. Until then it may wait for a node that is dead: URLOf.
+// Met reports whether Options.Bus.Join is empty, or another node's beat has come and two intervals have passed, in
+// which each node sends a beat. Until then URLOf may wait for a dead node.
 func (n *Node) Met() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.met && (len(n.o.Bus.Join) == 0 || !n.isNew())
 }
 
-// Mismatch reports whether a node that has been on the bus for longer than this one has another version of it. It is
-// false at the older node, which goes on: an upgrade that cannot succeed ends no fleet.
+// Mismatch reports whether a node that has run for longer than this one uses another version of the bus. It is false at
+// the older node, which goes on: an upgrade that cannot succeed ends no fleet.
 func (n *Node) Mismatch() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -239,7 +239,7 @@ func (n *Node) Mismatch() bool {
 	return false
 }
 
-// ClusterAddr is where other nodes find this one's server; "" where it listens nowhere.
+// ClusterAddr is the address of this node's server for other nodes; "" if it listens nowhere.
 func (n *Node) ClusterAddr() string { return n.bus.ClusterAddr() }
 
 // Table opens a table that all nodes share: see bus.KV.
@@ -247,9 +247,9 @@ func (n *Node) Table(ctx context.Context, name string, age time.Duration) (*bus.
 	return n.bus.KV(ctx, strings.ReplaceAll(n.o.Space, ".", "__")+"-"+name, age) // a bucket's name has no dot
 }
 
-// URLOf is where a node's HTTP is reached; ok is false if the node is not known to be alive, and dead is closed when it
-// is not any more. A node that has just begun waits until it hears the other: it does not know yet where the others are,
-// and agents would end sessions that are alive.
+// URLOf is where a node's HTTP is reached; ok is false if the node is not known to be alive. dead is closed when the
+// node is not alive any more. A node that has begun less than two intervals ago waits for a beat of the other: it does
+// not know all nodes yet, and agents would end sessions that are alive.
 func (n *Node) URLOf(ctx context.Context, id string) (url string, dead <-chan struct{}, ok bool) {
 	for {
 		n.mu.Lock()
@@ -271,7 +271,7 @@ func (n *Node) URLOf(ctx context.Context, id string) (url string, dead <-chan st
 	}
 }
 
-// Close takes the node off the bus. Its pages' transports are to be closed, and its agents served no more, before that.
+// Close disconnects the node from the bus. The caller must close its pages' transports and stop serving agents before.
 func (n *Node) Close() {
 	n.mu.Lock()
 	if n.closed {
@@ -286,24 +286,24 @@ func (n *Node) Close() {
 	}
 	var closing sync.WaitGroup
 	for _, r := range readers {
-		closing.Go(r.close) // some agents take a second to take their last word
+		closing.Go(r.close) // some agents take a second for their last message
 	}
 	closing.Wait()
 	close(n.stop)
-	n.running.Wait() // a beat behind the last word would bring the node back
+	n.running.Wait() // a beat after the bye would bring the node back
 	n.publish(n.o.Space+".nodes", []byte(kindBye+" "+version+" "+n.id+"\n"))
 	n.bus.Close()
 }
 
-// subject is one that only nodes of this version use.
+// subject returns a subject that only nodes of this version use.
 func (n *Node) subject(words ...string) string {
 	return n.o.Space + "." + version + "." + strings.Join(words, ".")
 }
 
-// now is the clock of links.
+// now is the clock of links, in milliseconds since the node began.
 func (n *Node) now() bridge.Time { return bridge.Time(time.Since(n.began).Milliseconds()) }
 
-// publish says something on the bus. The receiver notices what gets lost.
+// publish sends a message. The receiver notices a loss.
 func (n *Node) publish(subject string, pieces ...[]byte) {
 	if drops := n.drops.Load(); drops != nil && (*drops)(subject, slices.Concat(pieces...)) {
 		return
@@ -328,7 +328,7 @@ func (n *Node) take(text []byte) {
 	}
 }
 
-// takeForAll handles messages for all nodes. A node of another version does not belong to this fleet.
+// takeForAll takes messages for nodes of all versions. A node of another version is not one of this fleet.
 func (n *Node) takeForAll(text []byte) {
 	m, ok := parse(text)
 	if !ok || len(m.words) < 1 {
@@ -341,7 +341,7 @@ func (n *Node) takeForAll(text []byte) {
 	}
 }
 
-// takeUnlike takes the beat or the bye of a node of another version. What is behind COUNT may differ there.
+// takeUnlike takes a beat or bye of a node of another version. The words after COUNT may differ there.
 func (n *Node) takeUnlike(m *message) {
 	id := m.words[0]
 	n.mu.Lock()
@@ -433,8 +433,8 @@ func (n *Node) sayBeat() {
 		cmp.Or(n.o.URL, "-")+"\n"))
 }
 
-// beat says that this node is there, and what was sent, and gives up silent nodes. If it is late itself, as in a
-// process that was stopped, the others have that time more.
+// beat sends a beat and the sums, and gives up silent nodes. If this node is late itself, as in a process that was
+// stopped, the other nodes get so much more time.
 func (n *Node) beat(late time.Duration) {
 	n.sayBeat()
 	var dead []string
@@ -467,7 +467,7 @@ func (n *Node) beat(late time.Duration) {
 	n.closeIdle()
 }
 
-// neverHeard are the nodes that have had sessions with this one for long, and have never sent a beat. The lock is held.
+// neverHeard returns the nodes with a session for over three intervals, and without a beat. The lock is held.
 func (n *Node) neverHeard() (nodes []string) {
 	old := func(began time.Time) bool { return time.Since(began) > deadAfter*n.o.Interval }
 	for id, cores := range n.cores {
@@ -486,7 +486,7 @@ func (n *Node) neverHeard() (nodes []string) {
 	return nodes
 }
 
-// removePeer ends all that this node has with a dead one.
+// removePeer ends all sessions with a dead node.
 func (n *Node) removePeer(id, reason string) {
 	n.mu.Lock()
 	if p := n.peers[id]; p != nil {
@@ -515,7 +515,7 @@ func (n *Node) askFor(subject string, users []string) {
 	}
 }
 
-// partOf is the part of the users that is asked for each interval.
+// Each interval a node asks for the pages of one in partOf of its users.
 const partOf = 10
 
 func (n *Node) askSome() {

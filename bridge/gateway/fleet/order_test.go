@@ -15,9 +15,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// What a modern agent is told by one node, and reads at another, which may learn of all later.
+// Modern agents that are notified by one node and read at another, which may learn of each change later.
 
-// hold keeps what comes for a gateway waiting until the test lets it go on.
+// hold stops a gateway's mailbox until the test calls release.
 func hold(t *testing.T, r *Reader) (release func()) {
 	t.Helper()
 	held := make(chan struct{})
@@ -27,11 +27,11 @@ func hold(t *testing.T, r *Reader) (release func()) {
 	return release
 }
 
-// always is a roamer's choice of one node.
+// always makes a roamer read at one node.
 func always(r *Reader) func() *gateway.Gateway { return func() *gateway.Gateway { return r.Gateway } }
 
-// An agent is told of a change by one node before another, at which it reads, has heard of it: it does not share a read
-// that began before the change.
+// One node notifies an agent of a change. Another, at which the agent reads, does not know the change yet. The agent
+// does not share a read that began before the change.
 func TestReadAtANodeThatHasNotHeardOfTheChange(t *testing.T) {
 	nodes := openFleet(t, 3)
 	b := openTab(t, nodes[0], alice, nil)
@@ -65,14 +65,14 @@ func TestReadAtANodeThatHasNotHeardOfTheChange(t *testing.T) {
 	testkit.Receive(t, "the first read has ended", first)
 }
 
-// An agent is told of a page that one node has met, and reads at another, which has not: when that has met it the agent
-// is told again.
+// One node notifies an agent of a page. The agent reads at another node, which does not know the page yet. When that
+// node knows it, the agent is notified again.
 func TestReadAtANodeThatHasNotMetThePage(t *testing.T) {
 	nodes := openFleet(t, 3)
 	x, y := openReader(t, nodes[1], alice), openReader(t, nodes[2], alice)
 	m := roam(t, x.Gateway, always(y), app+"/doc", app+"/item/7")
 	all := func(string, []byte) bool { return true }
-	nodes[2].drops.Store(&all) // nobody hears the node at which it reads
+	nodes[2].drops.Store(&all) // no message of the agent's reading node arrives
 	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
 	b.Add(app+"/item/{id}", func(_ context.Context, uri string) (string, error) { return "text of " + uri, nil })
 	for range 2 {
@@ -90,7 +90,7 @@ func TestReadAtANodeThatHasNotMetThePage(t *testing.T) {
 	m.holds(app+"/doc", "two")
 }
 
-// An agent that asks for what there is not is told so at once, and is remembered within bounds.
+// An agent that asks for missing resources is answered at once, and is remembered within bounds.
 func TestReadsOfWhatThereIsNot(t *testing.T) {
 	n := openNode(t, Options{})
 	r := openReader(t, n, alice)
@@ -118,8 +118,8 @@ func TestReadsOfWhatThereIsNot(t *testing.T) {
 	}
 }
 
-// An agent is told of a page when one node knows of it, and reads at another before the first is told of changes: a
-// change between the two is told.
+// An agent is notified of a page by one node, and reads at another before the first node watches. The agent is notified
+// of a change between the two.
 func TestChangeBeforeThePageIsWatched(t *testing.T) {
 	nodes := openFleet(t, 3)
 	x, y := openReader(t, nodes[1], alice), openReader(t, nodes[2], alice)
@@ -129,13 +129,13 @@ func TestChangeBeforeThePageIsWatched(t *testing.T) {
 	b.dial(nodes[0])
 	m.holds(app+"/doc", "one")
 	testkit.Eventually(t, "it is watched", func() bool { return b.Watches(app + "/doc") })
-	b.Set(app+"/doc", "two") // what says so is taken for the answer that is still to come
+	b.Set(app+"/doc", "two") // its touch counts as the answer that is still to come
 	m.holds(app+"/doc", "two")
 	close(b.HoldWatch)
 }
 
-// Modern agents listen and read at any nodes, of which each lags behind the others now and then, while others read the
-// same and take their time: each holds the last state whenever it is quiet.
+// Modern agents listen and read at random nodes. Each node lags behind at times, and other agents' slow reads of the
+// same URIs could be shared. Each agent holds the last state whenever all is quiet.
 func TestRandomOrder(t *testing.T) {
 	rounds := 40
 	if given, err := strconv.Atoi(os.Getenv("FLEET_ORDER")); err == nil { // 1,000 take 25 s
@@ -151,7 +151,7 @@ func TestRandomOrder(t *testing.T) {
 	var count atomic.Int64
 	read := func(context.Context, string) (string, error) {
 		state := fmt.Sprint(count.Load())
-		time.Sleep(rand.N(20 * time.Millisecond)) // it gives what was there when it began
+		time.Sleep(rand.N(20 * time.Millisecond)) // the read returns the state of its beginning
 		return state, nil
 	}
 	for _, key := range keys {
@@ -175,7 +175,7 @@ func TestRandomOrder(t *testing.T) {
 	others, stop := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
 	for _, r := range readers {
-		reading.Go(func() { // each read that is under way could be shared
+		reading.Go(func() { // each of these reads could be shared
 			m := &roamer{t: t, reads: always(r), held: map[string]string{}}
 			for others.Err() == nil {
 				m.look(uris[rand.IntN(len(uris))])
@@ -201,8 +201,8 @@ func TestRandomOrder(t *testing.T) {
 	reading.Wait()
 }
 
-// Many modern agents read the same at once: four reads are under way, and all others share the one after them, which
-// is none that began before they asked.
+// Many modern agents read the same at once: four reads are under way, and all others share the read after them, which
+// begins after they asked.
 func TestManyReadsAtOnce(t *testing.T) {
 	const many = 50
 	n := openNode(t, Options{})

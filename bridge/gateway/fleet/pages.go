@@ -16,26 +16,26 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// The side of a node that has pages.
+// This is the side of a node with pages.
 
 const (
-	// defaultPace is Options.UserMessages': a page that touches as often as it may says 100 a second to each node that
-	// watches it.
+	// defaultPace is the default of Options.UserMessages. A page that touches at its greatest rate sends 100 messages a
+	// second to each node that watches it.
 	defaultPace = 2_000
-	// atOnce is for how many seconds' messages there is room at once.
+	// atOnce is the size of a burst, in seconds of the pace.
 	atOnce = 5
-	// maxPause bounds how long a page is not heard: its connection answers pings in between.
+	// maxPause bounds one pause in reading from a page: its connection answers pings between two pauses.
 	maxPause = time.Second
 )
 
-// forgetSpent forgets the budgets that are whole again. The node's lock is held.
+// forgetSpent forgets the budgets that are full again. The node's lock is held.
 func (n *Node) forgetSpent() {
 	maps.DeleteFunc(n.spent, func(_ string, messages *rate.Limiter) bool {
 		return messages.Tokens() >= float64(messages.Burst())
 	})
 }
 
-// A Page is one that has dialed in here.
+// A Page is a page that has dialed this node.
 type Page struct {
 	node *Node
 	id   uint64
@@ -44,21 +44,22 @@ type Page struct {
 
 	mu    sync.Mutex
 	relay *relay.Relay
-	late  *time.Timer // for what is due though nothing else happens
+	late  *time.Timer // fires for frames that are due when nothing else happens
 	known bool        // it has introduced itself
 	ended bool
 	cores []*remoteCore
 }
 
-// userPages are those that a user has here.
+// userPages are the pages of one user at this node.
 type userPages struct {
 	name  string
 	pages map[*Page]bool // whether they have introduced themselves
-	// messages are those that its pages may have the node say on the bus
+	// messages limits the messages that the node sends on the bus for these pages.
 	messages *rate.Limiter
 }
 
-// A remoteCore is one of a page's cores, at this node or another. But for what it is, the page's lock guards it.
+// A remoteCore is one of a page's cores, at this node or another. page, node, session and began do not change; the
+// page's lock guards the other fields.
 type remoteCore struct {
 	page    *Page
 	node    string
@@ -71,9 +72,9 @@ type remoteCore struct {
 	trail   trail
 }
 
-// Attach takes a page of a user on, at the other end of a link: Receive takes its frames, of which the first is its
-// hello, and send is called with those for it, in order, and at last with nil, when the transport is to be closed; it
-// must not block, and not call the Page. When its transport has ended Lost says so. It fails with ErrFull or ErrClosed.
+// Attach takes a page of a user, at the other end of a link. The caller passes the page's frames to Receive, the hello
+// first, and calls Lost when the transport has ended. send is called with frames for the page, in order, and at last
+// with nil, which means: close the transport. send must not block or call the Page. It fails with ErrFull or ErrClosed.
 func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,15 +105,15 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	return p, nil
 }
 
-// Seat gives the page another tab than its hello says, if tab is not "". It is to be called before Receive.
+// Seat gives the page the tab, in place of the tab in its hello; "" changes nothing. It must be called before Receive.
 func (p *Page) Seat(tab string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.relay.Seat(tab)
 }
 
-// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended: the page has been
-// told.
+// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended; the page has been
+// notified of it.
 func (p *Page) Receive(frame []byte) error {
 	f := link.Parse(frame, p.node.o.Limits)
 	p.mu.Lock()
@@ -134,8 +135,8 @@ func (p *Page) Receive(frame []byte) error {
 	return nil
 }
 
-// Pause says for how long the page is not to be heard, at most a second: its user's pages have said so much that the
-// node's others would wait for it on the bus.
+// Pause is how long the caller must not read from the page, at most a second: its user's pages have used up their
+// budget of messages, and the node's other pages would have to wait for the bus.
 func (p *Page) Pause() time.Duration {
 	missing := -p.user.messages.Tokens()
 	if missing <= 0 {
@@ -145,7 +146,7 @@ func (p *Page) Pause() time.Duration {
 	return min(maxPause, time.Duration(missing/float64(p.user.messages.Limit())*float64(time.Second)))
 }
 
-// short is a reason without what the page has said in it, and without numbers.
+// short returns a reason for counting: without numbers, and without text of the page.
 func short(reason string) string {
 	if strings.HasPrefix(reason, "the page's Pagewire ") {
 		return "version"
@@ -156,7 +157,7 @@ func short(reason string) string {
 	return strings.TrimSpace(reason[:min(len(reason), 80)])
 }
 
-// Refuse ends the page's link for what its transport did not take of it, and tells it why.
+// Refuse ends the page's link, with a reason for the page, because of a message that its transport did not take.
 func (p *Page) Refuse(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +175,7 @@ func (p *Page) refuse(reason string) {
 	p.end(goneOver)
 }
 
-// Lost says that the page's transport has ended.
+// Lost ends the page, because its transport has ended.
 func (p *Page) Lost() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,7 +226,7 @@ func (p *Page) announce() {
 		[]byte(kindHas+" "+n.id+"\n"+p.user.name+" "+strconv.FormatUint(p.id, 10)+"\n"))
 }
 
-// settle sends the page what it is to be told, now or when it is time. The page's lock is held.
+// settle sends the page the frames that are due, and sets the timer for later ones. The page's lock is held.
 func (p *Page) settle() {
 	if p.ended {
 		return
@@ -256,7 +257,7 @@ func (p *Page) overdue() {
 // toCore sends a core a frame. The page's lock is held.
 func (n *Node) toCore(c *relay.Core, frame []byte) {
 	f := c.Owner.(*remoteCore)
-	f.page.user.messages.Reserve() // it may owe: Pause
+	f.page.user.messages.Reserve() // may go below 0: see Pause
 	f.sent++
 	f.trail.answered(frame)
 	n.sendTo(f.node, head(kindPage, n.id, f.session, f.sent), frame)
@@ -280,7 +281,7 @@ func (n *Node) answerAsk(m *message) {
 	n.sendTo(m.from, []byte(kindHas+" "+n.id+"\n"), text)
 }
 
-// openCore begins a session of a core with a page, if that is its user's.
+// openCore begins a session of a core with a page. It refuses a page of another user.
 func (n *Node) openCore(m *message) {
 	f := &remoteCore{node: m.from, session: m.number(0), began: time.Now()}
 	n.mu.Lock()
@@ -385,7 +386,7 @@ func (f *remoteCore) gone(n *Node, how string) {
 	n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(how))
 }
 
-// gap ends a session of which something was lost. The page's lock is held.
+// gap ends a session that has lost a frame. The page's lock is held.
 func (f *remoteCore) gap() {
 	n := f.page.node
 	n.counts.gaps.Add(1)
@@ -439,7 +440,7 @@ func (n *Node) sumCores() {
 	}
 }
 
-// compareCores ends the sessions of a node of which it has sent what has not come, and those that it does not know.
+// compareCores takes a node's list of sessions and sent frames. It ends sessions that lost a frame or are not listed.
 func (n *Node) compareCores(m *message) {
 	said := map[uint64]uint64{}
 	for _, line := range m.lines() {
@@ -462,7 +463,7 @@ func (n *Node) compareCores(m *message) {
 		f.page.settle()
 		f.page.mu.Unlock()
 	}
-	// Of a session that has ended here by a word which got lost, the core is to know.
+	// A session in the list that has ended here: the message of its end got lost, so it is sent again.
 	for session := range said {
 		if n.coreOf(m.from, session) == nil {
 			n.sendTo(m.from, head(kindGone, n.id, session), []byte(goneGap))

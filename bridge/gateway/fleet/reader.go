@@ -14,7 +14,7 @@ import (
 // This is the side of a node with agents: a Reader for each user, with a session (session.go) for each page of the
 // user.
 
-// readerKey is a user, and whether the agents may act. Agents that may not have a gateway of their own, which gets no
+// readerKey is a user, and whether the agents may act. Agents that may not act have a separate gateway, which gets no
 // tools from pages.
 type readerKey struct {
 	user string
@@ -23,15 +23,14 @@ type readerKey struct {
 
 // A Reader is the gateway for a user's agents at this node.
 type Reader struct {
-	// Gateway serves the agents.
 	Gateway *gateway.Gateway
 	// Server serves its agents.
 	Server Server
 
 	node   *Node
 	key    readerKey
-	by     string // the user of the agent that it was made for, if that is another user
-	cancel func() // the subscription
+	by     string // the user of the agent that caused it, if not key.user
+	cancel func() // ends the subscription
 	ready  chan struct{}
 
 	// guarded by the node's lock
@@ -41,12 +40,12 @@ type Reader struct {
 	mailbox  mailbox
 	requests requests // of its agents, while they are traced
 
-	// used by the mailbox alone
+	// used only by functions in the mailbox
 	state    readerState
 	pages    map[pageKey]*session
-	awaited  map[string]bool     // nodes that have not named their pages yet
+	awaited  map[string]bool     // nodes that have not listed their pages yet
 	findings [maxFindings]string // the last ones
-	found    int                 // their number
+	found    int                 // number of all findings so far
 }
 
 // A Reader's state only goes forward.
@@ -55,7 +54,7 @@ type readerState int
 const (
 	starting readerState = iota // until the first pages have come, or an interval is over
 	serving
-	closed // it opens no session any more
+	closed
 )
 
 // A mailbox calls functions one at a time, in order. It has a goroutine only while its queue is not empty.
@@ -65,7 +64,7 @@ type mailbox struct {
 	running bool
 }
 
-// post does not wait.
+// post queues f, and does not wait.
 func (b *mailbox) post(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,21 +91,21 @@ func (b *mailbox) run() {
 	}
 }
 
-// A Server serves the agents of a Reader. It is closed before the Gateway. While it is busy the Reader stays.
+// A Server serves the agents of a Reader. It is closed before the Gateway. The Reader stays while Busy is true.
 type Server interface {
-	// Close tells the agents, and cuts off those that have taken nothing when ctx ends.
+	// Close notifies the agents, and cuts off the agents that still read nothing when ctx ends.
 	Close(ctx context.Context) error
 	Busy() bool
 }
 
-// closeTimeout is how long agents may take to take what they are told at the end.
+// closeTimeout bounds the time in which agents must read their last messages.
 const closeTimeout = time.Second
 
-// maxTodo bounds the queue of one user's gateways, in bytes, as Options.WaitingBytes does for all of them. Messages
-// above it are lost, and the loss is then repaired.
+// maxTodo bounds the queue of one user's gateways, in bytes; Options.WaitingBytes bounds the queues of all users.
+// Messages above a bound are lost, and the loss is then repaired.
 const maxTodo = 64 << 20
 
-// do queues f in the mailbox, unless the queue is full. bytes is the size of f's data.
+// do queues f in the mailbox. It reports false if the queue is full. bytes is the size of f's data.
 func (r *Reader) do(bytes int, f func()) bool {
 	q := r.node.waiting
 	if q.Take(r.key.user, int64(bytes)) != nil {
@@ -119,10 +118,9 @@ func (r *Reader) do(bytes int, f func()) bool {
 	return true
 }
 
-// Reader returns the gateway for a user's agents here. If there is none, it makes one, and a Server for it by serve,
-// which may be nil. The caller must call release after use; the gateway stays for a while then. by is the user of an
-// agent that may act for others, "" for none: Options.OtherUsers bounds the readers for one such user. It fails with
-// ErrFull or ErrClosed.
+// Reader returns the gateway for a user's agents here. If there is none, it makes one, and its Server by serve, which
+// may be nil. The caller must call release after use; the gateway then stays for Options.Idle. by is the agent's own
+// user, "" for none: if by is not user, Options.OtherUsers bounds its readers. It fails with ErrFull or ErrClosed.
 func (n *Node) Reader(by, user string, acts bool, serve func(*gateway.Gateway) Server) (r *Reader, release func(),
 	err error) {
 	if by == user {
@@ -178,7 +176,7 @@ func (n *Node) newReader(key readerKey) (*Reader, error) {
 		r.awaited[id] = true
 	}
 	if n.isNew() {
-		r.awaited[""] = true // nodes that it has not heard of yet: it waits for them as long as for others
+		r.awaited[""] = true // stands for nodes without a beat yet: Ready waits an interval for them
 	}
 	n.readers[key] = r
 	n.askFor(n.subject("ask"), []string{key.user})
@@ -191,7 +189,7 @@ func (n *Node) isNew() bool {
 	return !n.o.Bus.Alone() && time.Since(n.began) < 2*n.o.Interval
 }
 
-// Ready is closed when the first pages have come, or after an interval.
+// Ready is closed when the offers of all known pages have come, or after an interval.
 func (r *Reader) Ready() <-chan struct{} { return r.ready }
 
 func (r *Reader) beReady() {
@@ -201,7 +199,7 @@ func (r *Reader) beReady() {
 	}
 }
 
-// check is called after each message that Ready waits for.
+// check is called after each message that may make the Reader ready.
 func (r *Reader) check() {
 	if len(r.awaited) > 0 {
 		return
@@ -222,7 +220,7 @@ func (r *Reader) close() {
 	r.cancel()
 	if r.Server != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		_ = r.Server.Close(ctx) // those that take nothing are cut off
+		_ = r.Server.Close(ctx) // an error means that it cut off agents
 		cancel()
 	}
 	r.Gateway.Close()
@@ -240,7 +238,7 @@ func (r *Reader) close() {
 
 // dropReader is called with the node's lock held.
 func (n *Node) dropReader(r *Reader) {
-	if n.readers[r.key] != r { // it was dropped, and its agents may have another one
+	if n.readers[r.key] != r { // it was dropped before, and its agents may have another Reader
 		return
 	}
 	delete(n.readers, r.key)
@@ -252,8 +250,8 @@ func (n *Node) dropReader(r *Reader) {
 	}
 }
 
-// closeIdle closes gateways that were not used for long. It does not close them itself, because each may take a second,
-// and beats must go on.
+// closeIdle closes gateways that were not used for Options.Idle. It does so on another goroutine: each may take a
+// second, and beats must go on.
 func (n *Node) closeIdle() {
 	n.mu.Lock()
 	var idle []*Reader
@@ -293,7 +291,7 @@ func (n *Node) hasPages(m *message) {
 		n.eachReader(words[0], len(line), func(r *Reader) {
 			delete(r.awaited, m.from)
 			for _, word := range words[1:] {
-				page, _ := strconv.ParseUint(word, 10, 64) // 0, which is no page, for other words
+				page, _ := strconv.ParseUint(word, 10, 64) // 0, which no page has, if the word is not a number
 				r.open(pageKey{m.from, page})
 			}
 			r.check()

@@ -27,7 +27,7 @@ func (s *slowServer) Close(context.Context) error {
 	return nil
 }
 
-// Agents that come back while the gateways that rested are closed have gateways that are told of pages.
+// Agents that come back while their idle gateways close get gateways that know the pages.
 func TestReaderThatComesBackWhileItsLastCloses(t *testing.T) {
 	n := openNode(t, Options{Idle: interval})
 	s := &slowServer{closing: make(chan struct{}, 2), may: make(chan struct{})}
@@ -88,7 +88,7 @@ func TestReadersForOthers(t *testing.T) {
 	})
 }
 
-// Calls with more arguments together than one message of the bus has travel in frames of some each, in order.
+// Calls whose arguments together exceed one message of the bus travel in several frames, in order.
 func TestCallsWithMuch(t *testing.T) {
 	call := func(i int) string { return fmt.Sprintf(`["callTool",%d,"%s"]`, i, strings.Repeat("x", 400<<10)) }
 	small := []byte("[" + `["end",1]` + "]")
@@ -115,11 +115,11 @@ func TestCallsWithMuch(t *testing.T) {
 	}
 }
 
-// A node that has just begun has not heard the others yet: an agent that comes at once is shown their pages too.
+// A node that has just begun does not know the others yet. An agent that comes at once still sees their pages.
 func TestReaderOfANodeThatHasJustBegun(t *testing.T) {
 	first := openFleetOf(t, 1, time.Second)[0]
 	openTab(t, first, alice, map[string]string{app + "/doc": "one"})
-	var asker atomic.Value // the last
+	var asker atomic.Value // the last one
 	_, err := first.bus.Subscribe(first.subject("ask"), func(text []byte) {
 		m, _ := parse(text)
 		asker.Store(m.from)

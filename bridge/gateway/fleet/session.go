@@ -19,28 +19,28 @@ type pageKey struct {
 	page uint64
 }
 
-// A session is what a core here has with a page. Its Reader's mailbox alone uses it, but for state and sent, which the
-// sums of each interval read.
+// A session is a core's session with a page, at the core's node. Only its Reader's mailbox uses it, except state and
+// sent, which the sums of each interval read.
 type session struct {
 	r      *Reader
 	number uint64
 	at     pageKey
 	began  time.Time
-	state  atomic.Int32  // a sessionState
-	sent   atomic.Uint64 // frames, counted when they have been said
+	state  atomic.Int32  // opening, opened, attached or ended
+	sent   atomic.Uint64 // frames; a frame counts after it was published
 
-	page  *gateway.Page // once it is attached; until then that of the session before, which is lost
+	page  *gateway.Page // set when attached; before, the lost page of the previous session, if any
 	about link.About
-	tab   string // by which the gateway knows it
+	tab   string // its name at the gateway
 	heard uint64 // frames
 	trail trail
 }
 
 // A session's state only goes forward:
 //
-//	opening → opened     its page's node has been asked
+//	opening → opened     open was sent to the page's node
 //	opened → attached    the page's hello has come
-//	any → ended          either side has ended it, something was lost, or a node is dead; another may follow
+//	any → ended          either side has ended it, a frame was lost, or a node is dead; another session may follow
 const (
 	opening int32 = iota
 	opened
@@ -50,7 +50,7 @@ const (
 
 func (s *session) is(state int32) bool { return s.state.Load() == state }
 
-// open begins a session with a page, if there is none.
+// open begins a session with a page, unless there is one.
 func (r *Reader) open(at pageKey) {
 	n := r.node
 	if r.state == closed || at.page == 0 || r.pages[at] != nil {
@@ -72,7 +72,7 @@ func (r *Reader) open(at pageKey) {
 	s.state.Store(opened)
 }
 
-// sessionOf is one with a page at a node, nil where there is none.
+// sessionOf returns a session by the page's node and the number, nil if there is none.
 func (n *Node) sessionOf(node string, number uint64) *session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *session) gap() {
 	s.reopen()
 }
 
-// reopen begins anew with the same page.
+// reopen replaces the session by a new one with the same page.
 func (s *session) reopen() {
 	s.end("something was lost on the way")
 	s.r.open(s.at)
@@ -140,7 +140,7 @@ func (s *session) reopen() {
 	}
 }
 
-// end ends the session: the page may come back in another.
+// end ends the session. The page may come back in another.
 func (s *session) end(reason string) {
 	if s.is(ended) {
 		return
@@ -166,7 +166,7 @@ func (s *session) receive(frame []byte) {
 		return
 	}
 	if err := s.page.Receive(frame); err != nil {
-		why := "" // in few words: it may name what the page has said
+		why := "" // short, because the reason may contain text of the page
 		if ended := (*link.Ended)(nil); errors.As(err, &ended) {
 			why = short(ended.Reason)
 		}
@@ -174,7 +174,7 @@ func (s *session) receive(frame []byte) {
 	}
 }
 
-// attach makes the page one of the gateway by its first frame, unless the same document has connected anew meanwhile.
+// attach adds the page to the gateway by its first frame. It ends the session if the same document has a newer one.
 func (s *session) attach(frame []byte) bool {
 	n := s.r.node
 	about, ok := link.Parse(frame, n.o.Limits).Hello()
@@ -215,15 +215,15 @@ func (s *session) attach(frame []byte) bool {
 	s.page = page
 	s.state.Store(attached)
 	if before != nil {
-		// When this one has said what it offers: until then its tab would be empty.
+		// Queued, so that the offers come first if they have arrived: until they come the tab would be empty.
 		s.r.mailbox.post(func() { before.end("the page has connected anew") })
 	}
 	return true
 }
 
-// tabOf names the tab of a page: as the page does, unless another document, at another node, has that. Then one of the
-// two is in a copy of the tab, which the browser gave the same id, and both are to be seen. The name is another
-// document's when that has gone: so the next one in a copy has the same.
+// tabOf names the tab of a page by the page's own name for it. If another document, at another node, has that name, one
+// of the two is in a copy of the tab, to which the browser gave the same id. Agents must see both, so the second gets
+// the first free name. A name is free again when its document has gone.
 func (r *Reader) tabOf(s *session) string {
 	taken := func(name string) bool {
 		for _, o := range r.pages {
@@ -241,7 +241,7 @@ func (r *Reader) tabOf(s *session) string {
 	return copied
 }
 
-// send says a frame to the page, which answers nothing that is empty. Nil ends the session.
+// send sends a frame to the page, but no empty answer ("[]"). Nil ends the session.
 func (s *session) send(frame []byte) {
 	switch {
 	case frame == nil:
@@ -265,7 +265,7 @@ func (s *session) say(frame []byte) {
 	s.sent.Store(sent)
 }
 
-// traced follows the calls of a frame, and returns what is to go with it.
+// traced begins to trace the calls of a frame, and returns the TRACE that goes with it.
 func (s *session) traced(frame []byte) (carry string) {
 	tracer := s.r.node.o.Tracer
 	if tracer == nil {
@@ -278,11 +278,11 @@ func (s *session) traced(frame []byte) (carry string) {
 	return carry
 }
 
-// maxCoreFrame bounds a frame of a core, but for its last call: 64 calls of tools may have 4 MiB each, and a message of
-// the bus 18.
+// maxCoreFrame bounds a frame of a core, in bytes, without its last call: 64 tool calls may have 4 MiB each, and a
+// message of the bus has 18 MiB at most.
 const maxCoreFrame = 1 << 20
 
-// parted makes several frames of one that is too long.
+// parted splits a frame that is too long.
 func parted(frame []byte) (parts [][]byte) {
 	if len(frame) <= maxCoreFrame {
 		return [][]byte{frame}
@@ -319,7 +319,7 @@ func (n *Node) sumSessions() {
 	}
 }
 
-// comparePages looks what of all that a node's pages have said has not come.
+// comparePages takes a node's list of sessions and sent frames. It reopens each session that has lost a frame.
 func (n *Node) comparePages(m *message) {
 	for _, line := range m.lines() {
 		number, sent := numbers(line)

@@ -13,7 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// hang makes a node take and say nothing, as one whose processor is taken away, until the test wakes it.
+// hang makes a node receive and send nothing, as without a processor, until the test wakes it.
 func hang(t *testing.T, n *Node) (wake func()) {
 	t.Helper()
 	n.mu.Lock()
@@ -28,7 +28,7 @@ func hang(t *testing.T, n *Node) (wake func()) {
 	return wake
 }
 
-// A page answers a read when its reader has gone long ago: nobody has that answer, and all others are served meanwhile.
+// A page answers a read long after its reader has gone. Nobody gets the answer, and others are served meanwhile.
 func TestPageThatAnswersLate(t *testing.T) {
 	testkit.NoLeak(t)
 	nodes := openFleet(t, 2)
@@ -43,7 +43,7 @@ func TestPageThatAnswersLate(t *testing.T) {
 	a, second := openAgent(t, nodes[1], alice), openAgent(t, nodes[1], alice)
 	a.Shows(app+"/doc", app+"/late", app+"/other")
 	second.Watch(app+"/doc", app+"/other")
-	const gaveUp = 80 // more than a page is asked at once
+	const gaveUp = 80 // above the limit of open calls of a page
 	ended := make(chan error, gaveUp)
 	ctx, giveUp := context.WithCancel(t.Context())
 	for range gaveUp {
@@ -79,7 +79,7 @@ func TestPageThatAnswersLate(t *testing.T) {
 	}
 }
 
-// Agents of many users that ask and read nothing have one bound: the one for which most waits ends, and no other.
+// Agents of many users that ask and read nothing share one bound. Only the agent with the most queued bytes ends.
 func TestAgentsThatReadNothing(t *testing.T) {
 	const most = 4 << 20
 	nodes := openFleet(t, 1)

@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// counts are what a node has done since Open.
+// counts are the events at a node since Open.
 type counts struct {
 	said, unsaid, heard, gaps, lost, pauses, has atomic.Int64
 
 	mu      sync.Mutex
 	refused map[string]int64
-	logged  map[string]time.Time // when a refusal was, by reason
+	logged  map[string]time.Time // time of the last logged refusal, by reason
 }
 
-// maxReasons bounds how many reasons are told apart, and logPause is the least time between two lines of the log about
-// refusals for one of them: clients without a ticket cause as many refusals as they like.
+// maxReasons bounds the reasons that are counted separately. logPause is the least time between two lines of the log
+// about one of them: clients without a ticket can cause any number of refusals.
 const maxReasons, logPause = 100, 10 * time.Second
 
-// Refuse counts something that was refused, and logs it now and then. Details, as of slog, are those of one that is
-// logged.
+// Refuse counts a refusal, and logs it at most every 10 s for each reason. details are attributes for slog.
 func (n *Node) Refuse(reason string, details ...any) {
 	c := &n.counts
 	c.mu.Lock()
@@ -40,8 +39,8 @@ func (n *Node) Refuse(reason string, details ...any) {
 	}
 }
 
-// Stats are what a node holds now, and, where their names end in _total, what it has done since Open. The tags are each
-// figure's name among the metrics, and what it says.
+// Stats are the current state of a node, and counts since Open in the fields whose metrics end in _total. The tags are
+// each metric's name and help.
 type Stats struct {
 	BusLatency   time.Duration `metric:"bus_latency_seconds" help:"Time of the last beat on the bus and back."`
 	Nodes        int           `metric:"nodes" help:"Nodes that this one hears, itself among them."`
@@ -63,11 +62,11 @@ type Stats struct {
 	Gaps         int64         `metric:"gaps_total" help:"Sessions of which something was lost, and which began anew."`
 	Lost         int64         `metric:"lost_total" help:"How often messages were dropped, since this node did not take them."`
 	Pauses       int64         `metric:"pauses_total" help:"How often a page had to wait, since its user's pages said too much."`
-	// Refused is what was refused, by reason.
+	// Refused counts the refusals by reason.
 	Refused map[string]int64 `metric:"refused_total" help:"What was refused, by reason."`
 }
 
-// Stats returns them.
+// Stats returns the node's Stats.
 func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	s := Stats{Nodes: len(n.peers), Unlike: len(n.unlike), Pages: len(n.pages), Users: len(n.users),

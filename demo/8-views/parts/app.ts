@@ -1,6 +1,6 @@
 /**
- * The View's side of the MCP Apps channel, as small as it can be: what the demo needs of the `App` of
- * @modelcontextprotocol/ext-apps, so that both sides of the channel can be read here. A real View takes that one.
+ * The View's side of the MCP Apps channel, as small as possible: the part of @modelcontextprotocol/ext-apps' `App` that
+ * the demo needs, so that both sides of the channel can be read here. A real View uses that `App`.
  */
 interface Message {
   jsonrpc: "2.0";
@@ -16,7 +16,7 @@ export class App {
   #last = 0;
   readonly #waiting = new Map<number, { done: (result: never) => void; failed: (error: unknown) => void }>();
 
-  /** The handshake with the host, which is the window around this one. */
+  /** The handshake with the host, which is the parent window. */
   async hello(): Promise<void> {
     addEventListener("message", ({ source, data }: MessageEvent<Message>) => {
       if (source !== parent || data?.jsonrpc !== "2.0") return;
@@ -41,7 +41,7 @@ export class App {
         () => this.#waiting.delete(id) && failed(new Error(`${request.method}: no answer`)),
         options.timeout ?? 60_000,
       );
-      // The host is of another origin than a sandboxed frame, which has an opaque one.
+      // A sandboxed frame has an opaque origin, and does not know the host's.
       parent.postMessage({ jsonrpc: "2.0", id, ...request }, "*");
     });
   }

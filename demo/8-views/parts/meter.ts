@@ -1,4 +1,4 @@
-/** The meter: what the host asks of the server, counted where it leaves the page, for each of the two ways apart. */
+/** The meter: counts the host's requests as they leave the page, separately with and without subscriptions. */
 interface Count {
   since: number;
   seconds: number;
@@ -19,7 +19,7 @@ export class Meter {
     return { since: 0, seconds: 0, calls: 0, shown: 0, row: document.getElementById(`row-${name}`)! };
   }
 
-  /** Begins to count for one of the ways, from nothing. */
+  /** Begins to count from 0, with or without subscriptions. */
   start(subscriptions: boolean): void {
     this.#now = subscriptions ? this.#counts.on : this.#counts.off;
     Object.assign(this.#now, { since: performance.now(), calls: 0, shown: 0 });
@@ -31,8 +31,8 @@ export class Meter {
   }
 
   /**
-   * fetch, for the client's transport. Its handshake, and the channel on which the server announces, are no calls of a
-   * View.
+   * fetch, for the client's transport. It does not count the handshake and the stream of notifications, which are no
+   * calls of a View.
    */
   fetch(url: string | URL, init?: RequestInit): Promise<Response> {
     const { method, params } = (typeof init?.body === "string" ? JSON.parse(init.body) : {}) as {

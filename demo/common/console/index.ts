@@ -1,15 +1,15 @@
 /**
- * The agent console: an MCP client that watches this page, and a view of all that it sees.
+ * The agent console: an MCP client that watches this page, and a view of everything that the client receives.
  *
- * session.ts is the agent, and is what an agent that lives elsewhere would do too; view.ts draws, into what panel.ts
- * writes; tap.ts lets the view see the raw messages. This file puts them together, and starts over when the person
- * picks the other protocol version. `?era=legacy` or `?era=modern` picks one from the start.
+ * session.ts is the agent, and does the same as an agent elsewhere. panel.ts writes the HTML; view.ts draws into it.
+ * tap.ts shows the view the raw messages. This file puts them together, and starts over when the person picks the
+ * other protocol version. `?era=legacy` or `?era=modern` picks one from the start.
  *
  * The page's `<section id="agent">` may say:
  *
- *   data-way="gateway"     connect by the demo server's gateway, over HTTP, as an agent on the desktop does
- *   data-follow="no"       do not read again what has changed, until the person has the agent do so
- *   data-ask="rows?x=1"    let the person ask for a URI that a template makes; this one to begin with
+ *   data-way="gateway"     connect by the demo server's gateway, over HTTP, like an agent on the desktop
+ *   data-follow="no"       read a changed resource again only when the person presses the button
+ *   data-ask="rows?x=1"    let the person enter a URI of a template; this one is the first value
  */
 import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
 import { panel } from "./panel.ts";
@@ -17,20 +17,20 @@ import { Session, type Era } from "./session.ts";
 import { tapped } from "./tap.ts";
 import { View } from "./view.ts";
 
-/** What a script may do with the console's agent: see 7-game/opponent.ts. */
+/** The console's agent, for scripts: see 7-game/opponent.ts. */
 export interface Agent {
-  /** Calls one of the page's tools, and shows what it answers. */
+  /** Calls one of the page's tools, and shows its answer. */
   call(tool: string, input: object): Promise<void>;
 }
 
-/** Fills the page's section and connects. `onRead` hears of whatever the agent has read. */
+/** Fills the page's section and connects. `onRead` gets each text that the agent has read. */
 export function startConsole(onRead: (uri: string, text: string) => void = () => {}): Agent {
   const place = document.getElementById("agent")!;
   const { way, follow, ask } = place.dataset;
   place.innerHTML = panel({ byGateway: way === "gateway", ask });
   const view = new View(onRead);
   let session: Session | undefined;
-  /** Runs after the switches before it, so that two quick ones do not leave two sessions. */
+  /** The last switch. The next one runs after it, so that two quick ones do not leave two sessions. */
   let last: Promise<void> = Promise.resolve();
 
   function connect(era: Era): void {

@@ -1,4 +1,4 @@
-/** What the console's section holds: the places that view.ts fills. */
+/** The HTML of the console's section, with the places that view.ts fills. */
 export function panel({ byGateway, ask }: { byGateway: boolean; ask: string | undefined }): string {
   return `
     <div class="side-head">

@@ -1,17 +1,17 @@
 /**
- * The agent: connects, lists what the page shows, reads it, subscribes to it, and reads again what it is told has
- * changed. No drawing here: it tells a `View`, in the order of its actions.
+ * The agent: it connects, lists the page's resources, reads them, subscribes to them, and reads each again when it is
+ * notified of a change. It does not draw: it calls a `View`, in the order of its actions.
  *
- * Both protocol versions do the same by different messages. Until 2025-11-25 a client says `initialize`, and
- * subscribes to each URI; from 2026-07-28 on it says `server/discover`, and opens one `subscriptions/listen` with a
- * filter of all that it wants to be told.
+ * Both protocol versions do the same by different messages. Until 2025-11-25 a client sends `initialize`, and
+ * subscribes to each URI; from 2026-07-28 on it sends `server/discover`, and opens one `subscriptions/listen` with a
+ * filter of the notifications that it wants.
  */
 import { Client, type McpSubscription, type Transport } from "@modelcontextprotocol/client";
 import type { View } from "./view.ts";
 
 export type Era = "legacy" | "modern";
 
-/** What a resource read as. */
+/** The content of a resource, as the agent has read it. */
 export interface Value {
   text: string;
   mimeType: string;
@@ -20,9 +20,9 @@ export interface Value {
 }
 
 export interface SessionOptions {
-  /** Whether what has changed is read again at once. */
+  /** Whether a changed resource is read again at once. */
   follow: boolean;
-  /** URIs that begin so are looked at: a gateway lists those of other pages, too. */
+  /** The prefix of the URIs to watch: a gateway lists those of other pages, too. */
   within: string;
 }
 
@@ -31,15 +31,15 @@ const ofTheGateway = new Set(["list_page_resources", "read_page_resource", "wait
 
 export class Session {
   readonly #client: Client;
-  /** What is listed now. */
+  /** The URIs listed now. */
   #listed = new Set<string>();
-  /** What is subscribed to. It stays so while a resource is away: the page's may come back. */
+  /** The subscribed URIs. A URI stays here while its resource is away, because the resource may come back. */
   #subscribed = new Set<string>();
   /** The modern era's one subscription. */
   #listen: McpSubscription | undefined;
-  /** Reads under way, by URI; true when the resource changed meanwhile. */
+  /** Reads under way, by URI; true if the resource has changed meanwhile. */
   #reading = new Map<string, boolean>();
-  /** Runs after all that was asked for before it, so that lists and subscriptions change one at a time. */
+  /** The last task. The next one runs after it, so that lists and subscriptions change one at a time. */
   #last: Promise<void> = Promise.resolve();
   #closed = false;
 
@@ -62,7 +62,7 @@ export class Session {
       void this.#guard(this.#survey());
     });
     this.#client.setNotificationHandler("notifications/tools/list_changed", () => void this.#guard(this.#survey()));
-    // What is wrong is said first, and then that it is over.
+    // The client reports the error first, and then the end.
     let reason = new Error("the connection was closed");
     this.#client.onerror = (error) => (reason = error);
     this.#client.onclose = () => this.#fail(reason);
@@ -87,7 +87,7 @@ export class Session {
     await this.transport.close(); // a client that is still connecting does not hold it yet
   }
 
-  /** Lists, reads what is new, and subscribes to it. */
+  /** Lists the resources, reads the new ones, and subscribes to them. */
   #survey(): Promise<void> {
     return (this.#last = this.#last.then(async () => {
       const { resourceTemplates } = await this.#client.listResourceTemplates();
@@ -108,7 +108,7 @@ export class Session {
 
   readonly #concerns = (uri: string) => uri.startsWith(this.options.within);
 
-  /** Reads a URI that no list has, and watches it. */
+  /** Reads a URI that is not listed, and watches it. */
   async ask(uri: string): Promise<void> {
     try {
       await this.#client.readResource({ uri });
@@ -131,14 +131,14 @@ export class Session {
     }
   }
 
-  /** Subscribes to those of `uris` that it is not subscribed to; says whether there were any. */
+  /** Subscribes to those of `uris` that are not subscribed yet; returns whether there were any. */
   async #subscribe(uris: string[]): Promise<boolean> {
     const added = uris.filter((uri) => !this.#subscribed.has(uri));
     for (const uri of added) this.#subscribed.add(uri);
     if (this.era === "legacy") {
       await Promise.all(added.map((uri) => this.#client.subscribeResource({ uri })));
     } else if (added.length > 0 || !this.#listen) {
-      // A filter cannot be changed: open one with the new URIs too, and only then let go of the old one.
+      // A filter cannot be changed: open one with the new URIs too, and close the old one only then.
       const old = this.#listen;
       this.#listen = await this.#client.listen({
         resourcesListChanged: true,
@@ -155,8 +155,8 @@ export class Session {
   }
 
   /**
-   * Reads a resource; and, if it changed while it was being read, once more. Never two reads of one URI at a time.
-   * That one resource cannot be read is no reason to end the session, so this does not reject.
+   * Reads a resource, and once more if it changed meanwhile. It never reads one URI twice at a time. It does not
+   * reject: one resource that cannot be read must not end the session.
    */
   async read(uri: string): Promise<void> {
     if (this.#reading.has(uri)) {

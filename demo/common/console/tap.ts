@@ -1,4 +1,4 @@
-/** A wire tap: passes everything between an MCP client and its transport through, unchanged, and shows it. */
+/** A wire tap: passes all messages between an MCP client and its transport unchanged, and shows them. */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 
 export type Direction = "sent" | "received";

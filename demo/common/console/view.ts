@@ -1,13 +1,13 @@
 /**
- * What a person sees of the agent. Everything is in the document, for tests too:
+ * The agent, as the person sees it. All of its state is in the document, for tests too:
  *
  *   <html data-agent="connecting|subscribed|error">
- *   #steps li[data-kind="connected|listed|read|subscribed"]            what the agent did, as it stands now
- *   #resources li[data-uri][data-reads][data-updates]                  and .preview: what it last read as
- *   #resources li[data-stale]                                          it has changed since, and was not read again
- *   #live-value[data-uri]                                              the whole text of the one that is selected
- *   #tools li[data-tool][data-calls][data-failed]                      and output: what the last call gave
- *   #ask-refused                                                       why a URI that was asked for cannot be read
+ *   #steps li[data-kind="connected|listed|read|subscribed"]            the agent's steps, each with its latest state
+ *   #resources li[data-uri][data-reads][data-updates]                  and .preview: the text of the last read
+ *   #resources li[data-stale]                                          it has changed since the last read
+ *   #live-value[data-uri]                                              the whole text of the selected resource
+ *   #tools li[data-tool][data-calls][data-failed]                      and output: the result of the last call
+ *   #ask-refused                                                       why the entered URI cannot be read
  *   #notifications li[data-kind="updated|list_changed"][data-uri][data-at]   newest first
  *   #messages li[data-direction="sent|received"][data-method]                newest first
  *
@@ -27,7 +27,7 @@ interface Row {
   button: HTMLButtonElement;
   preview: HTMLElement;
   count: HTMLElement;
-  /** What is shown of the last read, and where it differs from the one before. */
+  /** The text shown of the last read, and the part that differs from the read before. */
   text: string;
   change: { from: number; to: number };
   reads: number;
@@ -37,7 +37,7 @@ interface Row {
 export class View {
   /** The person picks a protocol version, or connects again. */
   onEra: (era: Era) => void = () => {};
-  /** The person has the agent call a tool, read a resource, or ask for one that is not listed. */
+  /** The person lets the agent call a tool, read a resource, or read a URI that is not listed. */
   onCall: (tool: string, input: object) => void = () => {};
   onRead: (uri: string) => void = () => {};
   onAsk: (uri: string) => void = () => {};
@@ -54,12 +54,12 @@ export class View {
   readonly #notifications = new Feed(part("notifications"), part("notification-count"));
   readonly #messages = new Feed(part("messages"), part("message-count"));
   readonly #rows = new Map<string, Row>();
-  /** Methods of requests that wait for their answer, by direction and id, so that answers can say what they answer. */
+  /** Methods of unanswered requests, by direction and id, so that an answer can show its request's method. */
   readonly #asked = new Map<string, string>();
   #selected = "";
   #era: Era = "legacy";
 
-  /** `heard` is told of whatever was read. */
+  /** `heard` gets the URI and text of each read. */
   constructor(readonly heard: (uri: string, text: string) => void) {
     for (const radio of document.querySelectorAll<HTMLInputElement>("input[name=era]")) {
       radio.addEventListener("change", () => this.onEra(radio.value as Era));
@@ -91,7 +91,7 @@ export class View {
     this.#showValue();
   }
 
-  // What the agent did.
+  // The agent's actions.
 
   connected(version: string, server: string): void {
     const step = this.#step("connected", "Connected", `over MCP ${version}`);
@@ -113,7 +113,7 @@ export class View {
     if (!this.#rows.has(this.#selected)) this.#select(resources[0]?.uri ?? "");
   }
 
-  /** What there is besides resources: URI templates, and the page's own tools. */
+  /** Shows the URI templates, and the page's own tools. */
   offered(templates: string[], tools: Tool[]): void {
     if (this.#asking) part("templates").textContent = templates.map((template) => brief(template)).join(", ");
     for (const item of [...this.#tools.children] as HTMLElement[])
@@ -123,7 +123,7 @@ export class View {
     (this.#tools.parentElement as HTMLElement).hidden = tools.length === 0;
   }
 
-  /** A URI that no list has is watched from now on. */
+  /** Shows a URI that is not listed, and is watched from now on. */
   asked(uri: string): void {
     if (!this.#rows.has(uri)) {
       const row = this.#addRow({ uri, name: decodeURIComponent(uri.split("/").at(-1)!) });
@@ -175,14 +175,14 @@ export class View {
     this.#root.dataset.agent = "subscribed";
   }
 
-  /** The session is over, or never came to be. */
+  /** The session has ended, or could not begin. */
   failed(reason: string): void {
     this.#root.dataset.agent = "error";
     this.#trouble.hidden = false;
     this.#trouble.querySelector("span")!.textContent = `The session ended: ${reason}`;
   }
 
-  // What the agent was told.
+  // The agent's notifications.
 
   updated(uri: string): void {
     const row = this.#rows.get(uri);
@@ -219,7 +219,7 @@ export class View {
     this.#messages.add(item);
   }
 
-  /** What a message is called: its method, or that of the request that it answers. */
+  /** The label of a message has its method, or the method of its request. */
   #describe(direction: Direction, message: JSONRPCMessage): { label: string; method: string; id: string } {
     const id = "id" in message && message.id !== undefined ? JSON.stringify(message.id) : "";
     if ("method" in message) {
@@ -237,12 +237,12 @@ export class View {
     if (read > 0) this.#step("read", "Read", String(read));
   }
 
-  /** Writes a step, in place of the one of its kind: the line says how things stand. */
+  /** Writes a step in place of the last one of its kind: each line shows the latest state. */
   #step(kind: string, verb: string, rest: string): HTMLElement {
     const item = element("li", "", element("b", "", verb), ` ${rest}`);
     item.dataset.kind = kind;
     const old = this.#steps.querySelector<HTMLElement>(`[data-kind=${kind}]`);
-    if (old?.textContent === item.textContent) return old; // nothing new to say, nor to read out
+    if (old?.textContent === item.textContent) return old; // nothing new to show, or to read out
     if (old) old.replaceWith(item);
     else this.#steps.append(item);
     return item;
@@ -275,7 +275,7 @@ export class View {
     const preview = element("span", "preview", "…");
     const updates = element("span", "count", "");
     button.append(
-      // A gateway says behind it on which page of which tab that is.
+      // A gateway appends the page and the tab.
       element("span", "name", (resource.title ?? resource.name).split(" - ")[0]!),
       updates,
       element("code", "uri", brief(resource.uri)),
@@ -325,7 +325,7 @@ export class View {
     const row = this.#rows.get(this.#selected);
     this.#heading.textContent = row ? `Live value of ${row.item.dataset.name}` : "Live value";
     this.#value.dataset.uri = this.#selected;
-    // While an agent follows, what is stale is so for a few milliseconds, in which a button would only flicker.
+    // While an agent follows, a resource is stale for only a few milliseconds: the button would flicker.
     this.#again.hidden = !(row && "stale" in row.item.dataset && part("agent").dataset.follow === "no");
     if (!row) return this.#value.replaceChildren();
     const { text, change } = row;
@@ -335,7 +335,7 @@ export class View {
   }
 }
 
-/** A list with the newest entry first, and a count of all that there ever were. */
+/** A list with the newest entry first, and a count of all entries since the last clear. */
 class Feed {
   #count = 0;
 
@@ -361,7 +361,7 @@ class Feed {
   }
 }
 
-/** What a URI has behind that of the page, which tells its resources apart. */
+/** The part of a URI after the page's folder, which differs between its resources. */
 function brief(uri: string): string {
   return `…/${uri.slice(new URL(".", location.href).href.length)}`;
 }
@@ -377,7 +377,7 @@ function ms(n: number): string {
 /** Plays the highlight of `item` from its beginning. */
 function flash(item: HTMLElement): void {
   item.classList.remove("fresh");
-  void item.offsetWidth; // the class must be seen to have been away
+  void item.offsetWidth; // makes the browser notice that the class was away
   item.classList.add("fresh");
 }
 

@@ -1,17 +1,17 @@
 // Package bus carries messages between the nodes of a fleet: over NATS, with a server in the process unless there is a
 // cluster already.
 //
-// A single node needs no network: its server listens nowhere. One of several must listen for clients too, because
+// A single node needs no network: its server listens nowhere. A node of several must also listen for clients, because
 // nats-server starts no cluster without that. It listens on loopback, and requires a secret of this process. With
-// Options.Cluster a node lets other nodes join, with Options.Join it joins them. Each node learns of all nodes that
+// Options.Cluster a node lets other nodes join; with Options.Join it joins them. Each node learns of all nodes that
 // another one knows. Each node has one connection to its server.
 //
-// Messages of one sender to one subject come in order. They may get lost, and are then lost whole: a message that is
-// larger than the server's limit travels in parts (split.go). The package never stores a message, never blocks a
+// Messages of one sender to one subject arrive in order. The bus may lose a message, but never only a part of it: a
+// message above the server's limit travels in parts (split.go). The package never stores a message, never blocks a
 // sender, and does not interpret messages.
 //
-// With Options.Store a node keeps tables for all nodes (kv.go), by JetStream: one such node, or three, each of which has
-// a copy. Two could not tell which of them is right.
+// With Options.Store a node keeps tables for all nodes (kv.go), by JetStream. One node does so, or three, each with a
+// copy: two nodes with different copies could not tell which is right.
 package bus
 
 import (
@@ -39,7 +39,7 @@ import (
 
 // Options configure the bus.
 type Options struct {
-	// Name is the node's name, for logs of servers. A node with a store has the same each time.
+	// Name is the node's name, for logs of servers. A node with a store keeps the same name over restarts.
 	Name string
 	// Store is a directory in which this node keeps tables; "" for none.
 	Store string
@@ -48,20 +48,20 @@ type Options struct {
 	Join    []string
 	// Advertise is the address that other nodes are told, if it differs from Cluster.
 	Advertise string
-	// TLS is for connections between nodes: both ends show a certificate of one of its RootCAs, which says that they are
-	// nodes. It may be nil if all addresses are on loopback.
+	// TLS is for connections between nodes. Both ends show a certificate of an authority in RootCAs, which proves that
+	// they are nodes. It may be nil if all addresses are on loopback.
 	TLS *tls.Config
 	// Secret is common to all nodes. It may be "" if there is TLS.
 	Secret string
 
-	// URL is the address of an existing cluster, in place of all above; Creds is a file of NATS credentials. If it is
-	// not on this machine, its connections have TLS: that of ClientTLS, or with the system's roots. If it is on this
+	// URL is the address of an existing cluster, in place of all above; Creds is a file of NATS credentials. If the
+	// cluster is not on this machine, its connections use TLS: ClientTLS, or else the system's roots. If it is on this
 	// machine, without ClientTLS, they use only the servers of URL.
 	URL, Creds string
 	ClientTLS  *tls.Config
 
-	// Changed is called when the bus is connected, and when it is not. Lost is called when messages for this node were
-	// dropped, because it did not take them fast enough. Both may be nil.
+	// Changed is called when the bus connects and when it disconnects. Lost is called when the bus has dropped messages
+	// because this node did not take them fast enough. Both may be nil.
 	Changed func(up bool)
 	Lost    func()
 	// Log receives the log. Default none.
@@ -76,33 +76,33 @@ type Bus struct {
 	conn     *nats.Conn
 	server   *server.Server    // nil for an existing cluster
 	second   *server.Server    // nil without a store in a cluster
-	password string            // of this process's server for clients
+	password string            // for clients of this process's server
 	sender   [senderBytes]byte // for parts
-	number   atomic.Uint32     // of the last message in parts
+	number   atomic.Uint32     // number of the last message in parts
 
 	closed context.Context // ends with Close
 	close  context.CancelFunc
-	copied sync.Map // tables of which copies are made
+	copied sync.Map // names of the tables for which copy runs
 }
 
 const (
-	// A silent connection between nodes is closed after routePingsOut missed answers, one each routePing. A slow
-	// connection keeps its order; a dead one would hold messages back for as long as TCP does.
+	// A silent connection between nodes is closed after routePingsOut missed answers to pings, one ping each routePing.
+	// The connection keeps messages in order: a dead one would hold them back for as long as TCP does.
 	routePing, routePingsOut = time.Second, 2
 	// routeRetry is the pause before another attempt to connect.
 	routeRetry = 500 * time.Millisecond
 	// pendingBytes and pendingMessages bound the queue of a subscription's handler. Messages above them are lost.
 	pendingBytes, pendingMessages = 256 << 20, 1 << 20
 	startTimeout                  = 10 * time.Second
-	// storeBytes bounds what a node keeps in its store, and storeMemory what it has in memory for those that follow a table.
+	// storeBytes bounds a node's store on disk, and storeMemory the memory for the nodes that follow a table.
 	storeBytes, storeMemory = 4 << 30, 256 << 20
-	// nodeTag begins the tag of a server that names its node, and tablesTag marks those that keep tables: not the second
-	// servers, of which those of two nodes do not reach each other.
+	// nodeTag begins the tag that names a server's node. tablesTag marks the servers that keep tables. The second servers
+	// (see beside) have no tablesTag, because the second servers of two nodes do not reach each other.
 	nodeTag, tablesTag = "node:", "tables"
 )
 
-// Open connects to the bus. If an existing cluster is down, it succeeds, and goes on trying: Up reports the connection.
-// An error names the wrong option, or says that the server does not come up.
+// Open connects to the bus. If an existing cluster is down, Open succeeds and the Bus goes on trying: Up reports the
+// connection. An error names the wrong option, or says that the server does not come up.
 func Open(o Options) (*Bus, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Changed == nil {
@@ -144,7 +144,7 @@ func dialing(o Options) []nats.Option {
 			o.Changed(false)
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if !errors.Is(err, nats.ErrSlowConsumer) { // a permission is missing, which will not change
+			if !errors.Is(err, nats.ErrSlowConsumer) { // a missing permission, which will not change
 				o.Log.Error("the bus refuses what this node asks of it", "error", err)
 				return
 			}
@@ -188,7 +188,7 @@ func (b *Bus) embed(o Options) error {
 		Password: b.password, NoSigs: true, NoLog: true, MaxPending: pendingBytes,
 		JetStream: o.Store != "", StoreDir: o.Store, DisableJetStreamBanner: true, JetStreamMaxStore: storeBytes,
 		JetStreamMaxMemory: storeMemory,
-		// Of a table's copies no two are at one node.
+		// JetStreamUniqueTag puts each copy of a table at another node.
 		Tags: []string{nodeTag + o.Name, tablesTag}, JetStreamUniqueTag: nodeTag,
 	}
 	if o.Cluster != "" {
@@ -221,9 +221,9 @@ func start(opts *server.Options) (*server.Server, error) {
 	return s, nil
 }
 
-// beside is the configuration of a second server beside one with a store. In a cluster nats-server elects no leader
-// among fewer than two servers with JetStream: so a node that is the only one with a store has two of them. No other
-// node is told of the second one's address, which is on loopback.
+// beside returns the options of a second server in the process of first, which has a store. In a cluster nats-server
+// elects no leader among fewer than two servers with JetStream, so a node that alone has a store runs two. The second
+// one listens on loopback, and no other node learns its address.
 func (o *Options) beside(first *server.Options) *server.Options {
 	opts := first.Clone()
 	opts.ServerName += "-second"
@@ -289,7 +289,7 @@ func (o *Options) route(host string) *url.URL {
 	return u
 }
 
-// mutual is a configuration with which both ends show a certificate of the same authorities.
+// mutual returns c with the demand that both ends show a certificate of the same authorities.
 func mutual(c *tls.Config) *tls.Config {
 	if c == nil {
 		return nil
@@ -321,7 +321,7 @@ func (b *Bus) ClusterAddr() string {
 // Up reports whether the bus is connected.
 func (b *Bus) Up() bool { return b.conn.IsConnected() }
 
-// Peers is how many other nodes' servers this process's own is connected with: 0 in an existing cluster.
+// Peers is the number of other nodes' servers with a connection to this process's server: 0 in an existing cluster.
 func (b *Bus) Peers() int {
 	if b.server == nil {
 		return 0
@@ -345,8 +345,8 @@ func (b *Bus) stop() {
 	}
 }
 
-// Publish sends a message, in one piece or more, to the subscribers of a subject, including this node's. It fails if
-// the bus is not connected, and for a message above 18 MiB.
+// Publish sends a message, given in one piece or more, to the subscribers of a subject, including this node's. It fails
+// if the bus is not connected, or if the message is above 18 MiB.
 func (b *Bus) Publish(subject string, message ...[]byte) error {
 	most := int(b.conn.MaxPayload())
 	if most <= 0 { // it has never been connected

@@ -39,7 +39,7 @@ func subscribe(t *testing.T, b *Bus, subject string) chan string {
 	return got
 }
 
-// reach sends until something arrives: a subscription takes a moment to be known at another node.
+// reach sends until a message arrives: another node needs a moment to learn of a subscription.
 func reach(t *testing.T, from *Bus, subject string, got chan string) {
 	t.Helper()
 	testkit.Eventually(t, subject+" is heard", func() bool {
@@ -76,7 +76,7 @@ func TestLargeMessagesTravelInParts(t *testing.T) {
 	}
 }
 
-// What is lost is lost whole.
+// A message with a missing part is lost as a whole.
 func TestPartsThatAreMissing(t *testing.T) {
 	piece := func(number, index, count byte, text string) []byte {
 		return append([]byte{part, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, number, 0, index, 0, count}, text...)
@@ -153,7 +153,7 @@ func TestAnotherSecretIsNotLetIn(t *testing.T) {
 	}
 }
 
-// Nodes that have certificates need no secret, and one that knows a secret and has no certificate of ours is not let in.
+// Nodes with certificates need no secret. A node without a certificate of their authority cannot join by a secret.
 func TestNodesShowCertificates(t *testing.T) {
 	ours, theirs := testkit.Authority(t), testkit.Authority(t)
 	a := open(t, Options{Name: "a", Cluster: "127.0.0.1:0", TLS: ours})
@@ -167,7 +167,7 @@ func TestNodesShowCertificates(t *testing.T) {
 	}
 }
 
-// Nodes give up their secret one by one: one that has none yet is joined by those that have one, and does not join them.
+// Nodes give up their secret one by one. Nodes with the secret can join a node without one; it cannot join them.
 func TestSecretThatIsGivenUp(t *testing.T) {
 	ours, at := testkit.Authority(t), testkit.Addr(t)
 	old := open(t, Options{Name: "old", Cluster: "127.0.0.1:0", Join: []string{at}, TLS: ours, Secret: "secret of all"})
@@ -180,7 +180,7 @@ func TestSecretThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// cluster starts one that exists already.
+// cluster starts a server of an existing cluster.
 func cluster(t *testing.T, o server.Options) *server.Server {
 	t.Helper()
 	o.Host, o.Port, o.NoLog, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
@@ -199,7 +199,7 @@ func cluster(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// What was reached on this machine without TLS is not looked for on others, whatever its servers say.
+// A bus that reached its server on this machine without TLS connects to no other machine, even if the server names one.
 func TestServersThatAreNotOfThisMachine(t *testing.T) {
 	of := server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: server.RANDOM_PORT}
 	here := cluster(t, server.Options{Cluster: of})
@@ -219,7 +219,7 @@ func TestServersThatAreNotOfThisMachine(t *testing.T) {
 	}
 }
 
-// A refusal of the cluster's is no message that was lost: asking for that anew would be refused again, and so on.
+// A refusal by the cluster does not count as a lost message: a node that asked again would be refused again, and so on.
 func TestWhatTheClusterRefuses(t *testing.T) {
 	s := cluster(t, server.Options{Users: []*server.User{{Username: "u", Password: "p",
 		Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"mine"}}}}}})
@@ -237,7 +237,7 @@ func TestWhatTheClusterRefuses(t *testing.T) {
 	}
 }
 
-// Errors and logs do not say how one logs in.
+// Errors and logs contain no password.
 func TestErrorsHaveNoPassword(t *testing.T) {
 	_, err := Open(Options{URL: "nats://user:hunter2@127.0.0.1:1", Creds: "/nowhere"})
 	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "127.0.0.1:1") {

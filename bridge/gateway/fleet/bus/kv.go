@@ -11,20 +11,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// A KV is a table of keys and values that all nodes share: a bucket of JetStream, at the nodes with a store. Its methods
-// may be called concurrently. They fail while no store is reached.
+// A KV is a table of keys and values that all nodes share: a bucket of JetStream, at the nodes with a store. Its
+// methods may be called concurrently. They fail while no node with a store is reachable.
 type KV struct{ bucket jetstream.KeyValue }
 
-// ErrKeep is what a change fails with that changes nothing.
+// ErrKeep is the error with which the function of Change leaves the value as it is.
 var ErrKeep = errors.New("nothing is to change")
 
-// storeReplicas is how many nodes keep a bucket, where there are as many with a store.
+// storeReplicas is the number of nodes that keep a bucket, once so many nodes have a store.
 const storeReplicas = 3
 
-// copyFirst and copyLast are the pauses before a table is to have more copies again, while too few nodes have a store.
+// copyFirst and copyLast are the first and the longest pause between attempts to copy a table to more nodes.
 const copyFirst, copyLast = time.Second, 30 * time.Second
 
-// KV opens a table, and makes it where there is none. A value is gone when it was not set for age; 0 keeps it for ever.
+// KV opens a table, and creates it if it does not exist. A value disappears when it was not set for age; 0 keeps it.
 func (b *Bus) KV(ctx context.Context, name string, age time.Duration) (*KV, error) {
 	js, err := jetstream.New(b.conn)
 	if err != nil {
@@ -48,8 +48,8 @@ func (b *Bus) KV(ctx context.Context, name string, age time.Duration) (*KV, erro
 	return &KV{bucket}, nil
 }
 
-// copy has a table copied as soon as as many nodes have a store: those that start together come one after the other. Only
-// nodes with a store do that.
+// copy copies a table to storeReplicas nodes once so many have a store: nodes that start together come up one after the
+// other. Only nodes with a store do that.
 func (b *Bus) copy(js jetstream.JetStream, config jetstream.KeyValueConfig) {
 	if _, begun := b.copied.LoadOrStore(config.Bucket, true); begun || b.second == nil {
 		return
@@ -67,7 +67,7 @@ func (b *Bus) copy(js jetstream.JetStream, config jetstream.KeyValueConfig) {
 	}()
 }
 
-// Get returns the value of a key, nil where there is none.
+// Get returns the value of a key, nil if it has none.
 func (k *KV) Get(ctx context.Context, key string) ([]byte, error) {
 	value, _, err := k.get(ctx, key)
 	return value, err
@@ -89,10 +89,10 @@ func (k *KV) Put(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// Change sets the value of a key to that which change makes of the old one: nil deletes it, and is the old value where
-// there is none. change is called again if another node has set the value meanwhile. Its error is returned; ErrKeep is
-// none. revision is that of the value, and grows with each change in the table; of a key that was deleted it is the one
-// before.
+// Change sets the value of a key to the result of change, which gets the old value, nil if there is none. A nil result
+// deletes the key. change is called again if another node has set the value meanwhile. Change returns change's error,
+// except ErrKeep. revision is the value's, and grows with each change in the table. After a deletion it is the revision
+// before that.
 func (k *KV) Change(ctx context.Context, key string, change func(old []byte) ([]byte, error)) (revision uint64,
 	err error) {
 	for {
@@ -126,8 +126,8 @@ func conflict(err error) bool {
 			api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// Watch calls take with each key and its value, then with each change, in order, until ctx ends or the store is lost: a
-// deleted key has the value nil. all is called once, when what was there has been taken.
+// Watch calls take with each key and its value, then with each change, in order, until ctx ends or the store is lost. A
+// deleted key has the value nil. all is called once, after take has got the values that existed at the start.
 func (k *KV) Watch(ctx context.Context, take func(key string, value []byte, revision uint64), all func()) error {
 	w, err := k.bucket.WatchAll(ctx)
 	if err != nil {

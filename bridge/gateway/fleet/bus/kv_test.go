@@ -15,7 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// table opens one at a node, when the store is there.
+// table opens a table at a node, when the store is there.
 func table(t *testing.T, b *Bus) (k *KV) {
 	t.Helper()
 	testkit.Settles(t, "the table is open", func() string {
@@ -30,7 +30,7 @@ func table(t *testing.T, b *Bus) (k *KV) {
 	return k
 }
 
-// sets sets a key when the store takes it.
+// sets sets a key, when the store accepts it.
 func sets(t *testing.T, k *KV, key, value string) {
 	t.Helper()
 	testkit.Settles(t, key+" is set", func() string {
@@ -55,7 +55,7 @@ func has(t *testing.T, k *KV, key, want string) {
 	})
 }
 
-// A node that is alone has its store without a network, and finds there what it had before.
+// A node that is alone has its store without a network, and finds the values again after a restart.
 func TestAStoreAlone(t *testing.T) {
 	o := Options{Name: "a", Store: t.TempDir(), Secret: "secret"}
 	b, err := Open(o)
@@ -76,7 +76,7 @@ func TestAStoreAlone(t *testing.T) {
 	}
 }
 
-// One node of two has the store. The other one uses it, also when that has begun anew.
+// One node of two has the store. The other one uses it, also after a restart of the first.
 func TestAStoreAtAnotherNode(t *testing.T) {
 	o := Options{Name: "a", Store: t.TempDir(), Secret: "secret", Cluster: testkit.Addr(t)}
 	a, err := Open(o)
@@ -122,7 +122,7 @@ func TestAStoreAtAnotherNode(t *testing.T) {
 	}
 }
 
-// Changes from several nodes at the same time are all made.
+// No change is lost when several nodes change a value at the same time.
 func TestChangesAtTheSameTime(t *testing.T) {
 	first := testkit.Addr(t)
 	nodes := []*Bus{open(t, Options{Name: "a", Store: t.TempDir(), Cluster: first})}
@@ -138,8 +138,8 @@ func TestChangesAtTheSameTime(t *testing.T) {
 		}
 		all.Go(func() {
 			for _, word := range want[10*n : 10*n+10] {
-				// While the copies are made the store may be silent for the 5 s of a request: as with callers, the change
-				// is made again then, and nobody knows whether it was made before.
+				// While the copies are made the store may be silent for the 5 s of a request. Like a caller, the test then repeats
+				// the change, although the first attempt may have succeeded.
 				for err := context.DeadlineExceeded; errors.Is(err, context.DeadlineExceeded); {
 					if _, err = k.Change(t.Context(), "words", func(old []byte) ([]byte, error) {
 						if slices.Contains(strings.Fields(string(old)), word) {
@@ -170,7 +170,7 @@ func TestChangesAtTheSameTime(t *testing.T) {
 	if err != nil || before == 0 {
 		t.Errorf("what is kept has revision %d, and %v", before, err)
 	}
-	// Of the nodes two are to reach each other when one ends, which the second servers of two do not.
+	// When a node ends the other two must reach each other, as the second servers of two nodes do not.
 	testkit.Settles(t, "each node keeps a copy, and no second server does", func() string {
 		return strings.TrimPrefix(fmt.Sprint(holders(t, k)), "[a b c]")
 	})
@@ -179,7 +179,7 @@ func TestChangesAtTheSameTime(t *testing.T) {
 	has(t, table(t, nodes[2]), "after", "1")
 }
 
-// holders are the servers that have a copy of a table that is up to date.
+// holders returns the servers with an up-to-date copy of a table.
 func holders(t *testing.T, k *KV) (names []string) {
 	t.Helper()
 	status, err := k.bucket.Status(t.Context())

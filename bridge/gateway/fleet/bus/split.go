@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A message on the wire begins with a byte that says whether it is all there is:
+// A message on the wire begins with a byte that says whether it is whole or a part:
 //
 //	0 MESSAGE
 //	1 SENDER NUMBER INDEX COUNT PART
@@ -20,12 +20,12 @@ const (
 
 	senderBytes = 8
 	partHeader  = 1 + senderBytes + 4 + 2 + 2
-	// maxMessage bounds an assembled message: a frame of the link has 17 MiB at most, and no server's limit is below 4
-	// KiB.
+	// maxMessage bounds an assembled message, in bytes: a frame of the link has 17 MiB at most. No server's limit is below
+	// 4 KiB.
 	maxMessage = 18 << 20
-	// maxPartial bounds the incomplete messages: so many senders may have died in the middle of one.
+	// maxPartial bounds the incomplete messages, such as those of dead senders: above it the oldest is dropped.
 	maxPartial = 64
-	// maxPause is how long the next part may take, since one connection carries all. After that the sender is dead.
+	// maxPause bounds the wait for the next part: all parts share one connection. After it the sender counts as dead.
 	maxPause = time.Minute
 )
 
@@ -56,7 +56,7 @@ func (b *Bus) publishParts(subject string, message []byte, most int) error {
 // An assembly assembles messages from their parts. The zero value is ready.
 type assembly struct {
 	partial map[string]*partial // by sender and number
-	order   []string            // in order of their beginning
+	order   []string            // keys, in the order of the first parts
 }
 
 type partial struct {
@@ -65,7 +65,7 @@ type partial struct {
 	text        []byte
 }
 
-// add takes a part, and returns the message that it completes, or nil. A missing part loses the message.
+// add takes a message of NATS, and returns the message that it completes, or nil. A missing part loses the message.
 func (a *assembly) add(data []byte) []byte {
 	a.forget()
 	switch {

@@ -1,11 +1,11 @@
 // Package dial admits the pages of a service to a node: package socket takes their connections.
 //
-// A page's first message is a note with its ticket, {"type":"pagewire:ticket","ticket":"…"}: package tickets says which
-// user the page belongs to, and the Origin header, which a page cannot forge, must be the ticket's. The link's hello
-// comes next. Before a ticket ends the page sends another, of the same user, in the same way; without one its
-// connection ends with it. A node that is to end tells its pages to connect anew, to whatever node there is.
+// A page's first message is a note with its ticket, {"type":"pagewire:ticket","ticket":"…"}. Package tickets returns
+// the page's user. The Origin header, which a page cannot forge, must equal the ticket's origin. The link's hello comes
+// next. Before a ticket ends the page sends another of the same user in the same way; otherwise its connection ends
+// with the ticket. A node that ends asks its pages to connect again, to any node.
 //
-// The package takes no cookie, and uses nothing of a URL but the path.
+// The package takes no cookie, and uses no part of a URL but the path.
 package dial
 
 import (
@@ -25,29 +25,29 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// Options say which node takes the pages.
+// Options configure a Handler.
 type Options struct {
 	Node    *fleet.Node
 	Tickets *tickets.Verifier
 
-	unsent int // of tests: in place of maxUnsent
+	unsent int // for tests: replaces maxUnsent
 }
 
 const (
-	// maxNote bounds a note, in bytes: from the hello on a message may be longer.
+	// maxNote bounds a note, in bytes. Messages after the hello may be longer.
 	maxNote = 64 << 10
 	// verifyTimeout is how long the verification of a new ticket may take.
 	verifyTimeout = 10 * time.Second
-	// frames is how many of the largest frames all pages together may have under way.
+	// frames bounds the frames under way of all pages together, as a number of the largest frames.
 	frames = 8
-	// maxUnsent bounds, in bytes, what waits for all pages that do not take what they are sent: a call of a tool may
-	// have 4 MiB of arguments, and one page 32 MiB waiting.
+	// maxUnsent bounds the bytes that wait for all pages that do not read: a call of a tool may have 4 MiB of arguments,
+	// and 32 MiB may wait for one page.
 	maxUnsent = 256 << 20
-	// maxStrangers bounds the connections that have not shown a ticket yet, which they may take 10 s for.
+	// maxStrangers bounds the connections that have not shown a ticket yet. Each may take 10 s for it.
 	maxStrangers = 4096
 	// maxOrigin bounds an Origin, in bytes: a host's name has 253 at most.
 	maxOrigin = 300
-	// A page may show fewTickets at once, and from then on one each ticketPause: each costs a signature's verification.
+	// A page may show fewTickets at once, then one each ticketPause: each costs a signature's verification.
 	fewTickets, ticketPause = 5, 4 * time.Second
 )
 
@@ -100,13 +100,13 @@ func (g *guest) Greet(ctx context.Context, c *wsconn.Conn) error {
 	return g.admit(ctx, note)
 }
 
-// Admit has nothing more to ask: the ticket has been verified.
+// Admit returns the user of the ticket, which Greet has verified.
 func (g *guest) Admit(link.About) (owner, origin string, err error) {
 	g.h.strangers.Know(g)
 	return g.user, g.origin, nil
 }
 
-// Attach makes it a page of the node.
+// Attach attaches the page to the node.
 func (g *guest) Attach(_ link.About, _, given string, send func([]byte)) (_ socket.Page, err error) {
 	if g.Page, err = g.h.o.Node.Attach(g.user, g.origin, send); err != nil {
 		g.h.o.Node.Refuse("page: full")
@@ -116,7 +116,7 @@ func (g *guest) Attach(_ link.About, _, given string, send func([]byte)) (_ sock
 	return g, nil
 }
 
-// Note takes a ticket that comes in place of the last.
+// Note takes a ticket that replaces the last.
 func (g *guest) Note(note []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), verifyTimeout)
 	defer cancel()
@@ -156,7 +156,7 @@ func (g *guest) expire() {
 	g.conn.Refuse(websocket.StatusPolicyViolation, err.Error())
 }
 
-// verify has a ticket verified on another stack than the connection's, which would be twice as large from then on: 8 KB
+// verify verifies a ticket on another stack than the connection's. That stack would otherwise stay twice as large: 8 KB
 // for each idle page.
 func (g *guest) verify(ctx context.Context, ticket string) (claim tickets.Claim, err error) {
 	done := make(chan struct{})
@@ -173,14 +173,14 @@ func (g *guest) refuse(reason, says string) error {
 	return &socket.Refusal{Says: says}
 }
 
-// LetGo counts a page without a hello. What a page was let go for later, the node has counted.
+// LetGo counts a page that went without a hello. The node counts all later ends.
 func (g *guest) LetGo(error) {
 	if g.Page == nil {
 		g.h.o.Node.Refuse("page: hello")
 	}
 }
 
-// Leave ends what was begun for the page.
+// Leave ends the page's stay among the strangers, and its timer.
 func (g *guest) Leave() {
 	g.h.strangers.Know(g)
 	if g.expiry != nil {
@@ -188,7 +188,7 @@ func (g *guest) Leave() {
 	}
 }
 
-// Receive hands a frame over, and waits where the user's pages have said too much.
+// Receive passes a frame to the node. Above the user's budget of messages it waits before it returns.
 func (g *guest) Receive(frame []byte) error {
 	err := g.Page.Receive(frame)
 	if pause := g.Pause(); err == nil && pause > 0 {
@@ -200,5 +200,5 @@ func (g *guest) Receive(frame []byte) error {
 	return err
 }
 
-// Lost says that the connection has ended.
+// Lost ends the page, because the connection has ended.
 func (g *guest) Lost(string) { g.Page.Lost() }

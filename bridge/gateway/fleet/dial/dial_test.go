@@ -22,7 +22,7 @@ import (
 
 const app = "https://app.example"
 
-// A place is a node that pages dial in to, and their service.
+// A place is a node for pages, and the pages' service.
 type place struct {
 	t      *testing.T
 	node   *fleet.Node
@@ -57,7 +57,7 @@ func openPlaceWith(t *testing.T, o fleet.Options, unsent int) *place {
 	return p
 }
 
-// A connection is a page's, without a page.
+// A connection is the connection of a page, driven by the test.
 type connection struct {
 	*websocket.Conn
 	t *testing.T
@@ -81,11 +81,10 @@ func (p *place) dialBy(origin string, by *http.Client) *connection {
 }
 
 func (s *connection) say(text string) {
-	// What is refused may be so before all is said.
+	// The node may refuse a message before it has read all.
 	_ = s.Write(s.t.Context(), websocket.MessageText, []byte(text))
 }
 
-// hello introduces a page.
 const hello = `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`
 
 // dialAs dials, and shows a ticket and the hello.
@@ -97,7 +96,7 @@ func (p *place) dialAs(ticket, hello string) *connection {
 	return s
 }
 
-// ends waits for the end, for a reason.
+// ends waits for the end, with a code and a reason.
 func (s *connection) ends(want websocket.StatusCode, says string) {
 	s.t.Helper()
 	if code, why := s.closed(); code != want || !strings.Contains(why, says) {
@@ -126,7 +125,7 @@ func (s *connection) closed() (websocket.StatusCode, string) {
 	}
 }
 
-// begin makes the socket a page's: it introduces itself, and hears nothing.
+// begin connects a testkit.Page to the socket. The page introduces itself, and receives nothing.
 func (s *connection) begin(ticket, tab string, state map[string]string) *testkit.Page {
 	s.say(note(ticket))
 	page := testkit.NewPage(s.t, state)
@@ -135,7 +134,7 @@ func (s *connection) begin(ticket, tab string, state map[string]string) *testkit
 	return page
 }
 
-// run is begin for one that is heard until its end.
+// run is begin for a page that receives messages until the end of the connection.
 func (s *connection) run(ticket, tab string, state map[string]string) *testkit.Page {
 	page := s.begin(ticket, tab, state)
 	go func() {
@@ -154,7 +153,7 @@ func (s *connection) run(ticket, tab string, state map[string]string) *testkit.P
 
 func (p *place) agent(subject string) *testkit.Agent { return p.login.Agent(p.node, subject) }
 
-// What is no page of a known user is refused, in words, and counted.
+// Connections that are not of a page of a known user are refused with a reason, and counted.
 func TestPagesThatAreRefused(t *testing.T) {
 	p := openPlace(t)
 	good := p.login.Ticket("alice", app)
@@ -206,7 +205,7 @@ func TestPagesThatAreRefused(t *testing.T) {
 	testkit.Eventually(t, "nothing is left", func() bool { return p.node.Stats().Pages == 0 })
 }
 
-// However many connections are refused for one reason, the log has one line in ten seconds about it.
+// For any number of refusals with one reason, the log has one line in ten seconds.
 func TestRefusalsInTheLog(t *testing.T) {
 	p := openPlace(t)
 	g := &guest{h: p.pages, origin: app}
@@ -222,7 +221,7 @@ func TestRefusalsInTheLog(t *testing.T) {
 	}
 }
 
-// A ticket that comes in place of the last keeps the page; another user's ends it, and so does the end of the last.
+// A new ticket keeps the page; a ticket of another user ends it, and so does the end of the last ticket.
 func TestTicketsThatAreRenewed(t *testing.T) {
 	p := openPlace(t)
 	brief := func(subject string, left time.Duration) string {
@@ -240,8 +239,8 @@ func TestTicketsThatAreRenewed(t *testing.T) {
 	long.ends(websocket.StatusPolicyViolation, "too long")
 }
 
-// A tab is duplicated with its sessionStorage: the second document with a tab's id has another tab. A document
-// that connects anew keeps its own.
+// A tab is duplicated with its sessionStorage: the second document with a tab's id gets another tab. A document that
+// connects again keeps its own.
 func TestDuplicatedTab(t *testing.T) {
 	p := openPlace(t)
 	given := func(ticket, epoch string) (*connection, string) {
@@ -280,7 +279,7 @@ func (s *Strangers[T]) count() int {
 	return len(s.of)
 }
 
-// Pages that show tickets without end, or connect and say nothing, are bounded.
+// The node bounds pages that show many tickets, and connections that send nothing.
 func TestStrangers(t *testing.T) {
 	p := openPlace(t)
 	p.pages.strangers.most = 2
@@ -293,7 +292,7 @@ func TestStrangers(t *testing.T) {
 			return p.pages.strangers.count() == len(silent)
 		})
 	}
-	late := p.dial(app) // the one that is silent for longest makes room
+	late := p.dial(app) // the connection with the longest silence makes room
 	silent[0].ends(websocket.StatusTryAgainLater, "too many")
 	late.say(note(p.login.Ticket("bob", app)))
 	late.say(`[["hello",1,"0",{"epoch":"f","tab":"tab-tab-2"}]]`)
@@ -306,7 +305,7 @@ func TestStrangers(t *testing.T) {
 	known.ends(websocket.StatusPolicyViolation, "too many tickets")
 }
 
-// A node that ends tells its pages first, and cuts off those that stay.
+// A node that ends notifies its pages first, and cuts off the pages that stay.
 func TestDrain(t *testing.T) {
 	p := openPlace(t)
 	goes, stays := p.dialAs(p.login.Ticket("alice", app), hello), p.dialAs(p.login.Ticket("alice", app), hello)

@@ -12,7 +12,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A page that takes nothing of what it is sent is given up when too much waits for it; other pages of its user go on.
+// A page that reads nothing is given up when too much waits for it. Other pages of its user go on.
 func TestPageThatTakesNothing(t *testing.T) {
 	p := openPlaceWith(t, fleet.Options{}, 1<<20)
 	slow := p.dialBy(app, testkit.TakesLittle(t)).begin(p.login.Ticket("alice", app), "tab-slow", nil)
@@ -42,8 +42,8 @@ func TestPageThatTakesNothing(t *testing.T) {
 	told.Told(app + "/doc")
 }
 
-// A page that says more than its user's budget is not heard for a while, by its WebSocket, and is heard to the end; the
-// page of another user is heard meanwhile.
+// A page above its user's budget is paused by its WebSocket, and no message is lost. Another user's page goes on
+// meanwhile.
 func TestPageThatSaysTooMuch(t *testing.T) {
 	p := openPlaceWith(t, fleet.Options{UserMessages: 100}, 0)
 	loud := p.dial(app)

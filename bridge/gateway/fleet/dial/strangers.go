@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Strangers are clients that have not shown a ticket or a token yet, in order of coming. When there is one too many the
-// oldest is turned away: a client shows its ticket at once, and if the newest were refused, a few hundred silent
-// connections a second would keep all others out.
+// Strangers are clients that have not shown a ticket or a token yet, in order of arrival. If there is one too many, the
+// oldest is turned away. A client shows its ticket at once: if the newest were turned away, a few hundred silent
+// connections a second would keep out all others.
 type Strangers[T comparable] struct {
 	most     int
 	turnAway func(T)
@@ -17,7 +17,7 @@ type Strangers[T comparable] struct {
 	of    map[T]*list.Element
 }
 
-// NewStrangers returns none yet, for most at once. turnAway is called on a goroutine of its own.
+// NewStrangers returns an empty Strangers. most bounds the clients in it. turnAway is called on a new goroutine.
 func NewStrangers[T comparable](most int, turnAway func(T)) *Strangers[T] {
 	return &Strangers[T]{most: most, turnAway: turnAway, order: list.New(), of: map[T]*list.Element{}}
 }
@@ -34,7 +34,7 @@ func (s *Strangers[T]) Meet(one T) {
 	s.of[one] = s.order.PushBack(one)
 }
 
-// Know counts one stranger less, if the client still is one. Each request with a good token calls it.
+// Know removes a client from the strangers, if it is one. Each request with a good token calls it.
 func (s *Strangers[T]) Know(one T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

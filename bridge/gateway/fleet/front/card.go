@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A server card (SEP-2127) says before a client connects which server is at a URL. A catalog lists the cards of a host.
-// Both are public, and made of what a node knows anyway: its public URL and its version.
+// A server card (SEP-2127) tells clients which server is at a URL before they connect. A catalog lists the cards of a
+// host. Both are public, and contain only the node's public URL and version.
 
 const (
 	cardType    = "application/mcp-server-card+json"
@@ -20,7 +20,7 @@ const (
 	cardPath    = "/mcp/server-card"
 )
 
-// cards adds the paths of card and catalog, each where the extension's text has it and where clients look.
+// cards serves card and catalog, each at the path in the extension's text and at the path that clients request.
 func (h *Handler) cards(public *url.URL, version string) {
 	labels := strings.Split(public.Hostname(), ".")
 	slices.Reverse(labels)
@@ -28,7 +28,7 @@ func (h *Handler) cards(public *url.URL, version string) {
 	card := map[string]any{
 		"$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
 		"name":    strings.ReplaceAll(strings.Join(labels, "."), ":", "-") + "/pagewire", "version": version,
-		// At most 100 characters of each, and a host's name may have 253.
+		// Each has at most 100 characters, and a host's name may have 253.
 		"title": limit("Pagewire at " + host), "description": limit("Live state of the pages that a user has open of " + host),
 		"websiteUrl": h.o.PublicURL + "/",
 		"remotes": []any{map[string]any{"type": "streamable-http", "url": h.o.PublicURL + "/mcp",
@@ -51,7 +51,7 @@ func (h *Handler) cards(public *url.URL, version string) {
 func static(kind string, is any) http.HandlerFunc {
 	text, err := json.Marshal(is)
 	if err != nil {
-		panic(err) // of strings alone
+		panic(err) // not possible: it has only strings
 	}
 	sum := sha256.Sum256(text)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`

@@ -1,15 +1,17 @@
 // Package front serves the agents of a fleet over Streamable HTTP, in both eras, with OAuth 2.1 access tokens, as MCP's
 // authorization specification says: protected resource metadata, WWW-Authenticate, audience and scopes.
 //
-// An agent sees the pages of its token's user. With the scope pages:read it lists, reads and is told of changes.
-// With pages:act it has the pages' tools too. With pages:any-user a request may name another user of the token's
-// tenant, in the header Pagewire-User. With pages:events it subscribes to events by webhook. A session of the legacy era belongs to its user, and its Mcp-Session-Id names
-// its node. Another node passes a request for it on to that node, which checks the token again. If that node is
-// dead, the answer is 404, and the client begins another session; where it may have carried out the request, 502. So no
-// balancer needs to know where a session is, and MCP stays off the bus.
+// An agent sees the pages of its token's user. With the scope pages:read it lists and reads, and is notified of
+// changes. With pages:act it also has the pages' tools. With pages:any-user a request may name another user of the
+// token's tenant, in the header Pagewire-User. With pages:events it subscribes to events by webhook.
 //
-// The package never decides what an agent is told (package agents and its engine do), and never passes a request on
-// twice, nor to any address but those of nodes that are alive.
+// A session of the legacy era belongs to its user, and its Mcp-Session-Id names its node. Another node passes a request
+// of the session on to that node, which checks the token again. If that node is dead, the answer is 404, and the client
+// begins another session. If the node may have carried out the request, the answer is 502. So no balancer needs to know
+// a session's node, and MCP stays off the bus.
+//
+// The package never decides the content of answers (package agents and its engine do). It never passes a request on
+// twice, and passes requests only to addresses of live nodes.
 package front
 
 import (
@@ -54,34 +56,34 @@ const HeaderUser = "Pagewire-User"
 // headerVia marks a request that another node has passed on.
 const headerVia = "Pagewire-Via"
 
-// Options say which agents are served.
+// Options configure a Handler.
 type Options struct {
 	Node    *fleet.Node
 	Tickets *tickets.Verifier
-	// Version is the node's, for its server card.
+	// Version is the node's version, for its server card.
 	Version string
-	// PublicURL is where clients reach the fleet, without the path /mcp: https://live.example.
+	// PublicURL is where clients reach the fleet, without the path /mcp, such as https://live.example.
 	PublicURL string
-	// Hosts are the names by which a request may call a node, besides that of PublicURL and those of loopback. Origins
-	// are those whose pages may ask, besides that of PublicURL and those of loopback.
+	// Hosts are names of a node in the Host header, besides the host of PublicURL and loopback. Origins are origins of
+	// pages that may send requests, besides the origin of PublicURL and loopback.
 	Hosts, Origins []string
 	// Roots are the authorities of other nodes' certificates. Default the system's.
 	Roots *x509.CertPool
-	// Admitted is called with each request whose token is good, before anything is answered, and Seen with each that is
-	// served here, and its user's hash. Both may be nil.
+	// Admitted is called with each request with a good token, before its answer begins. Seen is called with each request
+	// that this node serves itself, and the hash of the request's user. Both may be nil.
 	Admitted func(w http.ResponseWriter, r *http.Request)
 	Seen     func(r *http.Request, user string)
-	// Webhooks say how events are delivered. Node, Open and Feed are the Handler's own. Nil delivers none.
+	// Webhooks configure the delivery of events. The Handler sets Node, Open and Feed. Nil delivers none.
 	Webhooks *webhook.Options
-	// Shares bound what one agent may have.
+	// Shares bound the share of one agent.
 	Shares agents.Shares
 	// DebuggingTools shows agents also the tools that pages have for their developers. Default off.
 	DebuggingTools bool
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
-// A Handler serves /mcp, and below /.well-known/ what its clients need to know.
+// A Handler serves /mcp, and its metadata below /.well-known/.
 type Handler struct {
 	o     Options
 	mux   *http.ServeMux
@@ -90,23 +92,23 @@ type Handler struct {
 
 	webhooks *webhook.Service // nil for none
 
-	under  atomic.Int64    // requests that are to have an answer soon
+	under  atomic.Int64    // open requests, without streams
 	closed context.Context // ends with Close
 	close  context.CancelFunc
-	// bodyTimeout and writeTimeout are those of package agents, but in tests.
+	// bodyTimeout and writeTimeout are those of package agents, except in tests.
 	bodyTimeout, writeTimeout time.Duration
 }
 
 const (
 	metadataPath = "/.well-known/oauth-protected-resource"
-	// proxyTimeout is how long another node may take to take a connection.
+	// proxyTimeout bounds the time in which another node must accept a connection.
 	proxyTimeout = 2 * time.Second
-	// silence is how long another node may say nothing: each says every 15 s that it is there, also while an
-	// answer is awaited. The bus need not know that the connection between two nodes is blocked.
+	// silence bounds the pause in another node's answer: each node sends a comment every 15 s, also while an answer is
+	// awaited. The bus need not notice a blocked connection between two nodes.
 	silence = 45 * time.Second
 )
 
-// New returns a Handler. It fails where PublicURL is none.
+// New returns a Handler. It fails if PublicURL is not valid.
 func New(o Options) (*Handler, error) {
 	o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
 	u, err := url.Parse(o.PublicURL)
@@ -123,7 +125,7 @@ func New(o Options) (*Handler, error) {
 		bodyTimeout: agents.BodyTimeout, writeTimeout: agents.WriteTimeout}
 	if o.Webhooks != nil {
 		hooks := *o.Webhooks
-		began := make(chan struct{}) // it may ask before New returns
+		began := make(chan struct{}) // webhook.New may call Feed before h.webhooks is set
 		hooks.Node, hooks.Feed = o.Node.ID(), func(ctx context.Context, user string) (webhook.Feed, error) {
 			<-began
 			return h.feed(ctx, user)
@@ -160,14 +162,14 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// EndWebhooks ends this node's deliveries, which other nodes take over. It is to be called while the bus is there.
+// EndWebhooks ends this node's deliveries, and other nodes take them over. The bus must still be connected.
 func (h *Handler) EndWebhooks() {
 	if h.webhooks != nil {
 		h.webhooks.Close()
 	}
 }
 
-// Close ends what is passed on to other nodes, each request with an error, and gives up the connections to them.
+// Close ends the requests that are passed on to other nodes, each with an error, and closes the connections to them.
 func (h *Handler) Close() {
 	h.close()
 	h.proxy.CloseIdleConnections()
@@ -175,7 +177,7 @@ func (h *Handler) Close() {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// bounded bounds a request before its token is verified, and counts one without a token.
+// bounded bounds a request's body before its token is verified, and counts requests without a token.
 func (h *Handler) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		agents.LimitBody(w, r, h.bodyTimeout)
@@ -191,8 +193,7 @@ func (h *Handler) refuse(w http.ResponseWriter, reason string, status int, sente
 	http.Error(w, sentence, status)
 }
 
-// A challenge says, in what go-sdk answers to a client without a token that is good, which of the errors of RFC 6750
-// that is.
+// A challenge adds the error of RFC 6750 to go-sdk's answer to a client without a good token.
 type challenge struct {
 	http.ResponseWriter
 	passed bool // the request was admitted
@@ -277,19 +278,19 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case <-reader.Ready():
-	case <-ctx.Done(): // the server answers that
+	case <-ctx.Done(): // the server answers this case
 	}
 	reader.Server.(*agents.HTTP).ServeHTTP(w, r)
 }
 
-// Settle waits until all that agents have asked for is answered, but for streams, or until the context ends.
+// Settle waits until all requests of agents are answered, except streams, or until ctx ends.
 func (h *Handler) Settle(ctx context.Context) {
 	for h.under.Load() > 0 && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// lacks answers that a token has a scope too few.
+// lacks refuses a request whose token lacks a scope.
 func (h *Handler) lacks(w http.ResponseWriter, scope, what string) {
 	w.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer resource_metadata=%q, scope=%q, error=\"insufficient_scope\"",
 		h.o.PublicURL+metadataPath+"/mcp", ScopeRead+" "+scope))
@@ -305,7 +306,7 @@ func (h *Handler) server(g *gateway.Gateway) fleet.Server {
 	return agents.NewHTTP(g, o)
 }
 
-// elsewhere says which other node a request's session is at. The modern era has none, whatever the header says.
+// elsewhere returns the other node that has a request's session. In the modern era the session header means nothing.
 func (h *Handler) elsewhere(r *http.Request) (node string, ok bool) {
 	if agents.Modern(r.Header.Get("Mcp-Protocol-Version")) {
 		return "", false

@@ -27,7 +27,7 @@ import (
 
 const app, public = "https://app.example", fleetkit.Public
 
-// A place is a fleet, with a balancer before it that knows of no sessions.
+// A place is a fleet, with a balancer before it that does not know sessions.
 type place struct {
 	t       *testing.T
 	nodes   []*fleet.Node
@@ -35,7 +35,7 @@ type place struct {
 	fronts  []*Handler
 	login   *fleetkit.Login
 	turn    atomic.Int64
-	only    atomic.Int64 // if it is not 0, the node that all go to
+	only    atomic.Int64 // if not 0, the number from 1 of the node that gets all requests
 }
 
 func openPlace(t *testing.T, size int) *place {
@@ -43,7 +43,7 @@ func openPlace(t *testing.T, size int) *place {
 	return openPlaceAt(t, size, httptest.NewServer, nil, 200*time.Millisecond)
 }
 
-// openPlaceAt opens one whose nodes are servers that start makes, of an authority.
+// openPlaceAt opens a place whose nodes have servers made by start. roots are the authorities of their certificates.
 func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Server, roots *x509.CertPool,
 	interval time.Duration) *place {
 	t.Helper()
@@ -123,7 +123,7 @@ func (p *place) agent(version, token string, more ...string) *testkit.Agent {
 		HTTPClient: &http.Client{Transport: bearer{p, header}}, MaxRetries: -1}, version)
 }
 
-// page opens one of a user at a node.
+// page opens a page of a user at a node.
 func (p *place) page(n *fleet.Node, subject string, state map[string]string) *testkit.Page {
 	p.t.Helper()
 	page := testkit.NewPage(p.t, state)
@@ -148,7 +148,7 @@ func (p *place) page(n *fleet.Node, subject string, state map[string]string) *te
 	return page
 }
 
-// The official client, in both eras, behind a balancer that sends each request to another node.
+// The official client works, in both eras, through a balancer that sends each request to another node.
 func TestAgentsBehindABalancer(t *testing.T) {
 	for _, version := range []string{testkit.Legacy, testkit.Modern} {
 		t.Run(version, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestAgentsBehindABalancer(t *testing.T) {
 	}
 }
 
-// Pages' tools are there for agents that may act.
+// Only agents that may act have the pages' tools.
 func TestScopes(t *testing.T) {
 	p := openPlace(t, 2)
 	page := p.page(p.nodes[0], "alice", map[string]string{app + "/doc": "one"})
@@ -195,7 +195,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 
 const ping = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
 
-// send sends a request of alice's to a node, with headers: names, and their values.
+// send sends a request of alice's to a node. headers are pairs of name and value.
 func (p *place) send(ctx context.Context, node int, method string, body io.Reader,
 	headers ...string) (*http.Response, error) {
 	p.t.Helper()
@@ -213,12 +213,12 @@ func (p *place) send(ctx context.Context, node int, method string, body io.Reade
 	return p.servers[node].Client().Do(r)
 }
 
-// An answered is what a client has of an answer.
+// An answered is an answer, as far as the client got it.
 type answered struct {
 	status int
 	header http.Header
 	text   string
-	err    error // with which the text ends
+	err    error // the error that ends text
 }
 
 func (p *place) ask(node int, method, body string, headers ...string) (a answered) {
@@ -285,7 +285,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A request, or a stream, has the time of its token, and as much as clocks may differ by.
+// A request or stream may last until its token ends, plus the greatest difference of clocks.
 func TestRequestsEndWithTheirToken(t *testing.T) {
 	p := openPlace(t, 1)
 	until := time.Now().Add(time.Minute).Truncate(time.Second)
@@ -298,7 +298,7 @@ func TestRequestsEndWithTheirToken(t *testing.T) {
 	}
 }
 
-// An agent in a page of an origin that may ask is answered by CORS: else its browser would keep the answer from it.
+// An agent in a page of an allowed origin gets CORS headers. Without them its browser would not show it the answer.
 func TestAgentsInPages(t *testing.T) {
 	p := openPlace(t, 2)
 	for origin, want := range map[string]int{public: 204, "http://localhost:3000": 204, "https://evil.example": 403} {
@@ -315,7 +315,7 @@ func TestAgentsInPages(t *testing.T) {
 	}
 }
 
-// What clients need to know of the resource is where they look for it.
+// The metadata of the resource is at the paths that clients request.
 func TestMetadata(t *testing.T) {
 	p := openPlace(t, 1)
 	for path, resource := range map[string]string{"": public, "/mcp": public + "/mcp"} {
@@ -333,7 +333,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// A session is its user's, at whatever node, and ends with its node.
+// A session belongs to its user at each node, and ends with its node.
 func TestSessionsOfOtherNodes(t *testing.T) {
 	p := openPlace(t, 2)
 	session := p.begin(0)
@@ -360,9 +360,9 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 	if a := p.ask(1, "POST", ping, "Mcp-Session-Id", session, "Pagewire-Via", "x"); a.status != 404 {
 		t.Errorf("what was passed on is passed on again: %+v", a)
 	}
-	p.fronts[1].proxy.CloseIdleConnections() // on one that breaks now a request may have been carried out
+	p.fronts[1].proxy.CloseIdleConnections() // if an open connection breaks, the request may have been carried out
 	p.servers[0].CloseClientConnections()
-	p.servers[0].Listener.Close() // it is dead, and not known to be
+	p.servers[0].Listener.Close() // it is dead, and the other node does not know that yet
 	if a := p.ask(1, "POST", ping, "Mcp-Session-Id", session); a.status != 404 {
 		t.Errorf("of a node that does not answer: %+v", a)
 	}
@@ -373,9 +373,9 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 	}
 }
 
-// Nodes whose certificates are of an authority of their own pass requests on to each other, where that is named.
+// Nodes with certificates of a private authority pass requests on to each other if the authority is named.
 func TestNodesOfAnAuthority(t *testing.T) {
-	sample := httptest.NewTLSServer(nil) // all that net/http/httptest makes have the same certificate
+	sample := httptest.NewTLSServer(nil) // all TLS servers of net/http/httptest have the same certificate
 	defer sample.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(sample.Certificate())
@@ -398,7 +398,7 @@ func TestPublicURLsThatAreNone(t *testing.T) {
 	}
 }
 
-// The modern era has no sessions: whatever a request's Mcp-Session-Id says, it is served where it comes.
+// The modern era has no sessions: the node that gets a request serves it, even with an Mcp-Session-Id.
 func TestModernRequestsHaveNoSession(t *testing.T) {
 	p := openPlace(t, 1)
 	a := p.ask(0, "POST", `{"jsonrpc":"2.0","id":2,"method":"resources/list","params":{"_meta":{`+

@@ -21,12 +21,12 @@ import (
 const brokeOff = "The node of this session broke off before it answered. The request may have been carried out: look " +
 	"before you send it again"
 
-// pass passes a request of a user on to the node of its session, until that node is dead: a node that hangs would keep
-// it for good. If either node fails, the agent still gets an answer or an error.
+// pass passes a request of a user on to the node of its session. It ends the request when that node is dead, because a
+// node that hangs would keep it for good. If either node fails, the agent still gets an answer or an error.
 //
 // The body is read before the request is passed on. Otherwise the transport would read the body once more after sending
-// it. If the answer had begun by then, the server would have closed the incoming body, the transport would take that
-// for a failure, and the answer would end in its middle: 30 of 15,000, when the processors were busy.
+// it. If the answer had begun by then, the server would have closed the incoming body, and the transport would take
+// that for a failure. The answer would then end in its middle: 30 of 15,000 did, when the processors were busy.
 func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string) {
 	room := r.ContentLength
 	if room < 0 || room > gateway.MaxMessageBytes {
@@ -41,7 +41,7 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string
 	body, err := agents.ReadBody(w, r, gateway.MaxMessageBytes)
 	request := agents.NewPassed(body)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		body = append(body, ' ') // the session's node refuses one byte too many like any longer body
+		body = append(body, ' ') // the session's node refuses a body that is one byte too long like a longer one
 	} else if err != nil {
 		request.Refuse(w, http.StatusBadRequest, "The body could not be read: "+err.Error(), "")
 		return
@@ -91,9 +91,9 @@ func (p *passing) serve(ctx context.Context, w http.ResponseWriter) {
 	})))
 }
 
-// RoundTrip repeats a request that met the end of an idle connection. http.Transport does not repeat a POST if it finds
-// that end before it writes. That happened to 1 of 3,000 requests whose connection had just been closed, and their
-// sessions were given up.
+// RoundTrip repeats a request whose idle connection the other node has closed. http.Transport does not repeat a POST if
+// it notices that before it writes. This happened to 1 of 3,000 requests on connections that had just been closed, and
+// their sessions were given up.
 func (p *passing) RoundTrip(r *http.Request) (*http.Response, error) {
 	for {
 		p.reused.Store(false)
@@ -139,7 +139,7 @@ func (p *passing) rewrite(r *httputil.ProxyRequest) {
 	out.Header.Set(headerVia, p.h.o.Node.ID())
 	out.Header.Del("Expect") // the body has arrived
 	out.Header.Del("Origin") // this node has checked it
-	// With GetBody the transport can repeat a request of which nothing was sent: the other node has closed an idle
+	// With GetBody the transport can repeat a request that was not sent because the other node had closed the idle
 	// connection.
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
 	out.Body, _ = out.GetBody()

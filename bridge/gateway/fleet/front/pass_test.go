@@ -21,14 +21,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A late body ends in a read of its own. Where something of the request has gone out already, that read comes when the
-// answer has begun: as by a transport that other threads have kept from the processor.
+// A late body ends in a separate read. If part of the request has been sent, that read returns only when the answer has
+// begun, as with a transport that other threads have kept from the processor.
 type late struct {
 	io.ReadCloser
 	left   int64
 	dialed *atomic.Bool
 	begun  <-chan struct{}
-	ended  chan<- struct{} // closed when it has ended well
+	ended  chan<- struct{} // closed at the end without an error
 }
 
 func (b *late) Read(p []byte) (int, error) {
@@ -47,7 +47,7 @@ func (b *late) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An answer may begin before the transport looks for more of the request's body: it is passed on whole.
+// An answer that begins before the transport reads on in the request's body is passed on whole.
 func TestBodyThatEndsLate(t *testing.T) {
 	var dialed atomic.Bool
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -83,7 +83,7 @@ func TestBodyThatEndsLate(t *testing.T) {
 	}
 }
 
-// scripted adds a node to the fleet that serves what it is told to, and returns the name of a session of it.
+// scripted adds a node to the fleet that serves by the function, and returns the name of a session at it.
 func (p *place) scripted(serve http.HandlerFunc) (n *fleet.Node, session string) {
 	p.t.Helper()
 	server := httptest.NewServer(serve)
@@ -106,8 +106,8 @@ const (
 
 func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
-// A node breaks off in the middle of an answer: the agent has an error under its request's id, or its connection ends.
-// It is never told that all is well, and of nothing more.
+// If a node breaks off in the middle of an answer, the agent gets an error under its request's id, or its connection
+// ends. The agent never gets a success, and nothing after the error.
 func TestNodeThatBreaksOff(t *testing.T) {
 	p := openPlace(t, 1)
 	says := make(chan string, 1)
@@ -125,7 +125,7 @@ func TestNodeThatBreaksOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, body, says string
 		status             int
-		error              bool // the agent has an error, under its id
+		error              bool // the agent gets an error, under its id
 		cut                bool // its connection ends, perhaps before the head
 	}{
 		"says nothing":              {"POST", ask, "", 502, true, false},
@@ -142,7 +142,7 @@ func TestNodeThatBreaksOff(t *testing.T) {
 		"an end, says nothing":      {"DELETE", "", "", 404, false, false},
 		"a result in JSON, in part": {"POST", ask, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", 200, false, true},
 	} {
-		for len(says) == 0 { // the transport asks again, by GET and DELETE, where a connection broke that it had before
+		for len(says) == 0 { // the transport repeats GET and DELETE if a reused connection broke
 			says <- c.says
 		}
 		p.fronts[0].proxy.CloseIdleConnections()
@@ -154,7 +154,7 @@ func TestNodeThatBreaksOff(t *testing.T) {
 	}
 }
 
-// What waits for a node that hangs has an error when that is known to be dead, or has been silent for too long.
+// A request that waits for a node that hangs gets an error when that node counts as dead, or after too long a silence.
 func TestSessionOfANodeThatHangs(t *testing.T) {
 	for _, how := range []string{"is dead", "is silent", "is left"} {
 		t.Run(how, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestSessionOfANodeThatHangs(t *testing.T) {
 			n, session := p.scripted(func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				asked <- struct{}{}
-				<-r.Context().Done() // it is told that nobody waits any more
+				<-r.Context().Done() // it ends when nobody waits any more
 			})
 			if how == "is silent" {
 				p.fronts[0].proxy.ResponseHeaderTimeout = 100 * time.Millisecond
@@ -179,12 +179,12 @@ func TestSessionOfANodeThatHangs(t *testing.T) {
 			case "is left":
 				p.fronts[0].Close()
 			}
-			// It may have been carried out: the client is not to begin another session, and ask there once more.
+			// The request may have been carried out: the client must not repeat it in another session.
 			a := testkit.Receive(t, "an answer", answers)
 			if a.status != 502 || !strings.Contains(a.text, `"id":7,"error"`) || !strings.Contains(a.text, brokeOff) {
 				t.Errorf("%d %s, %v", a.status, a.text, a.err)
 			}
-			if how == "is dead" { // and now it is
+			if how == "is dead" { // now the node counts as dead
 				if a := p.ask(0, "POST", `{"jsonrpc":"2.0","id":8,"method":"ping"}`, "Mcp-Session-Id", session); a.status !=
 					404 || !strings.Contains(a.text, `"id":8,"error"`) {
 					t.Errorf("%d %s, %v", a.status, a.text, a.err)
@@ -194,7 +194,7 @@ func TestSessionOfANodeThatHangs(t *testing.T) {
 	}
 }
 
-// A client that goes has its request end at the session's node.
+// When a client goes, its request ends at the session's node.
 func TestClientThatGoes(t *testing.T) {
 	p := openPlace(t, 1)
 	asked, gone := make(chan struct{}, 1), make(chan struct{}, 1)
@@ -217,7 +217,7 @@ func TestClientThatGoes(t *testing.T) {
 	}
 }
 
-// A client that takes nothing of an answer, but stays, has it end at both nodes, and nothing of its request is held.
+// If a client reads nothing of an answer but stays, the answer ends at both nodes, and no body is held any more.
 func TestClientThatTakesNothing(t *testing.T) {
 	for name, start := range map[string]func(http.Handler) *httptest.Server{
 		"HTTP/1.1": httptest.NewServer,
@@ -256,7 +256,7 @@ func TestClientThatTakesNothing(t *testing.T) {
 	}
 }
 
-// A body comes to the session's node as it was sent, in whatever way, and what is none is refused.
+// A body arrives at the session's node as it was sent, in any encoding. Invalid bodies are refused.
 func TestBodiesThatArePassedOn(t *testing.T) {
 	p := openPlace(t, 2)
 	session := p.begin(1)
@@ -290,7 +290,7 @@ func TestBodiesThatArePassedOn(t *testing.T) {
 			t.Errorf("a body %s: %s %s, %v", name, answer.Status, text, err)
 		}
 	}
-	// One that never ends.
+	// A body that never ends.
 	p.fronts[0].bodyTimeout = 50 * time.Millisecond
 	for name, token := range map[string]string{"400": p.login.Token("alice", "pages:read"), "401": "none"} {
 		c, err := net.Dial("tcp", p.servers[0].Listener.Addr().String())
@@ -309,7 +309,7 @@ func TestBodiesThatArePassedOn(t *testing.T) {
 	testkit.Eventually(t, "nothing is held", func() bool { return p.fronts[0].held.Held() == 0 })
 }
 
-// Bodies that are passed on take so much room and no more: of one user, and of all.
+// The bodies that are passed on are bounded for one user and in total.
 func TestManyBodiesThatArePassedOn(t *testing.T) {
 	p := openPlace(t, 1)
 	_, session := p.scripted(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -318,7 +318,7 @@ func TestManyBodiesThatArePassedOn(t *testing.T) {
 	defer all.Wait()
 	defer cancel()
 	const whole = maxHeldEach / gateway.MaxMessageBytes
-	for range whole { // of no length that is known
+	for range whole { // bodies without a known length
 		all.Go(func() {
 			body, end := io.Pipe()
 			defer context.AfterFunc(ctx, func() { _ = end.CloseWithError(ctx.Err()) })()
@@ -337,8 +337,8 @@ func TestManyBodiesThatArePassedOn(t *testing.T) {
 	}
 }
 
-// An idle connection to a node is closed by that when a request goes out on it: it is sent once more where nothing of
-// it was, and answered in any case.
+// The other node closes an idle connection as a request goes out on it. The request is repeated if nothing of it was
+// sent, and is always answered.
 func TestConnectionThatIsClosedWhenIdle(t *testing.T) {
 	p := openPlace(t, 2)
 	session := p.begin(1)

@@ -15,7 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Webhooks is the service that delivers events; nil where there is none.
+// Webhooks is the service that delivers events; nil if there is none.
 func (h *Handler) Webhooks() *webhook.Service { return h.webhooks }
 
 // A principal is the sender of a request, in its context, and whether its token has ScopeEvents.
@@ -24,11 +24,11 @@ type principal struct {
 	events bool
 }
 
-// maxSubscribe bounds the body of a request that subscribes, in bytes: its arguments have 4 KiB and its URL 2. In a
-// longer one the method is not looked for, and a token without the scope is refused by webhooksOf alone.
+// maxSubscribe bounds the bodies in which subscribes looks for the method, in bytes: a subscription's arguments have 4
+// KiB at most, and its URL 2 KiB. For a longer body only webhooksOf refuses a token without the scope.
 const maxSubscribe = 64 << 10
 
-// subscribes reports whether a request subscribes by webhook, or ends that. It leaves its body as it was.
+// subscribes reports whether a request subscribes or unsubscribes by webhook. The body can still be read afterwards.
 func subscribes(w http.ResponseWriter, r *http.Request) bool {
 	method := r.Header.Get("Mcp-Method")
 	if method == "" && r.Method == http.MethodPost && r.ContentLength >= 0 && r.ContentLength <= maxSubscribe {
@@ -51,7 +51,7 @@ func (h *Handler) webhooksOf(r *http.Request) gateway.Webhooks {
 	return noScope{}
 }
 
-// noScope refuses what takes ScopeEvents.
+// noScope refuses requests that need ScopeEvents.
 type noScope struct{}
 
 func (noScope) Subscribe(context.Context, gateway.WebhookRequest) ([]byte, *bridge.EventError) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A certificate that is renewed is shown without a restart, to clients and to nodes that join, which need no secret.
+// A renewed certificate is used without a restart, for clients and for nodes that join. These need no secret.
 func TestCertificateThatIsRenewed(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }

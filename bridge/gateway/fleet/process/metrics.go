@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// figures are what Prometheus is told of a process. No client can make a new series: each label has few values, which we
-// choose, or those of the configuration.
+// figures are the metrics of a process. No client can make a new series: each label has few values, fixed in the code
+// or in the configuration.
 type figures struct {
 	registry    *prometheus.Registry
 	requests    *prometheus.HistogramVec
@@ -35,7 +35,7 @@ func (p *process) newFigures() *figures {
 	return f
 }
 
-// timed measures what agents ask. promhttp would offer a Flush that tells no error: it sees a writer that has none.
+// timed measures the time until answers begin. plain hides Flush, of which promhttp would make one without an error.
 func (f *figures) timed(next http.Handler) http.Handler {
 	measured := promhttp.InstrumentHandlerTimeToWriteHeader(f.requests, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { measured(plain{w}, r) })
@@ -46,7 +46,7 @@ type plain struct{ http.ResponseWriter }
 // Unwrap is for http.ResponseController.
 func (p plain) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// Describe and Collect make a process a prometheus.Collector, of what its parts count.
+// Describe and Collect make a process a prometheus.Collector of its parts' metrics.
 func (p *process) Describe(chan<- *prometheus.Desc) {}
 
 func (p *process) Collect(to chan<- prometheus.Metric) {
@@ -61,7 +61,7 @@ func (p *process) Collect(to chan<- prometheus.Metric) {
 		}
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("pagewire_node_"+name, help, nil, labels), kind, value)
 	}
-	// all says the figures of a struct, by their tags.
+	// all sends the metrics of a struct, by its tags.
 	all := func(prefix string, stats any) {
 		for field, v := range reflect.ValueOf(stats).Fields() {
 			name, help := prefix+field.Tag.Get("metric"), field.Tag.Get("help")

@@ -27,7 +27,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A world is what a model says of a fleet: which pages there are, whose they are, and what they read as.
+// A world is a model of a fleet: its pages, their users and their texts.
 type world struct {
 	*outside
 	rand   *rand.Rand
@@ -35,9 +35,9 @@ type world struct {
 	agents []*follower
 	number int
 
-	slots chan bool      // of what is under way
-	calls sync.WaitGroup // the same
-	whole bool           // there is no fault
+	slots chan bool      // for operations under way
+	calls sync.WaitGroup // of the same operations
+	whole bool           // no fault is active
 
 	reads, ran, thefts atomic.Int64     // reads that were answered with contents; calls of tools; refused thefts
 	errors             map[string]int64 // by text, of reads of a user's own pages, and calls of their tools
@@ -53,7 +53,6 @@ func openWorld(t *testing.T) *world {
 		errors: map[string]int64{}, slots: make(chan bool, 256), whole: true, faults: map[string]int{}, latest: map[string]time.Duration{}}
 }
 
-// begin opens three nodes, and some pages and agents.
 func (w *world) begin() {
 	for range 3 {
 		w.start()
@@ -67,7 +66,7 @@ func (w *world) begin() {
 
 func pick[T any](w *world, list []T) T { return list[w.rand.IntN(len(list))] }
 
-// async does what may take until a stopped node goes on. Without a fault few are under way.
+// async does an operation that may wait for a stopped node. Without a fault it lets few be under way.
 func (w *world) async(do func()) {
 	for w.whole && len(w.slots) > 16 {
 		time.Sleep(time.Millisecond)
@@ -78,11 +77,11 @@ func (w *world) async(do func()) {
 			do()
 			<-w.slots
 		})
-	default: // so much hangs
+	default: // too many hang
 	}
 }
 
-// openPage opens a page: three users have one each at the same URI.
+// openPage opens a page. Three users have one each at the same URI.
 func (w *world) openPage() {
 	uri := fmt.Sprint(app, "/page", w.number/len(subjects))
 	w.pages = append(w.pages, w.outside.openPage(w.number, subjects[w.number%len(subjects)], uri))
@@ -95,7 +94,7 @@ func (w *world) closePage() {
 	w.pages = slices.Delete(w.pages, i, i+1)
 }
 
-// move has a page connect anew, to any node; sometimes before its old connection has ended.
+// move makes a page connect again, to a random node; sometimes before its old connection has ended.
 func (w *world) move() {
 	p := pick(w, w.pages)
 	if w.rand.IntN(2) == 0 {
@@ -126,8 +125,8 @@ func (w *world) closeAgent() {
 	w.agents = slices.Delete(w.agents, i, i+1)
 }
 
-// read reads a URI, which another user has too. send looks for what is another's. A state may be as old as a read of
-// another agent that was under way: an agent that watches is told of what has changed since.
+// read reads a URI that other users have, too; send looks for their texts. A state may be as old as a shared read that
+// was already under way: a watching agent is notified of later changes.
 func (w *world) read() {
 	a, p := pick(w, w.agents), pick(w, w.pages)
 	w.async(func() {
@@ -145,7 +144,7 @@ func (w *world) read() {
 	})
 }
 
-// try sends a request for a page, and counts how it has failed, if it has, where the page is the user's own.
+// try sends a request for a page. If it fails, and the page is the user's own, try counts the failure.
 func (w *world) try(a *follower, p *livePage, method, name, params string) (m said, ok bool) {
 	m, err := a.call(method, name, params)
 	how := method + ": "
@@ -160,7 +159,7 @@ func (w *world) try(a *follower, p *livePage, method, name, params string) (m sa
 	case m.Result.IsError:
 		how += m.Result.Content[0].Text
 	default:
-		return m, len(m.ID) > 0 // or it has no session, and has sent nothing
+		return m, len(m.ID) > 0 // false: it has no session, and has sent nothing
 	}
 	if a.subject == p.subject && a.ctx.Err() == nil {
 		w.mu.Lock()
@@ -170,14 +169,14 @@ func (w *world) try(a *follower, p *livePage, method, name, params string) (m sa
 	return m, false
 }
 
-// failures are what requests for users' own pages ended with, and how often.
+// failures returns the errors of requests for users' own pages, with their counts.
 func (w *world) failures() map[string]int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.errors)
 }
 
-// act calls a page's tool, which must not run twice: an answer that says so says that it has run once.
+// act calls a page's tool. It must not run twice, and exactly once if the answer says so.
 func (w *world) act() {
 	a, p := pick(w, w.agents), pick(w, w.pages)
 	number := w.ids.Add(1)
@@ -192,7 +191,7 @@ func (w *world) act() {
 	})
 }
 
-// steal has a user try another one's session, token or ticket.
+// steal tries another user's session, token or ticket.
 func (w *world) steal() {
 	thief, victim, at := pick(w, w.agents), pick(w, w.agents), pick(w, w.all())
 	if thief.subject == victim.subject {
@@ -232,7 +231,7 @@ func (w *world) steal() {
 	})
 }
 
-// stealPage connects a page with another user's ticket from another origin, or with a token in its place.
+// stealPage connects a page with another user's ticket from another origin, or with a token in place of a ticket.
 func (w *world) stealPage(subject string, at *own) {
 	origin, ticket := "https://evil.example", w.login.Ticket(subject, app)
 	if rand.IntN(2) == 0 {
@@ -254,7 +253,7 @@ func (w *world) stealPage(subject string, at *own) {
 	w.thefts.Add(1)
 }
 
-// fault kills a node, stops it, or cuts it off, has the world go on, repairs that, and waits until all is told.
+// fault kills, stops or cuts off a node while the world goes on, repairs that, and waits until all are notified.
 func (w *world) fault(kind string) {
 	n := pick(w, w.all())
 	w.whole = false
@@ -289,7 +288,7 @@ func (w *world) signal(n *own, s syscall.Signal) {
 	}
 }
 
-// settle waits until each agent holds the last state of what it watches, and all that was asked is answered.
+// settle waits until each agent holds the last state of the pages that it watches, and all requests are answered.
 func (w *world) settle(after string) {
 	w.t.Helper()
 	repaired, counted := time.Now(), false
@@ -326,7 +325,7 @@ func (w *world) String() string {
 		w.thefts.Load(), w.cuts.Load(), w.begins.Load(), w.refused.Load(), w.late, w.latest)
 }
 
-// use has a page change, or an agent read or call a tool.
+// use makes a page change, or an agent read or call a tool.
 func (w *world) use() {
 	switch n := w.rand.IntN(8); {
 	case n < 4:
@@ -360,7 +359,7 @@ func (w *world) step() {
 	}
 }
 
-// asNode names the variable that has the setup of a node which the test's binary is to be, instead of testing.
+// asNode names the variable with a node's setup. With it the test's binary runs as that node.
 const asNode = "PAGEWIRE_TEST_NODE"
 
 func TestMain(m *testing.M) {
@@ -382,9 +381,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// Pages and agents of both eras come, go, change, read and act, each request at any node; users steal from each other;
-// and nodes are killed, stopped and cut off. Nothing crosses users, no tool runs twice, all is answered, and each agent
-// that watches is told, and holds the last state soon after a repair: how soon is logged, for a busy machine takes longer.
+// Pages and agents of both eras come, go, change, read and act, each request at a random node. Users steal from each
+// other, and nodes are killed, stopped and cut off. Nothing crosses users, no tool runs twice, and all is answered.
+// Each watching agent holds the last state soon after a repair. The time is only logged, because a busy machine takes
+// longer.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
 	steps, interval := 1_000, 200*time.Millisecond

@@ -25,36 +25,35 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A fleet as its clients have it: nodes are processes, which end, are killed, stopped, and cut off from each other.
-// Each request of an agent, and each connection of a page, comes to a random one of them.
+// An outside is a fleet as clients see it. Nodes are processes, which end, are killed, stopped, and cut off from each
+// other. Each request of an agent and each connection of a page goes to a random node.
 type outside struct {
 	*place
 	// command makes the process of a node.
 	command func(setup) *exec.Cmd
 
 	ids     atomic.Int64 // of requests
-	cuts    atomic.Int64 // requests that were not answered, since their node was killed
-	begins  atomic.Int64 // sessions and listens that were begun
-	refused atomic.Int64 // listens that were
+	cuts    atomic.Int64 // requests without an answer, because their node was killed
+	begins  atomic.Int64 // sessions and listens begun
+	refused atomic.Int64 // refused listens
 
 	mu    sync.Mutex
 	nodes []*own
 }
 
-// subjects are the users.
 var subjects = []string{"alice", "bob", "carol"}
 
-// An own node is a process of its own.
+// An own node runs as a separate process.
 type own struct {
 	setup
 	*exec.Cmd
 	log   *testkit.Log
 	ended chan error
-	wires []*wire        // to nodes that were there before
-	under sync.WaitGroup // requests that have come to it and are under way
+	wires []*wire        // to older nodes
+	under sync.WaitGroup // requests under way at it
 }
 
-// start starts a node, which clients may come to when it is ready.
+// start starts a node. Clients use it when it is ready.
 func (o *outside) start() *own {
 	o.t.Helper()
 	n := o.launch()
@@ -72,7 +71,7 @@ func (o *outside) launch() *own {
 	o.t.Helper()
 	n := &own{setup: o.next(), ended: make(chan error, 1)}
 	n.Listen, n.Admin, n.Cluster = testkit.Addr(o.t), testkit.Addr(o.t), testkit.Addr(o.t)
-	n.Advertise = "127.0.0.1:1" // where nothing is: nodes reach each other by wires alone
+	n.Advertise = "127.0.0.1:1" // nothing listens there: nodes reach each other only by wires
 	for _, other := range o.all() {
 		w := openWire(o.t, other)
 		n.wires = append(n.wires, w)
@@ -86,28 +85,28 @@ func (o *outside) launch() *own {
 	}
 	go func() { n.ended <- n.Wait() }()
 	o.t.Cleanup(func() {
-		_ = n.Process.Signal(syscall.SIGCONT) // it may run, or have ended
+		_ = n.Process.Signal(syscall.SIGCONT) // the process may run, or have ended
 		_ = n.Process.Signal(syscall.SIGTERM)
 		testkit.Ends(o.t, "a node's process ends", n.ended)
 	})
 	return n
 }
 
-// all are the nodes that clients may come to.
+// all returns the nodes that clients use.
 func (o *outside) all() []*own {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.nodes)
 }
 
-// leave takes a node from those that clients come to.
+// leave removes a node from those that clients use.
 func (o *outside) leave(n *own) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.nodes = slices.DeleteFunc(o.nodes, func(other *own) bool { return other == n })
 }
 
-// anyNode is one of them, for a request: done is to be called when it has ended.
+// anyNode returns a random one of them for a request. The caller calls done when the request has ended.
 func (o *outside) anyNode() (n *own, done func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -192,7 +191,7 @@ func (w *wire) set(cut bool) {
 	}
 }
 
-// part cuts all wires between a node and the others: their connections end, or hang. The function makes them whole.
+// part cuts all wires between a node and the others: their connections end, or hang. heal makes them whole.
 func (o *outside) part(n *own, hang bool) (heal func()) {
 	var heals []func()
 	for _, other := range o.all() {
@@ -215,7 +214,7 @@ func (o *outside) part(n *own, hang bool) (heal func()) {
 	}
 }
 
-// stateOf begins each text of a user's pages: no other user may see it.
+// stateOf is the beginning of each text of a user's pages. No other user may see it.
 func stateOf(subject string) string { return "state of " + subject + ": " }
 
 // A livePage dials a random node, and another when its connection ends.
@@ -227,7 +226,7 @@ type livePage struct {
 	closed             atomic.Bool
 	connections        atomic.Int64
 	cut                atomic.Pointer[context.CancelFunc] // ends its connection
-	moves              chan bool                          // has it connect anew, before its last connection has ended
+	moves              chan bool                          // makes it connect again before its last connection has ended
 
 	mu  sync.Mutex
 	ran map[string]int // calls of its tool, by their number
@@ -267,7 +266,7 @@ func (p *livePage) change() {
 	p.Set(p.uri, p.text())
 }
 
-// connected is one connection, from its beginning to its end, or until the page is to have another.
+// connected runs one connection until it ends, or until the page is to have another.
 func (p *livePage) connected(ctx context.Context, tab string) {
 	ctx, cut := context.WithCancel(ctx)
 	p.cut.Store(&cut)
@@ -280,7 +279,7 @@ func (p *livePage) connected(ctx context.Context, tab string) {
 		return
 	}
 	context.AfterFunc(ctx, func() { ws.CloseNow() })
-	say := func(text []byte) { _ = ws.Write(ctx, websocket.MessageText, text) } // an end fails the read
+	say := func(text []byte) { _ = ws.Write(ctx, websocket.MessageText, text) } // after an end the read fails
 	say(note(p.o.login.Ticket(p.subject, app)))
 	p.Connect(say, map[string]any{"tab": tab, "dial": p.connections.Add(1)})
 	told := make(chan []byte)
@@ -288,7 +287,7 @@ func (p *livePage) connected(ctx context.Context, tab string) {
 		defer close(told)
 		for {
 			_, text, err := ws.Read(ctx)
-			if err != nil || text[0] != '[' { // it ends, or is to go elsewhere
+			if err != nil || text[0] != '[' { // the connection ends, or the page is to go elsewhere
 				return
 			}
 			select {
@@ -319,19 +318,19 @@ func (o *outside) dial(ctx context.Context, at *own, origin string) (*websocket.
 		HTTPHeader: http.Header{"Origin": {origin}}, Subprotocols: []string{"pagewire.v1"}})
 }
 
-// note is a page's first message.
+// note returns a page's first message, with a ticket.
 func note(ticket string) []byte {
 	return fmt.Appendf(nil, `{"type":"pagewire:ticket","ticket":%q}`, ticket)
 }
 
-// close has the page's user close it.
+// close plays a user who closes the page.
 func (p *livePage) close() {
 	p.closed.Store(true)
 	p.Post(`[["bye",true]]`)
 	(*p.cut.Load())()
 }
 
-// A said is a message that an agent has.
+// A said is a message to an agent.
 type said struct {
 	ID     json.RawMessage
 	Method string
@@ -346,11 +345,11 @@ type said struct {
 	Error *struct{ Message string }
 }
 
-// client has a connection for each request: none is sent again because the last one's has ended.
+// client uses a new connection for each request, so that it repeats none after the end of a reused connection.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// send sends a request to a node, or to any, and hands over each message of the answer until one is the last. It returns an error
-// where the answer breaks off.
+// send sends a request to a node, to a random one if at is nil, and passes each message of the answer to take until
+// take returns true. It returns an error if the answer breaks off.
 func (o *outside) send(ctx context.Context, at *own, subject, verb, body string, head map[string]string,
 	take func(event string, m said) (last bool)) (status int, header http.Header, err error) {
 	if at == nil {
@@ -412,8 +411,8 @@ func (o *outside) send(ctx context.Context, at *own, subject, verb, body string,
 	}
 }
 
-// A follower is an agent that holds the last state of what it watches. It reads whenever it is told of a change, and once
-// when it has begun to watch. It sends no request again that was answered, whatever the answer is.
+// A follower is an agent that holds the last state of the URIs that it watches. It reads whenever it is notified of a
+// change, and once after it begins to watch. It never repeats an answered request.
 type follower struct {
 	o       *outside
 	subject string
@@ -428,10 +427,10 @@ type follower struct {
 	held map[string]string
 }
 
-// A session is one of the legacy era.
+// A session is a session of the legacy era.
 type session struct {
 	id   string
-	lost context.CancelFunc // its node has gone: another is to begin
+	lost context.CancelFunc // its node has gone, and another session begins
 }
 
 func (o *outside) follow(subject string, legacy bool, uris ...string) *follower {
@@ -461,7 +460,7 @@ func (o *outside) follow(subject string, legacy bool, uris ...string) *follower 
 	return a
 }
 
-// keep begins again what its node's end has ended.
+// keep calls begin again each time it returns, such as after the end of its node.
 func (a *follower) keep(begin func()) {
 	for a.ctx.Err() == nil {
 		a.o.begins.Add(1)
@@ -494,7 +493,7 @@ func (a *follower) ask(ctx context.Context, method, name, params string,
 	if a.legacy {
 		s := a.session.Load()
 		if s == nil {
-			return http.StatusNotFound, nil // it has none just now
+			return http.StatusNotFound, nil // no session at the moment
 		}
 		head["Mcp-Protocol-Version"], head["Mcp-Session-Id"] = testkit.Legacy, s.id
 	} else {
@@ -513,7 +512,7 @@ func (a *follower) ask(ctx context.Context, method, name, params string,
 	return status, err
 }
 
-// call sends a request, and returns its answer. err says that there is none.
+// call sends a request, and returns its answer. err means that no answer came.
 func (a *follower) call(method, name, params string) (answer said, err error) {
 	_, err = a.ask(a.ctx, method, name, params, func(_ string, m said) bool {
 		answer = m
@@ -522,7 +521,7 @@ func (a *follower) call(method, name, params string) (answer said, err error) {
 	return answer, err
 }
 
-// look reads what it was told of. Where that is answered by an error, it is to be told once more.
+// look reads a URI after a notification. After an error as the answer, it waits for the next notification.
 func (a *follower) look(uri string) {
 	for a.ctx.Err() == nil {
 		m, err := a.call("resources/read", uri, fmt.Sprintf(`"uri":%q`, uri))
@@ -552,7 +551,7 @@ func (a *follower) listen(uri string) {
 	})
 }
 
-// begin begins a session that watches URIs, and returns when it has ended.
+// begin runs a session that watches URIs until the session ends.
 func (a *follower) begin(uris []string) {
 	head := map[string]string{"Authorization": "Bearer " + a.token}
 	status, header, err := a.o.send(a.ctx, nil, a.subject, http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":0,`+
@@ -593,7 +592,7 @@ func (a *follower) begin(uris []string) {
 	}
 }
 
-// subscribe subscribes to URIs, and to those that are not there when the list has changed.
+// subscribe subscribes to URIs. It repeats that for missing ones when the list changes.
 func (a *follower) subscribe(ctx context.Context, uris []string, lists <-chan bool) {
 	missing := slices.Clone(uris)
 	for len(missing) > 0 {

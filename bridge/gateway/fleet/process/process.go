@@ -1,8 +1,8 @@
-// Package process makes one process of a fleet's parts: what `pagewire node` runs.
+// Package process makes one process of a fleet's parts, which `pagewire node` runs.
 //
-// It listens at one address for pages and agents, and at another for health checks and metrics. It joins the bus.
-// When it is told to end, it first reports that it is not ready. Then its agents get the answers that they wait for,
-// its pages go to other nodes, and it leaves the bus. It decides nothing that one of the parts could decide.
+// It listens at one address for pages and agents, and at another for health checks and metrics. It joins the bus. When
+// it is to end, it first reports that it is not ready. Then its agents get the answers that they wait for, its pages go
+// to other nodes, and it leaves the bus. Its parts make all other decisions.
 package process
 
 import (
@@ -34,37 +34,38 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// Options say what a process serves.
+// Options configure a process.
 type Options struct {
-	// Version is what agents, pages and other nodes are told.
+	// Version is the version that agents, pages and other nodes see.
 	Version string
-	// Listen is the address for pages (/page) and agents (/mcp), and Admin that of /healthz, /readyz and /metrics,
-	// which are for the node's operators: "" for none.
+	// Listen is the address for pages (/page) and agents (/mcp). Admin is the address for /healthz, /readyz and /metrics,
+	// which are for the node's operators; "" for none.
 	Listen, Admin string
-	// PublicURL is where clients reach the fleet: the audience of tickets and tokens. NodeURL is where other nodes
-	// reach this one; default Listen, which must name a host then if there are others: on loopback, or with https, unless InsecureHTTP is set, for
-	// agents' tokens pass there. NodeCA is a file in PEM of the authority of nodes' certificates; default the system's.
+	// PublicURL is where clients reach the fleet: the audience of tickets and tokens. NodeURL is where other nodes reach
+	// this one. It must be on loopback or https, unless InsecureHTTP is set, because agents' tokens are sent to it.
+	// Default: Listen, which must name a host if there are other nodes. NodeCA is a file in PEM with the authority of
+	// nodes' certificates; default the system's.
 	PublicURL, NodeURL, NodeCA string
-	// TLSCert and TLSKey are files in PEM for Listen. Without them an address that other machines reach takes
-	// InsecureHTTP: something before it speaks TLS.
+	// TLSCert and TLSKey are files in PEM for Listen. Without them an address that other machines reach needs
+	// InsecureHTTP, which means that a proxy before it speaks TLS.
 	TLSCert, TLSKey string
 	InsecureHTTP    bool
 	// AllowHosts and AllowOrigins are front.Options' Hosts and Origins.
 	AllowHosts, AllowOrigins []string
-	// Issuers are those of tickets and tokens.
+	// Issuers are the issuers of tickets and tokens.
 	Issuers []tickets.Issuer
 
-	// Cluster, Advertise, Join and NATS are those of bus.Options. SecretFile holds the nodes' secret; ClusterCert,
-	// ClusterKey and ClusterCA are files in PEM. NATSCA is a file of the roots of an existing cluster.
+	// Cluster, Advertise, Join and NATS (URL) are those of bus.Options. SecretFile holds the nodes' secret; ClusterCert,
+	// ClusterKey and ClusterCA are files in PEM. NATSCA is a file with the roots of an existing cluster.
 	Cluster, Advertise                 string
 	Join                               []string
 	SecretFile                         string
 	ClusterCert, ClusterKey, ClusterCA string
 	NATS, NATSCreds, NATSCA            string
 	Space                              string
-	// Name and Store are those of bus.Options. StoreKey is a file of the key that encrypts what is stored: it is the same
-	// at all nodes, and those that have it deliver webhooks. WebhookAllow are networks of endpoints that are not public,
-	// WebhookCA a file of the authorities of endpoints' certificates, and NoWebhookControl is webhook.Options.NoControl.
+	// Name and Store are those of bus.Options. StoreKey is a file with the key that encrypts stored records. It is the
+	// same at all nodes that deliver webhooks. WebhookAllow are networks of endpoints that are not public, WebhookCA is a
+	// file with the authorities of endpoints' certificates, and NoWebhookControl is webhook.Options.NoControl.
 	Name, Store, StoreKey string
 	WebhookAllow          []string
 	WebhookCA             string
@@ -79,22 +80,21 @@ type Options struct {
 	AnyScheme bool
 	// DebuggingTools shows agents also the tools that pages have for their developers.
 	DebuggingTools bool
-	// DrainDelay is how long a process that is told to end serves on as before, and says at /readyz that it is not
-	// ready: a balancer needs that time to notice. Drain is how long pages may take to go elsewhere then. Default 0, and
-	// DefaultDrain.
+	// DrainDelay is how long a process that is to end goes on serving while /readyz says that it is not ready: a balancer
+	// needs that time to notice. Drain then bounds the time in which pages go to other nodes. Default 0, and DefaultDrain.
 	DrainDelay, Drain time.Duration
-	// Started is called when the node listens, with where. May be nil.
+	// Started is called with the addresses when the node listens. May be nil.
 	Started func(listen, admin, cluster net.Addr)
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 
-	lease             time.Duration // of tests: in place of that of package webhook
-	interval, answers time.Duration // of tests: the latter in place of agents.WriteTimeout, until a token is shown
-	strangers         int           // of tests: in place of maxStrangers
-	delayed           chan struct{} // of tests: closed, it ends DrainDelay
+	lease             time.Duration // for tests: replaces the lease of package webhook
+	interval, answers time.Duration // for tests: answers replaces agents.WriteTimeout until a token is shown
+	strangers         int           // for tests: replaces maxStrangers
+	delayed           chan struct{} // for tests: closing it ends DrainDelay
 }
 
-// ErrUsage wraps what is wrong with Options.
+// ErrUsage wraps errors in Options.
 var ErrUsage = errors.New("usage")
 
 func usage(format string, args ...any) error {
@@ -108,13 +108,13 @@ type process struct {
 	keys   *tickets.Verifier
 	pages  *dial.Handler
 	agents *front.Handler
-	traces *traces.Traces // nil where there are none
+	traces *traces.Traces // nil without traces
 	tls    *keypair.Pair  // nil without TLS
 	leaves atomic.Bool
 	*figures
 }
 
-// Run serves until ctx ends, and then ends in order, which takes Options.DrainDelay, Options.Drain at most, and two
+// Run serves until ctx ends, and then ends in order. That takes Options.DrainDelay, at most Options.Drain, and two
 // seconds.
 func Run(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
@@ -164,7 +164,7 @@ func (o *Options) started(listen, admin net.Listener, n *fleet.Node) {
 	o.Started(listen.Addr(), at, cluster)
 }
 
-// check sets defaults, and refuses what makes no sense.
+// check sets defaults, and refuses options that contradict each other or are not valid.
 func (o *Options) check() error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Drain = cmp.Or(o.Drain, DefaultDrain)
@@ -296,13 +296,13 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 	return p, nil
 }
 
-// unnamed reports whether Listen says at which port, and not by which name or address, others reach this machine.
+// unnamed reports whether Listen names no host by which others reach this machine.
 func (o *Options) unnamed() bool {
 	host, _, _ := net.SplitHostPort(o.Listen)
 	return host == "" || net.ParseIP(host).IsUnspecified()
 }
 
-// nodeURL is where other nodes reach this one, "" where that is not known, as there need be none.
+// nodeURL is where other nodes reach this one; "" if that is unknown, as it may be for a node that is alone.
 func (o *Options) nodeURL(listen net.Listener) string {
 	if o.NodeURL != "" {
 		return o.NodeURL
@@ -349,13 +349,13 @@ func (o *Options) bus() (b bus.Options, err error) {
 	return b, nil
 }
 
-// secretOf reads a secret, which only the node's own user and group may.
+// secretOf reads a secret of least characters or more. Only the file's user and group may be able to read it.
 func secretOf(file, what string, least int) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return "", usage("%s: %w", what, err)
 	}
-	// Windows has no such bits.
+	// Windows has no permission bits.
 	if info, err := os.Stat(file); err == nil && info.Mode()&0o007 != 0 && runtime.GOOS != "windows" {
 		return "", usage("everybody on this machine may read %s: chmod o= %s", what, file)
 	}
@@ -392,15 +392,15 @@ func (p *process) public() http.Handler {
 	return mux
 }
 
-// maxStrangers bounds the connections of clients that have shown no good token, but for pages'. It is for more than a
-// node can take in the 5 s that a header may take: when another node dies all of its pages dial at once.
+// maxStrangers bounds the connections of clients that have shown no good token, except pages' connections. It is more
+// than a node accepts in 5 s, the time for a header: when another node dies, all its pages dial at once.
 const maxStrangers = 16_384
 
-// know is the key of what makes a request's connection known, in its context.
+// know is the context key of the function that takes a request's connection out of the strangers.
 type know struct{}
 
-// serve serves a handler until the server is shut down, with TLS where there is a certificate. What a client without a
-// token may cost is bounded: the connections of all of them, and the time for a header, a body and an answer.
+// serve serves a handler until the server is shut down, with TLS if there is a certificate. It bounds the cost of
+// clients without a token: their connections in total, and the time of each for a header, a body and an answer.
 func (p *process) serve(option string, l net.Listener, h http.Handler, pair *keypair.Pair,
 	failed chan<- error) *http.Server {
 	open := p.connections.WithLabelValues(option)
@@ -423,7 +423,7 @@ func (p *process) serve(option string, l net.Listener, h http.Handler, pair *key
 			case http.StateNew:
 				strangers.Meet(c)
 				open.Inc()
-			case http.StateHijacked, http.StateClosed: // a page's is one of p.pages' strangers
+			case http.StateHijacked, http.StateClosed: // p.pages counts a page's connection itself
 				strangers.Know(c)
 				open.Dec()
 			}
@@ -446,18 +446,17 @@ func (p *process) serve(option string, l net.Listener, h http.Handler, pair *key
 
 // admitted lets a client with a good token keep its connection, and wait for an answer.
 func (p *process) admitted(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // agents has its own
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // package agents sets its own deadline
 	if known, ok := r.Context().Value(know{}).(func()); ok {
 		known()
 	}
 }
 
 // DefaultDrainDelay is for a balancer that asks /readyz each second or two, and gives a node up after two answers.
-// DefaultDrain is how long pages may take to go elsewhere, and EndTimeout how long what is under way may take when they
-// have gone.
+// DefaultDrain is the time in which pages go to other nodes. EndTimeout is the time after that for open requests.
 const DefaultDrainDelay, DefaultDrain, EndTimeout = 5 * time.Second, 20 * time.Second, 2 * time.Second
 
-// announceEnd has the node say that it is not ready, while it serves on.
+// announceEnd makes /readyz report that the node is not ready, and serves on for Options.DrainDelay.
 func (p *process) announceEnd() {
 	p.leaves.Store(true)
 	p.o.Log.Info("the node is to end, and is not ready any more", "drain delay", p.o.DrainDelay.String())
@@ -472,19 +471,19 @@ func (p *process) end(public, private *http.Server) {
 	p.o.Log.Info("the node ends: its pages go elsewhere")
 	drain, cancel := context.WithTimeout(context.Background(), p.o.Drain)
 	half, cancelHalf := context.WithTimeout(drain, p.o.Drain/2)
-	p.agents.Settle(half) // a page that goes takes the calls of its tools with it
+	p.agents.Settle(half) // a page that disconnects ends the calls of its tools
 	cancelHalf()
 	p.pages.Drain(drain)
-	p.agents.Settle(drain) // what pages of other nodes are asked
+	p.agents.Settle(drain) // calls of pages at other nodes
 	cancel()
 	p.agents.EndWebhooks()
-	p.node.Close() // the agents are told, and have an error where there is no answer
+	p.node.Close() // notifies the agents; requests without an answer get an error
 	ctx, cancel := context.WithTimeout(context.Background(), EndTimeout)
 	defer cancel()
 	half, cancelHalf = context.WithTimeout(ctx, EndTimeout/2)
-	_ = public.Shutdown(half) // what is passed on to other nodes may have its answers
+	_ = public.Shutdown(half) // requests passed on to other nodes may still be answered
 	cancelHalf()
-	p.agents.Close() // and has an error where there is none
+	p.agents.Close() // the others get an error
 	for _, s := range []*http.Server{public, private} {
 		if s != nil && s.Shutdown(ctx) != nil {
 			s.Close()

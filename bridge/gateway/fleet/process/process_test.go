@@ -33,12 +33,12 @@ import (
 
 const app, public = "https://app.example", fleetkit.Public
 
-// A place is a fleet, of some processes, each in this one.
+// A place is a fleet of several Runs, all in this process.
 type place struct {
 	t      *testing.T
 	login  *fleetkit.Login
 	secret string
-	traces string // where nodes that are started from now on export them
+	traces string // receiver of traces for nodes started from now on
 	nodes  []*member
 }
 
@@ -63,7 +63,7 @@ func newFleet(t *testing.T, size int) *place {
 	return f
 }
 
-// A setup is what the nodes of a place differ in from those of others, and each from the last.
+// A setup has the options that differ between places, and between the nodes of one.
 type setup struct {
 	Issuer, Keys, Secret, Traces string
 	Join                         []string
@@ -72,7 +72,7 @@ type setup struct {
 	Interval                     time.Duration // default 200 ms
 }
 
-// next is the setup of the next node.
+// next returns the setup of the next node.
 func (f *place) next() setup {
 	s := setup{Issuer: f.login.Name, Keys: f.login.Keys, Secret: f.secret, Traces: f.traces}
 	for _, other := range f.nodes {
@@ -128,7 +128,7 @@ func get(t *testing.T, addr, path string) string {
 	return answer.Status + "\n" + string(text)
 }
 
-// counts waits until a node has a figure.
+// counts waits until a node's metric has a value.
 func counts(t *testing.T, admin, name string, want int) {
 	t.Helper()
 	testkit.Eventually(t, fmt.Sprintf("a node has %s %d", name, want), func() bool {
@@ -136,7 +136,7 @@ func counts(t *testing.T, admin, name string, want int) {
 	})
 }
 
-// page has a page dial in to a node, and to the next that goTo names when that ends.
+// page makes a page dial a node. When the connection ends, the page dials the node that was last given to goTo.
 func (f *place) page(m *member, page *testkit.Page, subject string) (goTo func(*member)) {
 	var at atomic.Pointer[member]
 	at.Store(m)
@@ -145,7 +145,7 @@ func (f *place) page(m *member, page *testkit.Page, subject string) (goTo func(*
 	return at.Store
 }
 
-// A header is a client's, which sets it in each request.
+// A header is a client's RoundTripper that sets it in each request.
 type header http.Header
 
 func (h header) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -167,7 +167,7 @@ func (f *place) agentBy(m *member, by http.RoundTripper, version string) *testki
 		HTTPClient: &http.Client{Transport: by}}, version)
 }
 
-// Tools for developers are shown by a node that is told to, whatever the page's node is told.
+// A node with DebuggingTools shows tools for developers, independent of the page's node.
 func TestDebuggingTools(t *testing.T) {
 	f := newFleet(t, 1)
 	shows := f.start(func(o *Options) { o.DebuggingTools = true })
@@ -186,7 +186,7 @@ func TestDebuggingTools(t *testing.T) {
 	}
 }
 
-// A node that is told to end says that it is not ready, and serves old and new clients meanwhile: without any page, too.
+// During DrainDelay a node is not ready, but serves old and new clients; it does so without any page, too.
 func TestDrainDelay(t *testing.T) {
 	f, delayed := newFleet(t, 0), make(chan struct{})
 	m := f.start(func(o *Options) { o.DrainDelay, o.delayed = testkit.Patience, delayed })
@@ -208,8 +208,8 @@ func TestDrainDelay(t *testing.T) {
 	f.agent(m, "alice").Shows(app + "/doc")
 }
 
-// What agents have asked for when a node is to end is answered, though its page is the node's own; what takes longer than
-// half of the drain has an error, which names the reason.
+// Requests that are open when a node is to end are answered, even if the page is the node's own. A request that takes
+// more than half of the drain gets an error with the reason.
 func TestCallsWhileANodeEnds(t *testing.T) {
 	for _, finishes := range []bool{true, false} {
 		f := newFleet(t, 0)
@@ -303,7 +303,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A node is not ready before the bus is there, it has heard another node, if it is to join any, and it has keys.
+// A node is ready when the bus is connected, a node has been heard if it is to join any, and it has keys.
 func TestReadiness(t *testing.T) {
 	for why, change := range map[string]func(*Options){
 		"the bus is not there":         func(o *Options) { o.NATS, o.Cluster = "nats://"+testkit.Addr(t), "" },
@@ -320,8 +320,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// Connections that show no token are bounded, whatever they ask: the oldest is closed. Those of agents, of pages, and
-// at the other address stay.
+// Connections without a token are bounded, whatever they request: the oldest is closed. Connections of agents and
+// pages, and connections at the other address, stay.
 func TestStrangers(t *testing.T) {
 	f := newFleet(t, 0)
 	m := f.start(func(o *Options) { o.strangers = 2 })
@@ -348,7 +348,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// A client without a token that takes nothing of its answers is given up, and an agent may wait for its own for longer.
+// A client without a token that reads nothing is given up. An agent may wait longer for its answer.
 func TestClientThatReadsNothing(t *testing.T) {
 	f := newFleet(t, 0)
 	m := f.start(func(o *Options) { o.answers = 500 * time.Millisecond })
@@ -369,7 +369,7 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}()
 	testkit.Receive(t, "the page is asked", reading)
 	deaf := dialRaw(t, m.listen)
-	for err := error(nil); err == nil; { // until it is given up: its deadline is Patience
+	for err := error(nil); err == nil; { // until it is given up; its deadline is Patience
 		_, err = deaf.Write(bytes.Repeat([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), 1000))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error("a client that reads nothing is not given up")
@@ -381,7 +381,7 @@ func TestClientThatReadsNothing(t *testing.T) {
 	}
 }
 
-// A secret that everybody on the machine may read is refused; one that a group may read is what Kubernetes mounts.
+// A secret that everybody on the machine may read is refused. Kubernetes mounts secrets that a group may read.
 func TestSecretsThatOthersMayRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no such bits")
@@ -405,7 +405,7 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// A raw connection is one whose requests are written by the test.
+// A raw connection sends requests as the test writes them.
 type raw struct {
 	net.Conn
 	t *testing.T
@@ -424,7 +424,7 @@ func dialRaw(t *testing.T, addr string) raw {
 	return raw{c, t}
 }
 
-// ask asks for a path, and reads the answer.
+// ask requests a path, and reads the answer.
 func (c raw) ask(path string) {
 	c.t.Helper()
 	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: live.example\r\n\r\n", path); err != nil {

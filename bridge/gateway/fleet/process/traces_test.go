@@ -19,7 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A receiver of traces, by OTLP over HTTP.
+// A receiver receives traces, by OTLP over HTTP.
 type receiver struct {
 	mu    sync.Mutex
 	spans []*trace.Span
@@ -47,7 +47,7 @@ func (c *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find is the span of a name in a trace, below another; nil while there is none.
+// find returns the span with a name in a trace, below another; nil if there is none yet.
 func (c *receiver) find(name, of string, below []byte) *trace.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func attribute(s *trace.Span, name string) string {
 	return ""
 }
 
-// What an agent reads of a page at another node is one trace, of the agent's own, without a name, a URI or contents.
+// An agent's read of a page at another node is one trace, the agent's own, without a name, a URI or contents.
 func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
 	var to receiver

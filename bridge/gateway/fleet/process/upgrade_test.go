@@ -29,7 +29,7 @@ func build(t *testing.T, flags ...string) (program string) {
 	return program
 }
 
-// buildOfAnotherBus builds one whose bus has the next version.
+// buildOfAnotherBus builds a pagewire-node with the next version of the bus.
 func buildOfAnotherBus(t *testing.T) (program string) {
 	t.Helper()
 	source, err := filepath.Abs("../message.go")
@@ -59,7 +59,7 @@ func buildOfAnotherBus(t *testing.T) (program string) {
 	return build(t, "-overlay", overlay)
 }
 
-// runs is the command of a node that is a program.
+// runs returns a function that makes the command of a node from a program.
 func (o *outside) runs(program string) func(setup) *exec.Cmd {
 	return func(s setup) *exec.Cmd {
 		o.t.Helper()
@@ -77,14 +77,14 @@ func (o *outside) runs(program string) func(setup) *exec.Cmd {
 	}
 }
 
-// atAnEnd is what a request may be answered when a node ends in order: a session of the legacy era has ended with it, or a
-// tool was called of a page that was there. No read of the modern era fails.
+// atAnEnd matches the errors that a node's end in order may cause: a legacy session at the node has ended, or the page
+// of a called tool was there. No read of the modern era fails.
 var atAnEnd = regexp.MustCompile(`^legacy [a-z/]+: (There is no such session any more|The session (has )?ended|` +
 	`The server goes away|The node of this session broke off)|tools/call: the page (went away|that has this tool is gone)`)
 
-// Node after node is replaced by one of the next build, while pages and agents of both eras work: each agent holds the last
-// state, no tool runs twice, and all is answered. Then nodes come whose bus has another version: they are not ready, the
-// fleet is, and both say why.
+// Node after node is replaced by one of the next build, while pages and agents of both eras work. Each agent holds the
+// last state, no tool runs twice, and all is answered. Then nodes with another version of the bus come: they are not
+// ready, the fleet is, and both say why.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t)
@@ -96,7 +96,7 @@ func TestRollingUpgrade(t *testing.T) {
 		w.start()
 		w.uses(200)
 		w.leave(n)
-		n.under.Wait() // as a balancer does that waits for answers
+		n.under.Wait() // like a balancer that waits for answers
 		w.signal(n, syscall.SIGTERM)
 		testkit.Eventually(t, "it ends", func() bool {
 			w.uses(1)
@@ -148,7 +148,7 @@ func TestRollingUpgrade(t *testing.T) {
 	w.settle("no fault")
 }
 
-// uses uses the fleet so many times, with pauses.
+// uses calls use so many times, with pauses.
 func (w *world) uses(count int) {
 	for range count {
 		w.use()
@@ -156,7 +156,7 @@ func (w *world) uses(count int) {
 	}
 }
 
-// release is what a node's agents are told of it.
+// release returns the version that a node reports to agents.
 func (w *world) release(n *own) (version string) {
 	a := w.agents[0]
 	_, _, err := w.send(w.t.Context(), n, a.subject, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":`+

@@ -37,8 +37,8 @@ func (o *Options) webhooks() (*webhook.Options, error) {
 	return w, nil
 }
 
-// revoke ends the subscriptions of a user: DELETE /webhooks?tenant=TENANT&subject=SUBJECT. Metrics may be read from
-// other machines; this is for the operator of this one.
+// revoke ends the subscriptions of a user: DELETE /webhooks?tenant=TENANT&subject=SUBJECT. Other machines may read
+// metrics at this address; only the operator of this machine may revoke.
 func (p *process) revoke(w http.ResponseWriter, r *http.Request) {
 	tenant, subject := r.FormValue("tenant"), r.FormValue("subject")
 	switch {

@@ -18,7 +18,7 @@ import (
 
 const updated = "page.resource.updated"
 
-// withWebhooks are the changes for a node that delivers to an assistant. The first of a place has the store.
+// withWebhooks lets a node deliver to an assistant. The first node of a place has the store.
 func (f *place) withWebhooks(a *webhooktest.Assistant) func(*Options) {
 	f.t.Helper()
 	dir := filepath.Dir(f.secret)
@@ -36,8 +36,8 @@ func (f *place) withWebhooks(a *webhooktest.Assistant) func(*Options) {
 	}
 }
 
-// An assistant in somebody's cloud is woken by a change of its user's page, whichever node each is at, also when a node
-// has died. It reads what has changed with its token. No other user's changes wake it.
+// A change of a user's page wakes an assistant in a cloud, at any nodes, also when a node has died. The assistant reads
+// the change with its token. No other user's changes wake it.
 func TestAnAssistantIsWoken(t *testing.T) {
 	f := newFleet(t, 0)
 	a := webhooktest.New("", f.login.Token("alice", "pages:read pages:events"))
@@ -81,7 +81,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 		return err == nil && text == "one"
 	})
 	arguments := map[string]any{"uri": app + "/doc", "minIntervalMs": 1000}
-	subscribed := func(m *member) (g webhooktest.Grant) { // a node whose store is still being opened asks for another try
+	subscribed := func(m *member) (g webhooktest.Grant) { // a node without its store yet asks for a retry
 		t.Helper()
 		testkit.Settles(t, "it has subscribed", func() string {
 			var err error
@@ -107,7 +107,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got == text { // an earlier event may have come for what it has read already
+			if got == text { // this event may be for a state that it has read already
 				return
 			}
 		}
@@ -116,7 +116,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 	page.Set(app+"/doc", "two")
 	woken("two")
 	goTo(f.nodes[0])
-	for _, m := range f.nodes[1:] { // another one delivers then, if one of them did
+	for _, m := range f.nodes[1:] { // another node then delivers, if one of these did
 		m.stop()
 		testkit.Eventually(t, "the node has ended", func() bool { return len(m.ended) == 1 })
 	}
@@ -152,7 +152,7 @@ func TestAnAssistantIsWoken(t *testing.T) {
 	}
 }
 
-// A token without the scope has 403, in both eras, and without a store there is no webhook.
+// A token without the scope gets 403, in both eras. Without a store there are no webhooks.
 func TestScopeOfWebhooks(t *testing.T) {
 	f := newFleet(t, 0)
 	a := webhooktest.New("", f.login.Token("alice", "pages:read pages:act"))

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// freshFor is how long keys are used before they are looked for again, and retryAfter how soon that may be because
-	// a token is signed by none of them, or because there are none.
+	// freshFor is how long keys are used before they are fetched again. retryAfter is the least pause between fetches when
+	// no key has signed a token, or there are no keys.
 	freshFor, retryAfter = 15 * time.Minute, 30 * time.Second
-	// goodFor is how long keys are good that cannot be looked for again: one that was withdrawn is among them.
+	// goodFor is how long keys stay good while fetches fail. The price: a withdrawn key stays good for as long.
 	goodFor = 24 * time.Hour
 	maxKeys = 1 << 20 // bytes
 )
 
-// keys are those of an issuer.
+// keys are the keys of an issuer.
 type keys struct {
 	o     Options
 	where string
@@ -35,9 +35,9 @@ type keys struct {
 
 	mu   sync.Mutex
 	set  jwk.Set       // nil until there is one
-	of   time.Time     // when that was had
-	at   time.Time     // when it was looked for
-	busy chan struct{} // closed when the keys that are looked for are there, or not
+	of   time.Time     // when set was fetched
+	at   time.Time     // when the last fetch ended
+	busy chan struct{} // closed at the end of the fetch under way; nil without one
 	err  error
 }
 
@@ -54,7 +54,7 @@ func newKeys(where string, o Options) (*keys, error) {
 	return k, nil
 }
 
-// get returns the keys; newer asks for those that the issuer has now, as far as it may be asked.
+// get returns the keys. With newer it fetches them first, unless the last fetch was less than retryAfter ago.
 func (k *keys) get(ctx context.Context, newer bool) (jwk.Set, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -69,7 +69,7 @@ func (k *keys) get(ctx context.Context, newer bool) (jwk.Set, error) {
 		k.busy = make(chan struct{})
 		go k.refresh()
 	}
-	if !known { // those that are old are good meanwhile
+	if !known { // old keys are used during the fetch
 		busy := k.busy
 		k.mu.Unlock()
 		select {
@@ -151,5 +151,5 @@ func (i *issuer) serves(origin string) bool {
 	return len(i.Origins) == 0 || slices.ContainsFunc(i.Origins, func(p string) bool { return weborigin.Match(p, origin) })
 }
 
-// stay follows no redirect: keys are where the configuration says.
+// stay follows no redirect: the configuration alone says where keys are.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

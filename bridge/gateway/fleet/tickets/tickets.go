@@ -1,12 +1,12 @@
-// Package tickets says whose a page or an agent is: it verifies the tickets that a service gives to its pages, and the
-// OAuth access tokens of agents. Both are JWTs of an issuer that the node's configuration lists.
+// Package tickets identifies the user of a page or an agent. It verifies the tickets that a service gives to its pages,
+// and the OAuth access tokens of agents. Both are JWTs of an issuer that the node's configuration lists.
 //
 // A ticket is for pages: it has a claim origin, and lives for an hour at most. An access token is for agents: it has
-// scopes, and no origin. Neither is good for the other.
+// scopes, and no origin. Neither is accepted in place of the other.
 //
-// The package never takes a token whose issuer, algorithm or audience is not listed, never says to the other end why a
-// signature is wrong, and keeps no token. It looks for keys in files and at URLs of the configuration alone, never at
-// what a token names.
+// The package never accepts a token whose issuer, algorithm or audience is not listed. It never tells the other end why
+// a signature is wrong, and keeps no token. It fetches keys only from files and URLs of the configuration, never from a
+// URL in a token.
 package tickets
 
 import (
@@ -31,25 +31,25 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// What an issuer's tokens are good for.
+// Uses of an issuer's tokens.
 const (
 	ForPages  = "pages"
 	ForAgents = "agents"
 )
 
-// An Issuer is one whose tokens are taken.
+// An Issuer is an issuer whose tokens are accepted.
 type Issuer struct {
 	// Issuer is the claim iss.
 	Issuer string `json:"issuer"`
-	// Tenant names whose users these are. Issuers of one tenant have the same users. Default Issuer.
+	// Tenant names the tenant of the users. Issuers of one tenant have the same users. Default Issuer.
 	Tenant string `json:"tenant"`
-	// JWKS is where its public keys are: a file, or a URL of https, or of http on loopback.
+	// JWKS is the place of its public keys: a file, or a URL with https, or with http on loopback.
 	JWKS string `json:"jwks"`
-	// Algorithms are those that it signs with, of those with a public key. Default ES256, ES384, RS256, PS256 and EdDSA.
+	// Algorithms are its algorithms, all with public keys. Default ES256, ES384, RS256, PS256 and EdDSA.
 	Algorithms []string `json:"algorithms"`
-	// For says what its tokens are good for: ForPages, ForAgents. Default both.
+	// For lists the uses of its tokens: ForPages, ForAgents. Default both.
 	For []string `json:"for"`
-	// Origins are those of its pages: patterns as in gateway.Options.Allow. Default any that a ticket names.
+	// Origins are the origins of its pages: patterns as in gateway.Options.Allow. Default any origin in a ticket.
 	Origins []string `json:"origins"`
 }
 
@@ -58,35 +58,35 @@ var (
 	publicKeys = append([]string{"ES512", "RS384", "RS512", "PS384", "PS512"}, usual...)
 )
 
-// Options say what is taken.
+// Options configure a Verifier.
 type Options struct {
 	Issuers []Issuer
-	// Audience is what tokens must be for: the URL of the fleet. Access tokens may be for its /mcp alone.
+	// Audience is the audience that tokens must have: the URL of the fleet. Access tokens may name its /mcp instead.
 	Audience string
-	// Client fetches keys. Default one that waits for 5 s.
+	// Client fetches keys. Default a client with a timeout of 5 s.
 	Client *http.Client
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 
-	now func() time.Time // of tests
+	now func() time.Time // for tests
 }
 
 const (
-	// maxToken bounds a token, in bytes: a header of HTTP has 8 KiB with most servers.
+	// maxToken bounds a token, in bytes: most servers take 8 KiB of HTTP header.
 	maxToken = 8 << 10
-	// maxTicketLife is how long a ticket may be good for, and maxTokenLife how long an access token may: Auth0 gives
-	// them for 24 h, and for 30 days at most.
+	// maxTicketLife and maxTokenLife bound the life of a ticket and of an access token. Auth0's tokens live for 24 h, and
+	// for 30 days at most.
 	maxTicketLife, maxTokenLife = time.Hour, 30 * 24 * time.Hour
 )
 
-// Skew is by how much clocks may differ: a token is good for so long past its end.
+// Skew is the greatest difference of clocks: a token is good for so long past its end.
 const Skew = 30 * time.Second
 
-// A Refusal is why a token is not taken.
+// A Refusal is the error for a token that is not accepted.
 type Refusal struct {
-	// Reason is one of few words, for counting.
+	// Reason is one of a few words, for counting.
 	Reason string
-	// Sentence says it to the token's issuer, and nothing of the token's contents.
+	// Sentence is the reason for the token's issuer, without any of the token's contents.
 	Sentence string
 }
 
@@ -94,7 +94,7 @@ func (r *Refusal) Error() string { return r.Sentence }
 
 func refusal(reason, sentence string) error { return &Refusal{reason, sentence} }
 
-// ReasonOf is the reason of a Refusal, "error" for any other error.
+// ReasonOf returns the reason of a Refusal, "error" for any other error.
 func ReasonOf(err error) string {
 	if r := (*Refusal)(nil); errors.As(err, &r) {
 		return r.Reason
@@ -102,7 +102,7 @@ func ReasonOf(err error) string {
 	return "error"
 }
 
-// UserOf is how a user is known in the fleet: 43 characters of base64url.
+// UserOf returns the fleet's name of a user: 43 characters of base64url.
 func UserOf(tenant, subject string) string {
 	sum := sha256.Sum256([]byte(tenant + "\x00" + subject))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -119,8 +119,8 @@ type issuer struct {
 	keys *keys
 }
 
-// New returns a Verifier, with the keys that are there: those at URLs that do not answer are fetched later. An error
-// says what is wrong with Options, or with a file.
+// New returns a Verifier. It fetches keys at once, and later those of URLs that do not answer. An error is about
+// Options or a file.
 func New(o Options) (*Verifier, error) {
 	o.Client = cmp.Or(o.Client, &http.Client{Timeout: 5 * time.Second, CheckRedirect: stay})
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
@@ -156,7 +156,7 @@ func New(o Options) (*Verifier, error) {
 
 var uses = []string{ForPages, ForAgents}
 
-// check finds values that are none: each would refuse all tokens, or take none of the restrictions that it is for.
+// check refuses invalid values: with each the issuer would accept no token, or a restriction would have no effect.
 func (i *Issuer) check() error {
 	switch {
 	case i.Issuer == "" || i.JWKS == "":
@@ -182,8 +182,8 @@ func (i *Issuer) check() error {
 	return nil
 }
 
-// Keys says of how many issuers there are no keys, and whether those that there are suffice: for pages some, and for
-// agents some, as far as issuers are for them. It has missing ones looked for, which it does not wait for.
+// Keys returns the number of issuers without keys. suffice is whether at least one issuer for pages has keys, and one
+// for agents, as far as there are issuers for them. Keys begins to fetch missing keys, and does not wait for them.
 func (v *Verifier) Keys() (missing int, suffice bool) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -200,7 +200,7 @@ func (v *Verifier) Keys() (missing int, suffice bool) {
 	return missing, !slices.Contains(slices.Collect(maps.Values(have)), false)
 }
 
-// KeyTimes says when the keys of each issuer were had last, of those that have any.
+// KeyTimes returns the time of the last successful fetch, by issuer, for issuers with keys.
 func (v *Verifier) KeyTimes() map[string]time.Time {
 	all := map[string]time.Time{}
 	for name, i := range v.issuers {
@@ -213,7 +213,7 @@ func (v *Verifier) KeyTimes() map[string]time.Time {
 	return all
 }
 
-// AgentIssuers are those of access tokens.
+// AgentIssuers returns the issuers of access tokens.
 func (v *Verifier) AgentIssuers() (list []string) {
 	for _, i := range v.o.Issuers {
 		if len(i.For) == 0 || slices.Contains(i.For, ForAgents) {
@@ -223,27 +223,27 @@ func (v *Verifier) AgentIssuers() (list []string) {
 	return list
 }
 
-// A Claim is what a token says, when it has been verified.
+// A Claim is the content of a verified token.
 type Claim struct {
 	// User is the fleet's name for the user: UserOf(Tenant, Subject).
 	User, Tenant, Subject string
-	// Issuer has signed the token.
+	// Issuer signed the token.
 	Issuer string
-	// Origin is that of a page, of a ticket.
+	// Origin is the page's origin, in a ticket.
 	Origin string
-	// Scopes are those of an access token.
+	// Scopes are the scopes of an access token.
 	Scopes []string
-	// Until is when it ends.
+	// Until is the end of the token.
 	Until time.Time
 }
 
-// Ticket verifies the ticket of a page whose browser says that it is at an origin. Errors are Refusals.
+// Ticket verifies the ticket of a page at an origin, which the browser reports. Errors are Refusals.
 func (v *Verifier) Ticket(ctx context.Context, text, origin string) (Claim, error) {
 	c, token, err := v.verify(ctx, text, ForPages)
 	if err != nil {
 		return c, err
 	}
-	_ = token.Get("origin", &c.Origin) // "" where it is none
+	_ = token.Get("origin", &c.Origin) // "" if it is not a string
 	switch {
 	case c.Origin == "":
 		return c, refusal("no ticket", "the ticket names no origin")
@@ -278,7 +278,7 @@ func (v *Verifier) Token(ctx context.Context, text string) (Claim, error) {
 	return c, nil
 }
 
-// scp are the scopes as some issuers call them, a text or a list; none where it is neither.
+// scp returns the claim scp, which some issuers use for scopes: a text or a list. Any other value gives none.
 func scp(token jwt.Token) (scopes []string) {
 	var text string
 	if token.Get("scp", &text) == nil {
@@ -294,7 +294,7 @@ func scp(token jwt.Token) (scopes []string) {
 	return scopes
 }
 
-// verify does what both have in common.
+// verify does the checks that tickets and access tokens share.
 func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token jwt.Token, err error) {
 	i, header, err := v.issuerOf(text, use)
 	if err != nil {
@@ -303,7 +303,7 @@ func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token
 	if token, err = i.signed(ctx, text, header); err != nil {
 		return c, nil, err
 	}
-	if name, _ := token.Issuer(); name != i.Issuer.Issuer { // what chose the keys was not verified
+	if name, _ := token.Issuer(); name != i.Issuer.Issuer { // the name that chose the keys was not verified
 		return c, nil, refusal("issuer", "the token's issuer is not the one whose keys it was verified with")
 	}
 	c = Claim{Issuer: i.Issuer.Issuer, Tenant: i.Tenant}
@@ -313,7 +313,7 @@ func (v *Verifier) verify(ctx context.Context, text, use string) (c Claim, token
 	return c, token, v.valid(token, use)
 }
 
-// signed verifies a token's signature. Where it is not that of a key which is here, a newer key may have come.
+// signed verifies a token's signature. If no key here has made it, it tries newer keys.
 func (i *issuer) signed(ctx context.Context, text string, header jws.Headers) (jwt.Token, error) {
 	var tried jwk.Set
 	for _, newer := range []bool{false, true} {
@@ -332,8 +332,8 @@ func (i *issuer) signed(ctx context.Context, text string, header jws.Headers) (j
 	return nil, refusal("signature", "the token's signature is not that of its issuer")
 }
 
-// signedBy verifies it by the one key that the header names, or that there is, and by the header's algorithm, which the
-// issuer's configuration lists: by a key's own algorithm it would be whatever a set of keys says.
+// signedBy verifies the signature by the key that the header names, or by the only key if the header names none. It
+// uses the header's algorithm, which the issuer's configuration lists; the algorithm in the key set need not be listed.
 func signedBy(set jwk.Set, text string, header jws.Headers) (jwt.Token, error) {
 	alg, _ := header.Algorithm()
 	kid, named := header.KeyID()
@@ -350,11 +350,11 @@ func signedBy(set jwk.Set, text string, header jws.Headers) (jwt.Token, error) {
 	if use, has := key.KeyUsage(); has && use != jwk.ForSignature.String() {
 		return nil, errors.New("the key is not for signatures")
 	}
-	// The default claims are looked at by valid, each with a reason of its own.
+	// valid checks the default claims, each with its own reason.
 	return jwt.Parse([]byte(text), jwt.WithKey(alg, key), jwt.WithValidate(false))
 }
 
-// issuerOf is the issuer whose token it claims to be, and the token's header: nothing of it is verified.
+// issuerOf returns the issuer that the token claims, and the token's header. Neither is verified yet.
 func (v *Verifier) issuerOf(text, use string) (i *issuer, header jws.Headers, err error) {
 	if len(text) > maxToken {
 		return nil, nil, refusal("size", fmt.Sprintf("the token has %d bytes; the limit is %d", len(text), maxToken))
@@ -371,7 +371,7 @@ func (v *Verifier) issuerOf(text, use string) (i *issuer, header jws.Headers, er
 	if alg, _ := header.Algorithm(); !slices.Contains(i.Algorithms, alg.String()) {
 		return nil, nil, refusal("algorithm", "the token is signed in a way that is not taken from its issuer")
 	}
-	if header.Has(jws.CriticalKey) { // of the extensions that a token may insist on none is known here
+	if header.Has(jws.CriticalKey) { // no extension is known here
 		return nil, nil, refusal("malformed", "the token insists on an extension that is not known")
 	}
 	return i, header, nil
@@ -399,7 +399,7 @@ func (v *Verifier) valid(token jwt.Token, use string) error {
 	return nil
 }
 
-// isUs reports whether an audience is the fleet. URLs of an origin alone have a slash where a client has parsed them.
+// isUs reports whether an audience is the fleet. A client that has parsed the URL of an origin appends a slash.
 func (v *Verifier) isUs(audience, use string) bool {
 	audience, us := strings.TrimSuffix(audience, "/"), strings.TrimSuffix(v.o.Audience, "/")
 	return audience == us || use == ForAgents && audience == us+"/mcp"

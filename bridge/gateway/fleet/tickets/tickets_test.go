@@ -74,7 +74,7 @@ func raw(header, claims, signature string) string {
 	return e([]byte(header)) + "." + e([]byte(claims)) + "." + e([]byte(signature))
 }
 
-// A ticket says whose the page is, and a token whose the agent is: of one tenant they are the same.
+// A ticket and a token of one tenant and subject identify the same user.
 func TestOneUser(t *testing.T) {
 	pages, agents := newIssuer(t, login), newIssuer(t, "https://oauth.example")
 	v := newVerifier(t,
@@ -118,7 +118,7 @@ func TestTicketsThatAreRefused(t *testing.T) {
 	}
 	good := ours.Ticket("alice", app)
 	parts := strings.Split(good, ".")
-	mac := hmac.New(sha256.New, ours.Keys()) // what is public is no secret
+	mac := hmac.New(sha256.New, ours.Keys()) // a public key must not work as a secret
 	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256"}`))
 	mac.Write([]byte(header + "." + parts[1]))
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
@@ -166,7 +166,7 @@ func TestTicketsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What has an origin, of whatever form, is a ticket, also where it has scopes.
+// A token with an origin of any type is a ticket, even if it has scopes.
 func TestTicketAsAToken(t *testing.T) {
 	ours := newIssuer(t, login)
 	v := newVerifier(t, Issuer{Issuer: login, JWKS: keysFile(t, ours)})
@@ -178,8 +178,8 @@ func TestTicketAsAToken(t *testing.T) {
 	}
 }
 
-// Keys at a URL: those that were replaced are fetched anew, not more often than they may be, and those that cannot be
-// had at the start are had later.
+// Keys at a URL that were replaced are fetched again, within the limits. Keys that cannot be fetched at the start are
+// fetched later.
 func TestKeysAtAURL(t *testing.T) {
 	var current atomic.Pointer[issuertest.Issuer]
 	var asked atomic.Int64
@@ -192,7 +192,7 @@ func TestKeysAtAURL(t *testing.T) {
 		http.Error(w, "not yet", http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	// Keys that are old are asked for beside what they answer meanwhile: that looks at the clock, too.
+	// The goroutine that fetches keys while old ones are in use reads the clock, too: the time passed is atomic.
 	began := time.Now()
 	var passed atomic.Int64
 	wait := func(d time.Duration) { passed.Add(int64(d)) }
@@ -214,14 +214,14 @@ func TestKeysAtAURL(t *testing.T) {
 	for range 100 {
 		check(first, "keys")
 	}
-	if n := log.Count("level="); n != 1 { // one for each time that the issuer is asked
+	if n := log.Count("level="); n != 1 { // one line for each request to the issuer
 		t.Errorf("the log has %d lines:\n%s", n, log)
 	}
 	if missing, suffice := v.Keys(); missing != 1 || suffice {
 		t.Errorf("without keys of the issuer there are no keys of %d, and they suffice: %t", missing, suffice)
 	}
 	current.Store(first)
-	check(first, "keys") // it was asked just now
+	check(first, "keys") // the last fetch was just now
 	wait(retryAfter)
 	testkit.Eventually(t, "a request for keys has them fetched", func() bool {
 		missing, suffice := v.Keys()
@@ -239,7 +239,7 @@ func TestKeysAtAURL(t *testing.T) {
 	wait(retryAfter)
 	check(second, "")
 	check(first, "signature")
-	// Those that cannot be looked for again are good for a day.
+	// Keys that cannot be fetched again are good for a day.
 	current.Store(nil)
 	for _, c := range []struct {
 		after time.Duration
@@ -252,7 +252,7 @@ func TestKeysAtAURL(t *testing.T) {
 	}
 }
 
-// signedAs is a token of a user whose header says what it likes.
+// signedAs returns a token of a user with any header.
 func signedAs(t *testing.T, header, subject string, sign func(text []byte) ([]byte, error)) string {
 	t.Helper()
 	claims, err := json.Marshal(map[string]any{"iss": login, "aud": audience, "sub": subject,
@@ -280,7 +280,7 @@ func byEC(key *ecdsa.PrivateKey) func([]byte) ([]byte, error) {
 	}
 }
 
-// keySet is a set of keys as an issuer publishes it, each with further members.
+// keySet returns a key set as an issuer publishes it. keys are pairs of a key and its further members.
 func keySet(t *testing.T, keys ...any) []byte {
 	t.Helper()
 	set := jwk.NewSet()
@@ -305,8 +305,8 @@ func keySet(t *testing.T, keys ...any) []byte {
 	return text
 }
 
-// A token is verified by the algorithm of its header, which the configuration lists, and not by one that a key is for;
-// and one that insists on what is not known here is refused.
+// A token is verified by the algorithm of its header, which the configuration lists, and not by the key's algorithm. A
+// token that insists on an unknown extension is refused.
 func TestAlgorithms(t *testing.T) {
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -363,7 +363,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// A key that has no name, and is replaced, is noticed by a signature that is not its own.
+// If a key without a name was replaced, the first signature that does not fit makes the verifier fetch the new one.
 func TestKeyWithoutAName(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.json")
 	replace := func() *ecdsa.PrivateKey {
@@ -397,7 +397,7 @@ func TestKeyWithoutAName(t *testing.T) {
 	}
 }
 
-// An access token of ten years is refused: nobody could take it back.
+// An access token of ten years is refused, because nobody could revoke it.
 func TestTokensThatLiveForLong(t *testing.T) {
 	ours := newIssuer(t, login)
 	v := newVerifier(t, Issuer{Issuer: login, JWKS: keysFile(t, ours)})
@@ -409,7 +409,7 @@ func TestTokensThatLiveForLong(t *testing.T) {
 	}
 }
 
-// For pages and for agents there must be keys of some issuer, as far as issuers are for them.
+// At least one issuer for pages and one for agents must have keys, if there are issuers for them.
 func TestKeysThatSuffice(t *testing.T) {
 	file, url := keysFile(t, newIssuer(t, login)), "http://"+testkit.Addr(t) // nobody listens
 	for name, c := range map[string]struct {
@@ -428,7 +428,7 @@ func TestKeysThatSuffice(t *testing.T) {
 	}
 }
 
-// Scopes are in the claim scope, or, as some issuers have it, in scp, as a text or a list.
+// Scopes are in the claim scope, or with some issuers in scp, as a text or a list.
 func TestScopes(t *testing.T) {
 	ours := newIssuer(t, login)
 	v := newVerifier(t, Issuer{Issuer: login, JWKS: keysFile(t, ours)})
@@ -459,7 +459,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"no such file": {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "/nowhere/keys.json"}}},
 		"empty":        {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: empty}}},
 		"an open line": {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: "http://login.example/keys"}}},
-		// Its user "c" would be that of the tenant "a" whose subject is "b\x00c".
+		// Its user "c" would equal the user "b\x00c" of the tenant "a".
 		"a zero byte":    {Audience: audience, Issuers: []Issuer{{Issuer: login, Tenant: "a\x00b", JWKS: file}}},
 		"HMAC":           {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file, Algorithms: []string{"HS256"}}}},
 		"small letters":  {Audience: audience, Issuers: []Issuer{{Issuer: login, JWKS: file, Algorithms: []string{"es256"}}}},
@@ -473,7 +473,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Of all texts that are made from a good ticket, that ticket alone is one.
+// Of all texts made from a good ticket, only the ticket itself is accepted.
 func FuzzTicket(f *testing.F) {
 	ours := newIssuer(f, login)
 	v := newVerifier(f, Issuer{Issuer: login, JWKS: keysFile(f, ours)})

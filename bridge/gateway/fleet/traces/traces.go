@@ -25,7 +25,7 @@ import (
 
 // Options configure the exporter.
 type Options struct {
-	// Endpoint is the receiver's URL, such as http://127.0.0.1:4318: below it is /v1/traces.
+	// Endpoint is the receiver's URL, such as http://127.0.0.1:4318. Without a path, /v1/traces is added.
 	Endpoint string
 	// Version is the node's version.
 	Version string
@@ -40,7 +40,7 @@ type Traces struct {
 	w3c      propagation.TraceContext
 }
 
-// stopTimeout is how long the receiver may take to accept the rest at the end.
+// stopTimeout bounds the export of the remaining spans at the end.
 const stopTimeout = 2 * time.Second
 
 // New returns an exporter. It connects at its first export. An error means that Endpoint is no URL.
@@ -70,14 +70,14 @@ func New(o Options) (*Traces, error) {
 	return t, nil
 }
 
-// Close exports the rest.
+// Close exports the remaining spans, for 2 s at most.
 func (t *Traces) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	return t.provider.Shutdown(ctx)
 }
 
-// methods are the methods of HTTP and MCP that spans name. A client may send any other.
+// methods are the methods of HTTP and MCP that spans name. A client may send any other, which becomes _OTHER.
 var methods = map[string]bool{"GET": true, "POST": true, "DELETE": true, "initialize": true, "ping": true,
 	"server/discover": true, "resources/list": true, "resources/read": true, "resources/templates/list": true,
 	"resources/subscribe": true, "resources/unsubscribe": true, "subscriptions/listen": true, "tools/list": true,
@@ -90,7 +90,7 @@ func known(method string) string {
 	return "_OTHER" // as in OpenTelemetry's conventions
 }
 
-// Agents makes each request to a handler a span, of the trace in its traceparent.
+// Agents makes a span of each request to a handler, in the trace of its traceparent.
 func (t *Traces) Agents(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := t.w3c.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
@@ -102,7 +102,7 @@ func (t *Traces) Agents(next http.Handler) http.Handler {
 			trace.WithAttributes(list...))
 		defer span.End()
 		r = r.WithContext(ctx)
-		t.w3c.Inject(ctx, propagation.HeaderCarrier(r.Header)) // for the node to which it may be passed on
+		t.w3c.Inject(ctx, propagation.HeaderCarrier(r.Header)) // for the other node, if the request is passed on
 		s := &status{ResponseWriter: w}
 		next.ServeHTTP(s, r)
 		span.SetAttributes(attribute.Int("http.response.status_code", s.code))

@@ -22,9 +22,9 @@ import (
 	"time"
 )
 
-// ClientOptions are the exceptions from the rules for endpoints, and what tests replace.
+// ClientOptions are exceptions from the rules for endpoints, and replacements in tests.
 type ClientOptions struct {
-	// Allow are addresses that are not public, and are taken all the same. Default none.
+	// Allow are addresses that are allowed although they are not public. Default none.
 	Allow []netip.Prefix
 	// Roots are the authorities of endpoints' certificates. Default the system's.
 	Roots *x509.CertPool
@@ -34,7 +34,7 @@ type ClientOptions struct {
 	Timeout time.Duration
 }
 
-// A Client posts to endpoints. It follows no redirect, and knows of no proxies, cookies or passwords. It is safe for
+// A Client posts to endpoints. It follows no redirect, and uses no proxies, cookies or passwords. It is safe for
 // concurrent use.
 type Client struct {
 	o    ClientOptions
@@ -46,13 +46,13 @@ const (
 	maxURL = 2048
 	// Bounds for the answer of an endpoint.
 	headerTimeout, maxHeader, maxAnswer = 8 * time.Second, 64 << 10, 16 << 10
-	// maxBody bounds what is posted.
+	// maxBody bounds a posted body, in bytes.
 	maxBody = 256 << 10
 	// perHost bounds the requests under way to one host.
 	perHost = 8
 )
 
-// The categories of what fails at an endpoint. A subscriber learns nothing more of it.
+// Categories of failures at an endpoint. A subscriber learns only these.
 const (
 	failedRefused   = "connection_refused"
 	failedTimeout   = "timeout"
@@ -97,8 +97,8 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// special are the addresses that are not globally reachable, by the special-purpose registries of IANA, and what
-// embeds an address of IPv4 for a gateway.
+// special are the addresses that are not globally reachable, by IANA's special-purpose registries, and the prefixes
+// that embed an IPv4 address for a gateway.
 var special = prefixes("0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 " +
 	"192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 " +
 	"::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001:db8::/32 3fff::/20 5f00::/16 fc00::/7 " +
@@ -115,7 +115,7 @@ func within(a netip.Addr, list []netip.Prefix) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// sixToFour embeds an address of IPv4 behind its 16 bits.
+// sixToFour addresses have an IPv4 address after these 16 bits.
 var sixToFour = netip.MustParsePrefix("2002::/16")
 
 // allows reports whether a connection to an address is allowed: it is public, or one of the exceptions.
@@ -135,14 +135,14 @@ func (c *Client) allows(a netip.Addr) bool {
 	return a.IsValid() && !within(a, special)
 }
 
-// Check looks at the addresses of a URL's host, and connects to none. An error is errAddress, or a category.
+// Check looks up the addresses of a URL's host, and connects to none. An error is errAddress, or the lookup's.
 func (c *Client) Check(ctx context.Context, u *url.URL) error {
 	_, err := c.lookup(ctx, u.Hostname())
 	return err
 }
 
-// lookup returns the addresses of a host, all of which must be allowed: of a name with a public address and another,
-// nobody knows to which of them the next attempt goes.
+// lookup returns the addresses of a host. All of them must be allowed: for a name with a public and a private address,
+// the next attempt could go to either.
 func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	addrs := []netip.Addr{}
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -158,7 +158,7 @@ func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// dial connects to one of the addresses that it has looked at.
+// dial connects to one of the addresses that lookup has checked.
 func (c *Client) dial(ctx context.Context, network, hostPort string) (conn net.Conn, err error) {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *Client) dial(ctx context.Context, network, hostPort string) (conn net.C
 	return nil, err
 }
 
-// control sees the address that is about to be connected to, whatever has chosen it.
+// control checks the address right before the connection, independent of dial.
 func (c *Client) control(_, address string, _ syscall.RawConn) error {
 	if a, err := netip.ParseAddrPort(address); err != nil || !c.allows(a.Addr()) {
 		return errAddress
@@ -186,7 +186,7 @@ func (c *Client) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// post posts a body once. An answer of 2xx is no failure. status is 0 if there was no answer.
+// post posts a body once. failed is a category, "" for an answer of 2xx. status is 0 if there was no answer.
 func (c *Client) post(ctx context.Context, to, subscription, id string, body []byte,
 	secrets []Secret) (status int, answer []byte, failed string) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
@@ -229,8 +229,8 @@ func category(err error) string {
 	return failedRefused
 }
 
-// verify has the endpoint prove that it wants what comes: it must answer with a number that it cannot know otherwise.
-// failed is a category, "" if it has.
+// verify lets the endpoint prove that it wants the events: it must answer with a challenge that it cannot guess. failed
+// is a category, "" for the right answer.
 func (c *Client) verify(ctx context.Context, to, subscription string, secret Secret) (failed string) {
 	nonce := rand.Text() + rand.Text()
 	body, err := json.Marshal(map[string]string{"type": "verification", "challenge": nonce})

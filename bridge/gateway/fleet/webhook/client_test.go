@@ -13,7 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The vector of Standard Webhooks.
+// The test vector of Standard Webhooks.
 func TestSignatures(t *testing.T) {
 	const text = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	secret, ok := ParseSecret(text)
@@ -43,8 +43,8 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// Targets that look public, or as if they were none of this network: testdata/targets.txt has each behind its verdict. No
-// connection is made to any.
+// Targets look public, or foreign to this network: in testdata/targets.txt each follows its verdict. The test connects
+// to none of them.
 func TestForgedTargets(t *testing.T) {
 	lookup := names(t, map[string][]string{
 		"public.test": {"1.1.1.1"}, "public6.test": {"2606:4700:4700::1111"},
@@ -89,7 +89,7 @@ func TestForgedTargets(t *testing.T) {
 	}
 }
 
-// A name that is public when it is looked at, and loopback when it is connected to.
+// A name that is public at the check, and loopback at the connection.
 func TestAddressThatChanges(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestAddressThatChanges(t *testing.T) {
 	}
 }
 
-// What an endpoint does to its client stays without effect, and is one of a few words.
+// Tricks of an endpoint have no effect on its client, and each is reported as one of a few words.
 func TestEndpoints(t *testing.T) {
 	e := listen(t)
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
@@ -208,7 +208,7 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// A URL or secret of a subscriber is refused, or is one that nothing else can be read into.
+// A URL or secret of a subscriber is refused, or can be read in only one way.
 func FuzzTarget(f *testing.F) {
 	for _, text := range []string{"https://a.example/hook?x=1", "https://[::1]:443", "https://a.example:80#x", "whsec_" +
 		"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"} {

@@ -17,39 +17,39 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// A delivery is what this node does for a subscription. The Service's lock guards it.
+// A delivery is this node's work for one subscription. The Service's lock guards it.
 type delivery struct {
 	user   *user
 	key    string
 	host   string
 	of     string    // its subscriber and URL
-	to     *address  // that all deliveries with the same have
+	to     *address  // shared by all deliveries with the same of
 	until  time.Time // of the grant
 	follow Follow
 	queue  []item
 	busy   bool        // an attempt is under way
-	waits  bool        // for a retry, or for room
+	waits  bool        // it waits for a retry, or for room
 	timer  *time.Timer // of a retry
-	failed int         // attempts since the last that succeeded
+	failed int         // failed attempts since the last success
 	ended  bool
 	woken  bool // guarded by wakes.mu
 
-	dirty     bool // the store is to be told of these:
+	dirty     bool // the fields below are to be stored
 	cursor    string
 	delivered time.Time
 	category  string
 	failing   time.Time
 }
 
-// An address is what one subscriber has named for events of one user. Where nearly all attempts of a window fail nothing
-// is sent there, until one of its subscriptions is renewed: what changes meanwhile is merged.
+// An address is one subscriber's URL for events of one user. If nearly all attempts of a window fail, it is suspended:
+// nothing is sent there until one of its subscriptions is renewed, and changes are merged meanwhile.
 type address struct {
 	began            time.Time // of the window
 	attempts, failed int
 	suspended        bool
 }
 
-// An address is suspended when of minAttempts and more in a window all but one in 20 have failed.
+// An address is suspended after minAttempts or more in a window, if at least 95 % of them have failed.
 const (
 	window      = time.Hour
 	minAttempts = 100
@@ -75,10 +75,10 @@ type item struct {
 	attempts            int
 }
 
-// maxQueue bounds the events that wait while an endpoint fails. The gateway merges later ones.
+// maxQueue bounds the events that wait while an endpoint fails. Further ones stay at the gateway, which merges them.
 const maxQueue = 256
 
-// reconcile begins or ends the delivery of a record, as it says. The lock is held, and the user is mine.
+// reconcile begins, renews or ends the delivery of a record. The lock is held, and the user's state is mine.
 func (s *Service) reconcile(u *user, key string) {
 	r, d := u.records[key], u.deliveries[key]
 	live := r.live(time.Now())
@@ -99,7 +99,7 @@ func (s *Service) reconcile(u *user, key string) {
 	}
 }
 
-// start begins a delivery where the record says. The lock is held.
+// start begins a delivery at the record's cursor. The lock is held.
 func (s *Service) start(u *user, key string, r *record) {
 	sub, refused := events.Parse(r.Name, []byte(r.Arguments))
 	to, err := url.Parse(r.URL)
@@ -123,7 +123,7 @@ func (s *Service) start(u *user, key string, r *record) {
 	s.wakes.add(d)
 }
 
-// stop ends a delivery; what is under way ends by itself. The lock is held.
+// stop ends a delivery. An attempt that is under way ends by itself. The lock is held.
 func (s *Service) stop(d *delivery) {
 	if d.ended = true; d.timer != nil {
 		d.timer.Stop()
@@ -132,7 +132,7 @@ func (s *Service) stop(d *delivery) {
 	s.ready = slices.DeleteFunc(s.ready, func(o *delivery) bool { return o == d })
 }
 
-// wakes are deliveries that may have something. A gateway's lock is held when they are told so.
+// wakes are deliveries that may have events. They have their own lock: a gateway holds its lock when it calls add.
 type wakes struct {
 	mu     sync.Mutex
 	list   []*delivery
@@ -177,7 +177,7 @@ func (s *Service) runWakes() {
 	}
 }
 
-// pump begins the next attempt of a delivery, if it has one and there is room. The lock is held.
+// pump begins the next attempt of a delivery, if an item waits and there is room. The lock is held.
 func (s *Service) pump(d *delivery) {
 	if d.ended || d.busy || d.waits || d.to.suspended {
 		return
@@ -193,7 +193,7 @@ func (s *Service) pump(d *delivery) {
 	}
 }
 
-// fill takes the next event. While an endpoint fails it takes all, so that a newer one replaces one that waits.
+// fill takes the next event, and up to maxQueue while an endpoint fails: a newer one replaces one about its subject.
 func (s *Service) fill(d *delivery) {
 	for len(d.queue) == 0 || d.failed > 0 && len(d.queue) < maxQueue {
 		n, ok := d.follow.Next()
@@ -230,7 +230,7 @@ func (d *delivery) gap(s *Service, at int, cursor string) {
 func envelope(kind, cursor string, members map[string]any) item {
 	members["type"] = kind
 	body, err := json.Marshal(members)
-	if err != nil { // of strings there is none
+	if err != nil { // not possible: the members encode
 		panic(err)
 	}
 	return item{id: "msg_" + kind + "_" + rand.Text(), cursor: cursor, body: body, control: true}
@@ -241,7 +241,7 @@ func (s *Service) hasRoom(d *delivery) bool {
 	return s.leased(time.Now()) && s.inFlight < s.o.InFlight && s.perHost[d.host] < perHost
 }
 
-// startReady begins the attempts that there is room for. The lock is held.
+// startReady begins the waiting attempts for which there is room. The lock is held.
 func (s *Service) startReady() {
 	list := s.ready
 	s.ready = nil
@@ -251,7 +251,7 @@ func (s *Service) startReady() {
 			return
 		}
 		d.waits = false
-		s.pump(d) // which may have it wait again
+		s.pump(d) // it may have to wait again
 	}
 }
 
@@ -291,7 +291,7 @@ func (s *Service) attempt(d *delivery) {
 	})
 }
 
-// attempted takes the result of an attempt. The lock is held.
+// attempted takes the result of the attempt with the first item. The lock is held.
 func (s *Service) attempted(d *delivery, status int, failed string) {
 	i := &d.queue[0]
 	i.attempts++
@@ -337,7 +337,7 @@ func (d *delivery) done() {
 	d.queue = slices.Delete(d.queue, 0, 1)
 }
 
-// retry has the delivery wait, the longer the more attempts have failed. The lock is held.
+// retry pauses the delivery, the longer the more attempts have failed. The lock is held.
 func (s *Service) retry(d *delivery) {
 	d.waits = true
 	wait := s.o.Backoff[min(d.failed, len(s.o.Backoff))-1]
@@ -350,7 +350,7 @@ func (s *Service) retry(d *delivery) {
 	})
 }
 
-// tellRevoked tells an endpoint once that its subscription is no more. The lock is held.
+// tellRevoked posts the envelope "terminated" to an endpoint. The lock is held.
 func (s *Service) tellRevoked(u *user, r *record) {
 	i := envelope("terminated", "", map[string]any{"error": map[string]any{
 		"code": bridge.EventForbidden.Code(false), "message": "Forbidden: the subscription was revoked", "data": map[string]any{}}})
@@ -415,7 +415,7 @@ func (s *Service) Close() {
 		retry.Sleep(ctx, 10*time.Millisecond)
 	}
 	if owners != nil {
-		// Or the others wait for the end of its lease.
+		// Without this the other nodes would wait for the end of the lease.
 		_, _ = owners.Change(ctx, keyNode+s.o.Node, func([]byte) ([]byte, error) { return nil, nil })
 	}
 	s.cancel()

@@ -22,7 +22,7 @@ import (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// names serves the addresses of names by DNS, on loopback. Each question for a name has its next answer; the last stays.
+// names serves addresses of names by DNS, on loopback. Each query for a name gets its next answer; the last stays.
 func names(t *testing.T, table map[string][]string) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func names(t *testing.T, table map[string][]string) *net.Resolver {
 	}}
 }
 
-// A posted is a request that an endpoint has had.
+// A posted is a request to an endpoint.
 type posted struct {
 	path   string
 	header http.Header
@@ -78,7 +78,7 @@ type posted struct {
 	at     time.Time
 }
 
-// member is a text of its body.
+// member returns a text member of the body.
 func (p *posted) member(name string) string {
 	var members map[string]any
 	_ = json.Unmarshal(p.body, &members)
@@ -93,7 +93,7 @@ type endpoint struct {
 	roots *x509.CertPool
 
 	mu     sync.Mutex
-	all    []posted // but challenges
+	all    []posted // without challenges
 	asked  int      // challenges
 	answer func(w http.ResponseWriter, r *http.Request, p *posted) (done bool)
 }
@@ -110,14 +110,14 @@ func listen(t *testing.T) *endpoint {
 	return e
 }
 
-// answers has it answer otherwise.
+// answers sets the function that answers.
 func (e *endpoint) answers(f func(w http.ResponseWriter, r *http.Request, p *posted) (done bool)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.answer = f
 }
 
-// status has it answer with a status.
+// status makes the endpoint answer with a status.
 func (e *endpoint) status(status int) {
 	e.answers(func(w http.ResponseWriter, _ *http.Request, _ *posted) bool { w.WriteHeader(status); return true })
 }
@@ -144,7 +144,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// had are the requests so far, but challenges.
+// had returns the requests so far, without challenges.
 func (e *endpoint) had() []posted {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -157,7 +157,7 @@ func (e *endpoint) challenges() int {
 	return e.asked
 }
 
-// client is one for it.
+// client returns a Client for the endpoint.
 func (e *endpoint) client(change ...func(*ClientOptions)) *Client {
 	o := ClientOptions{Allow: loopback, Roots: e.roots}
 	for _, f := range change {

@@ -16,23 +16,22 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// One node delivers for a user. All nodes choose the same of those that are alive, by the highest hash of node and user.
-// The chosen one claims the user in the store before it delivers. It takes the claim of another only if that is dead:
-// each node renews one lease, for all of its claims, and stops to deliver when it could not do so for the time of the
-// lease.
+// One node delivers for a user. All nodes choose the same live node, by the highest hash of node and user. It claims
+// the user in the store before it delivers. It replaces the claim of another node only if that node is dead. Each node
+// renews one lease for all of its claims, and stops delivering if it could not renew the lease for the time of a lease.
 
-// A user has pages that there are subscriptions about.
+// A user is a user with subscriptions to events of its pages.
 type user struct {
 	name    string
 	records map[string]held // by key
-	// holder is the node that has claimed it, "" for none, by a revision of the store.
+	// holder is the node that has claimed the user, "" for none. at is the revision of that in the store.
 	holder string
 	at     uint64
 
 	state ownership
 	again time.Time // the next attempt to claim it
 
-	// while it is mine
+	// set while state is mine
 	feed       Feed
 	ctx        context.Context // of attempts
 	cancel     context.CancelFunc
@@ -45,31 +44,30 @@ type held struct {
 	at uint64 // revision
 }
 
-// ownership is whether this node delivers for a user.
 type ownership int
 
 const (
-	free   ownership = iota // it does not
-	moving                  // it begins to, or ends
-	mine                    // it does
+	free   ownership = iota // this node does not deliver for the user
+	moving                  // it acquires or drops the user
+	mine                    // it delivers
 )
 
-// A lease is a node's, as the store says.
+// A lease is the last value of a node's lease in the store, and the time when it came.
 type lease struct {
 	value string
 	seen  time.Time
 }
 
-// Keys of the table of owners, before the name of a node and a user.
+// Prefixes of keys in the table of owners; the name of a node or user follows.
 const (
 	keyNode = "node."
 	keyUser = "user."
 )
 
-// errHeld says that a node that is alive has claimed the user.
+// errHeld says that another live node has claimed the user.
 var errHeld = errors.New("another node delivers for the user")
 
-// pause waits for a part of the lease; false is the end.
+// pause waits for the time of a lease, divided by parts. It returns false after Close.
 func (s *Service) pause(parts int) bool {
 	retry.Sleep(s.ctx, s.o.Lease/time.Duration(parts))
 	return s.ctx.Err() == nil
@@ -140,7 +138,7 @@ func (s *Service) takeRecord(key string, value []byte, revision uint64) {
 	s.take(key, r, revision)
 }
 
-// take takes a record, unless a later one is known.
+// take takes a record, unless a later revision is known.
 func (s *Service) take(key string, r *record, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +191,7 @@ func (s *Service) takeOwner(key string, value []byte, revision uint64) {
 // leased reports whether this node may deliver. The lock is held.
 func (s *Service) leased(now time.Time) bool { return now.Sub(s.renewed) < s.o.Lease }
 
-// alive are the nodes that have renewed their leases. The lock is held.
+// alive returns the nodes with a lease that has not run out. The lock is held.
 func (s *Service) alive(now time.Time) (nodes []string) {
 	for name, l := range s.nodes {
 		if now.Sub(l.seen) < s.o.Lease {
@@ -203,11 +201,11 @@ func (s *Service) alive(now time.Time) (nodes []string) {
 	return nodes
 }
 
-// chosen is the node that is to deliver for a user.
+// chosen returns the node that is to deliver for a user.
 func chosen(nodes []string, user string) (best string) {
 	var most [sha256.Size]byte
 	for _, node := range nodes {
-		sum := sha256.Sum256([]byte(user + " " + node)) // of FNV-1a one of three nodes had half of the users
+		sum := sha256.Sum256([]byte(user + " " + node)) // with FNV-1a one of three nodes had half of the users
 		if bytes.Compare(sum[:], most[:]) > 0 {
 			best, most = node, sum
 		}
@@ -215,7 +213,7 @@ func chosen(nodes []string, user string) (best string) {
 	return best
 }
 
-// runLease renews this node's lease, and forgets dead nodes'.
+// runLease renews this node's lease, and removes dead nodes' leases.
 func (s *Service) runLease() {
 	for count := 1; ; count++ {
 		s.renew(count)
@@ -234,10 +232,10 @@ func (s *Service) renew(count int) {
 			dead = append(dead, name)
 		}
 	}
-	waits := s.closing || s.known < 2 // a node that does not know what there is delivers nothing, and is not alive
+	waits := s.closing || s.known < 2 // until a node has read both tables it delivers nothing
 	if owners != nil && began.Sub(s.heard) > max(s.o.Lease, storeTimeout) {
 		s.heard = began
-		for _, cancel := range s.watches { // it hears nothing, not even its own lease: it follows the tables anew
+		for _, cancel := range s.watches { // not even its own lease has come: watch again
 			cancel()
 		}
 	}
@@ -279,7 +277,7 @@ func (s *Service) runSettle() {
 	}
 }
 
-// settle begins to deliver for the users that this node is to, and ends to for others.
+// settle acquires the users for whom this node is chosen, and drops the others.
 func (s *Service) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,7 +296,7 @@ func (s *Service) settle() {
 			}
 		}
 		wants := !s.closing && s.leased(now) && chosen(nodes, name) == s.o.Node
-		orphan := u.holder != "" && !slices.Contains(nodes, u.holder) // its claim is to go in any case
+		orphan := u.holder != "" && !slices.Contains(nodes, u.holder) // its claim must go even without subscriptions
 		switch {
 		case u.state == free && wants && (live > 0 || orphan) && now.After(u.again):
 			u.state = moving
@@ -320,7 +318,7 @@ func (s *Service) settle() {
 	}
 }
 
-// acquire begins to deliver for a user, unless another node does.
+// acquire begins to deliver for a user, unless another live node has claimed it.
 func (s *Service) acquire(u *user) {
 	s.moves <- struct{}{}
 	defer func() { <-s.moves }()
@@ -363,7 +361,7 @@ func (s *Service) claim(ctx context.Context, name string) (revision uint64, err 
 	})
 }
 
-// renewedBy reports whether a node is alive, also by what this one has not been told yet.
+// renewedBy reports whether a node is alive. It reads the store, which may be ahead of this node's watch.
 func (s *Service) renewedBy(ctx context.Context, node string) (bool, error) {
 	value, err := s.owners.Get(ctx, keyNode+node)
 	if err != nil || value == nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Random operations of users, pages, endpoints and nodes: in the end each subscriber has been told of the last change of
-// all that it has subscribed to, and no change that is another user's, or that was made when it had not subscribed; and
-// no change has two ids.
+// Random operations of users, pages, endpoints and nodes. At the end each subscriber has the last change of each of its
+// subscriptions. It has no change of another user, and none from before it subscribed. No change has two ids.
 func TestRandomOperations(t *testing.T) {
 	w, e := newWorld(t)
 	seed := rand.Uint64()
@@ -36,7 +35,7 @@ func TestRandomOperations(t *testing.T) {
 	}
 	type told struct{ user, id string }
 	var mu sync.Mutex
-	fails := 0 // so many requests are answered with an error
+	fails := 0 // number of next requests that get an error
 	got := map[told]string{}
 	e.answers(func(w http.ResponseWriter, _ *http.Request, p *posted) bool {
 		mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Store is a table that all nodes share: a bus.KV, which describes the methods.
+// A Store is a table that all nodes share: bus.KV describes the methods.
 type Store interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	Put(ctx context.Context, key string, value []byte) error
@@ -19,39 +19,39 @@ type Store interface {
 	Watch(ctx context.Context, take func(key string, value []byte, revision uint64), all func()) error
 }
 
-// A record is what is stored of a subscription.
+// A record is a subscription in the store.
 type record struct {
-	// Principal has subscribed, and User's pages are what it is about. Both are as in fleet/tickets.
+	// Principal has subscribed to events of User's pages. Both are as in fleet/tickets.
 	Principal, User string
 	URL, Name       string
 	Arguments       string // canonical
-	// Secrets are the current one, and the one before it until Rotated.
+	// Secrets are the current one, and until Rotated also the previous one.
 	Secrets  []Secret
 	Rotated  time.Time
-	Until    time.Time // it ends then, unless it is refreshed
-	Ended    bool      // it was unsubscribed, or the operator has ended it
-	Revoked  bool      // the latter
-	Verified time.Time // when the endpoint has answered the challenge
-	Cursor   string    // all at or before it was delivered, or given up
-	// Delivered is when the last delivery succeeded, Failed the category of the failure since, and Failing since when
-	// there are failures.
+	Until    time.Time // the end, unless it is refreshed
+	Ended    bool      // by the subscriber, or by the operator
+	Revoked  bool      // by the operator
+	Verified time.Time // when the endpoint answered the challenge
+	Cursor   string    // each event up to it was delivered or given up
+	// Delivered is the time of the last success, Failed the category of the last failure after it, and Failing the time of
+	// the first.
 	Delivered time.Time
 	Failed    string
 	Failing   time.Time
 }
 
-// kept is how long a record stays in the store, counted from its last change: a grant, and a day in which the end of a
-// subscription can be told from one that never was.
+// kept is how long a record stays in the store after its last change: a grant, and a day in which a subscription that
+// has ended differs from one that never existed.
 const kept = maxGrant + 24*time.Hour
 
-// grace is how long deliveries are signed with the secret before, too.
+// grace is how long deliveries are also signed with the previous secret.
 const grace = 10 * time.Minute
 
 func (r *record) live(now time.Time) bool { return !r.Ended && now.Before(r.Until) }
 
 func (r *record) id() string {
 	text, err := json.Marshal([]string{r.Principal, r.User, r.URL, r.Name, r.Arguments})
-	if err != nil { // of strings there is none
+	if err != nil { // not possible: strings encode
 		panic(err)
 	}
 	sum := sha256.Sum256(text)
@@ -72,7 +72,7 @@ func (r *record) signedBy(now time.Time) []Secret {
 // A box encrypts records.
 type box struct{ cipher.AEAD }
 
-// newBox makes one of an operator's key, a text of any length.
+// newBox makes a box from an operator's key, a text of any length.
 func newBox(key string) (box, error) {
 	sum := sha256.Sum256([]byte(key))
 	block, err := aes.NewCipher(sum[:])
@@ -83,7 +83,7 @@ func newBox(key string) (box, error) {
 	return box{aead}, err
 }
 
-// seal encrypts a record for its key in the store: under another key it does not open.
+// seal encrypts a record for its key in the store: the value does not open under another key of the store.
 func (b box) seal(r *record) ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil {

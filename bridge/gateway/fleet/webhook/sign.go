@@ -18,7 +18,7 @@ const secretPrefix = "whsec_"
 
 const minSecret, maxSecret = 24, 64
 
-// ParseSecret decodes the text of a Secret; ok is false if it is none.
+// ParseSecret decodes the text of a Secret; ok is false if it is not one.
 func ParseSecret(text string) (s Secret, ok bool) {
 	text, ok = strings.CutPrefix(text, secretPrefix)
 	if !ok || len(text) > 2*maxSecret {

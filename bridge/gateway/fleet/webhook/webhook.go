@@ -21,15 +21,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
 )
 
-// Options say how webhooks are delivered.
+// Options configure a Service.
 type Options struct {
 	// Node names this run of this node among all nodes.
 	Node string
 	// Open opens a table of the store.
 	Open func(ctx context.Context, name string, age time.Duration) (Store, error)
-	// Key encrypts what is stored. It is the same at all nodes.
+	// Key encrypts the stored records. It is the same at all nodes.
 	Key string
-	// Feed returns the events of a user's pages, once they are there.
+	// Feed returns the events of a user's pages. It waits until the pages are known.
 	Feed func(ctx context.Context, user string) (Feed, error)
 	// Client has the exceptions from the rules for endpoints.
 	Client ClientOptions
@@ -37,25 +37,25 @@ type Options struct {
 	NoControl bool
 	// Backoff are the pauses before the second and each further attempt, ±20 %. Default 30, 120 and 600 s.
 	Backoff []time.Duration
-	// Lease is for how long a node may deliver without a word to the store, and so how long another waits before it takes
-	// over what a dead one did. Default 15 s.
+	// Lease is the time for which a node may deliver without renewing its lease in the store. So it is also the time
+	// before another node takes over a dead node's users. Default 15 s.
 	Lease time.Duration
-	// PerPrincipal and PerNode bound the subscriptions of one principal, and those of the fleet for each live node.
-	// Default 100 and 10,000. InFlight bounds the deliveries of this node that are under way. Default 64.
+	// PerPrincipal bounds the subscriptions of one principal, and PerNode those of the fleet for each live node. Default
+	// 100 and 10,000. InFlight bounds the deliveries of this node that are under way. Default 64.
 	PerPrincipal, PerNode, InFlight int
-	// Log receives what happens. Default none.
+	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
 // A Feed has the events of a user's pages. Its methods may be called concurrently.
 type Feed interface {
-	// Follow begins a subscription's events behind a cursor, "" for now. maxAge is that of the request, -1 for none. wake
-	// is called when Next may have something, and must call nothing.
+	// Follow begins a subscription's events after a cursor, "" for now. maxAge is the request's, -1 for none. wake is
+	// called when Next may have a note, and must call nothing.
 	Follow(sub events.Subscription, cursor string, maxAge time.Duration, wake func()) (Follow, *bridge.EventError)
 	Close()
 }
 
-// A Follow has the events of a subscription. Changes that nobody takes are merged.
+// A Follow has the events of a subscription. Events that wait for Next are merged.
 type Follow interface {
 	Next() (n events.Note, ok bool)
 	Close()
@@ -67,13 +67,13 @@ const (
 )
 
 const (
-	// verifiedFor is for how long an endpoint that has answered the challenge is not asked again by its principal.
+	// verifiedFor is how long a principal needs no new challenge at an endpoint that has answered one.
 	verifiedFor = 24 * time.Hour
-	// A principal may have verifications endpoints asked a minute, and of one host failures may fail.
+	// verifications bounds the challenges for one principal, and failures the failed challenges at one host, a minute.
 	verifications, failures = 10, 120
-	// maxLimiters bounds how many principals and hosts are remembered for that.
+	// maxLimiters bounds the number of principals and hosts with such a limiter.
 	maxLimiters = 10_000
-	// maxMoves bounds the users that a node acquires and drops at the same time.
+	// maxMoves bounds the users that a node acquires or drops at the same time.
 	maxMoves = 16
 	// storeTimeout bounds one step with the store.
 	storeTimeout = 5 * time.Second
@@ -88,29 +88,29 @@ type Service struct {
 	cancel context.CancelFunc
 	runs   sync.WaitGroup
 	wakes  wakes
-	kick   chan struct{} // something has changed: settle
-	moves  chan struct{} // bounds the users that are acquired and dropped at the same time
+	kick   chan struct{} // asks for settle
+	moves  chan struct{} // has room for maxMoves
 
 	mu       sync.Mutex
 	subs     Store // nil until the store is reached
 	owners   Store
-	known    int              // how many of the two have told all that they had
-	users    map[string]*user // that have records, or a holder
+	known    int              // number of tables that have been read to the end
+	users    map[string]*user // users with records or a holder
 	nodes    map[string]lease
-	renewed  time.Time                    // before the last renewal of this node's lease
-	heard    time.Time                    // when the store told this node of that
+	renewed  time.Time                    // just before the last renewal of this node's lease
+	heard    time.Time                    // when the watch last brought this node's lease
 	watches  map[Store]context.CancelFunc // by table
 	closing  bool
-	pending  map[string]int // subscriptions that are on their way into the store, by principal
+	pending  map[string]int // subscriptions on their way into the store, by principal
 	limiters map[string]*rate.Limiter
 	unread   bool // a record could not be decrypted
 	inFlight int
 	perHost  map[string]int
-	ready    []*delivery // that wait for room
+	ready    []*delivery // deliveries that wait for room
 	stats    Stats
 }
 
-// New begins to deliver. Where the store is not there yet, it goes on trying.
+// New begins to deliver. If the store is not there yet, it goes on trying.
 func New(o Options) (*Service, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Backoff == nil {
@@ -142,9 +142,9 @@ func New(o Options) (*Service, error) {
 
 // A Principal is the subscriber of a request.
 type Principal struct {
-	// ID is the token's user, and User the one whose pages it is about.
+	// ID is the token's user, and User the user whose pages the request is about.
 	ID, User string
-	// Until is when the token ends.
+	// Until is the end of the token.
 	Until time.Time
 }
 
@@ -156,7 +156,7 @@ type requests struct {
 	p Principal
 }
 
-// each calls do with each record that is live. The lock is held.
+// each calls do for each live record. The lock is held.
 func (s *Service) each(do func(key string, r *record)) {
 	now := time.Now()
 	for _, u := range s.users {
@@ -168,7 +168,7 @@ func (s *Service) each(do func(key string, r *record)) {
 	}
 }
 
-// errStore is what a subscriber is told while the store is not there.
+// errStore is the answer to a subscriber while the store does not answer.
 var errStore = &bridge.EventError{Kind: bridge.EventExhausted, Message: "the node's store does not answer: try again later",
 	Data: bridge.Text(`{"limit":"store"}`)}
 
@@ -232,7 +232,7 @@ func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]b
 	return text, nil
 }
 
-// granted is for how long, by the wish of a request: -1 is none, and 0 is for ever.
+// granted returns the length of a grant. A wish below 0 is the default, 0 for ever. token is the token's end.
 func granted(wish time.Duration, now, token time.Time) time.Duration {
 	switch {
 	case wish < 0:
@@ -261,7 +261,7 @@ func (r *record) status() map[string]any {
 	return s
 }
 
-// reserve takes the room for a subscription that may be new, until done is called, when it is in the store.
+// reserve takes room for a subscription that may be new. The caller calls done when the subscription is in the store.
 func (s *Service) reserve(wants *record, now time.Time) (done func(), refused *bridge.EventError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,7 +304,7 @@ func exhausted(limit string, most int) *bridge.EventError {
 		Data: bridge.Text(`{"limit":"` + limit + `","max":` + strconv.Itoa(most) + `}`)}
 }
 
-// proves has an endpoint answer the challenge, unless it has for this principal.
+// proves challenges an endpoint, unless this principal's last challenge there was answered within verifiedFor.
 func (s *Service) proves(ctx context.Context, wants *record, host string, secret Secret) *bridge.EventError {
 	s.mu.Lock()
 	s.each(func(_ string, r *record) {
@@ -335,7 +335,7 @@ func (s *Service) proves(ctx context.Context, wants *record, host string, secret
 	return nil
 }
 
-// limiter is one of so many a minute. The lock is held.
+// limiter returns the limiter for a principal or host. The lock is held.
 func (s *Service) limiter(of string, aMinute int) *rate.Limiter {
 	l := s.limiters[of]
 	if l == nil {
@@ -348,7 +348,7 @@ func (s *Service) limiter(of string, aMinute int) *rate.Limiter {
 	return l
 }
 
-// stored is a record of the store, nil where there is none.
+// stored returns a record of the store, nil if there is none.
 func (s *Service) stored(ctx context.Context, key string) (store Store, r *record, err error) {
 	s.mu.Lock()
 	store = s.subs
@@ -363,7 +363,7 @@ func (s *Service) stored(ctx context.Context, key string) (store Store, r *recor
 		return store, nil, err
 	}
 	if r, err = s.box.open(key, value); err != nil {
-		return store, nil, nil // of another key of the operator: it is made anew
+		return store, nil, nil // encrypted with another key: it is replaced
 	}
 	return store, r, nil
 }
@@ -442,8 +442,8 @@ func (q *requests) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([
 	return []byte(`{}`), nil
 }
 
-// end ends a subscription in the store. Without its secrets nothing can be delivered any more, but for the word that it
-// was revoked.
+// end ends a subscription in the store, and deletes its secrets, so that nothing can be delivered any more. A revoked
+// one keeps them for the envelope "terminated".
 func (s *Service) end(ctx context.Context, store Store, key string, revoked bool) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -469,8 +469,8 @@ func (s *Service) end(ctx context.Context, store Store, key string, revoked bool
 	return set != nil, err
 }
 
-// Revoke ends all subscriptions of a principal, and those about a user's pages, and returns how many there were. Their
-// endpoints are told. It fails where the store is not there.
+// Revoke ends all subscriptions of a principal and all to a user's pages, and returns their number. Their endpoints are
+// notified. It fails if the store does not answer.
 func (s *Service) Revoke(ctx context.Context, user string) (count int, err error) {
 	s.mu.Lock()
 	store, known := s.subs, s.known
@@ -494,8 +494,8 @@ func (s *Service) Revoke(ctx context.Context, user string) (count int, err error
 	return count, nil
 }
 
-// Stats are what a Service holds now, and, where their names end in _total, what it has done since New. The tags are as
-// those of fleet.Stats.
+// Stats are the current state of a Service, and counts since New in the fields whose metrics end in _total. The tags
+// are as in fleet.Stats.
 type Stats struct {
 	Subscriptions int   `metric:"subscriptions" help:"Live subscriptions of the fleet."`
 	Users         int   `metric:"users" help:"Users for whom this node delivers."`
@@ -511,7 +511,7 @@ type Stats struct {
 	Failed map[string]int64 `metric:"failed_total" help:"Tries that failed, by reason."`
 }
 
-// Stats returns them.
+// Stats returns the Service's Stats.
 func (s *Service) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A granted is the result of a subscribe.
+// A grantedResult is the result of a subscribe.
 type grantedResult struct {
 	ID             string
 	RefreshBefore  time.Time
@@ -56,7 +56,6 @@ func dataOf(e *bridge.EventError) string {
 	return string(e.Data)
 }
 
-// What a subscribe and an unsubscribe take, refuse and answer.
 func TestSubscribeAndUnsubscribe(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a", func(o *Options) { o.PerPrincipal = 3 })
@@ -87,12 +86,12 @@ func TestSubscribeAndUnsubscribe(t *testing.T) {
 	if slices.Sort(ids); len(slices.Compact(ids)) != 4 {
 		t.Errorf("four subscriptions have the ids %v", ids)
 	}
-	if n := e.challenges(); n != 3 { // two URLs of alice's, one of bob's
+	if n := e.challenges(); n != 3 { // two for alice's URLs, one for bob's
 		t.Errorf("%d challenges", n)
 	}
 	_, refused := s.For(by(alice)).Subscribe(t.Context(), wants(t, e.URL+"/4"))
 	refusedAs(t, "one too many", refused, bridge.EventExhausted, `{"limit":"subscriptions","max":3}`)
-	subscribe(t, s, by(alice), wants(t, e.URL)) // a refresh is none
+	subscribe(t, s, by(alice), wants(t, e.URL)) // a refresh needs none
 
 	now := time.Now()
 	for wish, want := range map[time.Duration]time.Duration{-1: defaultGrant, 0: maxGrant, time.Second: minGrant,
@@ -134,7 +133,7 @@ func TestSubscribeAndUnsubscribe(t *testing.T) {
 	refusedAs(t, "too many challenges", refused, bridge.EventExhausted, `{"limit":"verifications","max":10}`)
 }
 
-// Without the store a subscriber is told so, and nothing hangs.
+// Without the store a subscriber gets an error, and nothing hangs.
 func TestNoStore(t *testing.T) {
 	s, err := New(Options{Node: "a", Key: "key", Lease: testLease,
 		Open: func(context.Context, string, time.Duration) (Store, error) { return nil, fs.ErrNotExist }})
@@ -210,8 +209,8 @@ func checkSigned(t *testing.T, p posted, secrets ...Secret) {
 	}
 }
 
-// What fails is tried again, with its id, and is given up at last. Of 410 and 413 nothing is tried again. A newer event
-// of a resource takes the place of one that waits.
+// A failed delivery is tried again, with its id, and is given up in the end. After 410 or 413 it is not tried again. A
+// newer event of a resource replaces a waiting one.
 func TestFailures(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a")
@@ -248,7 +247,7 @@ func TestFailures(t *testing.T) {
 		!strings.HasPrefix(gap.header.Get("webhook-id"), "msg_gap_") {
 		t.Errorf("before the next event comes %s", gap.body)
 	}
-	// While the first fails it changes again.
+	// While the first event fails, the resource changes again.
 	failing := make(chan bool)
 	e.answers(func(w http.ResponseWriter, _ *http.Request, p *posted) bool {
 		if strings.Contains(string(p.body), "a:3") {
@@ -274,8 +273,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// An address that fails all the time is sent nothing, whatever changes, until its subscription is renewed, and then the
-// last state.
+// An address that always fails gets nothing, whatever changes, until its subscription is renewed. It then gets the last
+// state.
 func TestSuspension(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a")
@@ -301,7 +300,7 @@ func TestSuspension(t *testing.T) {
 	if st := s.Stats(); st.Suspended != 0 {
 		t.Errorf("after a renewal the stats are %+v", st)
 	}
-	// A subscription that comes after the last one has ended begins anew.
+	// A subscription that comes after the end of the last one is not suspended.
 	suspend()
 	e.answers(nil)
 	subscribe(t, s, by(alice), wants(t, e.URL+"/other"))
@@ -311,7 +310,7 @@ func TestSuspension(t *testing.T) {
 	testkit.Eventually(t, "nothing is suspended", func() bool { return s.Stats().Suspended == 0 })
 	subscribe(t, s, by(alice), r)
 	e.delivered(r.Subscription, "a:1", w.set(alice, "a:1"))
-	// What has succeeded before counts, and an hour later it does not.
+	// Successes in the last hour count, and older ones do not.
 	var a address
 	now := time.Now()
 	for range minAttempts {
@@ -329,14 +328,14 @@ func TestSuspension(t *testing.T) {
 	}
 }
 
-// A subscription survives the end of its node, with what happened meanwhile, and nothing of it can be read in the store.
+// A subscription survives the end of its node, with the changes meanwhile. The store shows nothing of it in plain text.
 func TestRestart(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a")
 	r := wants(t, e.URL+"/hidden")
 	subscribe(t, s, by(alice), r)
 	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
-	// What is not known to be delivered is delivered once more.
+	// A delivery whose success is not known is repeated.
 	testkit.Eventually(t, "the node knows that it is delivered", func() bool { return s.Stats().Delivered == 1 })
 	s.Close()
 	w.store.Close()
@@ -372,7 +371,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// One of several nodes delivers for a user. When it is killed another does, from where it was.
+// One of several nodes delivers for a user. When it is killed another goes on from the stored cursor.
 func TestAnotherNodeTakesOver(t *testing.T) {
 	w, e := newWorld(t)
 	nodes := map[string]*Service{}
@@ -392,7 +391,7 @@ func TestAnotherNodeTakesOver(t *testing.T) {
 	})
 	r := wants(t, e.URL)
 	subscribe(t, nodes["b"], by(alice), r) // at any node
-	owner := func() (owner string) {       // of alice's deliveries
+	owner := func() (owner string) {       // the node with alice's deliveries
 		t.Helper()
 		testkit.Eventually(t, "one node delivers", func() bool {
 			count := 0
@@ -435,7 +434,7 @@ func TestAnotherNodeTakesOver(t *testing.T) {
 	}
 }
 
-// A principal's subscriptions end by the operator's word, and the endpoints are told.
+// The operator can end a principal's subscriptions, and the endpoints are notified.
 func TestRevoke(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a")
@@ -461,7 +460,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// At one host some requests are under way at most, and the others wait without a loss.
+// The requests under way to one host are bounded, and the others wait without a loss.
 func TestRoom(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a")
@@ -489,7 +488,6 @@ func TestRoom(t *testing.T) {
 	testkit.Eventually(t, "all are delivered", func() bool { return s.Stats().Delivered == size })
 }
 
-// Users are spread over nodes.
 func TestChosen(t *testing.T) {
 	count := map[string]int{}
 	for i := range 3000 {
@@ -502,7 +500,7 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// A deaf is a store whose first watch tells nothing.
+// A deaf is a store whose first watch brings nothing.
 type deaf struct {
 	Store
 	heard bool
@@ -517,7 +515,7 @@ func (d *deaf) Watch(ctx context.Context, take func(string, []byte, uint64), all
 	return nil
 }
 
-// A node that the store tells nothing is not chosen, and follows the store anew.
+// A node whose watch brings nothing is not chosen, and watches the store again.
 func TestAStoreThatTellsNothing(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a", func(o *Options) {

@@ -39,7 +39,7 @@ func newWorld(t *testing.T) (w *world, e *endpoint) {
 	return w, w.endpoint
 }
 
-// openStore opens the store, anew after closeStore.
+// openStore opens the store. It may be called again after closeStore.
 func (w *world) openStore() (closeStore func()) {
 	w.t.Helper()
 	var err error
@@ -152,7 +152,7 @@ func (w *world) open(name string, change ...func(*Options)) *Service {
 	return s
 }
 
-// kill ends a node as a power cut does: the store is told nothing.
+// kill ends a node like a power cut: without a word to the store.
 func (s *Service) kill() {
 	s.mu.Lock()
 	s.closing = true
@@ -168,10 +168,10 @@ const secretText = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 var theSecret, _ = ParseSecret(secretText)
 
-// by is a principal with a token for two hours, at his own pages.
+// by returns a principal with a token for two hours, for the user's own pages.
 func by(user string) Principal { return Principal{user, user, time.Now().Add(2 * time.Hour)} }
 
-// wants is a request for all changes of resources, but for what change says.
+// wants returns a request for all changes of resources, modified by change.
 func wants(t *testing.T, url string, change ...func(*gateway.WebhookRequest)) gateway.WebhookRequest {
 	t.Helper()
 	r := gateway.WebhookRequest{URL: url, Secret: secretText, MaxAge: -1, TTL: -1}
@@ -191,7 +191,7 @@ func parsed(t *testing.T, arguments string) events.Subscription {
 	return sub
 }
 
-// delivered waits until a resource's revision has come, and returns all that has.
+// delivered waits until a resource's revision has come, and returns all requests so far.
 func (e *endpoint) delivered(sub events.Subscription, uri string, revision int) (all []posted) {
 	e.t.Helper()
 	want := sub.ID(int64(revision), uri)

@@ -48,7 +48,7 @@ func New(name, audience string) (*Issuer, error) {
 	return i, err
 }
 
-// Keys are the public ones, as a JSON Web Key Set.
+// Keys returns the public keys, as a JSON Web Key Set.
 func (i *Issuer) Keys() []byte { return i.public }
 
 // ServeHTTP serves the public keys.
@@ -57,8 +57,8 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(i.public) // the client may have gone
 }
 
-// Claims are the claims of a ticket or token. more replaces some of them; a nil value removes one. They are valid for a
-// minute less than a ticket's maximum, because a test may wait ten minutes for its turn.
+// Claims are the claims of a ticket or token. more replaces some of them; a nil value removes one. They are valid for
+// 59 minutes, a minute below a ticket's maximum, and not for less, because a test may wait ten minutes for its turn.
 func (i *Issuer) Claims(subject string, more map[string]any) map[string]any {
 	all := map[string]any{"iss": i.Name, "aud": i.Audience, "sub": subject, "iat": time.Now(),
 		"exp": time.Now().Add(59 * time.Minute)}
@@ -82,17 +82,16 @@ func (i *Issuer) Sign(claims map[string]any) (string, error) {
 	return string(text), err
 }
 
-// Ticket is a ticket for a user's page at an origin.
+// Ticket returns a ticket for a user's page at an origin.
 func (i *Issuer) Ticket(subject, origin string) string {
 	return i.must(i.Claims(subject, map[string]any{"origin": origin}))
 }
 
-// Token is an access token of a user's agent.
+// Token returns an access token of a user's agent.
 func (i *Issuer) Token(subject, scopes string) string {
 	return i.must(i.Claims(subject, map[string]any{"scope": scopes}))
 }
 
-// must signs claims that can be signed.
 func (i *Issuer) must(claims map[string]any) string {
 	text, err := i.Sign(claims)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package webhooktest plays a hosted assistant that is woken by webhook, for tests and demos. It does what OpenAI's guide
-// to MCP Events asks of a client: it subscribes on the endpoint of the tools with their token, answers the challenge,
-// checks each signature, takes each event once, answers at once and works later, and refreshes by the same key. It
-// understands no envelope.
+// Package webhooktest plays a hosted assistant that webhooks wake, for tests and demos. It follows OpenAI's guide to
+// MCP Events. It subscribes at the endpoint of the tools with their token, answers the challenge, and checks each
+// signature. It takes each event once, answers at once and works later, and refreshes by the same key. It understands
+// no envelope.
 package webhooktest
 
 import (
@@ -29,12 +29,12 @@ import (
 type Assistant struct {
 	// Endpoint is the URL of the MCP server, and Token its access token.
 	Endpoint, Token string
-	// URL is that of the receiver, and CA its authority's certificate in PEM.
+	// URL is the receiver's URL, and CA its authority's certificate in PEM.
 	URL string
 	CA  []byte
-	// Secret is what it gives to the server.
+	// Secret is the secret in its subscriptions.
 	Secret string
-	// Events has each event once. Wrong has what a server may not do.
+	// Events has each event once. Wrong has descriptions of the server's violations.
 	Events chan Event
 	Wrong  chan string
 
@@ -45,7 +45,7 @@ type Assistant struct {
 	broken bool
 }
 
-// An Event is one that has come.
+// An Event is a delivered event.
 type Event struct {
 	ID           string `json:"eventId"`
 	Name         string
@@ -55,7 +55,7 @@ type Event struct {
 	Subscription string `json:"-"`
 }
 
-// New begins to listen.
+// New starts an Assistant's receiver.
 func New(endpoint, token string) *Assistant {
 	a := &Assistant{Endpoint: endpoint, Token: token,
 		Secret: "whsec_" + base64.StdEncoding.EncodeToString([]byte(rand.Text()+rand.Text())),
@@ -71,7 +71,7 @@ func New(endpoint, token string) *Assistant {
 // Close ends the receiver.
 func (a *Assistant) Close() { a.server.Close() }
 
-// Break has the receiver answer with 500, or no more.
+// Break makes the receiver answer with 500, or stops that.
 func (a *Assistant) Break(broken bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -126,7 +126,7 @@ func (a *Assistant) wrong(what string) {
 	}
 }
 
-// signed checks a request as Standard Webhooks say.
+// signed checks a request's signature as Standard Webhooks define it.
 func (a *Assistant) signed(h http.Header, body []byte) bool {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(a.Secret, "whsec_"))
 	at, err2 := strconv.ParseInt(h.Get("webhook-timestamp"), 10, 64)
@@ -165,7 +165,7 @@ func (a *Assistant) Unsubscribe(ctx context.Context, name string, arguments map[
 		"delivery": map[string]any{"url": a.URL}}, nil)
 }
 
-// Read is the text of a resource.
+// Read returns the text of a resource.
 func (a *Assistant) Read(ctx context.Context, uri string) (string, error) {
 	var result struct{ Contents []struct{ Text string } }
 	if err := a.Call(ctx, "resources/read", map[string]any{"uri": uri}, &result); err != nil {
@@ -177,7 +177,7 @@ func (a *Assistant) Read(ctx context.Context, uri string) (string, error) {
 	return result.Contents[0].Text, nil
 }
 
-// An Error is an answer that is no result.
+// An Error is an answer without a result.
 type Error struct {
 	// Status is HTTP's, and Challenge its WWW-Authenticate. Code, Message and Data are those of MCP's error.
 	Status    int
@@ -191,10 +191,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d: %d %s %s", e.Status, e.Code, e.Message, e.Data)
 }
 
-// version is that of MCP.
+// version is MCP's.
 const version = "2026-07-28"
 
-// Call sends a request, and decodes its result. An *Error is another answer.
+// Call sends a request, and decodes its result. Any other answer is an *Error.
 func (a *Assistant) Call(ctx context.Context, method string, params map[string]any, result any) error {
 	params["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": version,
 		"io.modelcontextprotocol/clientCapabilities": map[string]any{},
