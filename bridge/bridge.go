@@ -16,15 +16,15 @@ type PortID uint32
 type CallID uint32
 
 // A Host answers the engine's questions. The engine calls its methods one after the other. They may call the engine
-// again: the results of that are queued behind the current work, never nested. They must not block. Byte slices belong
-// to the engine again when the call returns.
+// again: the engine queues the resulting work after the current work, and never nests it. They must not block. Byte
+// slices belong to the engine again when the call returns.
 type Host interface {
 	// Send hands over one message for a port.
 	Send(to PortID, m Message)
 	// Read asks for the contents of a resource. The host answers with Complete, now or later, unless End comes first.
 	Read(call CallID, r Request)
-	// End means that the engine needs nothing more of a call: the host aborts its work on it and drops its data. It
-	// comes once for every question that has a call, after the answers that use its contents have been sent.
+	// End reports that the engine needs nothing more of a call: the host aborts its work on it and drops its data. The
+	// engine calls End once for every question that has a call, after it has sent the answers with the call's contents.
 	End(call CallID)
 	// Watched reports that the first watcher of a URI came, or that the last one left. So a host can produce changes
 	// only while an agent watches.
@@ -37,7 +37,7 @@ type Message struct {
 	Head []byte
 	// Call, if it is not 0, is the read or tool call whose contents belong between Head and Tail.
 	Call CallID
-	// Contents are those given to Complete for Call: nil if the host holds the contents itself.
+	// Contents is Result.Contents as given to Complete for Call; nil if the host holds the contents itself.
 	Contents []byte
 	Tail     []byte
 }
@@ -48,20 +48,20 @@ func (m Message) AppendTo(dst []byte) []byte {
 }
 
 // A SubscriptionHost is a Host that consents to each subscription, or keeps a store of its own (platformatic/mcp#96).
-// Its methods come once for each subscription: a port may have several of one URI, a legacy one and one of each of its
-// listens. Notify tells a single port of a change.
+// The engine calls its methods once for each subscription. A port may have several to one URI: a legacy one, and one
+// for each of its listens. Notify notifies a single port of a change.
 type SubscriptionHost interface {
 	Host
 	// Subscribe asks whether a port may subscribe. The host answers with Complete, now or later, unless End comes
 	// first: the zero Result is consent, a Failure refuses. A legacy agent that is refused gets an error, a listen an
 	// acknowledgement without the URI.
 	Subscribe(call CallID, port PortID, uri string)
-	// Unsubscribe reports that a subscription has ended. With a call the agent asked for it and waits for Complete. A
-	// call of 0 needs no answer: the port has closed, or its listen has ended.
+	// Unsubscribe reports that a subscription has ended. If call is not 0, the agent asked for the end and waits for
+	// Complete. If it is 0, the port has closed or its listen has ended, and the host answers nothing.
 	Unsubscribe(call CallID, port PortID, uri string)
 }
 
-// A WatchHost is a Host that watches resources itself, beside its agents.
+// A WatchHost is a Host that watches resources itself, in addition to its agents.
 type WatchHost interface {
 	Host
 	// Changed reports that a URI watched by Watch reads differently now.
@@ -72,12 +72,12 @@ type WatchHost interface {
 type Request struct {
 	// Key is the URI or template that the resource was registered under.
 	Key string
-	// URI is what the agent wants to read. It equals Key unless the resource is a template or takes parameters.
+	// URI is the URI that the agent reads. It equals Key unless the resource is a template or takes parameters.
 	URI string
 	// Params is the JSON text of an object, the parameters of URI as the resource's schema types them; "" if the
 	// resource takes none.
 	Params string
-	// Port is the reader, if the resource has Resource.PerPort; otherwise 0.
+	// Port is the port that reads, if the resource has Resource.PerPort; otherwise 0.
 	Port PortID
 }
 
@@ -85,19 +85,19 @@ type Request struct {
 // Subscribe or Unsubscribe.
 type Result struct {
 	// Contents is the JSON text of MCP's contents, an array of one or more, or of a tool's result, an object that is
-	// not empty; any other text is InvalidContents. It must not change any more. A host that keeps the contents out of
-	// the engine leaves it nil and sets Size. The host then puts the contents (of a tool's result the members, without
-	// the braces) into the messages itself.
+	// not empty; any other text is InvalidContents. The host must not change it after Complete. A host that keeps the
+	// contents out of the engine leaves it nil and sets Size. The host then puts the contents (of a tool's result the
+	// members, without the braces) into the messages itself.
 	Contents []byte
 	// Sound means that the caller has checked that Contents are such JSON text.
 	Sound bool
-	// Size is the length of the contents' JSON text. If Contents are set, it is theirs.
+	// Size is the length of the contents' JSON text in bytes. Complete sets it if Contents is set.
 	Size int
 	// Failure is the reason of a failed read.
 	Failure Failure
 	// Detail is a sentence about Failure. Agents see it only with Options.ExposeErrors.
 	Detail string
-	// Refused is why a request of an EventHost has no result.
+	// Refused is the error of a request to an EventHost that has no result.
 	Refused *EventError
 }
 
@@ -106,12 +106,12 @@ type Failure string
 
 // A host's reasons for a failed read; the engine's own are in errors.go.
 const (
-	ReadFailed      Failure = "read_failed"      // it threw, or could not be done
-	InvalidContents Failure = "invalid_contents" // it did not return contents
-	NotFound        Failure = "not_found"        // only of a host with Options.Relay, Several or UnlistedTools: it does not exist
+	ReadFailed      Failure = "read_failed"      // the read threw, or could not be done
+	InvalidContents Failure = "invalid_contents" // the result is not contents
+	NotFound        Failure = "not_found"        // it does not exist; needs Options.Relay, Several or UnlistedTools
 )
 
-// Options configure an engine. The zero value works, except for Rule, which admits nothing.
+// Options configure an engine. The zero value works, except that its Rule admits nothing.
 type Options struct {
 	// Name and Version are shown to agents as serverInfo. Default "pagewire" and "0".
 	Name, Version string
@@ -122,24 +122,24 @@ type Options struct {
 	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
 	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
 	NoSubscriptions bool
-	// Relay means that the host stands before a server and does not know all its resources. So the host is also asked
+	// Relay means that the host stands before a server and does not know all its resources. So the engine also asks it
 	// for reads of URIs without a resource. Only registered resources can be subscribed to.
 	Relay bool
 	// Several means that several engines serve the same agents. A modern agent may use another engine with each
-	// request, and may learn of a change there before this engine does. So its reads never share one that has begun,
-	// and the host is also asked for reads of URIs without a resource.
+	// request, and may learn of a change there before this engine does. So its reads never join a read that has begun,
+	// and the engine also asks the host for reads of URIs without a resource.
 	Several bool
 	// SubscriptionLimitCode is the error code for a subscription above Limits.Subscriptions. Default InternalError.
 	SubscriptionLimitCode int
 	// Tools offers the tools of the host, which must be a ToolHost.
 	Tools bool
-	// UnlistedTools means that the host has tools that it does not list. It is asked for calls of any name, and fails
-	// with NotFound for a tool that does not exist.
+	// UnlistedTools means that the host has tools that it does not list. The engine passes it calls of any name, and it
+	// answers NotFound for a tool that does not exist.
 	UnlistedTools bool
 	// Events offers MCP Events of the host, which must be an EventHost. A page's core has none.
 	Events bool
-	// HeartbeatInterval is how often an event stream says that it lives. Default 15,000 ms: clients give up after a
-	// minute.
+	// HeartbeatInterval is the time between two heartbeats of an event stream. Default 15,000 ms: clients give up after
+	// a minute.
 	HeartbeatInterval Time
 	// Skills are served to agents. Default none.
 	Skills []Skill
@@ -149,9 +149,9 @@ type Options struct {
 	// UpdateInterval is the least time between two updates of one URI. Default 100 ms; negative means none, for a
 	// host whose resources are coalesced already.
 	UpdateInterval Time
-	// UpdateBurst is how many changes of one URI in quick succession are announced at once, each. A longer stream is
-	// announced once per UpdateInterval. Default 3: one act of a person mostly makes no more. A resource's own interval
-	// is strict.
+	// UpdateBurst is the number of changes of one URI in quick succession that are announced immediately, one by one. A
+	// longer series is announced once per UpdateInterval. Default 3: one action of a person rarely makes more. A
+	// resource's own interval allows no burst.
 	UpdateBurst int
 	// ListInterval is the least time between two list_changed. Default 16 ms; negative means none.
 	ListInterval Time
@@ -181,7 +181,7 @@ type Limits struct {
 	Calls         int // of one port: reads, tool calls and consents under way. Default 64
 	Tools         int // of the host. Default 1,000
 	ResultBytes   int // of the contents of one read, as JSON text. Default 16 MiB
-	UpdateRate    int // updates per second on one port, all URIs together, and as many at once. Default 1,000
+	UpdateRate    int // updates per second on one port, over all URIs; also the largest burst. Default 1,000
 }
 
 // maxDepth bounds the nesting of any JSON text: the scanner recurses.
@@ -249,8 +249,8 @@ type Stats struct {
 	Listens       int `json:"listens"`
 	Streams       int `json:"streams"` // of events
 	Calls         int `json:"calls"`
-	Watched       int `json:"watched"` // URIs with a subscription, or that the host watches
-	// since New: Touch calls, those of URIs without a resource, updates and events sent
+	Watched       int `json:"watched"` // URIs that have a subscription or that the host watches
+	// since New: Touch calls, Touch calls for URIs without a resource, updates sent, events sent
 	Touches        int `json:"touches"`
 	UnknownTouches int `json:"unknownTouches"`
 	Updates        int `json:"updates"`

@@ -31,8 +31,8 @@ const (
 	callStream // until the stream begins
 )
 
-// fits reports whether a result can be an answer: an array for a read, an object for a tool, and not an empty one. It
-// trims white space around it. The contents may be a page's, so they must be valid JSON before they go into a message.
+// fits reports whether the contents suit the kind: a non-empty array for a read, a non-empty object for a tool. It
+// trims white space. The contents may come from a page, so they must be valid JSON to go into a message.
 func (k callKind) fits(r *Result) bool {
 	if r.Contents == nil || r.Sound {
 		return r.Size > 2
@@ -46,20 +46,20 @@ func (k callKind) fits(r *Result) bool {
 	return err == nil && v.Kind() == kind && !v.Empty()
 }
 
-// A wait is one request that a call answers. A listen that waits for consent has several with one id, one for each URI.
+// A wait is one request that a call answers. A listen that waits for consent has one for each URI, with one id.
 type wait struct {
 	port     *port
 	call     *call
 	id       wire.Value
 	modern   bool
-	skill    bool       // the contents become those of a skill
-	opening  *opening   // the listen that waits, if it is one
+	skill    bool       // the answer is a page's skill, made from the contents
+	opening  *opening   // the listen that waits for consent; nil for other requests
 	progress wire.Value // the progressToken of a tool call, or absent
-	final    bool       // the set of numbers for an EventError
+	final    bool       // an EventError has the code of the SEP, not of the sketch
 }
 
-// ages are the calls under way by age. All calls of one list have the same timeout, so the first expires next. An ended
-// call leaves at once: otherwise a call that waits for a person would keep ten minutes of later ones in the list.
+// ages lists the calls under way, oldest first. All calls of one list have the same timeout, so the first expires next.
+// An ended call leaves immediately: one call that waits for a person would keep ten minutes of later ones listed.
 type ages struct{ first, last *call }
 
 func (a *ages) add(c *call) {
@@ -72,7 +72,7 @@ func (a *ages) add(c *call) {
 	a.last = c
 }
 
-// remove leaves c.next as it is: callers may be walking the list.
+// remove keeps c.next set: callers may be walking the list.
 func (a *ages) remove(c *call) {
 	if c.older != nil {
 		c.older.next = c.next
@@ -115,7 +115,7 @@ func (e *Engine) await(r *request, c *call) *wait {
 
 // wait returns the first of the port's waits with an id, or nil.
 func (p *port) wait(id wire.Value) *wait {
-	for _, w := range p.waits { // few: Limits.Calls, and those for consent
+	for _, w := range p.waits { // few: Limits.Calls, and the waits for consent
 		if w.id.Equal(id) {
 			return w
 		}
@@ -123,7 +123,7 @@ func (p *port) wait(id wire.Value) *wait {
 	return nil
 }
 
-// full reports whether a port has as many waits as it may.
+// full returns an error if a port has Limits.Calls waits, not counting its opening streams.
 func (e *Engine) full(p *port) *wire.Error {
 	waits := len(p.waits)
 	if restricts {
@@ -190,7 +190,7 @@ func (e *Engine) expose(message string, r Result) string {
 	return message
 }
 
-// finish ends a call. It answers the waiting requests with err; nil if they have their answers.
+// finish ends a call and answers its waiting requests with err. A nil err means that they have their answers.
 func (e *Engine) finish(c *call, err *wire.Error) {
 	for _, w := range c.waits {
 		w.port.waits = remove(w.port.waits, w)

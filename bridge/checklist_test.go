@@ -1,7 +1,7 @@
 package bridge_test
 
-// Keeps testdata/checklist.md honest: each row names proofs that exist, or a reason why there is none. Whether a proof
-// proves its rule is for its reader to judge.
+// This test checks testdata/checklist.md: each row names proofs that exist, or the reason for having none. Whether a
+// proof proves its rule is for its reader to judge.
 
 import (
 	"fmt"

@@ -10,12 +10,12 @@ import (
 // acknowledged with the URIs that were not refused.
 type opening struct {
 	listen  *listen
-	uris    []string // those that were not refused
-	granted []string // the part of uris that the host has consented to
-	left    int      // answers that are missing
+	uris    []string // the URIs that were not refused
+	granted []string // the URIs that the host has consented to
+	left    int      // missing answers
 }
 
-// askForListen asks for each URI of a listen that its port sees.
+// askForListen asks the host for consent to each URI of a listen that the port sees.
 func (e *Engine) askForListen(r *request, l *listen, uris []string) {
 	asked := slices.Clone(uris)
 	if restricts {
@@ -65,8 +65,8 @@ func (e *Engine) confirm(w *wait) {
 	e.send(w.port, e.end(&q, e.result(&q)))
 }
 
-// cancelPending ends the legacy subscriptions to a URI that wait for consent: the agent unsubscribes, and its last word
-// counts.
+// cancelPending ends a port's legacy subscribes to a URI that wait for consent: the agent unsubscribes, and its last
+// request counts.
 func (e *Engine) cancelPending(p *port, uri string) {
 	for i := 0; i < len(p.waits); {
 		w := p.waits[i]

@@ -11,8 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// TestConversations plays the conversations in testdata. Each file tells one rule or story: prose, then lines that
-// happen to the engine, each followed by what came of it, indented. See testdata/README.md for the words.
+// TestConversations plays the conversations in testdata. Each file shows one rule or story: prose, then lines of input
+// to the engine, each followed by its output, indented. testdata/README.md explains the words.
 func TestConversations(t *testing.T) {
 	script.Each(t, func(t *testing.T, file string) { script.Play(t, file, converse) })
 }
@@ -71,16 +71,16 @@ func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 	return asks
 }
 
-// A conversation is an engine, and the Host that writes down what it asks for.
+// A conversation is an engine, and the Host that writes down the engine's calls.
 type conversation struct {
 	*script.Script
 	engine *bridge.Engine
 	now    bridge.Time
-	told   map[bridge.CallID][]bridge.EventNote // what streams have to tell
+	told   map[bridge.CallID][]bridge.EventNote // notifications that streams have not taken
 	cursor map[bridge.CallID]string             // of their last event
 }
 
-// asking is a conversation whose host wants to be asked before an agent subscribes.
+// asking is a conversation with a SubscriptionHost.
 type asking struct{ *conversation }
 
 func (c asking) Subscribe(call bridge.CallID, port bridge.PortID, uri string) {
@@ -271,7 +271,7 @@ func (c *conversation) line(line string) {
 		why, detail, _ := strings.Cut(second, " ")
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Failure: bridge.Failure(why), Detail: detail})
 	case "at":
-		// Time passes as a host lets it: every deadline on the way is kept.
+		// Time passes as at a host: every deadline on the way is kept.
 		target := bridge.Time(number(first))
 		for {
 			at, ok := e.Deadline()
@@ -286,7 +286,7 @@ func (c *conversation) line(line string) {
 	case "shutdown":
 		e.Shutdown(c.now)
 	case "initialize":
-		// initialize PORT: the legacy handshake, of which only the fact matters here.
+		// initialize PORT: the legacy handshake, without its messages.
 		id := bridge.PortID(number(first))
 		said := c.Hidden(func() {
 			_ = e.Receive(c.now, id,
@@ -309,8 +309,8 @@ func (c *conversation) line(line string) {
 	}
 }
 
-// message makes a message of its short form: jsonrpc is put in where it is missing. MODERN stands for the
-// _meta that a modern request carries, and DECLARES for one that declares the extension for events.
+// message completes the short form of a message: it adds a missing jsonrpc. MODERN stands for the _meta of a modern
+// request, and DECLARES for a _meta that also declares the extension for events.
 func message(short string) []byte {
 	short = strings.ReplaceAll(short, "DECLARES",
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":`+

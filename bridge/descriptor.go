@@ -5,13 +5,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Resource is one that a host offers.
+// A Resource is a resource that a host offers.
 type Resource = resource.Resource
 
 // A Rule sets which URIs a host admits.
 type Rule = resource.Rule
 
-// GatewayPath begins the paths that belong to a gateway at every origin: no page has a URI there.
+// GatewayPath is the prefix of the paths that belong to a gateway at every origin: no page has a URI there.
 const GatewayPath = resource.GatewayPath
 
 // DecodeResource decodes a Resource from the JSON text of its members, which are named as in the IDL. It keeps no part
@@ -70,8 +70,8 @@ func DecodeResource(text []byte) (Resource, error) {
 	return r, nil
 }
 
-// Icons and annotations go to agents as they are written. Members that MCP defines are checked: a strict client refuses
-// the list of all pages for one "audience":5. Other members may have any value.
+// Icons and annotations go to agents unchanged. The members that MCP defines are checked: a strict client refuses the
+// list of all pages for one "audience":5. Other members may have any value.
 
 func isIcon(v wire.Value) bool {
 	_, ok := v.Get("src").Text()
@@ -109,7 +109,7 @@ func isText(v wire.Value) bool {
 	return ok
 }
 
-// isArrayOf reports whether v is an array and is holds for all elements.
+// isArrayOf reports whether v is an array whose elements all satisfy is.
 func isArrayOf(v wire.Value, is func(wire.Value) bool) bool {
 	ok := v.Kind() == wire.Array
 	v.Elements(func(element wire.Value) bool {
@@ -119,7 +119,7 @@ func isArrayOf(v wire.Value, is func(wire.Value) bool) bool {
 	return ok
 }
 
-// membersAre reports whether v is an object and are holds for all members.
+// membersAre reports whether v is an object whose members all satisfy are.
 func membersAre(v wire.Value, are func(key, m wire.Value) bool) bool {
 	ok := v.Kind() == wire.Object
 	v.Members(func(key, m wire.Value) bool {
@@ -140,10 +140,10 @@ func count(v wire.Value, most int) (n int, ok bool) {
 	return int(i), true
 }
 
-// decodeSchema decodes a uriSchema, or returns its fault. It may have properties of type string, number, integer,
-// boolean, or array of one of these, with enum, minimum, maximum, minLength, maxLength, minItems and maxItems, and
-// required and additionalProperties (a boolean). Other keywords that constrain are refused, so that a schema is never
-// enforced less strictly than it reads.
+// decodeSchema decodes a uriSchema, or returns its fault. A uriSchema may have properties of type string, number,
+// integer, boolean, or array of one of these, with enum, minimum, maximum, minLength, maxLength, minItems and maxItems,
+// and required and additionalProperties (a boolean). Other keywords that constrain are refused, so that a schema is
+// never enforced less strictly than it reads.
 func decodeSchema(v wire.Value) (s *resource.Schema, bad string) {
 	s = &resource.Schema{}
 	if v.Kind() != wire.Object {
@@ -287,7 +287,7 @@ func annotation(keyword string) bool {
 // bound returns a number's text: bounds are compared as text.
 func bound(v wire.Value) (string, bool) { return string(v), v.Kind() == wire.Number }
 
-// describe appends a resource as resources/list shows it, or, under the key "uriTemplate", resources/templates/list.
+// describe appends the entry of a resource in resources/list or, if key is "uriTemplate", in resources/templates/list.
 func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
 	t = t.Raw(`{"`).Raw(key).Raw(`":`).Str(uri).Raw(`,"name":`).Str(r.Name)
 	text := func(key, s string) {
@@ -312,7 +312,7 @@ func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
 	return t.Raw(`}`)
 }
 
-// paramsJSON is the JSON text of an object of parameters, each of the type that its schema gives it.
+// paramsJSON is the JSON text of an object of parameters, each with the type from its schema.
 func paramsJSON(params []resource.Param) string {
 	t := wire.Text(`{`)
 	for i, p := range params {

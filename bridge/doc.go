@@ -9,8 +9,8 @@
 // test; and it compiles with TinyGo without a scheduler. It is not safe for concurrent use: a host with several
 // goroutines serialises its calls.
 //
-// A message: Receive (port.go) decodes it and finds its era (era.go). The method's file answers it (session.go,
-// list.go, read.go, subscribe.go, listen.go, tool.go), if needed after the host has answered (call.go, consent.go).
-// queue.go passes the results to the Host. A change: Touch (offer.go) finds the watchers, update.go decides when they
-// are told; listchanged.go does the same for the lists.
+// The path of a message: Receive (port.go) decodes it and finds its era (era.go). The method's file answers it
+// (session.go, list.go, read.go, subscribe.go, listen.go, tool.go), if needed after the host has answered (call.go,
+// consent.go). queue.go passes the results to the Host. The path of a change: Touch (offer.go) finds the watchers,
+// update.go decides when they are notified; listchanged.go does the same for the lists.
 package bridge

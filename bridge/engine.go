@@ -19,15 +19,15 @@ type Engine struct {
 	restricted int
 
 	watches map[string]*watch // by URI, with a subscription or watched by the host
-	// watches of URIs under a template or a resource with parameters; under nil those without a resource
+	// wide has watches of URIs under a template or a resource with parameters; under nil, of URIs without a resource
 	wide map[*resource.Entry][]*watch
 
 	calls    map[CallID]*call
-	joinable map[string]*call // by URI, the read that further readers of it may share
+	joinable map[string]*call // by URI, the read that later readers may share
 	fresh    map[string]*freshReads
 	lastCall CallID
 
-	reads, toolCalls ages // reads has the consents to subscriptions too
+	reads, toolCalls ages // reads also has the consents to subscriptions and the event requests
 	tools            []Tool
 	asks             bool // the host is a SubscriptionHost
 
@@ -115,8 +115,8 @@ func New(o Options, host Host) *Engine {
 	return e
 }
 
-// enter begins every method that gets the time. It does the work that has fallen due, so a late timer (a hidden tab's
-// fire once a second) delays nothing that a call could have done.
+// enter begins every method that gets the time. It does the work that is due. So a late timer (in a hidden tab, timers
+// fire once a second) does not delay work if a call comes earlier.
 func (e *Engine) enter(now Time) {
 	e.now = max(e.now, now)
 	if at, ok := e.Deadline(); ok && at <= e.now {
@@ -124,7 +124,7 @@ func (e *Engine) enter(now Time) {
 	}
 }
 
-// Tick does the work that has fallen due. Call it at Deadline; an early or late call does no harm.
+// Tick does the work that is due. Call it at Deadline; an early or late call does no harm.
 func (e *Engine) Tick(now Time) {
 	e.enter(now)
 	e.drain()
@@ -158,7 +158,7 @@ func (e *Engine) due() {
 	e.expire(&e.toolCalls, e.opt.ToolTimeout)
 }
 
-// Deadline is when Tick is next needed. ok is false if it is not.
+// Deadline returns the time at which Tick is next needed. ok is false if nothing is scheduled.
 func (e *Engine) Deadline() (at Time, ok bool) {
 	soonest := func(t Time, found bool) {
 		if found && (!ok || t < at) {

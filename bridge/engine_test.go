@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// recorder is a host that keeps what it is told, and can be made to act on it.
+// recorder is a host that keeps the messages, and calls onSend after each.
 type recorder struct {
 	sent   []string
 	onSend func(to PortID)
@@ -48,7 +48,7 @@ func newRecorded(t *testing.T, ports int, uris ...string) (*Engine, *recorder) {
 	return e, r
 }
 
-// A port that is closed while a message for it is on its way gets it no more.
+// A port that is closed while a message for it is queued does not get the message.
 func TestNothingIsSentToAPortThatClosesMeanwhile(t *testing.T) {
 	e, r := newRecorded(t, 2, "https://x.test/a")
 	r.onSend = func(to PortID) { e.Close(0, 3-to) }
@@ -58,7 +58,7 @@ func TestNothingIsSentToAPortThatClosesMeanwhile(t *testing.T) {
 	}
 }
 
-// Re-entry is queued, not nested: a host that answers every message with another change does not grow the stack.
+// Re-entry is queued, not nested: a host that answers every message with another request does not grow the stack.
 func TestReentryIsIterative(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
 	depth, deepest, pings := 0, 0, 0
@@ -79,10 +79,10 @@ func TestReentryIsIterative(t *testing.T) {
 	}
 }
 
-// A timer that comes late delays nothing that a call could have done: timers of a hidden tab come once a second.
+// A call does the work that is due even if the timer is late: timers of a hidden tab fire once a second.
 func TestACallDoesWhatIsDue(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
-	for range 10 { // more than go out at once
+	for range 10 { // more than a burst
 		e.Touch(0, "https://x.test/a")
 	}
 	r.sent = nil
@@ -154,7 +154,7 @@ func TestDecodeResource(t *testing.T) {
 	}
 }
 
-// What is unlisted answers and is told of, and nobody sees it in a list.
+// An unlisted resource answers and can be replaced, and no list or list_changed shows it.
 func TestUnlisted(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
 	if err := e.Register(100, Resource{URI: "https://x.test/b", Name: "n", Unlisted: true}); err != nil {
@@ -191,7 +191,7 @@ func TestUnlisted(t *testing.T) {
 	}
 }
 
-// Dismiss ends one session as Shutdown ends all, and Waits says whether one has anything to wait for.
+// Dismiss ends one session as Shutdown ends all, and Waits reports whether a session has an open request.
 func TestDismiss(t *testing.T) {
 	e, r := newRecorded(t, 2, "https://x.test/a")
 	if e.Waits(1) || e.Waits(3) {
@@ -210,7 +210,7 @@ func TestDismiss(t *testing.T) {
 		t.Error("not the port that has asked waits")
 	}
 	r.sent = nil
-	e.Dismiss(0, 3) // nobody
+	e.Dismiss(0, 3) // not open
 	e.Dismiss(0, 1)
 	if len(r.sent) != 3 || !strings.Contains(r.sent[0], `"id":"r","error"`) ||
 		!strings.Contains(r.sent[1], `"id":"l","result"`) || !strings.Contains(r.sent[2], `"requestId":"l"`) {
@@ -221,7 +221,7 @@ func TestDismiss(t *testing.T) {
 	}
 }
 
-// A page says its resources and tools as JSON, and what is taken of them is offered as JSON.
+// Agents get the JSON of a page's descriptors and tools, so only valid JSON may be accepted.
 func FuzzDescriptors(f *testing.F) {
 	f.Add([]byte(`{"uri":"https://a.example/{x}","name":"n","size":1,"annotations":{"priority":1},"_meta":{"a":1},` +
 		`"uriSchema":{"x":{"type":"integer","minimum":1}}}`))

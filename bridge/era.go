@@ -51,8 +51,7 @@ func (e *Engine) lookup(name string) method {
 	return method{}
 }
 
-// message handles one message. It finds its kind and its era, and answers a request exactly once, now or when the host
-// has answered.
+// message handles one message. It answers a request exactly once, now or after the host has answered.
 func (e *Engine) message(p *port, text []byte) {
 	m, err := wire.Decode(text, e.opt.Limits.Depth)
 	switch {
@@ -65,10 +64,10 @@ func (e *Engine) message(p *port, text []byte) {
 		if m.Method == wire.Cancelled {
 			e.cancelled(p, m.Params)
 		}
-		return // we send no requests, and need no other notifications
+		return // the engine sends no requests, and needs no other notifications
 	}
 	r := request{port: p, id: m.ID, method: m.Method, params: m.Params}
-	if len(m.ID) > e.opt.Limits.IDBytes { // before it is kept, and repeated with every update
+	if len(m.ID) > e.opt.Limits.IDBytes { // before the id is kept and repeated with every update
 		e.fail(p, m.ID, tooLarge("Id too long", reasonIDSize, "maxIdBytes", e.opt.Limits.IDBytes))
 		return
 	}
@@ -86,7 +85,7 @@ func (e *Engine) message(p *port, text []byte) {
 	}
 }
 
-// era decides the era of a request: modern exactly if its _meta claims a version. Each message decides for itself, so
+// era decides the era of a request: modern exactly if its _meta claims a version. Each request is judged on its own, so
 // both eras may share a port.
 func (e *Engine) era(r *request, name string) (method, *wire.Error) {
 	h := e.lookup(name)

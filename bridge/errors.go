@@ -5,7 +5,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// The engine's reasons in data.reason, by which programs tell its errors apart. Those of package resource and the
+// The engine's reasons in data.reason, by which programs tell its errors apart. The Reasons of package resource and the
 // Failures appear there too.
 const (
 	reasonTimeout       = "timeout"
@@ -19,7 +19,7 @@ const (
 	reasonIDSize        = "id_size"
 )
 
-// A failure is an error that is its text. Package errors would bring reflection for its Is and As.
+// A failure is an error whose value is its text. Package errors would bring in reflection, for its Is and As.
 type failure string
 
 func (f failure) Error() string { return string(f) }
@@ -29,7 +29,7 @@ func invalidParams(what string) *wire.Error {
 }
 
 // limited is the error for a request above a limit. MCP defines no code for it; TypeScript's server answers
-// InternalError, and so do we, with data that a program can read.
+// InternalError, and so does the engine, with data that a program can read.
 func limited(message, reason, limit string, max int) *wire.Error {
 	data := reasonData(reason).Raw(`,"`).Raw(limit).Raw(`":`).Int(max).Raw(`}`)
 	return &wire.Error{Code: wire.InternalError, Message: message, Data: data}
@@ -42,8 +42,8 @@ func tooLarge(message, reason, limit string, max int) *wire.Error {
 	return err
 }
 
-// notFound is the error for a URI without a resource. The modern era's clients recognise it by data being exactly
-// {uri}, so it must have no other member.
+// notFound is the error for a URI without a resource. Modern clients recognise it if its data is exactly {uri}, so data
+// must have no other member.
 func notFound(modern bool, uri string) *wire.Error {
 	e := &wire.Error{Code: wire.NotFoundLegacy, Message: "Resource not found"}
 	if modern {
@@ -57,7 +57,7 @@ func notFound(modern bool, uri string) *wire.Error {
 func refused(modern bool, uri string, err error) *wire.Error {
 	e := err.(*resource.Error)
 	switch e.Reason {
-	case resource.Unknown, resource.Foreign: // a foreign URI is never here
+	case resource.Unknown, resource.Foreign: // a foreign URI has no resource here
 		return notFound(modern, uri)
 	case resource.BadCursor:
 		return &wire.Error{Code: wire.InvalidParams, Message: e.Message}

@@ -2,30 +2,30 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// MCP Events (SEP-3415) in the engine: five methods, six notifications, and streams. The catalogue is the host's. The
-// core of a page has none of it: see restrict.go.
+// MCP Events (SEP-3415) in the engine: five methods, six notifications, and streams. The host has the catalogue. A
+// page's core has no events: see restrict.go.
 
 // An EventHost is a Host that has events.
 type EventHost interface {
 	Host
-	// Events asks for the answer to a request. The host answers with Complete, now or later, unless End comes first:
-	// Contents are the JSON text of an object, whose members become the result's, or Refused is why there is none. The
-	// answer to events/stream has the members of its first active notification. Then the call names the stream, until
-	// End.
+	// Events asks for the answer to a request. The host answers with Complete, now or later, unless End comes first.
+	// Contents is the JSON text of an object, whose members become the result's; otherwise Refused is the error. For
+	// events/stream, Contents has the members of the first active notification, and from then until End the call names
+	// the stream.
 	Events(call CallID, r EventRequest)
-	// NextEvent takes what a stream has to tell next. ok is false if that is nothing; Wake says that there is more. A
-	// stream asks only when its port takes more, so events can be merged until then.
+	// NextEvent takes the next notification of a stream. ok is false if there is none; the host calls Wake when there
+	// is one. The engine asks only when the port accepts more, so the host can merge events until then.
 	NextEvent(stream CallID) (n EventNote, ok bool)
 	// EventCursor is the cursor that a stream's heartbeat carries.
 	EventCursor(stream CallID) string
 }
 
-// An EventRequest is a request of one of the events' methods, whose members have the right types.
+// An EventRequest is a request of one of the events methods. Its members have the right types.
 type EventRequest struct {
 	Method    string // wire.EventsPoll and so on
 	Port      PortID
 	Name      string
-	Arguments []byte // the JSON text of an object. It belongs to the engine again when the call returns, as Delivery does
+	Arguments []byte // the JSON text of an object. Like Delivery, it belongs to the engine again when the call returns
 	Cursor    string // "" is null
 	MaxAge    Time   // in ms; -1 if absent
 	Max       int    // of maxEvents; 0 if absent
@@ -37,11 +37,11 @@ type EventRequest struct {
 type EventNote struct {
 	// Members is the JSON text of the notification's members, without _meta. It is not used with Refused.
 	Members []byte
-	Gap     bool        // it is active again, with truncated
-	Refused *EventError // an error that the stream survives
+	Gap     bool        // another active notification, with truncated
+	Refused *EventError // an error that does not end the stream
 }
 
-// An EventError is an error of the events' methods. The engine finds its number, since there are two sets of them.
+// An EventError is an error of the events' methods. The engine chooses its code, since there are two sets of codes.
 type EventError struct {
 	Kind    EventErrorKind
 	Message string
@@ -63,8 +63,8 @@ const (
 	EventCallback                   // data: reason
 )
 
-// eventErrors has each kind's name, its code in the SEP, and the one in the sketch before it, by which ChatGPT and the
-// servers of October 2026 go.
+// eventErrors has each kind's name, its code in the SEP, and its code in the earlier sketch, which ChatGPT and the
+// servers of October 2026 use.
 var eventErrors = [...]struct {
 	name         string
 	code, sketch int
@@ -79,7 +79,7 @@ var eventErrors = [...]struct {
 
 func (k EventErrorKind) String() string { return eventErrors[k].name }
 
-// Code is the number of an error, in the set that a client knows: the SEP's (final) or the sketch's.
+// Code is the error code in the set that a client knows: the SEP's (final) or the sketch's.
 func (k EventErrorKind) Code(final bool) int {
 	if final {
 		return eventErrors[k].code
@@ -97,7 +97,7 @@ func (x *EventError) wire(final bool) *wire.Error {
 	return &wire.Error{Code: x.Kind.Code(final), Message: x.Error(), Data: x.Data}
 }
 
-// eventsMethod is the row of one of the events' methods.
+// eventsMethod is the row of one of the events methods.
 func (e *Engine) eventsMethod(name string) method {
 	switch name {
 	case wire.EventsList, wire.EventsPoll, wire.EventsStream, wire.EventsSubscribe, wire.EventsUnsubscribe:
@@ -106,13 +106,13 @@ func (e *Engine) eventsMethod(name string) method {
 	return method{}
 }
 
-// events asks the host. A stream is no call under way, so that it never keeps an agent from reading.
+// events asks the host. A stream does not count against Limits.Calls, so it never keeps an agent from reading.
 func (e *Engine) events(r *request) *wire.Error {
 	q, bad := eventRequest(r)
 	if bad != "" {
 		return invalidParams(bad)
 	}
-	final := r.modern && DeclaresEvents(r.params) // the legacy era has no such place
+	final := r.modern && DeclaresEvents(r.params) // a legacy request cannot declare extensions
 	kind := callEvents
 	if r.method == wire.EventsStream {
 		kind = callStream
@@ -130,7 +130,7 @@ func (e *Engine) events(r *request) *wire.Error {
 	return nil
 }
 
-// eventRequest reads the members that the methods share, as far as each has them.
+// eventRequest decodes the members of a request. A method may lack some of them.
 func eventRequest(r *request) (q EventRequest, bad string) {
 	q = EventRequest{Method: r.method, Port: r.port.id, Arguments: []byte("{}"), MaxAge: -1, TTL: -1}
 	p := r.params
@@ -203,8 +203,8 @@ type stream struct {
 	id      wire.Value // verbatim
 	call    CallID     // its name at the host
 	modern  bool
-	final   bool // its errors' numbers
-	waiting bool // the host has something to tell
+	final   bool // its errors have the codes of the SEP
+	waiting bool // the host has a notification for it
 	asked   bool // an opNextEvent is queued
 	beat    Time // when the next heartbeat is due
 }
@@ -218,7 +218,7 @@ func (p *port) streaming(id wire.Value) *stream {
 	return nil
 }
 
-// streamsOpening is how many streams of a port wait for their host.
+// streamsOpening counts the streams of a port that wait for the host's answer.
 func (p *port) streamsOpening() (n int) {
 	for _, w := range p.waits {
 		if w.call.kind == callStream {
@@ -228,7 +228,7 @@ func (p *port) streamsOpening() (n int) {
 	return n
 }
 
-// openStream begins the stream of a call, which stays the host's until the stream ends.
+// openStream begins the stream of a call. The host keeps the call until the stream ends.
 func (e *Engine) openStream(c *call, members JSON) {
 	w := c.waits[0]
 	s := &stream{port: w.port, id: w.id, call: c.id, modern: w.modern, final: w.final,
@@ -259,8 +259,8 @@ func (e *Engine) note(s *stream, method string, members []byte) {
 // errorMembers are the members of a notification that carries an error.
 func (s *stream) errorMembers(x *EventError) wire.Text { return wire.Text(nil).Error(x.wire(s.final)) }
 
-// Wake says that a stream has something to tell: NextEvent is called as soon as its port takes more. It ignores a
-// stream that has ended.
+// Wake reports that the host has a notification for a stream: the engine calls NextEvent as soon as the port accepts
+// more. It ignores a stream that has ended.
 func (e *Engine) Wake(now Time, id CallID) {
 	e.enter(now)
 	if s := e.streams[id]; s != nil {
@@ -270,7 +270,7 @@ func (e *Engine) Wake(now Time, id CallID) {
 	e.drain()
 }
 
-// pull has a stream's next event taken, if it has one.
+// pull queues the sending of a stream's next event, if the host has one.
 func (e *Engine) pull(s *stream) {
 	if s.waiting && !s.asked {
 		s.asked = true
@@ -278,8 +278,8 @@ func (e *Engine) pull(s *stream) {
 	}
 }
 
-// nextEvent sends one event of a stream. The next follows behind it, because the port may be full by then. An event is
-// an update where the port's rate counts.
+// nextEvent sends one event of a stream and queues the next one, because the port may be full by then. Each event
+// counts as an update against the port's rate.
 func (e *Engine) nextEvent(s *stream) {
 	s.asked = false
 	p := s.port
@@ -315,7 +315,7 @@ func (e *Engine) nextEvent(s *stream) {
 	e.pull(s)
 }
 
-// heartbeats sends those that are due. All streams have one interval, so the first in the list is due first.
+// heartbeats queues the heartbeats that are due. All streams have one interval, so the first in the list is due first.
 func (e *Engine) heartbeats() {
 	for len(e.beats) > 0 && e.beats[0].beat <= e.now {
 		s := e.beats[0]
@@ -337,8 +337,8 @@ func (e *Engine) heartbeat(s *stream) {
 	e.note(s, wire.EventsHeartbeat, cursor)
 }
 
-// Terminate ends a stream from our side: the agent is told why, and gets the result. It ignores a stream that has
-// ended.
+// Terminate ends a stream from the server's side: the agent gets the reason and then the result. It ignores a stream
+// that has ended.
 func (e *Engine) Terminate(now Time, id CallID, why *EventError) {
 	e.enter(now)
 	if s := e.streams[id]; s != nil {

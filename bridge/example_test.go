@@ -8,8 +8,8 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A shop is a host with one resource. It answers at once; a host that cannot keeps the CallID, and calls Complete
-// later.
+// A shop is a host with one resource. It answers immediately; a host that cannot do so keeps the CallID, and calls
+// Complete later.
 type shop struct {
 	engine *bridge.Engine
 	cart   string

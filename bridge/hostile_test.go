@@ -8,10 +8,10 @@ import (
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// The sizes in this file are such that what takes time in proportion to them ends at once, and what takes the square of
-// it does not end before the test's own time limit. Nothing here looks at a clock.
+// With the sizes in this file, linear work ends immediately, and quadratic work does not end before the test's own time
+// limit. No test here reads a clock.
 
-// What has been answered is not kept behind a call that waits: a tool may wait for a person for ten minutes.
+// Answered calls are not kept until an older one ends: a tool may wait ten minutes for a person.
 func TestEndedCallsAreNotKept(t *testing.T) {
 	e, _ := newRecorded(t, 1, "https://x.test/a", "https://x.test/b")
 	read := func(id int, uri string) {
@@ -37,7 +37,7 @@ func TestEndedCallsAreNotKept(t *testing.T) {
 	}
 }
 
-// A listen of many URIs takes time in proportion to them.
+// A listen takes time in proportion to its URIs.
 func TestListenOfManyURIs(t *testing.T) {
 	e := New(Options{Rule: Rule{Origin: "https://x.test"}, Limits: Limits{Subscriptions: -1, MessageBytes: -1}},
 		&recorder{})
@@ -95,7 +95,7 @@ func TestManyWatchesAndTemplates(t *testing.T) {
 	}
 }
 
-// A Shutdown from within a Host call says to every session what one from outside says.
+// A Shutdown from within a Host call sends the same messages as one from outside.
 func TestShutdownFromWithin(t *testing.T) {
 	e, r := newRecorded(t, 1, "https://x.test/a")
 	_ = e.Receive(0, 1,
@@ -117,7 +117,7 @@ func TestShutdownFromWithin(t *testing.T) {
 	}
 }
 
-// The id of a message of which only the beginning is there may itself be only a beginning.
+// The id in the beginning of a message may itself be cut off.
 func TestOversizeIDThatIsCut(t *testing.T) {
 	e, r := newRecorded(t, 1)
 	text := `{"jsonrpc":"2.0","method":"ping","params":{"a":"`

@@ -11,8 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// check looks at all that the engine holds and reports what does not fit together. It is called after every step of
-// the fuzzer, when nothing is under way.
+// check returns an error if the engine's state is inconsistent. It is called after every step of the fuzzer, when
+// nothing is under way.
 func (e *Engine) check() error {
 	if q := &e.queue; q.draining || len(q.ops) != 0 || len(q.text) != 0 {
 		return fmt.Errorf("the queue was not drained: %d", len(q.ops))
@@ -187,7 +187,7 @@ func contains[T comparable](list []T, x T) bool {
 	return false
 }
 
-// A world is an engine among random ports and a random host. It keeps its own account of what was asked and answered.
+// A world is an engine among random ports and a random host. It keeps its own record of requests and answers.
 type world struct {
 	t      testing.TB
 	engine *Engine
@@ -200,11 +200,11 @@ type world struct {
 	asked    map[PortID]map[string]bool // ids that wait for an answer
 	calls    []CallID                   // that the host may answer
 	begun    map[CallID]bool
-	due      map[*sub]Time // subscriptions -> last touch of what they watch
+	due      map[*sub]Time // subscription -> last touch of its URI
 	told     map[PortID]map[string]Time
 	messages int
 	blocked  map[PortID]bool
-	streams  []CallID       // that were asked for
+	streams  []CallID       // requested event streams
 	news     map[CallID]int // events that a stream has not taken
 }
 
@@ -213,7 +213,7 @@ var worldURIs = []string{
 	"https://x.test/q?p=1", "https://evil.test/a", "nonsense",
 }
 
-// hidden begins the URIs that every third port does not see.
+// hidden is the prefix of the URIs that every third port does not see.
 const hidden = "https://x.test/item/"
 
 var worldKeys = []string{"https://x.test/a", "https://x.test/b", "https://x.test/item/{id}", "https://x.test/{any}/1",
@@ -282,7 +282,7 @@ func (w *world) Read(call CallID, r Request) {
 		w.t.Fatalf("params %s", r.Params)
 	}
 	w.begin(call)
-	if w.byte()%4 == 0 { // at once, from within the engine's call
+	if w.byte()%4 == 0 { // immediately, from within the engine's call
 		w.engine.Complete(w.now, call, Result{Contents: []byte(`[{"text":"x"}]`)})
 	}
 }
@@ -309,7 +309,7 @@ func (w *world) NextEvent(call CallID) (n EventNote, ok bool) {
 		return n, false
 	}
 	w.news[call]--
-	if w.byte()%4 == 1 { // not at the end of the bytes
+	if w.byte()%4 == 1 { // never at the end of the bytes, where byte is 0
 		w.wake(call) // re-entry
 	}
 	return EventNote{Members: []byte(`"eventId":"e"`)}, true
@@ -383,7 +383,7 @@ func (w *world) Send(to PortID, m Message) {
 	}
 }
 
-// send has an agent send something.
+// send makes an agent send a random message.
 func (w *world) send() {
 	p := w.port()
 	if !w.open[p] {
@@ -430,7 +430,7 @@ func (w *world) send() {
 	case 14: // the same id again
 		target := 1 + int(w.byte())%w.nextID
 		if w.asked[p][fmt.Sprint(target)] {
-			return // answered twice, which the account does not model
+			return // two requests with one id, which the record does not model
 		}
 		id = fmt.Sprint(target)
 		body = `"method":"ping"`
@@ -496,7 +496,7 @@ func (w *world) step() {
 		key := pick(w, worldKeys)
 		w.engine.Unregister(w.now, key)
 		for s := range w.due {
-			if s.watch.entry == nil { // it is told when the URI comes back
+			if s.watch.entry == nil { // it is notified when the URI comes back
 				delete(w.due, s)
 			}
 		}
@@ -555,8 +555,8 @@ func (w *world) pass() {
 	}
 }
 
-// settle lets everything become writable and all time pass, and checks that the last state was announced and nothing
-// waits any more.
+// settle makes all ports writable and lets all time pass. It checks that the last changes were announced and that
+// nothing waits any more.
 func (w *world) settle() {
 	for p := range w.blocked {
 		w.blocked[p] = false

@@ -5,9 +5,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// maxPages bounds the pages of one list that are full by number, and those that are full by bytes: the TypeScript
-// client gives up after 64 pages. With both kinds, and if 256 KiB no longer fit on a page of 1 MiB, a list has 56. The
-// 64 MiB that a gateway takes from all its pages then make pages of 3 MiB; the Go client reads 16 MiB.
+// maxPages bounds the number of pages of a list that are full by entries, and of pages that are full by bytes: the
+// TypeScript client gives up after 64 pages. If entries of 256 KiB leave a quarter of pages of 1 MiB empty, a list has
+// 56. A gateway takes 64 MiB from all its pages, which makes pages of 3 MiB; the Go client reads 16 MiB.
 const maxPages = 24
 
 // A page is a page of a list that is being written.
@@ -18,7 +18,7 @@ type page struct {
 	size, bytes int // its bounds
 }
 
-// newPage begins a page behind text, of a list of so many entries of so many bytes.
+// newPage begins a page after text. The whole list has the given number of entries, of that many bytes together.
 func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
 	return &page{
 		text: text, first: len(text),
@@ -26,7 +26,7 @@ func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
 	}
 }
 
-// begin returns the text for an entry to be appended to.
+// begin returns the text to which the next entry is appended.
 func (p *page) begin() wire.Text {
 	if p.text[len(p.text)-1] == '[' {
 		return p.text
@@ -34,7 +34,7 @@ func (p *page) begin() wire.Text {
 	return p.text.Raw(`,`)
 }
 
-// take takes the text with an entry, and reports whether it fits. The first entry always fits.
+// take keeps the text with one more entry if it fits, and reports whether it does. The first entry always fits.
 func (p *page) take(text wire.Text) bool {
 	if p.count > 0 && (p.count == p.size || len(text)-p.first > p.bytes) {
 		return false
@@ -44,7 +44,7 @@ func (p *page) take(text wire.Text) bool {
 	return true
 }
 
-// put takes the text with an entry that does not count.
+// put keeps the text with an entry that does not count.
 func (p *page) put(text wire.Text) { p.text, p.first = text, len(text) }
 
 // cursorOf is the cursor of a request, or "".

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A lister is an agent that follows a list, and the Host of the engine that it asks.
+// A lister is an agent that follows a list, and the Host of its engine.
 type lister struct {
 	t      testing.TB
 	engine *Engine
@@ -81,8 +81,8 @@ func (l *lister) page(what, cursor string) (p listed) {
 	return p
 }
 
-// A list of any size has at most the 64 pages that the TypeScript client follows, and no page has more than 1 MiB, or
-// more than it takes for that: with many resources, with large ones, with both; and each is listed once.
+// A list of any size has at most the 64 pages that the TypeScript client follows. A page has at most 1 MiB, or the part
+// of a larger list that maxPages requires. Each resource is listed once.
 func TestAListIsFewPages(t *testing.T) {
 	const large = 255 << 10
 	for name, list := range map[string]struct{ many, bytes, large int }{
@@ -128,9 +128,9 @@ func TestAListIsFewPages(t *testing.T) {
 
 func number(i int) string { return fmt.Sprintf("https://x.test/%06d", i) }
 
-// FuzzList follows a list while the host changes it, as data says: what was there all the time is listed exactly once,
-// nothing twice that was not registered twice, no page is larger than it may be, and none is empty but the last. Any
-// text is a cursor, or is refused.
+// FuzzList follows a list while the host changes it by data. A resource that stays is listed exactly once, and none
+// more often than it was registered. Each page is within its bounds, and only the last may be empty. Any text is
+// accepted as a cursor, or refused with -32602.
 func FuzzList(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, cursor := range []string{"", "r", "r1", "r0", "r01", "rA", "r-1", "r+1", "r1z141z3", "rzzzzzzzzzzzzz", "t1",
@@ -188,7 +188,7 @@ func (f *followed) put(n, bytes byte) {
 	}
 }
 
-// step registers or withdraws one, or follows the list by a page.
+// step registers or withdraws a resource, or follows the list by a page.
 func (f *followed) step(what, n byte) {
 	switch what % 4 {
 	case 0:

@@ -27,7 +27,7 @@ func (e *Engine) has(kind listKind) bool { return kind == listResources || e.opt
 type interest struct {
 	wanted bool
 	due    bool // a notification waits until the port is writable
-	seen   int  // the last revision that was announced to it, or the first
+	seen   int  // the last revision announced to it; at first, the revision when it began
 }
 
 // listChanged announces a change of a list, now or when the interval is over.
@@ -38,8 +38,8 @@ func (e *Engine) listChanged(kind listKind) {
 	}
 }
 
-// markSeenWhereHidden hides the next change of a list, at some URIs, from the ports that see none of them. "" is a URI
-// that every port sees.
+// markSeenWhereHidden hides the next change of a list from the ports that see none of the URIs at. "" is a URI that
+// every port sees.
 func (e *Engine) markSeenWhereHidden(kind listKind, at ...string) {
 	if e.restricted == 0 {
 		return

@@ -5,7 +5,7 @@ import "github.com/pagewire/pagewire/bridge/wire"
 // A listen is one open subscriptions/listen: a stream of the changes that its filter names, each with its id.
 type listen struct {
 	port  *port
-	id    wire.Value // verbatim; it returns as the subscriptionId
+	id    wire.Value // verbatim; sent as the subscriptionId
 	subs  []*sub
 	lists [listKinds]interest
 }
@@ -19,9 +19,9 @@ func (p *port) listening(id wire.Value) *listen {
 	return nil
 }
 
-// listen opens a stream. Its acknowledgement comes first, with the honored part of the filter: every URI that could be
-// here, even without a resource or if the port does not see it, and the lists that exist. If the honored part is empty,
-// the listen is acknowledged and completed at once.
+// listen opens a stream. Its acknowledgement comes first, with the honored part of the filter: the lists that exist,
+// and every URI that the Rule admits, even if it has no resource or the port does not see it. If the honored part is
+// empty, the listen is acknowledged and completed immediately.
 func (e *Engine) listen(r *request) *wire.Error {
 	p, filter := r.port, r.params.Get("notifications")
 	if filter.Kind() != wire.Object {
@@ -125,8 +125,8 @@ func (e *Engine) complete(l *listen) {
 	e.send(l.port, l.meta(text).Raw(`}}`))
 }
 
-// closeListen ends a listen from our side: the result, then the cancellation. The other order makes the TypeScript
-// client close with an error.
+// closeListen ends a listen from the server's side: the result, then the cancellation. The other order makes the
+// TypeScript client close with an error.
 func (e *Engine) closeListen(l *listen) {
 	e.complete(l)
 	text := e.begin().Notification(wire.Cancelled).Raw(`{"requestId":`)

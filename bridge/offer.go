@@ -27,7 +27,7 @@ func (e *Engine) Register(now Time, r Resource) error {
 			e.rebind(w)
 		}
 	}
-	if entry.Schema != nil && !entry.Template() { // it comes before the templates
+	if entry.Schema != nil && !entry.Template() { // it takes precedence over the templates
 		for _, p := range e.order {
 			for _, s := range p.subs {
 				if w := s.watch; w.entry != nil && w.entry.Template() && entry.Answers(w.uri) {
@@ -77,7 +77,7 @@ func (e *Engine) Find(uri string) (key string, ok bool) {
 	return entry.URI, true
 }
 
-// rebind finds anew the entry that answers for a watched URI. If it is another one, it announces a change.
+// rebind looks up the entry of a watched URI again, and announces a change if it is another entry.
 func (e *Engine) rebind(w *watch) {
 	before := w.entry
 	e.unbind(w)
@@ -89,8 +89,8 @@ func (e *Engine) rebind(w *watch) {
 	}
 }
 
-// Unregister withdraws the resource registered under uri, a URI or a template, and reports whether there was one. Reads
-// of it under way end as not found. Subscriptions stay: when the URI comes back, its subscribers are told.
+// Unregister withdraws the resource registered under uri, a URI or a template, and reports whether there was one. Its
+// reads under way fail as not found. Subscriptions stay: when the URI comes back, its subscribers are notified.
 func (e *Engine) Unregister(now Time, uri string) bool {
 	e.enter(now)
 	defer e.drain()

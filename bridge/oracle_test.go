@@ -1,10 +1,10 @@
 package bridge_test
 
-// An oracle: what MCP asks of every server, whatever it is about, held against all that the engine says in all
-// conversations. It reads the transcripts with encoding/json and knows nothing of the engine, so that a conversation
-// whose expected lines were written by -update is wrong only if both are.
+// The oracle holds all messages of the engine, in all conversations, against MCP's rules for every server. It reads the
+// transcripts with encoding/json and knows nothing of the engine. So an expected line that -update wrote can be wrong
+// only if the oracle is wrong too.
 //
-// It never says that an answer is the right one: that is what the conversations are for.
+// It does not judge whether an answer is the right one: the conversations do that.
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ const (
 
 func TestAllThatTheEngineSaysIsWellFormed(t *testing.T) { wellFormed(t, "testdata", 100) }
 
-// wellFormed looks at what an engine says in the conversations of a directory, of which there are so many at least.
+// wellFormed checks an engine's messages in the conversations of a directory: at least so many as least says.
 func wellFormed(t *testing.T, dir string, least int) {
 	t.Helper()
 	said := 0
@@ -42,7 +42,7 @@ func wellFormed(t *testing.T, dir string, least int) {
 			}
 			o := newOracle()
 			for i, complaint := range o.transcript(string(f.Data)) {
-				if i < 5 { // one mistake makes others
+				if i < 5 { // one mistake causes others
 					t.Error(complaint)
 				}
 			}
@@ -54,7 +54,7 @@ func wellFormed(t *testing.T, dir string, least int) {
 	}
 }
 
-// An oracle is what it knows of a conversation so far.
+// An oracle has the state of a conversation so far.
 type oracle struct {
 	sessions   map[string]*session
 	complaints []string
@@ -67,10 +67,10 @@ type session struct {
 	initialized bool
 	subscribed  map[string]bool
 	asked       map[string][]asked // by id: not answered yet
-	nonsense    int                // messages that nobody can answer but with an error, not answered yet
+	nonsense    int                // unanswered messages that only an error can answer
 	listens     map[string]*stream // by id: open
 	events      map[string]bool    // by id: streams of events, and whether they are active
-	ended       map[string]bool    // listens that were ended by a result, and may be cancelled by the server
+	ended       map[string]bool    // listens that a result has ended, and that the server may cancel
 }
 
 type asked struct {
@@ -112,7 +112,7 @@ type params struct {
 
 func newOracle() *oracle { return &oracle{sessions: map[string]*session{}} }
 
-// transcript reads a conversation, and returns what is wrong with what the engine says in it.
+// transcript reads a conversation, and returns the faults of the engine's messages.
 func (o *oracle) transcript(text string) []string {
 	for line := range strings.Lines(text) {
 		o.line = strings.TrimSpace(line)
@@ -150,7 +150,7 @@ func (o *oracle) complain(format string, args ...any) {
 	o.complaints = append(o.complaints, fmt.Sprintf(format, args...)+": "+o.line)
 }
 
-// key is an id such that equal ones are equal text.
+// key is an id in a spelling that is the same for equal ids.
 func key(id json.RawMessage) string {
 	var s string
 	if json.Unmarshal(id, &s) == nil {
@@ -165,7 +165,7 @@ func isID(id json.RawMessage) bool {
 	return id[0] == '"' || strings.Trim(string(id), "-0123456789") == ""
 }
 
-// hears notes what an agent sends.
+// hears notes a message of an agent.
 func (s *session) hears(text []byte) {
 	var m envelope
 	if err := json.Unmarshal(text, &m); err != nil || m.JSONRPC != "2.0" || m.Result != nil || m.Error != nil ||
@@ -174,7 +174,7 @@ func (s *session) hears(text []byte) {
 		return
 	}
 	var p params
-	_ = json.Unmarshal(m.Params, &p) // params of the wrong shape are refused; then nothing of them matters
+	_ = json.Unmarshal(m.Params, &p) // params of the wrong shape are refused, so their members do not matter
 	if len(m.ID) == 0 {
 		if m.Method == "notifications/cancelled" {
 			delete(s.asked, key(p.RequestID))
@@ -197,7 +197,7 @@ func (s *session) hears(text []byte) {
 	}
 }
 
-// says looks at a message of the engine.
+// says checks a message of the engine.
 func (o *oracle) says(s *session, text string) {
 	var m envelope
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
@@ -237,7 +237,7 @@ func (o *oracle) failure(s *session, m envelope) {
 			o.complain("an error that answers nothing")
 		}
 		s.nonsense--
-	case len(waiting) > 1: // a second request under an id that waits: it is the one that is refused
+	case len(waiting) > 1: // a second request with an id that waits: the error refuses the second
 		a, s.asked[id] = waiting[len(waiting)-1], waiting[:len(waiting)-1]
 	default:
 		a = waiting[0]
@@ -263,7 +263,7 @@ func (o *oracle) failure(s *session, m envelope) {
 	if !slices.Contains(codes, *e.Code) {
 		o.complain("error code %d is not one of %v", *e.Code, codes)
 	}
-	// The TypeScript client takes -32602 with data of a uri and nothing else for "not found", and without it for none.
+	// The TypeScript client takes -32602 for "not found" only if data has a uri and no other member.
 	_, hasURI := e.Data["uri"]
 	notFound := *e.Code == -32002 || *e.Code == -32602 && hasURI && len(e.Data) == 1
 	if isNotFound := *e.Message == "Resource not found"; notFound != isNotFound || isNotFound &&
@@ -438,7 +438,7 @@ func (o *oracle) notification(s *session, m envelope) {
 	}
 }
 
-// The oracle is checked: each of these must make it complain, in those words, and each without its last line must not.
+// The oracle must complain of each last line, in the given words, and must not complain without that line.
 func TestOracleComplains(t *testing.T) {
 	const (
 		start  = "open 1\ninitialize 1\n"

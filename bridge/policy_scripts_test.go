@@ -15,15 +15,15 @@ import (
 	"testing"
 )
 
-// A scriptRow says whose code the scripts of a folder of js/, or one script, take into their bundle. Types are free:
-// they are erased. The order is the layering: a row names only rows above it.
+// A scriptRow names the code that the scripts of a folder of js/, or one script, may take into their bundle. Types are
+// free: they are erased. The order is the layering: a row names only rows above it.
 type scriptRow struct{ path, ours string }
 
 var scripts = []scriptRow{
-	{"late/intrinsics.ts", ""}, // the page's are handed to it
-	{"page", ""},               // what every page carries: a byte here is a byte in each of them
+	{"late/intrinsics.ts", ""}, // it is given the page's intrinsics
+	{"page", ""},               // every page carries these: a byte here is a byte in each page
 	{"link", "late/intrinsics.ts"},
-	// Of page/ not even the intrinsics: taken so late, they could be the page's patches.
+	// Not even the intrinsics of page/: taken so late, they could be the page's patches.
 	{"late", "late/intrinsics.ts link page/basics.ts"},
 	{"core", "link late"},
 	{"inject", "page late link"},
@@ -62,7 +62,7 @@ func TestScriptsFollowTheTable(t *testing.T) {
 	}
 }
 
-// scriptFolders are those of js/ that hold scripts of ours.
+// scriptFolders returns the folders of js/ that hold scripts of Pagewire.
 func scriptFolders(t *testing.T, root string) (folders []string) {
 	t.Helper()
 	entries, err := os.ReadDir(root)
@@ -79,7 +79,7 @@ func scriptFolders(t *testing.T, root string) (folders []string) {
 
 var scriptImport = regexp.MustCompile(`(?:^import|^export|^\}) ?.*?(?:from )?"(\.\.?/[^"]+)"`)
 
-// checkScript says what a script takes from where the table does not allow.
+// checkScript returns the imports of a script that the table does not allow.
 func checkScript(name string, text []byte) (violations []string) {
 	at := slices.IndexFunc(scripts, func(r scriptRow) bool { return ofScript(r.path, name) })
 	if at < 0 {
@@ -107,7 +107,7 @@ func checkScript(name string, text []byte) (violations []string) {
 	return violations
 }
 
-// ofScript reports whether a script is what a path of the table says, which is a script or a folder.
+// ofScript reports whether pattern is the script name, or its folder.
 func ofScript(pattern, name string) bool { return pattern == name || pattern == path.Dir(name) }
 
 func TestScriptCheckRefuses(t *testing.T) {
@@ -131,7 +131,7 @@ func TestScriptCheckRefuses(t *testing.T) {
 	}
 }
 
-// Neither table allows an arrow upwards: what a row names stands above it.
+// In both tables a row names only rows above it.
 func TestTablesAreLayers(t *testing.T) {
 	for i, row := range scripts {
 		for _, to := range strings.Fields(row.ours) {
@@ -144,7 +144,7 @@ func TestTablesAreLayers(t *testing.T) {
 	for i, r := range packages {
 		for _, to := range strings.Fields(r.ours) {
 			if to == "*" || strings.HasSuffix(to, "/...") && within(to, strings.TrimSuffix(r.path, "/...")) {
-				continue // whatever is above it
+				continue // any package above it
 			}
 			if !slices.ContainsFunc(packages[:i], func(above row) bool { return meets(above.path, to) }) {
 				t.Errorf("the row of %s names %s, which is in none above it", r.path, to)

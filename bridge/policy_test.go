@@ -2,10 +2,10 @@
 
 package bridge_test
 
-// Who may import whom, and what may not be written in code that runs in a page. The compiler accepts all that is
-// refused here (net/http, the MCP SDK and goroutines compile for js/wasm); only this test stops it.
+// These tests check the imports of each package, and the code that runs in a page. The compiler accepts everything that
+// they refuse (net/http, the MCP SDK and goroutines compile for js/wasm); only they stop it.
 //
-// A failure is a question: is the thing worth its price? If so, change the table, with the reason in the commit. Do
+// A failure asks a question: is the code worth its price? If so, change the table, with the reason in the commit. Do
 // not change it to make a build pass.
 
 import (
@@ -32,28 +32,28 @@ import (
 
 const module = "github.com/pagewire/pagewire"
 
-// Where the code of a package runs, which decides what it may contain.
+// A home is where the code of a package runs. It decides what the code may contain.
 type home int
 
 const (
-	native home = iota // everywhere but in a page
+	native home = iota // only outside of pages
 	page               // in the page and natively, from the same files: nothing that TinyGo or the engine's rules exclude
-	edge               // in the page only: the rest as for page
+	edge               // only in the page; otherwise as for page
 )
 
-// A row says what a package may import. A path ending in /... stands for what lies below too; packages of one row
-// may import each other. Tests may import what they like.
+// A row lists the imports that a package may have. A path that ends in /... includes the packages below it. Packages of
+// one row may import each other. Tests may import anything.
 type row struct {
 	path   string
 	home   home
-	ours   string // packages of ours, or * for any
+	ours   string // packages of this module, or * for any
 	others string // modules of others, or * for any
 }
 
 // chromeDevTools are the modules that speak the Chrome DevTools Protocol.
 const chromeDevTools = "github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/go-json-experiment/json"
 
-// packages is the whole of the module: a package that is in no row fails, so that nobody adds one without deciding.
+// packages has the whole module: a package in no row fails, so that each new one needs a decision.
 var packages = []row{
 	{"idl/...", native, "", ""},
 	{"bridge/wire", page, "", ""},
@@ -63,7 +63,7 @@ var packages = []row{
 	{"bridge/view", page, "bridge", ""},
 	{"bridge/link", page, "bridge bridge/wire", ""},
 	{"bridge/driver", native, "bridge", ""},
-	// The gateway's leaves, which know of no other.
+	// The gateway's leaves: none imports the gateway.
 	{"bridge/gateway/weborigin", native, "", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk " +
@@ -81,12 +81,12 @@ var packages = []row{
 	{"bridge/gateway/tools/own", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
 		"bridge/gateway/live/follow", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
-	// Its middle: it knows pages by their link and agents by their messages, and none of the ways in which they come.
+	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
 		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
 		"bridge/gateway/events bridge/gateway/skills bridge/gateway/internal/taburi bridge/gateway/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
-	// The ways in, of which none knows another.
+	// The ways in: of these only uplink imports another, relay.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets",
 		chromeDevTools + " github.com/coder/websocket golang.org/x/time"},
 	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin " +
@@ -103,7 +103,7 @@ var packages = []row{
 	{"bridge/gateway/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},
 	{"bridge/gateway/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/relay bridge/gateway/retry " +
 		"bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
-	// Past one machine: of NATS the bus alone knows, and nothing that the desktop's serve links knows of the fleet.
+	// Beyond one machine: only the bus imports NATS, and nothing that the desktop's serve links imports the fleet.
 	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus " +
 		"bridge/gateway/retry",
@@ -120,12 +120,12 @@ var packages = []row{
 	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
 		"bridge/gateway/internal/keypair bridge/gateway/fleet/...",
 		"github.com/prometheus/client_golang"},
-	// What puts them together.
+	// serve puts them together.
 	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
-	// In nobody's row: tests alone import it.
+	// Only tests import it.
 	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
 	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/mcpconn bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
-	// where the tests of page code run too, so under js/wasm as well
+	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/spf13/pflag " +
 		"github.com/aymanbagabas/go-udiff " +
@@ -142,13 +142,13 @@ var packages = []row{
 	{"e2e/...", native, "*", "*"},
 }
 
-// pure are the packages of the standard library that page code may import: they compute, and that is all. None
-// reads a clock, opens anything, starts or awaits a goroutine, or looks at types at run time.
+// pure are the packages of the standard library that page code may import: they only compute. None reads a clock, opens
+// anything, starts or awaits a goroutine, or looks at types at run time.
 var pure = strings.Fields(
 	`bytes cmp errors iter maps math math/bits slices sort strconv strings unicode unicode/utf16 unicode/utf8`)
 
-// heavy are packages that code in the core's wasm does not import itself, though safejs brings some of them to Go's
-// build: what they cost in TinyGo's, and what does instead.
+// heavy are packages that code in the core's wasm must not import, with their cost in TinyGo's build and the
+// replacement. safejs brings some of them into Go's build.
 var heavy = map[string]string{
 	"bytes":   "it brings tables of unicode; string(a) == string(b) copies nothing",
 	"errors":  "Is and As bring reflection, 11 KB of TinyGo's wasm; an error that is its text is a type of one line",
@@ -160,10 +160,10 @@ var heavy = map[string]string{
 	"unicode": "its tables are 2.5 KB of TinyGo's wasm for the first of them",
 }
 
-// edgeOnly may be imported in wasm/ and nowhere else in the page.
+// edgeOnly may be imported only in wasm/, of the code of the page.
 var edgeOnly = strings.Fields(`syscall/js unsafe github.com/hack-pad/safejs`)
 
-// paid are the packages of the standard library that may be linked into the core: pure, and what safejs brings
+// paid are the packages of the standard library that may be linked into the core: pure, and those that safejs brings
 // anyway.
 var paid = slices.Concat(pure,
 	strings.Fields(`fmt io io/fs os path reflect runtime sync sync/atomic syscall syscall/js time unsafe`))
@@ -196,7 +196,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	}
 }
 
-// What the desktop's program links is loaded for each agent of each user: what a fleet needs has a program of its own.
+// Each agent of each user loads the desktop's program, so the code for fleets is in a program of its own.
 func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 	graph := list(t, runtime.GOOS+"/"+runtime.GOARCH)
 	of := func(root string) map[string]bool {
@@ -232,7 +232,8 @@ func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 	}
 }
 
-// The core of Views has these of the standard library, and nobody else's code. That of agents has safejs besides.
+// The core of Views links only these packages of the standard library, and no other module. The core of agents also has
+// safejs.
 func TestTheCoreWithoutSafejsNeedsLittle(t *testing.T) {
 	const needed = "cmp iter math/bits runtime slices unicode/utf8 unsafe"
 	cmd := exec.Command("go", "list", "-deps", "-tags=tinygo", "./wasm/views")
@@ -277,16 +278,16 @@ func TestPageSourcesStayFitForThePage(t *testing.T) {
 	}
 }
 
-// A node is a package as go list knows it.
+// A node is a package as go list reports it.
 type node struct {
 	path     string
-	imports  []string // by its files other than tests, for the target
+	imports  []string // of its files without tests, for the target
 	standard bool
 	module   string
 }
 
-// list returns the module's packages for a target and all that they depend on, by import path. Under js/wasm only
-// what can run in a page is listed: the rest need not compile there.
+// list returns the module's packages for a target and their dependencies, by import path. For js/wasm it lists only
+// packages that can run in a page: the others need not compile there.
 func list(t *testing.T, target string) map[string]node {
 	t.Helper()
 	patterns := []string{"./..."}
@@ -330,8 +331,8 @@ func list(t *testing.T, target string) map[string]node {
 	}
 }
 
-// sources lists the Go files of each directory of the repository, tests included and whatever their constraints,
-// by the directory's path below root.
+// sources returns the Go files of each directory of the repository, by the directory's path below root: tests too, and
+// files under any build constraint.
 func sources(t *testing.T, root string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -372,13 +373,13 @@ func rowOf(dir string) int {
 	return slices.IndexFunc(packages, func(r row) bool { return within(r.path, dir) })
 }
 
-// within reports whether dir is what pattern says, which is a path or a path with /... .
+// within reports whether dir matches pattern: a path, or a path with /... .
 func within(pattern, dir string) bool {
 	above, deep := strings.CutSuffix(pattern, "/...")
 	return dir == above || deep && strings.HasPrefix(dir, above+"/")
 }
 
-// checkImports says what in graph the table does not allow.
+// checkImports returns the imports in graph that the table does not allow.
 func checkImports(graph map[string]node) []string {
 	var violations []string
 	for _, from := range slices.Sorted(maps.Keys(graph)) {
@@ -421,8 +422,8 @@ func checkImports(graph map[string]node) []string {
 	return violations
 }
 
-// checkCore says what is linked into wasm/ that is not paid for, by whom, and what it costs. Nothing is said as
-// long as there is no wasm/ in graph.
+// checkCore returns the packages linked into wasm/ that are heavy or not paid for, with an importer of each. It returns
+// none if graph has no wasm/.
 func checkCore(graph map[string]node) []string {
 	var violations []string
 	importer := map[string]string{}
@@ -459,12 +460,12 @@ func checkCore(graph map[string]node) []string {
 	return violations
 }
 
-// internal reports whether a package of the standard library is one of its own: it comes with those that import it.
+// internal reports whether a package is internal to the standard library: it comes with its importers.
 func internal(pkg string) bool {
 	return slices.Contains(strings.Split(pkg, "/"), "internal") || strings.HasPrefix(pkg, "vendor/")
 }
 
-// below returns the path of a package of ours below the module.
+// below returns the path of a package of this module, below the module's path.
 func below(pkg string) (string, bool) {
 	dir, ok := strings.CutPrefix(pkg, module+"/")
 	return dir, ok
@@ -477,7 +478,7 @@ func orNothing(allowed string) string {
 	return allowed
 }
 
-// checkSource says what a file of page code contains that page code must not.
+// checkSource returns the constructs in a file that page code must not contain.
 func checkSource(h home, name string, text []byte) []string {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -499,7 +500,7 @@ func checkSource(h home, name string, text []byte) []string {
 				runtimeName = spec.Name.Name
 			}
 		}
-		// The graph knows this file's imports only where it is built; a file for TinyGo is built nowhere here.
+		// The graph has this file's imports only if it is built, and a file for TinyGo is not built here.
 		allowed := slices.Contains(pure, imported) || strings.HasPrefix(imported, module+"/")
 		if h == edge {
 			allowed = allowed || slices.Contains(edgeOnly, imported) || imported == "runtime"
@@ -544,8 +545,8 @@ func checkSource(h home, name string, text []byte) []string {
 	return violations
 }
 
-// isLastStand reports whether a select is the one that is allowed: under Go main must block for its exports to stay
-// callable, under TinyGo it must return, so the file of wasm/ that is built by Go only may end in select {}.
+// isLastStand reports whether a select is the allowed one: under Go main must block so that its exports stay callable,
+// under TinyGo it must return. So a file of wasm/ that only Go builds may end in select {}.
 func isLastStand(h home, name string, text []byte, s *ast.SelectStmt) bool {
 	context := build.Default
 	context.GOOS, context.GOARCH, context.BuildTags = "js", "wasm", []string{"tinygo"}
@@ -554,7 +555,7 @@ func isLastStand(h home, name string, text []byte, s *ast.SelectStmt) bool {
 	return h == edge && len(s.Body.List) == 0 && err == nil && !byTinyGo
 }
 
-// The checks are checked: each mutation must be refused, in words that name what is wrong, and the sound ones pass.
+// The checks must refuse each mutation, in words that name the fault, and pass the sound ones.
 
 func TestImportCheckRefuses(t *testing.T) {
 	standard := func(name string, imports ...string) node {

@@ -46,9 +46,9 @@ func (e *Engine) Open(now Time, id PortID) error {
 	return nil
 }
 
-// Restrict limits which URIs a port sees, and which tools, by Tool.Origin. The others do not exist for it. sees must
-// give the same answer for a URI each time, and the engine's methods call it. Restrict must be called before the port's
-// first message, or before what it hides is offered.
+// Restrict limits the URIs that a port sees, and the tools, by Tool.Origin. The others do not exist for it. The
+// engine's methods call sees, which must always give the same answer for a URI. Restrict must be called before the
+// port's first message, or before the host offers a resource or tool that sees hides.
 func (e *Engine) Restrict(id PortID, sees func(uri string) bool) {
 	if p := e.ports[id]; restricts && p != nil && p.sees == nil && sees != nil {
 		p.sees = sees
@@ -66,8 +66,8 @@ func (e *Engine) ShowDebugging(id PortID) {
 // hides reports whether a port does not see a URI.
 func (p *port) hides(uri string) bool { return restricts && p.sees != nil && uri != "" && !p.sees(uri) }
 
-// OpenShaken is Open for a port with another handshake than MCP's, which the host has seen, such as the ui/initialize
-// of MCP Apps. From the first request on it is answered as in the newest legacy version. Such a port gets no
+// OpenShaken is Open for a port that has done a handshake other than MCP's with the host, such as the ui/initialize of
+// MCP Apps. From the first request on, the engine answers it in the newest legacy version. Such a port gets no
 // list_changed, since it did not ask for it by initialize.
 func (e *Engine) OpenShaken(now Time, id PortID) error {
 	err := e.Open(now, id)
@@ -169,8 +169,8 @@ func (e *Engine) Writable(now Time, id PortID, on bool) {
 	e.drain()
 }
 
-// Hold sets whether only answers and progress reach a port now, as over HTTP while an agent has no open stream for the
-// rest. Meanwhile the engine keeps updates as with Writable, and still sends a tool's progress.
+// Hold sets whether a port gets only answers and progress now, as over HTTP while an agent has no open stream for other
+// messages. Meanwhile the engine keeps updates as with Writable.
 func (e *Engine) Hold(now Time, id PortID, on bool) {
 	e.enter(now)
 	if p := e.ports[id]; p != nil {
@@ -183,8 +183,8 @@ func (e *Engine) Hold(now Time, id PortID, on bool) {
 // acceptsUpdates reports whether a port takes messages that answer no request.
 func (p *port) acceptsUpdates() bool { return p.writable && !p.held }
 
-// Receive takes one message from a port. The bytes belong to the caller again when it returns. Faults of a message are
-// answered to the agent; the only error is a port that is not open.
+// Receive takes one message from a port. The bytes belong to the caller again when it returns. It answers a faulty
+// message to the agent; it fails only if the port is not open.
 func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 	e.enter(now)
 	defer e.drain()
@@ -200,8 +200,8 @@ func (e *Engine) Receive(now Time, id PortID, text []byte) error {
 	return nil
 }
 
-// Oversize is Receive for a message that is too large, so that it need not be copied: text is its beginning, which may
-// have the id.
+// Oversize is Receive for a message that is too large. text is only its beginning, which may have the id, so the host
+// need not copy the rest.
 func (e *Engine) Oversize(now Time, id PortID, text []byte) error {
 	e.enter(now)
 	defer e.drain()

@@ -3,14 +3,14 @@ package bridge
 import "github.com/pagewire/pagewire/bridge/wire"
 
 // A queue holds the engine's calls to its Host until drain makes them. So a Host call that enters the engine again
-// finds it in a consistent state, and the stack stays flat however often that happens. Messages are in one buffer,
-// which is kept, so a touch allocates nothing per subscriber.
+// finds it in a consistent state, and the stack stays flat however often that happens. All messages share one buffer,
+// which is reused, so a touch allocates nothing per subscriber.
 type queue struct {
 	ops      []op
 	text     wire.Text
 	draining bool
 
-	// They replace ops and text during drain, so that these do not grow under a host that answers from within.
+	// drain swaps them with ops and text, so that the two it works through do not grow when the host calls the engine.
 	spareOps  []op
 	spareText wire.Text
 }
@@ -113,7 +113,7 @@ func (e *Engine) handOver(o *op, text wire.Text) {
 		}
 		e.host.Send(o.port, m)
 	case opRead:
-		// It may have ended before it began.
+		// The read may have ended while it was queued.
 		if e.calls[o.call] != nil {
 			e.host.Read(o.call, o.request)
 		}

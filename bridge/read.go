@@ -43,7 +43,7 @@ func (e *Engine) read(r *request) *wire.Error {
 	return nil
 }
 
-// readURI returns the uri of a read, and whether it is asked for as a page's skill.
+// readURI returns the uri of a read, and whether the agent reads it as a page's skill.
 func (e *Engine) readURI(r *request) (uri string, skill bool, err *wire.Error) {
 	if restricts {
 		uri, _ = r.params.Get("uri").Text()
@@ -61,20 +61,19 @@ func (e *Engine) beginRead(c *call, question op) {
 	e.queue.ops = append(e.queue.ops, question)
 }
 
-// A freshReads is the reads of a URI that share no read that has begun (Options.Several). It has the reads under way
-// and the next one, which waits for the end of one of them and is shared by all readers that come meanwhile. Many
-// agents that are told of one change read it at the same moment, and each would otherwise have the contents sent for
-// itself.
+// A freshReads has the reads of one URI that join no read that has begun (Options.Several): the number under way, and
+// the next one, which begins when one of them ends. All readers that come meanwhile share the next one: many agents
+// read at the same moment after a change, and the contents would otherwise be sent once for each.
 type freshReads struct {
 	running  int
 	next     *call
 	question op
 }
 
-// maxFresh is how many are under way at once, so that a slow one does not delay others.
+// maxFresh is the number of such reads under way at once. There are several, so that a slow one does not delay others.
 const maxFresh = 4
 
-// begins counts such a read, and reports whether it begins at once.
+// begins counts a fresh read, and reports whether it begins immediately.
 func (e *Engine) begins(c *call, question op) bool {
 	f := e.fresh[c.uri]
 	if f == nil {
@@ -89,7 +88,7 @@ func (e *Engine) begins(c *call, question op) bool {
 	return true
 }
 
-// endFresh begins the next read after one has ended. It reports false for one that had not begun.
+// endFresh begins the next read after one has ended. It reports false if c had not begun.
 func (e *Engine) endFresh(c *call) bool {
 	f := e.fresh[c.uri]
 	next := f.next
@@ -158,7 +157,7 @@ func (e *Engine) answerRead(w *wait, r Result) {
 	e.sendContents(w.port, e.end(&q, text), w.call.id, hole, r.Contents)
 }
 
-// Seal keeps further readers of a URI from sharing a read of it that is under way: it may have changed since that
+// Seal stops later readers of a URI from sharing its read under way: the resource may have changed since that read
 // began.
 func (e *Engine) Seal(uri string) {
 	if c := e.joinable[uri]; c != nil {
@@ -166,8 +165,8 @@ func (e *Engine) Seal(uri string) {
 	}
 }
 
-// seal keeps further readers from sharing a call: its resource has changed since the call began, and later readers must
-// see the change.
+// seal stops later readers from sharing a call: its resource has changed since the call began, and they must see the
+// change.
 func (e *Engine) seal(c *call) {
 	if e.joinable[c.uri] == c {
 		delete(e.joinable, c.uri)

@@ -2,6 +2,6 @@
 
 package bridge
 
-// restricts means that ports may be restricted, and that the host may watch. The core of a page, whose agents see all
+// restricts includes restricted ports, watches of the host, events and skills. The core of a page, whose agents see all
 // of it, is 700 bytes of brotli smaller without.
 const restricts = true

@@ -8,7 +8,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
-// nativeConversations are the conversations about what the core of a page does not have: see restrict.go.
+// nativeConversations has the conversations about features that a page's core lacks: see restrict.go.
 const nativeConversations = "testdata/native"
 
 func TestNativeConversations(t *testing.T) {

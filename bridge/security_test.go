@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Documents say which test proves what, and which file does what. What was renamed, or is gone, must not go on being
-// named there.
+// Documents name tests as proofs, and files. A name must not stay there after its test or file was renamed or removed.
 func TestDocumentsNameWhatExists(t *testing.T) {
 	there := testNames(t)
 	for document, atLeast := range map[string]int{"SECURITY.md": 20, "CONTRIBUTING.md": 15} {

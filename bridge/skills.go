@@ -16,7 +16,7 @@ type Skill struct {
 	Contents string
 }
 
-// lasting lets clients cache what changes only with a release.
+// lasting lets clients cache results that change only with a release.
 const lasting = `"ttlMs":300000,"cacheScope":"public",`
 
 // skillsMethod is the row of one of the skills' methods.
@@ -31,7 +31,7 @@ func (e *Engine) skillsMethod(name string) method {
 	return method{}
 }
 
-// listSkills lists the engine's own skills on the first page, and those of pages.
+// listSkills lists the engine's own skills on the first page, and the skills of pages.
 func (e *Engine) listSkills(r *request) *wire.Error {
 	cursor, fault := cursorOf(r)
 	if fault != nil {
@@ -66,8 +66,8 @@ func (e *Engine) getSkill(r *request) *wire.Error {
 	return nil
 }
 
-// readSkill answers resources/read of the file of a skill of the engine, and reports whether the URI is of one. No page
-// can have it, so no port hides it.
+// readSkill answers resources/read of a SKILL.md of the engine, and reports whether the URI is one. No page can have
+// such a URI, so no port hides it.
 func (e *Engine) readSkill(r *request) bool {
 	uri, _ := r.params.Get("uri").Text()
 	s := e.skill(uri)
@@ -95,10 +95,10 @@ func (e *Engine) skill(uri string) *Skill {
 	return nil
 }
 
-// A page's skill is a resource of text/markdown whose URI ends in /NAME/SKILL.md. Agents know it as the same URI with
-// "skill://https/" for "https://", where no page can have what is another's. Its frontmatter is ours, from the
-// descriptor: it names the origin, and a list reads nothing of a page. What the page can change between two reads has no
-// digest, so the list of its files is "dynamic".
+// A page's skill is a resource of text/markdown whose URI ends in /NAME/SKILL.md. For agents its URI begins with
+// "skill://https/" instead of "https://", so that no page can have the URI of another's skill. The engine writes its
+// frontmatter from the descriptor: it names the origin, and a list needs no read of the page. The page can change the
+// files between two reads, so they have no digest, and the list of files is "dynamic".
 
 const (
 	skillScheme = "skill://"
@@ -107,8 +107,8 @@ const (
 	maxSkillText = 1024
 )
 
-// isSkill reports whether a resource is a page's skill. One with the name of a skill of the engine is not: hosts may know
-// skills by their names.
+// isSkill reports whether a resource is a page's skill. A resource with the name of a skill of the engine is not: hosts
+// may know skills by their names.
 func (e *Engine) isSkill(entry *resource.Entry) bool {
 	name := skillName(entry.URI)
 	if name == "" || entry.MIMEType != "text/markdown" || entry.Template() {
@@ -122,7 +122,7 @@ func (e *Engine) isSkill(entry *resource.Entry) bool {
 	return true
 }
 
-// skillName is NAME of a URI that ends in /NAME/SKILL.md, if skills may be called so: 1 to 64 of a-z, 0-9 and single
+// skillName is NAME of a URI that ends in /NAME/SKILL.md, if it is valid for a skill: 1 to 64 of a-z, 0-9 and single
 // hyphens between them. Otherwise it is "".
 func skillName(uri string) string {
 	end := len(uri) - len(skillFile)
@@ -143,7 +143,7 @@ func skillName(uri string) string {
 	return uri[from:end]
 }
 
-// pageSkill finds a page's skill by its URI, as far as a port sees it; nil if there is none.
+// pageSkill finds a page's skill by its URI for agents; nil if there is none, or if the port does not see it.
 func (e *Engine) pageSkill(p *port, uri string) *resource.Entry {
 	n := len(skillScheme)
 	end := index(uri, n, '/')
@@ -163,7 +163,7 @@ func skillURI(uri string) string {
 	return skillScheme + uri[:end] + uri[end+len(":/"):]
 }
 
-// index is the first place of c in s, from a place on; without one at least the length of s.
+// index is the first index of c in s at or after from; at least the length of s if there is none.
 func index(s string, from int, c byte) int {
 	for from < len(s) && s[from] != c {
 		from++
@@ -195,8 +195,8 @@ func describeSkill(text wire.Text, entry *resource.Entry) wire.Text {
 		Raw(`,"description":`).Str(skillText(entry)).Raw(`},"resources":"dynamic"}`)
 }
 
-// answerSkill sends a page's skill: our frontmatter, and the page's text without its own. A text in JSON's quotes means
-// the same to YAML.
+// answerSkill sends a page's skill: the engine's frontmatter, and the page's text without its own. YAML reads a JSON
+// string as the same text.
 func (e *Engine) answerSkill(w *wait, r *request, contents wire.Value) {
 	var first wire.Value
 	contents.Elements(func(v wire.Value) bool {

@@ -6,7 +6,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A watch is one URI with at least one subscription, or that the host watches.
+// A watch is one URI that has a subscription or that the host watches.
 type watch struct {
 	uri   string
 	entry *resource.Entry // the URI's entry now; nil while it has none
@@ -65,7 +65,7 @@ func (e *Engine) subscribed(p *port, uri string) bool {
 	return true
 }
 
-// subscriptions is how many a port has, and may get after consent.
+// subscriptions counts the port's subscriptions, and those that wait for consent.
 func (p *port) subscriptions() int {
 	n := len(p.subs) + p.granted
 	for _, w := range p.waits {

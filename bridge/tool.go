@@ -34,7 +34,7 @@ type Tool struct {
 	JSON []byte
 	// Origin is the origin of the tool's page. Restricted ports see the tool by it. "" is for every port.
 	Origin string
-	// First tools come before all others, on a list's first page: some agents read no other.
+	// First tools come before all others, on a list's first page: some agents read only that page.
 	First bool
 	// Debugging tools exist only for ports with ShowDebugging.
 	Debugging bool
@@ -49,8 +49,8 @@ func DecodeTools(text []byte) (tools []Tool, err error) {
 	return tools, nil
 }
 
-// EachTool calls f with each tool of such a text. The JSON is a part of text. If it returns an error, f has not been
-// called with all of them.
+// EachTool is DecodeTools without copies: it calls f with each tool, whose JSON is a part of text. After an error, f
+// has not been called with all of them.
 func EachTool(text []byte, f func(Tool)) error {
 	v, err := wire.Parse(text, 64)
 	if err != nil {
@@ -70,9 +70,9 @@ func EachTool(text []byte, f func(Tool)) error {
 	return nil
 }
 
-// SetTools replaces the tools. If they differ, agents are told. It fails above Limits.Tools, where tools that were
-// listed before are kept first, and for names that are empty or doubled. It leaves out those tools and takes all
-// others: if it refused the whole list, removed tools would stay.
+// SetTools replaces the tools, and announces the list if it differs. It leaves out tools above Limits.Tools, and tools
+// with an empty or doubled name, and then fails. It takes all others: if it refused the whole list, removed tools would
+// stay. Above the limit, tools that were listed before take precedence.
 func (e *Engine) SetTools(now Time, tools []Tool) error {
 	e.enter(now)
 	defer e.drain()
@@ -126,7 +126,7 @@ func (p *port) hidesNamed(e *Engine, name string) bool {
 	return named(e.tools, name) && p.hidesTool(&e.tools[toolAfter(e.tools, name)-1])
 }
 
-// missing are the origins of a list's tools that another list, ordered by name, does not have unchanged.
+// missing are the origins of the tools of list that from, which is ordered by name, does not have unchanged.
 func missing(list, from []Tool) (origins []string) {
 	for _, t := range list {
 		if i := toolAfter(from, t.Name); i == 0 || from[i-1].Name != t.Name || string(from[i-1].JSON) != string(t.JSON) {
@@ -155,8 +155,8 @@ func toolAfter(tools []Tool, name string) int {
 	return lo
 }
 
-// listTools answers one page, by name. Its cursor is the name of the page's last tool, so it stays valid while tools come and
-// go.
+// listTools answers one page, ordered by name. Its cursor is the name of its last tool, so it stays valid while tools
+// come and go.
 func (e *Engine) listTools(r *request) *wire.Error {
 	cursor, fault := cursorOf(r)
 	if fault != nil {
@@ -234,7 +234,7 @@ func unknownTool(name string) *wire.Error {
 
 // Progress passes on a tool's progress: members is the JSON text of the members of MCP's progress notification without
 // its token, such as "progress":1,"total":3. It does nothing if the agent did not ask for progress, or if the port is
-// not writable: the result is what counts.
+// not writable: only the result matters.
 func (e *Engine) Progress(now Time, id CallID, members []byte) {
 	e.enter(now)
 	defer e.drain()
@@ -242,7 +242,7 @@ func (e *Engine) Progress(now Time, id CallID, members []byte) {
 	if c == nil || c.kind != callTool {
 		return
 	}
-	// They must not end their enclosing object.
+	// members must not close the object around them.
 	if v, err := wire.Parse(wire.Text(`{`).Bytes(members).Raw(`}`), maxDepth); err != nil || v.Empty() {
 		return
 	}

@@ -13,7 +13,7 @@ func (e *Engine) changed(w *watch) {
 }
 
 // pace is the Pace of w. Its entry is not nil: a URI without a resource does not change, and Unregister drops the
-// updates that are due. A page's own interval is strict.
+// updates that are due. A page's own interval allows no burst.
 func (e *Engine) pace(w *watch) coalesce.Pace {
 	if w.entry.Coalesced {
 		return coalesce.Pace{}
@@ -48,7 +48,7 @@ func (e *Engine) notify(s *sub) {
 
 // update sends one subscriber its notification.
 func (e *Engine) update(s *sub) {
-	if s.port.hides(s.watch.uri) { // since it has subscribed
+	if s.port.hides(s.watch.uri) { // hidden after it subscribed
 		return
 	}
 	text := e.begin()
@@ -61,11 +61,11 @@ func (e *Engine) update(s *sub) {
 	e.stats.Updates++
 }
 
-// flush sends a port's pending updates, as far as it accepts them. They go in the order in which they fell due, one for
-// each URI, so a URI that changes all the time gets no more of the port than one that changes rarely.
+// flush sends the pending updates that a port accepts, in the order in which they fell due. There is one for each URI,
+// so a URI that changes all the time gets no more of the port than one that changes rarely.
 func (e *Engine) flush(p *port) {
 	if restricts {
-		for _, s := range p.streams { // they are answers, which reach a port that is held
+		for _, s := range p.streams { // events belong to an answer, so a held port gets them too
 			e.pull(s)
 		}
 	}
@@ -105,7 +105,7 @@ func (e *Engine) spend(p *port) bool {
 	return true
 }
 
-// ready is when the port will have the credit for one update.
+// ready is the time at which the port will have the credit for one update.
 func (p *port) ready(rate int) Time {
 	return p.counted + Time((max(1000-p.credit, 0)+rate-1)/rate)
 }

@@ -1,7 +1,7 @@
 package bridge
 
-// Watch has WatchHost.Changed called for each change of a URI, paced as subscribers' updates are, until Unwatch. It
-// fails for a URI without a resource, and above Limits.Subscriptions. Watching a URI twice is watching it once.
+// Watch makes the engine call WatchHost.Changed for each change of a URI, at the pace of subscribers' updates, until
+// Unwatch. It fails for a URI without a resource, and above Limits.Subscriptions. A second Watch of a URI does nothing.
 func (e *Engine) Watch(now Time, uri string) error {
 	e.enter(now)
 	defer e.drain()

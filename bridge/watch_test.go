@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A watcher notes what the engine tells its host.
+// A watcher is a host that notes the calls of Changed and Watched.
 type watcher struct{ told []string }
 
 func (w *watcher) Send(PortID, Message)        {}
@@ -17,7 +17,7 @@ func (w *watcher) End(CallID)                  {}
 func (w *watcher) Changed(uri string)          { w.told = append(w.told, uri) }
 func (w *watcher) Watched(uri string, on bool) { w.told = append(w.told, fmt.Sprint(uri, " ", on)) }
 
-// The host is told what its agents would be, at the same pace, and the page is watched as long as either watches.
+// The host is notified at the pace of a subscriber, and a URI is watched as long as the host or an agent watches it.
 func TestWatch(t *testing.T) {
 	const a, b = "https://x.test/a", "https://x.test/b"
 	w := &watcher{}
@@ -38,7 +38,7 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := e.Watch(0, a); err != nil { // twice is once
+		if err := e.Watch(0, a); err != nil { // the second does nothing
 			t.Error(err)
 		}
 	}

@@ -1,12 +1,12 @@
-// Package coalesce thins streams of changes: subscribers are notified early, not too often, and always of the last
+// Package coalesce thins streams of changes: subscribers are notified early, not too often, and always after the last
 // change.
 //
-// Each key (an Item) has a Pace. As long as it has credit, a touch fires at once: that is the leading edge, with the
-// few changes that one act of a person makes. Each firing costs one credit, and each interval gives one back. A touch
-// without credit marks the item dirty, and a dirty item fires as soon as it has credit, the trailing edge. So a stream
-// fires once per interval, the wait has an upper bound, however long the touches go on, and a firing always follows the
-// last touch. Waiting items fire in the order in which they fall due, so a key that is touched a million times delays
-// no other.
+// Each key (an Item) has a Pace. A touch of an item with credit fires immediately: that is the leading edge, for the
+// few changes that one action of a person makes. Each firing costs one credit, and each interval gives one back. A
+// touch without credit marks the item dirty, and a dirty item fires as soon as it has credit: that is the trailing
+// edge. So a stream fires once per interval, the wait is bounded however long the touches go on, and a firing always
+// follows the last touch. Waiting items fire in the order in which they fall due, so a key that is touched a million
+// times delays no other.
 //
 // The package keeps no clock and starts no timer: the caller passes the time, and asks Next when to call again. It
 // never allocates for a known item.
@@ -15,8 +15,8 @@ package coalesce
 // A Time is a number of milliseconds on a clock that its owner chooses and that never goes back.
 type Time int64
 
-// A Pace is how often an item fires: once per Interval, and every time if that is 0 or less; in quick succession Burst
-// times, and once if that is less than 1. A Burst of 1 is strict: no two firings within an interval.
+// A Pace limits how often an item fires: once per Interval, or at each touch if Interval is 0 or less. In quick
+// succession it fires Burst times; a Burst below 1 counts as 1. A Burst of 1 allows no two firings within an interval.
 type Pace struct {
 	Interval Time
 	Burst    int
@@ -93,7 +93,7 @@ func (q *Queue[T]) Remove(it *Item[T]) {
 	}
 }
 
-// Next is when Pop will have an item. ok is false while none is dirty.
+// Next is the time at which Pop will have an item. ok is false while no item is dirty.
 func (q *Queue[T]) Next() (at Time, ok bool) {
 	if len(q.heap) == 0 {
 		return 0, false

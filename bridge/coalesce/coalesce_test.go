@@ -13,7 +13,7 @@ var strict = Pace{Interval: interval}
 
 func fixed(string) Pace { return strict }
 
-// The leading edge fires at once, the trailing edge when the interval is over, and quiet items cost nothing.
+// The leading edge fires immediately, the trailing edge when the interval is over, and a quiet item needs no timer.
 func TestEdges(t *testing.T) {
 	var q Queue[string]
 	it := &Item[string]{Value: "a"}
@@ -73,7 +73,7 @@ func TestNoInterval(t *testing.T) {
 	}
 }
 
-// A few changes at once are told at once, and a stream once per interval; credit comes back with time.
+// A few changes fire immediately, and a stream once per interval; credit comes back with time.
 func TestBurst(t *testing.T) {
 	var q Queue[string]
 	it := &Item[string]{}
@@ -105,8 +105,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// Whatever the touches and however late the timers: an item fires at most Burst times and once more for each interval,
-// in any span of time, and its last touch is always followed by a firing.
+// In any span of time an item fires at most Burst times and once more for each interval, and a firing always follows
+// its last touch. This holds for random touches and late timers.
 func TestRandomBursts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for burst := range 1000 {

@@ -6,7 +6,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/coalesce"
 )
 
-// A cart changes every 10 ms for 150 ms. Subscribers are notified at once, then once in 100 ms, and of the last change.
+// A cart changes every 10 ms for 150 ms. Subscribers are notified immediately, then once in 100 ms, and after the end.
 func Example() {
 	var queue coalesce.Queue[string]
 	cart := &coalesce.Item[string]{Value: "cart"}

@@ -32,8 +32,8 @@ type Driver struct {
 	leave  func() func()
 }
 
-// New returns a driver for an engine. Unlock calls leave, which may be nil, before it releases the lock, and the function
-// that leave returns after that.
+// New returns a driver for an engine. Unlock calls leave, which may be nil, before it releases the lock; after that it
+// calls the function that leave returned.
 func New(engine Engine, leave func() (then func())) *Driver {
 	d := &Driver{engine: engine, start: time.Now(), leave: leave}
 	d.timer = time.AfterFunc(time.Hour, d.tick)
@@ -80,7 +80,7 @@ func (d *Driver) tick() {
 	}
 }
 
-// End stops the timer: from then on the driver never calls the engine. The lock is held.
+// End stops the timer: from then on the driver never calls the engine. The caller holds the lock.
 func (d *Driver) End() {
 	d.ended = true
 	d.timer.Stop()

@@ -18,8 +18,7 @@ func (h *host) Read(bridge.CallID, bridge.Request) {}
 func (h *host) End(bridge.CallID)                  {}
 func (h *host) Watched(string, bool)               {}
 
-// The engine's timers run, what is to be done around the release of the lock is done, and nothing happens after the
-// end.
+// The engine's timers run, the hooks around the release of the lock are called, and nothing happens after End.
 func TestHome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const uri = "https://x.test/a"

@@ -14,8 +14,8 @@ func (p *Peer) Read(key, uri, params string, done func(Answer)) (call uint32, en
 	return a.id, p.ask(a)
 }
 
-// CallTool asks the page to run a tool with the JSON text of an object, unless one of some URIs has changed since the
-// given revision. progress, which may be nil, is called with the JSON text of members of MCP's progress notification.
+// CallTool asks the page to run a tool, unless a URI of unless has changed since the given revision. args is the JSON
+// text of an object. progress, which may be nil, is called with the JSON text of members of a progress notification.
 func (p *Peer) CallTool(name string, args []byte, unless []Seen, done func(Answer),
 	progress func(members []byte)) (call uint32, end func()) {
 	a := p.newAsk(done)
@@ -78,7 +78,7 @@ func (p *Peer) endAsk(a *ask) {
 	}
 	p.say("end", wire.Text{}.Int(int(a.id))).end()
 	if !a.answered {
-		p.urgent = true // the page works for no one
+		p.urgent = true // the page can stop its work
 		p.crossed[p.ended%len(p.crossed)] = a.id
 		p.ended++
 		p.running--
@@ -86,7 +86,7 @@ func (p *Peer) endAsk(a *ask) {
 	}
 }
 
-// take finds the ask of a page's answer or progress: nil if it has ended or was answered, or if there was none.
+// take returns the ask with an id, if it has been sent and is not answered; otherwise nil.
 func (p *Peer) take(id uint32) *ask {
 	if a := p.asked[id]; a != nil && a.sent && !a.answered {
 		return a
@@ -105,8 +105,8 @@ func (p *Peer) complete(a *ask, answer Answer) {
 // TooLarge is the Failure of an answer that is longer than Limits.ContentsBytes.
 const TooLarge bridge.Failure = "result_size"
 
-// Watched tells the page that the first watcher of a URI has come, or that the last one has left. The page answers the
-// former with a touch that has the URI's revision.
+// Watched tells the page that the first watcher of a URI has come (on), or that the last one has left. If on is set,
+// the page answers with a touch that has the URI's revision.
 func (p *Peer) Watched(uri string, on bool) {
 	value := "false"
 	if on {

@@ -7,7 +7,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// A listener is a core that prints what the page says.
+// A listener is a core that prints the page's calls.
 type listener struct{}
 
 func (listener) Hello(a link.About) error           { fmt.Println("hello of", a.Epoch); return nil }

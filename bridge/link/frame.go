@@ -41,7 +41,7 @@ const (
 // contentsMark begins a frame with the contents of an answer: =CALL REVISION JSON.
 const contentsMark = '='
 
-// Parse decodes a frame. It keeps no part of the frame but the contents of an answer.
+// Parse decodes a frame. Of the frame it keeps only the contents of an answer.
 func Parse(frame []byte, l Limits) (f Frame) {
 	l = l.withDefaults()
 	f.bytes = len(frame)
@@ -94,7 +94,7 @@ func (f *Frame) answer(frame []byte, l *Limits) {
 	})
 }
 
-// number reads a decimal number below a bound, and the space behind it, from the beginning of text.
+// number reads a decimal number below a bound, and the space after it, from the beginning of text.
 func number(text []byte, below int64) (n int64, rest []byte, ok bool) {
 	for i, c := range text {
 		switch {
@@ -150,7 +150,7 @@ func decodeCall(v wire.Value) (c call, ok bool) {
 // text returns an argument that must be a string.
 func (c *call) text(i int) (string, bool) { return c.args[i].Text() }
 
-// integer returns an argument that must be an integer from 0 to below a bound.
+// integer returns an argument that must be an integer of 0 or more, below a bound.
 func (c *call) integer(i int, below int64) (int64, bool) {
 	n, ok := c.args[i].Int()
 	return n, ok && n >= 0 && n < below
@@ -158,7 +158,7 @@ func (c *call) integer(i int, below int64) (int64, bool) {
 
 func (c *call) boolean(i int) (on, ok bool) { return c.args[i].True(), c.args[i].Kind() == wire.Bool }
 
-// add turns a call into a step. It reports false if the call is not one of the link's.
+// add turns a call into a step. It reports false if the link has no such call.
 func (f *Frame) add(c *call, l *Limits) bool {
 	text, isText := c.text(0)
 	switch c.name {
@@ -217,7 +217,7 @@ func (f *Frame) register(descriptor string, l *Limits) {
 	f.addStep(func(p *Peer) { p.register(r, descriptor, err) })
 }
 
-// setTools takes the tools that are within the limits, in order, and gives the reason why others are left out.
+// setTools takes the tools that are within the limits, in order. If it leaves others out, it reports why.
 func (f *Frame) setTools(text string, l *Limits) {
 	var tools []bridge.Tool
 	var why string
@@ -351,9 +351,9 @@ const (
 // maxContents bounds the contents of one read, and maxURI a URI in them, in bytes.
 const maxContents, maxURI = 10_000, 8192
 
-// Check checks the contents of an answer, if the frame has one. own reports whether the page may use a URI, since
-// agents go by it. Contents that are no JSON end the link. Invalid contents, and those with a foreign URI, become a
-// failed answer. It needs no Peer, so it can run beside Parse.
+// Check checks the contents of an answer, if the frame has one. own reports whether the page may use a URI: agents rely
+// on it. Contents that are not JSON end the link. Invalid contents, and contents with a foreign URI, become a failed
+// answer. Like Parse it needs no Peer.
 func (f *Frame) Check(own func(uri string) bool) {
 	if f.answered == nil || f.answered.answer.Failure != "" {
 		return
@@ -373,8 +373,8 @@ func (f *Frame) Check(own func(uri string) bool) {
 	}
 }
 
-// wrong returns the fault of contents. They must be a list of objects, each with one URI, and with a text or a blob,
-// which are strings; mimeType, if present, must be a string, and _meta an object.
+// wrong returns the fault of contents. They must be a list of objects, each with one uri and either a text or a blob,
+// all strings; mimeType, if present, must be a string, and _meta an object.
 func wrong(v wire.Value, own func(uri string) bool) (why string) {
 	if v.Kind() != wire.Array {
 		return NoContents

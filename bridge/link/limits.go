@@ -5,10 +5,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Limits bound the input from one page. Those that are 0 get the default of LINK.md.
+// Limits bound the input from one page. A limit of 0 gets the default of LINK.md.
 type Limits struct {
 	HelloBytes      int // of the first frame; 64 KiB
-	FrameBytes      int // of any other; 17 MiB
+	FrameBytes      int // of any other frame; 17 MiB
 	ContentsBytes   int // of an answer; 16 MiB
 	DescriptorBytes int // of a resource, or a tool; 256 KiB
 	Resources       int // 10,000
@@ -17,7 +17,7 @@ type Limits struct {
 	ToolsBytes      int // together; 4 MiB
 	URIBytes        int // 8,192
 	Calls           int // per second; 5,000. Each KiB of a frame of calls counts as one more.
-	CallsBurst      int // at once; 20,000. As many more end the link.
+	CallsBurst      int // at once; 20,000. A debt of more than that ends the link.
 	Asked           int // reads and tool calls that the page is sent at once; 64
 }
 
@@ -41,8 +41,8 @@ func (l Limits) withDefaults() Limits {
 // nesting bounds the nesting of a page's JSON.
 const nesting = 64
 
-// An allowance is how many calls a page may send. It grows with time, up to a burst, and may be overdrawn by another
-// burst. Until that is paid back, the page gets no answer, and our page layer sends no touches without one.
+// An allowance is the number of calls that a page may send. It grows with time, up to CallsBurst, and may be overdrawn
+// by as much again. Until that is paid back the page gets no answer, and the page layer sends no touches without one.
 type allowance struct {
 	left   int
 	filled bridge.Time
@@ -62,7 +62,7 @@ func (a *allowance) fill(now bridge.Time, l *Limits) {
 	}
 }
 
-// inCredit is when the allowance is no longer overdrawn.
+// inCredit is the time at which the allowance is no longer overdrawn.
 func (a *allowance) inCredit(l *Limits) bridge.Time {
 	if a.left >= 0 {
 		return a.filled

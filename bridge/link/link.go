@@ -13,14 +13,14 @@ type About struct {
 	Tab   string
 	Frame string
 	URL   string
-	// Origin is the origin of an extension's page. The connection has another one.
+	// Origin is the origin of an extension's page. The connection has another origin.
 	Origin string
-	// Browser is the User-Agent of an extension's browser, Profile the user's name for the profile, and Window what tells
-	// the window from others; "" if the extension does not give them.
+	// Browser is the User-Agent of an extension's browser, Profile the user's name for the profile, and Window
+	// identifies the window; each is "" if the extension does not give it.
 	Browser, Profile, Window string
 	// Title is nil if the page does not give it.
 	Title *string
-	// Focused is when the page's window last had the focus, in ms since 1970; 0 if the page does not give it.
+	// Focused is the time of the last focus of the page's window, in ms since 1970; 0 if the page does not give it.
 	Focused int64
 	// Dial counts the document's connections, including this one; 0 if the page does not give it.
 	Dial int64
@@ -44,8 +44,8 @@ type Core interface {
 	Bye(gone bool)
 }
 
-// A TextCore passes on a page's offers as the page wrote them. It is called in place of Register and SetTools, after
-// the limits were checked.
+// A TextCore is a Core that passes on a page's offers as the page wrote them. Its methods replace Register and
+// SetTools. They are called after the limits were checked.
 type TextCore interface {
 	Core
 	RegisterText(uri, descriptor string) error
@@ -68,7 +68,7 @@ type Answer struct {
 	Stale []string
 }
 
-// Stale is the Failure of a tool that did not run, because something that it depends on has changed.
+// Stale is the Failure of a tool that did not run, because a URI that CallTool named has changed.
 const Stale bridge.Failure = "stale"
 
 // A Seen is a revision of a URI that the caller of a tool has seen.

@@ -13,7 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A recorder is a Core that writes down what it is told.
+// A recorder is a Core that writes down its calls.
 type recorder struct{ log []string }
 
 func (r *recorder) add(format string, args ...any) {
@@ -43,7 +43,7 @@ func (r *recorder) Bye(gone bool)                      { r.add("bye %v", gone) }
 
 const hello = `[["hello",1,"0.1.0",{"epoch":"e"}]]`
 
-// begun is a Peer that has had a hello.
+// begun returns a Peer after its hello.
 func begun(t testing.TB, core Core, l Limits) *Peer {
 	t.Helper()
 	p := New(0, core, "test", l)
@@ -100,7 +100,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// What a core says is what a page takes: each of core.txt's good frames can be made by a Peer.
+// A Peer writes each call as in the good frames of core.txt, which the tests of the page's end read.
 func TestWhatACoreSays(t *testing.T) {
 	p := begun(t, &recorder{}, Limits{})
 	p.Welcome("abcdefgh")
@@ -187,7 +187,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A page is asked 64 at once: the rest waits, in order, and what has ended meanwhile is never asked.
+// A page has at most Limits.Asked calls at once: the others wait, in order, and a call that ends meanwhile is never
+// sent.
 func TestAsksOneAfterTheOther(t *testing.T) {
 	p := begun(t, &recorder{}, Limits{Asked: 2})
 	var ends []func()
@@ -203,14 +204,14 @@ func TestAsksOneAfterTheOther(t *testing.T) {
 	if got := string(p.Take(1)); got != `[["read",4,"k","u",""]]` {
 		t.Errorf("then %s", got)
 	}
-	ends[1]() // it is at work on that
+	ends[1]() // the page works on that call
 	if got := string(p.Take(2)); got != `[["end",2],["read",5,"k","u",""]]` {
 		t.Errorf("then %s", got)
 	}
 }
 
-// Each frame is answered: at once where there is something urgent, else within 10 ms, and the end of a call with the
-// next.
+// Each frame is answered: immediately if a call is urgent, otherwise within 10 ms. The end of a call shares the frame
+// of the next call.
 func TestEachFrameIsAnswered(t *testing.T) {
 	p := begun(t, &recorder{}, Limits{})
 	p.Receive(100, []byte(`[["touch","u",1]]`))
@@ -236,7 +237,7 @@ func TestEachFrameIsAnswered(t *testing.T) {
 	}
 }
 
-// Contents are looked at before anybody has them.
+// Contents are checked before a reader gets them.
 func TestCheck(t *testing.T) {
 	own := func(uri string) bool { return strings.HasPrefix(uri, "https://x.test/") }
 	for _, c := range []struct{ contents, detail, ended string }{
@@ -305,7 +306,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Each limit is told by name, and what is above it is refused alone, or ends the link.
+// Each excess is reported with its limit, and is refused alone or ends the link.
 func TestLimits(t *testing.T) {
 	descriptor := func(uri string, length int) string {
 		return fmt.Sprintf(`[["register","{\"uri\":\"%s\",\"name\":\"%s\"}"]]`, uri, strings.Repeat("n", length))
@@ -325,7 +326,7 @@ func TestLimits(t *testing.T) {
 		frames []string
 		told   string // by report
 		ended  string
-		held   int // calls of the core besides hello
+		held   int // calls of the core after hello
 	}{
 		{"a descriptor", []string{descriptor("https://x.test/a", 300)}, "a descriptor has 336 bytes; the limit is 300",
 			"", 0},
@@ -370,7 +371,7 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
-	// What is above a limit is left out, and what is gone does not stay.
+	// Only the tools above the limit are left out.
 	core := &recorder{}
 	begun(t, core, l).Receive(1, []byte(tools(3, 1)))
 	if got := core.log[len(core.log)-1]; got != "tools 2" {
@@ -387,13 +388,13 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A page that says more than it may has its answer later, and says no touches until then; one that goes on is ended.
-// What it earns with time is not more than a burst.
+// A page that overdraws its allowance is answered later, and sends no touches until then; if it goes on, the link ends.
+// The allowance does not grow above a burst.
 func TestTooManyCalls(t *testing.T) {
 	l := Limits{Calls: 100, CallsBurst: 50}
 	// 25 calls, and one for the frame
 	frame := []byte(`[` + strings.Repeat(`["touch","u",1],`, 24) + `["touch","u",1]]`)
-	p := begun(t, &recorder{}, l) // has taken 2
+	p := begun(t, &recorder{}, l) // the hello has taken 2
 	p.Receive(0, frame)
 	if at, _ := p.Deadline(); at != 10 {
 		t.Errorf("within the burst the answer is due at %d", at)
@@ -445,7 +446,7 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal("the frame was not answered")
 		}
 		if err == nil {
-			// What a core says is a frame of calls.
+			// The answer is a frame of calls.
 			if v, err := wire.Parse(out, 8); err != nil || v.Kind() != wire.Array {
 				t.Fatalf("%s: %v", out, err)
 			}

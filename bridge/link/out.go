@@ -5,7 +5,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// owe notes a message of the page that is to be acknowledged soon.
+// owe notes that a message of the page must be acknowledged soon.
 func (p *Peer) owe(now bridge.Time) {
 	if !p.owes && len(p.out) == 0 {
 		p.since = now
@@ -28,7 +28,7 @@ func (p *Peer) Take(now bridge.Time) []byte {
 	return frame
 }
 
-// Deadline is when Take will have a frame without another call. ok is false if it will not.
+// Deadline is the time at which Take will have a frame without another call. ok is false if there is none.
 func (p *Peer) Deadline() (at bridge.Time, ok bool) {
 	switch {
 	case p.urgent:

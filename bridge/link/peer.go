@@ -7,8 +7,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// answerDelay is how long a call that is not urgent may wait for another one to share its frame, in ms. A call's end
-// mostly goes with the next read.
+// answerDelay is how long a call that is not urgent may wait for another one to share its frame, in ms. The end of a
+// call mostly shares the frame of the next read.
 const answerDelay = 10
 
 // A Peer is the core's end of one link. It is not safe for concurrent use. The Core's methods may call it again.
@@ -100,7 +100,7 @@ func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	return nil
 }
 
-// Refuse ends the link as Apply does, for a reason of the transport: a frame was too long.
+// Refuse ends the link as Apply does, for a reason of the transport, such as a frame that is too long.
 func (p *Peer) Refuse(reason string) error {
 	if p.over {
 		return nil
@@ -119,7 +119,7 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 	tooMany := above("it says more calls than it may", p.limit.Calls, " a second")
 	cost := 1 // for the frame, which may be empty
 	if f.answered == nil || !p.expects(f.answered.call) {
-		cost += f.bytes >> 10 // calls that were not asked for
+		cost += f.bytes >> 10 // only an expected answer costs nothing for its length
 	}
 	if !p.earn.spend(now, cost, &p.limit) {
 		return tooMany
@@ -130,7 +130,7 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 	for _, s := range f.steps {
 		switch {
 		case p.over:
-			return "" // by the core
+			return "" // the core has ended the link
 		case p.begun == s.first:
 			if !p.begun {
 				return "the first frame is not a hello"
@@ -216,7 +216,7 @@ func (p *Peer) unregister(uri string) {
 	p.core.Unregister(uri)
 }
 
-// setTools passes on tools, whose text is written. leftOut is the reason why others are left out.
+// setTools passes on tools; written is their JSON text. leftOut, if it is not nil, says why others are left out.
 func (p *Peer) setTools(tools []bridge.Tool, written string, leftOut error) {
 	if leftOut != nil {
 		p.refuseTools(leftOut)
@@ -234,5 +234,5 @@ func (p *Peer) setTools(tools []bridge.Tool, written string, leftOut error) {
 
 func (p *Peer) refuseTools(err error) { p.Report("tools refused: " + err.Error()) }
 
-// Held is how many bytes of the page's descriptors are kept.
+// Held is the size of the page's descriptors, in bytes.
 func (p *Peer) Held() int { return p.bytes }

@@ -43,8 +43,8 @@ func parseDecimal(s string) (n number) {
 	return n
 }
 
-// exponent reads the exponent of a number. Above 16 million it returns an equally large one: no text is so long that
-// its digits make up for it, and with an int of 32 bits nothing overflows.
+// exponent reads the exponent of a number. It stops at 16 million, so that an int of 32 bits does not overflow: no text
+// has enough digits to make up for such an exponent.
 func exponent(s string) (n int) {
 	negative := s[0] == '-'
 	if negative || s[0] == '+' {
@@ -67,7 +67,7 @@ func (n number) huge() bool {
 	return n.compare(largest) > 0
 }
 
-// Within reports whether the number of a JSON text is from least to most, which are such texts too.
+// Within reports whether number is from least to most. All three are texts of JSON numbers.
 func Within(number, least, most string) bool {
 	return compare(least, number) <= 0 && compare(number, most) <= 0
 }
@@ -100,7 +100,6 @@ func (n number) sign() int {
 	return 1
 }
 
-// decimal is n in decimal.
 func decimal(n uint64) string {
 	var text [20]byte
 	i := len(text)

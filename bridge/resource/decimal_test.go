@@ -8,7 +8,7 @@ import (
 )
 
 func TestDecimalsAreComparedAsNumbers(t *testing.T) {
-	// In order; those of one row are the same number.
+	// In ascending order; the texts of one row are the same number.
 	rows := [][]string{
 		{"-1e999999999999999999999", "-1E+99999999"},
 		{"-9007199254740993"}, {"-9007199254740992", "-9.007199254740992e15"}, {"-10", "-1e1"}, {"-9.5"},
@@ -29,7 +29,7 @@ func TestDecimalsAreComparedAsNumbers(t *testing.T) {
 	}
 }
 
-// Where floats are exact enough, they say the same.
+// Floats compare the same where they are exact enough.
 func TestDecimalsAgreeWithFloats(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	text := func() string {

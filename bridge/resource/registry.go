@@ -29,8 +29,8 @@ type Registry struct {
 	wide    []*Entry // templates, by seq
 }
 
-// NewRegistry returns an empty registry that admits what rule does, up to max entries with URIs of up to maxURI bytes;
-// a bound of 0 or less is none.
+// NewRegistry returns an empty registry for the URIs that rule admits: at most max entries, with URIs of at most maxURI
+// bytes. 0 or less means no bound.
 func NewRegistry(rule Rule, max, maxURI int) *Registry {
 	return &Registry{rule: rule, max: max, maxURI: maxURI, byURI: map[string]*Entry{}}
 }
@@ -64,7 +64,7 @@ func (g *Registry) Add(r Resource) (*Entry, error) {
 		if e.template, err = parseTemplate(r.URI); err != nil {
 			return nil, err
 		}
-		// The part before the first variable must settle the origin.
+		// The part before the first variable must determine the origin.
 		if err = g.rule.Check(r.URI[:brace]); err != nil {
 			return nil, err
 		}
@@ -132,8 +132,8 @@ func after(list []*Entry, seq uint64) int {
 // Get returns the entry registered under exactly uri, or nil.
 func (g *Registry) Get(uri string) *Entry { return g.byURI[uri] }
 
-// Find returns the entry that answers for a URI, or nil: the one registered under it, else the one registered under the
-// part before its "?" if that takes parameters, else the first template that matches it.
+// Find returns the entry that answers for a URI, or nil. The order is: the entry registered under it, the entry that
+// takes parameters and is registered under the part before its "?", the first template that matches it.
 func (g *Registry) Find(uri string) *Entry {
 	e, _ := g.find(uri)
 	return e
@@ -151,7 +151,7 @@ func (e *Entry) Answers(uri string) bool {
 
 func (g *Registry) find(uri string) (*Entry, []pair) {
 	if indexByte(uri, '{') >= 0 {
-		return nil, nil // a template is no URI, and matches none
+		return nil, nil // a template is not a URI, so no entry answers for it
 	}
 	if e := g.byURI[uri]; e != nil {
 		return e, nil
@@ -202,11 +202,11 @@ func (g *Registry) Replace(r Resource) (ok, listed bool) {
 	return true, listed
 }
 
-// Page offers the entries of the listing of resources, or of templates, to take, beginning behind cursor ("" for the
-// first page), until take refuses one, which begins the next page. next is the cursor of that page, or "" at the end. A
-// cursor stays valid while entries come and go: it names a place in the order of registration, and the end of that
-// order at the first page. Later entries are on no page: otherwise entries that come as fast as they are listed would
-// make a list without end. The error is an *Error of reason BadCursor: it is no cursor of this registry.
+// Page passes entries of the listing of resources, or of templates, to take. It begins after cursor ("" for the first
+// page), and ends when take refuses an entry, which begins the next page. next is the cursor of that page, or "" at the
+// end. A cursor names a place in the order of registration, and the end of that order at the first page, so it stays
+// valid while entries come and go. Later entries are on no page: if they came as fast as they are listed, the list
+// would be endless. The error is an *Error of reason BadCursor: this registry made no such cursor.
 func (g *Registry) Page(templates bool, cursor string, take func(*Entry) bool) (next string, err error) {
 	from, end := 0, g.seq
 	if cursor != "" {
@@ -236,7 +236,7 @@ func formatCursor(seq, end uint64, templates bool) string {
 }
 
 // parseCursor accepts only cursors that formatCursor can have made here. A cursor of another registry with more entries
-// would be behind the last entry, and look like the end of the list.
+// would be after the last entry, and look like the end of the list.
 func (g *Registry) parseCursor(cursor string, templates bool) (seq, end uint64, ok bool) {
 	n := &seq
 	for i := 1; i < len(cursor); i++ {

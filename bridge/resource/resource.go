@@ -6,23 +6,23 @@ type Resource struct {
 	URI string
 	// Name, Title, Description and MIMEType are MCP's. Name is required.
 	Name, Title, Description, MIMEType string
-	// Size is that of the contents in bytes, or negative if it is unknown.
+	// Size is the size of the contents in bytes; negative if it is unknown.
 	Size int64
 	// Icons, Annotations and Meta are the JSON text of MCP's icons, annotations and _meta, each empty if absent. They
 	// are passed on unread.
 	Icons, Annotations, Meta []byte
 	// Schema defines the query parameters of URI, or the types of a template's variables. nil means no parameters, and
-	// strings.
+	// variables that are strings.
 	Schema *Schema
-	// MinInterval is the least time between two updates, in milliseconds, if it is more than the engine's own: 0 to
-	// MaxInterval.
+	// MinInterval is the least time between two updates, in milliseconds: 0 to MaxInterval. If the engine's own is
+	// longer, that one counts.
 	MinInterval int
-	// Coalesced means that its changes are coalesced already: each is announced.
+	// Coalesced means that its changes are coalesced already: the engine announces each.
 	Coalesced bool
-	// Unlisted keeps the resource out of the listings. It still answers: for a URI that was once listed and that an
-	// agent may still hold.
+	// Unlisted keeps the resource out of the listings. It still answers agents that have its URI from an earlier
+	// listing.
 	Unlisted bool
-	// PerPort means that its contents differ among ports: no two share a read of it. In a page's core it means nothing.
+	// PerPort means that its contents differ among ports: no two share a read of it. A page's core ignores it.
 	PerPort bool
 }
 

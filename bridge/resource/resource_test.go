@@ -7,7 +7,7 @@ import (
 
 var at = Rule{Origin: "https://x.test"}
 
-// Templates match what they make, and nothing else.
+// A template matches only the URIs that it expands to.
 func TestTemplates(t *testing.T) {
 	for _, c := range []struct {
 		template, uri string
@@ -73,8 +73,8 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// An exact registration goes before one that takes parameters, that before a template, and an earlier template before
-// a later one.
+// An exact registration takes precedence over one that takes parameters, that over a template, and an earlier template
+// over a later one.
 func TestPrecedence(t *testing.T) {
 	g := NewRegistry(at, 0, 0)
 	for _, r := range []Resource{
@@ -106,7 +106,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// Walking the pages while entries come and go lists each that stays exactly once.
+// Entries that stay are listed exactly once while others come and go between the pages.
 func TestPagesAreStable(t *testing.T) {
 	g := NewRegistry(at, 0, 0)
 	uri := func(i int) string { return fmt.Sprintf("https://x.test/%d", i) }
@@ -163,7 +163,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// No spelling of another origin passes for ours.
+// No URI of another origin passes as one of the page's.
 func TestRule(t *testing.T) {
 	for uri, want := range map[string]bool{
 		"https://x.test/": true, "https://x.test/a?b=c@d": true, "https://x.test/a@b": true,

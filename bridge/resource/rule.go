@@ -10,8 +10,8 @@ type Rule struct {
 	Any bool
 }
 
-// GatewayPath begins the paths that belong to a gateway at every origin: it lists there the URIs that several tabs
-// share. No page has a URI there, and no variable of a page's template matches a part of it.
+// GatewayPath is the prefix of the paths that belong to a gateway at every origin: the gateway lists URIs there that
+// several tabs share. No page has a URI there, and no variable of a page's template matches a part of it.
 const GatewayPath = "/.pagewire/"
 
 // atGateway reports whether the path of a URI, or of a template, begins with GatewayPath.

@@ -6,7 +6,7 @@ import "unicode/utf8"
 // flat parameters.
 type Schema struct {
 	Properties []Property
-	// Closed refuses parameters without a property. Without it they are strings.
+	// Closed refuses parameters without a property. Otherwise they are strings.
 	Closed bool
 }
 
@@ -14,12 +14,12 @@ type Schema struct {
 type Property struct {
 	Name     string
 	Required bool
-	// Kind is that of the value, or of each value of a List.
+	// Kind is the type of the value, or of each value of a List.
 	Kind Kind
 	// List allows the parameter more than once: MinItems to MaxItems times, if MaxItems is not negative.
 	List               bool
 	MinItems, MaxItems int
-	// Enum, if it is not nil, has the only allowed values, as they stand in a URI.
+	// Enum, if it is not nil, has all allowed values, as decoded from a URI.
 	Enum []string
 	// Minimum and Maximum bound a number, unless they are empty. They are texts of JSON numbers.
 	Minimum, Maximum string
@@ -46,7 +46,7 @@ type Param struct {
 	List   bool
 }
 
-// A pair is one parameter as it stands in a URI, decoded.
+// A pair is one parameter of a URI, decoded.
 type pair struct{ name, value string }
 
 // params types and checks a URI's parameters, or fails with reason BadParams. A nil schema takes every pair as a

@@ -99,7 +99,7 @@ func (t *template) names(name string) bool {
 	return false
 }
 
-// match returns the parameters with which the template gives uri.
+// match returns the parameters for which the template expands to uri.
 func (t *template) match(uri string) (params []pair, ok bool) {
 	if atGateway(uri) && !t.gateway {
 		return nil, false
@@ -144,8 +144,8 @@ func matchParts(parts []part, path string, params []pair) ([]pair, bool) {
 		}
 		return matchParts(parts[1:], path[len(p.text):], params)
 	}
-	// A value is as short as what follows allows, has at least one character, and stays within its segment. Each
-	// variable is followed by a literal or the end, so this takes the first place that fits: no exponential search.
+	// A value is as short as the rest of the template allows, has at least one character, and stays within its segment.
+	// A literal or the end follows each variable, so the first place that fits is taken: no exponential search.
 	for end := 1; end <= len(path); end++ {
 		if c := path[end-1]; c == '/' || c == '?' || c == '#' || c == '&' {
 			break

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Who starts a process gives it a copy of every listener, until it runs: an address at which this process itself has
-// just listened may be taken for as long.
+// A process that starts has a copy of each listener until it runs, so it may hold an address at which this process
+// itself has just listened.
 func TestAddrIsFreeWhileProcessesStart(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var starting sync.WaitGroup

@@ -130,7 +130,7 @@ func (a *Agent) Text(uri string) string {
 	return text
 }
 
-// CheckText fails the test unless a resource reads as want at once.
+// CheckText fails the test unless a resource now reads as want.
 func (a *Agent) CheckText(uri, want string) {
 	a.t.Helper()
 	if got := a.Text(uri); got != want {
@@ -138,7 +138,7 @@ func (a *Agent) CheckText(uri, want string) {
 	}
 }
 
-// Call calls a tool, and gives the texts of its result.
+// Call calls a tool, and returns the texts of its result as lines.
 func (a *Agent) Call(name string, args any) (text string, isError bool) {
 	a.t.Helper()
 	r := Must(a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: args}))(a.t)
@@ -159,8 +159,8 @@ func (a *Agent) Watch(uris ...string) {
 	}
 }
 
-// Told waits for exactly these updates, in any order. Later ones are left for the next call; Silent looks for unwanted
-// ones.
+// Told waits for exactly these updates, in any order. Later updates are left for the next call; Silent looks for
+// unwanted ones.
 func (a *Agent) Told(want ...string) {
 	a.t.Helper()
 	var got []string
@@ -191,8 +191,8 @@ func (a *Agent) Silent() {
 	}
 }
 
-// Learns waits until an update has come and a read gives want. It reads only after an update, and takes each update, of
-// any URI.
+// Learns waits until an update has come and a read gives want. It takes the updates of all URIs, and reads once after
+// each.
 func (a *Agent) Learns(uri, want string) {
 	a.t.Helper()
 	got := ""

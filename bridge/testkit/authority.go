@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Authority makes a certificate for loopback and names, which is good for servers and clients for an hour, and its own
-// authority: the configuration trusts nothing else.
+// Authority makes a self-signed certificate for loopback and names, good for servers and clients for an hour. The
+// configuration trusts only this certificate.
 func Authority(t *testing.T, names ...string) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -52,7 +52,7 @@ func play(role, at string, in io.Reader, out io.Writer) error {
 			return err
 		}
 		fmt.Fprintln(out, "listening")
-		go func() { // it ends with its input
+		go func() { // the process ends with its input
 			for {
 				c, err := l.Accept()
 				if err != nil {
@@ -81,7 +81,7 @@ func OtherUser(t testing.TB, role, at string) *exec.Cmd {
 	return cmd
 }
 
-// selves are the tests' copies of the binary, one each: it is some 20 MB.
+// selves are copies of the test binary, one for each test: it is some 20 MB.
 var selves struct {
 	sync.Mutex
 	of map[testing.TB]string

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// A Page is the page's end of a link in Go, as our page layer implements it. Real pages in a real browser are in e2e. Its methods may be called concurrently.
+// A Page is the page's end of a link in Go, as the page layer implements it. e2e has real pages in a real browser. Its
+// methods may be called concurrently.
 type Page struct {
 	t testing.TB
 	// Hold, if it is not nil, blocks each read and tool call until it has an element, or until the core cancels the
@@ -24,15 +25,15 @@ type Page struct {
 	HoldWatch chan struct{}
 	// OnRead, if it is set, is called with each read.
 	OnRead func(uri string)
-	// Arrived, if it is not nil, is the page's own answer to a call that has led to it.
+	// Arrived, if it is not nil, runs pagewire/arrived: the page's own answer to a call that has led to it.
 	Arrived func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
 
 	mu      sync.Mutex
 	post    func(frame []byte)
-	links   int // how often Attach has begun one
+	links   int // the number of links that Attach has begun
 	epoch   string
 	count   int64
-	uris    []string // all offered ones, in the order of registration
+	uris    []string // all offered URIs, in the order of registration
 	state   map[string]string
 	reads   map[string]func(ctx context.Context, uri string) (string, error)
 	members map[string]map[string]any // of descriptors
@@ -53,11 +54,11 @@ type call struct {
 	end context.CancelFunc
 }
 
-// A Tool is one of a Page.
+// A Tool is a tool of a Page.
 type Tool struct {
 	// Members are further members of MCP's Tool object besides name and inputSchema.
 	Members map[string]any
-	// Run gives a CallToolResult, as a value that becomes JSON. progress reports the call's progress. Nil says "fine".
+	// Run returns a CallToolResult, which becomes JSON. progress reports the call's progress. A nil Run answers "fine".
 	Run func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
 }
 
@@ -95,17 +96,17 @@ func (p *Page) Attach(attach func(send func(frame []byte)) (Receiver, error)) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.Connect(func(frame []byte) { _ = core.Receive(frame) }, nil) // the page is told the reason
+	p.Connect(func(frame []byte) { _ = core.Receive(frame) }, nil) // the page gets the reason
 }
 
-// Connect begins a link: post carries frames to the core, and the hello has about. The core's frames go to Hear.
+// Connect begins a link: post carries frames to the core, and about extends the hello. The core's frames go to Hear.
 func (p *Page) Connect(post func(frame []byte), about map[string]any) {
 	all := map[string]any{"epoch": p.epoch}
 	for name, value := range about {
 		all[name] = value
 	}
 	p.begins(post)
-	p.say([]any{"hello", 1, "0", all}) // the core may ask at once
+	p.say([]any{"hello", 1, "0", all}) // the core may ask immediately
 	p.offers()
 }
 
@@ -257,7 +258,7 @@ func (p *Page) obey(call []json.RawMessage) {
 	}
 }
 
-// begin starts a call on a goroutine of its own. Its answer goes to its own link.
+// begin starts a call on a goroutine of its own. Its answer goes to the link that the call came from.
 func (p *Page) begin(id int64, uri string, f func(ctx context.Context, answer func(frame string))) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	p.mu.Lock()
@@ -375,7 +376,7 @@ func (p *Page) Offer(uri, text string) {
 	p.say(call)
 }
 
-// isOffered keeps a URI's place in the order. It is called with mu held.
+// isOffered adds a URI to the order, unless it is there already. It is called with mu held.
 func (p *Page) isOffered(uri string) {
 	_, state := p.state[uri]
 	if _, read := p.reads[uri]; !state && !read {
@@ -383,7 +384,7 @@ func (p *Page) isOffered(uri string) {
 	}
 }
 
-// Add registers a URI, or a template, whose contents a function gives. Its context ends with the read.
+// Add registers a URI, or a template, whose contents a function returns. Its context ends with the read.
 func (p *Page) Add(uri string, read func(ctx context.Context, uri string) (string, error)) {
 	p.mu.Lock()
 	p.isOffered(uri)
@@ -426,7 +427,7 @@ func (p *Page) Set(uri, text string) {
 	p.Touch(uri)
 }
 
-// Edit changes the text of a URI without a report: the page has changed in this moment.
+// Edit changes the text of a URI without a report, as if the page had changed just now.
 func (p *Page) Edit(uri, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -450,7 +451,7 @@ func (p *Page) Touch(uri string) {
 	}
 }
 
-// matters reports whether the core needs a change of a URI. It is called with mu held.
+// matters reports whether the core must be told of a change of a URI. It is called with mu held.
 func (p *Page) matters(uri string) bool {
 	wide := strings.Contains(uri, "{")
 	for _, c := range p.calls {
@@ -485,7 +486,7 @@ func (p *Page) toolCall() []any {
 	return []any{"setTools", stringify(list)}
 }
 
-// Text is what a URI reads as.
+// Text is the text of a URI.
 func (p *Page) Text(uri string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -499,7 +500,7 @@ func (p *Page) Watches(uri string) bool {
 	return p.watched[uri]
 }
 
-// Asked counts the core's beginnings and ends of watches.
+// Asked counts the core's calls that begin or end a watch.
 func (p *Page) Asked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Processes lists the processes with an entry in their environment, such as "HOME=/x": a program and all that it has
-// started, also where that has detached itself. It knows those of Linux alone.
+// Processes lists the processes with an entry in their environment, such as "HOME=/x": a program and the processes that
+// it has started, also detached ones. It works only on Linux.
 func Processes(entry string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {

@@ -17,7 +17,7 @@ func (p *Page) Dial(addr, origin, ticket string) {
 	p.DialAny(func() string { return addr }, origin, ticket)
 }
 
-// DialAny is Dial for an address that may be another one each time.
+// DialAny is Dial for an address that may change between connections.
 func (p *Page) DialAny(addr func() string, origin, ticket string) {
 	ctx, tab := p.t.Context(), rand.Text()
 	go func() {
@@ -45,7 +45,7 @@ func (p *Page) connected(ctx context.Context, addr, origin, ticket, tab string) 
 	p.Connect(post, map[string]any{"tab": tab, "title": origin, "url": origin + "/"})
 	for {
 		_, frame, err := conn.Read(ctx)
-		if err != nil || frame[0] != '[' { // a note: its node drains, and it is to go elsewhere
+		if err != nil || frame[0] != '[' { // a note: the node drains, and the page must go to another node
 			p.Hear(nil)
 			return
 		}

@@ -22,7 +22,7 @@ const (
 	Moment = 250 * time.Millisecond
 )
 
-// Must gives a value without its error, which ends the test: testkit.Must(os.Open(name))(t).
+// Must returns a value, or ends the test with its error: testkit.Must(os.Open(name))(t).
 func Must[T any](value T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -52,7 +52,7 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Settles is Eventually for a condition that says what it lacks, and "" when it holds. A failure shows what it lacked last.
+// Settles is Eventually for a function that returns the lack, "" if there is none. A failure shows the last lack.
 func Settles(t testing.TB, what string, lacks func() string) {
 	t.Helper()
 	last := ""
@@ -94,7 +94,7 @@ func Ends[T any](t testing.TB, what string, channel <-chan T) {
 
 // Addr returns a free loopback address, for a process that the test starts. Its port is below those that the system
 // gives to connections and to listeners of port 0, so no other process takes it by chance. Addr does not listen on it:
-// a process that starts in that moment has a copy of each listener until it runs, and keeps the port.
+// a process that starts at that moment would have a copy of the listener until it runs, and hold the port.
 func Addr(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -109,8 +109,8 @@ func Addr(t testing.TB) string {
 	return ""
 }
 
-// ShortDir returns an empty directory that ends with the test. Its path is short, whatever the test's name: the path of
-// a Unix socket in it may have at most 107 bytes.
+// ShortDir returns an empty directory that is removed after the test. Its path is short, whatever the test's name: the
+// path of a Unix socket in it may have at most 107 bytes.
 func ShortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pw-")
@@ -125,7 +125,7 @@ func ShortDir(t testing.TB) string {
 }
 
 // Home makes an empty directory the user's home and configuration directory while the test runs, and returns it. Its
-// path is short as that of ShortDir.
+// path is as short as ShortDir's.
 func Home(t testing.TB) string {
 	t.Helper()
 	dir := ShortDir(t)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// OtherUID is the user that AsOther runs programs as: nobody, which every system has.
+// OtherUID is the user as whom AsOther runs programs: "nobody", which every system has.
 const OtherUID = 65534
 
 // AsOther makes a command run as another user, which only root can do. Without root it ends the test, with a message

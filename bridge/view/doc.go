@@ -1,8 +1,8 @@
 // Package view lets the Views of an MCP Apps host subscribe to the resources of their server.
 //
-// A Host stands between Views and one connection to a server. Each View is a port of its own of the engine (package
-// bridge), which counts the watchers of each URI, bounds each View, merges and limits its updates, and forgets a View
-// that is gone within the same call. A Host adds the server's side, in either protocol era: the first watcher of a URI
+// A Host stands between Views and one connection to a server. Each View has its own port at the engine (package
+// bridge). The engine counts the watchers of each URI, bounds each View, merges and limits its updates, and forgets a
+// closed View within the same call. A Host adds the server's side, in either protocol era: the first watcher of a URI
 // subscribes there, the last one unsubscribes. It also decides which URIs a View may subscribe to, and handles the ways
 // in which a View ends.
 //

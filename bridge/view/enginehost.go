@@ -46,7 +46,7 @@ func (h engineHost) Subscribe(call bridge.CallID, _ bridge.PortID, uri string) {
 }
 
 func (h engineHost) Unsubscribe(call bridge.CallID, _ bridge.PortID, _ string) {
-	if call != 0 { // Watched reports the last one
+	if call != 0 { // the last one at the server ends by Watched
 		h.engine.Complete(h.now, call, bridge.Result{})
 	}
 }

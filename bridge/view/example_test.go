@@ -7,7 +7,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/view"
 )
 
-// A screen is a home that prints what it is to send.
+// A screen is a home that prints the messages that it should send.
 type screen struct{}
 
 func (screen) ToView(id view.ID, m bridge.Message) {
@@ -16,7 +16,7 @@ func (screen) ToView(id view.ID, m bridge.Message) {
 
 func (screen) ToServer(text []byte) { fmt.Printf("to the server: %s\n", text) }
 
-// A View subscribes to what its server offers: the Host subscribes there, for all Views together.
+// A View subscribes to a resource of its server: the Host subscribes there, once for all Views.
 func Example() {
 	host := view.New(view.Options{}, screen{})
 	host.Back(0, view.Legacy)

@@ -6,23 +6,23 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A failure is an error that is its text. Package errors would bring reflection for its Is and As.
+// A failure is an error whose value is its text. Package errors would bring in reflection, for its Is and As.
 type failure string
 
 func (f failure) Error() string { return string(f) }
 
 const errOpen = failure("view: a View with this ID is open already: give each its own")
 
-// known holds the URIs that the server has listed, or answered a read of. Only these can be subscribed to
-// (ext-apps#659, URI validation). The engine has them as registered resources.
+// known holds the URIs that the server has listed, and the URIs of its answers to reads. Only these can be subscribed
+// to (ext-apps#659, URI validation). The engine has them as registered resources.
 type known struct {
 	seen  map[string]bool
 	order []string // oldest first
 
 	fresh   bool   // the list has not changed since it was last asked for
-	listing bool   // it is being asked
+	listing bool   // a request for it is open
 	pages   int    // of that list so far
-	cursor  string // of the page that it is asked for
+	cursor  string // of the page that is asked for
 	listBy  Time   // when the Host stops waiting for it
 }
 
@@ -111,7 +111,7 @@ func (h *Host) answerList(m bridge.Incoming) {
 		h.list(next)
 		return
 	}
-	// A failed list is not asked for again either: that would happen at every subscription.
+	// A failed list is not asked for again either: otherwise each subscription would ask for it.
 	h.listing, h.fresh = false, true
 	h.listed()
 }

@@ -26,7 +26,7 @@ type stream struct {
 
 // linger is how long a replaced listen stays open. Over HTTP each listen is a connection of its own: an update that was
 // sent on the old one may arrive after the new one's acknowledgement. Announcing everything instead would make every
-// View read all that it shows whenever another View comes or goes.
+// View read all its resources whenever another View comes or goes.
 const linger = 200
 
 // maxOld bounds the listens that linger: a server has its own bound, and Views that come and go fast must not reach it.
@@ -111,7 +111,7 @@ func (h *Host) acknowledged(id string, honored bridge.JSON) {
 	if h.current != nil {
 		h.current.end = h.now + linger
 		h.old = append(h.old, h.current)
-		if len(h.old) > maxOld { // updates on their way there are lost
+		if len(h.old) > maxOld { // updates that are on their way on the oldest listen are lost
 			first := h.old[0]
 			first.end = 0
 			for _, uri := range first.uris {
@@ -128,7 +128,7 @@ func (h *Host) acknowledged(id string, honored bridge.JSON) {
 			h.consent(src, "")
 		default:
 			h.consent(src, "The server does not send updates of this resource")
-			if !src.watched { // a watched URI stays in the set, or the set would be wrong for ever
+			if !src.watched { // a watched URI stays in the set: behind would otherwise be true for ever
 				s.uris = slices.DeleteFunc(s.uris, func(u string) bool { return u == uri })
 			}
 		}
@@ -150,8 +150,8 @@ func (h *Host) answerListen(s *stream, m bridge.Incoming) {
 	}
 }
 
-// streamEnded handles a listen that the server has ended. It opens a new one, at once unless listens end as fast as
-// they begin. Then it announces everything on it, since updates may have been missed meanwhile.
+// streamEnded handles a listen that the server has ended. settle opens a new one, immediately unless this one lasted
+// less than 1 s. The URIs are announced after its acknowledgement, since updates may have been missed meanwhile.
 func (h *Host) streamEnded(id string) {
 	delete(h.pending, id)
 	h.old = slices.DeleteFunc(h.old, func(s *stream) bool { return s.id == id })

@@ -11,9 +11,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/view"
 )
 
-// A world is a Host between Views that behave and a server that does, with delays between them: every channel keeps its
-// order, and no two have one between them, as over HTTP; but nothing is on its way for longer than a listen that has
-// been replaced lingers. Each URI has a version, which changes when the server says so.
+// A world is a Host between correct Views and a correct server, with delays between them. Each channel keeps its order,
+// and channels have no order among each other, as over HTTP. No message is on its way for longer than a replaced listen
+// lingers. Each URI has a version, which change increments.
 type world struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -26,8 +26,8 @@ type world struct {
 	// the server
 	subscribed map[string]bool // legacy
 	streams    map[string][]string
-	answers    []func()            // legacy, and of requests that are no listen: in any order
-	told       map[string][]parcel // what is on its way on each channel, in order
+	answers    []func()            // to all requests except listens: in any order
+	told       map[string][]parcel // messages on their way on each channel, in order
 	calls      int
 
 	views map[view.ID]*model
@@ -39,13 +39,13 @@ type parcel struct {
 	act  func()
 }
 
-// A model is a View: what it watches, and the version that it last read of each.
+// A model is a View: the URIs that it watches, and the version of each that it last read.
 type model struct {
 	watching map[string]bool
 	confirms map[int]string // request id -> URI
 	reads    map[int]string
 	seen     map[string]int
-	stale    map[string]bool // told, and not yet read
+	stale    map[string]bool // updated, and not read since
 	next     int
 }
 
@@ -110,7 +110,7 @@ func (w *world) ToServer(text []byte) {
 			fmt.Sprintf(
 				`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%q},"notifications":{"resourceSubscriptions":%s}}}`, id, list))
 	case "notifications/cancelled":
-		// An HTTP connection is closed: what is on its way on it is lost.
+		// The listen's HTTP connection is closed: messages on their way on it are lost.
 		delete(w.streams, m.Params.RequestID)
 		delete(w.told, m.Params.RequestID)
 	}
@@ -135,7 +135,7 @@ func (w *world) change(uri string) {
 	}
 }
 
-// deliver lets one thing arrive that is on its way, if there is one.
+// deliver lets a random message on its way arrive, if there is one.
 func (w *world) deliver() bool {
 	channels := sorted(w.told)
 	n := len(channels) + len(w.answers)
@@ -153,7 +153,7 @@ func (w *world) deliver() bool {
 	return true
 }
 
-// arrive lets the next thing on a channel arrive.
+// arrive lets the next message on a channel arrive.
 func (w *world) arrive(channel string) {
 	act := w.told[channel][0].act
 	if w.told[channel] = w.told[channel][1:]; len(w.told[channel]) == 0 {
@@ -183,7 +183,7 @@ func (w *world) ToView(id view.ID, m bridge.Message) {
 		return
 	}
 	if r.Method == "notifications/resources/updated" {
-		// Consent and updates may cross an unsubscribe; only what is watched is read.
+		// An update may cross an unsubscribe: the View then reads a URI that it no longer watches.
 		v.stale[r.Params.URI] = true
 		return
 	}
@@ -196,13 +196,13 @@ func (w *world) ToView(id view.ID, m bridge.Message) {
 			return
 		}
 		v.watching[uri] = true
-		v.stale[uri] = true // as a View does, it reads what it begins to watch
+		v.stale[uri] = true // like a real View, it reads a URI that it begins to watch
 	}
 	if uri, ok := v.reads[n]; ok && r.Result != nil {
 		delete(v.reads, n)
 		var version int
 		_, _ = fmt.Sscan(r.Result.Contents[0].Text, &version)
-		v.seen[uri] = max(v.seen[uri], version) // answers have no order either
+		v.seen[uri] = max(v.seen[uri], version) // answers come in any order too
 	}
 }
 
@@ -233,7 +233,7 @@ func (w *world) subscribe(id view.ID, uri string) {
 	w.send(id, "resources/subscribe", uri)
 }
 
-// readStale lets Views read what they were told of.
+// readStale makes Views read the URIs that were updated.
 func (w *world) readStale() {
 	for id := view.ID(1); id <= w.last; id++ {
 		v := w.views[id]
@@ -265,8 +265,8 @@ func (w *world) pass(ms bridge.Time) {
 	}
 }
 
-// settle lets everything arrive, and checks that each View has read the newest of all that it watches, and that the
-// server has exactly the subscriptions that are needed.
+// settle lets all messages arrive. It checks that each View has read the newest version of each URI that it watches,
+// and that the server has exactly the subscriptions that are needed.
 func (w *world) settle() {
 	w.t.Helper()
 	for range 1000 {
@@ -307,7 +307,7 @@ func (w *world) settle() {
 	}
 }
 
-// play lets Views, the server and time do 400 things.
+// play makes 400 random steps of Views, the server and time.
 func play(w *world) {
 	var uris []string
 	for i := range 6 {
@@ -348,7 +348,7 @@ func play(w *world) {
 	}
 }
 
-// Whatever Views do, in whatever order things arrive: no change is lost, and nothing is left at the server.
+// With any actions of Views and any order of messages, no change is lost and nothing is left at the server.
 func TestNothingIsLostAndNothingIsLeft(t *testing.T) {
 	for name, o := range map[string]view.Options{"legacy": {}, "modern": {Era: view.Modern}} {
 		t.Run(name, func(t *testing.T) {
@@ -372,7 +372,7 @@ func TestNothingIsLostAndNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Fifty Views that watch one URI are one subscription at the server, and none when they have gone, in whatever order.
+// Fifty Views that watch one URI share one subscription at the server. It ends when they have gone, in any order.
 func TestFiftyViewsShareOneSubscription(t *testing.T) {
 	for _, era := range []view.Era{view.Legacy, view.Modern} {
 		t.Run([]string{"legacy", "modern"}[era], func(t *testing.T) {

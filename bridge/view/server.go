@@ -21,7 +21,7 @@ type server struct {
 
 	modern
 
-	listDue  bool // list_changed is to be passed on at listAt
+	listDue  bool // list_changed must be passed on at listAt
 	listAt   Time
 	listSaid bool // listAt is set
 }
@@ -48,7 +48,7 @@ type pending struct {
 	stream *stream       // askListen
 }
 
-// idPrefix distinguishes the ids of a Host's requests, and so their answers and streams, from those of another client on
+// idPrefix distinguishes the ids of a Host's requests, and so their answers and streams, from those of other clients on
 // the same connection.
 const idPrefix = "pagewire:"
 
@@ -60,7 +60,7 @@ func (s *server) init(era Era) {
 	s.asked = map[bridge.CallID]*source{}
 }
 
-// modernMeta is the client's part of each request of the modern era. The official client adds its own.
+// modernMeta is the client's _meta in each request of the modern era. The official client adds its own.
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"pagewire","version":"0"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{}}`
@@ -216,11 +216,11 @@ func (h *Host) answerRead(p pending, m bridge.Incoming) {
 	h.engine.Complete(h.now, p.call, r)
 }
 
-// updated passes on a change of a URI. The server may name one below the subscribed URI (legacy era).
+// updated passes on a change of a URI. The server may name a URI below the subscribed one (legacy era).
 func (h *Host) updated(uri string) {
 	touch := func(s *source) {
 		if len(s.calls) > 0 {
-			s.missed = true // it came before the confirmation, which over HTTP has no order with it
+			s.missed = true // it came before the confirmation: over HTTP their order is open
 		}
 		h.engine.Touch(h.now, s.uri)
 	}
@@ -268,8 +268,8 @@ func (h *Host) lose() {
 	}
 }
 
-// Back reports a new connection, and the era of its server. Everything that is watched is subscribed to, and then
-// announced, as it may have changed meanwhile.
+// Back reports a new connection, and the era of its server. The Host subscribes to each watched URI, and then announces
+// it, as it may have changed meanwhile.
 func (h *Host) Back(now Time, era Era) {
 	h.enter(now)
 	if !h.down {
@@ -319,7 +319,7 @@ func (s *server) deadline() (at Time, ok bool) {
 	return at, ok
 }
 
-// held counts the subscriptions and streams at the server, after all open requests.
+// held counts the subscriptions and streams at the server, as if all open requests were answered.
 func (s *server) held() (subscriptions, streams int) {
 	for _, src := range s.ordered {
 		if s.era == Legacy && src.state != idle {

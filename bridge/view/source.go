@@ -6,12 +6,12 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A source is a URI that Views watch, or wait to.
+// A source is a URI that Views watch or wait to watch.
 type source struct {
 	uri     string
 	calls   []bridge.CallID // the engine's subscriptions that wait for the server's confirmation
 	watched bool
-	missed  bool // updates may have been missed: to be announced once the server sends them again
+	missed  bool // updates may have been missed: announced once the server sends updates again
 
 	state state // legacy era
 	retry       // legacy era
@@ -28,7 +28,7 @@ const (
 
 func (s *source) wanted() bool { return s.watched || len(s.calls) > 0 }
 
-// A retry is the time of the next attempt after failures: after 1 s, 2 s, 4 s, and so on up to 30 s.
+// A retry is the time of the next attempt after failures: 1 s later, then 2 s, 4 s, and so on up to 30 s.
 type retry struct {
 	failures int
 	at       Time
@@ -69,16 +69,16 @@ func (h *Host) consent(s *source, why string) {
 	}
 }
 
-// unshare ends the sharing of a read of uri that is under way, unless the URI was watched since the read began:
-// otherwise it may have changed after that without an update.
+// unshare stops later readers from sharing a read of uri that is under way, unless the URI is watched: an unwatched URI
+// may have changed after the read began, without an update.
 func (h *Host) unshare(uri string) {
 	if s := h.sources[uri]; s == nil || !s.watched {
-		h.engine.Touch(h.now, uri) // no View watches it, so none is told
+		h.engine.Touch(h.now, uri) // no View watches it, so none is notified
 	}
 }
 
-// settle adapts the subscriptions at the server to the Views', as far as that is possible now, and then sends. Sending
-// may cause further changes.
+// settle makes the subscriptions at the server match the Views', as far as that is possible now, and then sends. It
+// repeats this, because sending may cause further changes.
 func (h *Host) settle() {
 	for {
 		before := h.calls

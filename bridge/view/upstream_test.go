@@ -18,17 +18,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/view"
 )
 
-// upstream is what is offered to the MCP Apps specification. Its README says what the words of a transcript mean.
+// upstream has the proposal for the MCP Apps specification. Its README explains the words of a transcript.
 const upstream = "../../idl/upstream/ext-apps"
 
-// A transcript is one conformance case: what happens to a host of Views, and what it must say, in JSON for every
-// implementation.
+// A transcript is one conformance case in JSON, for every implementation: the events at a host of Views, and the
+// messages that it must send.
 type transcript struct {
 	About            string
 	Requires         []string
-	Lists            []string // what the server has in resources/list
+	Lists            []string // the URIs in the server's resources/list
 	MaxSubscriptions int
-	ProtocolVersion  string // that the server speaks
+	ProtocolVersion  string // of the server
 	Steps            []step
 }
 
@@ -39,8 +39,8 @@ type step struct {
 	State  string         // of the server: lost, back
 	Sends  map[string]any // of a View
 	Gets   map[string]any
-	// Message of the server, which it sends or gets. Times it is sent, Every so many ms; or, as [least, most], it is
-	// got.
+	// Message is sent or received by the server. It is sent Times times, Every ms apart; of received ones Times is the
+	// bounds, [least, most].
 	Message map[string]any
 	Times   any
 	Every   int
@@ -49,7 +49,7 @@ type step struct {
 	Why     string
 }
 
-// TestUpstreamTranscripts replays the conformance cases that are offered upstream, on our host.
+// TestUpstreamTranscripts replays the conformance cases of the proposal on a Host.
 func TestUpstreamTranscripts(t *testing.T) {
 	files, err := filepath.Glob(upstream + "/conformance/*.json")
 	if err != nil || len(files) < 15 {
@@ -73,7 +73,7 @@ func TestUpstreamTranscripts(t *testing.T) {
 	}
 }
 
-// Each requirement of the specification has a case, or says that it has none; and no case names another.
+// Each requirement of the specification has a case, or says that it has none; cases name no other requirements.
 func TestUpstreamRequirementsHaveCases(t *testing.T) {
 	text, err := os.ReadFile(upstream + "/resource-subscriptions.md")
 	if err != nil {
@@ -123,15 +123,15 @@ func readSchema(t *testing.T) *jsonschema.Resolved {
 	return resolved
 }
 
-// A replay is a Host, and what it has said that no step has asked for yet.
+// A replay is a Host, and its messages that no step has taken yet.
 type replay struct {
 	t      *testing.T
 	c      transcript
 	schema *jsonschema.Resolved
 	host   *view.Host
 	now    bridge.Time
-	said   map[string][]map[string]any // by whom it was said to: "server", or a View's number
-	bound  map[string]any              // what names that begin with $ stand for
+	said   map[string][]map[string]any // by receiver: "server", or a View's number
+	bound  map[string]any              // values of the names that begin with $
 	open   map[view.ID]bool
 	at     int // the step
 }
@@ -151,7 +151,7 @@ func (r *replay) ToView(id view.ID, m bridge.Message) {
 	r.says(fmt.Sprint(id), m.AppendTo(nil))
 }
 
-// ToServer answers what the case does not tell of: the list.
+// ToServer answers resources/list, which the cases leave out.
 func (r *replay) ToServer(text []byte) {
 	m := r.decode(text)
 	if m["method"] != "resources/list" {
@@ -179,7 +179,7 @@ func (r *replay) decode(text []byte) (m map[string]any) {
 	return m
 }
 
-// valid checks a message against the schema, which says nothing of messages that this specification does not have.
+// valid checks a message against the schema, which accepts all messages of other specifications.
 func (r *replay) valid(m map[string]any) {
 	r.t.Helper()
 	if err := r.schema.Validate(m); err != nil {
@@ -196,7 +196,7 @@ func (r *replay) encode(m map[string]any) []byte {
 	return text
 }
 
-// substituted puts in what names stand for.
+// substituted replaces names by their values.
 func (r *replay) substituted(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -280,7 +280,7 @@ func (r *replay) wait(ms int) {
 	r.now = until
 }
 
-// gets looks for a message, first among those that one side was sent, or for as many of it as times says.
+// gets takes the next message to a receiver, which must match, or as many matching messages as times allows.
 func (r *replay) gets(whom string, want map[string]any, times any) {
 	r.t.Helper()
 	least, most := 1, 1
@@ -305,8 +305,8 @@ func (r *replay) gets(whom string, want map[string]any, times any) {
 	}
 }
 
-// matches says whether a message has all that is wanted. A name that begins with $ stands for what is there when it is
-// met first.
+// matches reports whether a message has all wanted members. A name that begins with $ gets the value at its first
+// match.
 func (r *replay) matches(is, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -335,7 +335,7 @@ func (r *replay) matches(is, want any) bool {
 	return string(text) == string(wanted)
 }
 
-// quiet is that nobody has been sent anything that no step has asked for.
+// quiet fails if a message is left that no step has taken.
 func (r *replay) quiet() {
 	r.t.Helper()
 	for whom, said := range r.said {
@@ -345,7 +345,7 @@ func (r *replay) quiet() {
 	}
 }
 
-// What is offered names the tests that show it: they are there.
+// The tests that the upstream documents name exist.
 func TestUpstreamNamesTestsThatAreThere(t *testing.T) {
 	var code strings.Builder
 	for _, pattern := range []string{"../../e2e/*_test.go", "../view/*_test.go", "../../js/build/*_test.go"} {

@@ -36,15 +36,15 @@ type Options struct {
 	Era Era
 	// MaxSubscriptions is how many URIs a View may watch at a time. Default 10.
 	MaxSubscriptions int
-	// LimitCode is the error code for one more. Default -32603, as in the servers of the official SDK; the proposal
-	// (ext-apps#659) has -32001 as a placeholder.
+	// LimitCode is the error code for a subscription above MaxSubscriptions. Default -32603, as in the servers of the
+	// official SDK; the proposal (ext-apps#659) has -32001 as a placeholder.
 	LimitCode int
 	// UpdateInterval is the least time between two updates of one URI. Default 100 ms, which is ten a second.
 	UpdateInterval Time
 	// ReadTimeout is how long the server may take for a read, or for the confirmation of a subscription. Default 30 s.
 	ReadTimeout Time
-	// MaxKnown is how many URIs of the server are remembered. Default 10,000; above it the oldest one that no View
-	// watches is forgotten.
+	// MaxKnown is how many URIs of the server are remembered. Default 10,000; above it the oldest URI without a watch
+	// is forgotten.
 	MaxKnown int
 	// MaxViews is how many Views may be open. Default 1,024.
 	MaxViews int
@@ -176,13 +176,13 @@ func (h *Host) closePort(v *view) {
 // release ends all requests and subscriptions of a View. The View stays open.
 func (h *Host) release(v *view) {
 	h.closePort(v)
-	// There was room for the port a moment ago.
+	// There is room: the View's former port has just closed.
 	_ = h.openPort(v)
 	h.engine.Writable(h.now, v.port, v.ready)
 }
 
 // Teardown reports that the home has sent ui/resource-teardown to a View, or is about to. Its subscriptions end at
-// once, since the answer may never come, and it gets no new ones. Its reads are still answered, so that it can save its
+// once, since its answer may never come, and it gets no new ones. Its reads are still answered, so that it can save its
 // state.
 func (h *Host) Teardown(now Time, id ID) {
 	h.enter(now)
@@ -194,8 +194,8 @@ func (h *Host) Teardown(now Time, id ID) {
 }
 
 // Receive handles a message of a View. It takes, and answers, requests for resources. The home handles all others, but
-// Receive must see them: the handshake, cancellations, and ui/notifications/request-teardown, which releases all that
-// the View watches. The bytes belong to the caller again when it returns.
+// Receive must see them: the handshake, cancellations, and ui/notifications/request-teardown, which ends the View's
+// watches. The bytes belong to the caller again when it returns.
 func (h *Host) Receive(now Time, id ID, text []byte) (taken bool) {
 	h.enter(now)
 	defer h.leave()
@@ -210,7 +210,7 @@ func (h *Host) Receive(now Time, id ID, text []byte) (taken bool) {
 	request := len(m.ID) > 0
 	switch m.Method {
 	case "ui/initialize":
-		// The frame has another document, or the same one anew: the former one's watches are over.
+		// The frame has another document, or has loaded the same one again: the former document's watches end.
 		v.greeted, v.ready, v.leaving = true, false, false
 		h.release(v)
 	case "ui/notifications/initialized":
@@ -311,8 +311,8 @@ func (h *Host) fail(v *view, id bridge.JSON, code int, message, reason string) {
 	h.home.ToView(v.id, bridge.Message{Head: text})
 }
 
-// enter begins, and leave ends, every exported method. Changes are settled with the server once at the end, so that a
-// listen of ten URIs, or a View that leaves ten behind, is one change.
+// enter begins every exported method, and leave ends it. The outermost leave settles with the server once, so that ten
+// URIs of one listen, or of one closed View, are one change.
 func (h *Host) enter(now Time) {
 	h.now = max(h.now, now)
 	h.depth++
@@ -326,7 +326,7 @@ func (h *Host) leave() {
 	h.depth--
 }
 
-// Tick does the work that has fallen due. Call it at Deadline; an early or late call does no harm.
+// Tick does the work that is due. Call it at Deadline; an early or late call does no harm.
 func (h *Host) Tick(now Time) {
 	h.enter(now)
 	h.engine.Tick(h.now)
@@ -334,7 +334,7 @@ func (h *Host) Tick(now Time) {
 	h.leave()
 }
 
-// Deadline is when Tick is next needed. ok is false if it is not.
+// Deadline is the time at which Tick is next needed. ok is false if nothing is scheduled.
 func (h *Host) Deadline() (at Time, ok bool) {
 	at, ok = h.engine.Deadline()
 	if t, due := h.server.deadline(); due && (!ok || t < at) {

@@ -11,8 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/view"
 )
 
-// TestConversations plays the conversations in testdata, which tell one rule or story each: prose, then what happens to
-// a Host, one line each, and what came of it, indented. See testdata/README.md for the words.
+// TestConversations plays the conversations in testdata. Each file shows one rule or story: prose, then lines of input
+// to a Host, each followed by its output, indented. testdata/README.md explains the words.
 func TestConversations(t *testing.T) { script.Each(t, converse) }
 
 // converse plays one file.
@@ -51,7 +51,7 @@ func (c *conversation) options() (o view.Options) {
 	return o
 }
 
-// A conversation is a Host, and the Home that writes down what it sends.
+// A conversation is a Host, and the Home that writes down the Host's messages.
 type conversation struct {
 	*script.Script
 	host *view.Host
@@ -66,7 +66,7 @@ func (c *conversation) ToServer(text []byte) { c.Say("S< %s", short(c.T, text)) 
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"pagewire","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// short is a message as the files have it.
+// short returns a message in the short form of the files.
 func short(t testing.TB, text []byte) []byte {
 	if !json.Valid(text) {
 		t.Errorf("the Host sent what is not JSON: %s", text)
@@ -80,7 +80,7 @@ func message(short string) []byte {
 		short = `{"jsonrpc":"2.0",` + short[1:]
 	}
 	short = strings.ReplaceAll(short, "MODERN", modernMeta)
-	// STREAM n stands for the _meta of what comes on the Host's n-th request, a listen.
+	// STREAM n stands for the _meta of a message on the stream of the Host's n-th request, a listen.
 	for {
 		before, rest, ok := strings.Cut(short, "STREAM ")
 		if !ok {
@@ -113,7 +113,7 @@ func (c *conversation) line(line string) {
 			c.Say("error: %v", err)
 		}
 	case "hello":
-		// hello VIEW: the handshake, of which only the fact matters here.
+		// hello VIEW: the handshake.
 		h.Receive(c.now, id(rest),
 			message(`{"id":0,"method":"ui/initialize","params":{"appCapabilities":{},"appInfo":{"name":"V","version":"1"},"protocolVersion":"2026-01-26"}}`))
 		h.Receive(c.now, id(rest), message(`{"method":"ui/notifications/initialized"}`))

@@ -2,8 +2,8 @@ package wire
 
 import "unicode/utf8"
 
-// Text is JSON text that is being written. Its methods append and return the longer text, as append does. They are kept
-// from being inlined: otherwise the growing of a slice takes some 150 bytes of wasm at each of two hundred places.
+// Text is JSON text that is being written. Its methods append and return the longer text, as append does. Raw and Bytes
+// are not inlined: the code that grows a slice would take some 150 bytes of wasm at each of two hundred places.
 type Text []byte
 
 // Raw appends s as it stands.
@@ -18,7 +18,7 @@ func (t Text) Bytes(b []byte) Text { return append(t, b...) }
 
 const hexDigits = "0123456789abcdef"
 
-// Str appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as encoding/json has it.
+// Str appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
 func (t Text) Str(s string) Text {
 	t = t.Raw(`"`)
 	from := 0
@@ -79,13 +79,13 @@ func (t Text) uint(u uint64) Text {
 	return append(t, byte('0'+u%10))
 }
 
-// Result appends the beginning of an answer up to and with the colon of "result": the result's text and a closing
+// Result appends the beginning of an answer, up to and including the colon of "result": the result's text and a closing
 // brace complete it.
 func (t Text) Result(id Value) Text {
 	return t.Raw(`{"jsonrpc":"2.0","id":`).Bytes(id).Raw(`,"result":`)
 }
 
-// Notification appends the beginning of a notification up to and with the colon of "params".
+// Notification appends the beginning of a notification, up to and including the colon of "params".
 func (t Text) Notification(method string) Text {
 	return t.Raw(`{"jsonrpc":"2.0","method":"`).Raw(method).Raw(`","params":`)
 }

@@ -13,9 +13,9 @@ type Message struct {
 // Request reports whether m must be answered.
 func (m *Message) Request() bool { return m.Method != "" && len(m.ID) > 0 }
 
-// Decode reads one message, nested at most depth arrays and objects deep. If it fails, it still returns the id, if that
-// could be read, so that the error can be answered: ParseError for text that is not JSON, InvalidRequest for JSON that
-// is no JSON-RPC 2.0 message, InvalidParams for params that are not an object.
+// Decode reads one message, nested at most depth arrays and objects deep. If it fails, it still returns the id, if it
+// could read it, for the error answer. The code is ParseError for text that is not JSON, InvalidRequest for JSON that
+// is not a JSON-RPC 2.0 message, InvalidParams for params that are not an object.
 func Decode(text []byte, depth int) (m Message, failure *Error) {
 	s := scanner{text: text, depth: depth}
 	s.space()

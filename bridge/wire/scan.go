@@ -127,8 +127,8 @@ var special = func() (t [256]uint8) {
 }()
 
 // plainEnd returns the index of the first special byte from i on, or the length of the text. Half of a message is
-// inside its strings, and every branch costs a jump through a table in Go's wasm: four bytes a branch make decoding a
-// third faster there.
+// inside its strings, and every branch costs a jump through a table in Go's wasm: one branch for four bytes makes
+// decoding a third faster there.
 func plainEnd(text []byte, i int) int {
 	for i+4 <= len(text) {
 		four := text[i : i+4 : i+4]

@@ -60,8 +60,8 @@ func (v Value) Kind() Kind {
 // True reports whether v is the literal true.
 func (v Value) True() bool { return len(v) > 0 && v[0] == 't' }
 
-// Get returns member key of an object, and the last one if a key is repeated (as JSON.parse does); otherwise an absent
-// Value.
+// Get returns the member key of an object: the last one if the key is repeated (as in JSON.parse), and an absent Value
+// if there is none.
 func (v Value) Get(key string) (member Value) {
 	v.Members(func(k, m Value) bool {
 		if k.Is(key) {
@@ -142,8 +142,8 @@ func (v Value) Text() (text string, ok bool) {
 	return string(unquote(make([]byte, 0, len(raw)), raw)), true
 }
 
-// Int returns the integer of v: a number without fraction or exponent that fits 53 bits, so that JavaScript and Go mean
-// the same one.
+// Int returns the integer of v: a number without fraction or exponent that fits 53 bits, so that it is the same number
+// in JavaScript and Go.
 func (v Value) Int() (n int64, ok bool) {
 	if !v.Integer() || len(v) > 17 {
 		return 0, false

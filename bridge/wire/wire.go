@@ -70,14 +70,14 @@ const (
 	SkillsGet       = "skills/get"
 )
 
-// Error codes: JSON-RPC 2.0 section 5.1 and the two that MCP adds and Pagewire sends.
+// Error codes: JSON-RPC 2.0 section 5.1, and two of MCP.
 const (
 	ParseError         = -32700
 	InvalidRequest     = -32600
 	MethodNotFound     = -32601
 	InvalidParams      = -32602
 	InternalError      = -32603
-	NotFoundLegacy     = -32002 // legacy era only; the modern era forbids it and says InvalidParams
+	NotFoundLegacy     = -32002 // legacy era only; the modern era forbids it and uses InvalidParams
 	UnsupportedVersion = -32022 // modern era only
 )
 

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// texts are JSON and what only looks like it; they seed the fuzzer too.
+// texts are JSON, or only look like it; they also seed the fuzzers.
 var texts = []string{
 	``, ` `, `null`, `true`, `false`, `tru`, `nulll`, `0`, `-0`, `01`, `-`, `1.`, `1.5`, `1e`, `1e+`, `1E-7`, `.5`,
 	`+1`, `9007199254740993`,
@@ -22,7 +22,7 @@ var texts = []string{
 	`{"jsonrpc":"2.0","id":"\u0031","method":"resources\/read","params":{"uri":"https://x.test/a"}}`,
 }
 
-// Parse accepts what encoding/json accepts, where that is valid UTF-8.
+// Parse accepts the texts that encoding/json accepts, if they are valid UTF-8.
 func TestParseAgreesWithEncodingJSON(t *testing.T) {
 	for _, text := range texts {
 		checkParse(t, []byte(text))
@@ -51,7 +51,7 @@ func checkParse(t *testing.T, text []byte) {
 	compare(t, v, oracle)
 }
 
-// compare checks every accessor of v against what encoding/json made of the same text.
+// compare checks every accessor of v against the value that encoding/json decoded from the same text.
 func compare(t *testing.T, v Value, oracle any) {
 	t.Helper()
 	switch want := oracle.(type) {
@@ -105,7 +105,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(checkParse)
 }
 
-// FuzzDecode checks the message decoder against encoding/json: what it takes for a request is one, with that id.
+// FuzzDecode checks that encoding/json finds the same id and method in each message that Decode accepts.
 func FuzzDecode(f *testing.F) {
 	for _, text := range texts {
 		f.Add([]byte(text))
@@ -151,7 +151,7 @@ func TestDecodeAgreesWithEncodingJSON(t *testing.T) {
 	}
 }
 
-// Strings read back as they were written, whatever is in them; bytes that are no UTF-8 become U+FFFD.
+// Any string reads back as it was written; bytes that are not UTF-8 become U+FFFD.
 func TestStr(t *testing.T) {
 	for _, s := range []string{"", "a", `"\/`, "\x00\x1f\x7f", "\b\f\n\r\t", "é😀\u2028", "a\xffb", "\xed\xa0\x80"} {
 		var got string
@@ -178,7 +178,7 @@ func TestInt(t *testing.T) {
 	}
 }
 
-// Ids are the same if they say the same: by text for numbers, by content for strings.
+// Numbers are the same id by their text, strings by their content.
 func TestEqual(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -205,7 +205,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// PeekID finds an id in a message of which the rest is cut off.
+// PeekID finds an id in a message whose rest is cut off.
 func TestPeekID(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"aaaa`: `7`,

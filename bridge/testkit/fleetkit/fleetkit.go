@@ -1,4 +1,4 @@
-// Package fleetkit has what tests of a service's nodes share: the service's login, and agents at a node.
+// Package fleetkit is shared by the tests of a service's nodes: the service's login, and agents at a node.
 package fleetkit
 
 import (
@@ -23,7 +23,6 @@ type Login struct {
 	t    testing.TB
 }
 
-// NewLogin makes one.
 func NewLogin(t testing.TB) *Login {
 	t.Helper()
 	i, err := issuertest.New("https://login.example", Public)
@@ -47,7 +46,7 @@ func (l *Login) Verifier() *tickets.Verifier {
 	return v
 }
 
-// Signed is a ticket or a token with claims that replace some of the usual ones.
+// Signed returns a ticket or a token. claims replace the usual claims of the same names.
 func (l *Login) Signed(subject string, claims map[string]any) string {
 	l.t.Helper()
 	text, err := l.Sign(l.Claims(subject, claims))

@@ -1,5 +1,5 @@
-// Package script plays conversations: files of testdata in which an engine executes each line, and its output follows,
-// indented. A test fails if the output differs; the flag -update writes the new output into the file.
+// Package script plays conversations: files of testdata whose lines an engine executes. The output of a line follows
+// it, indented. A test fails if the output differs; the flag -update writes the new output into the file.
 //
 // The package knows neither the engines nor their lines. It is apart from testkit, because tests under js/wasm do not
 // link testkit's MCP client.
