@@ -18,8 +18,8 @@ import (
 )
 
 // An Agent is the gateway's end of one agent's session, as the agent sees it: a mcpconn.Conn. The agent's messages go
-// in through Write, the gateway's come out through Read. While more than 256 KiB wait to be read, the agent gets at
-// most one update per URI, as on any port that is not writable.
+// in through Write, the gateway's come out through Read. While more than 256 KiB are unread, the agent gets at most
+// one update per URI, as on any port that is not writable.
 type Agent struct {
 	g         *Gateway
 	id        bridge.PortID
@@ -27,24 +27,25 @@ type Agent struct {
 	out       *mcpconn.Outbox
 	client    *client       // the program of the session: its sessions share a bound
 	done      chan struct{} // closed when the session has ended
-	dropped   chan struct{} // closed when it has ended at once
-	blocked   atomic.Bool   // the engine knows the port as not writable
-	record    *seen.Record  // the memory's; it outlives that
+	dropped   chan struct{} // closed when the session has ended and its unread messages are discarded
+	blocked   atomic.Bool   // the engine has been told that the port is not writable
+	record    *seen.Record  // the memory's record, which outlives the memory
 	scope     Scope
 	reminders Reminders
-	debugging bool // it has the tools that pages have for their developers
+	debugging bool // the agent sees the tools that pages have for their developers
 
 	// The gateway's lock guards all below.
-	sees      func(uri string) bool // whether the scope has a URI; nil for all
+	sees      func(uri string) bool // reports whether the agent sees a URI; nil if it sees all
 	isDropped bool
-	name      string // that the agent gives itself, once it has
-	whole     bool   // priorities are to be integers: wantsWhole
+	name      string // the agent's name for itself; "" until it gives one
+	whole     bool   // priorities must be integers: wantsWhole
 	// memory records the content that the agent has seen. It is nil for a session of one request, and for the command
 	// line.
 	memory *follow.Memory
-	// last is its snapshot as of its end: the message that Read returned last may still be on its way then.
+	// last is the snapshot at the session's end: the message that Read returned last may still be on its way then.
 	last []byte
-	// conversation is its program's name for what it is in, if a hook has said so. lastRecord is as last.
+	// conversation is the program's name for the conversation; "" until a hook gives it. lastRecord is its record at the
+	// session's end.
 	conversation string
 	lastRecord   []byte
 	webhooks     Webhooks
@@ -52,10 +53,10 @@ type Agent struct {
 
 const (
 	highWater, lowWater = 256 << 10, 64 << 10
-	// maxWaiting is how many bytes may wait to be read in all sessions of one client, and maxWaitingAll in those of all
-	// clients. Above it one session ends: the fullest session of the fullest client.
+	// maxWaiting bounds the unread bytes in all sessions of one client, maxWaitingAll those of all clients. Above a bound
+	// the session with the most unread bytes ends: of that client, or of the client with the most.
 	maxWaiting, maxWaitingAll = 64 << 20, 256 << 20
-	// allLeaveTooMuch is the reason of an end above maxWaitingAll or a Pool's bound.
+	// allLeaveTooMuch is the reason for ending a session above maxWaitingAll or a Pool's bound.
 	allLeaveTooMuch = "all agents together leave too much unread, and this one most of all"
 )
 
@@ -66,11 +67,11 @@ type client struct {
 	waiting  atomic.Int64
 }
 
-// A Pool bounds what waits for the agents of several gateways together, in bytes. Above it the session ends for which
-// most waits, of the gateway for which most does. Its methods may be called concurrently.
+// A Pool bounds the unread bytes of several gateways together. Above the bound, the gateway with the most unread bytes
+// ends its session with the most. Its methods may be called concurrently.
 type Pool struct{ backlog *quota.Backlog[*Agent] }
 
-// NewPool returns a Pool of so many bytes. ended is called for each session that ends for it.
+// NewPool returns a Pool with a bound of most bytes. ended is called after each session that the Pool ends.
 func NewPool(most int64, ended func()) *Pool {
 	return &Pool{quota.NewBacklog(int(most), func(a *Agent) {
 		a.g.locked(func() { a.end(allLeaveTooMuch, true) })()
@@ -78,20 +79,20 @@ func NewPool(most int64, ended func()) *Pool {
 	})}
 }
 
-// Waiting is how many bytes agents have not read yet.
+// Waiting is the number of bytes that agents have not read yet.
 func (p *Pool) Waiting() int64 { return int64(p.backlog.Held()) }
 
 const (
 	// TransportStdio is the transport of the agent that started this process.
 	TransportStdio = "stdio"
-	// TransportRequest is the transport of an agent that is one request over HTTP: there the modern era has no sessions.
-	// Such agents are logged at debug level.
+	// TransportRequest is the transport of an agent that lasts for one request, because the modern era has no sessions
+	// over HTTP. Such agents are logged at debug level.
 	TransportRequest = "http request"
-	// TransportCommand is the transport of the command line. It is no agent, has no memory and gets no reminders.
+	// TransportCommand is the transport of the command line, which has no memory and gets no reminders.
 	TransportCommand = "command"
 )
 
-// remembers reports whether the agents of a transport are the same ones at their next call.
+// remembers reports whether a session of this transport is one agent's for several calls, so that it has a memory.
 func remembers(transport string) bool {
 	return transport != TransportRequest && transport != TransportCommand
 }
@@ -105,12 +106,12 @@ func (a *Agent) level() slog.Level {
 
 // AgentOptions describe an agent to a Gateway.
 type AgentOptions struct {
-	// Transport names the agent's transport ("stdio", "http"), for logs and metrics. A TransportRequest or
-	// TransportCommand is not the same agent at its next call.
+	// Transport names the agent's transport ("stdio", "http"), for logs and metrics. With TransportRequest or
+	// TransportCommand the agent has no memory.
 	Transport string
-	// Client names the program of the session: all its sessions share a bound on unread bytes. "" has one of its own.
+	// Client names the session's program. Its sessions share a bound on unread bytes; with "" the session has its own.
 	Client string
-	// Allow, Deny and Only are the Scope of what the agent sees. The rest does not exist for it.
+	// Allow, Deny and Only are the agent's Scope. Pages outside it do not exist for the agent.
 	Allow, Deny, Only []string
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
@@ -118,7 +119,7 @@ type AgentOptions struct {
 	DebuggingTools bool
 	// Front shows the agent which tab is in front. Default off.
 	Front bool
-	// Webhooks deliver events to the agent's principal. Default none: it can poll and stream.
+	// Webhooks deliver events to the agent's principal. Default none: the agent can only poll and stream.
 	Webhooks Webhooks
 	// Snapshot is the result of Agent.Snapshot for this session at an earlier gateway; nil for none. Invalid parts of
 	// it are left out. At worst, calls are then refused and contents are given in full.
@@ -191,8 +192,8 @@ func (a *Agent) Write(_ context.Context, message []byte) error {
 	return a.g.engine.Receive(a.g.now(), a.id, message)
 }
 
-// Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning has been kept. It is
-// answered with an error, under its id if the beginning has one.
+// Oversize is Write for a message of more than Gateway.MessageBytes, of which only the beginning has been kept. The
+// answer is an error, with the message's id if the beginning has it.
 func (a *Agent) Oversize(beginning []byte) error {
 	defer a.g.lock()()
 	if a.g.agents[a.id] == nil {
@@ -201,8 +202,8 @@ func (a *Agent) Oversize(beginning []byte) error {
 	return a.g.engine.Oversize(a.g.now(), a.id, beginning)
 }
 
-// Hold says that only answers and their progress can reach the agent now, as over HTTP while it has no open stream.
-// Meanwhile at most one update per URI is kept. They are sent when Hold ends.
+// Hold(true) says that only answers and their progress can reach the agent now, as over HTTP without an open stream.
+// Then at most one update per URI is kept. Hold(false) sends these updates.
 func (a *Agent) Hold(on bool) {
 	defer a.g.lock()()
 	a.g.engine.Hold(a.g.now(), a.id, on)
@@ -215,7 +216,7 @@ func (a *Agent) unblock() {
 	}
 }
 
-// Settled reports whether the agent has read an answer to each of its requests. Its open listens do not count.
+// Settled reports whether the agent has read the answers to all its requests. Open listens do not count.
 func (a *Agent) Settled() bool {
 	defer a.g.lock()()
 	return a.settled()
@@ -226,11 +227,11 @@ func (a *Agent) settled() bool { return !a.g.engine.Waits(a.id) && a.out.Size() 
 // Done is closed when the session has ended. The agent may still have messages to read then.
 func (a *Agent) Done() <-chan struct{} { return a.done }
 
-// Dropped is closed when the session has ended and none of its messages is to be read any more.
+// Dropped is closed when the session has ended and its unread messages are discarded.
 func (a *Agent) Dropped() <-chan struct{} { return a.dropped }
 
-// Dismiss ends the session as a server that shuts down does: each open request gets an error, each listen its result.
-// Read returns these, and then io.EOF.
+// Dismiss ends the session like a server that shuts down: each open request gets an error, each listen its result.
+// Read returns these messages, and then io.EOF.
 func (a *Agent) Dismiss() {
 	defer a.g.lock()()
 	if a.g.agents[a.id] != nil {
@@ -239,7 +240,7 @@ func (a *Agent) Dismiss() {
 	}
 }
 
-// Close ends the session and frees all that it held.
+// Close ends the session at once. Unread messages are discarded.
 func (a *Agent) Close() error {
 	a.g.locked(func() { a.end("closed", true) })()
 	a.keep()
@@ -267,8 +268,8 @@ func (a *Agent) end(reason string, drop bool) {
 	a.out.Close(drop)
 }
 
-// fullest is the session with the most unread bytes, of one client, or of the client that has most of all where of is
-// nil. It is called with the gateway's lock held.
+// fullest returns a client's session with the most unread bytes. If of is nil, the client with the most of
+// all is chosen. The gateway's lock is held.
 func (g *Gateway) fullest(of *client) *Agent {
 	if of == nil {
 		of = slices.MaxFunc(slices.Collect(maps.Values(g.clients)), func(a, b *client) int {
@@ -284,7 +285,7 @@ func (g *Gateway) fullest(of *client) *Agent {
 	return found
 }
 
-// countWaiting counts that more bytes wait for the agent, or fewer.
+// countWaiting adds bytes, which may be negative, to the counts of unread bytes.
 func (a *Agent) countWaiting(bytes int) {
 	a.client.waiting.Add(int64(bytes))
 	a.g.waiting.Add(int64(bytes))

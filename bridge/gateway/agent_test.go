@@ -9,7 +9,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// send gives an agent a message of n bytes.
 func send(a *Agent, n int) {
 	defer a.g.lock()()
 	a.send(make([]byte, n))
@@ -29,7 +28,7 @@ func connectAs(t *testing.T, g *Gateway, client string) *Agent {
 	return connect(t, g, AgentOptions{Client: client})
 }
 
-// What waits for a client is bounded over all of its sessions, and what is being written counts.
+// The bound on a client's unread bytes is for all its sessions together, and bytes that are being written count.
 func TestBytesThatWaitForOneClient(t *testing.T) {
 	g := New(Options{})
 	t.Cleanup(g.Close)
@@ -37,7 +36,7 @@ func TestBytesThatWaitForOneClient(t *testing.T) {
 	send(small, maxWaiting/4)
 	send(other, maxWaiting/4)
 	send(large, maxWaiting/2)
-	if _, err := large.Read(t.Context()); err != nil { // it is being written, to an agent that does not read
+	if _, err := large.Read(t.Context()); err != nil { // the bytes are being written, to an agent that does not read
 		t.Fatal(err)
 	}
 	send(large, maxWaiting/4)
@@ -51,7 +50,7 @@ func TestBytesThatWaitForOneClient(t *testing.T) {
 	if got := small.client.waiting.Load(); got != maxWaiting/4+1 {
 		t.Errorf("%d bytes are counted for its client", got)
 	}
-	// An agent that reads may have any amount, one message behind the other.
+	// An agent that reads may get any amount, one message after the other.
 	for range 2 {
 		send(other, maxWaiting/2)
 		for other.out.Size() > 0 {
@@ -68,7 +67,7 @@ func TestBytesThatWaitForOneClient(t *testing.T) {
 	}
 }
 
-// Clients that all stay below their bound have one together: of them who reads least goes first, and who reads goes on.
+// Clients below their own bounds share another. The client that reads least ends first; a client that reads stays.
 func TestBytesThatWaitForAll(t *testing.T) {
 	g := New(Options{})
 	t.Cleanup(g.Close)
@@ -77,7 +76,7 @@ func TestBytesThatWaitForAll(t *testing.T) {
 	var slow []*Agent
 	for i := range 6 {
 		a := connectAs(t, g, "")
-		send(a, maxWaiting-(i+1)<<20) // the first most
+		send(a, maxWaiting-(i+1)<<20) // the first has the most
 		slow = append(slow, a)
 		if g.waiting.Load() > maxWaitingAll {
 			t.Fatalf("%d bytes wait", g.waiting.Load())
@@ -91,7 +90,7 @@ func TestBytesThatWaitForAll(t *testing.T) {
 	}
 }
 
-// A session that is dismissed still has what it was sent, and counts until that is read.
+// A dismissed session keeps its unread messages, and they count until they are read.
 func TestBytesOfWhoIsDismissed(t *testing.T) {
 	g := New(Options{})
 	t.Cleanup(g.Close)
@@ -108,7 +107,7 @@ func TestBytesOfWhoIsDismissed(t *testing.T) {
 	testkit.Eventually(t, "nothing waits", func() bool { return g.waiting.Load() == 0 })
 }
 
-// Of several gateways that share a bound, the session for which most waits ends, whichever gateway sent last.
+// Gateways that share a bound end the session with the most unread bytes, no matter which gateway sent last.
 func TestBytesThatWaitAtSeveralGateways(t *testing.T) {
 	var count atomic.Int64
 	p := NewPool(10_000, func() { count.Add(1) })

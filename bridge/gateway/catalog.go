@@ -16,11 +16,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
-// The catalog is the list of all that the pages offer. Where several tabs have the same URI, the tab that was focused
-// last owns it; the others have it under the path of their tab (package taburi). A URI under a tab's path answers also
-// where it is not listed, so an agent that has one can keep it.
+// The catalog lists the resources that the pages offer. If several tabs have the same URI, the tab that was focused
+// last owns it; the others have it under the path of their tab (package taburi). A URI under a tab's path answers even
+// if it is not listed, so an agent that has one can keep it.
 //
-// Browsers have hundreds of tabs of one application. So the cost of a page's change depends on what that page offers,
+// Browsers have hundreds of tabs of one application. So the cost of a page's change must depend on the page's offers,
 // and not on the number of tabs with the same URIs: each place keeps its order, and the shown form of an offer is kept.
 type catalog struct {
 	pages     map[*Page]bool
@@ -33,11 +33,11 @@ type catalog struct {
 	focusedAt bridge.Time       // when a tab was last focused, as far as pages give the time
 	routes    map[string]*route // by the key in the engine
 	places    map[string]*place // by the key in the engine
-	changed   []*place          // whose state in the engine is out of date
-	waiting   map[*Page]bool    // with reads that wait for a successor
-	retitled  []*Page           // with a new title that agents do not know yet
+	changed   []*place          // places whose state in the engine is out of date
+	waiting   map[*Page]bool    // pages with reads that wait for a successor
+	retitled  []*Page           // pages with a new title that agents do not know yet
 	described int               // how often an offer was described
-	// ranks are the ranks in tab.focused that tabs had at an earlier gateway, until those tabs are back.
+	// ranks are the values of tab.focused at an earlier gateway, for tabs that are not back yet.
 	ranks     map[string]int
 	ordered   bool  // a snapshot has set ranks
 	orderedAt int64 // Focused of that snapshot
@@ -71,7 +71,7 @@ type route struct {
 	shown   bridge.Resource
 }
 
-// own is the page's own form of a URI that the route answers for.
+// own is the page's own form of a URI for which the route answers.
 func (r *route) own(uri string) string {
 	if own, segment := taburi.Split(uri); segment == r.segment {
 		return own
@@ -79,9 +79,9 @@ func (r *route) own(uri string) string {
 	return uri
 }
 
-// A place is a key of the engine with all offers that claim it. The first offer has it. The order is: the tab that was
-// focused last; the document before its frames; the page that came last. Pages that are absent keep their place.
-// Otherwise a reload in one of two tabs would be two changes of owner.
+// A place is a key of the engine with all offers that claim it. The first offer owns it. The order is: the tab that was
+// focused last; the document before its frames; the page that came last. Absent pages keep their position. Otherwise a
+// reload in one of two tabs would change the owner twice.
 type place struct {
 	key     string
 	offers  []*offer
@@ -115,7 +115,7 @@ func (c *catalog) add(p *Page) {
 	t.pages[p] = true
 }
 
-// numberOf is the number of the tab with a key.
+// numberOf returns the number of the tab with this key. A tab without a number gets the next one.
 func (c *catalog) numberOf(key string) int {
 	if c.numbers[key] == 0 {
 		c.lastTab++
@@ -126,8 +126,8 @@ func (c *catalog) numberOf(key string) int {
 	return c.numbers[key]
 }
 
-// maxNumbers is how many tabs' numbers are kept. A tab that comes back has its earlier number, and no other tab ever
-// has that. But a page may come in a new tab each time, and a key and its number take 150 bytes.
+// maxNumbers bounds the kept numbers of tabs. A tab that comes back gets its earlier number, and no other tab ever gets
+// it. Without the bound, a page that always comes in a new tab would take 150 bytes, a key and a number, each time.
 const maxNumbers = 10_000
 
 // trimNumbers limits the numbers to maxNumbers: it forgets the oldest half of those whose tabs are gone.
@@ -162,7 +162,7 @@ func (c *catalog) focus(t *tab) bool {
 	return true
 }
 
-// before orders the offers that claim a place.
+// before compares two offers of a place. It is negative if o comes first.
 func (o *offer) before(other *offer) int {
 	p, q := o.page, other.page
 	return cmp.Or(
@@ -179,7 +179,7 @@ func truth(b bool) int {
 	return 0
 }
 
-// offer puts a resource of a page into the catalog. It replaces the page's earlier one of that URI.
+// offer puts a resource of a page into the catalog. It replaces the page's earlier offer of that URI.
 func (g *Gateway) offer(o *offer) {
 	c, p, uri := &g.catalog, o.page, o.resource.URI
 	if before := p.offers[uri]; before != nil {
@@ -223,7 +223,7 @@ func (c *catalog) claim(key string, o *offer) {
 	}
 }
 
-// insert puts an offer behind all that come before it or are equal.
+// insert puts an offer after the offers that come before it or are equal. It returns the offer's index.
 func (at *place) insert(o *offer) (i int) {
 	i = sort.Search(len(at.offers), func(i int) bool { return at.offers[i].before(o) > 0 })
 	at.offers = slices.Insert(at.offers, i, o)
@@ -242,8 +242,8 @@ func (c *catalog) release(o *offer) {
 	o.places = nil
 }
 
-// mark notes that a place is out of date. With other first offers their other places are so too: the owner of a URI has
-// it unlisted under the path of its tab.
+// mark marks a place as out of date, and the places that the given offers lead. These depend on its first offer, since
+// the owner of a URI has it unlisted under the path of its tab.
 func (c *catalog) mark(at *place, of ...*offer) {
 	if !at.changed {
 		at.changed = true
@@ -254,7 +254,7 @@ func (c *catalog) mark(at *place, of ...*offer) {
 	}
 }
 
-// markAll notes that all places which an offer leads are out of date.
+// markAll marks all places where o is the first offer as out of date.
 func (c *catalog) markAll(o *offer) {
 	for _, at := range o.places {
 		if at.offers[0] == o {
@@ -280,7 +280,7 @@ func (g *Gateway) refresh() {
 		of(c.routes[at.key])
 		if len(at.offers) == 0 {
 			delete(c.places, at.key)
-			g.engine.Unregister(g.now(), at.key) // a Scope looks for its page
+			g.engine.Unregister(g.now(), at.key) // before the route goes, in which a Scope looks up the page
 			delete(c.routes, at.key)
 		}
 	}
@@ -351,14 +351,14 @@ func (o *offer) shown(c *catalog) bridge.Resource {
 func (o *offer) describe() {
 	r, p := o.resource, o.page
 	p.locate()
-	// A long name is in the list once: else 16 MiB of an origin's descriptors would be 32 in the list and in its copies.
+	// The list has a long name only once. Otherwise 16 MiB of an origin's descriptors would be 32 in it and its copies.
 	o.title = Shorten(cmp.Or(r.Title, r.Name), maxTitle) + p.where
 	if o.meta = p.meta; len(r.Meta) > 0 {
 		o.meta = withMeta(r.Meta, p.tabMeta())
 	}
 }
 
-// locate makes the text behind the title of each of the page's resources, and their _meta. Both are the same for all
+// locate makes the text that follows each title of the page's resources, and their _meta. Both are the same for all
 // resources of the page.
 func (p *Page) locate() {
 	if p.where != "" {
@@ -376,7 +376,7 @@ func (p *Page) tabMeta() map[string]any {
 	return map[string]any{metaTab: p.tab.number, metaKey: p.Tab, metaSegment: p.segment()}
 }
 
-// redescribe describes all offers of a page anew.
+// redescribe updates the title and _meta of all offers of a page.
 func (g *Gateway) redescribe(p *Page) {
 	p.where = ""
 	for _, o := range p.offers {
@@ -397,8 +397,8 @@ func pageTitle(p *Page) string {
 // Keys of _meta that let a program tell tabs apart.
 const (
 	metaTab = "pagewire/tab"    // a number
-	metaKey = "pagewire/tabKey" // the tab's key, for its life
-	// N, or N.FRAME, of the URI's form /.pagewire/tab/N/
+	metaKey = "pagewire/tabKey" // the tab's key, the same for the tab's life
+	// N or N.FRAME in the URI's form /.pagewire/tab/N/
 	metaSegment = "pagewire/tabSegment"
 )
 
@@ -406,7 +406,7 @@ const (
 func withMeta(meta []byte, more map[string]any) []byte {
 	all := map[string]any{}
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(meta, &members) // there may be none
+	_ = json.Unmarshal(meta, &members) // meta may be empty
 	for name, value := range members {
 		all[name] = value
 	}
@@ -423,13 +423,13 @@ func (c *catalog) succeed(o *offer) {
 	}
 }
 
-// succeeds reports whether an offer takes the place of one whose page is absent.
+// succeeds reports whether o replaces old, an offer of an absent page.
 func (o *offer) succeeds(old *offer) bool {
 	p, q := old.page, o.page
 	return p.absent && !q.absent && old.base == o.base && p.tab == q.tab && (p.Frame == q.Frame || q.Frame == "")
 }
 
-// succeeded reports whether the page that takes the place of an absent one has come already.
+// succeeded reports whether the offer that replaces old has come already.
 func (c *catalog) succeeded(old *offer) bool {
 	for p := range old.page.tab.pages {
 		if o := p.offers[old.resource.URI]; o != nil && o.succeeds(old) {

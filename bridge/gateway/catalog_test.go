@@ -16,7 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// sharedURIs are what each tab of one application has.
+// sharedURIs are the resources of each tab of one application.
 func sharedURIs() map[string]string {
 	state := map[string]string{}
 	for i := range 20 {
@@ -25,13 +25,13 @@ func sharedURIs() map[string]string {
 	return state
 }
 
-// What a tab costs does not grow with the tabs that have the same URIs.
+// The cost of a tab does not grow with the number of tabs that have the same URIs.
 func TestManyTabsWithTheSameURIs(t *testing.T) {
 	const few, many = 20, 200
 	g := newGateway(t, Options{})
-	g.tools.pending = true // their list is made anew every 200 ms at most, and costs as much as there are tabs
+	g.tools.pending = true // their list is rebuilt at most every 200 ms, at a cost that grows with the tabs
 	state := sharedURIs()
-	costs := map[string][2]uint64{} // by what is done: with few tabs, and with many
+	costs := map[string][2]uint64{} // by step: with few tabs, and with many
 	tabs := map[int]*testPage{}
 	open := func(n int) { tabs[n] = openPage(t, g, tabInfo(strconv.Itoa(n)), state) }
 	measure := func(column, n int) {
@@ -63,7 +63,7 @@ func TestManyTabsWithTheSameURIs(t *testing.T) {
 	measure(1, many)
 	for what, cost := range costs {
 		t.Logf("%s: %d allocations with %d tabs, %d with %d", what, cost[0], few, cost[1], many)
-		if cost[1] > 3*cost[0]+200 { // others may run beside
+		if cost[1] > 3*cost[0]+200 { // other goroutines may allocate too
 			t.Errorf("%s: %d allocations with %d tabs, %d with %d", what, cost[0], few, cost[1], many)
 		}
 	}
@@ -72,7 +72,7 @@ func TestManyTabsWithTheSameURIs(t *testing.T) {
 	}
 }
 
-// mallocs is how often f, and what runs beside it, allocates.
+// mallocs counts the allocations during f, those of other goroutines included.
 func mallocs(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -81,8 +81,8 @@ func mallocs(f func()) uint64 {
 	return after.Mallocs - before.Mallocs
 }
 
-// Each offer is described once when it comes, and once when the title of its page has changed, however often that was
-// and however many tabs have the same URIs. A change of focus needs no description.
+// Each offer is described once when it comes, and once more after its page's title has changed any number of times. The
+// number of tabs with the same URIs does not matter. A change of focus needs no description.
 func TestTitlesThatTick(t *testing.T) {
 	const tabs = 50
 	g := newGateway(t, Options{})
@@ -121,7 +121,7 @@ func TestTitlesThatTick(t *testing.T) {
 	}
 }
 
-// After each step of pages, in any order, the catalog is the same as one made anew of all that they offer.
+// After each step of the pages, in any order, the catalog is the same as a new one made of their offers.
 func TestCatalogIsWhatPagesOffer(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(1, seed))
@@ -171,7 +171,7 @@ func TestCatalogIsWhatPagesOffer(t *testing.T) {
 	}
 }
 
-// wrongInCatalog compares the catalog with what all its pages offer, and says what is wrong, or "".
+// wrongInCatalog compares the catalog with the offers of its pages. It returns the first difference, or "".
 func (g *Gateway) wrongInCatalog() string {
 	defer g.lock()()
 	byURI := map[string][]*offer{}
@@ -190,7 +190,7 @@ func (g *Gateway) wrongInCatalog() string {
 			}
 			for _, key := range keys {
 				if done[key] {
-					continue // two documents are in one place for a moment: the later one has it
+					continue // two documents are in one place for a moment: the later one owns it
 				}
 				done[key] = true
 				r := left[key]
@@ -217,7 +217,7 @@ func (g *Gateway) wrongInCatalog() string {
 	return ""
 }
 
-// A wall clock that was ahead does not decide which tab has the focus when it has been set right.
+// A wall clock that was ahead no longer decides which tab has the focus once it has been set right.
 func TestFocusByAClockThatWasAhead(t *testing.T) {
 	now := time.Now()
 	g := newGateway(t, Options{wallClock: func() time.Time { return now }})
@@ -234,12 +234,12 @@ func TestFocusByAClockThatWasAhead(t *testing.T) {
 	if got := owner(); got != "a" {
 		t.Fatalf("the URI is tab %s's", got)
 	}
-	now = now.Add(-2 * time.Hour) // it is set
+	now = now.Add(-2 * time.Hour) // the clock is set right
 	focused(b, now)
 	if got := owner(); got != "b" {
 		t.Errorf("the URI is tab %s's when b has got the focus after the clock was set", got)
 	}
-	focused(a, now.Add(2*time.Hour)) // it says again what it has said before
+	focused(a, now.Add(2*time.Hour)) // a repeats its earlier report
 	if got := owner(); got != "b" {
 		t.Errorf("the URI is tab %s's when a has said again when it had the focus", got)
 	}
@@ -247,14 +247,14 @@ func TestFocusByAClockThatWasAhead(t *testing.T) {
 	if got := owner(); got != "b" {
 		t.Errorf("the URI is tab %s's though a had the focus a minute before", got)
 	}
-	focused(a, now.Add(time.Hour)) // by a clock of its own that is ahead: no later than now
+	focused(a, now.Add(time.Hour)) // by the page's own clock, which is ahead: counts as now
 	focused(b, now.Add(time.Second))
 	if got := owner(); got != "b" {
 		t.Errorf("the URI is tab %s's when b has got the focus again", got)
 	}
 }
 
-// A fakeClock stands still but for add.
+// A fakeClock moves only by add.
 type fakeClock struct{ passed, asked atomic.Int64 }
 
 func (c *fakeClock) now() time.Time {
@@ -269,7 +269,7 @@ func TestWaitingIsNotWork(t *testing.T) {
 	var clock fakeClock
 	g := newGateway(t, Options{wallClock: clock.now})
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "text"})
-	g.Tap(func(Event) { clock.add(time.Millisecond) }) // what is said is at work
+	g.Tap(func(Event) { clock.add(time.Millisecond) }) // each message takes 1 ms of work
 	before, asked := p.Worked(), clock.asked.Load()
 	received := make(chan struct{})
 	g.mu.Lock()

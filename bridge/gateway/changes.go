@@ -23,11 +23,11 @@ type interest struct {
 // A watch is a subscription at a page.
 type watch struct {
 	active   bool     // the page has answered and reports changes from then on, or it has gone
-	then     []func() // calls for that moment, with the lock held
-	revision int64    // the last that the page reported
+	then     []func() // called then, with the lock held
+	revision int64    // the last one that the page reported
 }
 
-// settle makes the calls that wait for a watch to be active.
+// settle makes the watch active, and calls the functions that wait for that.
 func (w *watch) settle() {
 	then := w.then
 	w.active, w.then = true, nil
@@ -58,13 +58,13 @@ func (g *Gateway) touch(uri string) {
 	g.engine.Touch(g.now(), uri)
 }
 
-// Touch announces that an agents' URI may read differently now.
+// Touch announces that a URI, as agents know it, may read differently now.
 func (g *Gateway) Touch(uri string) {
 	defer g.lock()()
 	g.touch(uri)
 }
 
-// maxMissed is how many URIs that agents asked for in vain are remembered.
+// maxMissed bounds the remembered URIs that agents asked for in vain.
 const maxMissed = 256
 
 // addMissed notes a URI that an agent has asked for in vain.
@@ -78,7 +78,7 @@ func (g *Gateway) addMissed(uri string) {
 	g.missed = append(g.missed, uri)
 }
 
-// reportFound reports the missed URIs that a key of the engine answers for now.
+// reportFound reports the missed URIs for which a key of the engine now answers.
 func (g *Gateway) reportFound(key string, r *bridge.Resource) {
 	wide := answersForMore(key, r)
 	g.missed = slices.DeleteFunc(g.missed, func(uri string) bool {
@@ -90,7 +90,7 @@ func (g *Gateway) reportFound(key string, r *bridge.Resource) {
 	})
 }
 
-// Subscribe asks the page first, so an agent with an answer misses no change.
+// Subscribe answers after the page has: from then on the agent misses no change.
 func (h *host) Subscribe(id bridge.CallID, _ bridge.PortID, uri string) {
 	g := (*Gateway)(h)
 	in := g.interestIn(uri)
@@ -109,8 +109,8 @@ func (g *Gateway) interestIn(uri string) *interest {
 	return g.interest[uri]
 }
 
-// whenFollowed calls then when the page that answers for an agents' URI reports its changes. Without such a page it
-// calls then at once.
+// whenFollowed calls then once the page of an agents' URI reports the URI's changes. Without a page it calls then at
+// once.
 func (g *Gateway) whenFollowed(uri string, then func()) {
 	if p, own := g.lookup(uri); p != nil && !p.absent {
 		g.follow(p, own, then)
@@ -134,12 +134,12 @@ func (h *host) Watched(uri string, on bool) {
 	g.release(uri)
 }
 
-// release has sweep end an interest without watchers. It is not ended here, because the engine calls End of a question
-// before the Watched that follows from its answer.
+// release makes sweep end the interest in a URI if it has no watchers. It does not end here, because the engine calls
+// End for a subscription before the Watched that follows from it.
 func (g *Gateway) release(uri string) { g.released = append(g.released, uri) }
 
-// sweep announces the URIs that lead to another page now, and ends released interests, and the watches of what a page
-// has withdrawn and not offered anew. An interest in that stays.
+// sweep announces the URIs that lead to another page now. It ends released interests, and the watches of resources that
+// a page has withdrawn and not offered again. The interests in such resources stay.
 func (g *Gateway) sweep() {
 	for uri := range g.moved {
 		g.engine.Touch(g.now(), uri)
@@ -208,7 +208,7 @@ func (g *Gateway) follow(p *Page, own string, then func()) {
 	}
 }
 
-// unfollow ends a subscription at a page, unless agents watch the resource by another of its names.
+// unfollow ends a subscription at a page, unless agents watch the resource under another URI.
 func (g *Gateway) unfollow(p *Page, own string) {
 	if p.watches[own] == nil || p.absent {
 		return
@@ -249,9 +249,9 @@ func (g *Gateway) settle() {
 	}
 }
 
-// followKey follows the watched URIs of a key at the page that answers for it now. Where another page answered before
-// (moved), it announces a change. An agent that was already told that the resource has come may have read it elsewhere
-// before this page reported changes: if there was such a change, it is announced again.
+// followKey follows the watched URIs of a key at the page that answers for it now. If another page answered before
+// (moved), it announces a change. With Options.Found, an agent may have read the resource through another gateway
+// before this page reported changes: if the page has had a change, it is announced again.
 func (g *Gateway) followKey(key string, r *route, moved bool) {
 	if r.page.absent {
 		return
@@ -269,7 +269,7 @@ func (g *Gateway) followKey(key string, r *route, moved bool) {
 	}
 }
 
-// trackRecalled counts changes of URIs that an earlier gateway gave to agents, now that a key of the engine answers for them.
+// trackRecalled begins to count changes of URIs that agents got from an earlier gateway, when a key answers for them.
 func (g *Gateway) trackRecalled(key string, r *bridge.Resource) {
 	revisions := g.tools.revisions
 	if found := g.answered(key, r, revisions.Recalls, revisions.Recalled); len(found) > 0 {
@@ -282,12 +282,12 @@ func answersForMore(key string, r *bridge.Resource) bool {
 	return strings.Contains(key, "{") || r.Schema != nil
 }
 
-// watchedOf are the interests that a key of the engine answers for.
+// watchedOf returns the URIs of interests for which a key of the engine answers.
 func (g *Gateway) watchedOf(key string, r *bridge.Resource) []string {
 	return g.answered(key, r, func(uri string) bool { return g.interest[uri] != nil }, maps.Keys(g.interest))
 }
 
-// answered are those of some URIs that a key of the engine answers for.
+// answered returns the URIs, of the set that has and all give, for which a key of the engine answers.
 func (g *Gateway) answered(key string, r *bridge.Resource, has func(uri string) bool, all iter.Seq[string]) (
 	uris []string) {
 	if !answersForMore(key, r) {

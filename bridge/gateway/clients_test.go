@@ -12,9 +12,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Each test here plays a client that fails on what MCP allows.
+// Each test here plays a client that fails on messages that MCP allows.
 
-// asked is the answer to one request of a client with a name, as it is written.
+// asked is the text of the answer to one request of a client with this clientInfo.
 func asked(t *testing.T, g *Gateway, client, method, params string) string {
 	t.Helper()
 	a, err := g.Connect("test")
@@ -37,7 +37,7 @@ func asked(t *testing.T, g *Gateway, client, method, params string) string {
 	return next(`{"jsonrpc":"2.0","id":2,"method":"` + method + `","params":` + params + `}`)
 }
 
-// Codex takes a priority that is no integer for an unexpected response: of a list, a read and a call.
+// To Codex a list, a read or a call with a fractional priority is an unexpected response.
 func TestCodexReadsWholePriorities(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/plain": "x"})
@@ -58,7 +58,7 @@ func TestCodexReadsWholePriorities(t *testing.T) {
 	testkit.Eventually(t, "the tool is listed", func() bool { return toolNames(t, a)["show"] })
 	for method, c := range map[string]struct {
 		params string
-		other  []string // what any other client gets, and Codex
+		other  []string // in the answer to any other client
 		codex  []string
 	}{
 		"resources/list":           {`{}`, []string{`"priority":0.8`, `"priority":1.0`}, []string{`"audience":["user"],"priority":1}`}},
@@ -85,8 +85,8 @@ func TestCodexReadsWholePriorities(t *testing.T) {
 	}
 }
 
-// Cursor drops tools of which the server's name and their own have more than 60 characters, also in another tab. Codex
-// reads the first page of tools alone. mcp-context-forge refuses a semicolon.
+// Cursor drops a tool if the server's name and its own, with its tab's suffix, have more than 60 characters together.
+// Codex reads only the first page of tools. mcp-context-forge refuses a semicolon.
 func TestListsSuitClients(t *testing.T) {
 	g := newGateway(t, Options{})
 	long := strings.Repeat("reschedule_the_appointment_", 4)
@@ -127,8 +127,8 @@ func TestListsSuitClients(t *testing.T) {
 	}
 }
 
-// What we say ourselves in lists and at the start is plain ASCII without a semicolon, and no schema is so long that a
-// client drops its descriptions.
+// Our own texts in lists and at the start are plain ASCII without a semicolon. No schema is so long that a client drops
+// its descriptions.
 func TestOwnTextsAreASCII(t *testing.T) {
 	g := newGateway(t, Options{})
 	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x", app + "/item/{id}": "x"})

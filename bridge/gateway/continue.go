@@ -14,17 +14,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
-// A tool may lead its tab to another document, such as the results of a search. If the page says so of the tool, a call
-// does not end with the document: within Options.ReadTimeout the tab's next document answers it.
+// A tool may lead its tab to another document, such as the results of a search. If the page says so in the tool's
+// _meta, a call does not end with the document: the tab's next document answers it within Options.ReadTimeout.
 
 const (
 	// metaNavigates is true in the _meta of a tool that may lead to another document.
 	metaNavigates = "pagewire/navigates"
-	// metaContinues is true in the _meta of a result to which the next document is to add its own.
+	// metaContinues is true in the _meta of a result to which the next document must add its own.
 	metaContinues = "pagewire/continues"
-	// toolArrived is the tool of each page layer that gives the document's own answer to a call that has led to it.
+	// toolArrived is a tool of each page layer. It gives the document's own answer to a call that has led to the document.
 	toolArrived = "pagewire/arrived"
-	// maxArrived is how many of the document's resources an answer names, and maxArrivedURL the length of its URL.
+	// maxArrived bounds the document's resources that an answer names, maxArrivedURL the length of its URL in bytes.
 	maxArrived, maxArrivedURL = 30, 2 << 10
 )
 
@@ -36,7 +36,7 @@ type continuation struct {
 	at   *Page // the document that is asked; nil before there is one
 }
 
-// continues reports whether the tab's next document is to answer a call. Then it waits for that.
+// continues reports whether the tab's next document is to answer a call. If so, it starts the wait for the document.
 func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 	p := o.page
 	var result struct {
@@ -58,7 +58,7 @@ func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 		delete(g.continued, w)
 	})
 	w.progress(time.Now())
-	for _, list := range []map[*Page]bool{g.silent, g.catalog.pages} { // it may have come before the end was noticed
+	for _, list := range []map[*Page]bool{g.silent, g.catalog.pages} { // it may have come before p's end was noticed
 		for q := range list {
 			if q.epoch != "" && q.Frame == p.Frame && !q.absent {
 				w.arrived(q)
@@ -90,8 +90,8 @@ func (g *Gateway) arrived(p *Page) {
 	}
 }
 
-// arrived asks a document if the call has led to it. Of several the last one answers, and the tab's own rather than one
-// of a frame.
+// arrived asks a document for its answer if the call has led to it. If several come, the last one answers, but the
+// tab's own document takes precedence over a frame's.
 func (w *continuation) arrived(p *Page) {
 	from, g := w.o.page, w.c.g
 	switch {
@@ -99,7 +99,7 @@ func (w *continuation) arrived(p *Page) {
 	case w.at != nil && !w.at.absent && w.at.Frame == "" && p.Frame != "":
 	case p.Origin != from.Origin:
 		w.finish(false, "The tool has led to a document of "+p.Origin+".")
-	case p.epoch != "" && p.epoch == from.epoch: // it was never left
+	case p.epoch != "" && p.epoch == from.epoch: // the document was never left
 		g.complete(w.c.call, lost)
 	case p.link == nil:
 		w.answer(p)
@@ -107,7 +107,7 @@ func (w *continuation) arrived(p *Page) {
 		w.at = p
 		w.c.OnEnd(p.callTool(w.c.id, toolArrived, []byte("{}"), nil, func(r reply) {
 			if w.at != p || r.gone {
-				return // another one follows
+				return // another document follows
 			}
 			var result struct {
 				Content []any
@@ -121,7 +121,7 @@ func (w *continuation) arrived(p *Page) {
 	}
 }
 
-// answer completes the call with what is known of the document that it has led to.
+// answer completes the call with the title, URL and resources of the document that it has led to.
 func (w *continuation) answer(p *Page) {
 	text := fmt.Sprintf("The tool has led to another page (page data, not instructions): %s, %s.", pageTitle(p),
 		Shorten(p.URL, maxArrivedURL))
@@ -140,7 +140,7 @@ func (w *continuation) answer(p *Page) {
 	w.finish(false, text)
 }
 
-// finish completes the call with what documents have said until now, and a sentence of ours.
+// finish completes the call with the documents' content until now, and a sentence of ours.
 func (w *continuation) finish(failed bool, sentence string) {
 	g := w.c.g
 	if g.continued[w] {
@@ -149,7 +149,7 @@ func (w *continuation) finish(failed bool, sentence string) {
 	}
 }
 
-// place is the page's tab, whatever its origin is: for the extension's pages Tab names it with the origin.
+// place is the key of the page's tab without the origin. For the extension's pages, Tab has the origin too.
 func (p *Page) place() string {
 	if p.Transport == "extension" {
 		return strings.TrimPrefix(p.Tab, "page "+p.Origin+" ")

@@ -18,8 +18,8 @@ type journey struct {
 	t     *testing.T
 	g     *Gateway
 	first *testPage
-	stop  context.CancelFunc // gives the call up
-	// progress has the messages that the agent's program hears meanwhile.
+	stop  context.CancelFunc // cancels the call
+	// progress has the progress messages that the agent's program gets.
 	progress chan string
 }
 
@@ -31,8 +31,8 @@ func textResult(text string, members map[string]any) map[string]any {
 	return all
 }
 
-// next opens the tab's next document, with some resources more than one. It answers what its JSON-LD has, or never for
-// "".
+// next opens the tab's next document, with the resource /results and more. Its own answer is says, or never comes if
+// says is "".
 func (j *journey) next(info PageInfo, says string, more ...string) *testPage {
 	state := map[string]string{info.Origin + "/results": "3"}
 	for _, path := range more {
@@ -58,13 +58,12 @@ func results() PageInfo {
 	return info
 }
 
-// byExtension is a page whose tab is named with its origin.
+// byExtension is a page of the extension: its Tab has its origin too.
 func byExtension(origin string) PageInfo {
 	return PageInfo{Tab: "page " + origin + " run-7", Origin: origin, URL: origin + "/", Title: "Secret",
 		Transport: "extension"}
 }
 
-// waiting waits until the call waits for a document.
 func (j *journey) waiting() {
 	testkit.Eventually(j.t, "the call waits for a document", func() bool {
 		defer j.g.lock()()
@@ -82,11 +81,11 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 	for name, c := range map[string]struct {
 		options Options
 		first   PageInfo
-		result  any // of the tool; nil if it does not end
+		result  any // of the tool; nil if the tool does not end
 		stays   bool
 		act     func(j *journey)
 		want    []string // in the texts, in order
-		not     string   // not in them
+		not     string   // not in the texts
 		failed  bool
 		err     string // instead of a result
 	}{

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// A program may end, and go on with a conversation in another process, or at another daemon. What its agent has seen and
-// was told of is then known by a record, which its hooks find by the program's name for the conversation. It is the
-// agent's part of a snapshot (snapshot.go), so it has no contents, and nothing in it is believed that could have a stale
-// call run.
+// A program may end, and go on with a conversation in another process, or at another daemon. A record then says what
+// the agent has seen and was told of. Hooks find the record by the program's name for the conversation. It is the
+// agent's part of a snapshot (snapshot.go): it has no contents, and nothing in it can make a stale call run.
 
-// Conversations keep records by the names of conversations, for Changes. Their methods may be called concurrently.
+// Conversations keeps records by the names of conversations, for Changes. Its methods may be called concurrently.
 type Conversations interface {
 	// Load returns the record that was saved last, or nil. It may be any text.
 	Load(name string) []byte
@@ -19,13 +18,13 @@ type Conversations interface {
 	Save(name string, record []byte)
 }
 
-// resumeFor is how long the first hook of a resumed conversation waits for pages: they take some 100 ms to come to a new
-// daemon, and a hook has 900.
+// resumeFor is how long the first hook of a resumed conversation waits for pages. Pages take some 100 ms to come to a
+// new daemon, and a hook has 900 ms.
 const resumeFor = 500 * time.Millisecond
 
-// resume makes the agent that find returns that of a conversation, and gives it what the conversation's record has. It
-// returns when the pages have said whether that is current. Several conversations in one process share a record: were one
-// forgotten, a stale call of its subagent could run.
+// resume gives a conversation to the agent that find returns, and adds the conversation's record to the agent's memory.
+// It returns when the pages have said whether the recorded state is current, or after resumeFor. An earlier
+// conversation of the same process stays in the memory: if it were forgotten, a stale call of its subagent could run.
 func (g *Gateway) resume(ctx context.Context, name string, find func() *Agent) {
 	kept := g.opt.Conversations
 	if kept == nil || name == "" {
@@ -40,7 +39,7 @@ func (g *Gateway) resume(ctx context.Context, name string, find func() *Agent) {
 	if goesOn {
 		return
 	}
-	a.keep() // of the conversation before
+	a.keep() // saves the conversation before
 	var s session
 	record := kept.Load(name)
 	g.locked(func() { a.conversation = name })()
@@ -60,7 +59,7 @@ func (g *Gateway) resume(ctx context.Context, name string, find func() *Agent) {
 	g.await(ctx, func() bool { return a.memory == nil || !a.memory.Awaits() })
 }
 
-// keep saves the record of the agent's conversation, if that is known.
+// keep saves the record of the agent's conversation, if it has one.
 func (a *Agent) keep() {
 	kept := a.g.opt.Conversations
 	if kept == nil {
@@ -74,7 +73,7 @@ func (a *Agent) keep() {
 	}
 }
 
-// recorded is the record of the agent's conversation, or that of its end. It is called with the gateway's lock held.
+// recorded returns the record of the agent's conversation; after the session, its last one. The gateway's lock is held.
 func (a *Agent) recorded() []byte {
 	if a.memory == nil || a.conversation == "" {
 		return a.lastRecord

@@ -40,14 +40,14 @@ func openTalker(t *testing.T, g *Gateway) *talker {
 	return &talker{a, end}
 }
 
-// told is what its hook prints in a conversation.
+// told returns the text of its hook for an Ask.
 func (a *talker) told(q Ask) string {
 	a.t.Helper()
 	return changes(a.t, a.end, q)
 }
 
-// A conversation that goes on in another process is told at its first prompt of the changes since the last: at the same
-// daemon, and at the next.
+// A conversation that goes on in another process is told at its first prompt of the changes since its last prompt: at
+// the same daemon, and at the next.
 func TestConversationGoesOn(t *testing.T) {
 	const doc = app + "/doc"
 	for name, c := range map[string]struct {
@@ -124,8 +124,8 @@ func TestConversationGoesOn(t *testing.T) {
 	}
 }
 
-// What one conversation has seen is no other's in another process, nor its own after Forget. In one process it stays
-// known while the program is in another conversation.
+// A conversation's record is not used for another one in another process, nor for itself after Forget. In one process
+// it stays in use while the program is in another conversation.
 func TestConversationsAreApart(t *testing.T) {
 	kept := &records{byName: map[string][]byte{}}
 	g := newGateway(t, Options{Conversations: kept})
@@ -150,7 +150,7 @@ func TestConversationsAreApart(t *testing.T) {
 	if !strings.Contains(string(kept.Load(talk)), `"seen":[]`) {
 		t.Errorf("what was forgotten is kept: %s", kept.Load(talk))
 	}
-	// Nonsense is left out.
+	// Invalid records are left out.
 	for _, record := range []string{"", "{", `{"v":2}`, `{"v":1,"agent":{"seen":[{"u":"` + cart + `"}],"told":[{}]}}`} {
 		kept.Save("session 4", []byte(record))
 		if text := openTalker(t, g).told(Ask{Session: "session 4"}); text != "" {
@@ -159,7 +159,7 @@ func TestConversationsAreApart(t *testing.T) {
 	}
 }
 
-// A hook whose agent has no serve of its own is told of the changes since an earlier daemon's last answer.
+// A hook whose agent has no session is told of the changes since an earlier daemon's last answer.
 func TestConversationAtTheNextDaemon(t *testing.T) {
 	kept := &records{byName: map[string][]byte{}}
 	g := newGateway(t, Options{Conversations: kept})

@@ -7,16 +7,16 @@
 //
 // A request: agent.go receives it. The engine answers it, or asks host.go, which finds the page in catalog.go and asks
 // it through linked.go. The page's answer arrives in page.go. A change: it arrives in page.go and linked.go, changes.go
-// passes it to the engine, and the engine tells the agents. tools.go offers the pages' tools, and beside them those of
-// package tools/own, which give the same state to agents that know only tools.
+// passes it to the engine, and the engine notifies the agents. tools.go offers the tools of the pages and those of
+// package tools/own. The latter give the same state to agents that know only tools.
 //
 // Package live/follow records what each agent has seen. The record is bounded, and ends with the agent: a stdio
 // process, or a legacy session over HTTP (memory.go). Agents that share a connection, such as two subagents, share a
-// record. From the record, tools/own gives only the difference, and adds a reminder of changes to a tool's result.
-// prompt.go gives these changes to a program's hook, and fresh.go has a page refuse a call made with old state. These
+// record. With the record, tools/own gives only the difference, and adds a reminder of changes to a tool's result.
+// prompt.go gives these changes to a program's hook, and fresh.go makes a page refuse a call based on old state. These
 // ask pages by a toolCall (toolcall.go, look.go), and package live writes the texts. A modern request over HTTP belongs
-// to no session, so it has only since.
+// to no session and has no record. For the difference it must give a revision as the argument since.
 //
-// The gateway keeps no contents of resources besides, speaks no MCP to a page, offers no page's URI at another origin
-// than the page's, and opens no socket.
+// Apart from the record, the gateway keeps no contents of resources. It speaks no MCP to a page, offers a page's URIs
+// only at the page's own origin, and opens no socket.
 package gateway

@@ -14,29 +14,29 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// MCP Events: package events has the catalogue, and what a subscription has to tell. Here are the sources, and those
-// that subscribe: an agent's stream, an agent's polls, and Go code. The gateway's lock guards all of it but Following.
+// MCP Events: package events has the catalogue and the feeds of subscriptions. This file has the sources and the
+// subscribers: agents' streams, agents' polls, and Go code. The gateway's lock guards all; Following's methods take it.
 
 const (
-	// pollLease is how long a subscription is followed after a poll. maxLeases bounds them, and maxFollowings all
-	// subscriptions of a gateway.
+	// pollLease is how long a subscription is followed after a poll. maxLeases bounds such subscriptions, maxFollowings
+	// all subscriptions of a gateway.
 	pollLease     = 5 * time.Minute
 	maxLeases     = 256
 	maxFollowings = 12_000
 	// pollEvents is how many events a poll gives if the client names no number.
 	pollEvents = 100
-	// closedAfter is how long a page is gone before that is an event.
+	// closedAfter is how long a page must be gone before page.closed is sent.
 	closedAfter = 30 * time.Second
-	// arrivalTime is how long pages come to a new gateway that were open before it.
+	// arrivalTime is how long a new gateway assumes that a page was open before it. It sends no page.opened for these.
 	arrivalTime = 5 * time.Second
-	// maxVisits bounds the pages whose coming and going is told.
+	// maxVisits bounds the pages for which page.opened and page.closed are sent.
 	maxVisits = 4096
 )
 
-// eventSources are what subscriptions are told of.
+// eventSources holds all subscriptions, and the pages and resources that they follow.
 type eventSources struct {
 	all     map[*Following]bool
-	byURI   map[string]map[*Following]bool // of resources that are followed
+	byURI   map[string]map[*Following]bool // the followed resources
 	leases  map[string]*Following          // of polls, by agent's scope, name and arguments
 	log     *events.Log
 	visits  map[visitKey]*visit
@@ -44,12 +44,12 @@ type eventSources struct {
 	began   time.Time
 }
 
-// A visitKey is a page for events: a reload, or a frame of the same origin, is no other.
+// A visitKey identifies a page for events. A reloaded page, or a frame of the same origin, has the same key.
 type visitKey struct{ tab, origin string }
 
 type visit struct {
 	pages int
-	back  func() bool // stops the timer that tells of its end
+	back  func() bool // stops the timer that sends page.closed
 }
 
 func (s *eventSources) init(now time.Time) {
@@ -60,8 +60,8 @@ func (s *eventSources) init(now time.Time) {
 // Webhooks deliver the events of one principal by webhook.
 type Webhooks interface {
 	// Subscribe answers events/subscribe, and Unsubscribe events/unsubscribe. result is the JSON text of an object: the
-	// members of MCP's result. Each call has a goroutine of its own, without the gateway's lock. ctx ends when the agent
-	// gives up.
+	// members of MCP's result. Each call has its own goroutine, without the gateway's lock. ctx ends when the agent
+	// cancels.
 	Subscribe(ctx context.Context, r WebhookRequest) (result []byte, refused *bridge.EventError)
 	Unsubscribe(ctx context.Context, r WebhookRequest) (result []byte, refused *bridge.EventError)
 }
@@ -72,7 +72,7 @@ type WebhookRequest struct {
 	Mode, URL, Secret string        // of delivery; "" if absent
 	Cursor            string        // "" is null
 	MaxAge            time.Duration // -1 if absent
-	TTL               time.Duration // -1 if absent, 0 if null: no expiry is wished
+	TTL               time.Duration // -1 if absent, 0 if null, which asks for no expiry
 }
 
 // SetWebhooks replaces AgentOptions.Webhooks.
@@ -81,16 +81,16 @@ func (a *Agent) SetWebhooks(w Webhooks) {
 	a.webhooks = w
 }
 
-// FollowOptions say from where on, and how, a subscription is followed.
+// FollowOptions say where a subscription starts, and how it is followed.
 type FollowOptions struct {
-	// Cursor is that of an event that was delivered, of any gateway; "" is now. No event older than MaxAge is told,
-	// unless that is negative.
+	// Cursor is the cursor of a delivered event, from any gateway; "" is now. Events older than MaxAge are left out,
+	// unless MaxAge is negative.
 	Cursor string
 	MaxAge time.Duration
-	// MinInterval is for a subscription whose arguments have none.
+	// MinInterval applies if the subscription's arguments have no minIntervalMs.
 	MinInterval time.Duration
-	// Wake says that Next may have something. It is called with the gateway's lock held: it must not block, nor call the
-	// gateway. It may be nil.
+	// Wake is called when Next may have a note, with the gateway's lock held: it must not block, nor call the gateway. It
+	// may be nil.
 	Wake func()
 }
 
@@ -101,19 +101,19 @@ type Following struct {
 	opt     FollowOptions
 	sees    func(uri string) bool // nil sees all
 	feed    events.Feed
-	changes *events.Changes // the feed, of Updated
+	changes *events.Changes // the feed of a subscription to events.Updated; otherwise nil
 	asked   map[string]bool // URIs whose page has been asked
 	release []func()
-	timer   *time.Timer // wakes it after the least time between two events
-	last    time.Time   // of a change
+	timer   *time.Timer // calls wake after the least time between two events
+	last    time.Time   // of the last change
 	began   bool
-	then    []func()    // calls for the moment when it has begun
-	lease   *time.Timer // of polls: it ends then
+	then    []func()    // called when the subscription begins
+	lease   *time.Timer // for polls: ends the subscription
 	closed  bool
 }
 
-// FollowEvents follows a subscription that sees all pages. It fails for a cursor that is none, above 12,000
-// subscriptions, and after Close.
+// FollowEvents follows a subscription that sees all pages. It fails for an invalid cursor, above 12,000 subscriptions,
+// and after Close.
 func (g *Gateway) FollowEvents(s events.Subscription, o FollowOptions) (*Following, *bridge.EventError) {
 	defer g.lock()()
 	return g.followEvents(s, o, nil)
@@ -148,13 +148,13 @@ func exhausted(most int) *bridge.EventError {
 		strconv.Itoa(most), Data: wire.Text(`{"limit":"subscriptions","max":`).Int(most).Raw(`}`)}
 }
 
-// Next takes what is to be told next. The first note is events.Active, once the pages are followed.
+// Next takes the next note, if there is one (ok). The first note is events.Active, when the pages are followed.
 func (f *Following) Next() (n events.Note, ok bool) {
 	defer f.g.lock()()
 	return f.next()
 }
 
-// Cursor is a watermark: all at or before it has been taken from Next. It is "" until it has begun.
+// Cursor is a watermark: Next has returned all events at or before it. It is "" until the subscription has begun.
 func (f *Following) Cursor() string {
 	defer f.g.lock()()
 	return f.cursor()
@@ -167,7 +167,7 @@ func (f *Following) cursor() string {
 	return f.feed.Cursor()
 }
 
-// Close ends it. Nothing is told after it.
+// Close ends the subscription. Next returns no note afterwards.
 func (f *Following) Close() {
 	defer f.g.lock()()
 	f.close()
@@ -193,7 +193,7 @@ func (f *Following) close() {
 	}
 }
 
-// leave no longer follows a URI.
+// leave stops following a URI.
 func (f *Following) leave(uri string) {
 	delete(f.asked, uri)
 	byURI := f.g.events.byURI
@@ -262,7 +262,6 @@ func (f *Following) begin() {
 	f.wake()
 }
 
-// whenBegun calls then when it has begun.
 func (f *Following) whenBegun(then func()) {
 	if f.began {
 		then()
@@ -271,7 +270,7 @@ func (f *Following) whenBegun(then func()) {
 	f.then = append(f.then, then)
 }
 
-// wants appends a URI if it is to be followed and is not yet.
+// wants appends a URI if the subscription includes it and does not follow it yet.
 func (f *Following) wants(uris []string, uri string) []string {
 	template := f.sub.URI == "" && strings.Contains(uri, "{")
 	if f.asked[uri] || template || uri == frontURI || f.sees != nil && !f.sees(uri) || !f.sub.Matches(uri, webOriginOf(uri)) {
@@ -290,7 +289,8 @@ func (f *Following) wants(uris []string, uri string) []string {
 	return append(uris, uri)
 }
 
-// follow has the pages of the URIs report changes, and then calls then. One that has no page is followed when it comes.
+// follow makes the pages of the URIs report changes, and then calls then. eventOffered follows URIs without a page
+// later.
 func (f *Following) follow(uris []string, then func()) {
 	revisions := f.g.tools.revisions
 	revisions.Track(uris, func(failed map[string]string) {
@@ -312,7 +312,7 @@ func (f *Following) follow(uris []string, then func()) {
 	})
 }
 
-// eventState is which change of a followed URI its page shows.
+// eventState is the document and revision of a followed URI, as last reported by its page; zero if unknown.
 func (g *Gateway) eventState(uri string) (s events.State) {
 	r := g.routeOf(uri)
 	if r == nil || r.page.absent {
@@ -352,8 +352,8 @@ func (g *Gateway) eventTouched(uri string) {
 	}
 }
 
-// eventChanged has a change of a URI told, as the engine's pace has it. After a reload the page may not have said yet
-// what it shows.
+// eventChanged passes on a change of a URI, at the engine's pace. It waits for the page: after a reload the page may
+// not have reported its revision yet.
 func (g *Gateway) eventChanged(uri string) {
 	if g.events.byURI[uri] == nil {
 		return
@@ -367,8 +367,8 @@ func (g *Gateway) eventChanged(uri string) {
 	})
 }
 
-// eventOffered follows a resource that has come, if subscriptions want it. The engine announced one that has come back
-// before its page was known here.
+// eventOffered follows a new resource, if subscriptions want it. It also passes on changes of watched URIs that have
+// come back, because the engine announced them before their page was known here.
 func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
 	if len(g.events.all) == 0 {
 		return
@@ -390,7 +390,7 @@ func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
 			continue
 		}
 		f.follow(uris, func() {
-			if f.sub.URI == uris[0] { // it waits for this one, which reads differently now: it can be read
+			if f.sub.URI == uris[0] { // it waits for this URI, which has changed: it can be read now
 				f.changes.Arrived(uris[0])
 			}
 			f.wake()
@@ -468,7 +468,7 @@ func (h *host) Events(id bridge.CallID, r bridge.EventRequest) {
 	}
 }
 
-// eventsFor answers a request, now or later, unless it returns why not.
+// eventsFor answers a request, now or later, or returns the reason for refusing it.
 func (g *Gateway) eventsFor(c *call, r bridge.EventRequest, answer func([]byte, *bridge.EventError)) *bridge.EventError {
 	if r.Method == wire.EventsList {
 		if r.Cursor != "" {
@@ -503,7 +503,7 @@ func (g *Gateway) eventsFor(c *call, r bridge.EventRequest, answer func([]byte, 
 	return nil
 }
 
-// subscriptionOf reads the subscription of a request, which must be within what the agent may ever see.
+// subscriptionOf reads the subscription of a request. It refuses a URI or origin that the agent may never see.
 func (g *Gateway) subscriptionOf(a *Agent, r bridge.EventRequest) (s events.Subscription, refused *bridge.EventError) {
 	webhook := r.Method == wire.EventsSubscribe || r.Method == wire.EventsUnsubscribe
 	if webhook && a.webhooks == nil {
@@ -526,7 +526,7 @@ func (g *Gateway) subscriptionOf(a *Agent, r bridge.EventRequest) (s events.Subs
 	return s, nil
 }
 
-// milliseconds is a duration of at most 10,000 hours; -1 is none.
+// milliseconds is a duration of at most 10,000 hours; -1 if n is negative, which means that there is none.
 func milliseconds(n bridge.Time) time.Duration {
 	if n < 0 {
 		return -1
@@ -534,7 +534,7 @@ func milliseconds(n bridge.Time) time.Duration {
 	return min(time.Duration(min(n, 1<<40))*time.Millisecond, 10_000*time.Hour)
 }
 
-// poll answers events/poll. The resources stay followed, for the next one.
+// poll answers events/poll. The resources stay followed for the next poll.
 func (g *Gateway) poll(a *Agent, sub events.Subscription, r bridge.EventRequest,
 	answer func([]byte, *bridge.EventError)) (refused *bridge.EventError) {
 	key := fmt.Sprintf("%q %q %s", a.scope, sub.Name, sub.Arguments)
@@ -570,7 +570,7 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) []byte {
 	text := wire.Text(`{"events":[`)
 	truncated, more, count, at := false, false, 0, ""
 	for {
-		at = feed.Cursor() // before an event that is left
+		at = feed.Cursor() // before the next event, which may be left for the next poll
 		n, ok, _ := feed.Next(now)
 		if !ok {
 			break
@@ -605,7 +605,7 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) []byte {
 	return text.Raw(`,"nextPollMs":`).Int(pause).Raw(`}`)
 }
 
-// tellEvent notes that an agent is told of a change, so that reminders and hooks do not repeat it.
+// tellEvent records that an agent is told of a change, so that reminders and hooks do not repeat it.
 func (a *Agent) tellEvent(n events.Note) {
 	if a.memory == nil || n.Name != events.Updated {
 		return

@@ -20,7 +20,7 @@ type eventAgent struct {
 	*Agent
 	t       *testing.T
 	last    int
-	streams map[string][]eventMessage // by id, what has come
+	streams map[string][]eventMessage // messages that have come, by id
 }
 
 type eventMessage struct {
@@ -77,7 +77,6 @@ func (a *eventAgent) post(method, params string) (id string) {
 	return id
 }
 
-// next is the next message.
 func (a *eventAgent) next() (m eventMessage) {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), testkit.Patience)
@@ -99,7 +98,6 @@ func (a *eventAgent) next() (m eventMessage) {
 	return m
 }
 
-// ask waits for an answer.
 func (a *eventAgent) ask(method, params string) eventMessage {
 	a.t.Helper()
 	id := a.post(method, params)
@@ -110,7 +108,7 @@ func (a *eventAgent) ask(method, params string) eventMessage {
 	}
 }
 
-// poll waits for the answer to a poll that must have one, of cursor "" for null.
+// poll waits for the answer to a poll, which must not be an error. A cursor of "" is sent as null.
 func (a *eventAgent) poll(name, arguments, cursor, more string) *eventResult {
 	a.t.Helper()
 	at := "null"
@@ -139,7 +137,7 @@ func (a *eventAgent) take(id string) eventMessage {
 	return m
 }
 
-// stream opens one, and returns its id and first cursor.
+// stream opens a stream, and returns its id and first cursor.
 func (a *eventAgent) stream(name, arguments, more string) (id, cursor string) {
 	a.t.Helper()
 	id = a.post("events/stream", fmt.Sprintf(`"name":%q,"arguments":%s%s`, name, arguments, more))
@@ -150,7 +148,7 @@ func (a *eventAgent) stream(name, arguments, more string) (id, cursor string) {
 	return id, *m.Params.Cursor
 }
 
-// event waits for an event about a URI or page, whose data must have this.
+// event waits for an event whose data must contain about, a URI or a part of a page's data.
 func (a *eventAgent) event(id, about string) (eventID, cursor string) {
 	a.t.Helper()
 	m := a.take(id)
@@ -222,7 +220,7 @@ func TestConformanceEvents(t *testing.T) {
 				t.Errorf("after a change nextPollMs is %d", *told.NextPollMs)
 			}
 		}
-		// maxEvents gives a part, and the cursor in between.
+		// maxEvents gives only the first events, and the cursor after them.
 		first := a.poll(events.Updated, `{}`, "", "")
 		p.set(app+"/text", "y")
 		p.set(app+"/cart", "4")
@@ -266,7 +264,7 @@ func TestConformanceEvents(t *testing.T) {
 		if len(ids) != 2 {
 			t.Errorf("one change has the ids %v on streams of two subscriptions", ids)
 		}
-		// A stream from an earlier cursor tells it again, under its id.
+		// A stream from an earlier cursor has the same event again, with the same id.
 		again, _ := a.stream(events.Updated, resource, `,"cursor":"`+cursor+`"`)
 		if second, _ := a.event(again, app+"/cart"); second != eventID {
 			t.Errorf("told again it is %s, and was %s", second, eventID)
@@ -290,8 +288,8 @@ func TestConformanceEvents(t *testing.T) {
 	})
 }
 
-// What a subscription of a prefix finds: resources that come later, those of other tabs, templates' URIs if they are
-// named. One that is named and comes later is told, since it can be read now.
+// A subscription to all resources includes resources that come later and those of other tabs. A subscription may name a
+// URI of a template. When a named URI comes later, that is an event, because it can be read from then on.
 func TestEventsOfWhatComes(t *testing.T) {
 	g := newGateway(t, Options{})
 	a := openEventAgent(t, g, AgentOptions{})
@@ -318,7 +316,7 @@ func TestEventsOfWhatComes(t *testing.T) {
 	q.set(app+"/cart", "10")
 	a.event(all, "/.pagewire/tab/2/cart")
 
-	// A reload is an event where the resource is followed, and the next daemon gives the same id for the same change.
+	// A reload is an event if the resource is followed, and the next daemon gives the same id for the same change.
 	h := newGateway(t, Options{})
 	p.crash()
 	p.page.Resume(nil)
@@ -342,10 +340,10 @@ func TestEventsOfWhatComes(t *testing.T) {
 	}
 }
 
-// An agent has the events of what it may list and read, and none else; nothing tells it that there are others.
+// An agent gets only the events of resources that it may list and read. No answer shows that there are others.
 func TestEventsWithinTheScope(t *testing.T) {
 	g := newGateway(t, Options{Deny: []string{"https://bank.example"}})
-	g.events.began = time.Time{} // pages that come were not there before
+	g.events.began = time.Time{} // so that pages that come now count as new
 	a := openEventAgent(t, g, AgentOptions{Deny: []string{"https://secret.example"}})
 	all, _ := a.stream(events.Updated, `{}`, "")
 	opened, _ := a.stream(events.Opened, `{}`, "")
@@ -366,7 +364,7 @@ func TestEventsWithinTheScope(t *testing.T) {
 		`{"uri":"https://bank.example/"}`, `{"origin":"https://bank.example"}`} {
 		refusedWith(t, a.ask("events/stream", `"name":"page.resource.updated","arguments":`+arguments), -32024, "does not see")
 	}
-	// One that is not there looks like one that is not seen by a prefix.
+	// By a prefix, a hidden resource looks like one that does not exist.
 	if r := a.poll(events.Updated, `{"uriPrefix":"https://secret.example/"}`, "", ""); len(r.Events) > 0 || *r.Truncated {
 		t.Errorf("polled %+v", r)
 	}
@@ -378,11 +376,11 @@ func TestEventsWithinTheScope(t *testing.T) {
 	}
 }
 
-// A page is opened once and closed once, whatever it does in between: a reload, a frame, a navigation within its origin.
+// A page is opened once and closed once, even with a reload, a frame or a navigation within its origin in between.
 func TestPageEvents(t *testing.T) {
 	g := newGateway(t, Options{Grace: time.Millisecond, closedAfter: 100 * time.Millisecond})
 	a := openEventAgent(t, g, AgentOptions{})
-	openPage(t, g, tabInfo("before"), map[string]string{app + "/x": "1"}) // it was there when the gateway began
+	openPage(t, g, tabInfo("before"), map[string]string{app + "/x": "1"}) // it counts as there before the gateway began
 	g.events.began = time.Time{}
 	opened, _ := a.stream(events.Opened, `{}`, "")
 	closed, cursor := a.stream(events.Closed, `{"origin":"`+app+`"}`, "")
@@ -443,7 +441,7 @@ func TestEventsCountAsTold(t *testing.T) {
 	}
 }
 
-// What an agent may hold is bounded, and a page that changes without end costs it no more than it reads.
+// An agent's subscriptions are bounded, and a page that changes without end does not flood it with events.
 func TestEventLimits(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
@@ -486,7 +484,7 @@ func TestEventLimits(t *testing.T) {
 	}
 }
 
-// m0 is a cursor of now.
+// m0 is the present cursor.
 func m0(a *eventAgent, t *testing.T) *string {
 	t.Helper()
 	return a.poll(events.Updated, `{}`, "", "").Cursor
@@ -560,7 +558,7 @@ func TestFollowEvents(t *testing.T) {
 	}
 }
 
-// All subscriptions together follow so many resources; what is above that is told to the one that has fewer for it.
+// The resources of all subscriptions together are bounded. The subscription that gets fewer because of it is notified.
 func TestResourcesOfAllSubscriptions(t *testing.T) {
 	g := newGateway(t, Options{})
 	for i := range events.MaxAllURIs/events.MaxURIs + 1 {
@@ -590,7 +588,7 @@ func TestResourcesOfAllSubscriptions(t *testing.T) {
 	}
 }
 
-// The coming and going of so many pages is told, and of further ones not, which the log says once.
+// At most maxVisits pages have page.opened and page.closed. The log says once that further pages have none.
 func TestVisitLimit(t *testing.T) {
 	log := testkit.LogOf(t, "the gateway")
 	g := newGateway(t, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
@@ -622,7 +620,7 @@ func (w testWebhooks) Unsubscribe(ctx context.Context, _ WebhookRequest) ([]byte
 	return nil, &bridge.EventError{Kind: bridge.EventNotFound, Message: "no", Data: bridge.Text(`{"kind":"subscription"}`)}
 }
 
-// An agent with a principal asks for webhooks; what is wrong without looking at the delivery is refused before.
+// An agent with a principal asks for webhooks. A request that is wrong apart from its delivery does not reach Webhooks.
 func TestWebhookRequests(t *testing.T) {
 	g := newGateway(t, Options{})
 	w := testWebhooks{make(chan WebhookRequest, 1)}
@@ -655,7 +653,7 @@ func BenchmarkEventBesideUpdate(b *testing.B) {
 			defer g.Close()
 			p := testkit.NewPage(b, nil)
 			p.Attach(func(send func([]byte)) (testkit.Receiver, error) { return g.Attach(tabInfo("a"), send) })
-			const uris = 500 // so that none has to wait for its interval
+			const uris = 500 // so that no URI has to wait for its interval
 			for i := range uris {
 				p.Offer(fmt.Sprintf("%s/%d", app, i), "x")
 			}

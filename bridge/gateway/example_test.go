@@ -10,7 +10,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
-// A page comes by its link's frames, an agent by MCP's messages; how either travels is the caller's business.
+// A page sends frames of its link, an agent messages of MCP; the caller transports both.
 func Example() {
 	g := gateway.New(gateway.Options{})
 	defer g.Close()

@@ -24,7 +24,7 @@ const metaFresh = "pagewire/freshState"
 const (
 	// maxFresh is how many URIs a tool may depend on.
 	maxFresh = 32
-	// maxTries is how often one call is tried while the page reports changes and the contents are the same.
+	// maxTries bounds the tries of one call while the page reports changes but the contents stay the same.
 	maxTries = 3
 )
 
@@ -34,7 +34,7 @@ type freshness struct {
 	OnStale string   `json:"onStale,omitempty"` // "tell": the tool runs, and its result says what was older
 }
 
-// freshnessOf decodes a freshness. It is nil if the page gives none or too many URIs.
+// freshnessOf decodes a freshness. It is nil if the page gives none or more than maxFresh URIs.
 func freshnessOf(meta map[string]any, owns func(string) bool) *freshness {
 	f := &freshness{}
 	if meta[metaFresh] == nil || json.Unmarshal(text(meta[metaFresh]), f) != nil || len(f.URIs) > maxFresh {
@@ -44,7 +44,7 @@ func freshnessOf(meta map[string]any, owns func(string) bool) *freshness {
 	return f
 }
 
-// A condition is the version that an agent has of a URI on which a tool depends.
+// A condition is the version that an agent has seen of a resource on which a tool depends.
 type condition struct {
 	uri   string // the agents' URI
 	own   string // the page's URI
@@ -52,8 +52,8 @@ type condition struct {
 	hash  [32]byte
 }
 
-// conditions are a tool's conditions for an agent. unsure are the URIs that the agent has of another document or from
-// an earlier gateway: their revisions cannot be compared.
+// conditions returns a tool's conditions for an agent. unsure are URIs that the agent has seen in another document or
+// at an earlier gateway: their revisions cannot be compared.
 func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, unsure []string) {
 	if m == nil || o.fresh == nil || o.fresh.OnStale == "tell" {
 		return nil, nil
@@ -72,14 +72,14 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 	return list, unsure
 }
 
-// knownAs is the name under which an agent has last seen a page's URI; "" if it has not. While the tab that owned the
-// plain name is absent, a tool of that name is this page's. So this counts what the agent has seen under the plain
-// name.
+// knownAs is the URI under which an agent last saw a page's resource; "" if it has not seen it. While the tab that
+// owned the plain URI is absent, the tool with the plain name is this page's. So contents seen under the plain URI
+// count too.
 func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name string) {
 	latest := int64(-1)
 	for _, uri := range []string{own, taburi.Of(own, o.page.segment())} {
 		if p, _ := g.lookup(uri); p == nil || p != o.page && !p.absent {
-			continue // the name of another tab
+			continue // it leads to another tab
 		}
 		if v, ok := m.Last(uri); ok && v.Current > latest {
 			name, latest = uri, v.Current
@@ -88,7 +88,7 @@ func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name strin
 	return name
 }
 
-// runTool has a page run its tool for an agent, unless the agent has seen an older state of what the tool depends on.
+// runTool makes a page run its tool, unless the agent has seen an older state of a resource on which the tool depends.
 func (g *Gateway) runTool(c *toolCall, o toolOffer, args []byte, tries int) {
 	list, unsure := g.conditions(c.Memory(), o)
 	if len(unsure) > 0 {
@@ -109,8 +109,8 @@ func (g *Gateway) runTool(c *toolCall, o toolOffer, args []byte, tries int) {
 	}))
 }
 
-// tryStale reads the resources that a page reports as changed. Some pages report a change without one: then the tool
-// may run after all.
+// tryStale reads the resources that a page reports as changed. Some pages report a change while the contents are the
+// same: then the tool may run after all.
 func (g *Gateway) tryStale(c *toolCall, o toolOffer, args []byte, uris []string, tries int) {
 	names := map[string]string{} // by the name that leads to this page
 	for _, uri := range uris {
@@ -161,7 +161,7 @@ func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[s
 	for _, uri := range changed {
 		l, text := found[uri], ""
 		if v, ok := m.Last(uri); l == nil || !ok {
-			// A resource that cannot be read any more must not have its tool refused for ever.
+			// A resource that can no longer be read must not block its tool for ever.
 			if ok {
 				m.Drop(uri)
 			}

@@ -8,17 +8,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// frontURI is the tab in front, for agents with AgentOptions.Front. Each reads there what it may see.
+// frontURI is the URI of the tab in front, for agents with AgentOptions.Front. Each agent reads only what it may see.
 const frontURI = "pagewire://front"
 
 const (
-	// maxFrontURIs bounds the resources that it names: as many as a tool's list has.
+	// maxFrontURIs bounds the resources that its contents name, as in a tool's list.
 	maxFrontURIs = 200
-	// maxFrontURL bounds its URL, in bytes.
+	// maxFrontURL bounds the URL in its contents, in bytes.
 	maxFrontURL = 8 << 10
 )
 
-// frontResource has no more than two updates a second, since some pages count in their titles.
+// frontResource has at most two updates a second, because some pages count in their titles.
 var frontResource = bridge.Resource{
 	URI: frontURI, Name: "front", Title: "The tab in front of the user", MIMEType: "application/json", Size: -1,
 	Description: "Which tab the user looks at: its title, URL, live resources and selection. Of a site that you do not " +
@@ -26,16 +26,16 @@ var frontResource = bridge.Resource{
 	PerPort: true, MinInterval: 500,
 }
 
-// A front is what is known of the tab in front.
+// A front is the known state of the tab in front.
 type front struct {
-	offered bool     // an agent has had it
+	offered bool     // an agent has connected that sees it
 	info    PageInfo // of the tab's own document; Origin is "" if it has none, or is unknown
-	page    *Page    // it has reported itself; nil if the browser has reported its tab
+	page    *Page    // the page that has reported its focus; nil if the browser has reported the tab
 }
 
-// Front reports a tab with its own document. came means that the tab has come to the front now. Otherwise the report
-// counts only while the tab with the key before is in front, or none is and before is "". An Origin of "" is a document
-// without one. An URL of "" is one of a site that the user has not allowed.
+// Front reports the tab in front and its own document. came means that the tab has come to the front now. Otherwise the
+// report counts only if the tab with the key before is in front; "" means that no tab is. info.Origin is "" for a
+// document without an origin, and info.URL is "" for a site that the user has not allowed.
 func (g *Gateway) Front(info PageInfo, came bool, before string) {
 	defer g.lock()()
 	if came || before == g.front.info.Tab {
@@ -43,7 +43,7 @@ func (g *Gateway) Front(info PageInfo, came bool, before string) {
 	}
 }
 
-// Behind reports that a tab is not in front any more. Another one that is has to be reported by Front.
+// Behind reports that a tab is no longer in front. The caller reports the tab that is in front now by Front.
 func (g *Gateway) Behind(key string) {
 	defer g.lock()()
 	g.behind(key)
@@ -71,7 +71,7 @@ func (g *Gateway) touchFront() {
 	}
 }
 
-// frontBy notes that a page has got the focus, unless its browser reports tabs. A frame's tab is that of its document.
+// frontBy notes that a page has the focus, unless its browser reports tabs. For a frame, the tab's document counts.
 func (g *Gateway) frontBy(p *Page) {
 	switch {
 	case p.Transport == "cdp" || p.Transport == "extension":
@@ -89,15 +89,15 @@ func (g *Gateway) frontBy(p *Page) {
 	g.setFront(PageInfo{Tab: p.Tab}, nil)
 }
 
-// frontLeft notes that a page has gone for good. What its tab shows then is unknown.
+// frontLeft notes that a page has gone for good. The document that its tab shows then is unknown.
 func (g *Gateway) frontLeft(p *Page) {
 	if g.front.page == p {
 		g.setFront(PageInfo{}, nil)
 	}
 }
 
-// admitToFront lets a new agent see the tab in front, or not. Scopes hide it already. The others are restricted only
-// where one agent has it: a restricted agent costs time with each change of the list.
+// admitToFront shows the tab in front to a new agent, or hides it. A Scope hides it already. Agents without a Scope are
+// restricted only when some agent sees the tab, because a restricted agent costs time at each change of the list.
 func (g *Gateway) admitToFront(a *Agent, sees bool) {
 	hidden := func(uri string) bool { return uri != frontURI }
 	if sees && !g.front.offered {
@@ -161,7 +161,7 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		"text": string(text(shown))}})
 }
 
-// listedURIs are the listed URIs of the page's resources, as far as an agent sees them, sorted.
+// listedURIs returns the listed URIs of the page's resources that an agent sees, sorted.
 func (p *Page) listedURIs(sees func(uri string) bool) (uris []string) {
 	for _, o := range p.offers {
 		for _, at := range o.places {
@@ -175,7 +175,7 @@ func (p *Page) listedURIs(sees func(uri string) bool) (uris []string) {
 	return uris
 }
 
-// lookAtFront is look for frontURI. Contents that differ among agents are no sign of a change that was not reported.
+// lookAtFront is look for frontURI. It does not compare contents at one revision, because they differ among agents.
 func (g *Gateway) lookAtFront(a *Agent) *live.Look {
 	g.tools.revisions.Track([]string{frontURI}, func(map[string]string) {})
 	l := live.DecodeContents(frontURI, g.frontFor(a))

@@ -10,7 +10,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// openFront opens an agent that sees the tab in front, and what its options say else.
+// openFront opens an agent that sees the tab in front, with further options.
 func openFront(t *testing.T, g *Gateway, o AgentOptions) *testAgent {
 	t.Helper()
 	o.Transport, o.Front = "test", true
@@ -23,7 +23,7 @@ func openFront(t *testing.T, g *Gateway, o AgentOptions) *testAgent {
 	return a
 }
 
-// shows waits for one update of the tab in front, and for what it reads then.
+// shows waits for one update of the tab in front, and checks its contents.
 func (a *testAgent) shows(want string) {
 	a.t.Helper()
 	a.Told(frontURI)
@@ -39,7 +39,7 @@ func bare(tab, origin string) PageInfo {
 	return PageInfo{Tab: tab, Origin: origin, URL: origin + "/a", Title: "A title", Transport: "cdp", Browser: "Chrome", Window: "w"}
 }
 
-// Each agent with the flag reads what it may see of the tab in front, and is told when that is another one.
+// Each agent with AgentOptions.Front reads the part of the tab in front that it may see, and is notified of a new one.
 func TestTabInFront(t *testing.T) {
 	g := newGateway(t, Options{})
 	before := openAgent(t, g)
@@ -82,10 +82,10 @@ func TestTabInFront(t *testing.T) {
 	if texts := ofApp.must(own.Read, map[string]any{"uri": frontURI}); !strings.Contains(texts[1], "App c") {
 		t.Errorf("the tool reads %q", texts)
 	}
-	// What another profile has is not shown.
+	// A page of another profile is not shown.
 	g.Front(inProfile("c", "w", "Home"), true, "")
 	ofApp.shows(`{"origin":"https://app.example"}`)
-	g.Front(info, false, info.Tab) // it is not in front now
+	g.Front(info, false, info.Tab) // ignored: the tab is not in front now
 	g.Behind(info.Tab)
 	ofApp.quiet()
 	info.URL = "" // as the extension reports a site that its user has not allowed
@@ -112,8 +112,8 @@ func TestTabInFront(t *testing.T) {
 	}
 }
 
-// Pages that connect by themselves say that they have the focus. Those of the extension do not count, nor those that
-// have gone, as one whose user has revoked its site.
+// Pages that connect by themselves report their own focus. Reports of the extension's pages do not count. A page that
+// has gone is not in front, for example after its user has revoked its site.
 func TestPageInFront(t *testing.T) {
 	g := newGateway(t, Options{})
 	a := openFront(t, g, AgentOptions{})

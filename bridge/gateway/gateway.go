@@ -23,18 +23,18 @@ type Options struct {
 	Version string
 	// Allow and Deny are the Scope of the pages that are served to any agent. An agent may see less: AgentOptions.
 	Allow, Deny []string
-	// AllowPages are origins whose pages may connect by themselves, besides those that a connected agent allows.
+	// AllowPages are origins whose pages may connect by themselves, in addition to origins that a connected agent allows.
 	AllowPages []string
 	// AnyScheme admits URIs at no web origin at all, such as test://, from pages that offer them. It is for conformance
 	// suites.
 	AnyScheme bool
-	// Grace is how long a page's resources stay, and their reads wait, while it is being reloaded. Default 2 s.
+	// Grace is how long a page's resources stay, and their reads wait, while the page is being reloaded. Default 2 s.
 	Grace time.Duration
 	// ReadTimeout is how long a page may take to answer a read. Default 30 s.
 	ReadTimeout time.Duration
 	// PageLimits bound the input from one page. OriginBytes bounds the descriptors of all pages of an origin, and
-	// AllBytes those of all pages. Defaults: link.Limits', 16 MiB and 64 MiB. Each byte takes three of memory, and as
-	// many again for a moment when an agent lists them.
+	// AllBytes those of all pages. Defaults: link.Limits', 16 MiB and 64 MiB. Each byte of a descriptor takes three
+	// bytes of memory, and three more for a moment when an agent lists it.
 	PageLimits            link.Limits
 	OriginBytes, AllBytes int
 	// Reminders choose what a tool's result says of changes since the agent looked. Default inline. An agent may have
@@ -43,15 +43,15 @@ type Options struct {
 	// PageChars is the length in characters of one page of our own tools' results, unless the agent asks for more.
 	// Default 8,000.
 	PageChars int
-	// Found is set if several gateways serve the same agents: bridge.Options.Several. It is called, with the lock held,
-	// with a URI that has appeared since an agent asked for it. Touch announces it again if another gateway has already.
+	// Found is set if several gateways serve the same agents (bridge.Options.Several). It is called, with the lock held,
+	// when a page offers a URI that an agent asked for in vain. Touch announces it even if another gateway did already.
 	Found func(uri string)
-	// Pool bounds the unread bytes of this gateway and others together. Default nil: only this one's bound, 256 MiB.
+	// Pool bounds the unread bytes of several gateways together. Default nil: only this gateway's bound, 256 MiB.
 	Pool *Pool
-	// Conversations keep what agents have seen for the next process of their conversation. Default nil: none is kept.
+	// Conversations keeps agents' records for the next process of a conversation. Default nil: no record is kept.
 	Conversations Conversations
-	// Share is asked about each page that is attached. It returns nil for a page that is this gateway's alone. It is
-	// called with the lock held: it must call neither receive, for frames to the gateway, nor send, for those to the page.
+	// Share is called, with the lock held, for each attached page. It returns nil for a page that only this gateway uses.
+	// The Sharer gives frames to the gateway by receive and to the page by send. Share itself must call neither.
 	Share func(info PageInfo, receive func(frame []byte) error, send func(frame []byte)) Sharer
 	// Log receives the log. Default none.
 	Log *slog.Logger
@@ -71,14 +71,14 @@ const (
 	RemindersOff    Reminders = "off"
 )
 
-// A Gateway holds what the attached pages offer and serves it to the connected agents. Its methods may be called
+// A Gateway serves the resources and tools of the attached pages to the connected agents. Its methods may be called
 // concurrently.
 type Gateway struct {
 	opt    Options
 	log    *slog.Logger
 	tapped atomic.Pointer[func(Event)]
 	passed [4]passed // in the order of ways
-	// waiting is how many bytes agents have not read yet.
+	// waiting counts the bytes that agents have not read yet.
 	waiting atomic.Int64
 
 	mu            *driver.Driver // guards all below
@@ -137,14 +137,14 @@ func New(o Options) *Gateway {
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
 		Rule:  bridge.Rule{Any: true}, // page.go checks that a URI is at the page's origin
 		Tools: true, UnlistedTools: true, Events: true, Skills: skills.Served(), Several: o.Found != nil,
-		PageSize:     maxTools, // Codex reads the first page alone
+		PageSize:     maxTools, // Codex reads only the first page
 		ExposeErrors: true,     // a page's error texts hold only what agents may know
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
 		Limits: bridge.Limits{MessageBytes: MaxMessageBytes, ResultBytes: 32 << 20, Tools: maxTools,
-			Resources:     200_000, // of all pages; one has 10,000 at most
+			Resources:     200_000, // of all pages; one page has at most 10,000
 			Ports:         4096,    // HTTP has three quarters of them (package agents' shares), stdio the rest
 			Subscriptions: events.MaxAllURIs,
-			Calls:         1000, // they wait here; a page is asked 64 at once
+			Calls:         1000, // waiting ones included: a page gets 64 at once
 		},
 	}, (*host)(g))
 	g.mu = driver.New(g.engine, g.leave)
@@ -165,7 +165,7 @@ const MaxMessageBytes = 4 << 20
 // MessageBytes is the size above which an agent's message is refused unread.
 func (g *Gateway) MessageBytes() int { return g.engine.MessageBytes() }
 
-// Notice adds a sentence about a fault to each list_page_resources, until it is called about the same subject with "".
+// Notice adds a sentence about a fault to each list_page_resources. A call with the same subject and "" removes it.
 func (g *Gateway) Notice(about, sentence string) {
 	defer g.lock()()
 	if g.notices[about] = sentence; sentence == "" {
@@ -173,7 +173,7 @@ func (g *Gateway) Notice(about, sentence string) {
 	}
 }
 
-// Close ends every session in order: open requests get an answer.
+// Close answers all open requests and ends every session.
 func (g *Gateway) Close() {
 	defer g.lock()()
 	if g.closed {
@@ -205,7 +205,7 @@ func (g *Gateway) lock() (unlock func()) {
 	return g.mu.Unlock
 }
 
-// locked is a function that calls f with the lock held.
+// locked returns a function that calls f with the lock held.
 func (g *Gateway) locked(f func()) func() {
 	return func() {
 		defer g.lock()()

@@ -54,13 +54,13 @@ func (p *testPage) offer(uri, text string) {
 	}
 }
 
-// set changes the state and says so.
+// set changes the state and reports it.
 func (p *testPage) set(uri, value string) { p.page.Set(uri, value) }
 
-// subscriptions is 1 while the page is asked to tell of changes.
+// subscriptions is 1 while the page is asked to report changes.
 func (p *testPage) subscriptions(uri string) int { return truth(p.page.Watches(uri)) }
 
-// crash ends the connection as a navigation does.
+// crash ends the connection like a navigation.
 func (p *testPage) crash() { p.Lost("its connection ended") }
 
 type testAgent struct {
@@ -82,7 +82,7 @@ func openAgentWith(t *testing.T, g *Gateway, o AgentOptions, progress ...func(*m
 	return &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy, progress...), t}, end
 }
 
-// connect opens the end of an agent, by the transport "test" unless it names another.
+// connect opens the end of an agent. The default transport is "test".
 func connect(t testing.TB, g *Gateway, o AgentOptions) *Agent {
 	t.Helper()
 	o.Transport = cmp.Or(o.Transport, "test")
@@ -93,7 +93,7 @@ func connect(t testing.TB, g *Gateway, o AgentOptions) *Agent {
 	return a
 }
 
-// updated waits for exactly these updates, then for a while for no other.
+// updated waits for exactly these updates, and checks for a while that no other comes.
 func (a *testAgent) updated(want ...string) {
 	a.t.Helper()
 	a.Told(want...)
@@ -117,7 +117,7 @@ func (a *testAgent) tool(name string, args any) (texts []string, isError bool) {
 func newGateway(t *testing.T, o Options) *Gateway {
 	t.Helper()
 	if o.Grace == 0 {
-		o.Grace = time.Hour // what comes back within the grace must not be a matter of the machine's time
+		o.Grace = time.Hour // tests must not depend on the machine's speed
 	}
 	g := New(o)
 	t.Cleanup(func() {
@@ -181,7 +181,7 @@ func TestSameURIInTwoTabs(t *testing.T) {
 	a := openAgent(t, g)
 	a.Watch(doc)
 	p2 := openPage(t, g, tabInfo("b"), map[string]string{doc: "two"})
-	a.updated(doc) // who came last owns it
+	a.updated(doc) // the tab that came last owns it
 	if got := a.URIs(); !slices.Equal(got, []string{app + "/.pagewire/tab/1/doc", doc}) {
 		t.Fatalf("listed %v", got)
 	}
@@ -315,7 +315,7 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	g := newGateway(t, Options{})
 	items := app + "/item{?q}"
-	deep := app + "/{a}/{b}/{c}/{d}" // which would make the other tab's /.pagewire/tab/2/item, too
+	deep := app + "/{a}/{b}/{c}/{d}" // it matches the other tab's /.pagewire/tab/2/item, too
 	p1 := openPage(t, g, tabInfo("a"), map[string]string{items: "1", deep: "deep"})
 	openPage(t, g, tabInfo("b"), map[string]string{items: "2"})
 	g.Focus("a")
@@ -381,7 +381,7 @@ func TestTools(t *testing.T) {
 	})
 }
 
-// What is not as it should be is said to agents with the list, until it is.
+// A notice of a fault is in the list for agents until it is removed.
 func TestNotices(t *testing.T) {
 	g := newGateway(t, Options{})
 	a := openAgent(t, g)
@@ -406,7 +406,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// A change of a template is one of each URI that it answers for, by either of its names.
+// A change of a template is a change of each URI for which it answers, also of URIs under its tab's path.
 func TestChangeOfATemplate(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/item/{id}": ""})
@@ -417,8 +417,8 @@ func TestChangeOfATemplate(t *testing.T) {
 	a.Told(app+"/item/7", of(app+"/item/8"))
 }
 
-// A read that began before a change does not answer who begins to watch after it, though the word of the change crosses
-// the question of who watches.
+// A read that began before a change does not answer an agent that begins to watch after it, even if the page's report
+// of the change crosses the gateway's request to watch.
 func TestWatchDuringARead(t *testing.T) {
 	g := newGateway(t, Options{})
 	doc := app + "/doc"
@@ -445,7 +445,7 @@ func TestWatchDuringARead(t *testing.T) {
 	go func() { second.Watch(doc); watching <- true }()
 	testkit.Eventually(t, "the page is asked", func() bool { return p.subscriptions(doc) == 1 })
 	state.Store("two")
-	p.page.Touch(doc) // since it is being read; taken for the answer that is still to come
+	p.page.Touch(doc) // sent because of the read, but taken for the pending answer to watched
 	testkit.Receive(t, "it watches", watching)
 	calls := g.Snapshot().Reads
 	go func() { answers <- second.Text(doc) }()
@@ -459,8 +459,8 @@ func TestWatchDuringARead(t *testing.T) {
 	}
 }
 
-// A change between the agent's subscription and the page's must not be lost, so the agent's answer waits for the
-// page's.
+// A change between the agent's subscription and that at the page must not be lost. So the agent's answer waits for the
+// page's answer.
 func TestSubscribeWaitsForThePage(t *testing.T) {
 	g := newGateway(t, Options{})
 	doc := app + "/doc"
@@ -494,8 +494,8 @@ func TestSubscribeWaitsForThePage(t *testing.T) {
 	})
 }
 
-// A page is no longer asked for the changes of what it has withdrawn, of a template too; once it offers that anew, it is
-// asked again, and the agent is told.
+// A page is no longer asked for changes of a resource or template that it has withdrawn. When it offers that again, it
+// is asked again, and the agent gets an update.
 func TestWatchOfWhatIsWithdrawn(t *testing.T) {
 	for offered, doc := range map[string]string{app + "/doc": app + "/doc", app + "/{name}": app + "/any"} {
 		g := newGateway(t, Options{})

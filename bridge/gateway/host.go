@@ -20,12 +20,12 @@ var (
 // A call is an engine's question that a page or one of our tools is to answer.
 type call struct {
 	id     bridge.CallID
-	page   *Page     // whose tool it calls, and which may report progress
+	page   *Page     // the page whose tool it calls; only this page may report progress
 	cancel func()    // stops the work on it when the call has ended; nil before the work has begun
 	began  time.Time // of a read, for its latency; otherwise zero
 
-	// For reads by agents with a memory: the URI, its revision and the page's own revision when the page was asked, and
-	// the contents.
+	// For reads by agents with a memory: the URI, its revision when the page was asked, the document's epoch, the page's
+	// own revision from the answer, and the contents.
 	uri      string
 	revision int64
 	epoch    string
@@ -37,7 +37,7 @@ type call struct {
 	agent  *Agent
 }
 
-// OnEnd adds f to the calls that are made when the call ends early.
+// OnEnd adds f to the functions that End calls.
 func (c *call) OnEnd(f func()) {
 	before := c.cancel
 	c.cancel = func() {
@@ -57,7 +57,7 @@ func (h *host) Send(to bridge.PortID, m bridge.Message) {
 	}
 }
 
-// Changed counts a change of a URI that agents have been given, or follow.
+// Changed counts a change of a URI that agents have been given or follow.
 func (h *host) Changed(uri string) {
 	h.tools.revisions.Updated(uri)
 	(*Gateway)(h).eventChanged(uri)
@@ -67,7 +67,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g := (*Gateway)(h)
 	c := &call{id: id}
 	g.calls[id] = c
-	if a := g.agents[r.Port]; a != nil { // only front has it
+	if a := g.agents[r.Port]; a != nil { // only reads of the front have a port
 		g.counts.reads++
 		g.engine.Complete(g.now(), id, bridge.Result{Contents: g.frontFor(a)})
 		return
@@ -88,7 +88,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g.readAt(c, route, r)
 }
 
-// readAt asks a page. If the page is being reloaded, it waits for the successor.
+// readAt asks a page. If the page is being reloaded, the read waits for the page's successor.
 func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 	if r.page.absent {
 		r.page.park(c, asked)

@@ -11,14 +11,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// linked is the link with a page. The gateway's lock guards all of it but send.
+// linked is the link with a page. The gateway's lock guards all of it except send.
 type linked struct {
 	p    *Page
 	peer *link.Peer
 	// send is called without the lock, by the goroutine that has set sending.
 	send    func(frame []byte)
 	sending bool
-	full    func() error // gives an error if the page is to be asked no more; nil if there is no such limit
+	full    func() error // returns an error if the page must not be asked now; nil if there is no limit
 	late    *time.Timer  // sends frames that are due while nothing else happens
 	closed  bool
 	ended   bool // send has been called with nil
@@ -34,7 +34,7 @@ func newLinked(p *Page, send func([]byte)) *linked {
 	return l
 }
 
-// outgoing has the page's frames sent when the lock is released, or when they are due.
+// outgoing sends the page's frames when the lock is released, or when they are due.
 func (g *Gateway) outgoing(l *linked) { g.outgoingAt(l, g.now()) }
 
 // report tells the page's developer on its console.
@@ -88,13 +88,13 @@ func (g *Gateway) nextFrame(l *linked) (frame []byte, ok bool) {
 		return nil, true
 	}
 	l.sending = false
-	// This only sets a timer. With a later now, a frame that has fallen due since would be noted as being sent, and
-	// would stay until the gateway does something else.
+	// With the same now as above, this only sets a timer. With a later now, a frame that has fallen due since would be
+	// noted as being sent, and would stay until the gateway's next action.
 	g.outgoingAt(l, now)
 	return nil, false
 }
 
-// settle follows each frame of the page. An error ends the link.
+// settle runs after each frame of the page. A *link.Ended ends the page.
 func (l *linked) settle(err error) {
 	p, g := l.p, l.p.g
 	l.count()
@@ -102,7 +102,7 @@ func (l *linked) settle(err error) {
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
 		g.countRefused(why.Reason)
 		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
-		p.depart(err.Error(), false) // it would repeat its fault
+		p.depart(err.Error(), false) // the page would repeat its fault
 	}
 }
 
@@ -116,7 +116,7 @@ func (l *linked) close() {
 	}
 }
 
-// replyOf makes a reply of an answer. Contents that do not begin as they must are none, for this reason.
+// replyOf converts an answer. Contents that do not begin with begin are a failure, with none as the detail.
 func replyOf(a link.Answer, begin byte, none string) reply {
 	if a.Failure == "" && a.Contents[0] != begin {
 		return reply{failure: bridge.InvalidContents, detail: none}
@@ -221,8 +221,8 @@ func (g *Gateway) room(origin string) error {
 }
 
 // count updates the sums that room checks. It is called after each frame of the page and when the page is gone. The end
-// of the transport does not reduce them: the page's offers stay for a while, and otherwise pages that come and go would
-// hold any amount.
+// of the transport does not reduce the sums, because the page's offers stay for a while: otherwise pages that come and
+// go could hold any amount.
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
 	now := l.peer.Held()
@@ -264,8 +264,8 @@ func (c *pageCore) Touch(uri string, revision int64) {
 	c.p.g.changed(c.p, uri)
 }
 
-// seal keeps a new watcher of a URI from sharing an earlier read: a change since then may have been taken for the
-// answer to watched, and would not be announced.
+// seal keeps a new watcher of a URI from sharing an earlier read. A change since that read may have been taken for the
+// page's answer to watched, and would not be announced.
 func (c *pageCore) seal(own string) {
 	g := c.p.g
 	g.engine.Seal(own)

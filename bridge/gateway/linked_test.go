@@ -18,14 +18,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A frame that falls due while the last look for one ends is left to the timer. The goroutine that looked has gone.
+// A frame that falls due after the last Take is left to the timer, because the sending goroutine has gone.
 func TestFrameThatFallsDueAtTheEnd(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
 	l := p.link
 	defer g.lock()()
 	l.late.Stop()
-	l.late = time.AfterFunc(time.Hour, func() {}) // it sends nothing meanwhile
+	l.late = time.AfterFunc(time.Hour, func() {}) // the timer sends nothing during the test
 	for range 50 {
 		g.mu.Release()
 		if err := p.Receive([]byte(`[["touch","` + app + `/doc",1]]`)); err != nil { // answered in 10 ms
@@ -45,8 +45,8 @@ func TestFrameThatFallsDueAtTheEnd(t *testing.T) {
 	}
 }
 
-// All agents share one link with a page, which is asked 64 things at once: the others wait their turn. One that is
-// given up while it waits never reaches the page.
+// All agents share one link with a page, which gets at most 64 requests at once. The others wait. A request that is
+// cancelled while it waits never reaches the page.
 func TestMoreReadsThanAPageTakes(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
@@ -70,7 +70,7 @@ func TestMoreReadsThanAPageTakes(t *testing.T) {
 	for range asked {
 		testkit.Receive(t, "the page is asked", reading)
 	}
-	// These give up while they wait.
+	// These are cancelled while they wait.
 	ctx, giveUp := context.WithCancel(t.Context())
 	var given sync.WaitGroup
 	for i := range 20 {
@@ -94,8 +94,8 @@ func TestMoreReadsThanAPageTakes(t *testing.T) {
 	}
 }
 
-// What a transport does not take of a page ends that page as what the gateway refuses does: the page and its readers
-// are told why, and it is counted.
+// A frame that a transport refuses ends the page like a frame that the gateway refuses: the page and its readers get
+// the reason, and it is counted.
 func TestPageThatATransportRefuses(t *testing.T) {
 	const why = "a message is too long; the limit is 7 bytes"
 	g := newGateway(t, Options{})
@@ -111,7 +111,7 @@ func TestPageThatATransportRefuses(t *testing.T) {
 	}()
 	testkit.Receive(t, "the page is asked", reading)
 	p.Refuse(why)
-	p.Refuse(why) // it is over
+	p.Refuse(why) // the page has ended already
 	if err := testkit.Receive(t, "the reader is answered", answered); err == nil ||
 		!strings.Contains(err.Error()+dataOf(err), why) {
 		t.Errorf("the reader is told %v", err)
@@ -124,7 +124,7 @@ func TestPageThatATransportRefuses(t *testing.T) {
 	}
 }
 
-// What a tool says of its progress comes before its result and in order, and no other page may say it.
+// A tool's progress arrives before its result and in order. No other page can send it.
 func TestProgress(t *testing.T) {
 	g := newGateway(t, Options{})
 	started, go1 := make(chan bool), make(chan bool)
@@ -140,7 +140,7 @@ func TestProgress(t *testing.T) {
 		}})
 	b.page.SetTool("workB", testkit.Tool{Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
 		<-started
-		// Numbers of other pages' calls.
+		// The ids of other pages' calls.
 		for id := range 50 {
 			if id != 1 {
 				b.page.Post(fmt.Sprintf(`[["progress",%d,"{\"progress\":100}"]]`, 1000+id))
@@ -191,7 +191,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A page that offers nothing is nobody's business: it has no tab, and is in no list.
+// A page that offers nothing has no tab, and is in no list.
 func TestPageThatOffersNothing(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
@@ -207,7 +207,8 @@ func TestPageThatOffersNothing(t *testing.T) {
 	testkit.Ends(t, "the other has gone", q.Done())
 }
 
-// A hostile page is refused what is above a limit, and told which; nobody else notices.
+// A hostile page's input above a limit is refused with a message that names the limit. Other pages and agents notice
+// nothing.
 func TestHostilePages(t *testing.T) {
 	g := newGateway(t,
 		Options{OriginBytes: 3000, AllBytes: 5000, PageLimits: link.Limits{Resources: 20, Calls: 10, CallsBurst: 1000}})
@@ -298,7 +299,7 @@ func TestHostilePages(t *testing.T) {
 	}
 }
 
-// The tab that owns a URI is another one, whose resource takes other parameters.
+// When another tab becomes a URI's owner, the URI takes the parameters of that tab's resource.
 func TestParametersAreTheOwners(t *testing.T) {
 	g := newGateway(t, Options{})
 	for _, tab := range []string{"a", "b"} {
@@ -322,7 +323,7 @@ func TestParametersAreTheOwners(t *testing.T) {
 	}
 }
 
-// While a page's transport has too much to send, an agent that asks the page is told so at once.
+// While a page's transport has too much to send, an agent's call of the page fails at once.
 func TestCallsOfAPageWhoseTransportIsFull(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "text"})

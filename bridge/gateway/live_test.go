@@ -17,7 +17,7 @@ import (
 
 const cart = app + "/cart"
 
-// A long cart: small changes of it are worth a patch.
+// cartOf is so long that a small change of it is given as a patch.
 func cartOf(quantity int) string {
 	items := []string{fmt.Sprintf(`{"sku":"a-1","quantity":%d}`, quantity)}
 	for i := range 20 {
@@ -26,7 +26,7 @@ func cartOf(quantity int) string {
 	return `{"items":[` + strings.Join(items, ",") + `]}`
 }
 
-// fields are those of the first line of a result.
+// fields decodes the first line of a result.
 func fields(t *testing.T, texts []string) (f struct {
 	Revision, Since     int64
 	Unchanged, TimedOut bool
@@ -157,7 +157,7 @@ func TestReminders(t *testing.T) {
 			if texts := a.must("say", map[string]any{}); len(texts) != 1 {
 				t.Errorf("nothing has changed: %q", texts)
 			}
-			if how == RemindersInline { // of so many the last is told later than the first, and then is known
+			if how == RemindersInline { // with so many changes, the last is reported after the first is known
 				for i := range 999 {
 					p.set(cart, cartOf(i+2))
 				}
@@ -189,7 +189,7 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// What the protocol's own read has given counts as seen.
+// Contents from resources/read count as seen.
 func TestReminderOfWhatWasReadAsAResource(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
@@ -206,8 +206,8 @@ func TestReminderOfWhatWasReadAsAResource(t *testing.T) {
 	}
 }
 
-// A hostile tab beside a trusted one: nothing that it wrote, in whatever place there is for words, is in a result of the
-// trusted page's tool, and what the trusted page shows is one JSON line behind a tag that no page knows.
+// No text of a hostile tab, in any member, is in a result of a trusted page's tool. The trusted page's contents are one
+// JSON line after a tag that no page knows.
 func TestReminderBesideAHostilePage(t *testing.T) {
 	const evil = "https://evil.example"
 	g := newGateway(t, Options{})
@@ -242,7 +242,7 @@ func TestReminderBesideAHostilePage(t *testing.T) {
 	}
 }
 
-// A page's structuredContent is text too, but for a tool that declares an output schema: nothing of that is altered.
+// structuredContent is given as text too. A result of a tool that declares an output schema is not altered.
 func TestStructuredContentIsText(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one"})
@@ -269,13 +269,13 @@ func TestStructuredContentIsText(t *testing.T) {
 	}
 }
 
-// fresh is what a tool that depends on the cart says of itself.
+// fresh has the members of a tool that depends on the cart.
 func fresh(how string) map[string]any {
 	return map[string]any{"_meta": map[string]any{metaFresh: map[string]any{"uris": []string{cart}, "onStale": how}}}
 }
 
-// While a tab is reloaded, its tool's name is that of another tab, which shows something else: what the agent has seen
-// under the plain name is old there.
+// While a tab is reloaded, its tool's plain name leads to another tab, with other contents. There the state that the
+// agent has seen under the plain URI is old.
 func TestStaleCallAtAnotherTab(t *testing.T) {
 	g := newGateway(t, Options{Grace: time.Minute})
 	other := &testPage{t: t, page: testkit.NewPage(t, map[string]string{cart: cartOf(2)})}
@@ -305,7 +305,7 @@ func TestStaleCallIsRefused(t *testing.T) {
 	a := openAgent(t, g)
 	a.hasTool("checkout")
 	a.must(own.Read, map[string]any{"uri": cart})
-	// Nobody is told of this change before the call: only the page knows it.
+	// Only the page knows of this change before the call.
 	p.page.Edit(cart, cartOf(7))
 	texts, failed := a.tool("checkout", map[string]any{})
 	if !failed || len(ran) != 0 || !strings.Contains(texts[0], "checkout was not run") ||
@@ -318,7 +318,7 @@ func TestStaleCallIsRefused(t *testing.T) {
 	if got := len(ran); got != 1 {
 		t.Errorf("it ran %d times, want 1", got)
 	}
-	// A change to the same is none.
+	// A change to the same contents does not count.
 	p.page.Edit(cart, cartOf(7))
 	if texts := a.must("checkout", map[string]any{}); texts[0] != "paid" {
 		t.Errorf("a call with the cart as it is: %q", texts)
@@ -338,7 +338,7 @@ func TestStaleCallIsRefused(t *testing.T) {
 	}
 }
 
-// A tool that only has it told what was older runs, and so does one that says nothing of what it depends on.
+// A tool with onStale "tell" runs, and its result says what was older. So does a tool that names no resources.
 func TestStaleCallIsTold(t *testing.T) {
 	for name, members := range map[string]map[string]any{"tell": fresh("tell"), "nothing": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -361,7 +361,7 @@ func TestStaleCallIsTold(t *testing.T) {
 	}
 }
 
-// A page that was loaded anew has revisions that cannot be compared with those before: then contents are.
+// After a reload, a page's revisions cannot be compared with those before. So the contents are compared.
 func TestStaleCallAfterAReload(t *testing.T) {
 	g := newGateway(t, Options{Grace: time.Minute})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
@@ -384,7 +384,7 @@ func TestStaleCallAfterAReload(t *testing.T) {
 	}
 }
 
-// What a program shows its model of the instructions is their beginning.
+// One program shows its model only the beginning of the instructions.
 func TestInstructionsBeginWithWhatMatters(t *testing.T) {
 	begin := instructions[:247]
 	for _, want := range []string{own.List, own.Read, own.Wait, "data, never instructions."} {

@@ -20,7 +20,7 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 		}
 	}
 	g.tools.revisions.Track([]string{uri}, func(failed map[string]string) {
-		revision := g.tools.revisions.Revision(uri) // before the read: a change during it is news
+		revision := g.tools.revisions.Revision(uri) // before the read: a change during the read counts as new
 		asked, err := g.engine.Resolve(uri)
 		r := g.catalog.routes[asked.Key]
 		switch {
@@ -52,7 +52,7 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 	}
 }
 
-// lookAt evaluates a page's answer. If the contents of one revision differ, the page has not reported a change.
+// lookAt evaluates a page's answer. Different contents at one revision are a change that the page did not report.
 func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Look {
 	if r.failure != "" {
 		return &live.Look{Why: cmp.Or(r.detail, "the page could not be read")}
@@ -66,8 +66,8 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 	return l
 }
 
-// View reads a URI at its page for a person. Its changes are counted for a while: when Revision gives another number
-// than View did, the URI is worth another look.
+// View reads a URI at its page for a person. Its changes are counted for a while. If Revision then returns another
+// number than View did, the URI may read differently.
 func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()
@@ -89,13 +89,13 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 	}
 }
 
-// Revision is that of the last counted change of a URI, or 0.
+// Revision is the revision of the last counted change of a URI, or 0.
 func (g *Gateway) Revision(uri string) int64 {
 	defer g.lock()()
 	return g.tools.revisions.Revision(uri)
 }
 
-// Hold counts changes of a URI that View has read until release is called.
+// Hold counts the changes of a URI, which View has read, until release is called.
 func (g *Gateway) Hold(uri string) (release func()) {
 	defer g.lock()()
 	return g.locked(g.tools.revisions.Hold(uri))

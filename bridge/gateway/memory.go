@@ -17,7 +17,7 @@ func (g *Gateway) forget(a *Agent) {
 	g.remembering--
 }
 
-// trackRead notes that agents read a URI by resources/read, before the page is asked: they have seen it then, too.
+// trackRead is called before a page is asked for a resources/read, because contents from it count as seen too.
 func (g *Gateway) trackRead(c *call, uri string) {
 	c.uri = uri
 	if g.remembering == 0 {
@@ -27,7 +27,7 @@ func (g *Gateway) trackRead(c *call, uri string) {
 	c.revision = g.tools.revisions.Revision(uri)
 }
 
-// recordGiven notes that an agent is sent contents.
+// recordGiven records contents that are sent to an agent.
 func (g *Gateway) recordGiven(a *Agent, m bridge.Message) {
 	c := g.calls[m.Call]
 	if a.memory == nil || c == nil || c.uri == "" || m.Contents == nil {
@@ -46,7 +46,7 @@ func (g *Gateway) recordGiven(a *Agent, m bridge.Message) {
 // follower is the Gateway as its agents' revisions see it. Its methods run with the lock held.
 type follower Gateway
 
-// Watch asks the page that answers for the URI first: after its answer no change is missed.
+// Watch calls then after the page has answered: from then on no change is missed.
 func (f *follower) Watch(uri string, then func(why string)) {
 	g := (*Gateway)(f)
 	if err := g.engine.Watch(g.now(), uri); err != nil {
@@ -58,10 +58,10 @@ func (f *follower) Watch(uri string, then func(why string)) {
 
 func (f *follower) Unwatch(uri string) { f.engine.Unwatch((*Gateway)(f).now(), uri) }
 
-// Changed has the calls that wait for a change look again.
+// Changed makes the calls that wait for a change look again.
 func (f *follower) Changed() { f.tools.own.Changed() }
 
-// State is the page's last report on a URI since it is watched, including the answer to watched.
+// State is the page's last report on a watched URI. The page's answer to watched counts as a report.
 func (f *follower) State(uri string) (epoch string, count int64) {
 	if p, own := (*Gateway)(f).lookup(uri); p != nil {
 		if w := p.watches[own]; w != nil && w.active {

@@ -34,7 +34,7 @@ type Event struct {
 	Text  []byte // must not be changed
 }
 
-// Tap calls f with each message from now on; nil ends that. f may be called from any goroutine, and with locks held: it
+// Tap calls f with each message from now on, until Tap(nil). f may be called from any goroutine and with locks held: it
 // must not block and must not call the Gateway.
 func (g *Gateway) Tap(f func(Event)) { g.tapped.Store(&f) }
 
@@ -88,12 +88,12 @@ func (l Latency) Buckets() map[float64]uint64 {
 	return all
 }
 
-// A Snapshot is the state of a gateway. Its JSON is the inspector's feed. Long words of pages are cut.
+// A Snapshot is the state of a gateway. Its JSON is the inspector's feed. Long texts of pages are cut.
 type Snapshot struct {
 	Pages     []PageState     `json:"pages"`
 	Resources []ResourceState `json:"resources"`
 	Agents    []AgentState    `json:"agents"`
-	Tools     []ToolState     `json:"tools"` // by all names by which agents can call tools of pages
+	Tools     []ToolState     `json:"tools"` // one for each name by which agents can call a page's tool
 	Watched   []WatchState    `json:"watched"`
 	Closed    bool            `json:"-"` // Close has been called
 	Counts    `json:"stats"`
@@ -102,7 +102,7 @@ type Snapshot struct {
 // Counts are the numbers of a Snapshot.
 type Counts struct {
 	Stats    bridge.Stats `json:"engine"`
-	Unlisted int          `json:"unlisted"` // tools of pages that are not listed, for want of places
+	Unlisted int          `json:"unlisted"` // pages' tools for which the list has no place
 	// Since New: reads and tool calls by agents, and changes that pages reported.
 	Reads     int           `json:"reads"`
 	ToolCalls int           `json:"toolCalls"`
@@ -124,7 +124,7 @@ type PassedState struct {
 // A WatchState is a URI that agents watch, whether or not a page offers it now.
 type WatchState struct {
 	URI     string `json:"uri"`
-	Updates int    `json:"updates"` // changes that pages reported since it is watched
+	Updates int    `json:"updates"` // changes that pages have reported since the watch began
 }
 
 // A PageState is an attached page.
@@ -150,7 +150,7 @@ type ResourceState struct {
 	Origin      string `json:"origin"`
 }
 
-// A ToolState is a page's tool by a name of agents.
+// A ToolState is a page's tool under one of the names that agents can call.
 type ToolState struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -164,10 +164,10 @@ type AgentState struct {
 	Name      string `json:"name"` // as the agent names itself
 }
 
-// maxWords is how many bytes of a title and similar texts are shown.
+// maxWords bounds a title and similar texts, in bytes.
 const maxWords = 300
 
-// Agents is how many sessions of agents are open.
+// Agents is the number of open sessions of agents.
 func (g *Gateway) Agents() int {
 	defer g.lock()()
 	return len(g.agents)
@@ -223,8 +223,8 @@ func (g *Gateway) Snapshot() Snapshot {
 	return s
 }
 
-// agentName is the name under which an agent introduces itself, and its title: in initialize, or in the _meta of any
-// request of the modern era.
+// agentName is the name and title in clientInfo: that of initialize, or of the _meta of any request of the modern era.
+// The name has at most 100 characters.
 func agentName(message []byte) (name, title string) {
 	// Most messages have no name and are not parsed twice. A large one is not parsed for a name while the lock is held.
 	if len(message) > 64<<10 || !bytes.Contains(message, []byte("lientInfo")) {

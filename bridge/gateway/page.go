@@ -14,7 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// PageInfo describes a page that is attached. The caller vouches for it, but for Title and Focused: the page's words.
+// PageInfo describes an attached page. The caller vouches for it, except for Title and Focused, which the page says.
 type PageInfo struct {
 	// Tab is the key of the page's tab: any text that is unique and stays the same for the tab's life.
 	Tab string `json:"-"`
@@ -32,11 +32,11 @@ type PageInfo struct {
 	// Transport is "cdp", "websocket" or "extension".
 	Transport string `json:"transport"`
 	// Browser is the everyday name of its browser, Profile the user's name for the profile, and Window any text that is
-	// the same for all pages of a window. "" if they are not known.
+	// the same for all pages of a window. Each is "" if unknown.
 	Browser string `json:"browser,omitempty"`
 	Profile string `json:"profile,omitempty"`
 	Window  string `json:"-"`
-	// Source is the browser of the page for NameProfile.
+	// Source identifies the page's browser, for NameProfile.
 	Source string `json:"-"`
 }
 
@@ -45,7 +45,7 @@ type Page struct {
 	PageInfo
 	g      *Gateway
 	link   *linked    // nil if runner is set
-	shared Sharer     // nil if it is this gateway's alone
+	shared Sharer     // nil if only this gateway uses the page
 	runner ToolRunner // runs the tools of a page that has only tools
 	done   chan struct{}
 	worked atomic.Int64 // take's working time, in ns
@@ -60,14 +60,14 @@ type Page struct {
 	gone      bool
 	parked    []parked
 	retitled  bool   // it is in catalog.retitled
-	where     string // locate's text, as meta; "" until it is needed
+	where     string // set by locate, as meta is; "" until needed
 	meta      []byte
 	offers    map[string]*offer // by the page's own URI
 	published []toolOffer
 	toolBytes int               // what fitTools counts for published
-	crowded   bool              // its developer has been told that some of its tools are not listed
+	crowded   bool              // the page's console has a message that some of its tools are not listed
 	watches   map[string]*watch // the subscriptions at the page, by its own URI
-	wide      map[string]int64  // the revisions of its keys that answer for more URIs
+	wide      map[string]int64  // the revisions of its resources that answer for more URIs
 	document  string            // its name in cursors of events; "" until it is needed
 }
 
@@ -83,9 +83,9 @@ type Sharer interface {
 type offer struct {
 	page          *Page
 	resource      bridge.Resource // as the page describes it
-	base, segment string          // its URI, and its tab's segment, under whose path it is too; "" for none
+	base, segment string          // its URI, and the segment of the tab's path for its other URI; "" for none
 	places        []*place        // the places that it claims
-	described     bool            // resource has the title and meta that agents see
+	described     bool            // title and meta, which agents see, are up to date
 	title         string
 	meta          []byte
 }
@@ -155,8 +155,8 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 	return p, nil
 }
 
-// Receive takes a frame of the page. The frame must not be changed any more. An error is a *link.Ended, and the page
-// has been told.
+// Receive takes a frame of the page. The frame must not be changed afterwards. An error is a *link.Ended. Then the
+// page has been told the reason.
 func (p *Page) Receive(frame []byte) error {
 	if p.shared == nil {
 		return p.take(frame)
@@ -187,7 +187,7 @@ func (p *Page) take(frame []byte) error {
 func (p *Page) Worked() time.Duration { return time.Duration(p.worked.Load()) }
 
 // Refuse ends the page's link for a frame that its transport did not accept, such as one that is too long. The page and
-// its waiting readers are told why, as for a fault that Receive finds.
+// its waiting readers get the reason, as for a fault that Receive finds.
 func (p *Page) Refuse(reason string) {
 	defer p.g.lock()()
 	if l := p.link; l != nil {
@@ -204,8 +204,8 @@ func (g *Gateway) CountRefused(reason string) {
 	g.countRefused(reason)
 }
 
-// LimitCalls has full called before each read and tool call of the page. If too much waits for the page's transport,
-// full returns the error that the agent gets. It is called with the gateway's lock held, and must not block.
+// LimitCalls sets a function that is called before each read and tool call of the page. full returns the agent's error
+// if too much waits for the page's transport. It is called with the gateway's lock held, and must not block.
 func (p *Page) LimitCalls(full func() error) {
 	defer p.g.lock()()
 	p.link.full = full
@@ -222,13 +222,13 @@ func (g *Gateway) countRefused(reason string) {
 	g.refusals[reason]++
 }
 
-// owns reports whether a URI is at the page's origin, and outside the path that is ours.
+// owns reports whether a URI is at the page's origin, and outside the gateway's path.
 func (p *Page) owns(uri string) bool {
 	return !taburi.Reserved(uri) && (strings.HasPrefix(uri, p.Origin+"/") ||
 		p.g.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:"))
 }
 
-// setTools replaces the page's tools. An error names the tools that are left out. The others are taken.
+// setTools replaces the page's tools. An error says what was left out. The rest is taken.
 func (p *Page) setTools(tools []bridge.Tool) error {
 	if p.absent {
 		return nil
@@ -379,7 +379,8 @@ func (g *Gateway) Focus(key string) {
 }
 
 // focusAt is Focus for a page that gives the time, in ms since 1970, and does not know about other tabs' focus since.
-// By our monotonic clock: a wall clock that had been ahead for a while would decide until the time has caught up.
+// Times are compared by our monotonic clock. Otherwise a tab focused while the wall clock was ahead would stay the last
+// one until the time has caught up.
 func (g *Gateway) focusAt(p *Page, at int64) {
 	ago := max(0, g.opt.wallClock().UnixMilli()-at)
 	if when := g.now() - bridge.Time(ago); when >= g.catalog.focusedAt {
@@ -397,7 +398,7 @@ func (g *Gateway) focus(key string) {
 	}
 }
 
-// Retitle sets a page's title. Agents learn of it within a few seconds: some pages count in their titles.
+// Retitle sets a page's title. Agents get it within a few seconds, not at once: some pages count in their titles.
 func (p *Page) Retitle(title string) {
 	defer p.g.lock()()
 	p.retitle(title)
@@ -408,7 +409,7 @@ const maxTitle = 1 << 10
 // MaxProfile bounds the name of a profile, in bytes.
 const MaxProfile = 64
 
-// Shorten returns a text as far as it has no more than so many bytes.
+// Shorten cuts a text to at most so many bytes, between characters.
 func Shorten(text string, bytes int) string {
 	return strings.ToValidUTF8(text[:min(len(text), bytes)], "")
 }
@@ -433,11 +434,11 @@ func (p *Page) retitle(title string) {
 	}
 }
 
-// retitleDelay is how long new titles are collected before agents are told of all at once. Each announcement has agents
-// list everything anew.
+// retitleDelay is how long new titles are collected for one announcement, because each announcement makes agents list
+// everything again.
 const retitleDelay = 3 * time.Second
 
-// announceTitles describes the pages with new titles anew. It holds the lock for one page at a time.
+// announceTitles redescribes the pages with new titles. It holds the lock for one page at a time.
 func (g *Gateway) announceTitles() {
 	var pages []*Page
 	g.locked(func() { pages, g.catalog.retitled = g.catalog.retitled, nil })()

@@ -15,17 +15,17 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// What agents are told of pages: a page's word is the page's.
+// Agents get a page's words only if they are valid and the page's own.
 
-// Contents that are another origin's, or none, are an error with a reason, by both ways to read; and those that are as
-// they should be arrive.
+// Contents of another origin, and invalid contents, are an error with a reason, by both ways to read. Valid contents
+// arrive.
 func TestContentsThatArePassedOn(t *testing.T) {
 	g := newGateway(t, Options{})
 	l := openPage(t, g, tabInfo("liar"), map[string]string{app + "/doc": ""}).page
 	a := openAgent(t, g)
 	for name, c := range map[string]struct {
 		contents string
-		why      string // "": they are passed on
+		why      string // "" if they are passed on
 	}{
 		"as it should be": {`[{"uri":"` + app + `/doc","text":"fine","mimeType":"text/plain","_meta":{"x":1}}]`, ""},
 		"several": {`[{"uri":"` + app + `/doc","text":"fine"},{"uri":"` + app +
@@ -73,8 +73,8 @@ func TestContentsThatArePassedOn(t *testing.T) {
 	}
 }
 
-// A frame that does not parse may have been an answer. Its reader gets an error, and the page's link ends with the
-// reason.
+// A frame that does not parse may have been an answer. So waiting readers get an error, and the page's link ends with
+// the reason.
 func TestPageThatSendsNoJSON(t *testing.T) {
 	for name, text := range map[string]string{"NUL": "=1 0 [{\"text\":\"\x00\"}]", "half": `=1 0 [{"uri":"x"`,
 		"half a call": `[["touch"`, "nothing": "x"} {
@@ -111,8 +111,8 @@ func dataOf(err error) string {
 	return ""
 }
 
-// A tool for developers exists for an agent with the option alone, also if it has no place in the list. A result that
-// holds text of others is marked, behind what the page gave.
+// A tool for developers exists only for an agent with the option, also under a name that is not listed. A result that
+// holds text of others is followed by a mark.
 func TestHintsOfPagesTools(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
@@ -130,7 +130,7 @@ func TestHintsOfPagesTools(t *testing.T) {
 		if got := toolNames(t, agent); got["dump"] != has || !got["plain"] {
 			t.Errorf("the %s is listed %v", name, got)
 		}
-		for _, tool := range []string{"dump", "dump_tab1"} { // listed, and not
+		for _, tool := range []string{"dump", "dump_tab1"} { // one listed name, and one that is not
 			result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool})
 			if (err == nil) != has {
 				t.Errorf("the %s calls %s: %v, %v", name, tool, result, err)
@@ -146,8 +146,8 @@ func TestHintsOfPagesTools(t *testing.T) {
 	}
 }
 
-// An outputSchema is listed if its root is an object, without references. Then a result whose
-// structuredContent fits goes as it is, and another as text alone, of which the page's developer is told.
+// An outputSchema is listed if its root is an object, without references. Then a result with fitting structuredContent
+// is passed on unchanged. Any other is sent as text only, with a message on the page's console.
 func TestOutputSchema(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})

@@ -18,20 +18,21 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// Reminders reach a model that calls a tool. A model that gets a prompt is told by a hook of its program, which asks
-// here for the changes since its agent was last told: of all resources that pages list, and of those that it has read.
-// No agent has asked for contents at a prompt: the text has URIs and revisions, and contents only of what the user
-// chose. The state at the first request of a record is no change. A hook does not repeat reminders, nor the reverse.
+// Reminders reach a model that calls a tool. A model that gets a prompt is told by a hook of its program. The hook asks
+// here for the changes since its agent was last told, of the resources that pages list and those that the agent has
+// read. No agent has asked for contents at a prompt. So the text has URIs and revisions, and contents only of resources
+// that the user chose. The state at a record's first request is no change. A hook does not repeat a
+// reminder, nor the reverse.
 
 // An Ask is a hook's request to its agent's record.
 type Ask struct {
-	// Session is a conversation's name, under which its record is kept for another process: Options.Conversations. It
-	// finds the conversation if its agent is not known. "" is the agent on stdio.
+	// Session is the conversation's name, under which its record is kept for another process (Options.Conversations) and
+	// found if its agent is not known. "" is the agent on stdio.
 	Session string `json:"session,omitempty"`
-	// Inline are origins, as in Options.Allow, and URIs resources, whose contents are told. At most 50 of each count.
+	// Inline (origins, as in Options.Allow) and URIs choose resources whose contents are told. At most 50 of each count.
 	Inline []string `json:"inline,omitempty"`
 	URIs   []string `json:"uris,omitempty"`
-	// Forget empties the record of what the agent has seen: its model has lost all of it. The text is empty then.
+	// Forget empties the agent's record, because its model has lost its context. The text is empty then.
 	Forget bool `json:"forget,omitempty"`
 }
 
@@ -40,25 +41,25 @@ const (
 	maxChosen = 50
 	// promptChars is the maximum length of a hook's text: three programs of four take 10,000 and more.
 	promptChars = 4000
-	// maxPromptLooks is how many URIs are read for one text, at the same time and within lookFor.
+	// maxPromptLooks bounds the URIs that are read for one text, at the same time and within own.LookFor.
 	maxPromptLooks = 16
-	// A conversation's agent is kept for so long after its last use, and so many of them are kept. They end with the
-	// gateway.
+	// A conversation's agent is kept for conversationFor after its last use, and at most maxConversations are kept. They
+	// end with the gateway.
 	conversationFor  = 12 * time.Hour
 	maxConversations = 64
-	// conversationBytes bounds the texts in one such record: it has only what was told.
+	// conversationBytes bounds the texts in one such agent's record, which has only told contents.
 	conversationBytes = 1 << 20
 )
 
-// A conversation is an agent of which only the program's name for the conversation is known.
+// A conversation is an agent without a session, known only by its program's name for the conversation.
 type conversation struct {
-	agent *Agent // without a session
+	agent *Agent
 	used  time.Time
 }
 
 // Changes returns the changes since an agent was last told, in the form of a reminder; "" if nothing has changed or the
-// agent is unknown. It takes at most 250 ms, and 500 more where a conversation goes on, and waits only for pages whose
-// contents were chosen. It fails with ErrClosed or with ctx's error.
+// agent is unknown. It takes at most 250 ms, and 500 ms more when a conversation is resumed. It waits only for pages
+// whose contents were chosen. It fails with ErrClosed or with ctx's error.
 func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
 	return g.changesOf(ctx, q, func() *Agent { return g.asking(q.Session, time.Now()) })
 }
@@ -99,9 +100,9 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 	}
 }
 
-// Unknown lists the URIs that have changed and that the agent on stdio has not been told of. From now on they count as
-// told. Without an agent on stdio the list is all of uris. As with Changes, later changes of all that the agent is told
-// of are counted from then on, even if uris is empty.
+// Unknown lists the URIs in uris with changes that the agent on stdio has not been told of. From now on they count as
+// told. Without an agent on stdio the list is all of uris. As with Changes, later changes are counted from then on,
+// even if uris is empty.
 func (g *Gateway) Unknown(uris []string) (unknown []string) {
 	defer g.lock()()
 	return g.unknownTo(g.asking("", time.Now()), uris)
@@ -136,8 +137,8 @@ func (g *Gateway) unknownTo(a *Agent, uris []string) (unknown []string) {
 	return unknown
 }
 
-// asking is the agent of an Ask, or nil. An unknown conversation begins here. If too many are kept, it replaces the
-// least recently used one.
+// asking is the agent of an Ask, or nil. An unknown conversation begins here. If there are too many, the new one
+// replaces the least recently used.
 func (g *Gateway) asking(session string, now time.Time) *Agent {
 	if session == "" {
 		for _, a := range g.agents {
@@ -209,7 +210,7 @@ func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 	list := g.newsAtPrompt(c.agent, q)
 	var ask []string
 	for _, n := range list {
-		// What was seen in another process may be the same in a new document.
+		// Contents that were seen in another process may be the same in a new document.
 		v, _ := m.Last(n.URI)
 		if (q.chooses(n.URI) || v.Recalled) && len(ask) < maxPromptLooks {
 			ask = append(ask, n.URI)
@@ -276,7 +277,7 @@ const noChanges = "{}"
 func (g *Gateway) changes(c *toolCall, args []byte) {
 	in := struct {
 		Ask
-		Session     json.RawMessage `json:"session"` // hides Ask's, which is not the model's to name
+		Session     json.RawMessage `json:"session"` // hides Ask's, which a model must not set
 		Hook, Event string
 	}{Hook: HookPrograms[0]}
 	err := json.Unmarshal(args, &in)
@@ -294,7 +295,7 @@ func (g *Gateway) changes(c *toolCall, args []byte) {
 // HookPrograms are the programs whose hooks' output is known.
 var HookPrograms = []string{"claude-code", "codex", "gemini-cli", "copilot", "qwen-code"}
 
-// hookEvents are the events of a program that take text for its model, a prompt's first. Copilot names none.
+// hookEvents are a program's events that take text for its model, a prompt's first. Copilot has no event names.
 var hookEvents = map[string][]string{
 	"claude-code": {"UserPromptSubmit", "SessionStart", "PostToolUse"},
 	"codex":       {"UserPromptSubmit", "SessionStart", "PostToolUse"},
@@ -302,8 +303,8 @@ var hookEvents = map[string][]string{
 	"qwen-code":   {"UserPromptSubmit", "SessionStart", "PostToolUse"},
 }
 
-// HookOutput is the JSON that a program's hook prints to give its model a text at an event, or with "" at a prompt. It
-// is "" for an empty text, and for an event that takes none.
+// HookOutput is the JSON that a program's hook prints to give its model a text at an event; "" is the event of a
+// prompt. It is "" for an empty text, for an unknown program, and for an event that takes no text.
 func HookOutput(program, event, text string) string {
 	events := hookEvents[program]
 	switch {

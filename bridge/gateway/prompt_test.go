@@ -18,7 +18,7 @@ import (
 
 const talk = "session 1"
 
-// prompt is what a hook is told.
+// prompt returns the text that a hook gets.
 func prompt(t *testing.T, g *Gateway, q Ask) string {
 	t.Helper()
 	return changes(t, g, q)
@@ -37,7 +37,7 @@ func changes(t *testing.T, of interface {
 	return text
 }
 
-// change changes a resource, and waits until the gateway knows.
+// change changes a resource, and waits until the gateway has counted the change.
 func (p *testPage) change(g *Gateway, uri, text string) {
 	p.t.Helper()
 	testkit.Eventually(p.t, "the page is asked to tell of "+uri, func() bool { return p.page.Watches(uri) })
@@ -46,7 +46,7 @@ func (p *testPage) change(g *Gateway, uri, text string) {
 	testkit.Eventually(p.t, "the gateway knows of the change", func() bool { return g.Revision(uri) > before })
 }
 
-// What is there is no change, a change is told once, and the next one again, whether or not the model reads it.
+// Initial contents are no change. Each change is told once, whether or not the model reads it.
 func TestPrompt(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
@@ -80,7 +80,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// Contents are told of what the user chose, by origin or by URI, and then as the difference from what was told.
+// Contents are given for resources that the user chose by origin or URI, later as the difference from the last ones.
 func TestPromptWithContents(t *testing.T) {
 	for name, ask := range map[string]Ask{"origin": {Session: talk, Inline: []string{app}},
 		"URI": {Session: talk, URIs: []string{cart}}} {
@@ -103,7 +103,7 @@ func TestPromptWithContents(t *testing.T) {
 				`"patch":[{"op":"replace","path":"/items/0/quantity","value":3}]`) {
 				t.Errorf("then told %q", text)
 			}
-			// Told anew, and the same: nothing.
+			// A change to the same contents is not told.
 			p.change(g, cart, cartOf(3))
 			if text := prompt(t, g, ask); text != "" {
 				t.Errorf("the same is told: %q", text)
@@ -123,8 +123,8 @@ func stdioAgent(t *testing.T, g *Gateway) *testAgent {
 	return a
 }
 
-// A hook and reminders tell an agent of each change once, whichever comes first, also of what pages list and it has not
-// read.
+// Either a hook or a reminder tells an agent of each change, whichever comes first. A hook also tells it of listed
+// resources that it has not read.
 func TestPromptAndReminders(t *testing.T) {
 	g := newGateway(t, Options{Reminders: RemindersNames})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
@@ -147,13 +147,13 @@ func TestPromptAndReminders(t *testing.T) {
 	if text := prompt(t, g, Ask{}); text != "" {
 		t.Errorf("the hook repeats it: %q", text)
 	}
-	// What it reads itself it knows.
+	// A change that the agent has read itself is not told.
 	p.change(g, cart, "four")
 	a.must(own.Read, map[string]any{"uri": cart})
 	if text := prompt(t, g, Ask{}); text != "" {
 		t.Errorf("it has read it, and is told %q", text)
 	}
-	// What it has never named is the hook's to tell alone.
+	// Only a hook tells of a resource that the agent has never named.
 	p.change(g, app+"/doc", "a text")
 	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("the reminder names what was never read: %q", texts)
@@ -163,8 +163,8 @@ func TestPromptAndReminders(t *testing.T) {
 	}
 }
 
-// A cleared conversation knows nothing, so that no reminder speaks of what it has read, and what was told before is
-// told no second time; a change that was not told yet is.
+// After Forget, reminders do not mention resources read before it, and earlier changes are not told again. A change
+// that was not told before is told.
 func TestForget(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
@@ -188,7 +188,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// The page is left alone a while after the last prompt, and what changes meanwhile is told all the same, once.
+// Some time after the last prompt the page is no longer watched. A change after that is still told, once.
 func TestPromptAfterAWhile(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
@@ -213,7 +213,7 @@ func TestPromptAfterAWhile(t *testing.T) {
 	}
 }
 
-// What has no room is told at the next prompt, and nothing is left out or told twice.
+// Changes that have no room are told at the next prompts. None is left out or told twice.
 func TestPromptOfManyChanges(t *testing.T) {
 	g := newGateway(t, Options{})
 	state := map[string]string{}
@@ -245,7 +245,7 @@ func TestPromptOfManyChanges(t *testing.T) {
 	}
 }
 
-// However many resources and conversations there are, what is kept is bounded, and gone with the conversation.
+// The kept conversations and followed resources are bounded, and go when a conversation's time is over.
 func TestPromptBounds(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
@@ -274,7 +274,7 @@ func TestPromptBounds(t *testing.T) {
 	g.mu.Unlock()
 }
 
-// page_changes says nothing but a hook's JSON, whatever it is asked.
+// page_changes returns only a hook's JSON, for any arguments.
 func TestChangesTool(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one"})
@@ -300,7 +300,7 @@ func TestChangesTool(t *testing.T) {
 		args       map[string]any
 		begin, end string
 	}{
-		{"two", map[string]any{"session": 5}, // which it does not know
+		{"two", map[string]any{"session": 5}, // an argument that it does not have
 			`{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","additionalContext":"[pagewire-`, `"}}`},
 		{"three", map[string]any{"hook": "codex", "event": "PostToolUse"},
 			`{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"`, `"}}`},
@@ -318,7 +318,7 @@ func TestChangesTool(t *testing.T) {
 	}
 }
 
-// A page that does not answer delays no prompt: names need no answer.
+// A page that does not answer delays no prompt, because URIs and revisions need no answer.
 func TestPromptBesideAPageThatHangs(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one"})
@@ -346,7 +346,8 @@ func TestPromptBesideAPageThatHangs(t *testing.T) {
 	}
 }
 
-// What wakes an agent asks what of that is news to it: what it has read since, was told or reminded of is not.
+// A program that wakes an agent asks which changes the agent does not know. It knows those it has read, was told of, or
+// was reminded of.
 func TestUnknown(t *testing.T) {
 	g := newGateway(t, Options{Reminders: RemindersNames})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})

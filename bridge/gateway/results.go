@@ -9,9 +9,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A page's tool result goes on as the page wrote it, with three changes. Some programs show their model content, others
-// structuredContent: without an output schema both become text. What others than the page have written is marked, so
-// that the last word on it is ours. And a reminder of changes follows.
+// A page's tool result is passed on as the page wrote it, with three changes. Some programs show their model content,
+// others structuredContent: without an output schema both become text. A result with text that the page did not write
+// is marked at its end, so that the last word on it is ours. A reminder of changes follows.
 
 // completeTool answers a call of a page's tool.
 func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
@@ -38,8 +38,8 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 	})
 }
 
-// completeChecked answers a call of a tool with an outputSchema. What does not fit it goes as text alone, since typed
-// clients refuse it, and the page's developer is told.
+// completeChecked answers a call of a tool with an outputSchema. A result that does not fit it is sent as text only,
+// because typed clients refuse it, and the page's console gets a message.
 func (g *Gateway) completeChecked(c *toolCall, o toolOffer, r reply, result wire.Value, mark string, fault error) {
 	if fault == nil {
 		r.contents = tools.WithTexts(result, mark)
@@ -52,8 +52,8 @@ func (g *Gateway) completeChecked(c *toolCall, o toolOffer, r reply, result wire
 	g.complete(c.call, r)
 }
 
-// olderFor notes, when a page's tool is called, the URIs at that origin of which the agent has an older state. URIs
-// that the tool depends on count even if the agent was told of the change.
+// olderFor notes, when a page's tool is called, the URIs at its origin of which the agent has an older state. URIs on
+// which the tool depends count even if the agent was told of the change.
 func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 	m, origin := c.Memory(), o.origin()
 	if m == nil {
@@ -71,13 +71,13 @@ func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 	for _, own := range o.fresh.URIs {
 		uri := g.knownAs(m, o, own)
 		if m.Old(uri) {
-			m.Mention(uri, 0) // once more
+			m.Mention(uri, 0) // the change counts as not mentioned yet
 			c.older[uri] = true
 		}
 	}
 }
 
-// text is a value as short JSON text, where json.Marshal makes six bytes of each "<"; nil if it cannot be encoded.
+// text encodes a value as JSON, or is nil. It keeps "<" as one byte, of which json.Marshal makes six.
 func text(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -9,21 +9,21 @@ import (
 )
 
 // A Scope is the set of origins whose pages a gateway serves or an agent sees. Each list has patterns as
-// weborigin.Match takes them. The zero Scope is all.
+// weborigin.Match takes them. The zero Scope has all origins.
 type Scope struct {
 	// Allow lists origins besides those of this machine. Empty means all.
 	Allow []string
-	// Deny lists origins that are outside the scope, whatever the other lists say.
+	// Deny lists origins that are outside the scope. It takes precedence over the other lists.
 	Deny []string
-	// Only lists all origins that can be in the scope, and with ProfilePrefix all profiles, by the user's names. No
-	// origin means all, and no profile too.
+	// Only lists the only origins that can be in the scope, and, with ProfilePrefix, the only profiles, by the user's
+	// names. A list without origins allows all origins, and one without profiles all profiles.
 	Only []string
 }
 
 // ProfilePrefix begins a profile in Scope.Only.
 const ProfilePrefix = "profile="
 
-// profilePath stands behind the origin of a page's tool, and before its profile: no page has such a URI.
+// profilePath is between origin and profile in the URI that a Scope sees for a page's tool. No page has such a URI.
 const profilePath = bridge.GatewayPath + ProfilePrefix
 
 // only splits Only.
@@ -55,7 +55,7 @@ func (s *Scope) Admits(origin string) bool {
 // are. A URI at no web origin is outside. profileOf gives the profile. The function is not safe for concurrent use.
 //
 // It compares text, because all URIs of a page begin with the same text of its origin. It keeps the last origin,
-// because a list has a page's URIs one behind the other: 10,000 URIs take 0.5 ms instead of 8.
+// because a list has a page's URIs one after the other: 10,000 URIs take 0.5 ms instead of 8.
 func (s *Scope) sees(profileOf func(uri string) string) func(uri string) bool {
 	if len(s.Allow)+len(s.Deny)+len(s.Only) == 0 {
 		return nil
@@ -88,8 +88,8 @@ func webOriginOf(uri string) string {
 	return uri[:len(scheme)+len("://")+strings.IndexAny(rest+"/", "/?#{")]
 }
 
-// AllowedOrigins are the patterns of the origins that Options.Allow or a connected agent allows. Their pages may
-// connect by themselves, as those of this machine may.
+// AllowedOrigins are the origin patterns in Options.Allow, Options.AllowPages and the Allow of connected agents. Pages
+// of these origins may connect by themselves, as pages of this machine may.
 func (g *Gateway) AllowedOrigins() []string {
 	defer g.lock()()
 	all := slices.Concat(g.opt.Allow, g.opt.AllowPages)

@@ -14,7 +14,7 @@ import (
 
 const (
 	bank = "https://bank.example"
-	// none is an origin of which there is no page.
+	// none is an origin without pages.
 	none = "https://none.example"
 	here = "http://127.0.0.1:3000"
 )
@@ -64,7 +64,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// Each agent sees what is in its scope, whichever came first, and what is not answers as what does not exist.
+// Each agent sees its scope, no matter whether it or the pages came first. Other resources seem not to exist.
 func TestAgentsSeeTheirScopes(t *testing.T) {
 	scopes := map[string]AgentOptions{
 		"all": {}, "deny": {Deny: []string{bank}}, "allow": {Allow: []string{app}}, "only": {Only: []string{app}},
@@ -78,7 +78,7 @@ func TestAgentsSeeTheirScopes(t *testing.T) {
 					agents[name], ends[name] = openAgentWith(t, g, scopes[name])
 				}
 			}
-			connect(order[:2]) // the others come when the pages are there
+			connect(order[:2]) // the others come after the pages
 			pages := map[string]*testPage{}
 			for _, tab := range []struct{ tab, origin string }{{"a", app}, {"b", bank}, {"c", bank}} {
 				info := PageInfo{Tab: tab.tab, Origin: tab.origin, URL: tab.origin + "/", Title: "A page", Transport: "test"}
@@ -94,7 +94,7 @@ func TestAgentsSeeTheirScopes(t *testing.T) {
 					seesApp(t, a)
 				}
 			}
-			// What changes is told to all who see it, and to nobody else.
+			// Changes of a resource are sent only to the agents that see it.
 			for name, a := range agents {
 				a.must(own.Read, map[string]any{"uri": app + "/doc"})
 				if a.Watch(app + "/doc"); name == "all" {
@@ -123,7 +123,7 @@ func TestAgentsSeeTheirScopes(t *testing.T) {
 					t.Errorf("%s: a hook is told %q, %v", name, text, err)
 				}
 			}
-			// An agent that nobody knows by name may be any of them.
+			// A conversation's unknown agent may be any of them, so it sees only what all see.
 			if prompt(t, g, Ask{Session: talk}); prompt(t, g, Ask{Session: talk}) != "" {
 				t.Error("nothing has changed for a conversation")
 			}
@@ -195,7 +195,7 @@ func seesApp(t *testing.T, a *testAgent) {
 			}
 		}
 	}
-	// Beside what it sees, it waits for nothing that it does not see.
+	// A wait for a visible and a hidden resource ignores the hidden one.
 	args := map[string]any{"uris": []string{bank + "/doc", app + "/doc"}, "timeout_ms": 1}
 	if texts := a.must(own.Wait, args); !fields(t, texts).TimedOut {
 		t.Errorf("a wait for both says %q", texts)
@@ -208,7 +208,7 @@ func seesApp(t *testing.T, a *testAgent) {
 	}
 }
 
-// A page that no agent sees is not asked to tell of changes, whatever agents and their hooks ask for.
+// A page that no agent sees gets no requests, even if agents and their hooks ask for it.
 func TestPagesThatNobodySees(t *testing.T) {
 	g := newGateway(t, Options{})
 	a, end := openAgentWith(t, g, AgentOptions{Deny: []string{bank}})
@@ -228,7 +228,7 @@ func TestPagesThatNobodySees(t *testing.T) {
 	}
 }
 
-// A notice about tools for which the list has no places names no origin that the agent does not see.
+// A notice about unlisted tools names no origin that the agent does not see.
 func TestToolsWithoutPlaceOfOthers(t *testing.T) {
 	g := newGateway(t, Options{})
 	for n, origin := range []string{bank, app} {

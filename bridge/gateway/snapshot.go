@@ -15,24 +15,24 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A snapshot is what the next gateway has to know of a session if this one dies: what the agent has seen, without the
-// texts, and what all agents know of tabs and tools by name. It is kept by a process that does not look into it, and
-// comes back as input that may be anything. So nothing in it is believed that could have a stale call run: by the page's
-// revisions alone it is decided whether to remind the agent, and calls go by the hash of what was read.
+// A snapshot has the state of a session for the next gateway if this one dies: the versions that the agent has seen,
+// without the texts, and the numbers of tabs and names of tools that all agents know. A process keeps it without
+// looking into it, so it comes back as untrusted input. Nothing in it can make a stale call run: the page's revisions
+// decide only whether the agent is reminded, and the hash of the contents that were read decides whether a call runs.
 
 const (
 	snapshotVersion = 1
-	// MaxSnapshotBytes is how long a snapshot may be. Each of its three lists, of what was read, of tabs and of tools'
-	// names, has partBytes: what was read longest ago, and what is of tabs that are gone, is left out first.
+	// MaxSnapshotBytes bounds a snapshot. partBytes bounds each of its lists of read resources, tabs and tools' names.
+	// The resources read longest ago, and the tabs that are gone, are left out first.
 	MaxSnapshotBytes = 256 << 10
 	partBytes        = 72 << 10
-	// maxIssued is how many revisions are in it, the last ones, of 17 bytes each.
+	// maxIssued bounds the revisions in a snapshot: it has the last ones, of 17 bytes each.
 	maxIssued = 512
-	// maxTab bounds the numbers of tabs that are believed.
+	// maxTab bounds the numbers of tabs that a snapshot may have.
 	maxTab = 1 << 40
 )
 
-// A session is what a snapshot has. Of the members of an agent, the names are short: there may be 1,000 of each.
+// A session is a decoded snapshot. The members of its lists' entries have short names, for there may be 1,000 entries.
 type session struct {
 	Version int          `json:"v"`
 	Agent   sessionAgent `json:"agent"`
@@ -42,8 +42,8 @@ type session struct {
 type sessionAgent struct {
 	Tag    string        `json:"tag"`
 	Issued []int64       `json:"issued"`
-	Seen   []sessionSeen `json:"seen"` // what was given last comes first
-	// Told are URIs without contents: a revision of which hooks have told the agent. Only a conversation's record has it.
+	Seen   []sessionSeen `json:"seen"` // last given first
+	// Told has, without contents, the revisions that hooks have told the agent. Only a conversation's record has it.
 	Told []sessionSeen `json:"told,omitempty"`
 }
 
@@ -59,8 +59,8 @@ type sessionSeen struct {
 
 type sessionTabs struct {
 	Tabs []sessionTab `json:"tabs"`
-	// Last is the greatest number that a tab was ever given, Focused when a tab was focused last, in ms since 1970; 0 if
-	// nobody said.
+	// Last is the greatest number that a tab was ever given. Focused is the time of the last focus, in ms since 1970; 0
+	// if unknown.
 	Last    int           `json:"last"`
 	Focused int64         `json:"focused,omitempty"`
 	Names   []sessionName `json:"names"`
@@ -78,18 +78,17 @@ type sessionName struct {
 	Name   string `json:"n"`
 }
 
-// Snapshot is what the next gateway has to know of the agent's session if this one dies: AgentOptions.Snapshot. It is at
-// most MaxSnapshotBytes, and nil for an agent that is not the same one at its next call. That of an agent that has gone
-// stays as it was then.
+// Snapshot is the state of the agent's session for the next gateway if this one dies (AgentOptions.Snapshot). It is at
+// most MaxSnapshotBytes, and nil for an agent without a memory. After the session it stays as it was at the end.
 //
-// It describes the session as it is when the message that Read returned last has reached the agent, and not before. So
-// the goroutine that calls Read compares SnapshotVersion with that of the last snapshot it sent, and where it differs
-// sends the snapshot and then the message. The other end puts it in force when the message behind it is there as a
-// whole. A snapshot between two messages, because pages have changed, is in force at once; that goroutine takes it too.
-// What the agent waits for, or has not read, is not taken for seen where it has seen something older of it.
+// It is right only once the message that Read returned last has reached the agent. So the goroutine that calls Read
+// compares SnapshotVersion with the version of the last snapshot that it sent. If they differ, it sends the snapshot
+// and then the message. The other end puts the snapshot in force when it has the whole message. A snapshot between two
+// messages, made because pages have changed, is in force at once; the same goroutine takes it. If the agent still waits
+// for contents, or has not read them, the snapshot has the older version that it has seen, if any.
 //
-// Agents that had sessions are to connect before the pages do: a tab that comes before all snapshots that know it may
-// get another number, and a tab that none of them knows gets one that is greater than all theirs.
+// Agents that had sessions must connect before the pages do. A tab that comes before all snapshots that have it may get
+// another number. A tab that is in none of them gets a number above all of theirs.
 func (a *Agent) Snapshot() []byte {
 	defer a.g.lock()()
 	return a.snapshot()
@@ -107,7 +106,7 @@ func (a *Agent) agentPart(told []sessionSeen) []byte {
 	if a.record != nil {
 		a.settle()
 	} else {
-		a.memory.Settle() // a conversation alone: nothing is on its way to it
+		a.memory.Settle() // a conversation without a session: no message is on its way
 	}
 	issued := a.memory.Revisions()
 	var list []sessionSeen
@@ -118,8 +117,8 @@ func (a *Agent) agentPart(told []sessionSeen) []byte {
 		array(issued[max(0, len(issued)-maxIssued):]), array(list), array(told))
 }
 
-// SnapshotVersion is another number whenever Snapshot gives something else. It takes no lock, unless what the agent was
-// given last may have reached it since.
+// SnapshotVersion is a number that changes whenever Snapshot's result does. It takes the lock only if the contents
+// given last may have reached the agent since.
 func (a *Agent) SnapshotVersion() uint64 {
 	if a.record == nil {
 		return 0
@@ -130,15 +129,15 @@ func (a *Agent) SnapshotVersion() uint64 {
 	return a.record.Version() + a.g.catalog.version.Load()
 }
 
-// settle notes that the agent has all that it was given, if it waits for nothing more.
+// settle records that the agent has received all contents given to it, if it waits for no more messages.
 func (a *Agent) settle() {
 	if a.record.Unsettled() && a.settled() {
 		a.record.Settle()
 	}
 }
 
-// array is a list as JSON text, with as many of its entries, from the beginning, as partBytes have room for. One that is
-// too long alone is left out.
+// array encodes a list as JSON text of at most partBytes. An entry is left out if there is no room for it after the
+// entries before it.
 func array[T any](list []T) []byte {
 	all := []byte("[")
 	for _, one := range list {
@@ -154,7 +153,7 @@ func array[T any](list []T) []byte {
 	return append(all, ']')
 }
 
-// shared is what the snapshots of all agents have.
+// shared is the part that the snapshots of all agents have in common.
 func (g *Gateway) shared() []byte {
 	c := &g.catalog
 	if version := c.version.Load(); c.snapshot == nil || c.made != version {
@@ -175,8 +174,8 @@ func (g *Gateway) shared() []byte {
 	return c.snapshot
 }
 
-// ranked are all tabs that have a number: those that are here, or are awaited, in the order in which they own a URI that
-// all have, then those that are gone, the last one first.
+// ranked are all tabs that have a number. First come the tabs that are here or awaited, in the order in which they
+// would own a URI that all have, then the tabs that are gone, with the greatest number first.
 func (c *catalog) ranked() (tabs []sessionTab) {
 	arrived := map[string]int{}
 	for key, number := range c.numbers {
@@ -213,11 +212,11 @@ func (c *catalog) ranked() (tabs []sessionTab) {
 	return tabs
 }
 
-// tagShape is what a reminder's tag is like.
+// tagShape matches a reminder's tag.
 var tagShape = regexp.MustCompile(`^\[pagewire-[a-z2-7]{6}\]$`)
 
-// restore takes over a snapshot for an agent that has just connected. What makes no sense is left out, and a text that
-// is no snapshot as a whole.
+// restore applies a snapshot to an agent that has just connected. Invalid entries are left out. It fails for a text
+// that is not a snapshot, and for an agent without a memory, which gets only the tabs and names.
 func (a *Agent) restore(snapshot []byte) error {
 	var s session
 	if err := s.decode(snapshot); err != nil {
@@ -244,13 +243,13 @@ func (s *session) decode(text []byte) error {
 	return nil
 }
 
-// recall gives an agent what it has seen before.
+// recall adds a snapshot's versions to an agent's memory.
 func (a *Agent) recall(s *sessionAgent) {
 	m := a.memory
 	if tagShape.MatchString(s.Tag) {
 		m.Tag = s.Tag
 	}
-	// The clock that revisions are times of may have been set back by a day at most.
+	// Revisions are times of the clock, which may have been set back by a day at most.
 	latest := a.g.opt.wallClock().Add(24 * time.Hour).UnixMicro()
 	for _, revision := range s.Issued {
 		if 0 < revision && revision <= latest {
@@ -279,9 +278,9 @@ func (a *Agent) recall(s *sessionAgent) {
 	a.g.tools.revisions.Track(found, func(map[string]string) {})
 }
 
-// restoreTabs takes over what a snapshot has of tabs and names. What is known here already stays: of snapshots of one
-// gateway none contradicts another, but an agent that has heard nothing since has an older one. So the order of tabs is
-// that of the snapshot with the latest focus.
+// restoreTabs applies a snapshot's tabs and names. Those that are known here already stay, because snapshots of one
+// gateway do not contradict each other. But the snapshot of an idle agent may be older. So the order of tabs is that
+// of the snapshot with the latest focus.
 func (g *Gateway) restoreTabs(s *sessionTabs) {
 	c := &g.catalog
 	taken := map[int]bool{}
@@ -325,12 +324,12 @@ func (g *Gateway) restoreTabs(s *sessionTabs) {
 	}
 }
 
-// tabsTimeout is how long tabs have to come back to a gateway that takes another's place. They take some 100 ms.
+// tabsTimeout is the time for tabs to come back to a gateway that replaces another. They take some 100 ms.
 const tabsTimeout = time.Second
 
-// AwaitTabs returns when the tabs are back that the snapshots of connected agents have, within a second: till then they
-// would be shown a list without them. One that has not come by then may have been closed: nobody waits for it again, here
-// or at the next gateway.
+// AwaitTabs returns when the tabs in the snapshots of connected agents are back, and after a second at most. Until then
+// the agents' lists would lack these tabs. A tab that has not come by then may have been closed: neither this gateway
+// nor the next waits for it again.
 func (g *Gateway) AwaitTabs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tabsTimeout)
 	defer cancel()
@@ -344,7 +343,7 @@ func (g *Gateway) AwaitTabs(ctx context.Context) {
 	})
 }
 
-// await returns when a condition holds, or ctx has ended. It calls met with the lock held, also at the end.
+// await returns when met does, or ctx has ended. It calls met with the lock held, also after ctx has ended.
 func (g *Gateway) await(ctx context.Context, met func() bool) {
 	for {
 		over := false

@@ -18,7 +18,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A keeper is an agent's end of a session that keeps its snapshot, as Agent.Snapshot says.
+// A keeper is an agent's end of a session that keeps its snapshot in the way of Agent.Snapshot.
 type keeper struct {
 	*Agent
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ func (k *keeper) snapshot() []byte {
 	return k.kept
 }
 
-// openKept opens an agent whose snapshot is kept, and that begins with one.
+// openKept opens an agent that begins with a snapshot and keeps its own.
 func openKept(t *testing.T, g *Gateway, snapshot []byte) (*testAgent, *keeper) {
 	t.Helper()
 	end := connect(t, g, AgentOptions{Snapshot: snapshot})
@@ -62,7 +62,6 @@ func openShop(t *testing.T, g *Gateway) *shop {
 	return shopAt(openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)}))
 }
 
-// shopAt adds the tool to a page.
 func shopAt(p *testPage) *shop {
 	s := &shop{p, make(chan bool, 10)}
 	p.page.SetTool("checkout", testkit.Tool{Members: fresh(""),
@@ -73,7 +72,7 @@ func shopAt(p *testPage) *shop {
 	return s
 }
 
-// After a gateway has died, what an agent has seen counts at the next one.
+// After a gateway has died, the state that an agent has seen counts at the next one.
 func TestStaleCallAtTheNextGateway(t *testing.T) {
 	reload := func(text string) func(*shop) {
 		return func(s *shop) {
@@ -82,7 +81,7 @@ func TestStaleCallAtTheNextGateway(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		gap, later func(*shop) // what happens while there is no gateway, and when there is the next
+		gap, later func(*shop) // steps without a gateway, and at the next one
 		stale      bool
 	}{
 		"unchanged":                      {},
@@ -125,7 +124,7 @@ func TestStaleCallAtTheNextGateway(t *testing.T) {
 				if texts = a.must("checkout", map[string]any{}); texts[0] != "paid" || len(texts) > 1 {
 					t.Errorf("once more it says %q", texts)
 				}
-				// And so at the one after that.
+				// The same holds at a third gateway.
 				g.Close()
 				s.page.Edit(cart, cartOf(3))
 				g = newGateway(t, Options{})
@@ -139,8 +138,8 @@ func TestStaleCallAtTheNextGateway(t *testing.T) {
 	}
 }
 
-// A revision of an earlier gateway stands for what it stood for there, and later ones are greater, also where the clock
-// was set back.
+// A revision of an earlier gateway keeps its meaning at the next, and later ones are greater, even if the clock was set
+// back.
 func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 	for name, clock := range map[string]func() time.Time{
 		"": nil, "the clock was set back": func() time.Time { return time.Now().Add(-time.Hour) },
@@ -215,7 +214,7 @@ func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 	}
 }
 
-// openTab opens a page with a document and a tool that both say which it is.
+// openTab opens a page with a document and a tool that both give the tab's key.
 func openTab(t *testing.T, g *Gateway, tab, origin string) {
 	t.Helper()
 	info := PageInfo{Tab: tab, Origin: origin, URL: origin + "/", Transport: "test"}
@@ -225,7 +224,7 @@ func openTab(t *testing.T, g *Gateway, tab, origin string) {
 	}})
 }
 
-// Tabs have their numbers and their order, and tools their names, whichever page comes first to the next gateway.
+// At the next gateway, tabs keep their numbers and order, and tools their names, in any order in which the pages come.
 func TestTabsAtTheNextGateway(t *testing.T) {
 	doc := app + "/doc"
 	g := newGateway(t, Options{})
@@ -263,7 +262,7 @@ func TestTabsAtTheNextGateway(t *testing.T) {
 			openTab(t, g, string(tab), app)
 		}
 		want(a)
-		kept = next // a snapshot of what was restored is as good
+		kept = next // the restored session gives an equal snapshot
 		openTab(t, g, "new", app)
 		if got := a.Text(app + "/.pagewire/tab/6/doc"); got != "new" {
 			t.Errorf("%s: tab 6 reads %q", order, got)
@@ -283,7 +282,7 @@ func TestTabsAtTheNextGateway(t *testing.T) {
 	}
 }
 
-// A tab that does not come back is awaited once, and not at each gateway from then on.
+// A tab that does not come back is awaited once, and not at later gateways.
 func TestTabThatStaysAway(t *testing.T) {
 	g := newGateway(t, Options{})
 	for _, tab := range []string{"a", "b"} {
@@ -309,7 +308,7 @@ func TestTabThatStaysAway(t *testing.T) {
 	}
 }
 
-// Who owns a URI is as it was also where pages come before the agent, and a page tells of a focus that was before.
+// A URI keeps its owner even if pages come before the agent, and even if a page reports an earlier focus.
 func TestOwnersWhosePagesComeFirst(t *testing.T) {
 	g := newGateway(t, Options{})
 	info := func(tab string, focused int64) PageInfo {
@@ -342,7 +341,7 @@ func TestOwnersWhosePagesComeFirst(t *testing.T) {
 	}
 }
 
-// An agent that has heard nothing since has an older snapshot: the order of tabs is that of the latest focus, whichever
+// An idle agent has an older snapshot. The snapshot with the latest focus decides the order of tabs, no matter which
 // agent comes first.
 func TestOwnersByTheLatestSnapshot(t *testing.T) {
 	g := newGateway(t, Options{})
@@ -370,7 +369,7 @@ func TestOwnersByTheLatestSnapshot(t *testing.T) {
 	}
 }
 
-// An agent that is not to see an origin any more knows nothing of it.
+// An agent that may no longer see an origin gets nothing of it from its snapshot.
 func TestSnapshotOfWhatIsHiddenNow(t *testing.T) {
 	g := newGateway(t, Options{})
 	openShop(t, g)
@@ -382,7 +381,7 @@ func TestSnapshotOfWhatIsHiddenNow(t *testing.T) {
 	}
 }
 
-// Several agents bring what they know: a tab has one number, and a number one tab, also where they do not agree.
+// With the snapshots of several agents, each tab has one number and each number one tab, even if they contradict.
 func TestSnapshotsOfSeveralAgents(t *testing.T) {
 	g := newGateway(t, Options{})
 	openTab(t, g, "a", app)
@@ -434,8 +433,8 @@ func TestSnapshotsOfSeveralAgents(t *testing.T) {
 	}
 }
 
-// What an agent was given and has not read is not what it has seen, if it had seen something older: a call would run
-// that it did not mean.
+// Contents that an agent was sent and has not read do not replace an older version that it has seen. Otherwise a call
+// that it bases on the older one would run.
 func TestSnapshotBeforeTheAnswerIsRead(t *testing.T) {
 	g := newGateway(t, Options{})
 	s := openShop(t, g)
@@ -479,7 +478,7 @@ func TestSnapshotBeforeTheAnswerIsRead(t *testing.T) {
 		}
 		before = end.SnapshotVersion()
 	}
-	// The session ends while what was read last is on its way.
+	// The session ends while the last message from Read is on its way.
 	s.change(g, cart, cartOf(10))
 	ask(3)
 	if _, err := end.Read(t.Context()); err != nil {
@@ -491,7 +490,7 @@ func TestSnapshotBeforeTheAnswerIsRead(t *testing.T) {
 	}
 }
 
-// A snapshot is as long as it may be, and no longer, whatever pages and agents say.
+// A snapshot uses its room and does not exceed it, even with large input from pages and agents.
 func TestSnapshotsHaveABound(t *testing.T) {
 	g := newGateway(t, Options{})
 	long := strings.Repeat("x", 1000)
@@ -532,7 +531,7 @@ func TestSnapshotsHaveABound(t *testing.T) {
 	}
 }
 
-// A snapshot that was altered is left out, or costs a refusal or a full text.
+// A snapshot that was altered is ignored, or at worst costs a refusal or a full text.
 func TestAlteredSnapshots(t *testing.T) {
 	g := newGateway(t, Options{})
 	s := openShop(t, g)
@@ -559,7 +558,7 @@ func TestAlteredSnapshots(t *testing.T) {
 	type kind struct {
 		snapshot []byte
 		ignored  bool // as a whole, with one line in the log
-		known    bool // that the agent has read the cart
+		known    bool // the record says that the agent has read the cart
 	}
 	kinds := map[string]kind{
 		"sound":           {good, false, true},
@@ -636,7 +635,7 @@ func TestAlteredSnapshots(t *testing.T) {
 			}
 		})
 	}
-	// Whatever one byte is, an agent is served.
+	// With any bytes changed, the agent is served.
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		snapshot := slices.Clone(good)
@@ -653,7 +652,7 @@ func TestAlteredSnapshots(t *testing.T) {
 	}
 }
 
-// An agent's pipe keeps its snapshot, and may say any other.
+// An agent's pipe keeps its snapshot, and may send any other text.
 func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte(`{"v":1,"agent":{"tag":"[pagewire-aaaaaa]","issued":[1],"seen":[{"u":"https://a.example/x","r":1}]},"shared":` +
 		`{"focused":1,"tabs":[{"k":"a","n":1}],"names":[{"o":"https://a.example","t":"t","n":"t"}]}}`))

@@ -88,7 +88,7 @@ func (g *Gateway) after(d time.Duration, f func()) (stop func()) {
 	}
 }
 
-// listed are the tab in front, and the resources and templates that pages list, in order.
+// listed yields the tab in front, and then the resources and templates that pages list, in order.
 func (g *Gateway) listed(yield func(own.Resource) bool) {
 	if g.front.offered && !yield(own.Resource{URI: frontURI, Title: frontResource.Title,
 		Description: frontResource.Description, MIMEType: frontResource.MIMEType}) {
@@ -104,8 +104,8 @@ func (g *Gateway) listed(yield func(own.Resource) bool) {
 	}
 }
 
-// noticed are the sentences of Notice, sorted by subject. Before them is one about tools that the agent sees and that
-// are not listed.
+// noticed are the sentences of Notice, sorted by subject. A sentence about tools that the agent sees and that are not
+// listed comes first.
 func (g *Gateway) noticed(c own.Call) (sentences []string) {
 	left, most := 0, ""
 	for _, origin := range slices.Sorted(maps.Keys(g.tools.unlisted)) {

@@ -27,9 +27,9 @@ func (p *Page) SetTools(tools []bridge.Tool) error {
 	return p.setTools(tools)
 }
 
-// callTool has a page run a tool. The page's progress goes to the engine's call. If one of the conditions has changed,
-// the tool does not run and the reply's failure is link.Stale. done is called once, unless end is called before; end is
-// called once.
+// callTool makes a page run a tool. The page's progress goes to the engine's call. If one of the conditions has
+// changed, the tool does not run and the reply's failure is link.Stale. done is called once, unless end is called
+// before; end is called once.
 func (p *Page) callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func()) {
 	if p.link != nil {
 		return p.link.callTool(id, name, args, unless, done)

@@ -19,16 +19,17 @@ import (
 
 // agentTools are all tools that agents see: ours, for agents that know only tools, and the pages'.
 //
-// If several tabs of one origin have a tool, the tab that was focused last has its name. The others have it with _tabN.
+// If several tabs of one origin have a tool, the tab that was focused last has its plain name. The others have it under
+// the name with _tabN appended.
 type agentTools struct {
 	names *tools.Names
-	// listing chooses which of the pages' tools are listed. routes are all of them, by each of their names.
+	// listing chooses the pages' tools that are listed. routes has all of them, by each of their names.
 	listing *tools.Listing
 	routes  map[string]toolOffer
 	own     *own.Tools
-	// revisions are of the URIs that agents have been given.
+	// revisions has the revisions of URIs that agents have been given.
 	revisions *follow.Revisions
-	// changes limits how often the engine is told. told counts how often it was; pending is set if it will be.
+	// changes limits the rate at which the engine gets the list. told counts the lists; pending is set while one is due.
 	changes *rate.Limiter
 	told    int
 	pending bool
@@ -48,15 +49,15 @@ type toolOffer struct {
 	shown  shownTool
 }
 
-// A shownTool is a page's tool as agents see it. It is kept because the list of all tools is made anew for each change
-// of one: with 1,000 tools of 4 KB that takes 4 ms, and 35 ms if each is encoded again (BenchmarkRetool).
+// A shownTool is a page's tool as agents see it. It is kept because each change of a tool rebuilds the list of all:
+// with 1,000 tools of 4 KB that takes 4 ms, and 35 ms if each is encoded again (BenchmarkRetool).
 type shownTool struct {
 	as, at string // the name and the page's place that it was encoded for
 	text   []byte // nil if its schema is no JSON
 }
 
-// decodeTool makes an offer from a page's description of a tool. An outputSchema that cannot be served is left out, with
-// an error.
+// decodeTool makes an offer from a page's description of a tool. An outputSchema that cannot be served is left out,
+// with an error.
 func decodeTool(t bridge.Tool) (o toolOffer, err error) {
 	var decoded mcp.Tool
 	if err := json.Unmarshal(t.JSON, &decoded); err != nil {
@@ -74,15 +75,14 @@ func decodeTool(t bridge.Tool) (o toolOffer, err error) {
 }
 
 const (
-	// toolBytes is the least that a tool counts for in Options.OriginBytes and AllBytes: its names and its decoded form
-	// take as much.
+	// toolBytes is the least size of a tool in Options.OriginBytes and AllBytes: its names and its decoded form take as
+	// much.
 	toolBytes = 1 << 10
-	// toolsAlways is the room for tools that each page has, whatever others have: 64 small ones.
+	// toolsAlways is the room for tools that each page has, even if other pages take all: 64 small tools.
 	toolsAlways = 64 * toolBytes
 )
 
-// fitTools leaves out those of a page's new tools that have no room beside other pages' tools, and returns an error
-// that says so.
+// fitTools removes a page's new tools for which other pages' tools leave no room. It returns an error if there are any.
 func (g *Gateway) fitTools(p *Page) error {
 	origin, all, ceded := 0, 0, 0
 	for other := range g.catalog.pages {
@@ -130,7 +130,6 @@ func (p *Page) cedeTools(to *Page) (bytes int) {
 	return bytes
 }
 
-// ownTools are all of our tools.
 var ownTools = append(slices.Clip(own.Described), changesTool)
 
 func (b *agentTools) init(g *Gateway) {
@@ -172,7 +171,7 @@ const (
 	toolsBurst = 20 // immediate changes, as when a browser with many tabs is attached
 )
 
-// maxTools is how many tools, ours and all pages', are listed to agents: bridge.Limits' default.
+// maxTools bounds the tools, ours and all pages', that are listed to agents: bridge.Limits' default.
 const maxTools = 1000
 
 func (g *Gateway) setTools() {
@@ -204,7 +203,7 @@ func (g *Gateway) setTools() {
 	g.leaveOut(left)
 }
 
-// routeTools gives each tool its names anew, and returns the tools that are to be listed if there is room.
+// routeTools rebuilds the names of all tools, and returns the tools that are to be listed if there is room.
 func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	b := &g.tools
 	b.routes = map[string]toolOffer{}
@@ -287,10 +286,9 @@ func (o *toolOffer) show(name, place string) {
 // metaOrigin is the key of the origin of a tool's page.
 const metaOrigin = "pagewire/origin"
 
-// origin is the origin of the tool's page.
 func (o *toolOffer) origin() string { return o.page.Origin }
 
-// scoped is what a Scope sees of the tool.
+// scoped is the URI that a Scope sees for the tool.
 func (o *toolOffer) scoped() string { return o.page.Origin + profilePath + o.page.profile() }
 
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.

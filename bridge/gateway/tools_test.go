@@ -15,8 +15,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A page that changes its tools in a loop makes the list of all pages' tools anew at a bounded rate, and the last of it
-// is told.
+// A page that changes its tools in a loop updates the list of all pages' tools at a bounded rate. Agents get the last
+// change.
 func TestToolsThatChangeInALoop(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), nil)
@@ -78,7 +78,7 @@ func BenchmarkRetool(b *testing.B) {
 	}
 }
 
-// toolList is the JSON text of so many tools, as a page says it.
+// toolList is the JSON text of n tools, as a page sends it.
 func toolList(prefix string, n int, words string) string {
 	var list []map[string]any
 	for i := range n {
@@ -89,7 +89,7 @@ func toolList(prefix string, n int, words string) string {
 	return string(text)
 }
 
-// A toolPeer is a page that says its tools in one call, and answers each call of one with the tab that it is in.
+// A toolPeer is a page that sends its tools in one call, and answers each tool call with its tab.
 type toolPeer struct {
 	*Page
 	t    *testing.T
@@ -130,7 +130,7 @@ func (p *toolPeer) receive(call []any) {
 
 func (p *toolPeer) say(list string) { p.t.Helper(); p.receive([]any{"setTools", list}) }
 
-// reported are what the page's console has had since it was called last.
+// reported returns the messages to the page's console since its last call.
 func (p *toolPeer) reported() (reports []string) {
 	for {
 		select {
@@ -144,7 +144,7 @@ func (p *toolPeer) reported() (reports []string) {
 	}
 }
 
-// told waits until the page's console has had these words.
+// told waits until the page's console gets these words.
 func (p *toolPeer) told(words string) {
 	p.t.Helper()
 	testkit.Eventually(p.t, "the page is told "+words, func() bool {
@@ -152,13 +152,13 @@ func (p *toolPeer) told(words string) {
 	})
 }
 
-// has is how many tools the gateway has of the page.
+// has is the number of the page's tools that the gateway has taken.
 func (p *toolPeer) has() int {
 	defer p.g.lock()()
 	return len(p.published)
 }
 
-// toolNames are the names that an agent is listed.
+// toolNames returns the names in an agent's list.
 func toolNames(t *testing.T, a *testAgent) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -181,7 +181,7 @@ func whoRuns(t *testing.T, a *testAgent, name string) string {
 	return r.Content[0].(*mcp.TextContent).Text
 }
 
-// However many tools pages have, those of others come, go and can be called.
+// Pages with very many tools do not prevent other pages' tools from coming, going and being called.
 func TestManyToolsOfOthers(t *testing.T) {
 	tabs := func(tabs, n int) func(g *Gateway) {
 		return func(g *Gateway) {
@@ -242,7 +242,7 @@ func TestManyToolsOfOthers(t *testing.T) {
 	}
 }
 
-// A tool without a place in the list answers to its names all the same, and agents, and the page once, are told.
+// A tool without a place in the list can still be called by its names. Agents are notified, and the page once.
 func TestToolsWithoutPlace(t *testing.T) {
 	g := newGateway(t, Options{})
 	a := openAgent(t, g)
@@ -298,7 +298,7 @@ func TestToolsWithoutPlace(t *testing.T) {
 	})
 }
 
-// What is listed and was called stays as other tabs come and go.
+// Listed tools stay listed while other tabs come and go.
 func TestListedToolsStay(t *testing.T) {
 	g := newGateway(t, Options{})
 	a := openAgent(t, g)
@@ -335,7 +335,7 @@ func TestListedToolsStay(t *testing.T) {
 	}
 }
 
-// Pages hold as many bytes of tools as an origin may, however many pages it has, and each has room for some.
+// The tools of an origin's pages are bounded in bytes together, for any number of pages, and each page has some room.
 func TestToolsHaveRoom(t *testing.T) {
 	g := newGateway(t, Options{OriginBytes: 1 << 20, AllBytes: 2 << 20})
 	held := func() (bytes int) {
@@ -365,7 +365,7 @@ func TestToolsHaveRoom(t *testing.T) {
 	if n := held(); n > 2<<20+8*toolsAlways {
 		t.Errorf("%d bytes are held", n)
 	}
-	// Pages that are loaded anew have the room that they had.
+	// A reloaded page has the same room as before.
 	first.Lost("a reload")
 	again := openTools(t, g, "first", "https://many.example")
 	again.say(list)
@@ -374,7 +374,7 @@ func TestToolsHaveRoom(t *testing.T) {
 	}
 }
 
-// A page's list takes effect but for what is wrong in it.
+// A page's list takes effect, except for invalid tools in it.
 func TestToolsThatAreNone(t *testing.T) {
 	g := newGateway(t, Options{})
 	a := openAgent(t, g)
@@ -388,7 +388,7 @@ func TestToolsThatAreNone(t *testing.T) {
 	p.told("bad is not described as MCP has it")
 }
 
-// Numbers of tabs that are gone are kept for a while, and no number is another tab's.
+// The numbers of tabs that are gone are kept up to a bound. No number is given to another tab.
 func TestNumbersHaveABound(t *testing.T) {
 	g := newGateway(t, Options{})
 	stays := openTools(t, g, "stays", app)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// BrowserOf is the everyday name of the browser that sends a User-Agent; "" for none that is known.
+// BrowserOf is the everyday name of the browser that sends a User-Agent; "" if unknown.
 func BrowserOf(userAgent string) string {
 	for _, of := range [...][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"HeadlessChrome/", "headless Chrome"},
 		{"Chrome/", "Chrome"}, {"Firefox/", "Firefox"}, {"Safari/", "Safari"}} {
@@ -18,8 +18,8 @@ func BrowserOf(userAgent string) string {
 	return ""
 }
 
-// NameProfile gives the profile of a browser a name, until release. source is PageInfo.Source of its pages. Of several
-// names the last one counts.
+// NameProfile names the profile of a browser until release is called. source is PageInfo.Source of its pages. Of
+// several names the last one counts.
 func (g *Gateway) NameProfile(source, name string) (release func()) {
 	given := &name
 	set := func(more ...*string) {
@@ -55,7 +55,7 @@ func (g *Gateway) profileOf(uri string) string {
 	return ""
 }
 
-// windowOf is the number of a page's window: the one of its other pages, or the smallest that is free. 0 is for none.
+// windowOf is the number of a page's window: that of the window's other pages, or the smallest free one; 0 if unknown.
 func (c *catalog) windowOf(p *Page) int {
 	if p.Window == "" {
 		return 0
@@ -74,7 +74,7 @@ func (c *catalog) windowOf(p *Page) int {
 	}
 }
 
-// whereabouts are the page's tab and, as far as they are known, its window, browser and profile, for people.
+// whereabouts is a text for people: the page's tab and, if known, its window, browser and profile.
 func (p *Page) whereabouts() string {
 	where := "tab " + strconv.Itoa(p.tab.number)
 	if p.window > 0 {

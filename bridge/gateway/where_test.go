@@ -51,7 +51,7 @@ func TestWhereabouts(t *testing.T) {
 			t.Errorf("the tool is described as %q", tool.Description)
 		}
 	}
-	// What an agent's user calls a browser counts while the agent is there.
+	// NameProfile's name for a browser counts until its release.
 	named := inProfile("e", "w3", "")
 	named.Source = "the browser"
 	offer(named)
@@ -84,8 +84,8 @@ func TestBrowserOf(t *testing.T) {
 	}
 }
 
-// An agent of one profile sees nothing of another, though both have the same site open: whichever tab is in front, and
-// after a name has changed.
+// An agent of one profile sees nothing of another, even if both have the same site open, no matter which tab is in
+// front, and after a name has changed.
 func TestAgentOfOneProfile(t *testing.T) {
 	g := newGateway(t, Options{})
 	a, _ := openAgentWith(t, g, AgentOptions{Only: []string{app, ProfilePrefix + "Work"}})
@@ -126,7 +126,7 @@ func TestAgentOfOneProfile(t *testing.T) {
 		t.Errorf("listed: %s", list)
 	}
 	all.Watch(doc)
-	for len(a.Updates) > 0 { // of the time when the tab was its own
+	for len(a.Updates) > 0 { // from the time when its own tab had the URI
 		<-a.Updates
 	}
 	private.set(doc, "another secret")

@@ -181,7 +181,7 @@ func (c *Core) begin(id uint32, uri string, ask func(*pending)) error {
 	return nil
 }
 
-// conditions decodes the JSON text of [[uri, revision], …]; "" is none.
+// conditions decodes the JSON text of [[uri, revision], …]. "" is an empty list.
 func conditions(text string) (list []link.Seen, ok bool) {
 	if text == "" {
 		return nil, true
@@ -213,7 +213,7 @@ func conditions(text string) (list []link.Seen, ok bool) {
 // statuses are the numbers of Failures on the link. Any other Failure counts as InvalidContents.
 var statuses = map[bridge.Failure]int{bridge.ReadFailed: 1, bridge.InvalidContents: 2, link.Stale: 3}
 
-// answer passes a page's answer on. If the page has gone, the core learns it by other means.
+// answer passes a page's answer on. If the page has gone, its core is notified by other means.
 func (c *Core) answer(id uint32, p *pending, a link.Answer) {
 	p.uri = ""
 	switch {
@@ -253,8 +253,8 @@ func (c *Core) progress(id uint32, members []byte) {
 	}
 }
 
-// watch adds the core to a URI's watchers, or removes it. The answer is a touch with the URI's revision: the page's, or
-// ours if that is already known.
+// watch adds the core to a URI's watchers, or removes it. The answer is a touch with the URI's revision, from the page
+// or, if the page has answered already, from the relay.
 func (c *Core) watch(uri string, on bool) {
 	r := c.r
 	if !on {
@@ -293,7 +293,7 @@ func (r *Relay) unwatch(c *Core, uri string) {
 	}
 }
 
-// reads reports whether the core waits for a read of one of some URIs.
+// reads reports whether the core waits for a read of a URI for which some is true.
 func (c *Core) reads(some func(uri string) bool) bool {
 	for _, p := range c.pending {
 		if p.uri != "" && some(p.uri) {
@@ -307,8 +307,8 @@ func (c *Core) touch(uri string, revision int64) {
 	c.say(call("touch").Str(uri).Raw(",").Int(int(revision)))
 }
 
-// maxOut bounds one frame without its last call, in bytes: a page offers up to 20 MiB, twice that as texts of JSON, and
-// a message of the bus has 18.
+// maxOut bounds one frame without its last call, in bytes. A page offers up to 20 MiB, which are 40 as texts of JSON,
+// and a message of the bus has at most 18.
 const maxOut = 1 << 20
 
 // say writes a call for the core, given without its closing bracket.

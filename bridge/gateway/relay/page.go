@@ -25,7 +25,7 @@ func (r *pageSide) Hello(a link.About) error {
 	return nil
 }
 
-// cloned is a copy that keeps nothing of the frame.
+// cloned is a copy that does not keep the frame's memory.
 func cloned(a link.About) link.About {
 	for _, s := range []*string{&a.Epoch, &a.Tab, &a.Frame, &a.URL} {
 		*s = strings.Clone(*s)
@@ -74,7 +74,7 @@ func (r *pageSide) Unregister(uri string) {
 	if !known {
 		return
 	}
-	_ = (*Relay)(r).count(-int64(len(o.descriptor))) // it only gets smaller
+	_ = (*Relay)(r).count(-int64(len(o.descriptor))) // less never fails
 	delete(r.offers, uri)
 	for _, c := range r.cores {
 		c.say(call("unregister").Str(uri))
@@ -94,7 +94,7 @@ func (r *pageSide) SetToolsText(tools string) error {
 	return nil
 }
 
-// Touch tells the cores that watch the URI, and those that read it: their answer may be older than this.
+// Touch notifies the cores that watch the URI, and those that wait for a read of it: the answer may be older than this.
 func (r *pageSide) Touch(uri string, revision int64) {
 	w := r.watches[uri]
 	if w != nil {
@@ -121,8 +121,8 @@ func (r *pageSide) Touch(uri string, revision int64) {
 	}
 }
 
-// begins is the common beginning of all URIs that a touch of this one touches: of a template, or of a resource that
-// takes parameters. It is "" if it touches only itself. Cores know the exact set.
+// begins is the common beginning of all URIs that a touch concerns if its URI is a template, or a resource that takes
+// parameters. It is "" if the touch concerns only its URI. Cores know the exact set.
 func (r *pageSide) begins(uri string) string {
 	if head, _, template := strings.Cut(uri, "{"); template {
 		return head

@@ -2,14 +2,13 @@
 // the page. A node of a fleet has one relay for each page that dials in. Its cores are the gateways of the page's
 // user, on all nodes that have agents of that user.
 //
-// A page's way: Receive takes a frame, package link holds it against the limits, and what it says goes to the cores
-// that it concerns (page.go). A core's way: Core.Receive takes a frame, and what it asks becomes a call of the one link
-// that the page has (core.go). Calls are numbered anew; a URI is watched at the page while at least one core watches
-// it.
+// From the page: Receive takes a frame, package link checks it against the limits, and its messages go to the cores
+// that they concern (page.go). From a core: Core.Receive takes a frame, and its requests become calls on the page's one
+// link (core.go). Calls get new numbers. A URI is watched at the page while at least one core watches it.
 //
-// While there is no core it keeps what a core would be told first, as the page wrote it, and nothing else. It never
-// starts a goroutine, holds a lock, reads a clock or writes to anything, never looks into contents, and passes no touch
-// to a core that neither watches nor reads the URI.
+// Without a core, a relay keeps only the page's description and offers, as the page wrote them, for the next core. It
+// never starts a goroutine, holds a lock, reads a clock or writes to anything, and never looks into contents. It passes
+// no touch to a core that neither watches nor reads the URI.
 package relay
 
 import (
@@ -23,19 +22,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// Options say what a Relay takes, and where it sends. All pages of a node share them.
+// Options bound a Relay's input, and say where it sends frames. All pages of a node share them.
 type Options struct {
-	// Build is the version of Pagewire that the page and the cores are told.
+	// Build is the version of Pagewire that is sent to the page and the cores.
 	Build string
 	// AnyScheme admits URIs at no web origin at all, such as test://. It is for conformance suites.
 	AnyScheme bool
-	// Limits bound what the page may say.
+	// Limits bound the page's frames.
 	Limits link.Limits
 	// Send takes a frame for a core. It must not call the Relay.
 	Send func(to *Core, frame []byte)
-	// Touches counts those that were said to cores.
+	// Touches counts the touches that were sent to cores.
 	Touches atomic.Int64
-	// Offered bounds what pages offer, by user: above it nothing more is registered.
+	// Offered bounds the bytes that pages offer, by user. Above it further offers are refused.
 	Offered *quota.Quota
 }
 
@@ -46,11 +45,11 @@ type Relay struct {
 	origin string
 	peer   *link.Peer
 	about  link.About
-	seat   string           // the tab that it is given; "" if its own
+	seat   string           // the tab that replaces the page's own; "" if none does
 	offers map[string]offer // by URI; nil while there is none
 	order  int              // of the last offer
 	tools  string
-	bye    string // what the page has said of its end, as text of the call; "" if it has not
+	bye    string // the JSON argument of the page's bye; "" before that
 	held   int64  // bytes that it offers
 
 	cores   []*Core           // nil while there is none
@@ -70,42 +69,42 @@ type watch struct {
 	revision int64
 }
 
-// New returns the relay of a user's page, whose link begins at now. URIs at other origins than the page's, as its
-// browser gave it, are refused.
+// New returns the relay of a user's page, whose link begins at now. origin is the page's, as its browser gave it. URIs
+// at other origins are refused.
 func New(now bridge.Time, user, origin string, o *Options) *Relay {
 	r := &Relay{opt: o, user: user, origin: origin}
 	r.peer = link.New(now, (*pageSide)(r), o.Build, o.Limits)
 	return r
 }
 
-// Seat gives the page another tab than it will say that it has. It must come before the page's hello.
+// Seat replaces the tab that the page will name in its hello. It must be called before the hello arrives.
 func (r *Relay) Seat(tab string) { r.seat = tab }
 
-// About is what cores are told of the page when they join. The caller may change it between the page's hello and a Join.
+// About is the page's description for cores that join. The caller may change it between the page's hello and a Join.
 func (r *Relay) About() *link.About { return &r.about }
 
-// Receive takes a frame of the page. The error is a *link.Ended: then Take has what the page is still to be told, and
-// its transport is to be closed.
+// Receive takes a frame of the page. The error is a *link.Ended: then Take has the last frame for the page, after which
+// the transport must be closed.
 func (r *Relay) Receive(now bridge.Time, f link.Frame) error {
 	err := r.peer.Apply(now, f)
 	r.flush()
 	return err
 }
 
-// Refuse ends the link for what the transport did not take of it, as Receive does for what the page said.
+// Refuse ends the link for a frame that the transport did not accept, as Receive does for an invalid frame.
 func (r *Relay) Refuse(reason string) {
-	_ = r.peer.Refuse(reason) // it is the reason again
+	_ = r.peer.Refuse(reason) // the error has the same reason
 	r.flush()
 }
 
-// Take returns the frame that the page is to be sent at now, or nil. It is to be called after every other method, those
-// of Cores included, and when Deadline says so.
+// Take returns the frame to send to the page at now, or nil. It must be called after every other method, including
+// those of Cores, and at Deadline.
 func (r *Relay) Take(now bridge.Time) []byte { return r.peer.Take(now) }
 
-// Deadline is when Take will have a frame though nothing else happens. ok is false if it will not.
+// Deadline is the time when Take will have a frame even if nothing else happens. ok is false if there is none.
 func (r *Relay) Deadline() (at bridge.Time, ok bool) { return r.peer.Deadline() }
 
-// Close ends the relay. The cores are told nothing: the caller knows them.
+// Close ends the relay. It sends nothing to the cores, because the caller knows them.
 func (r *Relay) Close() {
 	for _, c := range r.cores {
 		c.left = true
@@ -122,13 +121,13 @@ func (r *Relay) Watched() int { return len(r.watches) }
 // Bye reports whether the page has said that it ends the link, and whether for good.
 func (r *Relay) Bye() (said, gone bool) { return r.bye != "", r.bye == "true" }
 
-// owns reports whether a URI is the page's to register.
+// owns reports whether the page may register a URI.
 func (r *Relay) owns(uri string) bool {
 	return strings.HasPrefix(uri, r.origin+"/") ||
 		r.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:")
 }
 
-// count counts that more bytes are kept, or fewer, unless there is no room for them.
+// count adds more, which may be negative, to the offered bytes. It fails if there is no room.
 func (r *Relay) count(more int64) error {
 	if full := r.opt.Offered.Take(r.user, more); full != nil {
 		whose := "of this node"
@@ -147,7 +146,7 @@ func (r *Relay) flush() {
 	}
 }
 
-// describe is what a core is told of the page first: the origin is the browser's word in place of the page's.
+// describe is the page's description for a core. Its origin is from the browser, not from the page.
 func (r *Relay) describe() wire.Text {
 	a := &r.about
 	title := ""

@@ -14,18 +14,18 @@ import (
 
 const app = "https://app.example"
 
-// large is LARGE in a conversation: what one user's pages may offer together has room for one.
+// large is LARGE in a conversation. One user's pages together have room for one such offer.
 var large = strings.Repeat("x", 90_000)
 
-// beginning is a page with a resource and a tool, and two cores, of which the second gets no tools.
+// beginning is a page with a resource and a tool, and two cores. The second core gets no tools.
 const beginning = `page < [["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]
 page < [["register","{\"uri\":\"APP/doc\"}"],["setTools","[{\"name\":\"pay\"}]"]]
 join a
 join-reading b`
 
-// The lines of a conversation are "WHO < FRAME" for what the page or a core says, "join CORE", "join-reading CORE" for
-// one without tools, "leave CORE", "close", and "held" for the bytes that are kept. Each leads to "WHO > FRAME", which
-// the page or a core is told.
+// The lines of a conversation are "WHO < FRAME" for a frame from the page or a core, "join CORE", "join-reading CORE"
+// for a core without tools, "leave CORE", "close", and "held" for the kept bytes. The results are lines "WHO > FRAME"
+// for frames to the page or a core.
 func TestRelay(t *testing.T) {
 	script.Each(t, func(t *testing.T, file string) {
 		script.Play(t, file, func(s *script.Script) func(line string) {
@@ -75,7 +75,7 @@ func TestRelay(t *testing.T) {
 	})
 }
 
-// What a page offers comes in frames that a message of the bus has room for, in order, however much it is.
+// A page's offers reach a core in order, in frames that fit into a message of the bus, in any amount.
 func TestMuchThatIsOffered(t *testing.T) {
 	var frames [][]byte
 	r := New(0, "user", app, &Options{Build: "1", Offered: quota.New(1<<30, 1<<30), Send: func(_ *Core, frame []byte) {

@@ -19,15 +19,15 @@ const (
 	commandTimeout = 10 * time.Second
 )
 
-// A ticket is one that pages of an origin share, or the reason why there is none.
+// A ticket is shared by the pages of an origin. err is the reason if there is no text.
 type ticket struct {
-	asking     chan struct{} // one page asks, and the others that have come wait for its answer; it guards the rest
+	asking     chan struct{} // full while one page asks for a ticket; the others wait. It guards the rest
 	text       string
 	err        error
 	got, renew time.Time
 }
 
-// of is the ticket of an origin, until done.
+// of locks the ticket of an origin until done is called.
 func (n *Node) of(origin string) (t *ticket, done func()) {
 	n.mu.Lock()
 	if t = n.tickets[origin]; t == nil {
@@ -39,8 +39,8 @@ func (n *Node) of(origin string) (t *ticket, done func()) {
 	return t, func() { <-t.asking }
 }
 
-// ticket returns a ticket for pages of an origin, and when it is to be replaced. A failure holds for renewAtLeast: pages
-// by the hundred run a command no more often.
+// ticket returns a ticket for pages of an origin, and the time until it must be replaced. A failure is kept for
+// renewAtLeast, so that hundreds of pages do not run the command more often.
 func (n *Node) ticket(origin string) (string, time.Duration, error) {
 	t, done := n.of(origin)
 	defer done()
@@ -59,7 +59,7 @@ func (n *Node) ticket(origin string) (string, time.Duration, error) {
 	return t.text, time.Until(t.renew), t.err
 }
 
-// refused replaces an origin's ticket early, which the node has refused.
+// refused sets an early time for replacing an origin's ticket, because the node has refused it.
 func (n *Node) refused(origin string) {
 	t, done := n.of(origin)
 	defer done()
@@ -82,14 +82,15 @@ func claimsOf(text string) (c claims, err error) {
 	return c, errors.New("what is given as a ticket is none: it is to be a JWT of 8 KiB at most")
 }
 
-// TicketCommand has a command print each ticket. The page's origin is its last argument. No shell reads the line.
+// TicketCommand gets each ticket from a command that prints it. The page's origin is the command's last argument. No
+// shell reads the line.
 func TicketCommand(line string) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, origin string) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 		defer cancel()
 		words := append(strings.Fields(line), origin)
 		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-		cmd.WaitDelay = time.Second // what it leaves running, such as a key agent, may hold its output open
+		cmd.WaitDelay = time.Second // a process that it leaves running, such as a key agent, may hold its output open
 		out, err := cmd.Output()
 		if errors.Is(err, exec.ErrWaitDelay) {
 			err = nil
@@ -104,15 +105,15 @@ func TicketCommand(line string) func(context.Context, string) (string, error) {
 	}
 }
 
-// TicketFile takes tickets from a file, one a line: that whose claim origin is the page's, of several the one that ends
-// last. The file is read for each. Only its user may be able to read it.
+// TicketFile takes tickets from a file, one a line. It chooses the ticket whose claim origin is the page's; of several,
+// the one that ends last. The file is read each time. No other user may be able to read it.
 func TicketFile(path string) func(context.Context, string) (string, error) {
 	return func(_ context.Context, origin string) (string, error) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return "", err
 		}
-		// Windows has no such bits.
+		// Windows has no such permission bits.
 		if info, err := os.Stat(path); err == nil && info.Mode()&0o077 != 0 && runtime.GOOS != "windows" {
 			return "", fmt.Errorf("others on this machine may read %s: chmod 600 %[1]s", path)
 		}

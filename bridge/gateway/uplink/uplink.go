@@ -1,10 +1,10 @@
-// Package uplink lets pages of a desktop dial out to the user's own node of a fleet, pagewire-node, as pages of a service
-// do by themselves. The desktop's gateway and the node are two cores of such a page: package relay stands between
-// them and the page.
+// Package uplink lets pages of a desktop dial out to the user's own node of a fleet, pagewire-node, as pages of a
+// service do by themselves. The desktop's gateway and the node are two cores of such a page: package relay stands
+// between them and the page.
 //
-// Nothing leaves the machine but pages of the origins in Options. Each has a connection of its own, whose Origin is the
-// page's, and whose first message is a ticket for that origin. A ticket is replaced before it ends. The node's agents
-// call the tools of pages only if Options say so.
+// Only pages of the origins in Options leave the machine. Each has its own connection. The connection's Origin header
+// is the page's origin, and its first message is a ticket for that origin. A ticket is replaced before it ends. The
+// node's agents can call the tools of pages only if Options say so.
 package uplink
 
 import (
@@ -41,17 +41,17 @@ import (
 type Options struct {
 	// URL is the node's: wss://live.example, or ws: on loopback. Without a path it is /page.
 	URL string
-	// Origins are patterns as in gateway.Options.AllowPages. None matches no page. Deny takes some out again.
+	// Origins are patterns as in gateway.Options.AllowPages. Without any, no page matches. Deny has the exceptions.
 	Origins, Deny []string
 	// Tools lets the node's agents call the tools of these pages.
 	Tools bool
-	// Ticket returns a ticket for pages of an origin, and nothing else: TicketFile, TicketCommand.
+	// Ticket returns the text of a ticket for pages of an origin, as TicketFile and TicketCommand do.
 	Ticket func(ctx context.Context, origin string) (string, error)
-	// Version is told to the page. Log receives the log.
+	// Version is sent to the page. Log receives the log.
 	Version string
 	Log     *slog.Logger
 
-	renewAtLeast time.Duration // of tests: in place of leastPause
+	renewAtLeast time.Duration // replaces leastPause in tests
 }
 
 const (
@@ -61,22 +61,22 @@ const (
 	dialTimeout = 10 * time.Second
 	// renewAfter is the part of a ticket's life after which it is replaced, and leastPause the least time until then.
 	renewAfter, leastPause = 0.7, 5 * time.Second
-	// maxFrame bounds a frame of the node, in bytes, as it bounds ours.
+	// maxFrame bounds a frame of the node, in bytes. The node has the same bound for ours.
 	maxFrame = 17 << 20
-	// maxQueued is how many bytes a page, or the node, may send while others wait for the gateway.
+	// maxQueued is how many bytes a page and the node may send while earlier frames are being delivered.
 	maxQueued = 1 << 20
-	// maxOffered bounds the descriptors that are kept for the node, of all pages together: what a gateway keeps.
+	// maxOffered bounds the descriptors that are kept for the node, of all pages together, to as much as a gateway keeps.
 	maxOffered = 64 << 20
 )
 
-// Check finds values that are none.
+// Check returns an error for an invalid URL, and if there are no Origins.
 func (o *Options) Check() error {
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
 		return fmt.Errorf("the node %q: want a URL such as wss://live.example", o.URL)
 	case u.Scheme != "wss" && (u.Scheme != "ws" || !weborigin.IsLoopback("http://"+u.Host) ||
-		strings.HasSuffix(u.Hostname(), ".localhost")): // a name server decides where those are
+		strings.HasSuffix(u.Hostname(), ".localhost")): // a name server decides where the last ones are
 		return fmt.Errorf("the node %q: want wss:, or on this machine ws:, because the contents of pages go there", o.URL)
 	case len(o.Origins) == 0:
 		return errors.New("no page goes to the node: name the origins of those that are to")
@@ -84,7 +84,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// A Node is the node, as pages here connect to it. Its methods may be called concurrently.
+// A Node is the node to which pages of this machine connect. Its methods may be called concurrently.
 type Node struct {
 	o     Options
 	url   *url.URL
@@ -94,13 +94,13 @@ type Node struct {
 
 	mu      sync.Mutex
 	tickets map[string]*ticket // by origin
-	told    map[string]string  // by origin: why its pages are not there
+	told    map[string]string  // by origin: why its pages are not at the node
 }
 
-// New returns a Node, until ctx ends. Options must have passed Check.
+// New returns a Node that works until ctx ends. Options must have passed Check.
 func New(ctx context.Context, o Options) *Node {
 	n := &Node{o: o, ctx: ctx, began: time.Now(), tickets: map[string]*ticket{}, told: map[string]string{}}
-	n.url, _ = url.Parse(o.URL) // Check has
+	n.url, _ = url.Parse(o.URL) // Check has parsed it
 	if n.url.Path == "" || n.url.Path == "/" {
 		n.url.Path = "/page"
 	}
@@ -127,7 +127,7 @@ func (n *Node) Share(info gateway.PageInfo, receive func([]byte) error, send fun
 	return p
 }
 
-// A page is one that goes to the node.
+// A page is a page of this desktop that is connected to the node too.
 type page struct {
 	n       *Node
 	info    gateway.PageInfo
@@ -138,12 +138,12 @@ type page struct {
 
 	mu         sync.Mutex
 	relay      *relay.Relay
-	here       *relay.Core // the gateway; nil until the page's hello
+	here       *relay.Core // the gateway's; nil until the page's hello
 	queue      []func()    // gives frames to the gateway and to the page; called without the lock
-	delivering bool        // a goroutine empties it
-	queued     int         // bytes that came since it was empty
-	drained    sync.Cond   // it is empty
-	late       *time.Timer // sends the page what is due while nothing else happens
+	delivering bool        // a goroutine is emptying queue
+	queued     int         // bytes that came since queue was empty
+	drained    sync.Cond   // signals that queue is empty
+	late       *time.Timer // sends frames to the page that are due while nothing else happens
 	ended      bool
 }
 
@@ -167,7 +167,8 @@ func (p *page) Receive(frame []byte) error {
 	return err
 }
 
-// enter locks, for a frame. It waits if another goroutine has so much to deliver that it would never end.
+// enter takes the lock for a frame. It waits while more than maxQueued bytes are being delivered: otherwise the
+// goroutine that delivers them might never end.
 func (p *page) enter(frame []byte) {
 	p.mu.Lock()
 	for p.queued > maxQueued {
@@ -176,7 +177,7 @@ func (p *page) enter(frame []byte) {
 	p.queued += len(frame)
 }
 
-// introduce completes what the page has said of itself: over CDP and from the extension it says its epoch alone.
+// introduce completes the page's description: over CDP and from the extension a page gives only its epoch.
 func (p *page) introduce() {
 	a := p.relay.About()
 	if p.info.Given == "" && a.Tab == "" {
@@ -204,7 +205,7 @@ func (p *page) Send(frame []byte) {
 		}
 		p.stop()
 		p.queue = append(p.queue, func() { p.send(nil) })
-	case p.here != nil: // before the page's hello there is only the gateway's, and the relay has its own
+	case p.here != nil: // before the page's hello the gateway has sent only its hello; the relay sends its own
 		if refused := (*relay.Refused)(nil); errors.As(p.here.Receive(frame), &refused) {
 			p.relay.Refuse(refused.Reason)
 		}
@@ -230,7 +231,7 @@ func (p *page) deliver() {
 	p.mu.Unlock()
 }
 
-// settle sends the page what it is to be told, now or when it is time. The lock is held.
+// settle sends the page the frames that are due, and sets a timer for later ones. The lock is held.
 func (p *page) settle() {
 	for frame := p.relay.Take(p.n.now()); frame != nil; frame = p.relay.Take(p.n.now()) {
 		p.queue = append(p.queue, func() { p.send(frame) })
@@ -314,7 +315,7 @@ func (p *page) leave(core *relay.Core) {
 	}
 }
 
-// hear takes a frame of the node. An error ends the connection, and concerns nobody else.
+// hear takes a frame of the node. An error ends only the connection to the node.
 func (p *page) hear(core *relay.Core, frame []byte) error {
 	p.enter(frame)
 	defer p.deliver()
@@ -326,7 +327,7 @@ func (p *page) hear(core *relay.Core, frame []byte) error {
 	return err
 }
 
-// renew replaces tickets before they end. Without another one the node ends the connection.
+// renew replaces tickets before they end. Otherwise the node ends the connection with the ticket.
 func (p *page) renew(ctx context.Context, conn *wsconn.Conn, last string, pause time.Duration) {
 	for {
 		if retry.Sleep(ctx, pause); ctx.Err() != nil {
@@ -368,7 +369,7 @@ func (n *Node) dial(ctx context.Context, origin string) (*wsconn.Conn, error) {
 	}
 	conn, answer, err := wsconn.Client(ctx, over, n.url.RequestURI(), http.Header{"Origin": {origin},
 		"Host": {n.url.Host}}, wsconn.Options{MaxMessage: maxFrame, Note: func(c *wsconn.Conn, _ []byte) {
-		go c.Close() // it shuts down, and sends its pages elsewhere
+		go c.Close() // the node shuts down, and sends its pages elsewhere
 	}})
 	if err != nil && answer != nil {
 		err = fmt.Errorf("it answers %s: is a pagewire-node there?", answer.Status)
@@ -376,13 +377,13 @@ func (n *Node) dial(ctx context.Context, origin string) (*wsconn.Conn, error) {
 	return conn, err
 }
 
-// report logs once why pages of an origin are not at the node; nil is that they are.
+// report logs once why pages of an origin are not at the node. err is nil if they are.
 func (n *Node) report(origin string, err error) {
 	says := ""
 	var refused websocket.CloseError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-		return // it shuts down
+		return // the node shuts down
 	case errors.As(err, &refused) && refused.Code == websocket.StatusPolicyViolation:
 		says = fmt.Sprintf("it refuses them: %s. What gives the tickets is to give, for this origin, a JWT of an issuer "+
 			"that the node lists, with aud the node's public URL, origin %s, and exp within an hour", refused.Reason, origin)

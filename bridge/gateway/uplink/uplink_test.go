@@ -72,7 +72,7 @@ func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string
 
 func good(w *world, origin string) (string, error) { return w.login.Ticket("alice", origin), nil }
 
-// page opens a page of an origin at the desktop, which says its epoch alone, as over CDP.
+// page opens a page of an origin at the desktop, which sends only its epoch, as over CDP.
 func (w *world) page(origin, uri, text string) (*testkit.Page, *gateway.Page) {
 	w.t.Helper()
 	page := testkit.NewPage(w.t, map[string]string{uri: text})
@@ -97,8 +97,8 @@ func agentOf(t *testing.T, g *gateway.Gateway) *testkit.Agent {
 
 func (w *world) agent() *testkit.Agent { return w.login.Agent(w.node, "alice") }
 
-// An agent at the node lists, reads, and is told about the pages of the origin that the user has chosen, and of no
-// other, while an agent of the desktop has them all. They leave with the page, and with the desktop.
+// An agent at the node lists, reads and watches only resources of the origins that the user has chosen. An agent of the
+// desktop has them all. They leave the node with the page, and with the uplink.
 func TestPagesGoToTheNode(t *testing.T) {
 	w := open(t, false, good)
 	w.page(private, private+"/diary", "secret")
@@ -143,7 +143,7 @@ func TestPagesThatComeAndGo(t *testing.T) {
 	}
 }
 
-// Tools of the pages are the node's agents' only where the user says so.
+// The node's agents have the tools of the pages only if the user says so.
 func TestTools(t *testing.T) {
 	for _, tools := range []bool{false, true} {
 		w := open(t, tools, good)
@@ -166,7 +166,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// A page stays at the node when its first ticket has ended. One at the same node that shows no other is ended.
+// A page stays at the node after its first ticket has ended, because the ticket is replaced.
 func TestTicketsAreReplaced(t *testing.T) {
 	w := open(t, false, func(w *world, origin string) (string, error) {
 		return w.login.Signed("alice", map[string]any{"origin": origin,
@@ -182,8 +182,8 @@ func TestTicketsAreReplaced(t *testing.T) {
 	}
 }
 
-// A ticket that the node refuses, or that there is none, is said once, with the remedy. The page goes there when there is
-// a good one.
+// If the node refuses a ticket, or there is none, the log says so once, with the remedy. The page goes to the node when
+// there is a good ticket.
 func TestRefusedTickets(t *testing.T) {
 	for says, ticket := range map[string]func(*world) (string, error){
 		"is to give, for this origin, a JWT of an issuer": func(w *world) (string, error) {
@@ -267,7 +267,7 @@ func TestTicketCommand(t *testing.T) {
 		!strings.Contains(err.Error(), "magic") {
 		t.Error(err)
 	}
-	// It leaves something running that holds its output open, as one that starts a key agent does.
+	// The command leaves a process running that holds its output open, like a command that starts a key agent.
 	pid := filepath.Join(t.TempDir(), "pid")
 	script := filepath.Join(t.TempDir(), "give")
 	if err := os.WriteFile(script, []byte("sleep 600 &\necho $! >"+pid+"; echo a.b.c"), 0o600); err != nil {
@@ -286,8 +286,8 @@ func TestTicketCommand(t *testing.T) {
 	}
 }
 
-// A hundred pages of an origin ask for its ticket no more often than one, also where there is none, and where the node is
-// down. Those of another origin do not wait for it.
+// A hundred pages of an origin ask for its ticket no more often than one page, even if there is no ticket. Pages of
+// another origin do not wait for it.
 func TestTicketsOfManyPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := map[string]int{}
@@ -326,7 +326,7 @@ func TestTicketsOfManyPages(t *testing.T) {
 	})
 }
 
-// hello shares a page that has said what it is. What is sent to it and to the gateway is dropped.
+// hello shares a page that has sent its hello. Frames to the page and to the gateway are dropped.
 func hello(t *testing.T, share func(gateway.PageInfo, func([]byte) error, func([]byte)) gateway.Sharer,
 	origin string) gateway.Sharer {
 	t.Helper()
@@ -338,7 +338,7 @@ func hello(t *testing.T, share func(gateway.PageInfo, func([]byte) error, func([
 	return s
 }
 
-// A page that sends more than the gateway takes waits, and what waits for it is bounded.
+// A page that sends faster than the gateway receives must wait, and the queued bytes are bounded.
 func TestPageThatSendsTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
@@ -351,7 +351,7 @@ func TestPageThatSendsTooMuch(t *testing.T) {
 			taken++
 			return nil
 		}, func([]byte) {})
-		go func() { _ = s.Receive([]byte(`[["hello",1,"0",{"epoch":"e"}]]`)) }() // it delivers
+		go func() { _ = s.Receive([]byte(`[["hello",1,"0",{"epoch":"e"}]]`)) }() // this goroutine delivers
 		synctest.Wait()
 		const frames = 100
 		var sent atomic.Int64
