@@ -231,6 +231,7 @@ func TestPagesThatNobodySees(t *testing.T) {
 // A notice about unlisted tools names no origin that the agent does not see.
 func TestToolsWithoutPlaceOfOthers(t *testing.T) {
 	g := newGateway(t, Options{})
+	defer g.NameProfile("", "Work")()
 	for n, origin := range []string{bank, app} {
 		p := openTools(t, g, fmt.Sprint("tab", n), origin)
 		p.say(toolList(fmt.Sprint("do", n, "_"), 1000-400*n, ""))
@@ -240,7 +241,7 @@ func TestToolsWithoutPlaceOfOthers(t *testing.T) {
 		return len(g.tools.unlisted) == 2
 	})
 	for deny, most := range map[string]string{"": bank, bank: app} {
-		a, _ := openAgentWith(t, g, AgentOptions{Deny: []string{deny}})
+		a, _ := openAgentWith(t, g, AgentOptions{Deny: []string{deny}, Only: []string{ProfilePrefix + "Work"}})
 		if text := a.must(own.List, map[string]any{})[0]; !strings.Contains(text, "are of "+most+".") || deny != "" &&
 			strings.Contains(text, deny) {
 			t.Errorf("without %q it is told %s", deny, text)

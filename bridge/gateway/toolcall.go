@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -107,11 +108,12 @@ func (g *Gateway) listed(yield func(own.Resource) bool) {
 // noticed are the sentences of Notice, sorted by subject. A sentence about tools that the agent sees and that are not
 // listed comes first.
 func (g *Gateway) noticed(c own.Call) (sentences []string) {
-	left, most := 0, ""
-	for _, origin := range slices.Sorted(maps.Keys(g.tools.unlisted)) {
-		if n := g.tools.unlisted[origin]; c.Sees(origin) {
-			left += n
-			if n > g.tools.unlisted[most] {
+	left, byOrigin, most := 0, map[string]int{}, ""
+	for _, uri := range slices.Sorted(maps.Keys(g.tools.unlisted)) {
+		if c.Sees(uri) {
+			origin, _, _ := strings.Cut(uri, profilePath)
+			left += g.tools.unlisted[uri]
+			if byOrigin[origin] += g.tools.unlisted[uri]; byOrigin[origin] > byOrigin[most] {
 				most = origin
 			}
 		}
@@ -119,7 +121,7 @@ func (g *Gateway) noticed(c own.Call) (sentences []string) {
 	if left > 0 {
 		sentences = append(sentences, fmt.Sprintf("%d tools of open pages are not listed, since a list has places for "+
 			"%d; the most, %d, are of %s. Each can be called by its name with _tabN behind it, N being its tab's "+
-			"number. Fewer open tabs make room.", left, maxTools, g.tools.unlisted[most], most))
+			"number. Fewer open tabs make room.", left, maxTools, byOrigin[most], most))
 	}
 	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
 		sentences = append(sentences, g.notices[about])

@@ -33,7 +33,7 @@ type agentTools struct {
 	changes *rate.Limiter
 	told    int
 	pending bool
-	// unlisted counts the tools that have no place in the list, by origin.
+	// unlisted counts the tools that have no place in the list, by toolOffer.scoped.
 	unlisted map[string]int
 }
 
@@ -245,7 +245,7 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 func (g *Gateway) leaveOut(left []*toolOffer) {
 	g.tools.unlisted = map[string]int{}
 	for _, o := range left {
-		g.tools.unlisted[o.origin()]++
+		g.tools.unlisted[o.scoped()]++
 		p := o.page
 		if p.link == nil || p.crowded {
 			continue

@@ -274,6 +274,9 @@ func (h *Host) subscription(v *view, m bridge.Incoming, text []byte) {
 func (h *Host) listed() {
 	for _, port := range h.inOrder() {
 		v := h.ports[port]
+		if v == nil { // the home has closed it when it got an answer below
+			continue
+		}
 		waiting := v.held
 		v.held = nil
 		for _, m := range waiting {

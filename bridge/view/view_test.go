@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 	"github.com/pagewire/pagewire/bridge/view"
 )
@@ -152,6 +153,31 @@ func (c *conversation) line(line string) {
 			s.Subscriptions, s.Watched, s.Upstream, s.Streams, s.Pending, s.Known)
 	default:
 		c.T.Fatalf("unknown line %q", line)
+	}
+}
+
+// closing is a Home that closes the second View when the first gets a message.
+type closing struct{ host *view.Host }
+
+func (c *closing) ToView(id view.ID, _ bridge.Message) {
+	if id == 1 {
+		c.host.Close(0, 2)
+	}
+}
+
+func (*closing) ToServer([]byte) {}
+
+// Each View waits for the server's list. The first answer makes the home close the other View.
+func TestViewClosedWithinAnAnswer(t *testing.T) {
+	home := &closing{}
+	home.host = view.New(view.Options{}, home)
+	for id := range view.ID(2) {
+		testkit.OK(t, home.host.Open(0, id+1))
+		home.host.Receive(0, id+1, message(`{"id":1,"method":"resources/subscribe","params":{"uri":"data://a"}}`))
+	}
+	home.host.FromServer(0, message(`{"id":"pagewire:1","result":{"resources":[]}}`))
+	if s := home.host.Stats(); s.Views != 1 || s.Pending != 0 {
+		t.Errorf("%+v", s)
 	}
 }
 
