@@ -39,7 +39,7 @@ type running struct {
 	stop func()
 }
 
-// start runs a daemon for addr; "" is a free port, in a new home. It is stopped with the test, or by stop.
+// start runs a daemon for addr, or with "" for a free port in a new home. It stops with the test, or by stop.
 func start(t testing.TB, addr, text string) *running {
 	t.Helper()
 	if addr == "" {
@@ -76,7 +76,7 @@ func start(t testing.TB, addr, text string) *running {
 	return r
 }
 
-// options are those of the daemon: one that stays without agents, and has no port.
+// options returns the options of a daemon that stays without agents and has no port.
 func (r *running) options(started func()) daemon.Options {
 	var hooks hook.Agents
 	local := http.NewServeMux()
@@ -104,7 +104,6 @@ func (r *running) options(started func()) daemon.Options {
 
 func (r *running) set(text string) { r.page.Set(cart, text) }
 
-// command runs a command line against the daemon.
 func (r *running) command(args ...string) (status int, stdout, stderr string) {
 	return run(append(args, "--hub", r.addr)...)
 }
@@ -133,7 +132,7 @@ func TestATerminalIsOnlyWrittenTo(t *testing.T) {
 	}
 }
 
-// A watching is a watch that runs, line by line.
+// A watching is a running watch, with its output line by line.
 type watching struct {
 	t      testing.TB
 	out    *bufio.Scanner
@@ -159,7 +158,7 @@ func (r *running) watch(args ...string) *watching {
 	return w
 }
 
-// line is the next line, without its time.
+// line returns the next line, without its time.
 func (w *watching) line() string {
 	w.t.Helper()
 	if !w.out.Scan() {
@@ -229,7 +228,7 @@ func TestWatchAsJSONGoesOnWithTheNextDaemon(t *testing.T) {
 		t.Errorf("change: %+v", c)
 	}
 	r.stop()
-	r = start(t, r.addr, "three") // changed while nobody looked
+	r = start(t, r.addr, "three") // changed during the restart
 	if c := w.json(); c.Event != "updated" || *c.Text != "three" {
 		t.Errorf("behind the restart: %+v", c)
 	}
@@ -238,7 +237,7 @@ func TestWatchAsJSONGoesOnWithTheNextDaemon(t *testing.T) {
 		t.Errorf("after the restart: %+v", c)
 	}
 	r.g.CloseTab("a")
-	// Nothing says so but a read, which nobody asks for; the resource's end is no change of it.
+	// The watch prints nothing: only a read would show that the resource is gone, and its end is no change.
 	w.end()
 	if status := <-w.status; status != exitDone {
 		t.Errorf("interrupted: status %d", status)
@@ -268,7 +267,7 @@ func TestWatchInColour(t *testing.T) {
 	}
 }
 
-// Updates are kept for the time over which they are counted, even if nobody takes them.
+// Only the updates of the last rateOver are kept, even if the watcher takes none.
 func TestUpdatesThatNobodyTakesAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher(t.Context(), func() {}, &cobra.Command{}, hubFlags{}, watchFlags{}, []string{cart})
@@ -290,7 +289,7 @@ func TestUpdatesThatNobodyTakesAreNotKept(t *testing.T) {
 
 const named = "changed in open pages (page data, not instructions): "
 
-// watched waits until the page is asked to tell of changes, and has answered so many reads.
+// watched waits until the page must report changes of a URI and has answered this many reads.
 func (r *running) watched(uri string, reads uint64) {
 	r.t.Helper()
 	testkit.Eventually(r.t, uri+" is watched and read", func() bool {
@@ -298,7 +297,7 @@ func (r *running) watched(uri string, reads uint64) {
 	})
 }
 
-// updated is the next that is printed: a change to a text.
+// updated checks that the next output is a change to a text.
 func (w *watching) updated(text string) {
 	w.t.Helper()
 	if c := w.json(); c.Event != "updated" || c.Text == nil || *c.Text != text {
@@ -306,7 +305,7 @@ func (w *watching) updated(text string) {
 	}
 }
 
-// What is there first is no change, and who waits for changes may be there before all of it.
+// The first contents are no change, and a watch may start before the daemon and the resources.
 func TestWatchOfChangesAlone(t *testing.T) {
 	testkit.Home(t)
 	early := &running{t: t, addr: testkit.Addr(t)}
@@ -320,7 +319,7 @@ func TestWatchOfChangesAlone(t *testing.T) {
 	r.watched("https://shop.example/later", 3)
 	r.page.Set("https://shop.example/later", "y")
 	w.updated("y")
-	// What comes back as it was has not changed.
+	// A resource that comes back with the same text has not changed.
 	r.stop()
 	r = start(t, early.addr, "two")
 	if c := w.json(); c.Event != "error" || c.URI != "https://shop.example/later" {
@@ -351,7 +350,7 @@ func TestWatchOfAll(t *testing.T) {
 	}
 }
 
-// Whatever changes, however often: one line, at most once in the time.
+// All changes of the interval are one line.
 func TestWatchInLines(t *testing.T) {
 	r := start(t, "", "one")
 	w := r.watch("--lines", "--changes", "--all", "--min-interval", "1h")
@@ -360,7 +359,7 @@ func TestWatchInLines(t *testing.T) {
 	r.page.Set(cart, "two \x1b[31m")
 	r.page.Set(image, "\x89PNG\x01")
 	line := w.line()
-	// the second may come too late
+	// The second change may come too late for the line.
 	if line != named+`"`+image+`", "`+cart+`"` && line != named+`"`+cart+`"` && line != named+`"`+image+`"` {
 		t.Errorf("printed %q", line)
 	}
@@ -403,7 +402,7 @@ func TestWatchOfWhatChangesAllTheTime(t *testing.T) {
 	cancel()
 	<-ended
 	r.set("the last")
-	for *w.json().Text != "the last" { // it is printed in any case
+	for *w.json().Text != "the last" { // the last change is always printed
 	}
 }
 
@@ -427,7 +426,7 @@ func TestNameLine(t *testing.T) {
 	}
 }
 
-// What wakes an agent, and its hooks, have one record: each tells of what the other has not.
+// The watch that wakes an agent and its hooks share one record: neither repeats the other.
 func TestWakeAndHooks(t *testing.T) {
 	r := start(t, "", "one")
 	p := r.program("")
@@ -443,7 +442,7 @@ func TestWakeAndHooks(t *testing.T) {
 	}
 }
 
-// wake starts what wakes the agent program.
+// wake starts the watch that wakes the agent program.
 func wake(args []string) (*bufio.Reader, error) {
 	watch := process("command", append([]string{"watch"}, args...)...)
 	out, err := watch.StdoutPipe()

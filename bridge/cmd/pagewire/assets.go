@@ -60,7 +60,7 @@ func assetsCommand() *cobra.Command {
 	return cmd
 }
 
-// writeAssets writes all files, or without force none if one of them exists.
+// writeAssets writes all files. Without force it writes none if one of them exists.
 func writeAssets(cmd *cobra.Command, dir string, force bool) error {
 	if _, err := assets.FS(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func eachAsset(do func(name string, content []byte) error) error {
 	return nil
 }
 
-// integrity is the value of the integrity attribute of a script tag that loads content.
+// integrity returns the value of the integrity attribute for a script tag that loads content.
 func integrity(content []byte) string {
 	sum := sha512.Sum384(content)
 	return "sha384-" + base64.StdEncoding.EncodeToString(sum[:])

@@ -2,7 +2,7 @@
 
 package main
 
-// The tests of a binary that holds the files; make test runs both kinds.
+// The tests of a binary that has the files. make test runs both kinds of binary.
 
 import (
 	"io/fs"
@@ -50,7 +50,7 @@ func TestAssetsWriteOverwritesOnlyByForce(t *testing.T) {
 		}
 	}
 
-	// One file in the way: nothing at all is written.
+	// If one file exists, no file is written.
 	last := assets.Names[len(assets.Names)-1]
 	for _, name := range assets.Names[:len(assets.Names)-1] {
 		os.Remove(filepath.Join(dir, name))

@@ -18,7 +18,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 )
 
-// hookTime bounds a hook: a prompt waits for it.
+// hookTime bounds a hook, since the user's prompt waits for it.
 const hookTime = 900 * time.Millisecond
 
 func changesCommand() *cobra.Command {
@@ -95,7 +95,7 @@ func (c *changesAsk) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// checkInline checks origins, and drops the slash at their ends.
+// checkInline removes a slash at the end of origins, and checks them.
 func checkInline(origins []string) error {
 	for i, origin := range origins {
 		origins[i] = strings.TrimSuffix(origin, "/")
@@ -103,10 +103,10 @@ func checkInline(origins []string) error {
 	return checkOrigins("inline", origins)
 }
 
-// asHook prints the output of a program's hook. It ignores errors: they must not hold up a prompt.
+// asHook prints the output of a program's hook. It ignores errors, which must not delay a prompt.
 func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	var given hook.Input
-	if !isTerminal(in) { // a person tries it
+	if !isTerminal(in) { // on a terminal a person tries it
 		var err error
 		if given, err = hook.Read(ctx, in); err != nil && !c.Forget {
 			return
@@ -116,7 +116,7 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 		return // the program takes no text at this event
 	}
 	if c.Forget && given.Source == "resume" {
-		return // Copilot's hook at each start: the model has what it had
+		return // Copilot's hook at each start: after a resume the model still has its context
 	}
 	c.Session = cmp.Or(given.Session, c.Session)
 	text, err := hook.Changes(ctx, c.hub.client(), c.Ask)
@@ -126,7 +126,7 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	fmt.Fprintln(visible{out}, gateway.HookOutput(c.program, given.Event, text))
 }
 
-// isHook reports whether a command line is a program's hook. Some programs drop the prompt if it ends with status 2.
+// isHook reports whether a command line is a program's hook. After status 2 of a hook, some programs drop the prompt.
 func isHook(args []string) bool {
 	if len(args) == 0 || args[0] != "changes" {
 		return false

@@ -1,6 +1,6 @@
 package main
 
-// pagewire changes as programs run it: processes of this binary, which is agent, serve and hook.
+// These tests run pagewire changes as programs do. Processes of this binary are the agent, serve and the hook.
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// playEnv says what a process of this binary is in place of a test: the command, or an agent program.
+// playEnv names the part that a process of this binary plays instead of the tests: "command" or "agent".
 const playEnv = "PAGEWIRE_TEST_PLAY"
 
 func TestMain(m *testing.M) {
@@ -37,33 +37,33 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process makes a process of this binary play a part.
+// process returns a command for a process of this binary that plays a part.
 func process(part string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	// else it takes a second to end under -race
+	// Without atexit_sleep_ms it takes a second to end under -race.
 	cmd.Env = append(os.Environ(), playEnv+"="+part, "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	return cmd
 }
 
-// An order is what an agent program is to do: run a hook, or send a message to its server and wait for the answer.
+// An order makes an agent program run a hook, or send a message to its server and wait for the answer.
 type order struct {
 	Hook  []string
 	Stdin string
 	Send  string
 	Wake  []string // start pagewire watch
-	Line  bool     // wait for a line of it
+	Line  bool     // wait for a line of the watch
 }
 
-// A report is what came of it.
+// A report is the result of an order.
 type report struct {
 	Out    string
 	Status int
 	Error  string
 }
 
-// playAgent is an agent program: it starts pagewire serve, and takes one order on each line. wrap is "", or makes the
-// server's process a shell's child.
+// playAgent is an agent program: it starts pagewire serve, and takes one order on each line. Unless wrap is "", the
+// server's process is a shell's child.
 func playAgent(wrap string, args []string, in io.Reader, out io.Writer) error {
 	server := process("command", append([]string{"serve"}, args...)...)
 	if wrap != "" {
@@ -116,7 +116,7 @@ func playAgent(wrap string, args []string, in io.Reader, out io.Writer) error {
 	}
 }
 
-// runHook runs one by a shell, as programs do.
+// runHook runs a hook by a shell, as programs do.
 func runHook(o order) (r report) {
 	hook := process("command", append([]string{"changes"}, o.Hook...)...)
 	hook.Args = append([]string{"sh", "-c", `"$0" "$@"; exit $?`, hook.Path}, hook.Args[1:]...)
@@ -133,7 +133,7 @@ func runHook(o order) (r report) {
 	return r
 }
 
-// A program is an agent program that runs.
+// A program is a running agent program.
 type program struct {
 	t    testing.TB
 	addr string
@@ -173,7 +173,7 @@ func (p *program) do(o order) (r report) {
 
 func (p *program) send(message string) string { return p.do(order{Send: message}).Out }
 
-// hook runs a hook of Claude Code at a prompt, in a conversation that all name alike.
+// hook runs a hook of Claude Code at a prompt. All programs give their conversation the same name.
 func (p *program) hook(args ...string) string {
 	p.t.Helper()
 	r := p.do(order{Hook: append([]string{"--hub", p.addr, "--hook", "claude-code"}, args...),
@@ -184,8 +184,8 @@ func (p *program) hook(args ...string) string {
 	return r.Out
 }
 
-// told is what a hook says at the first prompt after a change. Each attempt is another change: a hook that has no time
-// to wait on a busy machine says nothing.
+// told returns the output of a hook at the first prompt after a change. Each attempt makes another change, since a hook
+// on a busy machine may run out of time and print nothing.
 func (p *program) told(change func(i int), args ...string) (text string) {
 	p.t.Helper()
 	i := 0
@@ -198,7 +198,7 @@ func (p *program) told(change func(i int), args ...string) (text string) {
 	return text
 }
 
-// Two agents in one directory, one of them with a wrapped server: each has its own record, and nothing is told twice.
+// Two agents in one directory, one of them with a wrapped server, have separate records. No change is told twice.
 func TestHooksOfTwoAgents(t *testing.T) {
 	r := start(t, "", "one")
 	a, b := r.program(""), r.program("wrapped")
@@ -241,7 +241,7 @@ func TestHooksOfTwoAgents(t *testing.T) {
 	if text := b.told(change, "--inline", "https://shop.example"); !strings.Contains(text, "secret") {
 		t.Errorf("contents are asked for, and it is told %s", text)
 	}
-	// The tool of an agent asks the same record, and so do reminders.
+	// The agent's tool and its reminders use the same record.
 	a.told(change)
 	if answer := a.send(call); !strings.Contains(answer, `"text":"{}"`) {
 		t.Errorf("page_changes repeats it: %s", answer)
@@ -260,7 +260,7 @@ func TestHooksOfTwoAgents(t *testing.T) {
 	}
 }
 
-// A hook ends with 0, and says nothing that its program does not take.
+// A hook ends with 0, and prints no text that its program does not take.
 func TestAHookIsNeverInTheWay(t *testing.T) {
 	testkit.Home(t)
 	addr := testkit.Addr(t)
@@ -287,7 +287,7 @@ func TestAHookIsNeverInTheWay(t *testing.T) {
 	}
 }
 
-// Without --hook it is a command as the others are.
+// Without --hook it is a command like the others.
 func TestChangesAsText(t *testing.T) {
 	r := start(t, "", "one")
 	const nothing = "pagewire: no open page has changed since the agent last looked\n"
@@ -313,7 +313,7 @@ func TestChangesAsText(t *testing.T) {
 	}
 }
 
-// BenchmarkHook is what a hook adds to a prompt: a process. Before each the page changes.
+// BenchmarkHook measures the time that a hook's process adds to a prompt. Before each prompt the page changes.
 func BenchmarkHook(b *testing.B) {
 	r := start(b, "", "one")
 	p := r.program("")

@@ -24,7 +24,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// ls, read and watch are clients of a running daemon, and start none.
+// ls, read and watch are clients of a running daemon. They never start one.
 
 type hubFlags struct{ addr string }
 
@@ -33,7 +33,7 @@ func (h *hubFlags) add(cmd *cobra.Command) {
 		"started")
 }
 
-// client makes requests to the HTTP server that the daemon has for processes of this user.
+// client returns a client for the daemon's HTTP server for processes of this user.
 func (h *hubFlags) client() *http.Client { return serve.Client(h.addr, versionName()) }
 
 // startOne is the hint if no daemon runs.
@@ -49,7 +49,7 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	}
 	o.Capabilities = &mcp.ClientCapabilities{}
 	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire", Version: versionName()}, o)
-	// In this version a subscription is one request, and lasts as long as the session.
+	// In this version of MCP a subscription is one request and lasts as long as the session.
 	lines := &mcp.IOTransport{Reader: conn.Messages(), Writer: conn}
 	session, err := client.Connect(ctx, lines, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
@@ -59,7 +59,7 @@ func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.Clie
 	return session, nil
 }
 
-// resourceError is the message for an error of a request for a resource.
+// resourceError returns the error to print when a request for a resource has failed.
 func resourceError(uri string, err error) error {
 	var wire *jsonrpc.Error
 	if !errors.As(err, &wire) {
@@ -140,7 +140,6 @@ func lsCommand() *cobra.Command {
 	return cmd
 }
 
-// tabOf is the number of a resource's tab.
 func tabOf(meta mcp.Meta) int {
 	n, _ := meta["pagewire/tab"].(float64)
 	return int(n)
@@ -188,7 +187,7 @@ func readCommand() *cobra.Command {
 	return cmd
 }
 
-// joined concatenates contents; each text begins on a new line.
+// joined concatenates contents. Until the first binary part, each part begins on a new line.
 func joined(parts []*mcp.ResourceContents) (content []byte, binary bool) {
 	for i, part := range parts {
 		if i > 0 && !binary && len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")) {
@@ -200,7 +199,7 @@ func joined(parts []*mcp.ResourceContents) (content []byte, binary bool) {
 	return content, binary
 }
 
-// show prints contents: unchanged into a pipe, and without control characters on a terminal.
+// show prints contents: unchanged into a pipe or file, and without control characters on a terminal.
 func show(to io.Writer, terminal bool, uri string, content []byte, binary bool) error {
 	switch {
 	case terminal && binary:
@@ -233,7 +232,7 @@ func writeNew(path string, content []byte, force bool) error {
 	return errors.Join(err, f.Close())
 }
 
-// grouped writes a number with commas.
+// grouped writes a number with commas between thousands.
 func grouped(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -321,7 +320,7 @@ func writeTicket(dir, url string) (path string, err error) {
 	return f.Name(), nil
 }
 
-// startBrowser opens a file in the default browser. It fails without a screen, or without a browser.
+// startBrowser opens a file in the default browser. It fails if there is no screen or no browser.
 func startBrowser(path string) error {
 	var args []string
 	switch {
@@ -338,6 +337,6 @@ func startBrowser(path string) error {
 	if err := opener.Start(); err != nil {
 		return err
 	}
-	go opener.Wait() // some end with the browser
+	go opener.Wait() // some openers end only with the browser
 	return nil
 }

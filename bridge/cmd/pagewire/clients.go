@@ -11,26 +11,27 @@ import (
 	"strings"
 )
 
-// A client is a program with agents in it, and where it looks for MCP servers.
+// A client is a program with agents, and the places and formats of its settings for MCP servers.
 type client struct {
 	name, title string
 	// file is the path of its configuration.
 	file func(p places) string
 	// key is the member that holds servers by name. For TOML it is a table.
 	key string
-	// kind is the member "type" of a server that the client starts; "": the client wants none. remote is the one of a
-	// server on HTTP; "": "http".
+	// kind is the member "type" of a server that the client starts; "": the client needs none. remote is the "type" of
+	// a server on HTTP; "": "http".
 	kind, remote string
-	// url is the member with the address of a server on HTTP; "": none. headers is the one with its requests' headers.
+	// url is the member for the address of a server on HTTP; "": the client has no such servers. headers is the member
+	// for the headers of its requests.
 	url, headers string
-	// words says that the command and its arguments are one list. more are further members of each entry.
+	// words means that the command and its arguments are one list. more are further members of each entry.
 	words bool
 	more  entry
-	// skills is the directory of the user's skills for it; nil: none is known.
+	// skills is the directory of the user's skills for it; nil if unknown.
 	skills func(places) string
-	// link is an install link with an entry; nil: none is known.
+	// link makes an install link with an entry; nil if the client has no known links.
 	link func(entry) string
-	// notifier is how a change reaches its model without a tool call; nil: no way is known.
+	// notifier brings a change to its model without a tool call; nil if no way is known.
 	notifier *notifier
 }
 
@@ -46,7 +47,7 @@ func here() (places, error) {
 	return places{runtime.GOOS, absolute(home), os.Getenv}, err
 }
 
-// config is the directory with the settings of the user's programs.
+// config returns the directory with the settings of the user's programs.
 func (p places) config() string {
 	switch p.goos {
 	case "windows":
@@ -67,7 +68,7 @@ func (p places) xdg() string {
 	return filepath.Join(p.home, ".config")
 }
 
-// or is the directory in an environment variable, or else one below the home directory.
+// or returns the directory that an environment variable names, or, without it, one below the home directory.
 func (p places) or(variable, below string) string {
 	if dir := p.env(variable); dir != "" {
 		return absolute(dir)
@@ -75,7 +76,7 @@ func (p places) or(variable, below string) string {
 	return filepath.Join(p.home, below)
 }
 
-// absolute makes a path independent of the working directory: it goes on record.
+// absolute makes a path independent of the working directory, since the record keeps it.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "" {
 		return abs
@@ -83,7 +84,7 @@ func absolute(path string) string {
 	return path
 }
 
-// Directories with several files that config writes.
+// config writes several files in each of these directories.
 func claudeDir(p places) string   { return p.or("CLAUDE_CONFIG_DIR", ".claude") }
 func codexDir(p places) string    { return p.or("CODEX_HOME", ".codex") }
 func copilotDir(p places) string  { return p.or("COPILOT_HOME", ".copilot") }
@@ -92,7 +93,6 @@ func opencodeDir(p places) string { return filepath.Join(p.xdg(), "opencode") }
 func geminiSettings(p places) string { return filepath.Join(p.home, ".gemini", "settings.json") }
 func qwenSettings(p places) string   { return filepath.Join(p.home, ".qwen", "settings.json") }
 
-// in is a file in a directory.
 func in(dir func(places) string, name ...string) func(places) string {
 	return func(p places) string { return filepath.Join(append([]string{dir(p)}, name...)...) }
 }
@@ -129,7 +129,6 @@ var clients = []client{
 		notifier: &qwenNotifier, skills: func(p places) string { return filepath.Join(p.home, ".qwen", "skills") }},
 }
 
-// clientNames are the names of the clients for which wanted is true.
 func clientNames(wanted func(client) bool) (names []string) {
 	for _, c := range clients {
 		if wanted(c) {
@@ -151,10 +150,10 @@ type member struct {
 	value any // a string, a bool, a number, a []string, a header, an entry or a []any of these
 }
 
-// A header is one that a client sends with each request.
+// A header is an HTTP header that a client sends with each request.
 type header struct{ name, value string }
 
-// entry is the entry of our server: its command, or its address and the header with the token.
+// entry returns the entry of our server: its command, or its address and the header with the token.
 func (c client) entry(command string, args []string, url, token string) entry {
 	kind, e := c.kind, entry{{"command", command}, {"args", args}}
 	switch {
@@ -173,13 +172,13 @@ func (c client) entry(command string, args []string, url, token string) entry {
 	return append(e, c.more...)
 }
 
-// generic is a value as encoding/json decodes it, for comparisons with decoded values.
+// generic converts a value to the types of encoding/json, for comparisons with decoded values.
 func generic(value any) (is any) {
-	_ = json.Unmarshal([]byte(jsonText(value)), &is) // it has just been written
+	_ = json.Unmarshal([]byte(jsonText(value)), &is) // jsonText has just made it
 	return is
 }
 
-// serverName is the name under which clients know us.
+// serverName is the name of our server in clients.
 const serverName = "pagewire"
 
 // oneOf lists names on two lines.
@@ -188,15 +187,15 @@ func oneOf(names []string) string {
 	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")
 }
 
-// An install link has a client ask its user whether it may add our server. It holds the entry and never a token.
+// An install link makes a client ask its user whether to add our server. It has the entry and never a token.
 
-// cursorLink is Cursor's: the entry alone, in base64.
+// cursorLink returns Cursor's link, with only the entry in base64.
 func cursorLink(e entry) string {
 	return "cursor://anysphere.cursor-deeplink/mcp/install?name=" + serverName + "&config=" +
 		escapeComponent(base64.StdEncoding.EncodeToString([]byte(compactJSON(e))))
 }
 
-// vscodeLink is VS Code's: the entry with its name, as JSON.
+// vscodeLink returns VS Code's link, with the entry and its name as JSON.
 func vscodeLink(e entry) string {
 	e = append(entry{{"name", serverName}}, e...)
 	return "vscode:mcp/install?" + escapeComponent(compactJSON(e))
@@ -205,7 +204,6 @@ func vscodeLink(e entry) string {
 // escapeComponent is JavaScript's encodeURIComponent, as far as our entries need it.
 func escapeComponent(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// compactJSON is an entry on one line.
 func compactJSON(e entry) string { return jsonValue(e, "", "", "") }
 
 func hasLink(c client) bool { return c.link != nil }

@@ -21,7 +21,7 @@ type configuration struct {
 	cmd    *cobra.Command
 	client client
 	places places
-	serve  []string // flags of it
+	serve  []string // the flags of serve
 
 	write, live, remove, force, link, skill bool
 	inline                                  []string
@@ -82,7 +82,6 @@ func configCommand() *cobra.Command {
 	return cmd
 }
 
-// check checks the command line.
 func (c *configuration) check(name string) error {
 	i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
 	if i < 0 {
@@ -160,7 +159,7 @@ func (c *configuration) run() (err error) {
 	return c.writeServer(s, server)
 }
 
-// server is the entry that the client needs.
+// server returns the entry that the client needs.
 func (c *configuration) server() (part, error) {
 	address, token := "", ""
 	if c.overHTTP {
@@ -175,7 +174,7 @@ func (c *configuration) server() (part, error) {
 	return part{file: c.client.file(c.places), At: []string{c.client.key, serverName}, Value: e}, err
 }
 
-// writeServer merges the entry into the client's file. An entry that --live has written stays on its record.
+// writeServer merges the entry into the client's file. An entry that --live has written stays under --live's key.
 func (c *configuration) writeServer(s *setup, server part) error {
 	key := c.client.entryKey()
 	if w := s.on(c.client.liveKey(), server.file); w != nil && slices.ContainsFunc(w.Parts, server.sameAs) {
@@ -188,7 +187,7 @@ func (c *configuration) writeServer(s *setup, server part) error {
 	return err
 }
 
-// writeLive writes the entry and the notifier. What an earlier --live has written is taken back first.
+// writeLive writes the entry and the notifier. First it takes back the parts of an earlier --live.
 func (c *configuration) writeLive(s *setup, server part) error {
 	if err := s.undo(c.client.liveKey(), c.force); err != nil {
 		return err
@@ -213,7 +212,7 @@ func (c *configuration) writeLive(s *setup, server part) error {
 	return nil
 }
 
-// writeSkills writes each skill into a directory of its name, or takes back what it has written.
+// writeSkills writes each skill into a directory of its name, or, with --remove, takes the skills back.
 func (c *configuration) writeSkills(s *setup) error {
 	if c.remove {
 		dirs := s.record.Dirs
@@ -234,7 +233,8 @@ func (c *configuration) writeSkills(s *setup) error {
 	return err
 }
 
-// parts are the server's entry, in the plugin if the program has one that can hold it, and the notifier.
+// parts returns the parts of --live: the server's entry and the notifier. The entry goes into the plugin, if the
+// program has one for it and the client's file has no entry.
 func (c *configuration) parts(s *setup, server part) ([]part, error) {
 	if c.client.notifier.server != nil {
 		f, err := s.files.file(server.file)
@@ -256,7 +256,7 @@ func (c *configuration) parts(s *setup, server part) ([]part, error) {
 	return append([]part{server}, c.client.notifier.parts(c.client.name, c.places, run)...), nil
 }
 
-// takeBack takes back what --live has written, or else the entry.
+// takeBack takes back the parts of --live, or, if there are none, the entry.
 func (c *configuration) takeBack(s *setup) error {
 	server := part{file: c.client.file(c.places), At: []string{c.client.key, serverName}}
 	key, dirs := c.client.liveKey(), s.record.Dirs
@@ -277,7 +277,7 @@ func (c *configuration) takeBack(s *setup) error {
 		return err
 	}
 	entryIsLeft := server.found(f.is) != ""
-	if !entryIsLeft { // and there is nothing for another --remove
+	if !entryIsLeft { // then another --remove would have nothing to do
 		if err := s.undo(c.client.entryKey(), c.force); err != nil {
 			return err
 		}
@@ -293,7 +293,7 @@ func (c *configuration) takeBack(s *setup) error {
 	return nil
 }
 
-// takeServer takes out an entry that is not on record. It is ours if it starts serve, or is its address.
+// takeServer removes an entry that is not on record. The entry is ours if it starts serve or has its address.
 func (c *configuration) takeServer(files *fileChange, server part) error {
 	f, err := files.file(server.file)
 	if err != nil || f.is == nil {
@@ -309,7 +309,8 @@ func (c *configuration) takeServer(files *fileChange, server part) error {
 	return nil
 }
 
-// do changes the files and the record (order is its place), and reports whether a file of the client has changed.
+// do changes the files and the record. order is the record's place. It reports whether a file of the client has
+// changed.
 func (c *configuration) do(s *setup, order int) (changed bool, err error) {
 	var names []string
 	for _, f := range s.files.changed() {
@@ -350,7 +351,7 @@ func (c *configuration) do(s *setup, order int) (changed bool, err error) {
 	return len(names) > 0, err
 }
 
-// pages is how pages will come to the agents of the client.
+// pages tells how pages will come to the agents of the client.
 func (c *configuration) pages() string {
 	o, err := parseServe(c.serve)
 	switch {
@@ -365,7 +366,7 @@ func (c *configuration) pages() string {
 		"-- --launch or -- --chrome auto adds a browser"
 }
 
-// checkHTTP checks --http for a client, and finds flags of serve, which contradict it.
+// checkHTTP checks --http for a client. Flags of serve contradict it.
 func (c client) checkHTTP(addr string, flags []string) error {
 	switch _, err := address("http", addr); {
 	case err != nil:
@@ -378,7 +379,7 @@ func (c client) checkHTTP(addr string, flags []string) error {
 	return nil
 }
 
-// parseServe parses the flags of the server that a client will start: a mistake shows here.
+// parseServe parses the flags of the server that a client will start, so that config reports their mistakes.
 func parseServe(args []string) (*serveFlags, error) {
 	o := new(serveFlags)
 	cmd := serveInto(o)

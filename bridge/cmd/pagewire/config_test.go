@@ -15,7 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// ours is the entry of the tables below.
+// ours is our entry in the tables below.
 var ours = entry{{"command", "/bin/pagewire"}, {"args", []string{"serve"}}}
 
 func entryIn(key string, e entry) part { return part{At: []string{key, serverName}, Value: e} }
@@ -58,7 +58,7 @@ func TestConfigKnowsWhereClientsLook(t *testing.T) {
 	for _, c := range []struct {
 		goos string
 		env  map[string]string
-		want map[string]string // where it differs
+		want map[string]string // the differences from everywhere
 	}{
 		{"linux", nil, map[string]string{"claude-desktop": "/h/.config/Claude/claude_desktop_config.json",
 			"vscode": "/h/.config/Code/User/mcp.json"}},
@@ -97,7 +97,7 @@ func atHome(t testing.TB) string {
 	return home
 }
 
-// decodeLink is the server that a client finds in an install link.
+// decodeLink returns the server in an install link.
 func decodeLink(t *testing.T, link string) map[string]any {
 	t.Helper()
 	u, err := url.Parse(link)
@@ -106,7 +106,7 @@ func decodeLink(t *testing.T, link string) map[string]any {
 	}
 	var text []byte
 	switch {
-	case u.Scheme == "https" && u.Query().Has("url"): // for places that drop the schemes of programs
+	case u.Scheme == "https" && u.Query().Has("url"): // for sites that drop links with a program's scheme
 		return decodeLink(t, u.Query().Get("url"))
 	case u.Scheme == "vscode" && u.Opaque == "mcp/install":
 		var plain string
@@ -147,7 +147,7 @@ func TestLinkHoldsTheEntry(t *testing.T) {
 	}
 }
 
-// The buttons of the manual add what npx starts.
+// The buttons of the manual add a server that npx starts.
 func TestLinksOfTheManual(t *testing.T) {
 	pages := testkit.Must(filepath.Glob("../../../demo/docs/clients/*.md"))(t)
 	buttons := map[string]int{}

@@ -129,7 +129,7 @@ func checkBrowser(ctx context.Context, _ checkup) finding {
 	case err != nil:
 		return fail(err.Error(), "set PAGEWIRE_BROWSER to the path of a browser, or unset it")
 	case runtime.GOOS == "windows":
-		return ok(path) // there it opens a window and does not print its version
+		return ok(path) // there --version opens a window and prints nothing
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -239,11 +239,11 @@ func listening(ctx context.Context, addr string) bool {
 	return true
 }
 
-// programs has a finding for each installed client: how a change of a page reaches its model.
+// programs returns a finding for each installed client. It says how a change of a page reaches the client's model.
 func programs() (all []finding) {
 	p, err := here()
 	if err != nil {
-		return nil // checkExtension says it
+		return nil // checkExtension reports it
 	}
 	for _, c := range clients {
 		if !c.installed(p) {
@@ -256,7 +256,7 @@ func programs() (all []finding) {
 	return all
 }
 
-// installed reports whether this user has run the program: its directory or its file exists, or a file of ours.
+// installed reports whether this user has run the program, or config has written for it: a file or directory exists.
 func (c client) installed(p places) bool {
 	path := c.file(p)
 	if dir := filepath.Dir(path); dir != p.home {
@@ -303,7 +303,7 @@ func (c client) findNotifier(p places) finding {
 	return ok(c.title + " is " + c.notifier.says)
 }
 
-// checkPermission checks nothing: a browser does not publish the permissions of its user.
+// checkPermission only informs: a browser does not publish the permissions of its user.
 func checkPermission(context.Context, checkup) finding {
 	return ok("a public page with data-gateway asks you once whether it may reach this machine (Local Network " +
 		"Access); pages of --chrome, --launch and the extension need not ask")

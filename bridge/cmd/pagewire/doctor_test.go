@@ -37,7 +37,7 @@ func examine(t *testing.T, args ...string) (status int, all map[string]finding, 
 	return status, all, stderr
 }
 
-// devtools answers as a browser's debugging port does.
+// devtools answers like a browser's debugging port.
 func devtools(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,7 @@ func devtools(t *testing.T) string {
 	return s.URL
 }
 
-// patient sets up a machine on which all is well, but for the page files.
+// patient sets up a machine where only the page files may be missing.
 func patient(t *testing.T) (args []string, addr string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -89,7 +89,7 @@ func TestDoctorOfAWellMachine(t *testing.T) {
 	}
 }
 
-// hung is a daemon that takes connections and answers nobody, as one that is stopped does; and where its socket is.
+// hung makes a daemon that takes connections and never answers, like a suspended one. dir is the socket's directory.
 func hung(t *testing.T) (addr, dir string) {
 	t.Helper()
 	config := testkit.Must(os.UserConfigDir())(t)
@@ -109,7 +109,7 @@ func hung(t *testing.T) (addr, dir string) {
 	return was.addr, dir
 }
 
-// Nobody looks for another program where the system has refused the port.
+// If the system has refused the port, the doctor blames no other program.
 func TestDoctorOfADaemonWithoutItsPort(t *testing.T) {
 	testkit.Home(t)
 	const addr = "127.0.0.1:99999" // no port
@@ -122,7 +122,7 @@ func TestDoctorOfADaemonWithoutItsPort(t *testing.T) {
 
 func TestDoctorSaysWhatFails(t *testing.T) {
 	args, _ := patient(t)
-	// the last flag wins
+	// The last of equal flags wins.
 	with := func(changed ...string) []string { return append(append([]string{}, args...), changed...) }
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)

@@ -22,13 +22,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 )
 
-// A knownBrowser looks for native hosts in directories below the user's settings; on Windows below HKCU\Software.
+// A knownBrowser looks for native hosts in a directory below the user's settings, and on Windows below HKCU\Software.
 type knownBrowser struct {
 	name, linux, mac, windows string
 	firefox                   bool // its manifest has another format
 }
 
-// Those of Linux are proved with Chromium and Firefox; those of macOS and Windows are as documented, and not tried.
+// The places on Linux are tested with Chromium and Firefox. Those on macOS and Windows are as documented, and untested.
 var knownBrowsers = []knownBrowser{
 	{"Chrome", "google-chrome/NativeMessagingHosts", "Google/Chrome", `Google\Chrome`, false},
 	{"Chromium", "chromium/NativeMessagingHosts", "Chromium", `Chromium`, false},
@@ -40,7 +40,7 @@ var knownBrowsers = []knownBrowser{
 
 const hostFile = extension.HostName + ".json"
 
-// A hostPlace is where one browser looks for native hosts.
+// A hostPlace is the place where a browser looks for native hosts.
 type hostPlace struct {
 	browser string
 	dir     string // of the file
@@ -50,12 +50,11 @@ type hostPlace struct {
 
 func (h hostPlace) file() string { return filepath.Join(h.dir, hostFile) }
 
-// hostPlaces are the places of all known browsers.
 func hostPlaces(p places) (all []hostPlace) {
 	for _, b := range knownBrowsers {
 		h := hostPlace{browser: b.name, firefox: b.firefox}
 		switch p.goos {
-		case "windows": // files of our own, which the keys name; a key of a missing browser does no harm
+		case "windows": // the keys name our own files; a key for a missing browser does no harm
 			h.dir = filepath.Join(p.home, "AppData", "Local", "Pagewire")
 			if b.firefox {
 				h.dir = filepath.Join(h.dir, b.name)
@@ -64,7 +63,7 @@ func hostPlaces(p places) (all []hostPlace) {
 		case "darwin":
 			h.dir = filepath.Join(p.home, "Library", "Application Support", b.mac, "NativeMessagingHosts")
 		default:
-			if b.firefox { // before version 147, which uses this directory too if it exists
+			if b.firefox { // older than 147; later versions use this directory too, if it exists
 				all = append(all, hostPlace{b.name, filepath.Join(p.home, ".mozilla", "native-messaging-hosts"), "", true})
 			}
 			h.dir = filepath.Join(p.xdg(), b.linux)
@@ -74,7 +73,7 @@ func hostPlaces(p places) (all []hostPlace) {
 	return all
 }
 
-// hostManifest is the native messaging manifest. Chromium has origins in it, Firefox the ids of extensions.
+// hostManifest is the native messaging manifest. Chromium expects origins in it, and Firefox the ids of extensions.
 type hostManifest struct {
 	Name              string   `json:"name"`
 	Description       string   `json:"description"`
@@ -164,7 +163,8 @@ func extensionCommand() *cobra.Command {
 	return cmd
 }
 
-// removeSecret removes the secret. A file with another content is not ours: the token can be in any directory.
+// removeSecret removes the secret. It keeps a file with other content, which is not ours: the secret is in the token's
+// directory, and that can be any directory.
 func removeSecret(cmd *cobra.Command) error {
 	file, err := access.TokenFile()
 	if err != nil {
@@ -180,7 +180,7 @@ func removeSecret(cmd *cobra.Command) error {
 	return remove(cmd, secret)
 }
 
-// usedPlaces are the places of browsers that have been run, or the one of a directory of profiles.
+// usedPlaces returns the places of browsers that have run here, or, if dir is set, of the browser with these profiles.
 func usedPlaces(p places, dir string) ([]hostPlace, error) {
 	switch {
 	case dir != "" && p.goos == "windows":
@@ -245,7 +245,7 @@ func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error 
 
 func (h hostPlace) uninstall(cmd *cobra.Command) error {
 	if h.key != "" {
-		_ = exec.CommandContext(cmd.Context(), "reg", "delete", h.key, "/f").Run() // it fails if there is none
+		_ = exec.CommandContext(cmd.Context(), "reg", "delete", h.key, "/f").Run() // it fails if there is no key
 	}
 	switch _, ours, err := h.manifest(); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -304,17 +304,17 @@ func checkExtension(context.Context, checkup) finding {
 	return ok(fmt.Sprintf("known to %q", known))
 }
 
-// hubEnv names the environment variable that replaces --hub: the arguments of a native host are the browser's.
+// hubEnv names the environment variable that replaces --hub, since the browser chooses the arguments of a native host.
 const hubEnv = "PAGEWIRE_HUB"
 
-// startedByBrowser reports whether these are the arguments that a browser gives to a native host: the extension's
-// origin, and on Windows a window; or from Firefox the manifest's file and the extension's name.
+// startedByBrowser reports whether a browser gave these arguments to a native host. They are the extension's origin,
+// and on Windows a window. From Firefox they are the manifest's file and the extension's id.
 func startedByBrowser(args []string) bool {
 	return len(args) > 0 && args[0] == extension.ExtensionOrigin+"/" ||
 		len(args) == 2 && args[1] == extension.FirefoxID && filepath.Base(args[0]) == hostFile
 }
 
-// nativeHostCommand is hidden: browsers start it, and it speaks in binary messages.
+// nativeHostCommand is hidden, since only browsers start it, and its messages are binary.
 func nativeHostCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "native-host",
@@ -346,7 +346,7 @@ func runNativeHost(cmd *cobra.Command) error {
 	secret := ""
 	file, err := access.TokenFile()
 	if err == nil {
-		secret, err = extension.MakeSecret(file) // install has made it, unless it was an older install
+		secret, err = extension.MakeSecret(file) // install has made it, unless an older version was installed
 	}
 	if err != nil {
 		log.Warn("the extension is told no secret, and cannot do without this process", "error", err)

@@ -46,7 +46,7 @@ func TestExtensionPlacesOfTheSystems(t *testing.T) {
 	}
 }
 
-// A browser starts the binary with the extension's origin and nothing else, and ends its input when it has enough.
+// A browser starts the binary with the extension's origin first, and closes the input when it no longer needs the host.
 func TestABrowserStartsTheNativeHost(t *testing.T) {
 	atHome(t)
 	addr := testkit.Addr(t)
@@ -79,7 +79,7 @@ func TestABrowserStartsTheNativeHost(t *testing.T) {
 		startedByBrowser([]string{file, "other@x"}) {
 		t.Error("the arguments of Firefox are not known, or others are")
 	}
-	// Another extension's origin is no command.
+	// The origin of another extension is no command.
 	if status, _, errs := run("chrome-extension://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/"); status != exitUsage ||
 		!strings.Contains(errs, "unknown command") {
 		t.Errorf("another extension: status %d, %q", status, errs)

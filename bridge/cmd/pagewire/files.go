@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// A fileChange changes several files: all of them or none. A file is replaced as a whole and keeps its permissions and
-// its owner. If it is a link, the target is replaced. Anything but a regular file is refused.
+// A fileChange changes several files: all of them or none. It replaces a file as a whole, and keeps its permissions and
+// its owner. If a name is a link, it replaces the target. It refuses a file that is not regular.
 type fileChange struct {
 	title string // of the program that reads the files
 	files []*changedFile
@@ -27,17 +27,17 @@ type changedFile struct {
 	name string // as given, which may be a link
 	path string // with links resolved
 	mode fs.FileMode
-	info fs.FileInfo // of the file as it was; nil: it did not exist
-	// was and is are the text before and after the change; nil: there is no file.
+	info fs.FileInfo // before the change; nil if the file did not exist
+	// was and is are the texts before and after the change; nil means no file.
 	was, is []byte
-	secret  bool // is holds a token: other users must not be able to read the file
+	secret  bool // the text is has a token, so other users must not be able to read the file
 	// order is the file's place in the change. The record comes first when files are written, and last when they are
-	// restored: if the process dies, what it has written is on record.
+	// restored. So if the process dies, every file that it has written is on record.
 	order  int
-	staged string // a temporary file beside it, which holds is
+	staged string // a temporary file in the same directory, with the text is
 }
 
-// file returns a file that can be changed by setting is.
+// file adds a file to the change. To change the file, set its is.
 func (c *fileChange) file(name string) (*changedFile, error) {
 	path, err := resolve(name)
 	if err != nil {
@@ -65,7 +65,7 @@ func isLink(path string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// resolve follows links. A link to a missing file, maybe on a disk that is not mounted, is refused.
+// resolve follows links. It refuses a link to a missing file, which may be on a disk that is not mounted.
 func resolve(name string) (path string, err error) {
 	path, err = filepath.EvalSymlinks(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +79,7 @@ func resolve(name string) (path string, err error) {
 	return name, nil
 }
 
-// readRegular reads a regular file. It never waits: a FIFO may never have another end.
+// readRegular reads a regular file. It never waits for a FIFO, whose other end may never open.
 func readRegular(path string) ([]byte, fs.FileInfo, error) {
 	named, err := os.Lstat(path)
 	if err != nil {
@@ -89,7 +89,7 @@ func readRegular(path string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, hintError{fmt.Errorf("%s is not a regular file (its mode is %v)", path, named.Mode()),
 			"nothing was written: move it away, and try again"}
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO that replaced it meanwhile opens at once
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that a FIFO in its place would open at once
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,7 +105,7 @@ func readRegular(path string) ([]byte, fs.FileInfo, error) {
 	return text, info, err
 }
 
-// settings reads a file that is not to be changed.
+// settings reads a file, with the checks that precede a change.
 func settings(name string) ([]byte, error) {
 	f, err := new(fileChange).file(name)
 	if err == nil && f.info == nil {
@@ -121,7 +121,7 @@ func (f *changedFile) changed() bool {
 	return (f.was == nil) != (f.is == nil) || !bytes.Equal(f.was, f.is)
 }
 
-// changed returns the files that the change writes or removes, in order. Files are removed after others are written.
+// changed returns the files that the change writes or removes, in order. Removals come after writes.
 func (c *fileChange) changed() []*changedFile {
 	all := slices.DeleteFunc(slices.Clone(c.files), func(f *changedFile) bool { return !f.changed() })
 	slices.SortStableFunc(all, func(a, b *changedFile) int { return cmp.Or(a.order-b.order, removal(a)-removal(b)) })
@@ -135,7 +135,7 @@ func removal(f *changedFile) int {
 	return 0
 }
 
-// newDirs are the directories that the change will make, outer ones first.
+// newDirs returns the directories that the change will make, outer ones first.
 func (c *fileChange) newDirs() (dirs []string) {
 	for _, f := range c.changed() {
 		at := len(dirs)
@@ -149,8 +149,8 @@ func (c *fileChange) newDirs() (dirs []string) {
 	return dirs
 }
 
-// do changes the files, unless ctx ends before the first. All texts are on the disk before that: a full disk changes
-// nothing. If one file cannot be changed, those before it are restored.
+// do changes the files, unless ctx ends first. It writes all texts to temporary files before the first replacement, so
+// that a full disk changes nothing. If one file cannot be changed, it restores the files before it.
 func (c *fileChange) do(ctx context.Context) (err error) {
 	all, dirs := c.changed(), c.newDirs()
 	defer func() {
@@ -186,7 +186,7 @@ func (c *fileChange) do(ctx context.Context) (err error) {
 	return nil
 }
 
-// restore undoes the replacements. If one fails, the earlier ones stay, with the record.
+// restore undoes replacements, the last one first. If that fails for one, the earlier ones stay, with the record.
 func (c *fileChange) restore(done []*changedFile) error {
 	for _, f := range slices.Backward(done) {
 		f.was, f.is = f.is, f.was
@@ -200,14 +200,14 @@ func (c *fileChange) restore(done []*changedFile) error {
 	return nil
 }
 
-// check finds a reason not to change a file.
+// check returns an error if the file has changed or must not be changed.
 func (f *changedFile) check(title string) error {
 	now, info, err := readRegular(f.path)
 	switch gone := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !gone:
 		return err
 	case !bytes.Equal(now, f.was) || gone != (f.was == nil):
-		// The program may have written it meanwhile: some keep their state in it.
+		// The program may have written it: some programs keep their state there.
 		return hintError{fmt.Errorf("%s changed while it was merged", f.path),
 			"nothing was written; quit " + title + " and try again"}
 	case gone || runtime.GOOS == "windows" && f.mode&0o200 != 0:
@@ -225,7 +225,7 @@ func (f *changedFile) check(title string) error {
 	return nil
 }
 
-// stage writes the new text into a temporary file beside the file.
+// stage writes the new text into a temporary file in the same directory.
 func (f *changedFile) stage() error {
 	if f.is == nil {
 		return nil
@@ -257,7 +257,7 @@ func (f *changedFile) giveAway() error {
 	return err
 }
 
-// inherit gives a file that root has made in a user's directory to that user.
+// inherit gives a file to the owner of its directory, if root has made it in a user's directory.
 func inherit(path string) error {
 	dir, err := os.Stat(filepath.Dir(path))
 	if err != nil || os.Geteuid() != 0 || ownerOf(dir).uid <= 0 {
@@ -283,13 +283,13 @@ func makeDirs(dir string) error {
 	return inherit(dir)
 }
 
-// replace puts the staged file in the place of the old one, or removes that, if it has not changed since.
+// replace puts the staged file in the place of the old one, or removes the old one. It fails if that has changed.
 func (f *changedFile) replace(title string) error {
 	if err := f.check(title); err != nil {
 		return err
 	}
 	if f.is == nil {
-		return os.Remove(f.name) // for a link, remove the link: another program made its target
+		return os.Remove(f.name) // a link itself, and not its target, which another program made
 	}
 	err := os.Rename(f.staged, f.path)
 	if err == nil {
@@ -298,17 +298,17 @@ func (f *changedFile) replace(title string) error {
 	return err
 }
 
-// removeEmpty removes empty directories, outer ones last. os.Remove would remove a link in their place too.
+// removeEmpty removes empty directories, outer ones last. It avoids os.Remove, which would also remove a link.
 func removeEmpty(dirs []string) {
 	for _, dir := range slices.Backward(dirs) {
 		_ = syscall.Rmdir(dir) // it fails if the directory is not empty
 	}
 }
 
-// turnTime bounds the wait for another config, which writes for 0.1 s, or was stopped.
+// turnTime bounds the wait for another config process. It writes for 0.1 s, unless it is suspended.
 const turnTime = 10 * time.Second
 
-// takeTurn waits until no other config writes in a home. The lock is on the directory, so no file is left there.
+// takeTurn waits until no other config process writes in a home. It locks the directory, so it leaves no file there.
 func takeTurn(ctx context.Context, home string) (end func()) {
 	dir, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -322,8 +322,8 @@ func takeTurn(ctx context.Context, home string) (end func()) {
 
 var errInterrupted = errors.New("interrupted, and nothing was written")
 
-// interruptible runs a function that reads and writes files. One second after the end of ctx it returns, even if the
-// system still holds a file: files can be on the other side of a network.
+// interruptible runs a function that reads and writes files. It returns at most one second after the end of ctx, even
+// if the system still waits for a file, which can be on the other side of a network.
 func interruptible(ctx context.Context, run func() error) error {
 	over, hangs := make(chan error, 1), make(chan struct{})
 	go func() { over <- run() }()

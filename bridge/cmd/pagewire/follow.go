@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// rateOver is the time over which updates per second are counted.
+	// rateOver is the time over which the updates per second are averaged.
 	rateOver = 10 * time.Second
 	// retryFirst and retryLast are the first and the longest pause between two attempts to connect to a daemon.
 	retryFirst, retryLast = 10 * time.Millisecond, 200 * time.Millisecond
 )
 
-// A watcher follows resources over as many sessions as it takes. One goroutine runs it.
+// A watcher follows resources, and reconnects when a session ends. One goroutine runs it.
 type watcher struct {
 	watchFlags
 	hub       hubFlags
@@ -32,22 +32,22 @@ type watcher struct {
 	cmd       *cobra.Command
 	output    func(io.Writer, change, bool)
 	updates   updates
-	resources []*resource // in the order of the command line, or of lists
+	resources []*resource // in the order of the command line, or of the daemon's lists
 	byURI     map[string]*resource
 
-	started bool   // all resources were read once, or the first session has ended: missing resources may come back
+	started bool   // all resources were read once, or the first session has ended: it then waits for missing ones
 	told    string // the last message about the connection
-	left    int    // changes until the end; 0: no end
+	left    int    // the changes until it ends; 0: it does not end
 
-	unlisted bool // resources must be listed first
+	unlisted bool // the resources must be listed before the next reads
 
-	// With --min-interval a change waits until due, which is not before next.
+	// With --min-interval a change waits until due, which is never earlier than next.
 	due, next time.Time
-	printed   bool     // since the last flush
+	printed   bool     // something was printed since the last flush
 	batch     []string // --lines: URIs of changes since the last flush
 }
 
-// resourceState is the state of a resource in a session. Another session begins with unsubscribed.
+// resourceState is the state of a resource in a session. Each session begins with unsubscribed.
 //
 //	unsubscribed -- subscribe --> stale -- read --> current -- updated --> stale
 //	unsubscribed -- subscribe fails --> absent -- list changed --> unsubscribed
@@ -69,7 +69,7 @@ type resource struct {
 	last    time.Time
 	content []byte
 	binary  bool
-	failed  string // the message about the last read; "" if it succeeded
+	failed  string // the error of the last read; "" if it succeeded
 }
 
 func newWatcher(ctx context.Context, done func(), cmd *cobra.Command, h hubFlags, o watchFlags,
@@ -126,13 +126,13 @@ func (w *watcher) run() error {
 			w.tell(err.Error() + "; waiting for one")
 		}
 		if errors.Is(err, daemon.ErrNone) {
-			_ = daemon.Wait(w.ctx, w.hub.addr) // where that fails, the pause remains
+			_ = daemon.Wait(w.ctx, w.hub.addr) // if that fails, only the pause of retry is left
 		}
 	}
 	return nil
 }
 
-// tell prints a message about the connection, unless it was the last one.
+// tell prints a message about the connection, unless it is the same as the last one.
 func (w *watcher) tell(message string) {
 	if w.told != message {
 		w.told = message
@@ -140,7 +140,7 @@ func (w *watcher) tell(message string) {
 	}
 }
 
-// follow watches until the session ends. It fails only if strict.
+// follow watches until the session ends. It fails only while strict is true.
 func (w *watcher) follow(session *mcp.ClientSession) error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -155,7 +155,7 @@ func (w *watcher) follow(session *mcp.ClientSession) error {
 		<-ended
 	}()
 	for _, r := range w.resources {
-		r.state = unsubscribed // reading shows the changes between the sessions
+		r.state = unsubscribed // so it is read again, which shows the changes between the sessions
 	}
 	w.unlisted = true
 	for {
@@ -174,7 +174,7 @@ func (w *watcher) follow(session *mcp.ClientSession) error {
 	}
 }
 
-// note takes over a session's reports.
+// note applies the updates of a session; the key "" is the list.
 func (w *watcher) note(times map[string][]time.Time) {
 	list := len(times[""]) > 0
 	w.unlisted = w.unlisted || list
@@ -192,9 +192,9 @@ func (w *watcher) note(times map[string][]time.Time) {
 	}
 }
 
-// look reads stale resources, and prints changes. It is called again after wait, or after an update if wait is nil.
+// look reads stale resources and prints changes. The caller calls it again after wait, or after an update.
 func (w *watcher) look(ctx context.Context, session *mcp.ClientSession) (wait <-chan time.Time, err error) {
-	if w.list(ctx, session) != nil { // the session has ended, or it works the next time
+	if w.list(ctx, session) != nil { // the session has ended, or the next attempt works
 		return time.After(settleTime), nil
 	}
 	hold := w.hold()
@@ -243,7 +243,7 @@ func (w *watcher) fail(ctx context.Context, r *resource, err error) error {
 	return nil
 }
 
-// hold is how long a change waits, so that changes are printed together, and at most once in every.
+// hold returns how long changes still wait, so that they are printed together, and at most once in w.every.
 func (w *watcher) hold() time.Duration {
 	if w.every == 0 || !slices.ContainsFunc(w.resources, func(r *resource) bool { return r.seen && r.toRead() }) {
 		return 0
@@ -257,7 +257,7 @@ func (w *watcher) hold() time.Duration {
 	return max(w.due.Sub(now), 0)
 }
 
-// flush ends a round of reading.
+// flush ends a round of reads: it prints the line of --lines and sets the time of the next round.
 func (w *watcher) flush() {
 	w.due = time.Time{}
 	w.printLine()
@@ -266,7 +266,6 @@ func (w *watcher) flush() {
 	}
 }
 
-// rate is a resource's updates per second.
 func (r *resource) rate(now time.Time) float64 {
 	return float64(len(recent(r.updated, now))) / rateOver.Seconds()
 }
@@ -278,15 +277,15 @@ func recent(times []time.Time, now time.Time) []time.Time {
 	return times
 }
 
-// updates are what the goroutines of a session report to the watcher.
+// updates are the reports of a session's goroutines to the watcher.
 type updates struct {
-	more chan struct{} // has an element if add was called
+	more chan struct{} // has an element after add, until the watcher takes it
 
 	mu    sync.Mutex
 	times map[string][]time.Time // by URI, of the last rateOver; "" is the list
 }
 
-// add notes an update of a URI, or with "" of the list.
+// add notes an update of a URI; "" is the list.
 func (u *updates) add(uri string) {
 	u.mu.Lock()
 	now := time.Now()

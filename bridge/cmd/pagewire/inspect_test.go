@@ -21,7 +21,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// serving runs a gateway in a new home until the test ends, and gives where it is and its token.
+// serving runs a gateway in a new home until the test ends, and returns its address and its token file.
 func serving(t *testing.T) (addr, token string) {
 	t.Helper()
 	testkit.Home(t)
@@ -31,7 +31,7 @@ func serving(t *testing.T) (addr, token string) {
 	return addr, token
 }
 
-// serveAt runs a gateway, until the test ends, and returns when it is reached, and has the port at, or "" for none.
+// serveAt runs a gateway until the test ends. It returns when the gateway answers and has the port at; "" is none.
 func serveAt(t *testing.T, addr, at string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -49,7 +49,7 @@ func serveAt(t *testing.T, addr, at string) {
 	})
 }
 
-// inspecting runs the command without a browser, until the file's path is there.
+// inspecting runs the command without a browser, and waits until it has printed the file's path.
 func inspecting(t *testing.T, ctx context.Context, addr string) (path string, status <-chan int, stderr *bytes.Buffer) {
 	t.Helper()
 	t.Setenv("DISPLAY", "") // no screen
@@ -103,7 +103,7 @@ func TestInspectLeadsABrowserThere(t *testing.T) {
 	}
 }
 
-// An interrupted command removes the file.
+// An interrupted inspect removes the file.
 func TestInspectThatIsEnded(t *testing.T) {
 	addr, _ := serving(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +117,7 @@ func TestInspectThatIsEnded(t *testing.T) {
 	}
 }
 
-// Where another program has the port the browser would be led to that.
+// If another program has the port, inspect must not lead the browser to it.
 func TestInspectOfASquatter(t *testing.T) {
 	testkit.Home(t)
 	addr := testkit.Addr(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// putJSON puts a part into JSON with comments and trailing commas. All bytes but those of the part stay as they are.
+// putJSON puts a part into JSON with comments and trailing commas. All other bytes stay unchanged.
 func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	l, err := locate(text, p)
 	if err != nil {
@@ -39,7 +39,7 @@ func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	return l.splice(c.items[l.at].value.StartOffset, c.items[l.at].value.EndOffset, l.write(c, p.Value)), nil
 }
 
-// takeJSON takes a part out again. Objects and lists that are empty then go too, if base does not have them.
+// takeJSON removes a part. It also removes objects and lists that are then empty, if base does not have them.
 func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
 	l, err := locate(text, p)
 	if err != nil || l.at < 0 {
@@ -50,12 +50,12 @@ func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
 	}
 	i, at := l.at, len(l.chain)-1
 	for had := depth(base, p); at > had && len(l.chain[at].items) == 1; at-- {
-		i, _ = l.chain[at-1].find(p.At[at-1]) // walk has found it
+		i, _ = l.chain[at-1].find(p.At[at-1]) // no error: walk has found it
 	}
 	return l.cut(l.chain[at], i), nil
 }
 
-// foundJSON is the text of a part; "" if it is missing.
+// foundJSON returns the text of a part, or "" if it is missing.
 func foundJSON(text []byte, p part) string {
 	l, err := locate(text, p)
 	if err != nil || l.at < 0 {
@@ -64,19 +64,19 @@ func foundJSON(text []byte, p part) string {
 	return l.source(l.chain[len(l.chain)-1].items[l.at].value)
 }
 
-// depth is how many of the objects and lists that contain a part exist, without the root.
+// depth returns the number of existing objects and lists, without the root, that contain a part.
 func depth(text []byte, p part) int {
-	l, _ := locate(text, p) // without a chain for an error
+	l, _ := locate(text, p) // after an error there is no chain
 	return max(len(l.chain), 1) - 1
 }
 
-// A location is where a part is in a document, or would be.
+// A location is the place of a part in a document, even if the part is missing.
 type location struct {
 	*document
-	chain   []container // the existing ones that contain it, from the root on
-	missing []string    // the names of the others, and of the part
-	at      int         // its index in the last one, or -1
-	same    bool        // it has the value
+	chain   []container // the existing containers of the part, from the root on
+	missing []string    // the names of the missing containers, and of the part
+	at      int         // the part's index in its container, or -1
+	same    bool        // it has the wanted value
 }
 
 func locate(text []byte, p part) (l location, err error) {
@@ -90,7 +90,7 @@ func locate(text []byte, p part) (l location, err error) {
 	return l, err
 }
 
-// A document is a JSON text with comments, behind a byte order mark if it has one.
+// A document is a JSON text with comments. mark is its byte order mark, if it has one.
 type document struct {
 	mark, text []byte
 	root       hujson.Value
@@ -98,7 +98,7 @@ type document struct {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// parseJSON parses a text. A blank one is an object without members.
+// parseJSON parses a text. A blank text is an object without members.
 func parseJSON(text []byte) (*document, error) {
 	d := &document{text: bytes.TrimPrefix(text, byteOrderMark)}
 	d.mark = text[:len(text)-len(d.text)]
@@ -106,7 +106,7 @@ func parseJSON(text []byte) (*document, error) {
 		d.text = []byte("{}\n")
 	}
 	var err error
-	// hujson wants the end of a line behind each comment, and the last one may have none.
+	// hujson needs a line end after each comment, and the last comment may lack it.
 	if d.root, err = hujson.Parse(append(slices.Clip(d.text), '\n')); err != nil {
 		return nil, fmt.Errorf("it is no JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
 	}
@@ -132,7 +132,7 @@ type item struct {
 	value hujson.Value
 }
 
-// comma is the offset of the comma behind an item, or -1 for the last one without.
+// comma returns the offset of the comma after an item, or -1 if the last item has none.
 func (c container) comma(i int) int {
 	if i < 0 || i == len(c.items)-1 && c.items[i].value.AfterExtra == nil {
 		return -1
@@ -155,7 +155,7 @@ func contain(v hujson.Value) (c container) {
 	return c
 }
 
-// find is the index of a member, or -1.
+// find returns the index of a member, or -1.
 func (c container) find(name string) (at int, err error) {
 	at = -1
 	for i, m := range c.items {
@@ -168,7 +168,7 @@ func (c container) find(name string) (at int, err error) {
 	return at, nil
 }
 
-// walk goes from the root towards a part. chain is its existing containers, and missing the names of the rest.
+// walk goes from the root to a part. chain has the existing containers, and missing the names of the rest of the path.
 func (d *document) walk(p part) (chain []container, missing []string, err error) {
 	at, what, names := d.root, "the file", p.holders()
 	for i := 0; ; i++ {
@@ -194,7 +194,7 @@ func (d *document) walk(p part) (chain []container, missing []string, err error)
 	}
 }
 
-// look finds a part in its container: the index or -1, and whether it has the value.
+// look finds a part in its container. at is its index or -1; same means that it has the wanted value.
 func (d *document) look(c container, p part) (at int, same bool, err error) {
 	want := generic(p.Value)
 	if !p.List {
@@ -214,7 +214,7 @@ func (d *document) look(c container, p part) (at int, same bool, err error) {
 	return at, false, nil
 }
 
-// decoded is a value as encoding/json decodes it.
+// decoded decodes a value as encoding/json does.
 func decoded(v hujson.Value) (value any) {
 	v = v.Clone()
 	v.Standardize()
@@ -222,7 +222,7 @@ func decoded(v hujson.Value) (value any) {
 	return value
 }
 
-// add puts a member, or an element if name is "", behind the last one and the comments there.
+// add puts a member, or an element if name is "", after the last one and its comments.
 func (d *document) add(c container, name string, v any) []byte {
 	text, last := d.write(c, v), len(c.items)-1
 	if name != "" {
@@ -231,10 +231,10 @@ func (d *document) add(c container, name string, v any) []byte {
 	end := c.EndOffset - 1 // of the bracket
 	at := len(bytes.TrimRight(d.text[:end], " \t\r\n"))
 	text = newlineOf(d.text) + d.indentOf(c) + d.unit() + text
-	if c.comma(last) >= 0 { // a trailing comma, as its user likes it
+	if c.comma(last) >= 0 { // the user prefers a trailing comma
 		text += ","
 	}
-	if !bytes.Contains(d.text[at:end], []byte("\n")) { // all of it was on one line
+	if !bytes.Contains(d.text[at:end], []byte("\n")) { // the bracket was on the same line
 		at = end
 		text += newlineOf(d.text) + d.indentOf(c)
 	}
@@ -246,7 +246,7 @@ func (d *document) add(c container, name string, v any) []byte {
 	return d.splice(at, at, text)
 }
 
-// cut takes an item out, with its comma and the line that it leaves empty.
+// cut removes an item, with its comma and the line that it leaves empty.
 func (d *document) cut(c container, i int) []byte {
 	from, to := c.items[i].begin, c.items[i].value.EndOffset
 	comma := c.comma(i)
@@ -267,13 +267,13 @@ func (d *document) cut(c container, i int) []byte {
 	return d.splice(from, to, "")
 }
 
-// indentOf is the indentation of the line in which a container begins.
+// indentOf returns the indentation of the line where a container begins.
 func (d *document) indentOf(c container) string {
 	line := d.text[bytes.LastIndexByte(d.text[:c.StartOffset], '\n')+1 : c.StartOffset]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// unit is one step of indentation, as the first member has it.
+// unit returns one step of indentation, which is that of the first member.
 func (d *document) unit() string {
 	root := contain(d.root)
 	end := d.root.EndOffset - 1
@@ -288,15 +288,15 @@ func (d *document) unit() string {
 	return string(indent)
 }
 
-// write writes the value of an item of c.
+// write returns the text of a value for an item of c.
 func (d *document) write(c container, v any) string {
 	return jsonValue(v, d.indentOf(c)+d.unit(), d.unit(), newlineOf(d.text))
 }
 
-// jsonText is a value as a file of its own.
+// jsonText returns the text of a file with a value.
 func jsonText(v any) string { return jsonValue(v, "", "  ", "\n") + "\n" }
 
-// jsonValue writes a value over lines, of which the first has indent. A list of strings and a header are on one.
+// jsonValue writes a value on several lines; indent is that of the first. A list of strings and a header take one line.
 func jsonValue(v any, indent, unit, newline string) string {
 	var items []string
 	inner := func(v any) string { return jsonValue(v, indent+unit, unit, newline) }

@@ -21,18 +21,18 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
-// TestCommandLines plays the conversations in testdata, each in an empty home of Linux. Words with spaces are quoted as in Go.
+// TestCommandLines plays the conversations in testdata, each in an empty home. Words with spaces are quoted as in Go.
 //
-//	pagewire ARG...        what it prints, then "! " and what it says, and its status unless that is 0: then it has
-//	                       changed no file, but for extension. $HOME and $SELF stand for the home and this program
-//	serve ARG...           what pagewire serve would run, with the options that differ from the usual ones
-//	json TEXT, toml TEXT   what a text becomes with our server in it, or why not; json! and toml! with --force
-//	check NAME             the doctor's findings, of a check or of a client
+//	pagewire ARG...        its standard output, its standard error after "! ", and its status unless that is 0. After
+//	                       another status no file has changed, except by extension. $HOME is the home, $SELF this program
+//	serve ARG...           the function that pagewire serve would run, with the options that differ from the defaults
+//	json TEXT, toml TEXT   a text with our server put into it, or the error; json! and toml! use --force
+//	check NAME             the doctor's findings of a check or a client
 //	file PATH TEXT [MODE]  writes a file; edit PATH OLD NEW changes it
 //	dir PATH, fifo PATH, link PATH TARGET, move PATH TO
-//	tree PATH [N]          all that is below, of each file N lines; home is another home, which is empty
+//	tree PATH [N]          all files below, with N lines of each; home makes another, empty home
 //	env NAME VALUE         sets a variable of the environment
-//	page TEXT              a daemon whose page has the text at /state/cart; closed closes its tab
+//	page TEXT              starts a daemon whose page has the text at /state/cart; closed closes its tab
 func TestCommandLines(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	script.Each(t, func(t *testing.T, file string) {
@@ -56,7 +56,7 @@ func (d *desk) do(line string) {
 	var w []string
 	for line != "" {
 		if word, err := strconv.QuotedPrefix(line); err == nil {
-			text, _ := strconv.Unquote(word) // it is quoted
+			text, _ := strconv.Unquote(word) // no error: it is quoted
 			w, line = append(w, text), strings.TrimSpace(line[len(word):])
 		} else {
 			word, rest, _ := strings.Cut(line, " ")
@@ -124,7 +124,7 @@ func (d *desk) do(line string) {
 	}
 }
 
-// say prints a text, line by line, with the rest of what does not show.
+// say prints a text line by line, and shows invisible characters as escapes.
 func (d *desk) say(mark, text string) {
 	text = strings.NewReplacer(d.self, "$SELF", d.home, "$HOME").Replace(text)
 	if d.page != nil {
@@ -216,7 +216,7 @@ func (d *desk) serve(args []string) {
 	d.pagewire(args)
 }
 
-// usual are the options of an agent's serve without flags.
+// usual returns the options of an agent's serve without flags.
 func (d *desk) usual() (o serve.Options) {
 	f := new(serveFlags)
 	testkit.OK(d.t, checkServe(serveInto(f), f))

@@ -1,16 +1,15 @@
 // Command pagewire is the native side of Pagewire.
 //
-// The rules of its surface, which its tests hold:
+// The rules of its command line, which its tests check:
 //
 //   - Results go to standard output and can be piped. Messages to a person go to standard error: they begin with
 //     "pagewire:", without a capital, and have no final period.
-//   - An error is one line; a second line says what to do where that is known.
+//   - An error is one line. A second line says what to do, if a remedy is known.
 //   - Exit status 0: success. 1: failure. 2: a mistake in the command line. A program's hook (changes --hook) always
 //     ends with 0.
-//   - Each help text ends in an example that works as it stands.
-//   - Nothing is overwritten unless --force says so. There is no configuration file.
-//   - Texts of pages and of programs at a port are data: on a terminal their control characters are shown and do not
-//     act.
+//   - Each help text ends in an example that works unchanged.
+//   - Only --force overwrites a file. There is no configuration file.
+//   - Texts of pages and of programs at a port are data: a terminal shows their control characters without effect.
 package main
 
 import (
@@ -49,7 +48,7 @@ const (
 	exitUsage  = 2
 )
 
-// pagewire runs a command line and returns its exit status. The end of ctx ends it.
+// pagewire runs a command line until ctx ends, and returns its exit status.
 func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	stderr = visible{stderr}
 	root := commands()
@@ -81,7 +80,6 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	return exitFailed
 }
 
-// commands returns the root command.
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pagewire",
@@ -117,10 +115,10 @@ func commands() *cobra.Command {
 	return root
 }
 
-// otherGroup is the last group of commands, which cobra's completion joins.
+// otherGroup is the title of the last group, to which cobra adds its completion.
 const otherGroup = "Other commands"
 
-// groups are the commands by their use, as the help shows them.
+// groups are the commands by use, in the order of the help.
 var groups = []struct {
 	title    string
 	commands func() []*cobra.Command
@@ -139,7 +137,6 @@ var groups = []struct {
 	}},
 }
 
-// helpCommand is the help of the command that its arguments name.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "help [COMMAND...]",
@@ -159,7 +156,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// unknownCommand is the error for a name that is no command, with those that it resembles.
+// unknownCommand returns the error for a name that is no command. It suggests similar names.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	err := fmt.Errorf("unknown command %q", name)
 	cmd.SuggestionsMinimumDistance = 2
@@ -185,7 +182,7 @@ func (e hintError) Unwrap() error { return e.error }
 
 var noArguments = arguments("", 0, 0)
 
-// arguments is cobra.RangeArgs with the messages and the status of this command.
+// arguments is cobra.RangeArgs with this program's messages and exit status.
 func arguments(name string, least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -200,7 +197,8 @@ func arguments(name string, least, most int) cobra.PositionalArgs {
 	}
 }
 
-// help is cobra's, with groups and the example last. With text/template the linker keeps every exported method: 2.5 MB.
+// help replaces cobra's help: it has groups, and the example comes last. It avoids text/template, with which the linker
+// keeps every exported method: 2.5 MB.
 func help(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
 	about := cmd.Long
@@ -231,7 +229,6 @@ func help(cmd *cobra.Command, _ []string) {
 	fmt.Fprintf(w, "\nExample:\n%s\n", cmd.Example)
 }
 
-// writeCommands writes the commands of a group.
 func writeCommands(w io.Writer, cmd *cobra.Command, title, id string) {
 	fmt.Fprintf(w, "\n%s:\n", title)
 	for _, c := range cmd.Commands() {
@@ -249,7 +246,7 @@ const (
 	manual = "https://github.com/pagewire/pagewire/tree/main/demo/docs"
 )
 
-// version is set by the build, from js/package.json. Under go install it is empty, and the module's version is used.
+// version is set by the build, from js/package.json. go install leaves it empty: then the module's version counts.
 var version string
 
 func versionCommand() *cobra.Command {
@@ -267,7 +264,7 @@ func versionCommand() *cobra.Command {
 	return cmd
 }
 
-// writeVersion writes what a report of a fault needs.
+// writeVersion writes the versions that a report of a fault needs.
 func writeVersion(w io.Writer, asJSON bool) error {
 	is := struct {
 		Version   string `json:"version"`
@@ -304,7 +301,7 @@ func versionName() string {
 	return "unknown"
 }
 
-// nodeProgram is a separate program: its NATS server would take 1.8 MB of memory in this one, for each agent.
+// nodeProgram is a separate program, since its NATS server would take 1.8 MB of memory in each agent's process.
 const nodeProgram = "pagewire-node"
 
 func nodeCommand() *cobra.Command {
@@ -326,7 +323,7 @@ func nodeCommand() *cobra.Command {
 	}
 }
 
-// besideThis finds a program in the directory of this one, or on PATH.
+// besideThis finds a program in this program's directory or on PATH.
 func besideThis(name string) (string, error) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"

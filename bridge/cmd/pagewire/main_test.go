@@ -101,7 +101,7 @@ func TestVersionSaysWhatABugReportNeeds(t *testing.T) {
 	}
 }
 
-// The value is what `openssl dgst -sha384 -binary | base64` gives, and what browsers compare.
+// The value comes from `openssl dgst -sha384 -binary | base64`, and browsers compare the same.
 func TestIntegrityIsWhatBrowsersCompute(t *testing.T) {
 	const want = "sha384-ywB1P0WjXou1oD1pmsZQBycsMqsO3tFjGotgWkP/W+2AhgcroefMI1i67KE0yCWn"
 	if got := integrity([]byte("abc")); got != want {
@@ -109,7 +109,7 @@ func TestIntegrityIsWhatBrowsersCompute(t *testing.T) {
 	}
 }
 
-// captured runs serve with what only takes its options. as is "agent" or "foreground", or "" where nothing ran.
+// captured runs serve with functions that only take its options. as is "agent" or "foreground", or "" if neither ran.
 func captured(t *testing.T, result error, args ...string) (o serve.Options, as string, status int, stderr string) {
 	t.Helper()
 	taking := func(name string) func(context.Context, serve.Options) error {
@@ -128,7 +128,7 @@ func captured(t *testing.T, result error, args ...string) (o serve.Options, as s
 	return o, as, status, stderr
 }
 
-// replaceServe has serve run something else, until the test ends.
+// replaceServe makes serve run other functions until the test ends.
 func replaceServe(t *testing.T, agent, foreground func(context.Context, serve.Options) error) {
 	realAgent, realForeground := serveAgent, serveForeground
 	t.Cleanup(func() { serveAgent, serveForeground = realAgent, realForeground })
@@ -137,7 +137,7 @@ func replaceServe(t *testing.T, agent, foreground func(context.Context, serve.Op
 
 func TestServeLogsToStandardError(t *testing.T) {
 	for args, want := range map[string][2]string{
-		"":                                   {``, `coarse`}, // programs show their users what a server logs
+		"":                                   {``, `coarse`}, // some programs show a server's log to their users
 		"--stdio --http 127.0.0.1:1":         {`msg=coarse x=1`, `msg=fine`},
 		"--log-level info --log-format json": {`"msg":"coarse","x":1`, `"msg":"fine"`},
 		"--log-level warn":                   {``, `coarse`},

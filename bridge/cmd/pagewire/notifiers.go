@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// A notifier puts a change of a page into a request to a program's model, without a tool call. config --live writes it
-// beside the entry of the server. Each one was seen to work in the request bodies of the published program.
+// A notifier makes a program put a change of a page into a request to its model, without a tool call. config --live
+// writes it in addition to the server's entry. Each was verified in the request bodies of the published program.
 type notifier struct {
-	// says is when the model is notified, for the doctor.
+	// says tells when the model is notified, for the doctor.
 	says string
 	// allow is the user's remaining step; DIR stands for the directory of the hooks.
 	allow string
-	// server is the file for the server's entry, unless the client's file has it already; nil: the client's file.
+	// server is the file for the server's entry, unless the client's file already has it; nil: the client's file.
 	server func(places) string
 	// hooks are merged into the list at hooks.EVENT of a file.
 	hooks     []moment
 	hooksFile func(places) string
 	// write is a hook in the program's format.
 	write func(h moment, command string) entry
-	// files are whole files of ours.
+	// files are written as a whole.
 	files []ownFile
 }
 
-// A moment is an event at which a program runs a hook: before a prompt, to which the program adds the output of the hook,
-// or when the model's context is gone, and its record has to go too (forget).
+// A moment is an event at which a program runs a hook: before a prompt, to which the program adds the hook's output, or
+// when the model has lost its context, so that the agent's record must be emptied too (forget).
 type moment struct {
 	event, matcher string
 	forget         bool
@@ -41,16 +41,16 @@ type ownFile struct {
 type command struct {
 	goos, binary string
 	hub          string   // the flag's value; "" for the default
-	inline       []string // origins whose contents may be told
+	inline       []string // origins whose contents the hooks may print
 }
 
-// hookSeconds is the timeout that a program has for a hook of ours, which ends by itself within 1 s.
+// hookSeconds is the program's timeout for our hook, which ends by itself within 1 s.
 const hookSeconds = 5
 
-// wakeFlags are the arguments of a watch that wakes an agent.
+// wakeFlags are the arguments for the command that wakes an agent.
 var wakeFlags = []string{"watch", "--changes", "--all", "--lines", "--min-interval", "30s"}
 
-// inGroup is the format of Claude Code, Codex, Gemini CLI and Qwen Code; second is the number of their units in a second.
+// inGroup is the format of Claude Code, Codex, Gemini CLI and Qwen Code. second is one second in the program's unit.
 func inGroup(second int) func(moment, string) entry {
 	return func(h moment, run string) entry {
 		one := entry{{"type", "command"}, {"command", run}, {"timeout", hookSeconds * second}}
@@ -62,7 +62,7 @@ func inGroup(second int) func(moment, string) entry {
 	}
 }
 
-// flat is the format of Copilot CLI: a command for each of two shells.
+// flat is the format of Copilot CLI, which has one command for bash and one for PowerShell.
 func flat(_ moment, run string) entry {
 	return entry{{"type", "command"}, {"bash", run}, {"powershell", "& " + run}, {"timeoutSec", hookSeconds}}
 }
@@ -125,7 +125,7 @@ var (
 //go:embed opencode.js
 var opencodeSource string
 
-// opencodePlugin is the plugin with command lines of this machine.
+// opencodePlugin returns the plugin with the command lines of this machine.
 func opencodePlugin(c command) string {
 	_, code, _ := strings.Cut(opencodeSource, "// ---\n")
 	lists := "const pagewire = " + quotedJSON(c.binary) + ";\nconst changes = " + quotedJSON(c.changes("")) + ";\n" +
@@ -133,7 +133,7 @@ func opencodePlugin(c command) string {
 	return "// Written by pagewire config opencode --live; --remove takes it back.\n" + lists + code
 }
 
-// changes are the arguments of a hook; program reads its output, "": as text.
+// changes returns the arguments of a hook for a program. With "" the output is plain text.
 func (c command) changes(program string, more ...string) []string {
 	args := []string{"changes"}
 	if program != "" {
@@ -157,7 +157,7 @@ func (c command) at() []string {
 	return []string{"--hub", c.hub}
 }
 
-// shell is a command line for a shell: words with special characters are quoted.
+// shell returns a command line for a shell, with words quoted if they have special characters.
 func (c command) shell(args ...string) string {
 	var words []string
 	for _, word := range append([]string{c.binary}, args...) {
@@ -166,7 +166,7 @@ func (c command) shell(args ...string) string {
 	return strings.Join(words, " ")
 }
 
-// quotedWord quotes a word for the shells of a system. The ones of Windows agree only on "/" and double quotes.
+// quotedWord quotes a word for the shells of a system. Those of Windows agree only on "/" and double quotes.
 func quotedWord(goos, word string) string {
 	if goos == "windows" {
 		word = strings.ReplaceAll(word, `\`, "/")
@@ -179,12 +179,11 @@ func quotedWord(goos, word string) string {
 	case strings.IndexFunc(word, func(r rune) bool { return !safe(r) }) < 0:
 		return word
 	case goos == "windows":
-		return `"` + word + `"` // no path of Windows has a quote in it
+		return `"` + word + `"` // a path of Windows cannot have a quote
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// parts are all parts that the notifier writes.
 func (r *notifier) parts(client string, p places, c command) (all []part) {
 	for _, h := range r.hooks {
 		program, more := client, []string(nil)
@@ -200,7 +199,7 @@ func (r *notifier) parts(client string, p places, c command) (all []part) {
 	return all
 }
 
-// allowed is allow with its directory.
+// allowed returns allow, with the directory in place of DIR.
 func (r *notifier) allowed(p places) string {
 	if r.server == nil {
 		return r.allow

@@ -1,5 +1,5 @@
-// The plugin for opencode, which `pagewire config opencode --live` writes with the command lines of its machine
-// instead of these.
+// The plugin for opencode. `pagewire config opencode --live` writes it, with the command lines of its machine instead
+// of these.
 const pagewire = "pagewire";
 const changes = ["changes"];
 const watch = ["watch"];
@@ -14,9 +14,9 @@ const changed = (...more) =>
   });
 
 export const Pagewire = async ({ client }) => {
-  const children = new Set(); // sessions of subagents, which are not woken
-  const lines = []; // of the watch; they count as seen
-  let session; // with the latest prompt
+  const children = new Set(); // sessions of subagents, which it never wakes
+  const lines = []; // of the watch; they count as seen by the agent
+  let session; // the session with the latest prompt
   let busy = false;
 
   const news = async () => [...lines.splice(0), await changed("--session", session)].filter(Boolean).join("\n");
@@ -30,12 +30,12 @@ export const Pagewire = async ({ client }) => {
     });
   };
 
-  // It waits for a daemon, and prints a line for changes that this program has not seen.
+  // The watch waits for a daemon, and prints a line about changes that this program has not seen.
   const watcher = spawn(pagewire, watch, { stdio: ["ignore", "pipe", "ignore"] });
   watcher.on("error", () => {}); // the binary is gone
   createInterface({ input: watcher.stdout }).on("line", (line) => {
     lines.push(line);
-    if (lines.length > 20) lines.shift(); // nobody has spoken for ten minutes
+    if (lines.length > 20) lines.shift(); // the user has been silent for ten minutes
     wake();
   });
   process.once("exit", () => watcher.kill());

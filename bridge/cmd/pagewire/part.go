@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// A part is one thing that config writes into a file: a member of an object, an element of a list, or the whole file.
+// A part is a unit that config writes: a member of an object, an element of a list, or a whole file.
 type part struct {
 	file string
-	At   []string `json:"at,omitempty"`   // the names from the root to the member or to the list; none: the whole file
-	List bool     `json:"list,omitempty"` // an element of the list at At
-	// Value is a value for generic, or the text of a whole file.
+	At   []string `json:"at,omitempty"`   // the path from the root to the member or the list; empty: the whole file
+	List bool     `json:"list,omitempty"` // the part is an element of the list at At
+	// Value is an argument for generic, or the text of a whole file.
 	Value any `json:"value"`
 }
 
@@ -28,7 +28,7 @@ var (
 
 func (p part) sameAs(other part) bool { return p.List == other.List && slices.Equal(p.At, other.At) }
 
-// holders are the names of the objects, and of the list, that contain the part.
+// holders returns the names of the objects and the list that contain the part.
 func (p part) holders() []string {
 	if p.List {
 		return p.At
@@ -36,7 +36,7 @@ func (p part) holders() []string {
 	return p.At[:len(p.At)-1]
 }
 
-// ours reports whether an element of a list is a hook of ours, even if it was edited.
+// ours reports whether an element of a list is our hook, even if it was edited.
 func (p part) ours(element []byte) bool { return bytes.Contains(element, []byte(" changes --hook ")) }
 
 func (p part) toml() bool { return filepath.Ext(p.file) == ".toml" }
@@ -58,7 +58,7 @@ func (p part) put(text []byte, force bool) ([]byte, error) {
 	return putJSON(text, p, force)
 }
 
-// take returns a text without the part. base is what the file held before the part was put there; nil: no file.
+// take returns a text without the part. base is the file's text before put; nil if there was no file.
 func (p part) take(text, base []byte, force bool) ([]byte, error) {
 	if whole, ok := p.Value.(string); ok {
 		if len(text) > 0 && string(text) != whole && !force {
@@ -72,7 +72,7 @@ func (p part) take(text, base []byte, force bool) ([]byte, error) {
 	return takeJSON(text, base, p, force)
 }
 
-// found is the text of a part; "" if it is missing.
+// found returns the text of a part, or "" if it is missing.
 func (p part) found(text []byte) string {
 	switch {
 	case len(p.At) == 0:
@@ -83,13 +83,13 @@ func (p part) found(text []byte) string {
 	return foundJSON(text, p)
 }
 
-// has reports whether a part is in its file. A file that cannot be read has nothing of ours.
+// has reports whether a part is in its file. A file that cannot be read has no part of ours.
 func (p part) has() bool {
 	text, _ := settings(p.file)
 	return p.found(text) != ""
 }
 
-// secret reports whether there is a token in the part.
+// secret reports whether the part has a token.
 func (p part) secret() bool {
 	e, _ := p.Value.(entry)
 	return slices.ContainsFunc(e, func(m member) bool { _, ok := m.value.(header); return ok })
@@ -107,7 +107,7 @@ func (p part) explain(err error, client string) error {
 		"nothing was written: mend the file, or put there what pagewire config " + client + " prints"}
 }
 
-// includes reports whether an existing value includes a wanted one. It may have more: a user's own.
+// includes reports whether an existing value includes a wanted one. It may have further members, which are the user's.
 func includes(is, want any) bool {
 	members, ok := want.(map[string]any)
 	if !ok {
@@ -126,7 +126,7 @@ func includes(is, want any) bool {
 	return ok
 }
 
-// newlineOf is the end of a line in a text.
+// newlineOf returns the line end that a text uses.
 func newlineOf(text []byte) string {
 	if bytes.Contains(text, []byte("\r\n")) {
 		return "\r\n"
@@ -134,7 +134,7 @@ func newlineOf(text []byte) string {
 	return "\n"
 }
 
-// splice replaces a part of a text. The result is never nil.
+// splice replaces a range of a text. The result is never nil.
 func splice(text []byte, from, to int, with string) []byte {
 	return append(append(append(make([]byte, 0, len(text)+len(with)), text[:from]...), with...), text[to:]...)
 }

@@ -17,8 +17,8 @@ import (
 
 const plugin = "../../../js/claude-plugin"
 
-// The plugin of the repository's marketplace, and the extension of Gemini CLI, are what config --live writes, with the
-// program that is on PATH. make generate writes them.
+// The plugin of the repository's marketplace and the extension of Gemini CLI equal the output of config --live, with
+// the program from PATH. make generate writes them.
 func TestReferencePlugin(t *testing.T) {
 	p := places{"linux", t.TempDir(), func(string) string { return "" }}
 	extension := in(claudeDir, "extension")
@@ -31,7 +31,7 @@ func TestReferencePlugin(t *testing.T) {
 		client   string
 		notifier notifier
 		server   func(places) string
-		base     string // what the server's file has but for the server
+		base     string // the server's file without the server
 	}{
 		{plugin, claudePlugin, "claude-code", claudeNotifier, claudeNotifier.server, ""},
 		{"../../../js/gemini-extension", extension, "gemini-cli", gemini, in(extension, "gemini-extension.json"), jsonText(
@@ -60,13 +60,13 @@ func TestReferencePlugin(t *testing.T) {
 	}
 	readInto(t, "../../../.claude-plugin/marketplace.json", &market)
 	if market.Name != serverName || len(market.Plugins) != 1 || market.Plugins[0].Name != serverName ||
-		market.Plugins[0].Version != version || // without a version each commit is an update
+		market.Plugins[0].Version != version || // without a version each commit would be an update
 		!strings.HasSuffix(plugin, strings.TrimPrefix(market.Plugins[0].Source, "./")) {
 		t.Errorf("the marketplace is %+v, and the version is %s", market, version)
 	}
 }
 
-// checkGenerated compares the files of a directory with what they are to be, or writes them with -update.
+// checkGenerated compares the files of a directory with the wanted ones. With -update it writes them.
 func checkGenerated(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	if *script.Update {

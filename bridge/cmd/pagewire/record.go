@@ -11,28 +11,28 @@ import (
 	"strings"
 )
 
-// A setup is all that config writes for one client, and takes back.
+// A setup is the set of files that config writes for one client, and takes back.
 type setup struct {
 	client client
-	dir    string // where the record is
+	dir    string // of the record
 	files  *fileChange
 	record record
-	kept   []string // messages about texts that were put into files of their own
+	kept   []string // messages about earlier contents that keep has saved
 }
 
-// A record says what config has written, so that --remove can restore the files byte for byte.
+// A record lists the parts that config has written, so that --remove can restore the files byte for byte.
 type record struct {
-	Dirs []string `json:"dirs"` // that config has made
-	// Written has two keys for each client. The parts of --live are taken back before those of --write.
+	Dirs []string `json:"dirs"` // the directories that config has made
+	// Written has three keys for each client: of --live, --write and --skill. --remove takes back --live first.
 	Written map[string][]*written `json:"written"`
 }
 
-// A written is one file. A program can write to its file at any time, so only a file that still is as we wrote it is
-// replaced by Before; from any other our parts are taken out.
+// A written is one file. A program can write to its file at any time. So --remove replaces the file by Before only if
+// it has not changed since config wrote it. Otherwise it takes out our parts.
 type written struct {
 	File   string  `json:"file"`
 	Before *string `json:"before"` // nil: the file did not exist
-	SHA256 string  `json:"sha256"` // of what we wrote; "" if the file had changed before we wrote to it again
+	SHA256 string  `json:"sha256"` // of our text; "" if the file had changed before config wrote to it again
 	Parts  []part  `json:"parts"`
 }
 
@@ -80,7 +80,8 @@ func (s *setup) recordFile() (*changedFile, error) {
 	return s.files.file(filepath.Join(s.dir, "record.json"))
 }
 
-// save writes the record, or removes it if nothing is on it. order is -1 before other files, and 1 after them.
+// save adds the record to the change, or its removal if the record is empty. order is -1 to write it before other
+// files, and 1 after them.
 func (s *setup) save(order int) error {
 	f, err := s.recordFile()
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *setup) save(order int) error {
 	if f.order, f.is = order, nil; len(s.record.Written) == 0 {
 		return nil
 	}
-	f.is = []byte{} // for newDirs
+	f.is = []byte{} // so that newDirs counts its directory
 	for _, dir := range s.files.newDirs() {
 		if !slices.Contains(s.record.Dirs, dir) {
 			s.record.Dirs = append(s.record.Dirs, dir)
@@ -99,7 +100,7 @@ func (s *setup) save(order int) error {
 	return nil
 }
 
-// on returns the record of a file, or nil.
+// on returns the record of a file under a key, or nil.
 func (s *setup) on(key, file string) *written {
 	i := slices.IndexFunc(s.record.Written[key], func(w *written) bool { return w.File == file })
 	if i < 0 {
@@ -108,7 +109,7 @@ func (s *setup) on(key, file string) *written {
 	return s.record.Written[key][i]
 }
 
-// put writes a part, and records the earlier content of its file.
+// put adds a part to the change, and records the earlier content of its file.
 func (s *setup) put(key string, p part, force bool) error {
 	f, err := s.files.file(p.file)
 	if err != nil {
@@ -124,7 +125,7 @@ func (s *setup) put(key string, p part, force bool) error {
 	w := s.on(key, p.file)
 	unchanged := w != nil && sum(f.is) == w.SHA256
 	if w != nil && !unchanged && !slices.ContainsFunc(w.Parts, func(p part) bool { return p.found(f.is) != "" }) {
-		s.keep(w, f) // it is another file by now
+		s.keep(w, f) // another program has replaced the file
 		s.record.Written[key] = slices.DeleteFunc(s.record.Written[key], func(other *written) bool { return other == w })
 		w = nil
 	}
@@ -145,7 +146,7 @@ func (s *setup) put(key string, p part, force bool) error {
 	return nil
 }
 
-// undo takes back all that is recorded under a key.
+// undo takes back all parts that are recorded under a key.
 func (s *setup) undo(key string, force bool) error {
 	for _, w := range s.record.Written[key] {
 		if err := s.undoFile(w, force); err != nil {
@@ -163,7 +164,7 @@ func (s *setup) undoFile(w *written, force bool) error {
 	}
 	found := f.is
 	switch {
-	case f.is == nil: // it was removed, and stays so
+	case f.is == nil: // it was removed, and stays removed
 	case sum(f.is) == w.SHA256 && (w.Before != nil || !f.isLink()):
 		f.is = w.before()
 	default:
@@ -192,7 +193,7 @@ func (w *written) before() []byte {
 	return []byte(*w.Before)
 }
 
-// keep writes the earlier content of a file that another program has overwritten into a file of its own.
+// keep saves the earlier content of a file in the record's directory, since another program has overwritten that file.
 func (s *setup) keep(w *written, f *changedFile) {
 	if before := w.before(); !bytes.Equal(f.is, before) && !blank(before) {
 		path := filepath.Join(s.dir, sum(before)[:8]+"-"+filepath.Base(w.File))
@@ -204,7 +205,7 @@ func (s *setup) keep(w *written, f *changedFile) {
 	}
 }
 
-// blank reports whether a text has no content.
+// blank reports whether a text is empty or an empty object.
 func blank(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	return len(text) == 0 || text[0] == '{' && len(bytes.TrimSpace(text[1:])) == 1
@@ -217,12 +218,12 @@ func sum(text []byte) string {
 
 func indentedJSON(v any) string { return encodedJSON(v, "  ") }
 
-// encodedJSON is json.Marshal without the escapes for HTML, and with a newline at the end.
+// encodedJSON is json.Marshal without HTML's escapes, and with a newline at the end.
 func encodedJSON(v any, indent string) string {
 	var b strings.Builder
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", indent)
-	_ = out.Encode(v) // it fails for types that none of our values has
+	_ = out.Encode(v) // it fails only for types that do not occur here
 	return b.String()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// tree is all that is below a directory: by path a file's mode and contents, or a link's end.
+// tree returns, by path, the mode and contents of each file below a directory, or the target of a link.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -47,7 +47,7 @@ func tree(t *testing.T, root string) map[string]string {
 	return all
 }
 
-// lived are the files of users who have settings of their own, hooks too, and the one server.
+// lived are the files of a user with settings, hooks and a server of the user's own.
 var lived = map[string]string{
 	".claude.json":                 `{"numStartups": 3, "mcpServers": {"other": {"command": "x"}}}`,
 	".claude/settings.json":        "{}",
@@ -70,7 +70,7 @@ func fill(t *testing.T, home string, files map[string]string) {
 	}
 }
 
-// done runs a command line that is to succeed.
+// done runs a command line that must succeed.
 func done(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	status, out, errs := run(args...)
@@ -94,7 +94,7 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// What config writes is taken back byte for byte, with every directory that it has made, in any order.
+// --remove restores each file byte for byte and removes every directory that config has made, in any order of commands.
 func TestRemoveRestoresEachByte(t *testing.T) {
 	for _, c := range clients {
 		ways := []string{"--write", "--write, --write --force -- --launch"}
@@ -151,7 +151,7 @@ func TestRemoveRestoresEachByte(t *testing.T) {
 			}
 		}
 	}
-	// The last one removes the directories that were made for all.
+	// The last --remove removes the directories that were made for all clients.
 	home := atHome(t)
 	before := tree(t, home)
 	for step := range strings.SplitSeq("zed --write, opencode --live, codex --write, codex --live, gemini-cli --live, "+
@@ -176,7 +176,7 @@ func TestWordsForShells(t *testing.T) {
 	}
 }
 
-// What was put somewhere and taken out again leaves what was there.
+// A part that is put into a text and taken out again leaves the original text.
 func FuzzTake(f *testing.F) {
 	for _, text := range []string{"", "{}", "{\"hooks\": {\"E\": [1,], \"a\": {}}, // x\n}",
 		"{\"a\":1,\n\t\"hooks\": {}}", "[a]\nb = [1]\n[hooks.E]\nx = 1\n", "{\"hooks\":{\"E\":[ /* [ */ ]}}",
@@ -214,7 +214,7 @@ func FuzzTake(f *testing.F) {
 	})
 }
 
-// standard is a JSON text without comments and trailing commas.
+// standard removes comments and trailing commas from a JSON text.
 func standard(text []byte) []byte {
 	out, err := hujson.Standardize(append(bytes.TrimPrefix(text, byteOrderMark), '\n'))
 	if err != nil {
@@ -223,7 +223,7 @@ func standard(text []byte) []byte {
 	return out
 }
 
-// saying is what a JSON text says; nothing is an object without members.
+// saying decodes a JSON text. An empty text is an object without members.
 func saying(text []byte) any {
 	var root any = map[string]any{}
 	_ = json.Unmarshal(standard(text), &root)

@@ -29,16 +29,15 @@ import (
 // Tests replace these.
 var serveAgent, serveForeground = serve.Agent, serve.Foreground
 
-// serveFlags are the flags of serve.
 type serveFlags struct {
 	serve.Options
 	launch, headless bool
 	browser          launched.Options
 	node             uplink.Options
-	command, file    string // of the node's tickets
+	command, file    string // the sources of the node's tickets
 }
 
-// serveInto is the command whose flags set o.
+// serveInto returns the command serve. Its flags set o.
 func serveInto(o *serveFlags) *cobra.Command {
 	var level, format string
 	cmd := &cobra.Command{
@@ -61,7 +60,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 			}
 			if level == "" {
 				level = "info"
-				if !o.isForeground() { // programs show their users what a server logs
+				if !o.isForeground() { // some programs show a server's log to their users
 					level = "warn"
 				}
 			}
@@ -167,7 +166,7 @@ func nodeFlags(cmd *cobra.Command, o *serveFlags) {
 	f.BoolVar(&o.node.Tools, "node-tools", false, "let the node's agents call the tools of these pages")
 }
 
-// checkNode finds contradictions among the flags about the node.
+// checkNode finds contradictions between the flags about the node, and sets o.Node.
 func checkNode(said func(flag string) bool, o *serveFlags) error {
 	if !said("node") {
 		return nil
@@ -187,18 +186,19 @@ func checkNode(said func(flag string) bool, o *serveFlags) error {
 	return checkOrigins("node-origin", o.node.Origins)
 }
 
-// surviveClosedOutput makes a write to a closed output an error, and not the end of the process: a killed agent closes
-// it, and its processes must be ended. Child processes would inherit an ignored signal.
+// surviveClosedOutput makes a write to a closed output an error that does not end the process. A killed agent closes
+// the output, and then this process must still end its children. It does not ignore SIGPIPE: children would inherit
+// that.
 func surviveClosedOutput() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// softMemory is the size above which the garbage is collected before the heap has doubled: pages may send 17 MB at once,
-// whose buffers would be three times that otherwise. GOMEMLIMIT overrides it.
+// softMemory is the size above which garbage is collected before the heap has grown by collectAt. Pages may send 17 MB
+// at once, and the buffers would otherwise take three times that. GOMEMLIMIT overrides it.
 const softMemory = 48 << 20
 
-// collectAt is the growth of the heap, in percent, after which its garbage is collected. A daemon has some 2 MB alive:
-// with Go's 100 it takes 21.2 MB with 10 tabs, with 50 it takes 19.1, and reads take as long. GOGC overrides it.
+// collectAt is the growth of the heap, in percent, after which garbage is collected. A daemon has about 2 MB alive.
+// With 10 tabs it takes 21.2 MB at Go's 100, and 19.1 MB at 50, with equally fast reads. GOGC overrides it.
 const collectAt = 50
 
 func boundGarbage() {
@@ -210,7 +210,7 @@ func boundGarbage() {
 	}
 }
 
-// checkServe finds contradictions among the flags, and sets the options that depend on several flags.
+// checkServe finds contradictions between the flags, and sets the options that depend on several flags.
 func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	said := cmd.Flags().Changed
 	if (said("http") || said("node")) && !said("stdio") {
@@ -270,12 +270,12 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	return nil
 }
 
-// isForeground reports whether this process is the daemon: flags about ports hold as long as it runs.
+// isForeground reports whether this process is the daemon, since flags about ports hold as long as it runs.
 func (o *serveFlags) isForeground() bool {
 	return o.HTTP != "" || !o.Stdio || o.AnyScheme || o.Node != nil
 }
 
-// checkBrowserFlags finds contradictions among the flags about the browser.
+// checkBrowserFlags finds contradictions between the flags about the browser.
 func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 	if o.Flags.Chrome != "" && o.launch {
 		return errors.New("--chrome and --launch are two browsers: choose one")
@@ -294,7 +294,7 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 		if err != nil {
 			return fmt.Errorf("--debug-port %q: want a port such as 9222, or 0 for any", o.browser.DebugPort)
 		}
-		o.browser.DebugPort = strconv.FormatUint(port, 10) // as the browser reads it
+		o.browser.DebugPort = strconv.FormatUint(port, 10) // as the browser parses it, without leading zeros
 	}
 	if o.Flags.Chrome != "" && !serve.IsBrowser(o.Flags.Chrome) {
 		return fmt.Errorf("--chrome %q: want auto, or a URL such as http://127.0.0.1:9222", o.Flags.Chrome)
@@ -307,7 +307,7 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 	return nil
 }
 
-// checkOrigins checks the values of a flag: origins, or patterns with * in place of the host's first label.
+// checkOrigins checks the values of a flag: origins, or patterns with * as the host's first label.
 func checkOrigins(flag string, origins []string) error {
 	for _, origin := range origins {
 		if profile, is := strings.CutPrefix(origin, gateway.ProfilePrefix); is && flag == "only" {
@@ -324,7 +324,7 @@ func checkOrigins(flag string, origins []string) error {
 	return nil
 }
 
-// checkProfile checks the name of a profile, as lists show it.
+// checkProfile checks the name of a profile. Lists show it in this form.
 func checkProfile(flag, name string) error {
 	if name == "" || len(name) > gateway.MaxProfile || name != strings.Join(strings.Fields(name), " ") {
 		return fmt.Errorf("--%s %q: want a profile's name of 1 to %d bytes, with single spaces", flag, name, gateway.MaxProfile)
@@ -332,7 +332,7 @@ func checkProfile(flag, name string) error {
 	return nil
 }
 
-// checkHTTP finds contradictions among the flags about HTTP.
+// checkHTTP finds contradictions between the flags about HTTP.
 func checkHTTP(o *serveFlags) error {
 	switch {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
@@ -355,7 +355,7 @@ func checkHTTP(o *serveFlags) error {
 	return nil
 }
 
-// address checks an address to listen on, and reports whether only this machine reaches it.
+// address checks an address to listen on. local means that only this machine reaches it.
 func address(flag, addr string) (local bool, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil && port != "" {
@@ -394,7 +394,7 @@ func isTerminal(stream any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && (nullErr != nil || !os.SameFile(info, null))
 }
 
-// daemonCommand is hidden: serve starts it.
+// daemonCommand is hidden, since only serve starts it.
 func daemonCommand() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{

@@ -22,7 +22,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// others are the settings of a person whose program is not in lived.
+// others are the settings of a user for the programs that are not in lived.
 var others = map[string]string{
 	"claude-desktop": "{\n  \"mcpServers\": {\n    \"other\": { \"command\": \"x\" }\n  }\n}\n",
 	"cursor":         "{}",
@@ -31,15 +31,15 @@ var others = map[string]string{
 	"zed":            "// mine\n{\n  \"theme\": \"One Dark\", // dark\n}\n",
 }
 
-// A household is a home in which config has written, with what was changed there of a person's files.
+// A household is a home in which config has written and has changed a user's files.
 type household struct {
 	home, client string
 	flag         []string
-	before       map[string]string // all that there was before
-	files        []string          // that were there before, and are not as they were
+	before       map[string]string // all files before config
+	files        []string          // the existing files that config has changed
 }
 
-// inhabited has config write in a home of a person who has settings of all programs.
+// inhabited makes config write in the home of a user who has settings of all programs.
 func inhabited(t *testing.T, client string, flag ...string) *household {
 	t.Helper()
 	h := &household{home: atHome(t), client: client, flag: flag}
@@ -50,7 +50,7 @@ func inhabited(t *testing.T, client string, flag ...string) *household {
 			fill(t, h.home, map[string]string{name: text})
 		}
 	}
-	if slices.Contains(flag, "--force") { // a person's own under our name, which --force replaces
+	if slices.Contains(flag, "--force") { // the user has entries under our name, which --force replaces
 		fill(t, h.home, map[string]string{
 			".config/opencode/plugin/pagewire.js":                "export const Mine = 1;\n",
 			".claude/skills/pagewire/hooks/hooks.json":           "{ \"mine\": 1 }",
@@ -90,7 +90,6 @@ func (h *household) config(t *testing.T, args ...string) (status int, stderr str
 
 const theRecord = ".config/pagewire/live/record.json"
 
-// each does something to each of some files.
 func each(paths func(h *household) []string, do func(path, text string) error) func(h *household) error {
 	return func(h *household) (err error) {
 		for _, path := range paths(h) {
@@ -109,7 +108,7 @@ func rewritten(change func(text string) string) func(path, text string) error {
 	return func(path, text string) error { return os.WriteFile(path, []byte(change(text)), 0o600) }
 }
 
-// replacedBy moves a file away and puts something else in its place.
+// replacedBy moves a file away and makes another kind of file in its place.
 func replacedBy(with func(path string) error) func(path, text string) error {
 	return func(path, _ string) error { return errors.Join(os.Rename(path, path+".away"), with(path)) }
 }
@@ -124,16 +123,16 @@ func always(text string) func(string) string {
 	return func(string) string { return text }
 }
 
-// What is left of a person's file after all.
+// The required remains of a user's file.
 const (
 	exact   = "each byte of it"
-	merged  = "all that it says" // and what it says since
+	merged  = "all that it says" // also later additions
 	cleared = merged + ", without our parts"
-	kept    = "a copy of each byte" // where somebody else has emptied it
+	kept    = "a copy of each byte" // after another program has emptied it
 	refused = "all as it was, and an error"
 )
 
-// states are what can have become of files between two runs of config.
+// states are the changes of files that can happen between two runs of config.
 var states = map[string]struct {
 	spoil func(h *household) error
 	left  string
@@ -170,7 +169,7 @@ var states = map[string]struct {
 	"the file is a device":    {each(theFiles, replacedBy(device)), refused},
 }
 
-// since changes a file as a program does, which writes JSON anew, or as a person does, who adds a comment.
+// since changes a file like a program, which rewrites JSON, or like a person, who adds a comment.
 func since(path, text string) error {
 	if root, ok := saying([]byte(text)).(map[string]any); ok && filepath.Ext(path) == ".json" {
 		root["since"] = "new"
@@ -181,7 +180,7 @@ func since(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o640)
 }
 
-// says reports whether a file says all that it said before.
+// says reports whether a file still has all its earlier settings.
 func says(path, text, before string) bool {
 	if filepath.Ext(path) != ".json" {
 		for line := range strings.Lines(before) {
@@ -196,7 +195,8 @@ func says(path, text, before string) bool {
 	return has(saying([]byte(text)), saying([]byte(before)))
 }
 
-// has reports whether a value has all that another one has. What is empty may have gone with ours, which was in it.
+// has reports whether a value still has all members and elements of an earlier one. An empty object or list may be
+// gone, since --remove removes it with our part.
 func has(now, before any) bool {
 	switch before := before.(type) {
 	case map[string]any:
@@ -219,19 +219,19 @@ func has(now, before any) bool {
 	return reflect.DeepEqual(now, before)
 }
 
-// left checks what is left of a person's files; last says that config is to have taken back all.
+// left checks the rest of a user's files. last means that config must have taken back all its parts.
 func (h *household) left(t *testing.T, what, want string, last bool) {
 	t.Helper()
 	now := tree(t, h.home)
 	for _, path := range h.files {
 		before, text := h.before[path], now[path]
-		if _, ok := now[path+".away"]; ok && want != refused { // a link leads there
+		if _, ok := now[path+".away"]; ok && want != refused { // the link's target
 			text = now[path+".away"]
 		}
 		switch {
 		case want == exact && last && text != before:
 			t.Errorf("%s: %s is %q, want %q", what, path, text, before)
-		case slices.Contains(h.flag, "--force") && !last: // it has replaced what was there
+		case slices.Contains(h.flag, "--force") && !last: // --force has replaced the user's entry
 		case want == exact || want == merged || want == cleared:
 			if text == "" || text[:10] != before[:10] || !says(path, text[11:], before[11:]) {
 				t.Errorf("%s: %s is %q, want all of %q", what, path, text, before)
@@ -249,7 +249,7 @@ func (h *household) left(t *testing.T, what, want string, last bool) {
 			}
 		}
 	}
-	for path, before := range h.before { // what was not changed
+	for path, before := range h.before { // the files that config did not change
 		if !slices.Contains(h.files, path) && before[0] == '-' && now[path] != before {
 			t.Errorf("%s: %s is %q, want %q", what, path, now[path], before)
 		}
@@ -258,7 +258,7 @@ func (h *household) left(t *testing.T, what, want string, last bool) {
 
 func TestNothingOfAPersonsFilesIsLost(t *testing.T) {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		t.Setenv("TMPDIR", "/dev/shm") // where waiting for the disk takes no time: 6 s instead of 45
+		t.Setenv("TMPDIR", "/dev/shm") // without a disk to wait for: 6 s instead of 45
 	}
 	for _, c := range clients {
 		for _, flag := range [][]string{{"--write"}, {"--live"}, {"--live", "--force"}} {
@@ -267,14 +267,14 @@ func TestNothingOfAPersonsFilesIsLost(t *testing.T) {
 			}
 			for name, s := range states {
 				if slices.Contains(flag, "--force") && s.left != exact {
-					continue // what --force has replaced is in what is kept alone
+					continue // only the kept copies have the entries that --force has replaced
 				}
-				// Each program's file is changed by the same code, for TOML, JSON, and JSON with comments.
+				// The same code changes all files: one program each for TOML, JSON and JSON with comments is enough.
 				if flag[0] == "--write" && !slices.Contains([]string{"codex", "gemini-cli", "vscode"}, c.name) &&
 					name != "as it was written" && name != "the file has changed" {
 					continue
 				}
-				// What comes next is the same for all, but for tables, members and whole files of ours.
+				// The next command differs only for tables, members and whole files, so one program each is enough.
 				thens := [][]string{{"--remove"}}
 				if slices.Contains([]string{"codex", "gemini-cli", "opencode"}, c.name) {
 					thens = append(thens, flag)
@@ -295,7 +295,7 @@ func TestNothingOfAPersonsFilesIsLost(t *testing.T) {
 	}
 }
 
-// meets runs config in a household where something has happened.
+// meets runs config in a household after a change of its files.
 func (h *household) meets(t *testing.T, left string, then []string) {
 	t.Helper()
 	spoilt := tree(t, h.home)
@@ -308,7 +308,7 @@ func (h *household) meets(t *testing.T, left string, then []string) {
 		return
 	}
 	if left == refused && len(h.files) > 0 {
-		same(t, "it is done", tree(t, h.home), spoilt) // there was nothing to do
+		same(t, "it is done", tree(t, h.home), spoilt) // config had nothing to do
 		return
 	}
 	last := then[0] == "--remove"
@@ -321,7 +321,7 @@ func (h *household) meets(t *testing.T, left string, then []string) {
 	}
 }
 
-// toWrite is what --live is to write for a client, and has not written yet.
+// toWrite returns the change that --live would make for a client.
 func toWrite(t *testing.T, name string) *setup {
 	t.Helper()
 	p := testkit.Must(here())(t)
@@ -340,7 +340,7 @@ func toWrite(t *testing.T, name string) *setup {
 	return s
 }
 
-// step does the first so many of some changes, as a killed process does, and reports whether there are more.
+// step makes the first n of the changes, like a killed process. more means that others are left.
 func step(t *testing.T, s *setup, n int) (more bool) {
 	t.Helper()
 	all := s.files.changed()
@@ -350,7 +350,7 @@ func step(t *testing.T, s *setup, n int) (more bool) {
 	return n < len(all)
 }
 
-// A process that is killed between two files leaves what --remove takes back, and so does a --remove that is killed.
+// After a process was killed between two files, --remove takes back all its changes, even if a --remove was killed.
 func TestConfigIsKilledBetweenTwoSteps(t *testing.T) {
 	for _, name := range clientNames(isLive) {
 		for what, files := range map[string]map[string]string{"empty": {}, "lived in": lived} {
@@ -373,7 +373,7 @@ func TestConfigIsKilledBetweenTwoSteps(t *testing.T) {
 						done(t, "config", name, flag)
 					}
 					now := tree(t, home)
-					for _, all := range []map[string]string{before, now} { // directories may be off the record already
+					for _, all := range []map[string]string{before, now} { // the record may already lack directories
 						maps.DeleteFunc(all, func(_, text string) bool { return text[0] == 'd' })
 					}
 					same(t, fmt.Sprintf("%s, %s, %s is killed after %d steps", name, what, killed, n), now, before)
@@ -383,7 +383,7 @@ func TestConfigIsKilledBetweenTwoSteps(t *testing.T) {
 	}
 }
 
-// Of several that write at once each writes all or nothing, and what there was before can be had again.
+// If several processes write at once, each writes all its changes or none, and --remove restores the earlier files.
 func TestConfigsThatWriteAtOnce(t *testing.T) {
 	home := atHome(t)
 	fill(t, home, lived)
@@ -413,7 +413,7 @@ func TestConfigsThatWriteAtOnce(t *testing.T) {
 	}
 }
 
-// A disk that is full, wherever it is: all stays as it was, and nothing half written is left.
+// If any disk is full, all files stay unchanged, and no partial file is left.
 func TestADiskThatIsFull(t *testing.T) {
 	if os.Geteuid() != 0 || runtime.GOOS != "linux" {
 		t.Skip("not shown: only root can mount a small disk")
@@ -438,7 +438,7 @@ func TestADiskThatIsFull(t *testing.T) {
 			before := tree(t, home)
 			status, _, errs := run(append([]string{"config", "codex"}, c.then...)...)
 			if status == exitDone {
-				continue // there was enough for that
+				continue // the disk had enough space for it
 			}
 			if !strings.Contains(errs, "no space left") || !strings.Contains(errs, "nothing was written") {
 				t.Errorf("%s, %q: status %d, %q", full, c.then, status, errs)
@@ -448,7 +448,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	}
 }
 
-// Run with root's rights in a user's home, config leaves it the user's: what it replaces, and what it makes.
+// If root runs config in a user's home, the user still owns all files that it replaces or makes.
 func TestConfigKeepsOwners(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not shown: only root can give a file away")
@@ -477,7 +477,7 @@ func TestConfigKeepsOwners(t *testing.T) {
 	}
 }
 
-// A file of another user's is not replaced by one of ours, though its directory would let us.
+// config does not replace another user's file, even if the permissions of the directory allow it.
 func TestAFileOfAnotherUser(t *testing.T) {
 	home := atHome(t)
 	fill(t, home, map[string]string{".cursor/mcp.json": "{}"})
@@ -497,7 +497,7 @@ func TestAFileOfAnotherUser(t *testing.T) {
 	same(t, "after the refusal", tree(t, home), before)
 }
 
-// A signal before the first file is replaced changes nothing, and one while the system holds a file ends the command.
+// A signal before the first replacement prevents all changes. While the system blocks on a file, it ends the command.
 func TestConfigIsInterrupted(t *testing.T) {
 	home := atHome(t)
 	fill(t, home, lived)

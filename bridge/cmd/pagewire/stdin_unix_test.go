@@ -14,7 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// blocking is a pipe as a process inherits it.
+// blocking returns a pipe in blocking mode, as a process inherits it.
 func blocking(t *testing.T) (in, out *os.File) {
 	t.Helper()
 	var fds [2]int
@@ -45,7 +45,7 @@ func TestPollable(t *testing.T) {
 	}
 }
 
-// TestNotPollable has what is no pipe of its own: what is written there must be able to wait.
+// TestNotPollable has a file, and a socket that is also the output: writes to these must be able to wait.
 func TestNotPollable(t *testing.T) {
 	file := testkit.Must(os.Create(filepath.Join(t.TempDir(), "file")))(t)
 	defer file.Close()

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Files have no numeric owners here, and directories cannot be locked.
+// These systems have no numeric owners of files, and cannot lock directories.
 type owner struct{ uid, gid int }
 
 func ownerOf(fs.FileInfo) owner { return owner{-1, -1} }
 
 func tryLock(*os.File) bool { return true }
 
-// replaceBy runs another program and waits for its end.
+// replaceBy runs another program and waits until it ends.
 func replaceBy(cmd *cobra.Command, program string, args []string) error {
 	run := exec.CommandContext(cmd.Context(), program, args...)
 	run.Stdin, run.Stdout, run.Stderr = os.Stdin, os.Stdout, os.Stderr

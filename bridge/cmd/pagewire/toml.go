@@ -13,13 +13,13 @@ import (
 
 // A tomlTable is the place of a part's table in a text.
 type tomlTable struct {
-	says      any  // its value; nil: there is no table
+	says      any  // its value; nil if there is no table
 	header    int  // the line of its header, or -1
-	body, end int  // behind that line, and behind the line of its last key
-	deeper    bool // it has tables of its own
+	body, end int  // the ends of that line and of its last key's line
+	deeper    bool // it has subtables
 }
 
-// findTOML finds a table. It refuses a table in another notation: a header would then be an error.
+// findTOML finds a table. It refuses a table in another notation, since a header for it would then be an error.
 func findTOML(text []byte, at []string) (*tomlTable, error) {
 	body := bytes.TrimPrefix(text, byteOrderMark)
 	var all map[string]any
@@ -35,7 +35,7 @@ func findTOML(text []byte, at []string) (*tomlTable, error) {
 	t := &tomlTable{says: tables[at[1]], header: -1}
 	var p unstable.Parser
 	p.Reset(body)
-	var in []string // the table that an expression is in
+	var in []string // the table of the expression
 	for mark := len(text) - len(body); p.NextExpression(); {
 		e := p.Expression()
 		var key []string
@@ -94,7 +94,7 @@ func putTOML(text []byte, p part, force bool) ([]byte, error) {
 	return out, nil
 }
 
-// takeTOML takes the table of a part out again, with the empty line before it.
+// takeTOML removes the table of a part, with the empty line before it.
 func takeTOML(text []byte, p part, force bool) ([]byte, error) {
 	table, err := findTOML(text, p.At)
 	switch {
@@ -112,7 +112,7 @@ func takeTOML(text []byte, p part, force bool) ([]byte, error) {
 	return splice(text, from, table.end, ""), nil
 }
 
-// foundTOML is the text of a part's table; "" if it is missing.
+// foundTOML returns the text of a part's table, or "" if it is missing.
 func foundTOML(text []byte, p part) string {
 	table, err := findTOML(text, p.At)
 	if err != nil || table.header < 0 {
@@ -121,7 +121,7 @@ func foundTOML(text []byte, p part) string {
 	return string(text[table.header:table.end])
 }
 
-// lineEnd is the offset behind an offset's line.
+// lineEnd returns the offset after the line of an offset.
 func lineEnd(text []byte, at int) int {
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i + 1
@@ -142,7 +142,7 @@ func tomlValue(v any) string {
 	}
 	s := v.(string)
 	if strings.Contains(s, `\`) && !strings.ContainsAny(s, "'\n\r\t") {
-		return "'" + s + "'" // the way a person would write a path of Windows
+		return "'" + s + "'" // as a person would write a path of Windows
 	}
-	return quotedJSON(s) // its escapes are TOML's too
+	return quotedJSON(s) // TOML has the same escapes
 }

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Others choose texts that are printed, and a terminal acts upon some characters: C0 and C1 controls move its cursor,
-// and overrides of direction show one text as another. acts is the one rule for all output.
+// Pages and other programs choose texts that are printed, and a terminal acts upon some characters: C0 and C1 controls
+// move its cursor, and overrides of direction make one text look like another. acts is the only rule for all output.
 func acts(r rune) bool { return !unicode.IsPrint(r) }
 
-// plain makes a text one line without characters that act.
+// plain makes a text one line, and replaces characters that act.
 func plain(s string) string { return strings.NewReplacer("\n", " ", "\t", " ").Replace(harmless(s)) }
 
-// harmless replaces characters that act in a text of several lines.
+// harmless replaces characters that act, and keeps line ends and tabs.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -8,10 +8,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// hostile has what a terminal acts upon: C0, DEL, C1, bytes that are no text, overrides and isolates.
+// hostile has characters upon which a terminal acts: C0, DEL, C1, bytes that are no text, overrides and isolates.
 const hostile = "a\x1b]0;pwned\x07\x1b[2J\x00\x08\x7f\u009b31m\u0085\u202e\u2066\u200f\ufeff\xff\xc2b"
 
-// Whatever is printed, by whichever of the ways, does nothing to a terminal.
+// No way of output lets a text act upon a terminal.
 func TestNothingActsUponATerminal(t *testing.T) {
 	asJSON := testkit.Must(json.Marshal(hostile))(t)
 	var text, line, more strings.Builder
@@ -42,7 +42,7 @@ func TestNothingActsUponATerminal(t *testing.T) {
 	}
 }
 
-// An error says what somebody else has said: a squatter's status line, for one.
+// An error may quote another program, for example a squatter's status line.
 func TestErrorsOfOthers(t *testing.T) {
 	_, _, status, stderr := captured(t, errorString(hostile), "--log-level", "error")
 	if status != exitFailed || strings.ContainsAny(stderr, "\x1b\x07\x7f\u009b\u202e") ||

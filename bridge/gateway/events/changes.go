@@ -12,33 +12,33 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// MaxURIs is how many resources one subscription follows. The first ones count.
+// MaxURIs bounds the resources of one subscription. It follows the first ones.
 const MaxURIs = 1000
 
-// MaxAllURIs is how many resources all subscriptions of a gateway follow, and one of its agents subscribes to.
+// MaxAllURIs bounds the resources of all subscriptions of a gateway, and the resources that one agent subscribes to.
 const MaxAllURIs = 10_000
 
-// A State is which of its changes a resource shows: a document, as a cursor names it, and the page's own count of the
-// last change. The zero State is that of a resource without a page.
+// A State identifies the last change of a resource: by its document's name in a cursor, and by the page's own count.
+// The zero State is that of a resource without a page.
 type State struct {
 	Document string
 	Count    int64
 	At       time.Time // when the gateway learned of it
 }
 
-// Changes are what one subscription to Updated has to tell. Each resource is told once, however often it has changed
-// since. Make them with NewChanges, add the resources, and then Begin.
+// Changes are the pending events of one subscription to Updated. A resource has one event, no matter how often it has
+// changed since its last event. Make Changes with NewChanges, Add the resources, and then call Begin.
 type Changes struct {
 	sub   Subscription
 	every time.Duration // the least time between two events of a resource
 	items map[string]*item
 	dirty map[*item]bool
-	// latest is the last change of each document, and in how many resources are there.
+	// latest is the count of the last change of each document, and in is the number of its resources.
 	latest Documents
 	in     map[string]int
-	// from is the cursor that it began with, and met are the documents that were there then.
+	// from is the cursor that the subscription began with. met has the documents of that moment.
 	from, met Documents
-	// old are documents that are gone while one of their resources has not been told of in its new document.
+	// old has the documents that are gone, until their resources are told in their new documents.
 	old  Documents
 	note noteState
 }
@@ -46,17 +46,17 @@ type Changes struct {
 type item struct {
 	uri   string
 	now   State
-	moved bool // it is in another document than when it was told, while dirty
-	ready bool // it may be told, as far as the gateway's pace goes
+	moved bool // its document is not that of its last event; only while dirty
+	ready bool // its event is released, and only next can delay it
 	next  time.Time
 }
 
-// noteState is what comes before events.
+// noteState decides which notes precede the events.
 type noteState struct {
 	begun, told, truncated, over, warned bool
 }
 
-// before takes a note that comes before all events.
+// before takes the next note that precedes all events.
 func (s *noteState) before(cursor func() string) (n Note, ok bool) {
 	switch {
 	case !s.told:
@@ -74,7 +74,7 @@ func (s *noteState) before(cursor func() string) (n Note, ok bool) {
 	return n, true
 }
 
-// NewChanges returns changes of no resource yet. every is for a subscription whose arguments have no minIntervalMs.
+// NewChanges returns Changes without resources. every applies to a subscription whose arguments have no minIntervalMs.
 func NewChanges(s Subscription, every time.Duration) *Changes {
 	if s.MinInterval > 0 {
 		every = s.MinInterval
@@ -86,11 +86,11 @@ func NewChanges(s Subscription, every time.Duration) *Changes {
 // Overflow notes that there are resources beyond MaxURIs.
 func (c *Changes) Overflow() { c.note.over = true }
 
-// Add follows a resource. Once the subscription has begun, it is told of changes that its cursor does not cover.
+// Add follows a resource. After Begin, the resource is told if its last change is not in the cursor.
 func (c *Changes) Add(uri string, now State) {
 	it := &item{uri: uri}
 	if c.note.begun && now.Document != "" {
-		known := c.from[now.Document] // of a page that came later, whatever of it came first
+		known := c.from[now.Document] // of a page that came after Begin: the order of its resources must not matter
 		if _, met := c.met[now.Document]; met {
 			known = c.cursor()[now.Document]
 		}
@@ -102,7 +102,7 @@ func (c *Changes) Add(uri string, now State) {
 	c.show(it, now)
 }
 
-// show notes which state a resource has.
+// show sets the state of a resource.
 func (c *Changes) show(it *item, now State) {
 	if was := it.now.Document; was != "" && was != now.Document {
 		if c.in[was]--; c.in[was] == 0 {
@@ -119,8 +119,8 @@ func (c *Changes) show(it *item, now State) {
 	it.now = now
 }
 
-// Begin sets from where on the subscription is told: from now for "", else from a cursor, but of no change that is older
-// than maxAge, unless that is negative.
+// Begin sets the place where the events begin: now for "", otherwise the cursor. Changes older than maxAge have no
+// event, unless maxAge is negative.
 func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bridge.EventError {
 	c.met = maps.Clone(c.latest)
 	if c.note.begun = true; cursor == "" {
@@ -136,7 +136,7 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 		if !ok {
 			c.old[name] = count
 		}
-		c.note.truncated = c.note.truncated || !ok || count > latest // gone; another server's, or of the future
+		c.note.truncated = c.note.truncated || !ok || count > latest // gone; or another server's count, or a future one
 	}
 	for _, it := range c.items {
 		count, ok := known[it.now.Document]
@@ -153,7 +153,7 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 	return nil
 }
 
-// At returns what a client with a cursor has to be told now. It shares nothing with c but the times of the last events.
+// At returns the Changes for a client with a cursor. It shares only the times of the last events with c.
 func (c *Changes) At(cursor string, maxAge time.Duration, now time.Time) (*Changes, *bridge.EventError) {
 	other := NewChanges(c.sub, c.every)
 	other.note.over = c.note.over
@@ -165,14 +165,14 @@ func (c *Changes) At(cursor string, maxAge time.Duration, now time.Time) (*Chang
 	return other, other.Begin(cursor, maxAge, now)
 }
 
-// Told notes that a resource was told at a time by one that At has returned.
+// Told notes that a result of At has told a resource at a time.
 func (c *Changes) Told(uri string, now time.Time) {
 	if it := c.items[uri]; it != nil {
 		it.next = now.Add(c.every)
 	}
 }
 
-// Touched notes that a resource has another state. It is told when Changed says so, too: until then no cursor covers it.
+// Touched notes a new state of a resource, so that no cursor covers it. Its event waits for Changed.
 func (c *Changes) Touched(uri string, now State) {
 	it := c.items[uri]
 	if it == nil || now.Document == "" || now.Document == it.now.Document && now.Count <= it.now.Count {
@@ -188,7 +188,7 @@ func (c *Changes) Touched(uri string, now State) {
 	c.dirty[it] = true
 }
 
-// Changed is Touched, and has the state told.
+// Changed is Touched, and releases the event.
 func (c *Changes) Changed(uri string, now State) {
 	c.Touched(uri, now)
 	if it := c.items[uri]; it != nil && c.dirty[it] {
@@ -196,7 +196,7 @@ func (c *Changes) Changed(uri string, now State) {
 	}
 }
 
-// Arrived has a resource told that has come, where the subscription named it and waited for it.
+// Arrived releases an event for a resource that the subscription named before a page offered it.
 func (c *Changes) Arrived(uri string) {
 	if it := c.items[uri]; it != nil && c.note.begun && it.now.Document != "" {
 		it.moved, it.ready = true, true
@@ -204,7 +204,7 @@ func (c *Changes) Arrived(uri string) {
 	}
 }
 
-// Next is a Feed's.
+// Next implements Feed.
 func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	if !c.note.begun {
 		return n, false, at
@@ -212,7 +212,7 @@ func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	if n, ok = c.note.before(c.Cursor); ok {
 		return n, true, at
 	}
-	least := map[string]*item{} // of each document: a cursor is a count there
+	least := map[string]*item{} // of each document, since a cursor has one count for it
 	for it := range c.dirty {
 		l := least[it.now.Document]
 		switch {
@@ -252,7 +252,7 @@ func (it *item) before(other *item) int {
 	return cmp.Or(it.now.At.Compare(other.now.At), strings.Compare(it.uri, other.uri))
 }
 
-// Cursor is a Feed's.
+// Cursor implements Feed.
 func (c *Changes) Cursor() string { return c.cursor().String() }
 
 func (c *Changes) cursor() Documents {
@@ -273,18 +273,18 @@ func (c *Changes) cursor() Documents {
 	return d
 }
 
-// A Feed is what a subscription has to tell: Changes or Visits.
+// A Feed has the notes of a subscription. Changes and Visits implement it.
 type Feed interface {
-	// Next takes what is to be told next: of an event of Changes all but its Data. If there is nothing yet, at is when
-	// there will be, or zero.
+	// Next takes the next note. An event of Changes lacks its Data. If ok is false, at is the time of the next note, or
+	// zero if none is pending.
 	Next(now time.Time) (n Note, ok bool, at time.Time)
-	// Cursor is a watermark: all at or before it has been taken.
+	// Cursor is a watermark: all events at or before it have been taken.
 	Cursor() string
 }
 
-// A Log has the pages that came and went last. Make it with NewLog.
+// A Log has the last maxLogged arrivals and departures of pages. Make it with NewLog.
 type Log struct {
-	clock, floor int64 // of the last entry, and of the last that is no longer there
+	clock, floor int64 // the times of the last entry, and of the last dropped entry
 	entries      []logged
 }
 
@@ -293,16 +293,16 @@ type logged struct {
 	Visit
 }
 
-// A Visit is an entry of a Log: a page that has come, or gone.
+// A Visit is an entry of a Log: a page that has come or gone.
 type Visit struct {
 	Name          string // Opened or Closed
-	Page          string // tab and origin, and nothing else
+	Page          string // only its tab and origin
 	Epoch, Origin string
 	Time          time.Time
 	Data          []byte
 }
 
-// maxLogged is how many entries are kept.
+// maxLogged bounds the entries of a Log.
 const maxLogged = 256
 
 // NewLog returns an empty log that begins now.
@@ -318,7 +318,7 @@ func (l *Log) Add(v Visit) {
 	l.entries = append(l.entries, logged{l.clock, v})
 }
 
-// Visits are what one subscription to Opened or Closed has to tell. sees is nil if it sees every origin.
+// Visits are the pending events of one subscription to Opened or Closed. sees is nil if it sees every origin.
 type Visits struct {
 	sub  Subscription
 	log  *Log
@@ -327,7 +327,7 @@ type Visits struct {
 	note noteState
 }
 
-// NewVisits returns visits from now for "", else from a cursor, but none that is older than maxAge, unless that is
+// NewVisits returns the visits after a cursor; "" is now. It leaves out visits older than maxAge, unless maxAge is
 // negative.
 func NewVisits(s Subscription, l *Log, sees func(string) bool, cursor string, maxAge time.Duration, now time.Time) (
 	*Visits, *bridge.EventError) {
@@ -349,7 +349,7 @@ func NewVisits(s Subscription, l *Log, sees func(string) bool, cursor string, ma
 	return v, nil
 }
 
-// Next is a Feed's.
+// Next implements Feed.
 func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 	if n, ok = v.note.before(v.Cursor); ok {
 		return n, true, at
@@ -373,5 +373,5 @@ func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 	return n, false, at
 }
 
-// Cursor is a Feed's.
+// Cursor implements Feed.
 func (v *Visits) Cursor() string { return TimeCursor(v.at) }

@@ -10,29 +10,29 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A Cursor of Updated is what the agent knows of each document: all its changes up to a count. Both come from the page,
-// so each node, and the next daemon, reads a cursor of any other. A Cursor of Opened and Closed is a time of this
-// gateway, in microseconds since 1970.
+// A cursor of Updated has, for each document, the count up to which the agent knows its changes. Document and count
+// come from the page, so each node, and the next daemon, can read the cursors of any other. A cursor of Opened and
+// Closed is a time of this gateway, in microseconds since 1970.
 //
 //	e1:3f0a9c21b7.14,b2…   documents, by a hash of their epochs
 //	t1:1764103000000000
 
 const (
 	ofDocuments, ofTime = "e1:", "t1:"
-	// maxDocuments bounds a cursor of documents. One that is left out counts as never told of: at worst its changes are
-	// told again, with the same ids.
+	// maxDocuments bounds a cursor of documents. A document that is left out counts as unknown to the agent. At worst
+	// its changes are told again, with the same ids.
 	maxDocuments = 64
 	// documentDigits is the length of a document's name in a cursor.
 	documentDigits = 10
 )
 
-// A Documents is the cursor of Updated: a document's name to the count up to which its changes are known.
+// Documents are the cursor of Updated: by a document's name, the count up to which its changes are known.
 type Documents map[string]int64
 
-// Document is the name of a document in a cursor. No page can use the name of another origin's.
+// Document returns the name of a document in a cursor. A page cannot forge the name of another origin's document.
 func Document(origin, epoch string) string { return hash(documentDigits, origin, epoch) }
 
-// String is the cursor's text. Documents that changed most are kept.
+// String returns the cursor's text. It keeps the documents that changed most.
 func (d Documents) String() string {
 	names := slices.SortedFunc(maps.Keys(d), func(a, b string) int {
 		return cmp.Or(cmp.Compare(d[b], d[a]), strings.Compare(a, b))
@@ -69,7 +69,7 @@ func ParseDocuments(cursor string) (Documents, *bridge.EventError) {
 	return d, nil
 }
 
-// TimeCursor is the text of a cursor of Opened and Closed.
+// TimeCursor returns a cursor of Opened and Closed.
 func TimeCursor(at int64) string { return ofTime + strconv.FormatInt(at, 10) }
 
 // ParseTime reads a cursor of Opened and Closed.
@@ -82,7 +82,7 @@ func ParseTime(cursor string) (at int64, refused *bridge.EventError) {
 	return at, nil
 }
 
-// CheckCursor refuses a cursor that no gateway has made for events of a name. "" is null.
+// CheckCursor refuses a cursor that no gateway can have made for events of a name. A cursor of "" stands for null.
 func CheckCursor(name, cursor string) (refused *bridge.EventError) {
 	if cursor == "" {
 		return nil

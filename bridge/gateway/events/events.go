@@ -1,5 +1,5 @@
-// Package events is the catalogue of MCP Events (SEP-3415) that pages make, and their codec: types, arguments, cursors,
-// occurrences. It is data: it knows no page, no agent and no clock.
+// Package events is the catalogue of the MCP Events (SEP-3415) that pages make, and their codec: types, arguments,
+// cursors, occurrences. It knows no page, no agent and no clock.
 package events
 
 import (
@@ -21,7 +21,7 @@ const (
 	Closed  = "page.closed"
 )
 
-// WebhookInterval is the minIntervalMs of a webhook whose arguments have none: each event begins a run of an assistant.
+// WebhookInterval is the minIntervalMs of a webhook whose arguments have none: each event starts a run of an assistant.
 const WebhookInterval = 30 * time.Second
 
 const (
@@ -32,7 +32,7 @@ const (
 )
 
 // types are the catalogue, without the ways of delivery. Clients show the descriptions to a model, which chooses by
-// them. Schemas grow only by optional members, because a webhook is renewed with its old arguments.
+// them. Schemas may grow only by optional members, because a client renews a webhook with its old arguments.
 var types = []struct{ name, description, input, payload string }{
 	{Updated, "State in a web page that the user has open has changed: the resource reads differently than before. " +
 		"One event stands for all changes of a resource since the last one, and has no contents. Read the uri then. " +
@@ -58,7 +58,7 @@ const (
 		`"title":{"type":"string"}},"required":["origin","tab"]`
 )
 
-// List is the JSON text of the array of all types.
+// List returns the JSON text of an array of all types.
 func List(webhook bool) []byte {
 	delivery := `["poll","push"]`
 	if webhook {
@@ -76,13 +76,13 @@ func List(webhook bool) []byte {
 	return text.Raw(`]`)
 }
 
-// A Subscription is a name and its arguments. It is comparable, and equal ones are the same subscription.
+// A Subscription is a name and its arguments. It is comparable: equal values are the same subscription.
 type Subscription struct {
 	Name string
-	// Arguments are the canonical JSON text (RFC 8785) of an object.
+	// Arguments is the canonical JSON text (RFC 8785) of an object.
 	Arguments string
 
-	// What the arguments say; "" and 0 if nothing.
+	// The arguments' values; "" and 0 if absent.
 	URI, URIPrefix, Origin string
 	MinInterval            time.Duration
 }
@@ -134,7 +134,7 @@ func Parse(name string, arguments []byte) (s Subscription, refused *bridge.Event
 	if refused != nil {
 		return s, refused
 	}
-	// Canonical: the names are ASCII, and no string has a control character, where JCS has escapes of its own.
+	// This is canonical: the names are ASCII, and no string has a control character, for which JCS has its own escapes.
 	text := wire.Text(`{`)
 	for _, key := range []string{"minIntervalMs", "origin", "uri", "uriPrefix"} {
 		if given[key] == nil {
@@ -153,8 +153,7 @@ func invalid(message string) *bridge.EventError {
 	return &bridge.EventError{Kind: bridge.EventInvalid, Message: message}
 }
 
-// Matches reports whether an event about a resource, or with "" about a page alone, at an origin belongs to the
-// subscription.
+// Matches reports whether an event about a resource of an origin, or with "" about a page, belongs to the subscription.
 func (s *Subscription) Matches(uri, origin string) bool {
 	return (s.URI == "" || s.URI == uri) && strings.HasPrefix(uri, s.URIPrefix) && (s.Origin == "" || s.Origin == origin)
 }
@@ -171,7 +170,7 @@ type Occurrence struct {
 	Subject string
 }
 
-// AppendTo appends the JSON text of the occurrence to dst. With cursor its Cursor is in it: poll has that at the result.
+// AppendTo appends the JSON text of the occurrence to dst. cursor adds its Cursor; a poll has the cursor in its result.
 func (o *Occurrence) AppendTo(dst []byte, cursor bool) []byte {
 	return append(o.appendMembers(append(dst, '{'), cursor), '}')
 }
@@ -185,13 +184,13 @@ func (o *Occurrence) appendMembers(dst []byte, cursor bool) []byte {
 	return text
 }
 
-// ID makes the id of an event from what tells it from all others. It ends with a hash of the subscription too: webhooks
-// with one URL and the same change get two ids. Each node makes the same.
+// ID makes the id of an event from a count and a hash of the texts that identify it. The subscription is in the hash,
+// so that two webhooks with one URL get two ids for the same change. Each node makes the same id.
 func (s *Subscription) ID(count int64, of ...string) string {
 	return strconv.FormatInt(count, 10) + "." + hash(16, append(of, s.Name, s.Arguments)...)
 }
 
-// hash is so many hexadecimal digits of the SHA-256 of texts.
+// hash returns the first hexadecimal digits of the SHA-256 of texts.
 func hash(digits int, of ...string) string {
 	h := sha256.New()
 	for _, text := range of {
@@ -200,7 +199,7 @@ func hash(digits int, of ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:digits]
 }
 
-// UpdatedData is the data of an Updated event.
+// UpdatedData returns the data of an Updated event.
 func UpdatedData(uri, title, origin string, tab int, revision int64) []byte {
 	text := wire.Text(`{"uri":`).Str(uri)
 	if title != "" {
@@ -209,7 +208,7 @@ func UpdatedData(uri, title, origin string, tab int, revision int64) []byte {
 	return text.Raw(`,"origin":`).Str(origin).Raw(`,"tab":`).Int(tab).Raw(`,"revision":`).Int64(revision).Raw(`}`)
 }
 
-// PageData is the data of an Opened or Closed event.
+// PageData returns the data of an Opened or Closed event.
 func PageData(origin string, tab int, url, title string) []byte {
 	text := wire.Text(`{"origin":`).Str(origin).Raw(`,"tab":`).Int(tab)
 	if url != "" {
@@ -233,21 +232,21 @@ type NoteKind byte
 
 // The kinds.
 const (
-	Event  NoteKind = iota // its Occurrence
-	Active                 // the first note, and again after a gap: the Cursor alone, and Truncated
+	Event  NoteKind = iota // the Occurrence
+	Active                 // the first note, and one after a gap: only Cursor and Truncated
 	Failed                 // Refused: the subscription goes on
 )
 
-// A Note is what a subscription has to tell.
+// A Note is a message of a subscription.
 type Note struct {
 	Occurrence
 	Kind      NoteKind
 	Truncated bool // events before the cursor may be missing
-	Whole     bool // of Event: no cursor divides it from the next ones that are so
+	Whole     bool // for Event: no cursor comes between it and the next whole events
 	Refused   *bridge.EventError
 }
 
-// Members is the JSON text of the members of the note's notification; of Failed, nothing.
+// Members returns the JSON text of the members of the note's notification, and nil for Failed.
 func (n *Note) Members() []byte {
 	switch n.Kind {
 	case Event:

@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Each member of a type is what the SEP requires, and what a model reads is ASCII without semicolons.
+// Each member of a type is as the SEP requires, and the texts for a model are ASCII without semicolons.
 func TestList(t *testing.T) {
 	for _, webhook := range []bool{false, true} {
 		var list []struct {
@@ -120,8 +120,8 @@ func TestCursorsThatAreNone(t *testing.T) {
 	}
 }
 
-// A client that is interrupted at any time, by a process that knows nothing but its cursor, ends up with the last state
-// of every resource, and the same state never has two ids.
+// A client is interrupted at any time, and continues at a process that knows only its cursor. It still gets the last
+// state of every resource, and the same state never has two ids.
 func TestNothingIsLost(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -130,9 +130,9 @@ func TestNothingIsLost(t *testing.T) {
 		now := time.Unix(1764103000, 0)
 		var log []string
 		counts := map[string]int64{} // of documents
-		states := map[string]State{} // what pages show
-		known := map[string]State{}  // what the client has been told
-		waits := map[string]bool{}   // touched, and not changed yet
+		states := map[string]State{} // the states that pages show
+		known := map[string]State{}  // the states that the client knows
+		waits := map[string]bool{}   // touched, and not yet changed
 		ids := map[string]string{}   // by state
 		of := map[string]int{}       // the number of each page's document
 		page := func(i int) string { return fmt.Sprint("page", i%2) }
@@ -237,7 +237,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// The last state is told, and not more often than the arguments say.
+// The last state is told, but not more often than the arguments allow.
 func TestMinInterval(t *testing.T) {
 	sub, _ := Parse(Updated, []byte(`{"minIntervalMs":10000}`))
 	now := time.Unix(1764103000, 0)
@@ -312,7 +312,7 @@ func TestLogForgetsTheOldest(t *testing.T) {
 	}
 }
 
-// A cursor or subscription of an agent is refused, or is what its own text says again.
+// A cursor or subscription of an agent is refused, or survives the conversion to text and back.
 func FuzzSubscription(f *testing.F) {
 	f.Add("e1:3f0a9c21b7.14,b2b2b2b2b2.9223372036854775807", Updated, `{"uri":"https://a.example/x","minIntervalMs":1000}`)
 	f.Add("t1:1764103000000000", Closed, `{"origin":"https://a.example"}`)
@@ -336,8 +336,8 @@ func FuzzSubscription(f *testing.F) {
 	})
 }
 
-// The gateway meets a page after a subscription has begun: each of its resources that has changed since the cursor is told,
-// in whatever order the page answers for them, and no other.
+// The gateway meets a page after a subscription has begun. It tells only the page's resources that have changed since
+// the cursor, and the order in which the page answers for them does not matter.
 func TestPageThatIsMetLater(t *testing.T) {
 	now := time.Unix(1_764_000_000, 0)
 	doc := Document("https://app.example", "epoch")

@@ -8,7 +8,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Change is one URI's change as an agent is told of it: its new state as far as the room allows.
+// A Change describes one URI's change to an agent. It holds the new state, or the difference, if that fits.
 type Change struct {
 	URI      string          `json:"uri"`
 	Revision int64           `json:"revision"`
@@ -22,11 +22,11 @@ type Change struct {
 	When     string          `json:"when,omitempty"`
 }
 
-// MaxInline is the longest text in bytes that is compared for a reminder: the gateway's lock is held meanwhile.
+// MaxInline is the longest text in bytes that a reminder compares. The gateway's lock is held during the comparison.
 const MaxInline = 64 << 10
 
-// ChangeOf describes the change from an agent's version to the current one, in one line of JSON of at most so many
-// bytes; "" if it does not fit or is no text. It makes no patch of texts longer than MaxInline.
+// ChangeOf describes the change from an agent's version to the current one, in one line of JSON. It returns "" if that
+// is longer than most bytes, or if the contents have images. Texts longer than MaxInline get no delta.
 func ChangeOf(v seen.Version, l *Look, when string, most int) string {
 	c := Change{URI: l.URI, Revision: l.Revision, When: when}
 	after, err := PartOf(l.Text, v.Part)
@@ -66,7 +66,7 @@ func ChangeOf(v seen.Version, l *Look, when string, most int) string {
 	return Fitting(c, most)
 }
 
-// Fitting is a change as one line of JSON of at most so many bytes, or "".
+// Fitting returns a change as one line of JSON, or "" if that has more than most bytes.
 func Fitting(c Change, most int) string {
 	if text := Line(c); len(text) <= most {
 		return text

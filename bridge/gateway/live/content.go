@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// TextContent is text in a tool's result, as MCP has it.
+// TextContent is MCP's TextContent of a tool's result.
 type TextContent struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// ImageContent is an image in a tool's result, as MCP has it: its bytes in base64.
+// ImageContent is MCP's ImageContent of a tool's result. Data is base64.
 type ImageContent struct {
 	Type     string `json:"type"`
 	Data     string `json:"data"`
 	MIMEType string `json:"mimeType"`
 }
 
-// AsText makes a text content.
+// AsText returns s as a TextContent.
 func AsText(s string) TextContent { return TextContent{"text", s} }
 
-// AsJSON makes a value content: one line of JSON.
+// AsJSON returns v as a TextContent of one line of JSON.
 func AsJSON(v any) TextContent { return AsText(Line(v)) }
 
-// breaks are line ends for some readers, and JSON text may hold them unescaped: only within its strings.
+// breaks escapes the characters that some readers take for line ends. JSON allows them unescaped in strings.
 var breaks = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
 
-// Line is a value as JSON text on one line, without HTML's escapes: a model pays for them. It is "" if the value has no
-// JSON.
+// Line returns a value as JSON text on one line, or "" if it cannot be encoded. It leaves out HTML's escapes, which
+// would cost a model tokens.
 func Line(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -1,7 +1,7 @@
-// Package live makes the texts that agents get of a resource. A Look is a resource as it reads now. pages.go cuts it
-// into parts, and change.go describes in one line of JSON how it differs from the agent's version (packages seen and
+// Package live makes the texts of a resource for agents. A Look is the state of a resource at one read. pages.go cuts
+// it into pages. change.go describes in one line of JSON how it differs from the agent's version (packages seen and
 // delta).
 //
-// It only computes: it reads no page and no clock, keeps nothing, and holds no lock. A page's text is data here: it
-// leaves as the text of a tool's result, or within a string of JSON on one line.
+// The package only computes: it reads no page and no clock, keeps no state, and holds no lock. A page's text is data:
+// it leaves only as the text of a tool's result, or in a JSON string on one line.
 package live

@@ -12,7 +12,7 @@ func Example() {
 	after := live.DecodeContents(uri, []byte(`[{"uri":"`+uri+`","text":"{\"items\":[\"a cup\"],\"total\":2}"}]`))
 	before.Revision, after.Revision = 41, 42
 
-	has := before.Version("") // what the agent that was given it has
+	has := before.Version("") // the version of an agent that was given it
 	fmt.Println(live.Same(has, after))
 	fmt.Println(live.ChangeOf(has, after, "", 600))
 	// Output:

@@ -12,7 +12,7 @@ import (
 
 const doc = "https://app.example/doc"
 
-// read is a look at contents with one text.
+// read returns a Look at contents with one text.
 func read(t *testing.T, text string) *Look {
 	t.Helper()
 	contents, err := json.Marshal([]map[string]string{{"uri": doc, "text": text}})
@@ -49,7 +49,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// A value is one line for every reader, and for a model no longer than necessary.
+// A value is one line for every reader, and no longer than necessary.
 func TestLine(t *testing.T) {
 	if got, want := Line("<a&b>\n\u2028\u2029\u0085"), `"<a&b>\n\u2028\u2029\u0085"`; got != want {
 		t.Errorf("it is %q, want %q", got, want)
@@ -73,7 +73,7 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// The pages of a text make it together, none is too long, and each says where the next one begins.
+// The pages of a text together are the text. No page is too long, and each says where the next one begins.
 func TestPages(t *testing.T) {
 	text := strings.Repeat("a line of a text, with ü\n", 500)
 	w := Wish{URI: doc, Part: PartLines + "1-500", Chars: 1000}
@@ -108,7 +108,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What reads the same is no change, whatever else of it has become different.
+// A part that reads the same has not changed, even if the rest of the resource has.
 func TestSame(t *testing.T) {
 	before := read(t, `{"a":1,"b":2}`)
 	after := read(t, `{"a":1,"b":3}`)
@@ -167,7 +167,7 @@ func TestChangeOf(t *testing.T) {
 	}
 }
 
-// No patch is made of what is too long, and no more of it is said than fits.
+// A text that is too long gets no delta, and is shown only if it fits.
 func TestLongTextsAreNotCompared(t *testing.T) {
 	lines := strings.Repeat("a line\n", MaxInline/7+1)
 	before, after := read(t, lines), read(t, lines+"more\n")

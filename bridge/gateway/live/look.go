@@ -11,20 +11,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Look is the state of a URI when it was read for an agent.
+// A Look is the state of a URI at one read for an agent.
 type Look struct {
 	URI      string
 	Revision int64  // of the last change before the read
 	Contents []byte // as the page wrote them
-	Text     string // all of it that is text
-	Images   []any  // the rest, as content of a result
+	Text     string // all text of the contents
+	Images   []any  // the images, as content of a result
 	Hash     [32]byte
-	Why      string // the reason why it could not be read
+	Why      string // why the read failed; "" if it did not
 	Epoch    string // with Count, the page's own revision; "" if unknown
 	Count    int64
 }
 
-// Version is the version that an agent has after it is given a part of the look, or with "" all.
+// Version returns the agent's version after it was given a part of the look; a part of "" is all of it.
 func (l *Look) Version(part string) seen.Version {
 	return seen.Version{Revision: l.Revision, Part: part, Text: l.Text, Hash: l.Hash, Epoch: l.Epoch, Count: l.Count}
 }
@@ -32,8 +32,8 @@ func (l *Look) Version(part string) seen.Version {
 // MaxDepth bounds the nesting of contents and of tools' results.
 const MaxDepth = 64
 
-// DecodeContents decodes the JSON text of MCP's contents. Several parts, or bytes, become one text, in which a line
-// comes before each part. Invalid contents give a Look with the reason alone.
+// DecodeContents decodes the JSON text of MCP's contents. If there are several parts, or a part has bytes, Text has a
+// line of JSON before each part. Invalid contents give a Look that has only Why.
 func DecodeContents(uri string, contents []byte) *Look {
 	v, err := wire.Parse(contents, MaxDepth)
 	if err != nil || v.Kind() != wire.Array {
@@ -66,7 +66,7 @@ func DecodeContents(uri string, contents []byte) *Look {
 	return l
 }
 
-// partLine is the line before one of several parts.
+// partLine is the line before a part.
 func partLine(uri, mime, note string) string {
 	return "--- " + Line(struct {
 		URI  string `json:"uri"`
@@ -78,8 +78,8 @@ func partLine(uri, mime, note string) string {
 // Names of parts begin with these: a JSON Pointer (RFC 6901), or lines such as 10-20.
 const PartPointer, PartLines = "pointer ", "lines "
 
-// PartOf is the part of a text with a name: "" for all of it, a JSON Pointer, or lines. The error is a sentence about
-// what the text has instead.
+// PartOf returns the part of a text with a name: "" for all of it, a JSON Pointer, or lines. The error is a sentence
+// for the agent, and tells it which parts exist.
 func PartOf(text, name string) (string, error) {
 	switch {
 	case name == "":
@@ -90,7 +90,6 @@ func PartOf(text, name string) (string, error) {
 	return delta.At(text, strings.TrimPrefix(name, PartPointer))
 }
 
-// partNames is a part's pointer or its lines.
 func partNames(part string) (pointer, lines string) {
 	if name, ok := strings.CutPrefix(part, PartPointer); ok {
 		return name, ""
@@ -98,7 +97,7 @@ func partNames(part string) (pointer, lines string) {
 	return "", strings.TrimPrefix(part, PartLines)
 }
 
-// Same reports whether an agent's version of a URI is current.
+// Same reports whether an agent's version of a URI is current: the part that the agent was given reads the same.
 func Same(v seen.Version, l *Look) bool {
 	if v.Hash == l.Hash {
 		return true
@@ -114,7 +113,7 @@ func Same(v seen.Version, l *Look) bool {
 	return err == nil && before == after
 }
 
-// OriginOf is the origin of a URI, or "".
+// OriginOf returns the origin of a URI, or "" if it has none.
 func OriginOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Host == "" {

@@ -13,13 +13,13 @@ import (
 type Wish struct {
 	URI   string
 	Part  string // as PartOf takes it
-	Since *int64 // the agent has this revision
-	At    Cursor // the agent continues from here
-	Chars int    // of the result and its head, at most
+	Since *int64 // the revision that the agent has
+	At    Cursor // where the agent continues
+	Chars int    // the maximum of the result with its head
 }
 
-// A Cursor is a place in a text of which an agent has the beginning: the text of a revision, or the delta from an
-// earlier one to it.
+// A Cursor is the place where an agent continues to read a text. The text is that of a revision, or the delta from an
+// earlier revision to it.
 type Cursor struct {
 	Revision, Since int64 // Since is 0 for the whole text
 	From            int   // in bytes; 0 for no cursor
@@ -33,7 +33,7 @@ func (c Cursor) String() string {
 	return s + ":" + strconv.Itoa(c.From)
 }
 
-// ParseCursor is the inverse of String. It reports false for a text that is no cursor.
+// ParseCursor is the inverse of String. ok is false if s is no cursor.
 func ParseCursor(s string) (c Cursor, ok bool) {
 	what, from, _ := strings.Cut(s, ":")
 	revision, since, delta := strings.Cut(what, "-")
@@ -68,7 +68,7 @@ type Next struct {
 	Cursor  string `json:"cursor"`
 }
 
-// Page is as much of a text as a result has room for. The head names that part, and the call for the next.
+// Page returns as much of a text as fits in w.Chars with the head. If that is not all, it sets h.Part and h.Next.
 func Page(h *Head, w Wish, text string) []any {
 	h.Pointer, h.Lines = partNames(w.Part)
 	if text == "" {

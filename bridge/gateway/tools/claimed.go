@@ -6,11 +6,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// MetaHints is the key in a tool's _meta of the hints that WebMCP has and MCP's annotations have not. A page sends an
-// object of booleans. MCP's typed SDKs drop unknown members of annotations, so the hints cannot travel there.
+// MetaHints is the key, in a tool's _meta, of the hints that WebMCP has and MCP's annotations lack. A page sends an
+// object of booleans. They cannot be annotations, since MCP's typed SDKs drop unknown members there.
 const MetaHints = "pagewire/hints"
 
-// Hints are those hints.
+// Hints are the hints under MetaHints.
 type Hints struct {
 	// Consequential means that a call may not be undone: it buys, sends or deletes.
 	Consequential bool `json:"consequentialHint,omitempty"`
@@ -20,17 +20,17 @@ type Hints struct {
 	Debugging bool `json:"debugging,omitempty"`
 }
 
-// HintsOf decodes the hints of a page's tool. A value that is no boolean counts as true: each hint has a client ask
-// more, or show less.
+// HintsOf decodes the hints of a page's tool. A value that is no boolean counts as true, which is the safe side: each
+// hint only makes a client ask more, or show less.
 func HintsOf(t *mcp.Tool) Hints {
 	members, _ := t.Meta[MetaHints].(map[string]any)
 	says := func(name string) bool { return members[name] != nil && members[name] != false }
 	return Hints{says("consequentialHint"), says("untrustedContentHint"), says("debugging")}
 }
 
-// Claimed is a page's tool as agents see it. Its annotations move into words, as the page's own claims: clients skip
-// questions for a tool with readOnlyHint, and a page may claim anything. A claim that has clients ask more is an
-// annotation too.
+// Claimed returns a page's tool as agents see it. Its annotations become words in the description, as the page's own
+// claims: clients skip questions for a tool with readOnlyHint, and a page may claim anything. Only a destructiveHint,
+// for which clients ask more, is an annotation too.
 func Claimed(t *mcp.Tool, h Hints) mcp.Tool {
 	shown := *t
 	a := t.Annotations

@@ -7,7 +7,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A page's claims and hints, and their form in an agent's list.
 func TestClaimed(t *testing.T) {
 	const asks = `{"destructiveHint":true,"idempotentHint":false,"readOnlyHint":false}`
 	const undone = " The page says that this may not be undone."
@@ -26,7 +25,7 @@ func TestClaimed(t *testing.T) {
 		`"annotations":{"readOnlyHint":true,"destructiveHint":false},"_meta":{"pagewire/hints":{"consequentialHint":true,"untrustedContentHint":true}}`: {
 			asks, "Does it. The page says: read-only, not destructive." + undone + others,
 			`{"consequentialHint":true,"untrustedContentHint":true}`},
-		// What is no boolean has clients ask more, and not less.
+		// A value that is no boolean makes clients ask more, and not less.
 		`"_meta":{"pagewire/hints":{"consequentialHint":"no","untrustedContentHint":0,"debugging":[]}}`: {
 			asks, "Does it." + undone + others,
 			`{"consequentialHint":true,"untrustedContentHint":true,"debugging":true}`},

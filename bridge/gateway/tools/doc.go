@@ -1,5 +1,4 @@
-// Package tools prepares the tools of pages for agents: their names, the claims that they make of themselves, and their
-// results.
+// Package tools prepares the tools of pages for agents: their names, their claims about themselves, and their results.
 //
-// It runs no tool, knows of no page, and holds no lock: the owner of a Names guards it; the rest is functions.
+// It runs no tool, knows no page, and holds no lock: the owners of a Names and a Listing guard them.
 package tools

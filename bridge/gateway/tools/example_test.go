@@ -6,7 +6,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 )
 
-// Two origins have a tool of one name: who came second has its host behind it, for good.
+// Two origins have a tool of the same name. The second one gets its host as a suffix, for good.
 func ExampleNames() {
 	names := tools.NewNames("read_page_resource")
 	fmt.Println(names.Of("https://shop.example", "search"))

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A Listing chooses which tools of pages are listed if the list has too few places. Its owner guards it.
+// A Listing chooses the tools of pages for a list with too few places. Its owner guards it.
 //
-// Each site has the same share, within it each origin, and there each page. The others use what one does not need. As
-// long as one has no more tools than its share, all of them stay listed. Of an origin's tools the plain names come
-// first, then those with a tab. Tools that agents have called come before those that were listed, and these before new
-// ones. So tabs that come and go change the list as little as possible.
+// Each site has the same share. A site divides its share between its origins, and an origin between its pages. Unused
+// places go to the others. While a site, origin or page has no more tools than its share, all of them stay listed. Of
+// an origin's tools, plain names come before names with a tab. Called tools come before listed tools, and these before
+// new ones. So tabs that come and go change the list as little as possible.
 type Listing struct {
 	places int
-	before map[string]standing // of the tools at the last Choose, and of those called since
+	before map[string]standing // of the tools at the last Choose, and of tools called since
 }
 
 // standing is a tool's state before Choose. Tools keep their places in this order.
@@ -27,20 +27,20 @@ const (
 	called
 )
 
-// NewListing returns a Listing with so many places.
+// NewListing returns an empty Listing.
 func NewListing(places int) *Listing { return &Listing{places: places, before: map[string]standing{}} }
 
 // An Entry is a tool that a page offers for the list.
 type Entry struct {
 	Name   string // as agents know it
 	Origin string
-	Page   int  // tells the pages of an origin apart
+	Page   int  // distinguishes the pages of an origin
 	Tabbed bool // Name has a tab, because another tab has the plain name
 	Bytes  int  // of its description
 }
 
-// PlaceBytes is the longest description that takes one place; a longer one takes several. A list of 1,000 places has 8
-// MiB at most.
+// PlaceBytes is the longest description that takes one place. A longer one takes several. 1,000 places are 8 MiB at
+// most.
 const PlaceBytes = 8 << 10
 
 func (e *Entry) places() int { return 1 + max(0, e.Bytes-1)/PlaceBytes }
@@ -71,7 +71,7 @@ func (l *Listing) Choose(entries []Entry) []bool {
 	return chosen
 }
 
-// ranked is the order in which entries get places.
+// ranked returns the indices of entries, in the order in which they get places.
 func (l *Listing) ranked(entries []Entry) []int {
 	order := make([]int, len(entries))
 	standings := make([]standing, len(entries))
@@ -101,7 +101,7 @@ func (l *Listing) ranked(entries []Entry) []int {
 	return bySite(origins, func(i int) string { return entries[i].Origin }, cost)
 }
 
-// bySite divides fairly between sites, and within each site between its origins. Each list is of one origin.
+// bySite merges lists, each of one origin. It divides fairly between sites, and in each site between its origins.
 func bySite[T any](origins [][]T, origin func(T) string, cost func(T) int) []T {
 	var sites [][]T
 	for _, of := range grouped(origins, func(list []T) string { return site(origin(list[0])) }) {
@@ -110,8 +110,8 @@ func bySite[T any](origins [][]T, origin func(T) string, cost func(T) int) []T {
 	return fair(sites, cost)
 }
 
-// site is the last two labels of the host. The origins of one owner mostly share it, and a page can have frames of any
-// number of subdomains. If two owners share it, as below a public suffix, each origin has its part.
+// site returns the last two labels of the host. The origins of one owner mostly share them, and a page can have frames
+// of any number of subdomains. If two owners share a site, as below a public suffix, each origin still has its share.
 func site(origin string) string {
 	u, err := url.Parse(origin)
 	if err != nil {
@@ -121,7 +121,7 @@ func site(origin string) string {
 	return strings.Join(labels[max(0, len(labels)-2):], ".")
 }
 
-// grouped splits a list by a key, in order of keys. The lists keep its order, and none is empty.
+// grouped splits a list by a key, in order of keys. The parts keep the list's order, and no part is empty.
 func grouped[K cmp.Ordered, T any](list []T, key func(T) K) [][]T {
 	groups := map[K][]T{}
 	var keys []K
@@ -140,8 +140,8 @@ func grouped[K cmp.Ordered, T any](list []T, key func(T) K) [][]T {
 	return all
 }
 
-// fair merges lists and keeps the order of each. Any beginning of the result gives each list with more entries the same
-// sum of costs, give or take one entry.
+// fair merges lists and keeps the order of each. In any beginning of the result, all lists that have more entries have
+// the same sum of costs, give or take one entry.
 func fair[T any](lists [][]T, cost func(T) int) []T {
 	type ranked struct {
 		value T

@@ -14,7 +14,7 @@ func entriesOf(origin string, page, n, bytes int) (entries []Entry) {
 	return entries
 }
 
-// counted chooses, and counts what is listed by origin, by page, and in places.
+// counted calls Choose, and counts the listed tools by origin and by page, and their places.
 func counted(l *Listing, entries []Entry) (origins map[string]int, pages map[int]int, places int) {
 	origins, pages = map[string]int{}, map[int]int{}
 	for i, chosen := range l.Choose(entries) {
@@ -27,7 +27,7 @@ func counted(l *Listing, entries []Entry) (origins map[string]int, pages map[int
 	return origins, pages, places
 }
 
-// A page that needs no more than its share has all of its tools listed; the others share the rest.
+// If a page needs no more than its share, all its tools are listed. The others share the rest.
 func TestShares(t *testing.T) {
 	const small, large = "https://small.example", "https://large.test"
 	entries := append(entriesOf(small, 1, 30, 100), entriesOf(large, 2, 500, 100)...)
@@ -35,7 +35,7 @@ func TestShares(t *testing.T) {
 	if origins[small] != 30 || origins[large] != 70 || places != 100 {
 		t.Errorf("%v are listed", origins)
 	}
-	// Subdomains are no more than one site, and share as origins do.
+	// All subdomains together are one site, and share its places.
 	entries = entriesOf("https://bank.test", 1, 40, 100)
 	for n := range 50 {
 		entries = append(entries, entriesOf("https://s"+strconv.Itoa(n)+".evil.example:8080", 2+n, 10, 100)...)
@@ -44,7 +44,7 @@ func TestShares(t *testing.T) {
 	if origins["https://bank.test"] != 40 || places != 100 || origins["https://s7.evil.example:8080"] > 2 {
 		t.Errorf("%v are listed", origins)
 	}
-	// Pages of an origin share the plain names, and those with a tab come behind all of these.
+	// Pages of an origin share its places for plain names. Names with a tab come after all of these.
 	entries = append(entriesOf(large, 1, 90, 100), entriesOf(large, 2, 20, 100)...)
 	for _, e := range entriesOf(large, 3, 20, 100) {
 		e.Tabbed = true
@@ -60,7 +60,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A long description takes the places of several, and what is longer than the list is left out alone.
+// A long description takes several places. A tool that is longer than the list is left out, and the others are not.
 func TestPlacesOfLongTools(t *testing.T) {
 	const origin = "https://app.example"
 	l := NewListing(100)
@@ -71,7 +71,7 @@ func TestPlacesOfLongTools(t *testing.T) {
 	}
 }
 
-// What was called is kept first, then what was listed. What is gone is not remembered.
+// Called tools are kept first, then listed tools. Tools that are gone are forgotten.
 func TestListedStays(t *testing.T) {
 	const origin = "https://app.example"
 	l := NewListing(50)
@@ -94,8 +94,7 @@ func TestListedStays(t *testing.T) {
 	}
 }
 
-// Whatever there is, the list is as full as it can be, no more, and depends on the order in which pages are named in
-// nothing but whole places.
+// For any tools, the list is as full as it can be, and no site gets two places more than a site that needs more.
 func TestRandomListings(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))

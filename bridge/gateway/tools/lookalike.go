@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// Agents trust a tool by its name: list_page_resources is always ours. So no page's tool may have a name that a reader,
-// or a model, takes for one of ours: by case, by separators, by similar signs of other scripts, with more text before
-// or behind it, or with one letter changed, missing or added.
+// Agents trust a tool by its name: list_page_resources is always ours. So no page's tool may have a name that a reader
+// or a model could take for one of ours. Such a name differs by case, by separators, by similar signs of other scripts,
+// by more text before or after it, or by one letter that is changed, missing or added.
 
 // LookLikeOurs reports whether a name looks like one of ours.
 func (n *Names) LookLikeOurs(name string) bool {
@@ -23,10 +23,10 @@ func (n *Names) LookLikeOurs(name string) bool {
 	return false
 }
 
-// anySign stands for a sign of another script: its look depends on the reader's font.
+// anySign stands for a sign of another script, and equals any letter: its look depends on the reader's font.
 const anySign = '?'
 
-// skeleton is a name as a reader sees it at a glance.
+// skeleton reduces a name to the letters that a reader sees at a glance.
 func skeleton(name string) []rune {
 	var s []rune
 	for _, r := range strings.ToLower(name) {
@@ -50,12 +50,12 @@ func skeleton(name string) []rune {
 	return s
 }
 
-// holds reports whether some part of s differs from want by at most one sign: Levenshtein's distance, where a part may
-// begin and end anywhere (Sellers). Both are names, of some 20 signs; a longer one is cut.
+// holds reports whether some part of s differs from want by at most one sign: Sellers' algorithm, which is
+// Levenshtein's distance to the best part. Names have about 20 signs; s is cut after 256.
 func holds(s, want []rune) bool {
 	const longest = 256
 	s = s[:min(len(s), longest)]
-	// above[i] is the distance of want[:i] to a part that ends before the current sign.
+	// above[i] is the least distance of want[:i] to a part that ends before the current sign.
 	above, now := make([]int, len(want)+1), make([]int, len(want)+1)
 	for i := range above {
 		above[i] = i

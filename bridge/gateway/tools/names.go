@@ -11,34 +11,34 @@ import (
 	"strings"
 )
 
-// Names gives the tools of pages the names by which agents know them. Its owner guards it.
+// Names gives the tools of pages their names for agents. Its owner guards it.
 //
-// A page's tool keeps its name. If pages of two origins have a tool of one name, the later one gets its host as a
-// suffix: a name that an agent has learned does not change its meaning. This holds while a page has the tool, and
-// usually for good: Sweep forgets only names that no page has had for long.
+// A page's tool keeps its name. If pages of two origins have tools of the same name, the later one gets its host as a
+// suffix, so that a name that an agent has learned does not change its meaning. This holds while a page has the tool,
+// and usually for good: Sweep forgets only names that no page has used for long.
 type Names struct {
 	ours   []string
 	given  map[pageTool]*given
-	owners map[string]pageTool // the reverse; us for ours
+	owners map[string]pageTool // the reverse; the origin of ours is us
 	sweeps int
-	inUse  int // of given, since the last sweep
+	inUse  int // the names that were asked for since the last sweep
 	// version counts the names that were given.
 	version int
 }
 
-// A pageTool is a tool by its page's name for it.
+// A pageTool is a tool by its page's origin and its name there.
 type pageTool struct{ origin, tool string }
 
 // given is the name that agents see.
 type given struct {
 	name string
-	used int // the sweep before which it was last asked for
+	used int // the number of sweeps before the last request for it
 }
 
-// us is the owner of our own tools' names.
+// us stands for the origin of our own tools.
 const us = "pagewire"
 
-// NewNames returns a Names that gives none of our names to pages.
+// NewNames returns a Names that never gives a page one of the names ours.
 func NewNames(ours ...string) *Names {
 	n := &Names{ours: ours, given: map[pageTool]*given{}, owners: map[string]pageTool{}}
 	for _, name := range ours {
@@ -47,8 +47,8 @@ func NewNames(ours ...string) *Names {
 	return n
 }
 
-// Recall restores a name that an earlier process is said to have given to a page's tool. It ignores a name that Of
-// could not give, and one that is taken.
+// Recall restores a name that an earlier process is said to have given to a page's tool. It ignores a name that is
+// taken or that Of could not give.
 func (n *Names) Recall(origin, tool, name string) {
 	key := pageTool{origin, tool}
 	could := name == Fit(tool, "")
@@ -64,10 +64,10 @@ func (n *Names) Recall(origin, tool, name string) {
 	}
 }
 
-// maxTries is how many suffixes of a tool are recalled. The second has a hash, so a third does not occur.
+// maxTries is the number of suffixes that Recall accepts for a tool. The second has a hash, so a third does not occur.
 const maxTries = 3
 
-// Given calls f with each name that was asked for since the last Sweep but one, in no order.
+// Given calls f, in no order, with each name that was asked for since the last Sweep but one.
 func (n *Names) Given(f func(origin, tool, name string)) {
 	for key, g := range n.given {
 		if g.used >= n.sweeps-1 {
@@ -79,7 +79,7 @@ func (n *Names) Given(f func(origin, tool, name string)) {
 // Version changes whenever a name is given.
 func (n *Names) Version() int { return n.version }
 
-// Of returns the name by which agents know a page's tool. It is the same each time, until Sweep forgets it.
+// Of returns the name of a page's tool for agents. It is the same each time, until Sweep forgets it.
 func (n *Names) Of(origin, tool string) string {
 	key := pageTool{origin, tool}
 	if g := n.given[key]; g != nil {
@@ -94,8 +94,8 @@ func (n *Names) Of(origin, tool string) string {
 	return name
 }
 
-// suffix distinguishes a name that is taken: by the host, or, from the second try on, by the beginning of the host and
-// a hash of the tool. Numbers would be tried one after the other: a page can have 1,000 tools whose names begin alike.
+// suffix returns the suffix for a name that is taken: the host, or, from the second try on, the beginning of the host
+// and a hash of the tool. Numbers would need many tries: a page can have 1,000 tools whose names begin alike.
 func (n *Names) suffix(key pageTool, try int) string {
 	host := key.origin
 	if u, err := url.Parse(key.origin); err == nil {
@@ -110,7 +110,7 @@ func (n *Names) suffix(key pageTool, try int) string {
 	return "_" + host[:min(len(host), maxSuffix-1-hashed)] + hash(fmt.Sprint(try, " ", key.origin, " ", key.tool))
 }
 
-// taken reports whether a name cannot be given: another tool has it, or it looks like a tab's name.
+// taken reports whether a name cannot be given, because another tool has it or it ends like a name of OfTab.
 func (n *Names) taken(name string) bool {
 	_, taken := n.owners[name]
 	i := strings.LastIndex(name, tabSuffix)
@@ -119,11 +119,11 @@ func (n *Names) taken(name string) bool {
 
 const tabSuffix = "_tab"
 
-// OfTab is the name of a tool in a tab with a number.
+// OfTab returns the name of a tool in the tab with a number.
 func OfTab(name string, tab int) string { return Fit(name, tabSuffix+strconv.Itoa(tab)) }
 
 func (n *Names) give(key pageTool, name string) {
-	// A copy: the name is part of the text of a page's whole list of tools.
+	// Copies, since the names would keep the text of the page's whole list of tools alive.
 	key.tool = strings.Clone(key.tool)
 	g := &given{name: strings.Clone(name), used: -1}
 	n.given[key], n.owners[g.name] = g, key
@@ -138,13 +138,13 @@ func (n *Names) use(g *given) {
 	}
 }
 
-// maxIdle is how many names without a page are kept. Without this bound a page that has new tools all the time takes 3
-// MB a second.
+// maxIdle bounds the names without a page. Without it, a page that keeps registering new tools would take 3 MB a
+// second.
 const maxIdle = 10_000
 
-// Sweep must follow a round in which Of was called for all tools of pages. Of more than maxIdle other names it forgets
-// some. It takes them from the sites and origins with the most, so that no page can have another's names forgotten, and
-// there the ones that were not asked for the longest.
+// Sweep forgets names without a page. Call it after a round of Of for all tools of pages. If there are more than
+// maxIdle other names, it keeps half of maxIdle. It forgets names of the sites and origins with the most, so that no
+// page can push out another's names. Among these it forgets the names that were not asked for the longest.
 func (n *Names) Sweep() {
 	if len(n.given)-n.inUse > maxIdle {
 		n.forget()
@@ -172,17 +172,17 @@ func (n *Names) forget() {
 }
 
 const (
-	// maxName is the longest name. Cursor drops a tool in silence if its server's name and its own have more than some 60
-	// characters together.
+	// maxName bounds a name. Cursor drops a tool in silence if the names of its server and itself have more than about
+	// 60 characters together.
 	maxName = 60 - len("pagewire") - 1
 	// maxSuffix leaves 19 characters for the page's own name.
 	maxSuffix = 32
-	// hashed is the length of an underscore and a hash.
+	// hashed is the length of a result of hash.
 	hashed = 9
 )
 
-// Fit makes a name that every client accepts: letters, digits, _ and -, 51 at most with the suffix. A longer name ends
-// with a hash, so that names that begin alike differ.
+// Fit makes a name that every client accepts: letters, digits, _ and -, at most 51 with the suffix. A longer name is
+// cut and gets a hash, so that names that begin alike differ.
 func Fit(name, suffix string) string {
 	clean := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -201,7 +201,7 @@ func Fit(name, suffix string) string {
 	return cleaned + suffix
 }
 
-// hash is an underscore and the beginning of a text's hash.
+// hash returns an underscore and 8 hexadecimal digits of a text's SHA-256.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "_" + hex.EncodeToString(sum[:4])

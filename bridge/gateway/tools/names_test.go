@@ -9,11 +9,11 @@ import (
 
 var own = []string{"list_page_resources", "read_page_resource", "wait_for_page_update"}
 
-// Names that no page has are bounded, however many an origin has had. What is forgotten is that origin's, and nothing
-// that a page still has.
+// Names without a page have a bound, no matter how many an origin has had. Only names of that origin are forgotten, and
+// only if no page has them.
 func TestNamesOfAnOriginHaveABound(t *testing.T) {
 	b := NewNames(own...)
-	b.Of("https://bank.example", "pay") // whose page is closed then
+	b.Of("https://bank.example", "pay") // then its page is closed
 	b.Sweep()
 	for n := range 4 * maxIdle {
 		for _, lasting := range []string{"search", "add"} {
@@ -38,8 +38,7 @@ func TestNamesOfAnOriginHaveABound(t *testing.T) {
 	}
 }
 
-// Names that begin alike, or whose host is long, are told apart at once: each name is one that agents can call, and no
-// more are tried than a few for each.
+// Tools whose names begin alike, or whose host is long, get different names for agents. Each takes only a few tries.
 func TestNamesThatBeginAlike(t *testing.T) {
 	b := NewNames(own...)
 	tried := 0
@@ -60,7 +59,7 @@ func TestNamesThatBeginAlike(t *testing.T) {
 	}
 }
 
-// A page's tool has no name that would be taken for that of another one's tab.
+// A page's tool gets no name that looks like the name of a tool in a tab.
 func TestNamesThatLookLikeATabs(t *testing.T) {
 	b := NewNames(own...)
 	for tool, want := range map[string]string{"pay_tab2": "pay_tab2_shop_example", "pay_tab": "pay_tab_shop_example",
@@ -100,7 +99,7 @@ func TestNamesThatLookLikeOurs(t *testing.T) {
 	}
 }
 
-// Nor does the gateway make such a name: where two pages have a tool of one name, the second's host is put behind it.
+// The gateway makes no such name either, when it adds the host of the second of two pages to a name.
 func TestNamesAfterRenaming(t *testing.T) {
 	b := NewNames(own...)
 	first := b.Of("https://a.example", "list")
@@ -112,7 +111,7 @@ func TestNamesAfterRenaming(t *testing.T) {
 	}
 }
 
-// Only names that Of can give are recalled, and the tool that had one has it, whichever page comes first.
+// Only names that Of can give are recalled. A tool that had a name gets it again, no matter which page comes first.
 func TestRecallOfNames(t *testing.T) {
 	const first, second = "https://first.example", "https://second.example"
 	n := NewNames("read_page_resource")
@@ -125,7 +124,7 @@ func TestRecallOfNames(t *testing.T) {
 		t.Fatalf("recalled: %v", n.given)
 	}
 	n.Recall(first, "search", "search")
-	n.Recall(second, "search", "search") // is taken
+	n.Recall(second, "search", "search") // the name is taken
 	n.Recall(second, "search", "search_second_example")
 	if got := []string{n.Of(second, "search"), n.Of(first, "search")}; got[0] != "search_second_example" ||
 		got[1] != "search" || n.Version() == version {

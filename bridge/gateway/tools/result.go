@@ -8,16 +8,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// TextOnly is a tool's result with its structuredContent as text, and with further texts behind its content. A text of
-// "" is none.
+// TextOnly returns a tool's result with its structuredContent as text, and further texts after that. It skips "".
 func TextOnly(result wire.Value, more ...string) []byte {
 	return withTexts(result, result.Get("structuredContent"), more)
 }
 
-// WithTexts is a tool's result with further texts behind its content. A text of "" is none.
+// WithTexts returns a tool's result with further texts after its content. It skips "".
 func WithTexts(result wire.Value, more ...string) []byte { return withTexts(result, nil, more) }
 
-// withTexts makes a text of structured, which is nil or the result's structuredContent.
+// withTexts makes a text of structured, unless it is nil. structured must be the result's structuredContent.
 func withTexts(result, structured wire.Value, more []string) []byte {
 	content := result.Get("content")
 	more = slices.DeleteFunc(more, func(text string) bool { return text == "" })
@@ -53,7 +52,7 @@ func withTexts(result, structured wire.Value, more []string) []byte {
 
 func textPart(text string) []byte { return wire.Text(`{"type":"text","text":`).Str(text).Raw("}") }
 
-// says reports whether a text of content is the same JSON.
+// says reports whether a text of content has the same JSON as structured.
 func says(content, structured wire.Value) (found bool) {
 	want := compact(structured)
 	content.Elements(func(part wire.Value) bool {
@@ -64,7 +63,7 @@ func says(content, structured wire.Value) (found bool) {
 	return found
 }
 
-// compact is JSON text without white space. A text that is no JSON stays as it is.
+// compact removes white space from JSON text. Any other text stays unchanged.
 func compact(text []byte) []byte {
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {

@@ -14,8 +14,8 @@ import (
 // An Output checks results against a page's outputSchema.
 type Output struct{ schema *jsonschema.Resolved }
 
-// NewOutput makes an Output of a decoded schema. The schema must be of type object, since JetBrains' client drops a whole
-// list for another, and must have no references: to check a result against one that leads into itself would never end.
+// NewOutput makes an Output of a decoded schema. The schema must be of type object, since JetBrains' client drops the
+// whole list for any other. It must have no references, since a check against a recursive one might never end.
 func NewOutput(schema any) (*Output, error) {
 	of, _ := schema.(map[string]any)
 	if of["type"] != "object" {
@@ -39,10 +39,10 @@ func NewOutput(schema any) (*Output, error) {
 	return &Output{resolved}, nil
 }
 
-// maxChecked bounds, in bytes, the structuredContent that is checked.
+// maxChecked bounds structuredContent, in bytes.
 const maxChecked = 1 << 20
 
-// Check returns an error if a result has no structuredContent of the schema. An error of a tool needs none.
+// Check returns an error if a result has no structuredContent that fits the schema. A tool's error needs none.
 func (o *Output) Check(result wire.Value) error {
 	structured := result.Get("structuredContent")
 	switch {

@@ -1,10 +1,10 @@
-// Package delta makes the difference between two texts: a JSON patch (RFC 6902) if both versions are JSON, otherwise a
+// Package delta makes the difference between two texts: a JSON patch (RFC 6902) if both texts are JSON, otherwise a
 // unified diff, and nothing if that would not be shorter. It also takes parts of a text, by pointer, lines or page.
 //
 // It never decodes: it walks the raw text of both, and enters only parts that differ. So a change of 1 MB of JSON costs
-// a few scans and next to no memory, and numbers stay as the page wrote them. Time and memory are bounded for any texts
-// (budget.go): above a bound a part is given as a whole, or the text has no delta. The package keeps nothing, and knows
-// nothing of pages and agents.
+// a few scans and little memory, and numbers stay as the page wrote them. Time and memory are bounded for any texts
+// (budget.go): above a bound a part is replaced as a whole, or the text has no delta. The package keeps no state, and
+// knows no page or agent.
 package delta
 
 import (
@@ -27,18 +27,18 @@ const (
 )
 
 const (
-	// MaxText is the length above which a text has no delta, in bytes.
+	// MaxText is the maximum length in bytes of a text that has a delta.
 	MaxText = 4 << 20
-	// maxDepth is how deep JSON may be nested.
+	// maxDepth bounds the nesting of JSON.
 	maxDepth = 64
 	// maxParts bounds the members of one object, and the elements or lines between the first and the last difference. A
 	// container with more is replaced as a whole.
 	maxParts = 1 << 14
-	// maxPointer is how long a pointer may be.
+	// maxPointer bounds a pointer, in bytes.
 	maxPointer = 1 << 12
 )
 
-// Of returns the delta from before to after. It is None if that is not shorter than after. The texts must differ.
+// Of returns the delta from before to after, or None if that is not shorter than after. The texts must differ.
 func Of(before, after string) (Kind, string) {
 	if len(before) > MaxText || len(after) > MaxText {
 		return None, ""
@@ -56,7 +56,7 @@ func Of(before, after string) (Kind, string) {
 	return kind, text
 }
 
-// documents reports whether both texts are JSON containers.
+// documents parses both texts. ok is false unless both are JSON objects or both are JSON arrays.
 func documents(before, after string) (a, b wire.Value, ok bool) {
 	for i, text := range [2]string{before, after} {
 		trimmed := strings.TrimLeft(text, " \t\r\n")
@@ -87,7 +87,7 @@ type patcher struct {
 	elements []string
 }
 
-// patch is a JSON patch of at most so many bytes, or "".
+// patch returns a JSON patch, or "" if it has more than most bytes or replaces the whole document.
 func patch(a, b wire.Value, most int, left *budget) string {
 	p := &patcher{most: most, left: left}
 	p.value(a, b)
@@ -97,7 +97,7 @@ func patch(a, b wire.Value, most int, left *budget) string {
 	return str(p.out.Raw("]"))
 }
 
-// op writes an operation at the pointer; value is absent for remove.
+// op writes an operation at the pointer. value is nil for remove.
 func (p *patcher) op(name string, value wire.Value) {
 	if len(p.out)+len(p.at)+len(value) > p.most || len(p.at) > maxPointer {
 		p.lost = true
@@ -154,8 +154,8 @@ func (p *patcher) value(a, b wire.Value) {
 
 type member struct{ key, value string }
 
-// membersOf lists an object's members by name. ok is false if there are too many, or two of one name: programs differ
-// in how they patch those.
+// membersOf lists an object's members, sorted by name. ok is false if there are too many, or if two have the same name:
+// programs patch these differently.
 func (p *patcher) membersOf(v wire.Value) (list []member, ok bool) {
 	from := len(p.members)
 	for key, value := range v.Members {
@@ -214,14 +214,14 @@ func (p *patcher) object(a, b wire.Value) {
 	}
 }
 
-// whole replaces the value at the pointer. For the whole document that is no patch.
+// whole replaces the value at the pointer. If that is the whole document, there is no patch.
 func (p *patcher) whole(b wire.Value) {
 	p.lost = p.lost || len(p.at) == 0
 	p.op("replace", b)
 }
 
-// elementsOf lists an array's elements outside the bytes that it shares with another array, and counts those before
-// them. ok is false if there are too many.
+// elementsOf lists an array's elements outside the bytes that it shares with another array. before is the number of
+// elements that precede them. ok is false if there are too many.
 func (p *patcher) elementsOf(v wire.Value, same [2]int) (list []string, before int, ok bool) {
 	from := len(p.elements)
 	for e := range v.Elements {
@@ -268,7 +268,7 @@ func (p *patcher) array(a, b wire.Value) {
 	}
 }
 
-// run turns elements into others at the same place. The first has index at.
+// run replaces elements by others from index at on.
 func (p *patcher) run(at int, before, after []string) {
 	same := min(len(before), len(after))
 	for i := range same {

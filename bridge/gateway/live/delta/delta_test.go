@@ -16,7 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta/deltatest"
 )
 
-// apply is what an agent does with a delta: by a library of others for JSON, by hand for lines.
+// apply applies a delta as an agent does: it uses an independent library for JSON, and its own code for lines.
 func apply(t testing.TB, kind Kind, before, text string) string {
 	t.Helper()
 	if kind == Diff {
@@ -50,7 +50,7 @@ func applyDiff(t testing.TB, before, text string) string {
 				t.Fatalf("%q: %v", line, err)
 			}
 			if !counted || count != "0" {
-				n-- // lines are counted from 1; where none is taken, from the one before
+				n-- // the first line is 1; if no line is removed, it is the line before
 			}
 			for ; at < n; at++ {
 				out.WriteString(lines[at])
@@ -93,10 +93,10 @@ func sameJSON(t testing.TB, a, b string) bool {
 	return bytes.Equal(x, y)
 }
 
-// A writer makes random JSON, and random changes of it.
+// A writer makes random JSON and random changes of it.
 type writer struct{ *rand.Rand }
 
-// No empty name: json-patch takes it for the document itself.
+// There is no empty name, since json-patch takes it for the document itself.
 var names = []string{"a", "b", "items", "x/y", "~t", "quantité", "a long name with \"quotes\"", "é", `\`, `],["`,
 	`\",1,"`}
 
@@ -124,7 +124,7 @@ func (w writer) value(depth int) any {
 	return names[w.IntN(len(names))] + strconv.Itoa(w.IntN(50))
 }
 
-// edit changes some of what it is given.
+// edit returns v with random changes.
 func (w writer) edit(v any) any {
 	if w.IntN(12) == 0 {
 		return w.value(2)
@@ -240,7 +240,7 @@ func TestPatches(t *testing.T) {
 			`[{"op":"add","path":"/l/4","value":"new"},{"op":"add","path":"/l/5","value":"x"},{"op":"remove","path":"/l/1"}]`},
 		{`{"n":12345678901234567890,` + pad + `}`, `{"n":12345678901234567891,` + pad + `}`,
 			`[{"op":"replace","path":"/n","value":12345678901234567891}]`},
-		{`{"a":1,"a":2,` + pad + `}`, `{"a":5,"a":2,` + pad + `}`, ``}, // whose a?
+		{`{"a":1,"a":2,` + pad + `}`, `{"a":5,"a":2,` + pad + `}`, ``}, // it is ambiguous which a changes
 		{`{"a":{"x":1,"x":2},` + pad + `}`, `{"a":{"x":3,"x":2},` + pad + `}`,
 			`[{"op":"replace","path":"/a","value":{"x":3,"x":2}}]`},
 		{`{"a":1}`, `[1,2,3,4,5,6]`, ``},
@@ -256,7 +256,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// What programs keep is some objects deep, and all of it in one of them: of that a change of 1 MB is still a patch.
+// Programs keep their state some objects deep, and most of it in one object. A change in 1 MB of it is still a patch.
 func TestDeepStateHasPatches(t *testing.T) {
 	deep := func(quantity int) string {
 		return `{"app":{"entities":{"products":{"byId":` + deltatest.Cart(1<<20, quantity) + `}}}}`
@@ -267,7 +267,7 @@ func TestDeepStateHasPatches(t *testing.T) {
 	}
 }
 
-// The bound is of memory: what takes time here is taken from a budget, and that is in BenchmarkHostile.
+// The test bounds memory. BenchmarkHostile measures the time, which the budget bounds.
 func TestDocumentsMadeToBeExpensive(t *testing.T) {
 	all := deltatest.Hostile()
 	all["a long cart"] = [2]string{deltatest.Cart(1<<20, 1), deltatest.Cart(1<<20, 2)}
@@ -289,7 +289,7 @@ func TestDocumentsMadeToBeExpensive(t *testing.T) {
 	}
 }
 
-// The vectors are those of the page's own tool, too (js/late/pointer.ts).
+// The page's own tool has the same vectors (js/late/pointer.ts).
 func TestPointers(t *testing.T) {
 	file, err := os.ReadFile("testdata/pointers.json")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// context is how many lines a diff has around a change: the model has the others.
+// context is the number of unchanged lines around a change in a diff: the model has the others.
 const context = 1
 
-// diff is a unified diff, or "".
+// diff returns a unified diff, or "" if it is above the budget or longer than after.
 func diff(before, after string, left *budget) string {
 	from, behind := between(before, after)
 	first := strings.Count(before[:from], "\n")
@@ -35,7 +35,7 @@ func diff(before, after string, left *budget) string {
 	return str(out)
 }
 
-// between is how many bytes of whole lines are the same before and behind the difference, less a diff's context.
+// between returns the number of equal bytes, in whole lines, before and after the difference, without a diff's context.
 func between(before, after string) (from, behind int) {
 	same := commonBytes(raw(before), raw(after))
 	begin := func(at int) int { return strings.LastIndexByte(before[:at], '\n') + 1 }
@@ -62,8 +62,8 @@ func lines(text string, left *budget) (list []string, ok bool) {
 	return list, true
 }
 
-// hunk writes edits that are close to each other; the texts begin at line first. It is false if the diff would be too
-// long.
+// hunk writes edits that are close to each other. first is the number of lines before the texts. It returns false if
+// the diff would be longer than most bytes.
 func hunk(out wire.Text, a, b []string, edits []lcs.Diff, first, most int) (wire.Text, bool) {
 	start, end := edits[0], edits[len(edits)-1]
 	above, below := min(context, start.Start), min(context, len(a)-end.End)
@@ -92,7 +92,7 @@ func hunk(out wire.Text, a, b []string, edits []lcs.Diff, first, most int) (wire
 	return out, !full
 }
 
-// span writes a range of lines: their number, and the number before them.
+// span writes a range of n lines. behind is the number of lines before it.
 func span(out wire.Text, behind, n int) wire.Text {
 	switch n {
 	case 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// At returns the value at a JSON Pointer (RFC 6901) in a JSON text, as it is written there. The error is a sentence
-// about the value that the pointer does reach.
+// At returns the value at a JSON Pointer (RFC 6901) in a JSON text, with the text's own spelling. The error is a
+// sentence about the last value that the pointer reaches.
 func At(text, pointer string) (string, error) {
 	v, err := wire.Parse([]byte(text), maxDepth)
 	if err != nil {
@@ -37,7 +37,7 @@ func At(text, pointer string) (string, error) {
 
 var unescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// step is the part of v with the name of a token, or nil.
+// step returns the member or element of v that a token names, or nil.
 func step(v wire.Value, token string) wire.Value {
 	if v.Kind() == wire.Object {
 		return v.Get(token)
@@ -55,7 +55,7 @@ func step(v wire.Value, token string) wire.Value {
 	return nil
 }
 
-// holds describes the value at a pointer.
+// holds describes v, the value at a pointer, in words for an error.
 func holds(v wire.Value, at string) string {
 	where := "the document"
 	if at != "" {
@@ -100,7 +100,7 @@ func shorten(s string) string {
 	return s
 }
 
-// Lines returns lines of a text, counted from 1, by a range such as "10-20", "10-" or "10". The error is a sentence.
+// Lines returns a range of lines, such as "10-20", "10-" or "10". The first line is 1. The error is a sentence.
 func Lines(text, span string) (string, error) {
 	head, tail, open := strings.Cut(span, "-")
 	from, err := strconv.Atoi(strings.TrimSpace(head))
@@ -129,8 +129,8 @@ func Lines(text, span string) (string, error) {
 	return text[start:end], nil
 }
 
-// Page returns a part of a text that begins at a byte and has at most so many bytes (and at least one character), and
-// where the next page begins: 0 at the end. It ends at a line's end if there is one in its last quarter.
+// Page returns the text from a byte on, cut after most bytes, but at least one character. next is the first byte of the
+// next page, and 0 at the end. The page ends at a line's end if there is one in its last quarter.
 func Page(text string, from, most int) (page string, next int) {
 	rest := text[min(max(from, 0), len(text)):]
 	if len(rest) <= most {

@@ -9,7 +9,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A page that tells of all its changes.
+// A page that reports all its changes.
 type page struct{ revisions *follow.Revisions }
 
 func (page) Watch(_ string, then func(string)) { then("") }

@@ -13,13 +13,13 @@ import (
 
 const app, cart = "https://app.example", "https://app.example/cart"
 
-// pages are a Source that answers at once, but for what is slow.
+// pages are a Source that answers at once, or, while slow is set, when the test calls answers.
 type pages struct {
 	*Revisions
 	watched map[string]int // subscriptions that have not ended
 	refused map[string]string
 	slow    bool
-	answers []func() // of what is slow
+	answers []func()
 	changes int
 	now     time.Time
 }
@@ -50,12 +50,11 @@ func (p *pages) Unwatch(uri string) {
 
 func (p *pages) Changed() { p.changes++ }
 
-// State is the same of all: what there is now.
 func (p *pages) State(string) (string, int64) { return "e", 1 }
 
 func (p *pages) Now() time.Time { return p.now }
 
-// read has an agent given what a URI reads as.
+// read gives an agent the text of a URI.
 func (p *pages) read(m *Memory, uri, text string) {
 	p.Track([]string{uri}, func(map[string]string) {})
 	l := live.DecodeContents(uri, fmt.Appendf(nil, `[{"uri":%q,"text":%q}]`, uri, text))
@@ -116,7 +115,7 @@ func TestWhatCannotBeFollowed(t *testing.T) {
 	}
 }
 
-// The last agent that has a resource leaves while another one's first read of it is under way.
+// The last agent that has a resource leaves during another agent's first read of it.
 func TestGivenWhenTheOthersHaveLeft(t *testing.T) {
 	p := open(t)
 	first, second := p.NewMemory(seen.Limits{}), p.NewMemory(seen.Limits{})
@@ -138,7 +137,7 @@ func TestGivenWhenTheOthersHaveLeft(t *testing.T) {
 	}
 }
 
-// A further Track of a resource that is being watched waits for the same answer.
+// A second Track of a resource waits for the answer to the first.
 func TestTrackWaitsForTheAnswer(t *testing.T) {
 	p := open(t)
 	p.slow = true
@@ -156,13 +155,13 @@ func TestTrackWaitsForTheAnswer(t *testing.T) {
 	}
 }
 
-// A page is left alone when nobody has what it gave, and a while after somebody has asked for it last.
+// A page is no longer watched when no agent has its contents, and a while after the last request for them.
 func TestPagesAreLeftAlone(t *testing.T) {
 	p := open(t)
 	a, b := p.NewMemory(seen.Limits{}), p.NewMemory(seen.Limits{URIs: 1})
 	p.read(a, cart, "one")
 	p.read(b, cart, "one")
-	p.read(b, app+"/doc", "one") // there it forgets the cart
+	p.read(b, app+"/doc", "one") // its record drops the cart for this
 	p.now = p.now.Add(trackFor + time.Second)
 	p.Track(nil, func(map[string]string) {})
 	if p.watched[cart] != 1 || p.watched[app+"/doc"] != 1 {
@@ -222,7 +221,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// What is told has a bound, names nothing twice, and says how much it leaves out.
+// A telling has a bound, names no resource twice, and counts the resources that it leaves out.
 func TestTell(t *testing.T) {
 	p := open(t)
 	m := p.NewMemory(seen.Limits{})
@@ -263,7 +262,7 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// What reads as it did is no news, and contents that were told count as seen.
+// A resource that reads as before is no news, and contents in a telling count as seen.
 func TestTellContents(t *testing.T) {
 	p := open(t)
 	m := p.NewMemory(seen.Limits{})
@@ -324,7 +323,7 @@ func TestNewsAtPrompt(t *testing.T) {
 	}
 }
 
-// What the user chose and the agent has read is followed before what is only listed.
+// Resources that the user chose or the agent has read come before listed ones.
 func TestFollowedAreBounded(t *testing.T) {
 	p := open(t)
 	m := p.NewMemory(seen.Limits{})
@@ -341,14 +340,14 @@ func TestFollowedAreBounded(t *testing.T) {
 	}
 }
 
-// What agents were given by an earlier process is followed when a page has it, and is old where it has changed since.
+// A resource that an earlier process gave to agents is tracked when a page has it, and is old if it has changed since.
 func TestRecall(t *testing.T) {
 	p := open(t)
 	early, late := p.NewMemory(seen.Limits{}), p.NewMemory(seen.Limits{})
 	was := seen.Version{Revision: 10, Current: 20, Epoch: "e", Count: 1}
 	list := app + "/list"
 	early.Recall(cart, was)
-	early.Recall(cart, seen.Version{Revision: 30, Current: 30}) // the first counts
+	early.Recall(cart, seen.Version{Revision: 30, Current: 30}) // only the first counts
 	late.Recall(cart, seen.Version{Revision: 5, Current: 15, Epoch: "e"})
 	early.Recall(list, seen.Version{Revision: 10, Current: 20, Epoch: "e"})
 	if !p.Recalls(cart) || p.Revision(cart) != 20 || len(early.News(app)) != 0 || len(p.watched) != 0 {
@@ -363,7 +362,7 @@ func TestRecall(t *testing.T) {
 	if v, _ := early.Last(cart); !v.Recalled || v.Revision != 10 {
 		t.Errorf("it was given %+v", v)
 	}
-	// To a memory that comes when it is followed already.
+	// A memory that comes when the resources are already tracked.
 	third := p.NewMemory(seen.Limits{})
 	third.Recall(cart, was)
 	third.Recall(list, seen.Version{Revision: 10, Current: 20})
@@ -374,7 +373,7 @@ func TestRecall(t *testing.T) {
 	if v, _ := third.Last(list); v.Recalled || len(third.News(app)) != 0 {
 		t.Errorf("it has read %+v", v)
 	}
-	// A time to come is not reached by the next revisions.
+	// The next revisions come after one from the future, too.
 	third.Recall(app+"/later", seen.Version{Revision: p.Clock() + 1e9, Current: p.Clock() + 2e9})
 	before := p.Clock()
 	if p.Updated(cart); p.Revision(cart) <= before {

@@ -8,16 +8,15 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A Memory is the state of an agent between its calls. The owner must call End: until then the Memory follows what the
-// agent has seen.
+// A Memory is the state of an agent between its calls. It tracks the URIs that the agent has seen, until End is called.
 type Memory struct {
-	// Record is only for reading. Given, Told, Drop and Empty change it, and also follow the URIs in it.
+	// Record must only be read. Given, Recall, Told, Drop and Empty change it, and keep Revisions' tracking in step.
 	*seen.Record
-	// Tag begins the texts that the agent did not ask for. A page does not know it, and so cannot imitate them.
+	// Tag begins the texts that the agent did not request. A page does not know it, and so cannot imitate them.
 	Tag string
-	// Refused counts a tool's calls in a row that were refused for old state.
+	// Refused counts, by tool, the consecutive calls that were refused because the agent's state was old.
 	Refused map[string]int
-	// told has, by URI, the last revision that hooks have told the agent.
+	// told has, by URI, the last revision that hooks have reported to the agent.
 	told map[string]int64
 	of   *Revisions
 }
@@ -28,9 +27,9 @@ func (v *Revisions) NewMemory(limits seen.Limits) *Memory {
 		Refused: map[string]int{}, told: map[string]int64{}, of: v}
 }
 
-// Given notes that the agent is given a part of a URI, or with "" all of it. The URI may be tracked no more, since other
-// agents have left meanwhile or its page cannot be watched: the agent has seen it all the same, and its stale calls are
-// refused. It is reminded of changes from the next request on.
+// Given notes that the agent is given a part of a URI; a part of "" is all of it. If the URI is no longer tracked,
+// because other agents have left or its page cannot be watched, Given keeps its revision, so that stale calls are still
+// refused. The agent is then reminded of changes from the next request on.
 func (m *Memory) Given(l *live.Look, part string) {
 	if m.of.tracked[l.URI] == nil {
 		m.of.tracked[l.URI] = &tracked{revision: l.Revision, used: m.of.source.Now()}
@@ -44,8 +43,8 @@ func (m *Memory) Given(l *live.Look, part string) {
 	}
 }
 
-// Recall notes what an earlier process gave the agent of a URI, without its text. The page's revision in it is not
-// trusted: it decides only about reminders. Whether the agent's version is current is decided by the hash alone.
+// Recall notes the version of a URI that an earlier process gave the agent, without its text. The page's revision in it
+// is not trusted: it decides only about reminders. Only the hash decides whether the agent's version is current.
 func (m *Memory) Recall(uri string, was seen.Version) {
 	if _, had := m.Last(uri); had {
 		return
@@ -59,16 +58,16 @@ func (m *Memory) Recall(uri string, was seen.Version) {
 	m.Renew(uri, now)
 }
 
-// RecallTold notes of what state of a URI an earlier process has told the agent, at the revision was.Current. Call it
-// after Recall.
+// RecallTold notes the state of a URI that an earlier process reported to the agent, at the revision was.Current. Call
+// it after Recall.
 func (m *Memory) RecallTold(uri string, was seen.Version) {
 	if _, held := m.told[uri]; !held && len(m.told) < MaxFollowed {
 		m.told[uri] = m.of.recall(uri, &was)
 	}
 }
 
-// AllTold calls yield for each URI of which hooks tell the agent, with what RecallTold takes. It leaves out a URI whose
-// page does not say what it is like.
+// AllTold calls yield for each URI that hooks report to the agent, with the arguments of RecallTold. It leaves out a
+// URI whose page has not sent a revision of its own.
 func (m *Memory) AllTold(yield func(uri string, was seen.Version) bool) {
 	for uri := range m.told {
 		was, pending := m.of.recalled[uri]
@@ -78,7 +77,7 @@ func (m *Memory) AllTold(yield func(uri string, was seen.Version) bool) {
 		}
 		told, _ := m.toldOf(uri)
 		if was.Current = told; m.of.Revision(uri) > told {
-			was.Epoch = "" // it has changed, and the agent is still to be told
+			was.Epoch = "" // it has changed, and the agent has not been notified
 		} else if was.Epoch == "" {
 			continue
 		}
@@ -88,7 +87,7 @@ func (m *Memory) AllTold(yield func(uri string, was seen.Version) bool) {
 	}
 }
 
-// Awaits reports whether pages have not yet said if what Recall and RecallTold noted is current.
+// Awaits reports whether a version from Recall or RecallTold has not yet been compared with its page's revision.
 func (m *Memory) Awaits() bool {
 	for uri := range m.of.recalled {
 		if m.ToldOf(uri) {
@@ -98,13 +97,12 @@ func (m *Memory) Awaits() bool {
 	return false
 }
 
-// Drop forgets one URI.
 func (m *Memory) Drop(uri string) {
 	m.Forget(uri)
 	m.of.release(uri)
 }
 
-// End forgets all that the agent has seen and was told of. The Memory cannot be used after it.
+// End stops tracking the agent's URIs. The Memory must not be used after it.
 func (m *Memory) End() {
 	for uri := range m.URIs {
 		m.of.release(uri)
@@ -114,7 +112,7 @@ func (m *Memory) End() {
 	}
 }
 
-// Empty empties the record of what the agent has seen. The agent is not told a second time of earlier changes.
+// Empty empties the record. Hooks do not report earlier changes to the agent a second time.
 func (m *Memory) Empty() {
 	for uri := range m.told {
 		m.told[uri], _ = m.toldOf(uri)
@@ -126,14 +124,14 @@ func (m *Memory) Empty() {
 	clear(m.Refused)
 }
 
-// toldOf is the last revision of a URI that the agent knows of; false if it was never told of the URI.
+// toldOf returns the last revision of a URI that the agent knows of. ok is false if it knows of none.
 func (m *Memory) toldOf(uri string) (revision int64, ok bool) {
 	told, held := m.told[uri]
 	known, read := m.Known(uri)
 	return max(told, known), held || read
 }
 
-// Told notes that the agent was told of a change of a URI, without its contents.
+// Told notes that the agent was notified of a change of a URI, without its contents.
 func (m *Memory) Told(uri string, revision int64) {
 	m.Mention(uri, revision)
 	if _, held := m.told[uri]; held {
@@ -141,13 +139,13 @@ func (m *Memory) Told(uri string, revision int64) {
 	}
 }
 
-// Old reports whether a URI has changed since the agent has seen it.
+// Old reports whether a URI has changed since the agent saw it.
 func (m *Memory) Old(uri string) bool {
 	v, ok := m.Last(uri)
 	return ok && m.of.Revision(uri) > v.Current
 }
 
-// ToldOf reports whether the agent was ever told of a URI, or has read it.
+// ToldOf reports whether hooks have reported a URI to the agent, or the agent has read it.
 func (m *Memory) ToldOf(uri string) bool {
 	_, ok := m.toldOf(uri)
 	return ok

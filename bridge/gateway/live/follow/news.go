@@ -10,14 +10,14 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// News is a URI of which the agent has an older state, with its current revision.
+// News is a URI with its current revision. The agent has an older state of it.
 type News struct {
 	URI      string
 	Revision int64
 }
 
-// News lists the changes since the agent looked that were not mentioned yet: those of an origin first, then the latest
-// first.
+// News lists the URIs that have changed since the agent read them and were not mentioned yet: those of an origin come
+// first, and later changes come before earlier ones.
 func (m *Memory) News(origin string) (list []News) {
 	for uri := range m.URIs {
 		if m.Old(uri) && !m.Mentioned(uri) {
@@ -41,19 +41,19 @@ func later(a, b News) int {
 	return cmp.Or(cmp.Compare(b.Revision, a.Revision), strings.Compare(a.URI, b.URI))
 }
 
-// A Telling is a text that an agent gets unasked.
+// A Telling is a text for an agent that has not requested it.
 type Telling struct {
-	Head, More string // before the list, and, with the number of the others, behind a list that is too long
+	Head, More string // before the list, and after a list that is too long: %d is the number of the others
 	Chars      int    // the maximum length
 	List       []News
-	Found      map[string]*live.Look // the resources whose contents are told
-	Older      map[string]bool       // URIs of which the agent had an older state when it called
+	Found      map[string]*live.Look // the resources that are shown with contents
+	Older      map[string]bool       // URIs that had changed since the agent read them, when it called
 }
 
-// beforeThisCall marks a change before the call of a page's tool: the agent did not know of it.
+// beforeThisCall marks a change that came before the call of a page's tool, so that the agent had not seen it.
 const beforeThisCall = "before this call"
 
-// Tell makes the text of a telling, "" if it has nothing to tell. The agent has then seen the contents in it.
+// Tell returns the text of a telling, or "" if nothing has changed. It notes that the agent has seen its contents.
 func (m *Memory) Tell(t Telling) string {
 	head := m.Tag + " " + t.Head
 	room := t.Chars - len(head) - len(t.More)
@@ -96,11 +96,12 @@ func (m *Memory) Tell(t Telling) string {
 	return head
 }
 
-// MaxFollowed bounds the URIs of which hooks tell an agent: chosen by the user, then read, then listed.
+// MaxFollowed bounds the URIs that hooks report to an agent. The user's choice comes first, then the URIs
+// that the agent has read, then the listed ones.
 const MaxFollowed = 512
 
-// NewsAtPrompt lists the changes that the agent was not told of, the latest first. From then on it tracks all URIs of
-// which the agent is told: at most MaxFollowed of chosen ones, read ones, and listed ones.
+// NewsAtPrompt lists the changes that the agent does not know of, the latest first. It then tracks all URIs that the
+// next prompts report.
 func (m *Memory) NewsAtPrompt(chosen, listed []string) (list []News) {
 	uris := m.promptURIs(chosen, listed)
 	changed := map[string]bool{}
@@ -123,7 +124,7 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string) (list []News) {
 		if _, held := m.told[uri]; !held {
 			m.of.retain(uri)
 		}
-		// A resource that is tracked anew has a new revision, without a known change.
+		// Track gives a resource that was not tracked a new revision, without a known change.
 		revision := m.of.Revision(uri)
 		if m.told[uri] = revision; changed[uri] {
 			m.told[uri] = told
@@ -134,8 +135,8 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string) (list []News) {
 	return list
 }
 
-// promptURIs lists the URIs of which the agent is told at its prompts. A URI in the list stays in it while there is
-// room, also while no page offers it. The others are no longer tracked.
+// promptURIs lists the URIs that prompts report to the agent. A URI that was in the list stays in it while there is
+// room, also while no page offers it. The others are released.
 func (m *Memory) promptURIs(chosen, all []string) (uris []string) {
 	in := map[string]bool{}
 	add := func(list []string) {

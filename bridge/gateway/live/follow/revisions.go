@@ -1,8 +1,8 @@
-// Package follow knows which of an agent's versions are old. Revisions count the changes of resources that agents have
-// been given or wait for. A Memory is the state of one agent between its calls. It lists the agent's news.
+// Package follow knows which of an agent's versions are old. Revisions count the changes of resources that agents were
+// given or wait for. A Memory is the state of one agent between its calls, and lists the agent's news.
 //
-// It gets changes from the gateway through a Source, and never reads a page itself. It has no lock, no goroutine and no
-// timer: all of it, and its callbacks, run under the gateway's lock.
+// The package gets changes from the gateway through a Source, and never reads a page itself. It has no lock, no
+// goroutine and no timer: all of it, and its callbacks, run under the gateway's lock.
 package follow
 
 import (
@@ -11,33 +11,32 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A Source reports changes. Methods of Revisions call its methods, which may call back at once.
+// A Source reports changes. Revisions call its methods, which may call back before they return.
 type Source interface {
-	// Watch has Revisions.Updated called for each change of a resource, until Unwatch. It calls then once, at once or
-	// later: when no change is missed any more, or with the reason why changes are not reported.
+	// Watch makes the source call Revisions.Updated for each change of a resource, until Unwatch. It calls then once,
+	// now or later: with "" when no change is missed any more, or with the reason why changes are not reported.
 	Watch(uri string, then func(why string))
 	Unwatch(uri string)
 	// Changed is called after each counted change.
 	Changed()
-	// State returns the page's own revision of a watched resource: its document, and the document's count at the last
-	// change. epoch is "" if the page has not said.
+	// State returns the page's own revision of a watched resource: the epoch of its document, and the document's count
+	// at the last change. epoch is "" if the page has not sent one.
 	State(uri string) (epoch string, count int64)
-	// Now is the time.
 	Now() time.Time
 }
 
-// Revisions count the changes of resources that agents read by tools. So wait_for_page_update misses none between a
-// read and the next wait, and reminders know which versions are old. Make them with New.
+// Revisions count the changes of resources that agents read by tools. So wait_for_page_update misses no change between
+// a read and the next wait, and reminders know which versions are old. Make them with New.
 //
 // A revision is the time of the change in microseconds since 1970, or one more than the last. So revisions also grow
 // across restarts of the gateway, and one revision covers all resources. In milliseconds, a revision of an earlier
-// gateway could equal one of this gateway, and was answered with "unchanged". It stays below 2^53, beyond which
+// gateway could equal one of this gateway, and was answered with "unchanged". Revisions stay below 2^53, above which
 // JavaScript rounds.
 type Revisions struct {
 	source  Source
 	clock   int64
 	tracked map[string]*tracked
-	// recalled has versions that an earlier process gave to agents, until it is known whether they are current.
+	// recalled has versions that an earlier process gave to agents, until their page shows whether they are current.
 	recalled map[string]seen.Version
 }
 
@@ -45,40 +44,39 @@ type tracked struct {
 	revision int64
 	used     time.Time
 	asked    bool // Source.Watch has been called
-	ready    bool // it is watched, and no change is missed
+	ready    bool // the page reports every change
 	then     []func(why string)
-	holders  int // agents that have been given it, and Hold's callers
+	holders  int // agents that were given it, and Hold's callers
 	held     int // Hold's callers
-	// hash is that of the contents at this revision, if known.
+	// hash is the hash of the contents at this revision, if known is set.
 	hash  [32]byte
 	known bool
 }
 
 const (
-	// trackFor is how long a resource is followed after a tool's last request for it, while no agent is known to have
-	// it.
+	// trackFor is how long a resource is tracked after a tool's last request for it, if no agent holds it.
 	trackFor = 15 * time.Minute
-	// followFor is how long a resource is followed after a change without a request. By then agents' versions are known
-	// to be old, and a page that changes all day need not report it all day.
+	// followFor is how long after the last request the next change ends the watch. Agents' versions are known to be old
+	// then, so a page that changes all day need not report it all day.
 	followFor = time.Minute
 )
 
-// New returns revisions that begin with the current time.
+// New returns Revisions that begin at the current time.
 func New(s Source) *Revisions {
 	return &Revisions{source: s, clock: s.Now().UnixMicro(), tracked: map[string]*tracked{},
 		recalled: map[string]seen.Version{}}
 }
 
-// Clock is the last revision.
+// Clock returns the last revision.
 func (v *Revisions) Clock() int64 { return v.clock }
 
-// Advance makes the next revision. It is unique: it belongs to a resource only if it is made for its change.
+// Advance returns a new revision, greater than all before. It belongs to no resource unless the caller gives it one.
 func (v *Revisions) Advance() int64 {
 	v.clock = max(v.clock+1, v.source.Now().UnixMicro())
 	return v.clock
 }
 
-// Revision is that of a tracked resource's last change; 0 for any other resource.
+// Revision returns the revision of a tracked resource's last change, and 0 for any other resource.
 func (v *Revisions) Revision(uri string) int64 {
 	if t := v.tracked[uri]; t != nil {
 		return t.revision
@@ -86,8 +84,8 @@ func (v *Revisions) Revision(uri string) int64 {
 	return 0
 }
 
-// Found notes the contents of a URI whose revision was known before it was read. It returns the revision of these
-// contents: a new one if earlier contents at that revision differ.
+// Found notes the hash of contents that were read, and revision, the URI's revision before the read. It returns the
+// revision of these contents: a new one if earlier contents at that revision differ.
 func (v *Revisions) Found(uri string, revision int64, hash [32]byte) int64 {
 	t := v.tracked[uri]
 	if t == nil || t.revision != revision {
@@ -100,16 +98,15 @@ func (v *Revisions) Found(uri string, revision int64, hash [32]byte) int64 {
 	return t.revision
 }
 
-// change counts a change.
 func (v *Revisions) change(t *tracked) {
 	t.revision, t.known = v.Advance(), false
 	v.source.Changed()
 }
 
-// Len is how many resources are tracked.
+// Len returns the number of tracked resources.
 func (v *Revisions) Len() int { return len(v.tracked) }
 
-// Clear forgets all, when the source has ended.
+// Clear forgets all resources. It is for the end of the source.
 func (v *Revisions) Clear() {
 	clear(v.tracked)
 	clear(v.recalled)
@@ -121,7 +118,7 @@ func (v *Revisions) Recalls(uri string) bool {
 	return ok
 }
 
-// Recalled calls yield for all such resources, in no order.
+// Recalled calls yield for each resource that Recalls reports, in no order.
 func (v *Revisions) Recalled(yield func(uri string) bool) {
 	for uri := range v.recalled {
 		if !yield(uri) {
@@ -130,14 +127,14 @@ func (v *Revisions) Recalled(yield func(uri string) bool) {
 	}
 }
 
-// retain counts an agent that has been given a URI.
+// retain counts one more holder of a URI.
 func (v *Revisions) retain(uri string) {
 	if t := v.tracked[uri]; t != nil {
 		t.holders++
 	}
 }
 
-// Hold tracks a tracked resource until release is called, also where nobody asks for it.
+// Hold keeps a tracked resource tracked until release is called, even without requests for it.
 func (v *Revisions) Hold(uri string) (release func()) {
 	t := v.tracked[uri]
 	if t == nil {
@@ -151,7 +148,7 @@ func (v *Revisions) Hold(uri string) (release func()) {
 	}
 }
 
-// release undoes retain. After the last agent the page is no longer asked for changes.
+// release undoes retain. After the last holder has gone, the page is no longer watched.
 func (v *Revisions) release(uri string) {
 	t := v.tracked[uri]
 	if t == nil {
@@ -171,7 +168,7 @@ func (v *Revisions) untrack(uri string, t *tracked) {
 	}
 }
 
-// Track counts changes of all the uris from now on, then calls then with the failures by URI.
+// Track counts changes of the uris from now on. Once each is watched or has failed, it calls then with the failures.
 func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 	failed := map[string]string{}
 	now := v.source.Now()
@@ -200,7 +197,7 @@ func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 		})
 		if !t.asked {
 			if !v.Recalls(uri) {
-				// Versions that agents saw before are older than this.
+				// Versions that agents saw earlier get old.
 				t.revision, t.known = v.Advance(), false
 			}
 			t.asked = true
@@ -220,8 +217,8 @@ func (v *Revisions) expire(now time.Time) {
 	}
 }
 
-// recall tracks a URI for one more holder, who knows a version of it from an earlier process. It returns the revision
-// that this version has here.
+// recall tracks a URI for one more holder, which has a version of it from an earlier process. It returns the revision
+// of that version here.
 func (v *Revisions) recall(uri string, was *seen.Version) int64 {
 	v.clock = max(v.clock, was.Revision, was.Current)
 	t := v.tracked[uri]
@@ -240,13 +237,13 @@ func (v *Revisions) recall(uri string, was *seen.Version) int64 {
 	return was.Current
 }
 
-// unchanged reports whether a watched resource is as it was in a version.
+// unchanged reports whether the page's own revision of a watched resource is still that of a version.
 func (v *Revisions) unchanged(uri string, was *seen.Version) bool {
 	epoch, count := v.source.State(uri)
 	return epoch != "" && epoch == was.Epoch && count <= was.Count
 }
 
-// Updated counts a change that a page has reported.
+// Updated counts a change that a page has reported. It ends the watch followFor after the last request.
 func (v *Revisions) Updated(uri string) {
 	t := v.tracked[uri]
 	if t == nil {

@@ -1,9 +1,8 @@
-// Package seen records the versions that one agent has seen: URI, text and revision. So a gateway can tell what has
-// changed since, and whether the agent's version is old.
+// Package seen records the versions that one agent has seen: URI, text and revision. So a gateway can show the changes
+// since then, and knows whether the agent's version is old.
 //
-// A Record belongs to one agent, and ends with it. It is bounded by its Limits: the texts that were given longest ago
-// go first, then the URIs. It is plain data: it reads no page and no clock. Only Version and Unsettled are safe for
-// concurrent use.
+// A Record belongs to one agent, and ends with it. Its Limits bound it: the texts that were given longest ago go first,
+// then the URIs. It reads no page and no clock. Only Version and Unsettled are safe for concurrent use.
 package seen
 
 import (
@@ -20,45 +19,45 @@ type Limits struct {
 }
 
 const (
-	// maxVersions is how many versions of one URI are kept: an agent, or a subagent that shares its connection, may
-	// still have an earlier one in its context.
+	// maxVersions bounds the versions of one URI. Several are kept because an agent, or a subagent that shares its
+	// connection, may still have an earlier one in its context.
 	maxVersions = 4
-	// maxIssued is how many of the revisions that the agent was given are known.
+	// maxIssued bounds the revisions that the agent was given and can name.
 	maxIssued = 1024
 )
 
-// A Version is the state of a URI that the agent was given.
+// A Version is a state of a URI that the agent was given.
 type Version struct {
-	// Revision is the gateway's, as the agent was told it. It grows with each change of any resource.
+	// Revision is the gateway's, as the agent got it. It grows with each change of any resource.
 	Revision int64
 	// Current is the last revision that is known to have the same contents.
 	Current int64
 	// Part is the name of the part that the agent was given; "" for all.
 	Part string
-	// Text is the whole text as the page wrote it. It is "", and Gone is set, if it is not kept.
+	// Text is the whole text as the page wrote it. If it is not kept, it is "" and Gone is set.
 	Text string
 	Gone bool
-	// Hash is that of the contents, text or not.
+	// Hash is the hash of the contents, also of images.
 	Hash [32]byte
-	// Epoch and Count are the page's own revision at the time of the read: of the document, and of its changes. Epoch
+	// Epoch and Count are the page's own revision at the read: its document, and the document's count of changes. Epoch
 	// is "" if they are unknown.
 	Epoch string
 	Count int64
-	// Recalled means that the version comes from a snapshot: Epoch and Count may be made up.
+	// Recalled means that the version comes from a snapshot, so Epoch and Count may be forged.
 	Recalled bool
 
 	given uint64
 }
 
-// A Record is all that one agent has seen. Make one with New.
+// A Record holds the versions that one agent has seen. Make one with New.
 type Record struct {
 	limit   Limits
 	entries map[string]*entry
 	issued  map[int64]bool
-	order   []int64 // of issued
+	order   []int64 // the keys of issued, the oldest first
 	bytes   int
-	clock   uint64 // counts the versions that were given
-	// version counts the changes of Settled's and Revisions' results. unsettled is set if Settle may change them.
+	clock   uint64 // the number of calls of Give
+	// version counts the changes of the results of Settled and Revisions. unsettled is set if Settle may change them.
 	version   atomic.Uint64
 	unsettled atomic.Bool
 }
@@ -67,7 +66,7 @@ type entry struct {
 	versions  []Version // in the order in which they were given
 	given     uint64
 	mentioned int64
-	// unsettled is set if a version was given since Settle. settled is the version before that, if there was one.
+	// unsettled is set if a version was given since Settle. settled is the version before that one, or nil.
 	unsettled bool
 	settled   *Version
 }
@@ -85,13 +84,13 @@ func New(l Limits) *Record {
 	return r
 }
 
-// Clear forgets all: the agent's model has lost it.
+// Clear empties the record, since the agent's model has lost its context.
 func (r *Record) Clear() {
 	r.entries, r.issued, r.order, r.bytes = map[string]*entry{}, map[int64]bool{}, nil, 0
 	r.version.Add(1)
 }
 
-// Give notes that the agent was given a version of a URI. It returns the URI that this pushes out of the record, or "".
+// Give notes that the agent was given a version of a URI. It returns the URI that it drops to make room, or "".
 func (r *Record) Give(uri string, v Version) (forgotten string) {
 	r.clock++
 	v.given, v.Current = r.clock, v.Revision
@@ -131,7 +130,7 @@ func (r *Record) Give(uri string, v Version) (forgotten string) {
 	return forgotten
 }
 
-// unsettle notes that an agent is being given a version. The same version again changes nothing.
+// unsettle notes that the agent may not have received a version yet. The same version again changes nothing.
 func (r *Record) unsettle(e *entry, v *Version) {
 	if n := len(e.versions); n > 0 {
 		last := e.versions[n-1]
@@ -148,7 +147,7 @@ func (r *Record) unsettle(e *entry, v *Version) {
 	r.version.Add(1)
 }
 
-// Settle notes that the agent has received all that it was given.
+// Settle notes that the agent has received every version that it was given.
 func (r *Record) Settle() {
 	r.unsettled.Store(false)
 	for _, e := range r.entries {
@@ -159,8 +158,8 @@ func (r *Record) Settle() {
 	}
 }
 
-// Settled calls yield for each URI with the version that the agent certainly has: the last one before Settle, or else
-// the one since. The latest comes first.
+// Settled calls yield for each URI with the version that the agent certainly has: the last one before Settle, or, if
+// there is none, the one since. The URI that was given last comes first.
 func (r *Record) Settled(yield func(uri string, v Version) bool) {
 	order := slices.SortedFunc(maps.Keys(r.entries), func(a, b string) int {
 		return cmp.Compare(r.entries[b].given, r.entries[a].given)
@@ -177,13 +176,13 @@ func (r *Record) Settled(yield func(uri string, v Version) bool) {
 	}
 }
 
-// Version changes whenever a result of Settled or Revisions changes. It may be called at any time, and so may
-// Unsettled, which reports whether Settle may change them.
+// Version changes whenever a result of Settled or Revisions changes.
 func (r *Record) Version() uint64 { return r.version.Load() }
 
+// Unsettled reports whether Settle may change these results.
 func (r *Record) Unsettled() bool { return r.unsettled.Load() }
 
-// Revisions are the issued ones, in that order.
+// Revisions returns the issued revisions, the oldest first.
 func (r *Record) Revisions() []int64 { return r.order }
 
 func (r *Record) drop(e *entry, i int) {
@@ -191,7 +190,7 @@ func (r *Record) drop(e *entry, i int) {
 	e.versions = append(e.versions[:i], e.versions[i+1:]...)
 }
 
-// oldest is the URI that was given longest ago.
+// oldest returns the URI that was given longest ago.
 func (r *Record) oldest() (uri string) {
 	for u, e := range r.entries {
 		if uri == "" || e.given < r.entries[uri].given {
@@ -201,7 +200,7 @@ func (r *Record) oldest() (uri string) {
 	return uri
 }
 
-// trim drops texts until the rest fits, those that were given longest ago first.
+// trim drops the texts that were given longest ago until the rest fits.
 func (r *Record) trim() {
 	for r.bytes > r.limit.Bytes {
 		var old *Version
@@ -242,8 +241,8 @@ func (r *Record) Last(uri string) (v Version, ok bool) {
 	return v, false
 }
 
-// Since returns a version of a URI, or of a part of it, which shows that the agent has seen all changes up to a
-// revision. ok is false if it was never given that revision, or if the version is forgotten.
+// Since returns the latest version of a URI, whole or with that part, that is not newer than a revision. ok is false if
+// the agent was not given that revision, or if the version is forgotten.
 func (r *Record) Since(uri string, revision int64, part string) (v Version, ok bool) {
 	e := r.entries[uri]
 	if e == nil || !r.issued[revision] {
@@ -257,7 +256,7 @@ func (r *Record) Since(uri string, revision int64, part string) (v Version, ok b
 	return v, ok
 }
 
-// At returns the version of a URI that has exactly that revision.
+// At returns the version of a URI with exactly that revision.
 func (r *Record) At(uri string, revision int64) (v Version, ok bool) {
 	if e := r.entries[uri]; e != nil {
 		for _, old := range e.versions {
@@ -269,8 +268,7 @@ func (r *Record) At(uri string, revision int64) (v Version, ok bool) {
 	return v, ok
 }
 
-// Renew notes that the agent's last version of a URI is current, although the page's revision is now's. The agent keeps
-// its text.
+// Renew notes that the agent's last version of a URI, with its text, is still current at now's revision.
 func (r *Record) Renew(uri string, now Version) {
 	if e := r.entries[uri]; e != nil {
 		v := &e.versions[len(e.versions)-1]
@@ -279,20 +277,20 @@ func (r *Record) Renew(uri string, now Version) {
 	}
 }
 
-// Mention notes that the agent was told of a change of a URI, without its contents.
+// Mention notes that the agent was notified of a change of a URI, without its contents.
 func (r *Record) Mention(uri string, revision int64) {
 	if e := r.entries[uri]; e != nil {
 		e.mentioned = revision
 	}
 }
 
-// Mentioned reports whether the agent was told of a change since it was given the URI last.
+// Mentioned reports whether the agent was notified of a change since its last version of the URI.
 func (r *Record) Mentioned(uri string) bool {
 	e := r.entries[uri]
 	return e != nil && e.mentioned > e.versions[len(e.versions)-1].Current
 }
 
-// Known returns the last revision of a URI that the agent was given or told of.
+// Known returns the last revision of a URI that the agent was given or notified of.
 func (r *Record) Known(uri string) (revision int64, ok bool) {
 	if e := r.entries[uri]; e != nil {
 		return max(e.versions[len(e.versions)-1].Current, e.mentioned), true
@@ -300,7 +298,7 @@ func (r *Record) Known(uri string) (revision int64, ok bool) {
 	return 0, false
 }
 
-// Forget forgets a URI.
+// Forget removes a URI and its versions.
 func (r *Record) Forget(uri string) {
 	if e := r.entries[uri]; e != nil {
 		for _, v := range e.versions {
@@ -320,7 +318,8 @@ func (r *Record) URIs(yield func(string) bool) {
 	}
 }
 
-// Len is the number of URIs; Bytes is the length of their texts.
+// Len returns the number of URIs.
 func (r *Record) Len() int { return len(r.entries) }
 
+// Bytes returns the length of all texts.
 func (r *Record) Bytes() int { return r.bytes }

@@ -91,7 +91,7 @@ func TestSayingThatSomethingHasChanged(t *testing.T) {
 	if r.Mentioned("a") {
 		t.Error("it has been given since")
 	}
-	r.Mention("nothing", 1) // and nothing happens
+	r.Mention("nothing", 1) // this has no effect
 }
 
 func TestTheOldestGoesFirst(t *testing.T) {
@@ -120,7 +120,7 @@ func TestTheOldestGoesFirst(t *testing.T) {
 	}
 }
 
-// FuzzRecord does what bytes say, and holds the record against a list of all that was given.
+// FuzzRecord takes operations from bytes, and compares the record with a list of all given versions.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte("\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"))
 	f.Fuzz(func(t *testing.T, program []byte) {
@@ -195,7 +195,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// What an agent was given counts as seen when it has received it, and until then what it had before.
+// A version counts as seen after Settle. Until then the version before it counts.
 func TestSettled(t *testing.T) {
 	r := New(Limits{})
 	last := r.Version()

@@ -11,11 +11,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
-// A page has one resource, and tells of all its changes.
+// A page has one resource, and reports all its changes.
 type page struct {
 	*follow.Revisions
 	text string
-	deaf bool // it never says that it tells of changes
+	deaf bool // it never confirms a watch
 }
 
 func (p *page) Watch(_ string, then func(string)) {
@@ -28,7 +28,7 @@ func (page) Changed()                     {}
 func (page) State(string) (string, int64) { return "", 0 }
 func (page) Now() time.Time               { return time.Unix(1800000000, 0) }
 
-// A call is answered at once, and nothing takes its time.
+// A call whose reads answer at once.
 type call struct {
 	page   *page
 	memory *follow.Memory

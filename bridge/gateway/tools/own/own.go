@@ -11,25 +11,25 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
-// A Call is a call of a tool, as the gateway has it. It calls back with its lock held.
+// A Call is a call of a tool at the gateway. It calls back with the gateway's lock held.
 type Call interface {
-	// Memory is the agent's memory. It is nil if the agent has gone or is not the same one at its next call.
+	// Memory is the agent's memory. It is nil if the agent has gone, and for sessions of one request.
 	Memory() *follow.Memory
-	// Sees reports whether the agent sees a URI or an origin. The rest does not exist for it.
+	// Sees reports whether the agent sees a URI or an origin. Others do not exist for it.
 	Sees(uri string) bool
-	// Reminds reports whether the agent gets reminders behind results, of at most ReminderChars, and whether these
+	// Reminds reports whether results for the agent end with reminders, of at most ReminderChars, and whether these
 	// include contents (inline).
 	Reminds() (told, inline bool)
-	// Older are the URIs of which the agent had an older state when it called a page's tool.
+	// Older returns the URIs that had changed since the agent read them when it called a page's tool.
 	Older() map[string]bool
-	// Look reads a URI at its page, and counts its changes from then on. done is called once, unless end is called
-	// before. The caller must call end.
+	// Look reads a URI at its page, and counts its changes from then on. It calls done once, unless end is called
+	// first. The caller must call end.
 	Look(uri string, done func(*live.Look)) (end func())
-	// After calls f after a while, unless stop is called before.
+	// After calls f after d, unless stop is called first.
 	After(d time.Duration, f func()) (stop func())
-	// Apart does work without the lock, and then calls its result with the lock, unless the call has ended.
+	// Apart runs work without the lock. Then it calls work's result with the lock, unless the call has ended.
 	Apart(work func() (then func()))
-	// OnEnd has f called when the call ends, completed or not.
+	// OnEnd makes the call run f at its end, completed or not.
 	OnEnd(f func())
 	// Progress reports the call's progress to the agent, in members of MCP's notifications/progress.
 	Progress(members string)
@@ -43,10 +43,10 @@ type Resource struct {
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
 	MIMEType    string `json:"mimeType,omitempty"`
-	Tab         int    `json:"-"` // the number of its tab
+	Tab         int    `json:"-"`
 }
 
-// Unknown is the reason for a URI that no page offers.
+// Unknown is the reason why a URI that no page offers cannot be read.
 const Unknown = "Resource not found"
 
 // ReminderChars is the maximum length of a reminder.
@@ -55,31 +55,31 @@ const ReminderChars = 600
 // Options configure Tools. All must be set.
 type Options struct {
 	Revisions *follow.Revisions
-	// Listed are the resources that pages list, in order. Notices are sentences for an agent about faults.
+	// Listed yields the resources that pages list, in order. Notices returns sentences for an agent about faults.
 	Listed  iter.Seq[Resource]
 	Notices func(Call) []string
-	// PageChars is the length of a result, including its reminder, unless the agent asks for more.
+	// PageChars bounds a result with its reminder, unless the agent requests another bound.
 	PageChars int
-	// ReadTimeout is how long a page may take to answer; ProgressEvery is the interval of progress reports.
+	// ReadTimeout bounds a page's time to answer. ProgressEvery is the interval of progress reports.
 	ReadTimeout, ProgressEvery time.Duration
 }
 
 // Tools are the gateway's own tools. Make them with New.
 type Tools struct {
 	Options
-	// waiters are called when something changes.
+	// waiters look again when a revision changes.
 	waiters map[*waiting]bool
-	// issued has the revisions that agents without a memory were told, and given their gifts.
+	// issued has the revisions that agents without a memory were given, and given has their gifts.
 	issued *seen.Record
 	given  given
 }
 
-// New returns tools that nobody has called.
+// New returns Tools without calls.
 func New(o Options) *Tools {
 	return &Tools{Options: o, waiters: map[*waiting]bool{}, issued: seen.New(seen.Limits{})}
 }
 
-// Run runs the tool with a name. It reports false if there is none.
+// Run runs the tool with a name. It returns false if there is no such tool.
 func (t *Tools) Run(c Call, name string, args []byte) bool {
 	switch name {
 	case List:
@@ -94,15 +94,15 @@ func (t *Tools) Run(c Call, name string, args []byte) bool {
 	return true
 }
 
-// Changed has the waiting calls look again.
+// Changed makes the waiting calls look again.
 func (t *Tools) Changed() {
 	for w := range t.waiters {
 		w.look()
 	}
 }
 
-// issues is the record of revisions for the agent of a call. Only these count: another number may be an earlier
-// gateway's, another machine's, or a model's invention.
+// issues returns the record of the revisions that a call's agent was given. Other revisions do not count: they may come
+// from an earlier gateway or another machine, or a model may have invented them.
 func (t *Tools) issues(c Call) *seen.Record {
 	if m := c.Memory(); m != nil {
 		return m.Record
@@ -110,7 +110,7 @@ func (t *Tools) issues(c Call) *seen.Record {
 	return t.issued
 }
 
-// give notes that the agent of a call is given a part of a URI, or with "" all of it, under a revision.
+// give notes that a call's agent is given a part of a URI under a revision. A part of "" is all of it.
 func (t *Tools) give(c Call, l *live.Look, part string, revision int64) {
 	if m := c.Memory(); m != nil {
 		m.Given(l, part)
@@ -122,8 +122,8 @@ func (t *Tools) give(c Call, l *live.Look, part string, revision int64) {
 // fail completes a call with the reason of its failure.
 func (t *Tools) fail(c Call, why string) { t.Respond(c, "", true, live.AsText(why)) }
 
-// Respond completes a call about pages of an origin, or with "" of any, and adds the reminder. The content is of types of
-// package live.
+// Respond completes a call about pages of an origin, or of any origin with "", and adds the reminder. The content must
+// have types of package live.
 func (t *Tools) Respond(c Call, origin string, failed bool, content ...any) {
 	t.Remind(c, origin, func(block string) {
 		if block != "" {
@@ -133,7 +133,7 @@ func (t *Tools) Respond(c Call, origin string, failed bool, content ...any) {
 	})
 }
 
-// Result is the JSON text of MCP's CallToolResult.
+// Result returns the JSON text of MCP's CallToolResult.
 func Result(failed bool, content ...any) []byte {
 	text, err := json.Marshal(struct {
 		Content []any `json:"content"`

@@ -17,14 +17,14 @@ import (
 
 const cart = "https://shop.example/cart"
 
-// A desk is a page and its tools, with one call, whose time is over when the test says so.
+// A desk is a page and its tools, with one call. The test decides when its timers end.
 type desk struct {
 	call
 	tools *own.Tools
 	mute  bool                     // the page does not answer
-	later map[time.Duration]func() // what is to be called after a while, unless it was ended
+	later map[time.Duration]func() // the timers that were not stopped
 	said  []string                 // the texts of the result
-	told  []string                 // the progress
+	told  []string                 // the progress reports
 	ends  []func()
 
 	reminded, inline bool
@@ -38,14 +38,14 @@ func open(t *testing.T, o own.Options) *desk {
 	return &desk{call: call{p, p.NewMemory(seen.Limits{})}, tools: own.New(o), later: map[time.Duration]func(){}}
 }
 
-// run calls a tool, and returns what it has said by then.
+// run calls a tool, and returns the texts of the result so far.
 func (d *desk) run(name, args string) []string {
 	d.said = nil
 	d.tools.Run(d, name, []byte(args))
 	return d.said
 }
 
-// change has the page tell of a change.
+// change makes the page report a change.
 func (d *desk) change(text string) {
 	d.page.text = text
 	d.page.Updated(cart)
@@ -114,13 +114,13 @@ func TestAWaitWithoutAChange(t *testing.T) {
 		t.Errorf("the wait says %q, and %d timers are left", d.said, len(d.later))
 	}
 	d.run(own.Wait, `{"uris":["`+cart+`"]}`)
-	d.end() // nobody waits any more
+	d.end() // no call waits any longer
 	if d.change("two"); d.said != nil || len(d.later) != 0 {
 		t.Errorf("a wait that was given up says %q, and %d timers are left", d.said, len(d.later))
 	}
 }
 
-// A page that never says that it tells of changes is not waited for any longer.
+// A page that never confirms its watch does not make the wait longer.
 func TestAWaitForAPageThatDoesNotAnswer(t *testing.T) {
 	d := open(t, own.Options{})
 	d.page.deaf = true
@@ -164,7 +164,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Behind a result is said what else has changed, with what it is now where that is the origin that was asked.
+// A result ends with a reminder of other changes. It has contents only for the origin of the call.
 func TestRemind(t *testing.T) {
 	for name, how := range map[string]struct{ told, inline bool }{"off": {}, "names": {told: true},
 		"inline": {told: true, inline: true}} {
@@ -180,15 +180,15 @@ func TestRemind(t *testing.T) {
 	}
 }
 
-// Those who have no memory cannot be told apart: a revision that one of them names says that it has what was told under
-// it, of that resource and that part, and nothing else.
+// The gateway cannot distinguish agents without a memory. A revision that such an agent names means that it has only
+// the contents, of that resource and part, that were given under it.
 func TestSinceWithoutAMemory(t *testing.T) {
 	const list, tab = "https://shop.example/list", "https://shop.example/cart/_tab2"
 	read := func(uri, more string) string { return `{"uri":"` + uri + `"` + more + `}` }
 	pointer, lines := `,"pointer":"/a"`, `,"lines":"1-1"`
 	for name, c := range map[string]struct {
-		first, then, args string // two calls, and the one that names the revision of the second
-		wait              bool   // the second is a wait, whose time is over
+		first, then, args string // two calls, and a third that names the revision of the second
+		wait              bool   // the second is a wait that times out
 		has               bool
 	}{
 		"the same":                     {"", read(cart, ""), read(cart, ""), false, true},
@@ -215,7 +215,7 @@ func TestSinceWithoutAMemory(t *testing.T) {
 			d := open(t, own.Options{})
 			d.memory = nil
 			d.page.text = "{\"a\":[1],\n\"b\":[2],\n\"c\":[3]}"
-			d.run(own.Read, read(cart, lines)) // somebody else
+			d.run(own.Read, read(cart, lines)) // by another agent
 			var head struct {
 				Revision  int64
 				Unchanged bool
@@ -246,7 +246,7 @@ func TestSinceWithoutAMemory(t *testing.T) {
 	}
 }
 
-// Pages of a part go on without a memory, too.
+// An agent without a memory can continue the pages of a part, too.
 func TestPagesOfAPartWithoutAMemory(t *testing.T) {
 	d := open(t, own.Options{})
 	d.memory = nil
@@ -268,7 +268,7 @@ func TestPagesOfAPartWithoutAMemory(t *testing.T) {
 	}
 }
 
-// What is known of those who have no memory is bounded, and the last that was given stays.
+// The gifts to agents without a memory are bounded, and the last gift stays.
 func TestSinceWithoutAMemoryIsBounded(t *testing.T) {
 	d := open(t, own.Options{})
 	d.memory = nil

@@ -9,7 +9,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 )
 
-// read_page_resource and wait_for_page_update give all of a resource, a part of it, or its changes, in pages.
+// read_page_resource and wait_for_page_update return a resource, a part of it, or its changes, in pages.
 
 // read answers a call of read_page_resource.
 func (t *Tools) read(c Call, args []byte) {
@@ -73,7 +73,7 @@ func (t *Tools) read(c Call, args []byte) {
 	})
 }
 
-// goOn gives the next page of a text. It reports false if that text is not kept any more.
+// goOn gives the next page of a text. It returns false if that text is no longer kept.
 func (t *Tools) goOn(c Call, w live.Wish) bool {
 	m := c.Memory()
 	if m == nil {
@@ -104,14 +104,14 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	return true
 }
 
-// paged is a page of a text behind its head, which says how to continue.
+// paged returns a head, which says how to continue, and a page of a text.
 func paged(h *live.Head, w live.Wish, text string) []any {
 	content := live.Page(h, w, text)
 	return append([]any{live.AsJSON(h)}, content...)
 }
 
-// grant makes the answer to an agent's wish from the current look, and notes that the agent has it. It calls then once,
-// with the answer or with the reason why there is no such part.
+// grant answers an agent's wish from the current look, and notes that the agent has it. It calls then once, with the
+// answer or with the reason why the wished part does not exist.
 func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, content []any, why string)) {
 	h := live.Head{Revision: t.revision(c, l, w.Part), URI: w.URI}
 	text, err := live.PartOf(l.Text, w.Part)
@@ -151,16 +151,16 @@ func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, 
 	}
 }
 
-// revision is the one under which an agent is given a part, or with "" all. For agents without a memory a part has a
-// revision of its own: under the resource's it would be taken for the whole, which another agent was given.
+// revision returns the revision for a part that an agent is given. For agents without a memory, a part has a revision
+// of its own: under the resource's revision it would look like the whole, which another agent may have.
 func (t *Tools) revision(c Call, l *live.Look, part string) int64 {
-	if part == "" || c.Memory() != nil || t.Revisions.Revision(l.URI) != l.Revision { // a change must come after it
+	if part == "" || c.Memory() != nil || t.Revisions.Revision(l.URI) != l.Revision { // a change must have a later one
 		return l.Revision
 	}
 	return t.Revisions.Advance()
 }
 
-// An agent's version that names a revision.
+// has classifies the version that an agent has when it names a revision.
 type has int
 
 const (
@@ -174,8 +174,8 @@ type earlier struct {
 	revision int64
 }
 
-// before finds the agent's version of what it wishes. For an agent without a memory, only gifts under the revision that
-// it names count.
+// before finds the agent's version of the wished part. For an agent without a memory, only gifts under the revision
+// that it names count.
 func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string) (earlier, has) {
 	if w.Since == nil || w.At.From > 0 {
 		return earlier{}, hasNothing
@@ -205,7 +205,7 @@ func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string)
 	return earlier{old, v.Revision}, hasOld
 }
 
-// differ makes a delta for a call. It compares large texts apart.
+// differ makes a delta for a call. It compares large texts without the gateway's lock.
 func (t *Tools) differ(c Call, before, after string, then func(kind delta.Kind, text string)) {
 	if len(before)+len(after) <= live.MaxInline {
 		then(delta.Of(before, after))

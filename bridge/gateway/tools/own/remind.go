@@ -8,21 +8,21 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 )
 
-// Only tool results reach every model. So each ends with a reminder of changes in what the agent has seen. This is a
+// Only tool results reach every model. So each ends with a reminder of the changes since the agent read. This is a
 // channel into a model, and pages write the contents. So contents come only from the origin whose tool was called.
-// Other origins' changes are told by URI alone, and only URIs that the agent has named. All of it is JSON on one line,
-// behind a tag that no page knows.
+// Other origins' changes appear by URI alone, and only for URIs that the agent has named. Each change is JSON on one
+// line, and all follow a tag that no page knows.
 
 const (
-	// maxLooks is how many URIs are read for one reminder.
+	// maxLooks bounds the URIs that are read for one reminder.
 	maxLooks = 4
-	// LookFor is how long their pages may take. They take one or two milliseconds, and the model's next answer takes
-	// far longer than this limit.
+	// LookFor bounds the time of these reads. They take one or two milliseconds, and the model's next answer takes far
+	// longer than this limit.
 	LookFor = 250 * time.Millisecond
 )
 
-// Remind makes the reminder at the end of a call's result. It calls then with it, "" for nothing, unless the call ends
-// before. origin is the origin of the page that the call is about.
+// Remind makes the reminder for the end of a call's result. It calls then with it, or with "" if there is none, unless
+// the call ends first. origin is the origin of the page that the call is about.
 func (t *Tools) Remind(c Call, origin string, then func(block string)) {
 	m := c.Memory()
 	told, inline := c.Reminds()
@@ -49,8 +49,8 @@ func (t *Tools) Remind(c Call, origin string, then func(block string)) {
 	})
 }
 
-// Looks reads several URIs. It calls then once with those that could be read within a time, unless the call ends
-// before.
+// Looks reads several URIs. It calls then once, with the URIs that could be read within a time, unless the call ends
+// first.
 func (t *Tools) Looks(c Call, uris []string, within time.Duration, then func(map[string]*live.Look)) {
 	t.looks(c, uris, within, func(found map[string]*live.Look) {
 		maps.DeleteFunc(found, func(_ string, l *live.Look) bool { return l.Why != "" })
@@ -58,7 +58,7 @@ func (t *Tools) Looks(c Call, uris []string, within time.Duration, then func(map
 	})
 }
 
-// looks is Looks. It also gives the reasons why URIs could not be read.
+// looks is Looks, but then also gets the URIs whose read failed, with Why.
 func (t *Tools) looks(c Call, uris []string, within time.Duration, then func(map[string]*live.Look)) {
 	found := map[string]*live.Look{}
 	var ends []func()

@@ -9,7 +9,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// maxGranted is how many changed resources a wait gives; it names the others.
+// maxGranted bounds the changed resources that a wait returns with contents. It only names the others.
 const maxGranted = 5
 
 // A waiting is a call of wait_for_page_update.
@@ -18,12 +18,12 @@ type waiting struct {
 	c       Call
 	uris    []string
 	since   *int64
-	from    int64 // the first revision that counts as a change of a resource that the agent has not been given
+	from    int64 // for a resource that the agent was not given: only later revisions are changes
 	timeout time.Duration
-	looking bool // a read is under way
-	late    bool // its time is over
+	looking bool // a read is in progress
+	late    bool // the timeout has passed
 	over    bool
-	timers  []func() // stops of its timers
+	timers  []func() // they stop its timers
 }
 
 // wait answers a call of wait_for_page_update.
@@ -55,7 +55,7 @@ func (t *Tools) wait(c Call, args []byte) {
 	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since,
 		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
 	c.OnEnd(w.stop)
-	w.begin() // if a page does not confirm that it reports changes, the wait does not take longer for it
+	w.begin() // before Track, so that a page that does not confirm its watch cannot make the wait longer
 	t.Revisions.Track(w.uris, func(failed map[string]string) {
 		if w.over {
 			return
@@ -69,7 +69,7 @@ func (t *Tools) wait(c Call, args []byte) {
 		}
 		w.from = t.Revisions.Clock()
 		if w.since != nil && !t.issues(c).Issued(*w.since) {
-			w.since = new(int64) // it names no revision that it was given: it has nothing
+			w.since = new(int64) // the agent was never given that revision, so it counts as having nothing
 		}
 		t.waiters[w] = true
 		w.look()
@@ -94,7 +94,7 @@ func (w *waiting) changed() (list []string) {
 	return list
 }
 
-// begin starts the time of the wait, and reports its progress to the agent.
+// begin starts the timeout and the progress reports.
 func (w *waiting) begin() {
 	w.after(w.timeout, func() {
 		if w.late = true; !w.looking {
@@ -106,7 +106,7 @@ func (w *waiting) begin() {
 	w.after(w.t.ProgressEvery, func() { w.progress(began) })
 }
 
-// after calls f later, unless the wait is over by then.
+// after calls f later, unless the wait ends first.
 func (w *waiting) after(d time.Duration, f func()) { w.timers = append(w.timers, w.c.After(d, f)) }
 
 func (w *waiting) progress(began time.Time) {
@@ -124,7 +124,7 @@ func (w *waiting) stop() {
 	delete(w.t.waiters, w)
 }
 
-// look answers if something has changed. Some pages report a change without one: then the wait goes on.
+// look answers if a resource has changed. Some pages report a change that is none: then the wait goes on.
 func (w *waiting) look() {
 	changed := w.changed()
 	if w.over || w.looking || len(changed) == 0 {
@@ -145,7 +145,7 @@ func (w *waiting) look() {
 	})
 }
 
-// has reports whether the agent has the contents already, and notes that they are current.
+// has reports whether the agent already has the contents. If so, it notes that they are current.
 func (w *waiting) has(l *live.Look) bool {
 	if m := w.c.Memory(); l != nil && m != nil {
 		if v, ok := m.Last(l.URI); ok && live.Same(v, l) && (w.since == nil || v.Revision <= *w.since) {
@@ -159,7 +159,7 @@ func (w *waiting) has(l *live.Look) bool {
 	return false
 }
 
-// grant gives the readable ones of the changed resources, one after the other, as long as there is room.
+// grant gives the changed resources that could be read, one after the other, while there is room.
 func (w *waiting) grant(h live.Head, changed []string, found map[string]*live.Look) {
 	room := w.t.PageChars - ReminderChars
 	var heads []live.Head
@@ -188,8 +188,8 @@ func (w *waiting) grant(h live.Head, changed []string, found map[string]*live.Lo
 	step(0)
 }
 
-// revision is one for all awaited resources together. It is made for this wait: a resource's own would say, for an
-// agent without a memory, that it was given that resource.
+// revision returns one revision for all awaited resources together. For an agent without a memory it is a new one: a
+// resource's own revision would claim that the agent was given that resource.
 func (w *waiting) revision() int64 {
 	if w.c.Memory() != nil {
 		return w.t.Revisions.Clock()
@@ -197,7 +197,7 @@ func (w *waiting) revision() int64 {
 	return w.t.Revisions.Advance()
 }
 
-// give answers with the changes. If one resource has changed, its head is the first line.
+// give answers with the changes. If only one resource has changed, its head is the first line.
 func (w *waiting) give(h live.Head, changed []string, heads []live.Head, contents [][]any) {
 	var content []any
 	if len(heads) == 1 && len(changed) == 1 {
@@ -215,7 +215,7 @@ func (w *waiting) give(h live.Head, changed []string, heads []live.Head, content
 	w.answer(h, changed, heads, content)
 }
 
-// answer ends the wait, with changes or because its time is over.
+// answer completes the call, with changes or after the timeout.
 func (w *waiting) answer(h live.Head, changed []string, heads []live.Head, content []any) {
 	if h.Revision == 0 {
 		h.Revision = w.revision()

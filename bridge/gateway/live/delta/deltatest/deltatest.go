@@ -1,4 +1,4 @@
-// Package deltatest has the documents with which deltas are tested and measured.
+// Package deltatest has the documents for the tests and measurements of deltas.
 package deltatest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Cart is a JSON document of about so many bytes, in which one quantity differs.
+// Cart returns a JSON document of about size bytes. Only the quantity of its middle item varies.
 func Cart(size, quantity int) string {
 	var b strings.Builder
 	b.WriteString(`{"currency":"EUR","items":[`)
@@ -26,10 +26,10 @@ func Cart(size, quantity int) string {
 	return b.String() + `]}`
 }
 
-// Hostile are pairs of documents of about 1 MB that make patches expensive, by name: with more parts than maxParts,
-// with exactly that many, and with deep nesting.
+// Hostile returns, by name, pairs of documents of about 1 MB that make patches expensive: with more parts than
+// delta.maxParts, with one less than that, and with deep nesting.
 func Hostile() map[string][2]string {
-	const mb, most = 1 << 20, 1<<14 - 1 // as many parts as are compared
+	const mb, most = 1 << 20, 1<<14 - 1 // one below delta.maxParts
 	pad := strings.Repeat("x", 55)
 	some := func(open string, n int, f func(i int) string, end string) string {
 		var b strings.Builder
