@@ -21,7 +21,9 @@ const cart = "https://shop.example/cart"
 type desk struct {
 	call
 	tools *own.Tools
-	mute  bool                     // the page does not answer
+	mute  bool // the page does not answer
+	holds bool // it answers when held is called
+	held  func()
 	later map[time.Duration]func() // the timers that were not stopped
 	said  []string                 // the texts of the result
 	told  []string                 // the progress reports
@@ -54,6 +56,10 @@ func (d *desk) change(text string) {
 
 func (d *desk) Look(uri string, done func(*live.Look)) (end func()) {
 	if d.mute {
+		return func() {}
+	}
+	if d.holds {
+		d.held = func() { d.call.Look(uri, done) }
 		return func() {}
 	}
 	return d.call.Look(uri, done)
@@ -103,6 +109,29 @@ func TestAWaitEndsWithTheChange(t *testing.T) {
 	}
 	if d.change("two"); len(d.said) != 2 || d.said[1] != "two" || len(d.later) != 0 {
 		t.Errorf("the wait says %q, and %d timers are left", d.said, len(d.later))
+	}
+}
+
+// While the cart is read, the list changes, and another agent has read the cart differently. The cart then reads as
+// before, at a newer revision than that of the list's change.
+func TestAWaitForTwo(t *testing.T) {
+	const list = "https://shop.example/list"
+	d := open(t, own.Options{})
+	d.run(own.Read, `{"uri":"`+cart+`"}`)
+	d.run(own.Read, `{"uri":"`+list+`"}`)
+	d.holds = true
+	d.run(own.Wait, fmt.Sprintf(`{"uris":[%q,%q],"since":%d}`, cart, list, d.page.Clock()))
+	for _, uri := range []string{cart, list} {
+		d.page.Updated(uri)
+		d.tools.Changed()
+	}
+	d.page.Found(cart, d.page.Revision(cart), [32]byte{1})
+	answer := d.held
+	d.held = func() {}
+	answer()
+	d.page.text = "two"
+	if d.held(); len(d.said) != 2 || d.said[1] != "two" {
+		t.Errorf("the wait says %q", d.said)
 	}
 }
 

@@ -18,7 +18,8 @@ type waiting struct {
 	c       Call
 	uris    []string
 	since   *int64
-	from    int64 // for a resource that the agent was not given: only later revisions are changes
+	from    int64            // for a resource that the agent was not given: only later revisions are changes
+	same    map[string]int64 // with since: the revisions at which resources read as the agent has them
 	timeout time.Duration
 	looking bool // a read is in progress
 	late    bool // the timeout has passed
@@ -52,7 +53,7 @@ func (t *Tools) wait(c Call, args []byte) {
 		t.fail(c, first+": "+Unknown)
 		return
 	}
-	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since,
+	w := &waiting{t: t, c: c, uris: slices.Compact(in.URIs), since: in.Since, same: map[string]int64{},
 		timeout: time.Duration(min(max(in.Timeout, 0), 25_000)) * time.Millisecond}
 	c.OnEnd(w.stop)
 	w.begin() // before Track, so that a page that does not confirm its watch cannot make the wait longer
@@ -81,7 +82,7 @@ func (w *waiting) changed() (list []string) {
 	for _, uri := range w.uris {
 		from := w.from
 		if w.since != nil {
-			from = *w.since
+			from = max(*w.since, w.same[uri])
 		} else if m := w.c.Memory(); m != nil {
 			if v, ok := m.Last(uri); ok {
 				from = v.Current
@@ -151,7 +152,7 @@ func (w *waiting) has(l *live.Look) bool {
 		if v, ok := m.Last(l.URI); ok && live.Same(v, l) && (w.since == nil || v.Revision <= *w.since) {
 			m.Renew(l.URI, l.Version(v.Part))
 			if w.since != nil {
-				w.since = &l.Revision
+				w.same[l.URI] = l.Revision
 			}
 			return true
 		}
