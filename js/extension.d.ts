@@ -1,22 +1,22 @@
 /**
- * pagewire/extension/worker: the documents of an extension's tabs, for its service worker, and a core for each that it
- * opens a session with, which needs pagewire.wasm and `'wasm-unsafe-eval'` in the extension's policy. The two
- * other files, pagewire/extension/page and pagewire/extension/relay, are content scripts, and export nothing.
+ * pagewire/extension/worker gives an extension's service worker the documents of the tabs. A document gets a core when
+ * the worker opens a session with it. That needs pagewire.wasm, and `'wasm-unsafe-eval'` in the extension's policy. The
+ * other two files, pagewire/extension/page and pagewire/extension/relay, are content scripts, and export nothing.
  */
 
 export interface Options {
-  /** Where pagewire.wasm is. Default: beside the manifest. */
+  /** The URL of pagewire.wasm. Default: in the manifest's folder. */
   wasm?: string;
-  /** Whether documents of an origin are served. Asked when one comes, and when `look` is called. */
+  /** Decides whether documents of `origin` are served. Called for each new document, and for all of them by `look`. */
   admits(origin: string): boolean | Promise<boolean>;
-  /** Called when a member of a Document has changed, once per turn. */
+  /** Called when a member of any Document has changed, at most once per turn of the event loop. */
   changed?(): void;
 }
 
-/** One end of an MCP session with a document: JSON-RPC messages as text. */
+/** The extension's end of an MCP session with a document. Messages are JSON-RPC, as text. */
 export interface Carrier {
   deliver(text: string): void;
-  /** The session is over, by the document's decision. */
+  /** The document, or its core, has ended the session. Not called after `Session.close`. */
   closed(reason: string): void;
 }
 
@@ -29,18 +29,18 @@ export interface Session {
 export interface Document {
   readonly id: number;
   readonly tab: number;
-  /** Where it is among the frames of its tab: "" for the tab's own, "0.1" for the second frame in the first. */
+  /** The path of its frame in the tab: "" for the top frame, "0.1" for the second frame in the first. */
   readonly frame: string;
   readonly frameId: number;
   readonly origin: string;
   readonly url: string;
   readonly title: string;
-  /** When its window had the focus last, in ms since 1970; 0 for never. */
+  /** The time at which its window last had the focus, in ms since 1970; 0 for never. */
   readonly focused: number;
-  /** How many resources and tools it says it has. */
+  /** The number of resources and tools, as the document reports it. */
   readonly offers: number;
   readonly admitted: boolean;
-  /** Sessions that are open. */
+  /** The number of open sessions. */
   readonly sessions: number;
   /** Opens a session. Rejects if the document has gone, is not admitted, or has no core. */
   open(carrier: Carrier): Promise<Session>;
@@ -51,15 +51,15 @@ export interface Document {
 export interface Documents {
   /** All documents, in the order in which they came. */
   list(): Document[];
-  /** Asks `admits` again for all documents, and the tabs for those that have been told to wait. */
+  /** Calls `admits` again for all documents, and asks the tabs for documents that were told to wait. */
   look(): Promise<void>;
   /** While on, also keeps the documents that are not admitted, so that they can be shown. They have no core. */
   attend(on: boolean): void;
-  /** The reasons for which connections were refused, and how often. */
+  /** The number of refused connections, by reason. */
   readonly refused: ReadonlyMap<string, number>;
   /** Counts and logs a refusal by the extension itself. */
   refuse(reason: string, peer: string): void;
 }
 
-/** Begins to serve documents. To be called when the worker starts, before anything is awaited. */
+/** Begins to serve documents. Call it when the worker starts, before the first `await`. */
 export declare function documents(options: Options): Documents;

@@ -1,2 +1,2 @@
-/** A file that a page fetches: it has nothing for other scripts. */
+/** The types of a file that pages only fetch. It exports nothing. */
 export {};

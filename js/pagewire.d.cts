@@ -1,4 +1,4 @@
-// The types of require("pagewire"). They name those of the module, since globals may be declared only once.
+// The types of require("pagewire"): those of the module by reference, since globals may be declared only once.
 import type { Pagewire } from "./pagewire.d.ts" with { "resolution-mode": "import" };
 
 export type * from "./pagewire.d.ts" with { "resolution-mode": "import" };

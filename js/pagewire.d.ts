@@ -122,10 +122,10 @@ declare global {
   }
 }
 
-// By hand, from here to the end: what no IDL describes.
+// By hand, from here to the end: the types that no IDL describes.
 
 declare global {
-  // The DOM library's. Without it, on a server, these types are still all there.
+  // Types of the DOM library. The code of a server may be compiled without that library.
   interface AbortSignal {}
   interface AddEventListenerOptions {}
   interface Blob {}
@@ -135,7 +135,7 @@ declare global {
   interface Event {}
   interface EventTarget {}
 
-  // WebMCP's interface, with the one of its methods for tools that pages call.
+  // WebMCP's interface. Of its methods for tools, pages call only registerTool.
   interface ModelContext extends EventTarget {
     /** WebMCP's: offers a tool to agents, until `options.signal` is aborted. */
     registerTool(tool: ModelContextTool, options?: ModelContextRegisterToolOptions): Promise<void>;
@@ -155,13 +155,13 @@ declare global {
   var ModelContext: { prototype: ModelContext; new (): ModelContext };
 
   interface ModelContextEventMap {
-    /** A resource was announced to have changed. */
+    /** The page has announced that a resource has changed. */
     resourceupdated: CustomEvent<{ uri: string }>;
     /** The list of the page's tools has changed. */
     toolchange: Event;
   }
 
-  /** A tool of the page, as WebMCP has it. */
+  /** A tool of the page, in WebMCP's shape. */
   interface ModelContextTool {
     name: string;
     title?: string | undefined;
@@ -169,7 +169,7 @@ declare global {
     /** A JSON Schema of the input. */
     inputSchema?: object | undefined;
     annotations?: { readOnlyHint?: boolean | undefined; untrustedContentHint?: boolean | undefined } | undefined;
-    /** Its result, as text, JSON or in the shape of MCP's tool results, is the answer. `input` is not checked. */
+    /** Returns the answer: text, a value for JSON, or an MCP tool result. Pagewire does not check `input`. */
     execute(input: any, options: { signal: AbortSignal }): unknown;
   }
 
@@ -180,8 +180,8 @@ declare global {
   }
 
   /**
-   * The parameters of a URI: the variables of a template whose literal is known, those of its query only where a URI has
-   * them.
+   * The parameters of a URI: the variables of its template, if the template's type is a literal. Variables of the query
+   * are optional.
    */
   type ModelContextReadParams<URI extends string> = string extends URI
     ? object
@@ -195,7 +195,7 @@ declare global {
     ? Name | ModelContextReadNames<Rest>
     : List;
 
-  /** What `read` may give: text, one piece of contents, or several. */
+  /** The result of `read`: text, one piece of contents, or several. */
   type ModelContextReadResult =
     | string
     | ModelContextResourceContents
@@ -204,29 +204,29 @@ declare global {
   var pagewire: Pagewire;
 }
 
-/** A listener of events that are not typed. */
+/** A listener for an event whose type is not in the event map. */
 export type PagewireListener = ((event: any) => void) | { handleEvent(event: any): void } | null;
 
-/** One JSON-RPC message. The official client's own types fit. */
+/** A JSON-RPC message. The types of the official client are assignable to it. */
 export type JSONRPCMessage = { jsonrpc: "2.0" };
 
-/** An open port for an agent in the page: the official TypeScript client takes it as its transport. */
+/** An open port for an agent in the page. It serves as a transport of the official TypeScript client. */
 export interface PagewireTransport {
   start(): Promise<void>;
-  /** Rejects once the transport is closed, saying why. */
+  /** Rejects once the transport is closed, with the reason. */
   send(message: JSONRPCMessage, options?: object): Promise<void>;
   close(): Promise<void>;
   onmessage?: ((message: any, extra?: any) => void) | undefined;
   onclose?: (() => void) | undefined;
-  /** Called before `onclose` where the port did not end as intended. */
+  /** Called before `onclose` if the port failed. */
   onerror?: ((error: Error) => void) | undefined;
 }
 
-/** Where the core is, when it is loaded, and what agents are told. URLs are relative to the document. */
+/** Options of the page layer. URLs are relative to the document. */
 export interface PagewireOptions {
-  /** When the core is loaded: when the first agent connects (the default), when the page is idle, or at once. */
+  /** When to load the core: when the first agent connects (the default), when the page is idle, or at once. */
   load?: "agent" | "idle" | "eager" | undefined;
-  /** The URL of pagewire.core.js. Default: beside the script. So are the next two. */
+  /** The URL of pagewire.core.js. Default, also for `wasm` and `worker`: in the folder of the script. */
   core?: string | undefined;
   /** The URL of pagewire.wasm. */
   wasm?: string | undefined;
@@ -234,11 +234,11 @@ export interface PagewireOptions {
   worker?: string | undefined;
   /** The subresource-integrity value that pagewire.wasm must have. */
   integrity?: string | undefined;
-  /** The name that agents are told. Default: the host name. */
+  /** The server's name, for agents. Default: the host name. */
   name?: string | undefined;
-  /** The version that agents are told. */
+  /** The server's version, for agents. */
   version?: string | undefined;
-  /** Whether agents are told why a read failed. Default false: the page's error messages may contain secrets. */
+  /** Whether agents get the error message of a failed read. Default false: messages of a page may contain secrets. */
   exposeErrors?: boolean | undefined;
   /**
    * Other origins whose frames and windows may connect with a MessagePort, and then read every resource. Default: none.
@@ -246,54 +246,53 @@ export interface PagewireOptions {
    */
   origins?: string | readonly string[] | undefined;
   /**
-   * What the page's tools depend on, by the name of the tool: URIs of resources, 32 at most. An agent of a gateway that
-   * has read one of them as it was before its last notifyResourceUpdated is refused, before the tool runs, and told
-   * what has changed. With `onStale: "tell"` the tool runs, and its result says what was older. An agent that has not
-   * read them is not refused. A mistake here is reported on the console, and that tool is not served to MCP clients.
+   * The URIs of the resources that a tool depends on, 32 at most, by the tool's name. A gateway refuses a call if the
+   * agent's last read of one of them is older than the resource's last notifyResourceUpdated. The tool then does not
+   * run, and the agent learns which resources have changed. With `onStale: "tell"` the tool runs, and its result names
+   * them. An agent that has read none of them is not refused. A mistake here is reported on the console; that tool is
+   * not served to MCP clients.
    */
   freshState?: { readonly [tool: string]: readonly string[] | FreshState } | undefined;
   /**
-   * The names of tools that may lead their tab to another document of this origin, such as a search or a checkout. A
-   * call of one does not end with its document: a gateway waits up to 30 s for the next, and the agent gets what that
-   * says. That is its first `<script type="application/ld+json">` if it has one, and its title, URL and resources.
-   * A form with `toolname` needs no entry. Default: none.
+   * The names of tools that may navigate their tab to another document of this origin, such as a search or a checkout.
+   * Their calls do not end with the document: a gateway waits up to 30 s for the next document. The agent then gets
+   * that document's first `<script type="application/ld+json">`, if it has one, and its title, URL and resources. A
+   * form with `toolname` needs no entry. Default: none.
    */
   navigatingTools?: readonly string[] | undefined;
   /**
-   * The URL of a gateway, `pagewire serve`, whose agents may then read every resource: ws://127.0.0.1:7433. Default:
-   * none.
+   * The URL of a gateway (`pagewire serve`), such as ws://127.0.0.1:7433. Its agents may then read every resource.
+   * Default: none.
    */
   gateway?: string | undefined;
   /**
-   * Where the page has a ticket for the gateway, if that is one of its service (`pagewire node`): a URL of the page's
-   * own service, which answers with a JWT, as text or as {"ticket":"…"}. It is fetched when the page connects, and
-   * again before the ticket ends. Default: none.
+   * The URL of the page's ticket, needed if the gateway is a node of the page's service (`pagewire node`). The service
+   * answers with a JWT, as text or as {"ticket":"…"}. The page fetches it when it connects, and again before the ticket
+   * expires. Default: none.
    */
   ticket?: string | undefined;
 }
 
-/**
- * The URIs that a tool depends on, and the effect on a call by an agent that has seen older contents. Default: refuse.
- */
+/** The URIs that a tool depends on. `onStale` decides about calls of agents with older contents. Default: "refuse". */
 export interface FreshState {
   readonly uris: readonly string[];
   readonly onStale?: "refuse" | "tell" | undefined;
 }
 
-/** A snapshot of the page layer. */
+/** A snapshot of the page layer's state and counters. */
 export interface PagewireStats {
   core: "none" | "loading" | "ready";
   /** Resources and templates registered now. */
   resources: number;
   /** Ports open now. */
   ports: number;
-  /** Reads that run, or whose contents are held, now. */
+  /** Reads that run now, or whose contents are still held. */
   reading: number;
   /** URIs that agents watch now. */
   watched: number;
   /** Reads so far. */
   reads: number;
-  /** Calls of notifyResourceUpdated so far, and those among them whose URI was not registered. */
+  /** Calls of notifyResourceUpdated so far. `unknown` counts the calls whose URI was not registered. */
   notified: number;
   unknown: number;
   /** Cores that died so far. */
@@ -301,7 +300,7 @@ export interface PagewireStats {
 }
 
 export interface PagewireEventMap {
-  /** The first core is up. */
+  /** The first core has started. */
   ready: CustomEvent<Record<string, never>>;
   /** A core died; its ports are closed. */
   coredead: CustomEvent<{ reason: string }>;
@@ -317,11 +316,9 @@ export interface PagewireEventMap {
 export interface Pagewire extends EventTarget {
   /** Opens a port for an agent in the page. Throws without a secure context, and after `uninstall`. */
   connect(): PagewireTransport;
-  /**
-   * Sets options; a core that runs keeps those that it was started with. The script tag's data- attributes do the same.
-   */
+  /** Sets options, as the script tag's data- attributes do. A running core keeps the options that it started with. */
   configure(options: PagewireOptions): void;
-  /** Closes all ports, withdraws all resources, and restores every property that was defined, this one included. */
+  /** Closes all ports, withdraws all resources, and restores every property that Pagewire defined, also this. */
   uninstall(): void;
   stats(): PagewireStats;
   addEventListener<K extends keyof PagewireEventMap>(

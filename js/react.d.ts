@@ -1,18 +1,18 @@
 /// <reference path="./pagewire.d.ts" />
 import type { StandardSchema } from "pagewire/store";
 
-/** The description of a resource: as `registerResource` takes it, with three differences. */
+/** A resource as for `registerResource`, with three differences. */
 export interface ResourceDescriptor<Value = unknown> extends Omit<ModelContextResource, "read"> {
   /**
-   * As for `registerResource`, or a path: what starts with `/` is at the page's own origin, which a component that is
-   * rendered on a server does not know.
+   * As for `registerResource`, or a path at the page's own origin, starting with `/`. A component that is rendered on a
+   * server does not know that origin.
    */
   uri: string;
-  /** Without it, agents read the value of the hook. May be a new function in each render; the latest is called. */
+  /** Default: agents read the value of the hook. It may be a new function in each render; the latest is called. */
   read?: ResourceReadCallback | undefined;
   /**
-   * The value of the hook fits this, which is checked at each read in development, and agents get its JSON Schema: as
-   * for `shareStore`. What a `read` gives is not checked.
+   * The schema of the hook's value. As for `shareStore`, agents get its JSON Schema, and in development each read
+   * checks the value. The result of `read` is not checked.
    */
   schema?: StandardSchema<Value, unknown> | undefined;
 }
@@ -20,14 +20,14 @@ export interface ResourceDescriptor<Value = unknown> extends Omit<ModelContextRe
 /**
  * Offers a resource to agents while the component is mounted. Importing this installs the page API.
  *
- * Agents read the value of the last commit: a string as text, anything else as JSON (`mimeType` is then
- * "application/json" unless the descriptor says otherwise; a value without JSON reads as null). They are told of a
- * change when a commit brings a value that is not the same by `Object.is`, the comparison that React makes too. A
- * descriptor that says something new withdraws the resource and offers it anew; subscriptions survive that.
+ * Agents read the value of the last commit: a string as text, any other value as JSON. The default `mimeType` of JSON
+ * is "application/json"; a value without JSON reads as null. Agents are notified when a commit brings a value that
+ * differs by `Object.is`, the comparison of React itself. A changed descriptor withdraws the resource and offers it
+ * again; subscriptions survive that.
  *
- * What `registerResource` refuses is an error on the console, never an exception. Of two components with one URI the
- * first offers it; the second says so on the console, and takes over when the first is gone.
+ * A refusal by `registerResource` is an error on the console, never an exception. If two components have the same URI,
+ * the first offers it. The second reports that on the console, and takes over when the first is gone.
  */
 export function useResource<Value>(descriptor: ResourceDescriptor<Value>, value: NoInfer<Value>): void;
-/** With a `read` of its own the value is needed only to tell agents of changes. */
+/** If the descriptor has a `read`, the value serves only to notify agents of changes. */
 export function useResource(descriptor: ResourceDescriptor & { read: ResourceReadCallback }, value?: unknown): void;

@@ -1,20 +1,20 @@
 /// <reference path="./pagewire.d.ts" />
 
-/** The description of a store: as `registerResource` takes it, with three differences. */
+/** The resource that a store becomes: as for `registerResource`, with three differences. */
 export interface StoreDescriptor<T> extends Omit<ModelContextResource, "read"> {
-  /** As for `registerResource`, or a path: what starts with `/` is at the page's own origin. */
+  /** As for `registerResource`, or a path at the page's own origin, starting with `/`. */
   uri: string;
   /** Selects the part of the state that agents read. Default: all of it. Called at each change and at each read. */
   select?: ((state: T) => unknown) | undefined;
   /**
-   * What agents read fits this. Agents get its JSON Schema, unless there is a `contentSchema`. In development
-   * (`process.env.NODE_ENV` is not "production") each read is checked: one that does not fit fails, and the console has
-   * the path of the first issue.
+   * The schema of the contents. Agents get its JSON Schema, unless there is a `contentSchema`. In development
+   * (`process.env.NODE_ENV` is not "production") each read checks the contents. If they do not fit, the read fails, and
+   * the console shows the path of the first issue.
    */
   schema?: StandardSchema | undefined;
 }
 
-/** A schema of zod, valibot, arktype or another library that knows https://standardschema.dev. */
+/** A schema of zod, valibot, arktype or another library that implements https://standardschema.dev. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     validate(value: unknown): StandardResult | Promise<StandardResult>;
@@ -24,7 +24,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** What a schema says of a value: with `issues` it does not fit. */
+/** The result of checking a value. If it has `issues`, the value does not fit. */
 export interface StandardResult {
   readonly issues?:
     | readonly {
@@ -34,27 +34,27 @@ export interface StandardResult {
     | undefined;
 }
 
-/** A tool whose `execute` gets what its schema makes of the input. */
+/** A tool whose `execute` gets the output of a schema for the input. */
 export interface TypedTool<Input> extends Omit<ModelContextTool, "inputSchema" | "execute"> {
   execute(input: Input, options: { signal: AbortSignal }): unknown;
 }
 
 /**
- * A tool for `registerTool`. Its `inputSchema` is the JSON Schema of `schema`, and each input is checked: one that does
- * not fit fails the call, with the path of the first issue, and `execute` is not called.
+ * Returns a tool for `registerTool`. Its `inputSchema` is the JSON Schema of `schema`. Each input is checked. If it
+ * does not fit, the call fails with the path of the first issue, and `execute` is not called.
  */
 export function tool<Output>(schema: StandardSchema<unknown, Output>, tool: TypedTool<Output>): ModelContextTool;
 
-/** A resource whose `read` gives a value, and not the text of it. */
+/** A resource whose `read` returns a value, which agents get as JSON. */
 export interface TypedResource<Value, URI extends string = string> extends Omit<ModelContextResource<URI>, "read"> {
   /** Called each time an agent reads the resource. */
   read(uri: string, options: ModelContextReadOptions<URI>): Value | PromiseLike<Value>;
 }
 
 /**
- * A resource for `registerResource`: its contents are the JSON of what `read` gives, which fits `schema`. TypeScript
- * checks that, and in development each read does, as for `shareStore`. Agents get the JSON Schema of `schema`, unless
- * there is a `contentSchema`, and `mimeType` is "application/json" unless there is another.
+ * Returns a resource for `registerResource`. Its contents are the value that `read` returns, as JSON. The value must
+ * fit `schema`: TypeScript checks that, and in development each read, as for `shareStore`. Agents get the JSON Schema
+ * of `schema`, unless there is a `contentSchema`. The default `mimeType` is "application/json".
  */
 export function resource<Value, const URI extends string = string>(
   schema: StandardSchema<Value, unknown>,
@@ -62,15 +62,15 @@ export function resource<Value, const URI extends string = string>(
 ): ModelContextResource<URI>;
 
 /**
- * A store: it has `subscribe`, and `getState`, `getSnapshot`, `getValue`, `get` or `peek`; or it passes its value to
- * each listener. `subscribe` may return a function, or an object with `unsubscribe`.
+ * A store. It has `subscribe`, and `getState`, `getSnapshot`, `getValue`, `get` or `peek`. Without one of these it
+ * passes its value to each listener. `subscribe` may return a function, or an object with `unsubscribe`.
  */
 export interface AnyStore {
   // biome-ignore lint/suspicious/noExplicitAny: listeners get different arguments
   subscribe(listener: (...args: any[]) => void): unknown;
 }
 
-/** The state of a store, as `select` gets it. */
+/** The type of a store's state, which `select` gets. */
 export type StateOf<S> = S extends { getState(): infer T }
   ? T
   : S extends { getSnapshot(): infer T }
@@ -89,14 +89,14 @@ export type StateOf<S> = S extends { getState(): infer T }
  * Offers a store to agents until the returned function is called or `signal` aborts. Importing this installs the page
  * API; on a server that renders it does nothing.
  *
- * Agents read the state, or what `select` gives of it, as it is then: a string as text, all else as JSON (`mimeType` is
- * "text/plain" or "application/json" unless the descriptor says otherwise; a value without JSON reads as null). They
- * are told of a change when that is not the same as before by `Object.is`. If the store has no `getState` or
- * `getSnapshot`, which promise that state is never changed in place, and calls with the object that it had before, they
- * are told too.
+ * Agents read the current state, or the part that `select` returns: a string as text, any other value as JSON. The
+ * default `mimeType` is "text/plain" or "application/json"; a value without JSON reads as null. Agents are notified
+ * when the value differs from the one before by `Object.is`. A store with `getState` or `getSnapshot` promises not to
+ * change its state in place. Any other store may do that: if it calls its listeners with the same object, agents are
+ * notified too.
  *
- * Throws `TypeError` if what it is given has no `subscribe`. What `registerResource` refuses is an error on the
- * console, never an exception.
+ * Throws `TypeError` if `store` has no `subscribe`. A refusal by `registerResource` is an error on the console, never
+ * an exception.
  */
 export function shareStore<S extends AnyStore>(
   store: S,

@@ -7,9 +7,9 @@ export interface DrivenPage {
 
 /** A resource, or a template, as agents see it. */
 export interface Listed {
-  /** Of a resource. */
+  /** Set for a resource. */
   uri?: string;
-  /** Of a template. */
+  /** Set for a template. */
   uriTemplate?: string;
   name: string;
   title?: string;
@@ -29,8 +29,8 @@ export interface ListedTool {
 }
 
 /**
- * An agent. URIs may be paths at the page's own origin. What the page refuses is an `Error` with the message that the
- * agent gets.
+ * An agent. URIs may be paths at the page's own origin. If the page refuses a request, its promise rejects with an
+ * `Error` that has the message that the agent gets.
  */
 export interface Agent {
   /** The resources and the templates of the page. */
@@ -38,24 +38,24 @@ export interface Agent {
   /** The page's tools, without Pagewire's own. */
   tools(): Promise<ListedTool[]>;
   /**
-   * The contents as a model is told them: the text of each piece, or its base64, in lines. From then on the agent is
-   * told when they change.
+   * Reads the contents as a model gets them: the text of each piece, or its base64, one per line. Also subscribes: from
+   * then on the agent is notified of changes.
    */
   read(uri: string): Promise<string>;
   /**
-   * Waits until the agent has been told that `uri` has changed since it read it. Rejects after `timeout` milliseconds
-   * (default 1000), and if it has not read it.
+   * Waits until the agent is notified of a change of `uri` since its last read. Rejects after `timeout` milliseconds
+   * (default 1000), and at once if the agent has not read `uri`.
    */
   updated(uri: string, options?: { timeout?: number }): Promise<void>;
-  /** Calls a tool. Gives the text that a model is told; if the tool failed, that is the error's message. */
+  /** Calls a tool. Resolves with the text that a model gets. If the tool fails, that text is the error's message. */
   call(tool: string, args?: object): Promise<string>;
   /** Ends the agent's session. */
   close(): Promise<void>;
 }
 
 /**
- * Connects an agent to `page`, or to the page of this process: a test with jsdom or happy-dom, or in a browser. Importing
- * this installs the page API there, so it is imported before the page's own modules.
+ * Connects an agent to `page`, or to the page of this process, in a test with jsdom or happy-dom or in a browser.
+ * Importing this module installs the page API there, so import it before the page's own modules.
  *
  * Under Node the core is read from the package, and nothing is fetched. Rejects if there is no page, or the page has no
  * Pagewire.

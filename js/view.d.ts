@@ -1,6 +1,6 @@
 /**
- * Calls back with what `uri` reads as, at once and whenever that has changed, until `stop` or the View's teardown. Two
- * watches of one URI are one subscription.
+ * Calls back with the contents of `uri`, at once and after each change, until `stop` or the View's teardown. Watches of
+ * the same URI share one subscription.
  */
 export function watchResource(
   app: AppLike,
@@ -10,13 +10,13 @@ export function watchResource(
 ): ResourceWatch;
 
 /**
- * Whether a host says that Views can subscribe: as ext-apps#659 proposes; under `experimental`, since the stock App
- * drops what it does not know from `serverResources`; in the host context, by a host that was loaded anew; or as prefab
- * looks for it.
+ * Whether a host announces subscriptions, in any of four places: `serverResources`, as ext-apps#659 proposes;
+ * `experimental`, because the stock App drops unknown members of `serverResources`; the host context, where a reloaded
+ * host announces them; and `resources`, where prefab looks.
  */
 export function canSubscribe(capabilities: object | undefined, context?: object): boolean;
 
-/** The part of an `App` that is used. */
+/** The members of an `App` that are used. */
 export interface AppLike {
   readServerResource(params: { uri: string }, options?: { timeout?: number }): Promise<ResourceResult>;
   request(request: { method: string; params: { uri: string } }, options?: { timeout?: number }): Promise<unknown>;
@@ -36,13 +36,13 @@ export interface WatchOptions {
   interval?: number;
   /** Ends the watch, as `stop` does. */
   signal?: AbortSignal;
-  /** Called when a read fails. It is tried again, later and later. */
+  /** Called when a read fails. The read is tried again, after longer and longer pauses. */
   onerror?: (error: unknown) => void;
-  /** How long the host may take to answer, in ms. Default 10,000. */
+  /** The longest wait for an answer of the host, in ms. Default 10,000. */
   timeout?: number;
   /**
-   * How often a View asks a host that can subscribe whether its subscription still exists or can be made now, in ms.
-   * Default 30,000. It costs no call of the server.
+   * The time after which a View subscribes again, in ms, in case the host has lost or refused its subscription. Default
+   * 30,000. Only for hosts that announce subscriptions. It costs no call of the server.
    */
   recheck?: number;
 }
@@ -50,10 +50,10 @@ export interface WatchOptions {
 export type Mode = "starting" | "subscribed" | "polling" | "stopped";
 
 export interface ResourceWatch {
-  /** How the View learns of changes now. */
+  /** How changes reach the View now. */
   readonly mode: Mode;
   /** Reads now. */
   refresh(): void;
-  /** Ends it: unsubscribes if it was the last watch of the URI, and calls back no more. */
+  /** Ends the watch and its callbacks. Unsubscribes if it was the last watch of the URI. */
   stop(): void;
 }

@@ -1,12 +1,12 @@
 /**
- * Lets a View subscribe to resources of `upstream`, a server that it may know: the host's `Client` of
- * @modelcontextprotocol/client 2.x, or a channel of messages. `bridge` is an `AppBridge` of
+ * Lets a View subscribe to the resources of `upstream`: the host's `Client` of @modelcontextprotocol/client 2.x, or a
+ * channel of messages. The View must be allowed to know this server. `bridge` is an `AppBridge` of
  * @modelcontextprotocol/ext-apps 2.x, or, for a host without one, the View's frame or window.
  *
- * Call it for each View, before its bridge is connected (or after; then the View learns of it at its next request).
- * Views of one upstream share its subscriptions; the options of the first count for all. When the frame is removed, or
- * has loaded another document, or the bridge is closed, everything that the View watched is released; an App in that
- * document begins anew with its `ui/initialize`. A document of which that is not plain is asked by a `ping`.
+ * Call it for each View before its bridge is connected. If you call it later, the View learns of subscriptions at its
+ * next request. Views of one upstream share its subscriptions, with the options of the first call. The View's
+ * subscriptions end when the frame is removed or loads another document, or the bridge is closed. An App in the new
+ * document starts with its `ui/initialize`. If it is unclear whether the document is another App, a `ping` asks it.
  */
 export function attachViews(
   bridge: BridgeLike | HTMLIFrameElement | Window,
@@ -14,71 +14,70 @@ export function attachViews(
   options?: AttachOptions,
 ): Views;
 
-/** The key under `experimental`, and in the host context, by which a View learns of subscriptions. */
+/** The key, in `experimental` and in the host context, that announces subscriptions to a View. */
 export const EXPERIMENTAL: "io.github.pagewire/resourceSubscriptions";
 
-/** The part of an `AppBridge` that is used. */
+/** The members of an `AppBridge` that are used. */
 export interface BridgeLike {
   readonly transport?: object | undefined;
   connect(transport: never, ...rest: never[]): Promise<void>;
 }
 
-/** How Views of a server are served. */
+/** Options of `attachViews`. The first call for an upstream sets those of its server. */
 export interface AttachOptions {
-  /** Where pagewire.views.wasm is. Default: beside this script. */
+  /** The URL of pagewire.views.wasm. Default: in the folder of this script. */
   wasm?: string | URL;
   /** The subresource-integrity value that pagewire.views.wasm must have. */
   integrity?: string;
   /**
-   * The View's frame, so that its removal, and another document in it, are noticed. Default: the frame that the
-   * bridge's transport posts to; it is not found in a closed shadow tree.
+   * The View's frame. Its removal, or another document in it, ends the subscriptions. Default: the frame that the
+   * bridge's transport posts to, which is not found in a closed shadow tree.
    */
   frame?: HTMLIFrameElement;
-  /** How many URIs a View may watch at a time. Default 10. */
+  /** The most URIs that a View may watch at a time. Default 10. */
   maxSubscriptions?: number;
-  /** The error code for one more. Default -32603; the proposal's placeholder is -32001. */
+  /** The error code of a subscription above that limit. Default -32603; the proposal's placeholder is -32001. */
   limitCode?: number;
-  /** How many updates of one URI a View is told in a second. Default 10. */
+  /** The most updates of one URI that a View gets per second. Default 10. */
   updatesPerSecond?: number;
-  /** How long the server may take to answer, in ms. Default 30,000. */
+  /** The longest wait for an answer of the server, in ms. Default 30,000. */
   timeout?: number;
   /**
-   * The part that answers `resources/read` and the lists: "host", the bridge as before, with its own rules; or
-   * "shared", this module, which asks the server once if several Views ask for the same at once. Default "host" for an
-   * AppBridge, "shared" for a host without one.
+   * The part that answers `resources/read` and the lists. "host" (default for an AppBridge): the bridge as before, with
+   * its own rules. "shared" (default for a host without one): this module, which sends simultaneous equal requests of
+   * several Views to the server only once.
    */
   reads?: "host" | "shared";
   /**
-   * For a host without AppBridge: the origin that messages are sent to, and taken from. Default any, as a sandboxed
-   * frame has none.
+   * For a host without AppBridge: the only origin that messages go to and come from. Default: any, since a sandboxed
+   * frame has no origin of its own.
    */
   origin?: string;
 }
 
-/** What `attachViews` returns: one View's place. */
+/** One attached View, the result of `attachViews`. */
 export interface Views {
   /**
-   * Resolves when subscriptions work. Rejects with what to do; the host then goes on without them, and announces none.
+   * Resolves when subscriptions work. Otherwise rejects with an error that says what to do. The host then goes on
+   * without subscriptions, and announces none.
    */
   readonly ready: Promise<void>;
   /**
-   * `hostCapabilities` with what this host can do added, to be sent in the answer to `ui/initialize`. An AppBridge's
-   * answer has it already. Without subscriptions at the server, or before `ready`, it is the same as before.
+   * Returns `hostCapabilities` with subscriptions added, for the answer to `ui/initialize`. An AppBridge's answer has
+   * them already. Nothing is added before `ready`, or if the server has no subscriptions.
    */
   capabilities<T extends object>(hostCapabilities: T): T;
-  /** Says that `ui/resource-teardown` is being sent. An AppBridge's is seen. */
+  /** Call it when the host sends `ui/resource-teardown`. Not needed with an AppBridge. */
   teardown(): void;
-  /**
-   * Ends the View: everything that it watched is released. It is called when the frame is gone or the bridge is closed.
-   */
+  /** Ends the View and its subscriptions. Called automatically when the frame is gone or the bridge is closed. */
   close(): void;
   /** Whether the View has ended. */
   readonly closed: boolean;
-  /** Counters of the server's host, all its Views together. */
+  /** Counters of the server, over all its Views. */
   stats(): ViewStats;
 }
 
-/** Counters. */
+/** The counters of `stats`. */
 export interface ViewStats {
   views: number;
   subscriptions: number;
@@ -97,18 +96,18 @@ export interface ViewStats {
   cancels: number;
 }
 
-/** A channel to a server with which the host has made the handshake. */
+/** A channel to a server. The host has completed the handshake with it. */
 export interface Upstream {
   /** The era of the server: "legacy" up to 2025-11-25, "modern" from 2026-07-28. */
   era: "legacy" | "modern";
   send(message: Message): void;
   /** Set by `attachViews`; call it with each message of the server. It returns whether the message was taken. */
   onmessage?: ((message: Message) => boolean) | undefined;
-  /** Set by `attachViews`; call it when the connection is lost (null), and with the era when there is one again. */
+  /** Set by `attachViews`; call it with null when the connection is lost, and with the era when it is back. */
   onconnection?: ((era: "legacy" | "modern" | null) => void) | undefined;
 }
 
-/** The part of the official client that is used (`Client` of @modelcontextprotocol/client 2.x). */
+/** The members of the official client (`Client` of @modelcontextprotocol/client 2.x) that are used. */
 export interface ClientLike {
   readonly transport?: object | undefined;
   connect(transport: never, ...rest: never[]): Promise<void>;
@@ -123,7 +122,7 @@ export interface ClientLike {
   getProtocolEra?(): "legacy" | "modern" | undefined;
 }
 
-/** The part of its subscriptions that is used. */
+/** The members of the client's subscriptions that are used. */
 export interface ListenLike {
   readonly honoredFilter: { resourceSubscriptions?: string[] | undefined };
   readonly closed: Promise<"local" | "graceful" | "remote">;

@@ -5,7 +5,7 @@ export interface PagewirePluginOptions {
 }
 
 /**
- * The Vite plugin: while the app is developed, agents see each store that it makes (Redux, Zustand, Pinia, Svelte),
- * TanStack Query's cache, the route, and errors of the dev server. A build has nothing of it. Vite 5 or newer.
+ * The Vite plugin, for Vite 5 or newer. In development, agents see each store that the app makes (Redux, Zustand,
+ * Pinia, Svelte), TanStack Query's cache, the route, and the errors of the dev server. A build contains nothing of it.
  */
 export default function pagewire(options?: PagewirePluginOptions): { name: string; apply: "serve"; enforce: "pre" };

@@ -49,7 +49,7 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
   const imports = (text: (at: number, length: number) => string) => ({
     send(port: number, at: number, length: number, call: number, hole: number): void {
       const message = text(at, length);
-      // The hole is told in bytes. Where all is ASCII, those are the UTF-16 units.
+      // `hole` is in bytes. If all is ASCII, those are the UTF-16 units.
       const before = call && message.length !== length ? text(at, hole).length : hole;
       guarded(() => page.send(port, message, call, before));
     },
@@ -86,8 +86,8 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
       const w = text(what, length);
       guarded(() => page.report(w));
     },
-    // A timer that fires too soon is left alone, and set again when it does: every read moves the time to and fro, and
-    // setting a timer and clearing it costs 5 us.
+    // A timer that fires too soon is left alone, and set again when it fires: every read moves the time back and forth,
+    // and setting a timer and clearing it costs 5 us.
     wake(at: number): void {
       dueAt = at;
       if (at >= 0 && at < firesAt) arm();

@@ -1,9 +1,9 @@
 /**
- * A running instance of one of our wasm modules, for both edges (edge.ts, and js/views/edge.ts): its exports, text in
- * its linear memory, and its end.
+ * A running instance of one of Pagewire's wasm modules, for both edges (edge.ts, and js/views/edge.ts): its exports,
+ * text in its linear memory, and its end.
  *
- * An export returns a negative number if the core is dead. Once it has, or has thrown, or the Go program has exited, the
- * instance is never called again.
+ * An export returns a negative number if the core is dead. After that, after an exception of an export, and after the
+ * exit of the Go program, the instance is never called again.
  */
 import { load } from "wasm_exec";
 
@@ -14,7 +14,7 @@ interface Exports {
   buffer(bytes: number): number;
 }
 
-/** The reason where an export returns dead. A core that Go has compiled has reported the details itself. */
+/** The reason if an export returns dead. A core that Go has compiled has reported the details itself. */
 export const reported = "the core stopped on an internal error";
 
 const encoder = new TextEncoder();
@@ -22,7 +22,7 @@ const decoder = new TextDecoder();
 
 export const now = (): number => Math.floor(performance.now());
 
-/** Calls JavaScript for Go. Its exceptions must not unwind Go's frames. It throws none by contract: this is for bugs. */
+/** Calls JavaScript for Go. An exception, which only a bug can throw, must not unwind Go's frames. */
 export function guarded(call: () => void): void {
   try {
     call();
@@ -65,14 +65,14 @@ export async function instantiate<E extends Exports>(
     failure = () => reason;
     guarded(tell);
   };
-  // Memory that grows detaches its buffer: then the view is made anew.
+  // Memory that grows detaches its buffer: then a new view is made.
   const bytes = (): Uint8Array => (view.buffer === memory.buffer ? view : (view = new Uint8Array(memory.buffer)));
   const text = (at: number, length: number): string =>
     length ? decoder.decode(bytes().subarray(at >>> 0, (at >>> 0) + length)) : "";
 
   /**
    * Calls an export and returns its result; 0 if the core has ended. In TinyGo's build a panic is a trap, which is an
-   * exception here; so are a stack and a memory that are full, in both.
+   * exception here. So is a full stack or a full memory, in both builds.
    */
   const enter = (call: (e: E) => number): number => {
     if (!exports) {

@@ -4,20 +4,20 @@
  */
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
-/** A worker's first message, with the reason if it did not start, else "". */
+/** A worker's first message, with the reason if it did not start, otherwise "". */
 export type Started = ["started", string];
 type Calls = Omit<PortCore, "carries">;
 export type ToCore = { [K in keyof Calls]: [K, ...Parameters<Calls[K]>] }[keyof Calls];
 export type ToPage = { [K in keyof PortSource]: [K, ...Parameters<PortSource[K]>] }[keyof PortSource];
 
-/** All calls but `stop`. */
+/** All calls except `stop`. */
 const names: Exclude<keyof Calls, "stop">[] = [
   ...(["register", "unregister", "touch", "setTools", "open", "receive", "writable", "close", "complete"] as const),
 ];
 
 const hint = "Content-Security-Policy: allow 'wasm-unsafe-eval' in script-src";
 
-/** Starts a core in the worker file. `cause` is why it could not run on the page. */
+/** Starts a core in the worker file. `cause` is the error with which it failed on the page. */
 export function remote(page: PortSource, options: CoreOptions, cause: unknown): Promise<PortCore> {
   return new Promise((resolve, reject) => {
     const refuse = (why: string): void => {
@@ -67,7 +67,7 @@ interface TrustedTypes {
 
 let policy: ReturnType<TrustedTypes["createPolicy"]> | undefined;
 
-/** The worker's URL as a page with Trusted Types wants it: such a page must allow the policy name "pagewire". */
+/** The worker's URL, as a TrustedScriptURL if the page has Trusted Types: then it must allow the policy "pagewire". */
 function trusted(url: string): unknown {
   const types = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes;
   policy ??= types?.createPolicy("pagewire", { createScriptURL: (u) => u });

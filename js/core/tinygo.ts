@@ -1,14 +1,14 @@
 /**
  * The host of a module that TinyGo has compiled. It replaces TinyGo's wasm_exec.js, which serves any program and weighs
- * 2 KB of brotli more. Our modules import two functions of WASI, for a panic and for a seed at the start, and those of
- * syscall/js by which safejs reads their options. A module that imported more would not start.
+ * 2 KB of brotli more. Pagewire's modules import two functions of WASI, for a panic and for a seed at the start, and
+ * the functions of syscall/js by which safejs reads their options. A module that imported more would not start.
  */
 import type { Go } from "wasm_exec";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Values cross as NaNs that have a kind and a number in them; undefined as 0. */
+/** Values cross as NaNs that contain a kind and a number; undefined crosses as 0. */
 const ref = (kind: number, id: number): bigint => (BigInt(0x7ff80000 | kind) << 32n) | BigInt(id);
 
 export const load = (given: object) =>
@@ -40,7 +40,7 @@ export const load = (given: object) =>
           view.setUint32(written, all, true);
           return 0;
         },
-        // The seed of its maps.
+        // The seed of Go's maps.
         random_get: (at: number, length: number): number => {
           crypto.getRandomValues(this.#bytes(at, length));
           return 0;

@@ -1,17 +1,17 @@
 /**
- * The virtual module that js/build makes for the toolchain that compiles the core: of Go's wasm_exec.js, or tinygo.ts.
+ * The virtual module that js/build makes: of Go's wasm_exec.js, or of tinygo.ts if TinyGo compiles the core.
  */
 declare module "wasm_exec" {
-  /** A Go program in waiting. */
+  /** A Go program that has not started. */
   export interface Go {
     importObject: WebAssembly.Imports;
     /** The output of a panic. Go's build reports it itself. */
     said?: string;
-    /** Called where the program of Go's build ends, which a core never does unless it has failed. */
+    /** Called when the program of Go's build ends, which only a failed core does. */
     ended?: (why: string) => void;
     /** Starts the program. Go's runs on. TinyGo's has started when this returns, and may throw. */
     run(instance: WebAssembly.Instance): void;
   }
-  /** The program sees what is `given` as members of its global object, which is not the page's. */
+  /** The program sees the members of `given` in its global object, which is not the page's. */
   export function load(given: object): new () => Go;
 }

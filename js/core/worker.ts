@@ -10,7 +10,7 @@ import type { Started, ToCore, ToPage } from "./remote.ts";
 const post = (message: ToPage | Started): void =>
   (self as unknown as { postMessage(m: unknown): void }).postMessage(message);
 
-/** Each call of the page is a message. */
+/** The page for the core: each call of it is posted as a message. */
 const page = new Proxy({} as PortSource, {
   get:
     (_, name: keyof PortSource) =>

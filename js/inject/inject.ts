@@ -1,9 +1,9 @@
 /**
- * dist/pagewire.inject.js: the page layer as the gateway adds it by CDP to a document that has no Pagewire, before the
- * page's own scripts or, where those have run, behind them. The page sees what it would see of dist/pagewire.js, which
- * may come too. The gateway's attach.js then begins the link.
+ * dist/pagewire.inject.js: the page layer that the gateway adds by CDP to a document without Pagewire, before the
+ * page's own scripts or, if those have run, after them. To the page it looks like dist/pagewire.js, which may come too.
+ * The gateway's attach.js then begins the link.
  */
 import { boot } from "../page/pagewire.ts";
 
-// Not in a document that has no origin of its own (a sandboxed frame), or none of the web (the browser's own pages).
+// Not in a document with an opaque origin (a sandboxed frame), nor in the browser's own pages (neither http nor https).
 if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) boot("gateway:/", {});

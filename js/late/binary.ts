@@ -1,4 +1,4 @@
-/** Own references to the intrinsics that turn bytes into base64, for contents.ts; see intrinsics.ts beside it. */
+/** Own references to the intrinsics that turn bytes into base64, for contents.ts. See intrinsics.ts. */
 import { getter, uncurry } from "../page/basics.ts";
 
 export const { isArray } = Array;

@@ -31,7 +31,7 @@ const maxItems = 1000;
 /** The canonical form of a URI at the page's origin; throws for any other. */
 type Own = (uri: string) => string;
 
-/** The contents of `uri`, given what the page's callback resolved with. */
+/** The contents of `uri`, from the value of the page's callback. */
 export async function toContents(
   value: unknown,
   uri: string,
@@ -84,7 +84,7 @@ async function base64(value: unknown): Promise<string> {
   fail("'blob' is neither bytes nor base64");
 }
 
-/** Whether `value` is of the interface whose getter this is. */
+/** Whether `value` is of the interface that the getter `brand` belongs to. */
 const is = (brand: (value: unknown) => number, value: unknown) => {
   try {
     return brand(value) >= 0;
@@ -107,8 +107,8 @@ export const jsonLength = (items: readonly Item[]): number => jsonText(items).le
 const limit = 16 << 20;
 
 /**
- * The length that the core compares with its limit. A UTF-16 unit takes at most six as JSON text. Where six times the
- * units stay below the limit, the number of units is enough; otherwise it is the exact length as JSON text.
+ * The length that the core compares with its limit. A UTF-16 unit takes at most six as JSON text. If six times the
+ * units stay below the limit, it is about the number of units; otherwise it is the exact length as JSON text.
  */
 export function lengthForLimit(items: readonly Item[]): number {
   let units = 0;

@@ -3,8 +3,7 @@
  * to a core elsewhere. Each core has its own calls and watched URIs, and dies alone.
  *
  * The registry sees one core (`shared.core`), which stands for all of them. Page code runs in microtasks, never on a
- * core's stack. Nothing is queued for a core that is not there: it is given the registrations as they are when it
- * comes.
+ * core's stack. Nothing is queued for a future core: when it comes, it gets all present registrations.
  */
 import { type Core, type PortSource, type Source, Status } from "../link/link.ts";
 import { lengthForLimit } from "./contents.ts";
@@ -29,7 +28,7 @@ interface Call {
 export interface Attachment {
   /** The page, as that core sees it. */
   readonly source: Source;
-  /** Takes the core, and gives it what the page has. */
+  /** Takes the core, and gives it the page's resources and tools. */
   adopt(core: Core): void;
   /** Gives the core up: its calls end, and it gets no further ones. */
   detach(): void;
@@ -72,7 +71,7 @@ export function coresOf(early: Early, revisions: Revisions) {
     stats.watched = watched.size;
   };
 
-  /** Attaches a core, which is then to call `source`. `dead` is called once, if the core dies. */
+  /** Attaches a core, which then calls the returned `source`. `dead` is called once, if the core dies. */
   function attach(
     dead: (reason: string) => void,
     ports?: Pick<PortSource, "send" | "closed">,
@@ -82,7 +81,7 @@ export function coresOf(early: Early, revisions: Revisions) {
     let over = "";
     const calls = new SafeMap<number, Call>();
     const watching = new SafeMap<string, boolean>();
-    /** URI to the number of calls that read it: the core is told of a change meanwhile. */
+    /** URI to the number of calls that read it. Its changes during a read go to the core, too. */
     const reading = new SafeMap<string, number>();
 
     const forget = (call: number): Call | undefined => {
@@ -144,7 +143,7 @@ export function coresOf(early: Early, revisions: Revisions) {
         if (on) watching.set(uri, true);
         else watching.delete(uri);
         count(uri, on ? 1 : -1);
-        // From here on a core elsewhere misses no change; one in the page has not been asked anything meanwhile.
+        // A core elsewhere gets the present revision, so that it misses no change. A core in the page misses none.
         if (on && core?.carries) core.touch(uri, revisions.of(uri));
       },
       report: (message) => over || error("pagewire: " + message),
@@ -180,7 +179,7 @@ export function coresOf(early: Early, revisions: Revisions) {
           thaw: () => watching.forEach((_, uri) => given.touch(uri, revisions.of(uri))),
         });
         shared.core = all;
-        if (given.carries) tools.prepare(); // for a core in the page late.ts has done it
+        if (given.carries) tools.prepare(); // late.ts does it for a core in the page
         entries.forEach(({ descriptor }) => over || given.register(descriptor));
         if (tools.told(given.carries)) given.setTools(tools.told(given.carries));
       },
@@ -197,7 +196,7 @@ export function coresOf(early: Early, revisions: Revisions) {
     attach,
     tools,
     reads,
-    /** The document was frozen: tells each core that all that it watches may have changed. */
+    /** The document was frozen: tells each core that its watched URIs may have changed. */
     thaw: () => each((member) => member.thaw()),
   };
 }

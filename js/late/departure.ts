@@ -1,7 +1,7 @@
-/** Tools that lead their tab to another document: when the old one is being left, and what the new one has to say. */
+/** For tools that navigate to another document: whether the old document is being left, and the new one's answer. */
 import { listen, SafePromise, unlisten } from "./intrinsics.ts";
 
-/** What is used of the browser's Navigation API; none in Firefox before 147 and Safari before 26.2. */
+/** The used part of the Navigation API, which Firefox lacks before 147 and Safari before 26.2. */
 interface Navigation extends EventTarget {
   readonly transition: object | null;
 }
@@ -10,14 +10,14 @@ interface NavigateEvent extends Event {
   readonly downloadRequest: string | null;
 }
 
-/** How long after its end a tool may begin a navigation, in ms: a form or a link does so in a later turn. */
+/** The time after its end in which a tool may begin a navigation, in ms: a form or a link does so in a later turn. */
 const settling = 50;
 /** The longest answer of a document, in UTF-16 code units. A longer one is left out: half of it is no JSON. */
 const maxAnswer = 16_384;
 
 const { setTimeout } = globalThis;
 
-/** Follows whether the document is left, until the returned function is called, which answers it. */
+/** Watches for navigations. The returned function ends that, and resolves with whether the document is being left. */
 export function departure(): () => Promise<boolean> {
   const { navigation } = globalThis as { navigation?: Navigation };
   if (!navigation) return async () => false;
@@ -33,7 +33,7 @@ export function departure(): () => Promise<boolean> {
   listen(navigation, "navigatesuccess", onstay);
   listen(navigation, "navigateerror", onstay);
   return async () => {
-    // No longer than needed: what the tool has said can only be sent before the document goes.
+    // Waits no longer than needed: the tool's result can only be sent before the document goes.
     if (!leaves) await new SafePromise<void>((done) => void setTimeout((found = done), settling));
     unlisten(navigation, "navigate", onnavigate);
     unlisten(navigation, "navigatesuccess", onstay);
@@ -42,7 +42,7 @@ export function departure(): () => Promise<boolean> {
   };
 }
 
-/** The document's own answer to a call that has led to it, as content of a result: its first JSON-LD, once it is read. */
+/** This document's answer to a call that navigated to it, as content of a result: its first JSON-LD, once parsed. */
 export async function answer(): Promise<object[]> {
   if (document.readyState === "loading")
     await new SafePromise<void>((done) => listen(document, "DOMContentLoaded", () => done(), { once: true }));

@@ -2,15 +2,15 @@
  * MCP over window.postMessage, in the envelope of @mcp-b's tab transport: its clients work unchanged. agents.ts has
  * checked where a message comes from and that it is in the envelope.
  *
- * All clients of a window share it: the envelope names none, every client sees every answer, and takes those that have
- * an id it waits for. So no server can keep clients apart. This one does the following:
+ * All clients of a window share it. The envelope names no client. Each client sees every answer, and takes an answer
+ * whose id it waits for. So no server can keep clients apart. This server does the following:
  *
- *   - Each `initialize` starts a session. All other messages go to the newest session; a cancellation goes where its
- *     request is. So a client may act in another's session: it can only see more than it asked for.
+ *   - Each `initialize` starts a session. All other messages go to the newest session; a cancellation goes to that of
+ *     its request. So a client may act in another's session, but it can only see more than it asked for.
  *   - Each id is answered once, verbatim: while ids are distinct, no client gets another's answer. A request under an
  *     id that is still unanswered is refused, since otherwise one of the two would get a wrong answer.
  *   - One confusion cannot be noticed: a client sends an id while the answer to another client's same id is on its way.
- *   - A session whose client has gone cannot be recognised, so of more than eight the oldest is closed.
+ *   - A session whose client has gone cannot be recognised, so a ninth session closes the oldest.
  *   - A notification to several sessions in one turn is posted once.
  *
  * A client that wants a session of its own uses pagewire.connect() or posts a port.
@@ -61,7 +61,7 @@ export function envelopes({ settings }: Early, open: (carrier: Carrier) => Promi
     };
     const closed = (_reason: string, failure: boolean) => {
       drop(number);
-      // For the clients there is one server: it has stopped when the core is gone, not when one session is.
+      // Clients see one server. It has stopped when the core is gone, not when one session is.
       if (failure && !sessions.size) post("mcp-server-stopped");
     };
     sessions.set(number, { port: open({ deliver, closed }) });

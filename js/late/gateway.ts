@@ -1,14 +1,13 @@
 /**
- * Transports to a gateway: a core elsewhere that the page feeds (js/link/channel.ts). Either the page connects by
- * itself, with a WebSocket to a `pagewire serve`; or a debugger, such as that gateway, has handed over a function to
- * post frames with.
+ * Transports to a gateway, which is a core elsewhere (js/link/channel.ts). Either the page itself opens a WebSocket to
+ * a `pagewire serve`; or a debugger, such as that gateway, passes in a function that posts frames.
  *
  * With a `ticket` the gateway belongs to the page's service (`pagewire-node`): the page then first sends its ticket, in
  * a message that is not a frame of the link, and connects to another node when the gateway asks for that.
  *
- * While there is no gateway the page goes on trying, more and more rarely. It loads no wasm for one. The console says
- * once why there is no connection, and what to do (the browser adds a line for each attempt, which cannot be
- * prevented).
+ * Without a gateway the page goes on trying, more and more rarely. It loads no wasm for a gateway. The console says
+ * once why there is no connection, and what to do. (The browser adds a line for each attempt, which cannot be
+ * prevented.)
  */
 import { report } from "./report.ts";
 import type { Gateway, Early, Post } from "../page/shared.ts";
@@ -28,14 +27,14 @@ const { random } = Math;
 const { info } = console;
 
 /**
- * The longest pause between attempts, in ms: for a page that is seen, until there have been so many failures, which
- * takes a minute; later; and for a hidden page.
+ * The longest pause between attempts, in ms: for a visible page until its `soonFor` failures, which take a minute; for
+ * a visible page later; and for a hidden page.
  */
 const bounds = { soon: 2_000, later: 10_000, hidden: 15_000 };
 const soonFor = 34;
-/** Failures before the console is told: a gateway that restarts is back before that. */
+/** Failures before the console shows one: a gateway that restarts is back before that. */
 const patience = 4;
-/** Within this time the pages of a node that ends, or has died, connect anew, in ms: nodes take 1,000 a second. */
+/** The time over which the pages of a node that ends or has died connect again, in ms: nodes take 1,000 a second. */
 const moveWithin = 2_000;
 
 const tabKey = "pagewire:tab";
@@ -62,7 +61,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
   let tab = "";
   /** The link over the connection. */
   let link: Channel | undefined;
-  /** Counts the connections: of two links of one document the gateway takes the one with the higher number. */
+  /** Counts the connections: if a document has two links, the gateway takes the one with the higher number. */
   let dials = 0;
   let fetching = false;
   let renewal = 0;
@@ -71,7 +70,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
 
   const say = (message: string) => report(early, message);
 
-  /** Reports an error that another attempt would meet again. */
+  /** Reports an error that would recur, and makes no further attempt. */
   function giveUp(message: string): void {
     if (over) return;
     over = true;
@@ -126,13 +125,13 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     }, pause);
   }
 
-  /** The node shuts down: its pages connect to others, at different times. */
+  /** The node shuts down: connects to another one, after a random pause so that its pages do not all come at once. */
   function leaveNode(): void {
     closeSocket();
     loop.again(1 + random() * moveWithin);
   }
 
-  /** Gives up what is open, or being opened. */
+  /** Closes the connection that is open, or being opened. */
   function closeSocket(): void {
     const ours = socket;
     socket = undefined;
@@ -245,7 +244,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
       );
   };
 
-  /** Begins a link with a core that has handed over a function to post frames with. */
+  /** Begins a link with a core that has passed in a function to post frames. */
   function linkBy(post: Post): void {
     const attachment = cores.attach(() => (post.receive = undefined as never));
     const core = channel(attachment.source, post, { epoch });
@@ -304,7 +303,7 @@ function identify(): string {
   return id;
 }
 
-/** Only the tab's own document changes its id; a frame keeps a new one for itself. */
+/** Stores the tab's id. Only the top document changes a stored id; a frame keeps a new id for itself. */
 function remember(id: string, shared?: boolean): void {
   try {
     if (shared || window === window.top) sessionStorage.setItem(tabKey, id);

@@ -1,6 +1,6 @@
 /**
- * The intrinsics of the late part: those of page/intrinsics.ts, taken before the page could patch them, handed over
- * when this part is loaded, by position. The namesakes mean the same.
+ * The intrinsics of the late part. page/intrinsics.ts took them before the page could patch them, and passes them on by
+ * position when this part is loaded. Equal names mean the same.
  */
 import type { kept } from "../page/intrinsics.ts";
 

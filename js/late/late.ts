@@ -1,6 +1,6 @@
 /**
- * The part of the page layer that comes with the first agent: the cores (cores.ts), the life of the one that serves
- * agents in the page (started, given what the page has, replaced when it dies), and its ports, one MCP session each.
+ * The part of the page layer that comes with the first agent: the cores (cores.ts), the life of the core that serves
+ * agents in the page (its start, its registrations, its replacement), and the ports of that core, one MCP session each.
  *
  * A core's failure never reaches the page's code as an exception: ports close with a reason, and an event says so.
  * Page code (carriers, listeners, reads) runs in microtasks, never on the core's stack. Port ids are never used twice,
@@ -100,7 +100,7 @@ export function arrive(early: Early): Late {
     } else if (wanted) need().catch(() => {}); // it has been reported
   }
 
-  /** Gives the local core up, with all that belonged to it. */
+  /** Gives up the local core and its ports. */
   function forget(reason: string, failure: boolean): void {
     local?.attachment.detach();
     local = undefined;
@@ -130,7 +130,7 @@ export function arrive(early: Early): Late {
     microtask(() => carrier.deliver(object));
   }
 
-  /** Ends a port on the page's side. The core has ended it, or is told, or is dead. */
+  /** Ends a port on the page's side only. The core has ended it, or is dead, or the caller ends it there. */
   function drop(id: number, reason: string, failure: boolean): void {
     const carrier = ports.get(id);
     if (!carrier) return;
@@ -164,8 +164,8 @@ export function arrive(early: Early): Late {
    * close().
    */
   async function serve(port: MessagePort, source: MessageEventSource | null): Promise<void> {
-    // A frame or window that leaves takes its end of the port with it and cannot say so. A frozen one (bfcache) keeps
-    // it. A window of another origin cannot be listened to: once it is closed, the next message for it closes the port.
+    // A frame or window that unloads takes its end of the port with it, without a message. A frozen one (bfcache) keeps
+    // it. A window of another origin takes no listener: once it is closed, the next message for it closes the port.
     const elsewhere = source === globalThis.window ? null : (source as Window | null);
     const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
     const closed = (reason: string) => {
@@ -202,11 +202,11 @@ export function arrive(early: Early): Late {
   }
 
   const answers = resourceTools(early, revisions, cores.reads, open);
-  // Without a prototype: a page sees what the browser looks up in Object.prototype.
+  // Without a prototype: a page could observe the browser's lookups in Object.prototype.
   const until = { __proto__: null, signal: end.signal } as AddEventListenerOptions;
   const gateways = gateway(early, revisions, cores, until);
-  // A page that was frozen (bfcache) may have missed changes: when it comes back, all its watchers are told. When it
-  // goes for good, its ports close, since their clients may be in other windows.
+  // A page that was frozen (bfcache) may have missed changes: when it comes back, all its watchers are notified. When
+  // it unloads for good, its ports close, since their clients may be in other windows.
   const onpageshow = ({ persisted }: PageTransitionEvent) => {
     if (!persisted) return;
     answers.thawed();
@@ -241,8 +241,8 @@ export function arrive(early: Early): Late {
 }
 
 /**
- * The JSON text of a message as a client posted it. A value that has none becomes text that is no JSON, so that the
- * core answers -32700.
+ * The JSON text of a message that a client posted. A value without JSON becomes text that is no JSON, so that the core
+ * answers -32700.
  */
 export function toText(message: unknown): string {
   try {

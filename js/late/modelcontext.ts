@@ -1,11 +1,10 @@
 /**
- * WebMCP's own three methods, for the model context that Pagewire brings where the browser has none. A polyfill that is
- * loaded behind Pagewire finds that context and steps aside, so it has to do what the polyfill would have done. Early
- * there are only their names (install.ts): this file comes with pagewire.core.js at the first call, without any wasm.
+ * WebMCP's own three methods, for the model context that Pagewire makes if the browser has none. A polyfill that loads
+ * after Pagewire finds that context and does nothing, so the context needs the polyfill's methods. The early part has
+ * only stubs (install.ts): this file comes with pagewire.core.js at the first call, without any wasm.
  *
- * They do what Chromium 156's do, in its words, within one window: there is no other document to list tools of, or to
- * expose them to, so exposedTo changes nothing. As polyfills of the older draft did, executeTool takes its input as JSON
- * text, too.
+ * They behave as in Chromium 156, with the same messages, within one window: tools of other documents are not listed,
+ * and exposedTo changes nothing. As in polyfills of the older draft, executeTool also takes its input as JSON text.
  */
 import { isObject, uncurry } from "../page/basics.ts";
 import {
@@ -27,7 +26,7 @@ import { loopback } from "./loopback.ts";
 import type { Early } from "../page/shared.ts";
 
 interface Tool {
-  /** What getTools gives, but for the window, as JSON text. */
+  /** The tool's entry in getTools without its window, as JSON text. */
   readonly described: string;
   readonly name: string;
   readonly execute: (input: object, options: { signal: AbortSignal }) => unknown;
@@ -84,8 +83,8 @@ const events: { readonly [name: string]: ReturnType<typeof eventOf> } = {
 };
 
 /**
- * Gives the context what only its users need: the constructors of its events, and its event handlers. A handler that
- * the page has set before is a plain property until now.
+ * Adds members that only users of the context need: the constructors of its events, and its event handlers. A handler
+ * that the page has set before was a plain property until now.
  */
 function equip(context: EventTarget & { [name: string]: unknown }) {
   const expose = (target: object, name: string, descriptor: PropertyDescriptor) =>
@@ -125,9 +124,7 @@ const isSecure = (origin: unknown) => {
 export function modelContextTools({ shared, settings }: Early) {
   const tools = new SafeMap<string, Tool>();
 
-  /**
-   * Throws the reason of an aborted signal. Else calls `onabort` when it aborts, until the returned function is called.
-   */
+  /** Throws the reason of an aborted signal. Otherwise calls `onabort` at its abort, until the result is called. */
   const follow = (signal: AbortSignal | undefined, onabort: () => void) => {
     if (!signal) return () => {};
     if (aborted(signal)) throw signal.reason;
@@ -190,7 +187,7 @@ export function modelContextTools({ shared, settings }: Early) {
     },
 
     async getTools() {
-      // In a turn of its own, like the browser's: it lists also the tools that this turn registers.
+      // In a later turn, as in the browser: the list includes tools that are registered later in this turn.
       await new SafePromise<void>((done) => void setTimeout(done));
       const list: { name: string }[] = [];
       tools.forEach(({ described }, name) => {
@@ -222,7 +219,7 @@ export function modelContextTools({ shared, settings }: Early) {
             const output = await apply(tool.execute, undefined, [input, { signal: abort.signal }]);
             resolve(typeof output === "string" ? output : (stringify(output) ?? `${output}`));
           } catch (cause) {
-            // The caller is told as little as by the browser; the console has the cause.
+            // The caller learns no more than from a browser; the console has the cause.
             if (!aborted(abort.signal)) error(`pagewire: the tool ${name} failed:`, cause);
             reject(new DOMException("Tool was executed but the invocation failed.", "UnknownError"));
           } finally {
@@ -236,7 +233,7 @@ export function modelContextTools({ shared, settings }: Early) {
   return {
     async tool(context: object, name: string, subject: object, rest: readonly unknown[]): Promise<unknown> {
       if (shared.unused) {
-        // The context is in use from now on, so it gets our own tools, too.
+        // The context is in use from now on, so it gets Pagewire's own tools, too.
         shared.unused = undefined;
         equip(context as never);
         shared.populated(shared.entries.size > 0);

@@ -19,12 +19,12 @@ const { assign, getOwnPropertyDescriptor, getPrototypeOf, hasOwn } = Object;
 const dispatch = uncurry(EventTarget.prototype.dispatchEvent);
 
 export function olderContexts() {
-  /** The last older context, and what stands for it. */
+  /** The last older context, and its adapter. */
   let last: object | undefined;
   let adapter: (Tooling & EventTarget) | undefined;
   const endings: (() => void)[] = [];
 
-  /** Has a toolchange dispatched after each call of a method. */
+  /** Replaces a method, so that each call of it dispatches a toolchange. */
   function wrap(context: object, name: string): void {
     const owner = hasOwn(context, name) ? context : getPrototypeOf(context);
     const before = getOwnPropertyDescriptor(owner, name)!;
@@ -41,7 +41,7 @@ export function olderContexts() {
   }
 
   return {
-    /** A model context as the draft has it today: the context itself, unless it is an older one. */
+    /** A model context of today's draft: the context itself, or the adapter of an older one. */
     adapt(context: Tooling | undefined): Tooling | undefined {
       if (!context || context.executeTool || !context.unregisterTool) return context;
       if (context === last) return adapter;

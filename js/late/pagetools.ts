@@ -1,10 +1,10 @@
 /**
- * The page's own tools, served to MCP clients: those that the page has registered with WebMCP's registerTool, natively
- * or with a polyfill. The cores get their list, and the model context's own executeTool runs them.
+ * Serves the page's own tools to MCP clients: the tools that the page has registered with WebMCP's registerTool, native
+ * or of a polyfill. The cores get their list, and the model context's own executeTool runs them.
  *
  * Tools of other windows are served by those windows. Pagewire's own three are left out, since MCP clients have
- * resources. A failure is a result with isError, as in MCP; it has the page's words only if the page exposes its
- * errors.
+ * resources. A failure is a result with isError, as in MCP. It has the page's error message only if the page exposes
+ * its errors.
  */
 import { isObject } from "../page/basics.ts";
 import { isArray } from "./binary.ts";
@@ -28,7 +28,7 @@ import type { FreshState } from "../pagewire.d.ts";
 import type { Revisions } from "./revisions.ts";
 import type { Early, RegisteredTool, Tooling } from "../page/shared.ts";
 
-/** The outcome of a call: the JSON text of the result, or the changed URIs because of which the tool did not run. */
+/** The outcome of a call: the JSON text of the result, or the changed URIs that kept the tool from running. */
 export type Ran = { readonly text: string } | { readonly stale: readonly string[] };
 
 /** How long a core waits for the tools, in ms: a busy browser takes up to 100, and a polyfill may never answer. */
@@ -38,8 +38,8 @@ const maxLook = 500;
 const maxFresh = 32;
 
 /**
- * The hints that WebMCP has and MCP has not. A gateway makes words of them for its agents; agents in the page get the
- * same words here.
+ * The hints of WebMCP that MCP lacks. A gateway puts them into words for its agents; agents in the page get the same
+ * words from here.
  */
 const hintNames = ["consequentialHint", "untrustedContentHint", "debugging"] as const;
 type Hints = { [name in (typeof hintNames)[number]]?: true };
@@ -60,7 +60,7 @@ interface Offer {
   readonly local: string;
 }
 
-/** `tell` has the cores told of the tools. */
+/** `tell` gives the tools to the cores. */
 export function pageTools(
   { settings, shared, tooling, projected, own }: Early,
   revisions: Revisions,
@@ -69,7 +69,7 @@ export function pageTools(
   const older = olderContexts();
   let tools = new SafeMap<string, Offer>();
   let served: Serving | undefined;
-  /** The JSON text that cores elsewhere were told last, and the one for a core in the page. */
+  /** The JSON text that cores elsewhere got last, and the text for a core in the page. */
   let told = "";
   let toldLocal = "";
   let busy = false;
@@ -78,7 +78,7 @@ export function pageTools(
 
   /** Lists the tools. A change meanwhile makes it list once more. */
   async function look(): Promise<void> {
-    // Our own context is empty until it is used, and asking it would register our three tools, which the page sees.
+    // Pagewire's own context is empty until it is used. Asking it would register the three tools, visibly to the page.
     if (!served || served === shared.unused) return;
     again = true;
     if (busy) return;
@@ -117,11 +117,11 @@ export function pageTools(
     }
   }
   const onchange = () => void look();
-  // Set by configure(), which every page carries: a hook there would be 25 bytes for all.
+  // A hook in configure(), which sets these, would cost every page 25 bytes.
   const follow = (name: "freshState" | "navigatingTools") => {
     let now = hasOwn(settings, name) ? settings[name] : undefined;
     defineProperty(settings, name, {
-      enumerable: false, // a worker is sent the settings
+      enumerable: false, // the settings are posted to a worker
       get: () => now,
       set(given: typeof now) {
         now = given;
@@ -132,7 +132,7 @@ export function pageTools(
   follow("freshState");
   follow("navigatingTools");
 
-  /** Whether a tool may lead to another document: the page has said so, or it is a form. */
+  /** Whether a tool may navigate to another document: navigatingTools has it, or it is a form. */
   function navigates(name: string): boolean {
     const { navigatingTools: names } = settings;
     if (isArray(names)) for (let i = 0; i < names.length; i++) if (names[i] === name) return true;
@@ -144,7 +144,7 @@ export function pageTools(
   /** Throws if a tool cannot be served. Calls getters of the page. */
   function offerOf(tool: RegisteredTool): Offer {
     const { name, title, description, inputSchema, outputSchema } = tool;
-    // MCP's input is an object, and clients refuse a whole list for one schema that says otherwise.
+    // In MCP the input is an object. Clients refuse a whole list for one schema of another type.
     if ((inputSchema?.type ?? "object") !== "object") throw new TypeError("its inputSchema is not of type object.");
     const annotations = tool.annotations && { ...tool.annotations, ...shared.annotated.get(name) };
     const hints: Hints = {};
@@ -185,8 +185,8 @@ export function pageTools(
   }
 
   /**
-   * The URIs that a tool depends on, as cores are told. Throws if the page's setting is wrong: better no tool than an
-   * unguarded one.
+   * The URIs that a tool depends on, in canonical form for cores. Throws if the page's setting is wrong: better no tool
+   * than an unguarded one.
    */
   function freshOf(name: string): object | undefined {
     const fresh = settings.freshState;
@@ -202,7 +202,7 @@ export function pageTools(
     return { uris: canonical, ...(onStale && { onStale }) };
   }
 
-  /** The URIs of a condition that have changed since it was true. */
+  /** The URIs of the condition `unless` that have a later revision than it gives. */
   function changedOf(unless: string): string[] {
     const found: string[] = [];
     if (!unless) return found;
@@ -231,7 +231,7 @@ export function pageTools(
       if (!offer || !served) throw new TypeError("it is no longer registered");
       const { tool, hints } = offer;
       const input = parse(args || "{}");
-      // Polyfills of the older draft parse their input; a browser takes the object, and sees no such property on it.
+      // Polyfills of the older draft parse their input. A browser takes the object, and does not see this property.
       if (!("toString" in input && input.toString !== toString))
         defineProperty(input, "toString", { value: () => args || "{}" });
       const stale = changedOf(unless);
@@ -288,10 +288,10 @@ export function pageTools(
 }
 
 const { toString } = Object.prototype;
-// A form's own member may be a field of this name. Node, where tests run this file, has no elements.
+// From the prototype: a form's field of this name would hide it. Node, where tests run this file, has no elements.
 const getAttribute = globalThis.Element?.prototype.getAttribute;
 
-/** The tool by which a gateway asks for a document's answer to a call that has led to it. */
+/** The tool by which a gateway asks a document for its answer to a call that navigated to it. */
 const arrived = "pagewire/arrived";
 
 interface Result {
@@ -300,13 +300,13 @@ interface Result {
   _meta?: object;
 }
 
-/** Whether an outputSchema is served: clients refuse a whole list for one whose root is no object. */
+/** Whether to serve an outputSchema: clients refuse a whole list for one schema whose root is no object. */
 const isOutput = (schema: { readonly type?: unknown } | undefined) => schema?.type === "object";
 
 /**
- * A CallToolResult of what executeTool gives: the text of a string as it is, of all else as JSON; an object is
- * structuredContent, too, where the tool has an outputSchema. A gateway marks data that the page did not write itself;
- * for an agent in the page `origin` is the page's then.
+ * A CallToolResult of the output of executeTool. A string is text as it is, any other value is JSON text. If the tool
+ * has an outputSchema, an object is structuredContent, too. A gateway marks data that the page did not write itself.
+ * For an agent in the page this function does that, if `origin`, the page's, is given.
  */
 function toResult(output: string, structured: boolean, origin: string | false | undefined): Result {
   let value: unknown;

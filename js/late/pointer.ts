@@ -1,6 +1,5 @@
 /**
- * JSON Pointers (RFC 6901): a part of a JSON text. The gateway's tool has the same (bridge/gateway/live/delta), with
- * the vectors that both are tested by.
+ * JSON Pointers (RFC 6901). The gateway's tool has the same (bridge/gateway/live/delta), with the test vectors of both.
  */
 import { isArray } from "./binary.ts";
 import { isObject } from "../page/basics.ts";
@@ -8,10 +7,10 @@ import { exec, parse, stringify } from "./intrinsics.ts";
 import { refuse } from "./refusal.ts";
 
 const { hasOwn, keys } = Object;
-/** Names of an object that an error lists. */
+/** The most names of an object that an error lists. */
 const maxNames = 20;
 
-/** The JSON text of the part of a JSON text that a pointer points to. */
+/** The part of a JSON text at a pointer, as JSON text. */
 export function partOf(text: string, pointer: string): string {
   let value: unknown;
   try {

@@ -1,9 +1,9 @@
 /**
- * Reads: the page's callbacks, and their results. Cores that ask for the same at once share one call of the page's
+ * Reads: the page's callbacks, and their results. Cores that read the same at once share one call of the page's
  * callback, as two agents of one core do.
  *
- * Page code never runs on a core's stack: the callback, and the listeners of its signal, run in a microtask. Whatever
- * the page does there (throw, hang, withdraw the resource, notify) concerns that one call.
+ * Page code never runs on a core's stack: the callback, and the listeners of its signal, run in a microtask. If the
+ * page throws there, hangs, withdraws the resource or notifies, that affects only this call.
  */
 import { Status } from "../link/link.ts";
 import { type Item, jsonText, toContents } from "./contents.ts";
@@ -11,14 +11,14 @@ import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "./
 import type { Revisions } from "./revisions.ts";
 import type { Early } from "../page/shared.ts";
 
-/** The outcome of a read. It has contents exactly if the status is ok; else the console has the cause. */
+/** The outcome of a read. It has contents exactly if the status is ok; otherwise the console has the cause. */
 export interface Outcome {
   readonly status: Status;
   readonly contents?: readonly Item[];
   readonly cause?: unknown;
 }
 
-/** One call of the page's callback, for all that wait for it. */
+/** One call of the page's callback, shared by the callers of `read`. */
 export interface Reading {
   readonly outcome: Promise<Outcome>;
   /** The count of changes when the callback was called. */
@@ -37,7 +37,7 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   const { stats, entries } = shared;
   interface Running extends Reading {
     users: number;
-    /** The registration that has the callback: the page may have registered the URI anew. */
+    /** The registration that has the callback: the page may have registered the URI again. */
     readonly entry: unknown;
   }
   /** Reads that run, by key, URI and parameters. */
@@ -52,7 +52,7 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
       status = Status.invalid;
       return { status: Status.ok, contents: await toContents(value, uri, entry.mimeType, own) };
     } catch (cause) {
-      // After an abort a callback usually fails: that is no news.
+      // After an abort a callback usually fails, so that is not logged.
       if (!abort.over)
         error(
           `pagewire: reading '${uri}' ${status === Status.failed ? "failed" : "gave no resource contents"}:`,
@@ -63,8 +63,8 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   }
 
   /**
-   * Reads, or joins a read that runs. It joins none that began before the last change, or before the URI was registered
-   * anew: the contents may be older. It calls page code, so it must not run on a core's stack.
+   * Reads, or joins a running read. It does not join a read from before the last change, or from before the URI was
+   * registered again: its contents may be older. It calls page code, so it must not run on a core's stack.
    */
   function read(key: string, uri: string, params: string): Reading {
     const request = `${key} ${uri} ${params}`;
@@ -111,13 +111,13 @@ export function readsOf({ shared, own }: Early, revisions: Revisions) {
   return { read };
 }
 
-/** What aborts a callback's signal. */
+/** The state of a callback's signal. The controller is made when the callback asks for the signal. */
 interface Abort {
   over: boolean;
   controller?: AbortController;
 }
 
-/** The callback's second argument. Most callbacks never ask for the signal, and to make one is an eighth of a read. */
+/** The callback's second argument. Most callbacks never ask for the signal, and making it takes an eighth of a read. */
 const optionsOf = (params: string, abort: Abort) => ({
   params: params ? (parse(params) as object) : {},
   get signal(): AbortSignal {
@@ -127,7 +127,7 @@ const optionsOf = (params: string, abort: Abort) => ({
   },
 });
 
-/** A copy by its members: of an object without a prototype, spreading takes 2 us. */
+/** Copies member by member: spreading an object without a prototype takes 2 us. */
 function copyOf({ uri, mimeType, text, blob }: Item): Item {
   if (text === undefined) return mimeType === undefined ? { uri, blob: blob! } : { uri, mimeType, blob: blob! };
   return mimeType === undefined ? { uri, text } : { uri, mimeType, text };

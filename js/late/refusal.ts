@@ -1,6 +1,6 @@
-/** How a tool fails: MCP's result with `isError`, in words that the agent may see. */
+/** The failure of a tool: MCP's result with `isError`, in words that the agent may see. */
 
-/** A failure in our own words. */
+/** A failure in Pagewire's own words. */
 export class Refusal {
   constructor(readonly words: string) {}
 }

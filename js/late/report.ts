@@ -1,4 +1,4 @@
-/** Says on the console, and by an `error` event, what the page's developer has to know. */
+/** Reports an error to the page's developer, on the console and by an `error` event. */
 import { error } from "./intrinsics.ts";
 import type { Early } from "../page/shared.ts";
 

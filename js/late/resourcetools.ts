@@ -1,11 +1,11 @@
 /**
  * Answers the three tools of page/resourcetools.ts. They need no core: the page layer has the resources, and counts
- * their changes from when this file was loaded. Only a URI of a template or a uriSchema is read through the core, which
- * has the one implementation of matching.
+ * their changes since this file was loaded. Only a URI of a template or a uriSchema is read through the core, which
+ * alone implements the matching.
  *
  * Results are shaped as MCP's (`resources`, `contents`), with a `revision`. A failure is a result with `isError`,
- * because browsers do not pass on what a tool throws. It has the page's own words only if the page exposes its errors.
- * Input is checked here, since browsers do not check it against the schema.
+ * because browsers do not pass on a tool's exception. It has the page's error message only if the page exposes its
+ * errors. Input is checked here, since browsers do not check it against the schema.
  */
 import { type Item, jsonLength } from "./contents.ts";
 import { isObject } from "../page/basics.ts";
@@ -26,7 +26,7 @@ const maxURIs = 100;
 const readTimeout = 30_000;
 /** Calls that may run at a time: the engine's default for the reads of a session. */
 const maxCalls = 64;
-/** UTF-16 code units of a result's JSON. A sixteenth of what MCP clients get: this goes into a model. */
+/** UTF-16 code units of a result's JSON: a sixteenth of the limit for MCP clients, since this goes into a model. */
 const maxResult = 1_048_576;
 const { setTimeout, clearTimeout } = globalThis;
 const { min } = Math;
@@ -55,7 +55,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   };
 
   const now = () => `${epoch}-${revisions.now()}`;
-  /** The number in a revision of this document; -1 for any other text, so that everything has changed since. */
+  /** The number in a revision of this document; -1 for any other text, so that everything counts as changed. */
   const parseSince = (since: unknown): number => {
     if (since === undefined) return revisions.now();
     if (typeof since !== "string") return refuse("'since' is not a string");
@@ -80,7 +80,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
       return revisions.mayAnswer(uri)
         ? { revision, contents: parts(await askCore(open, uri, signal), pointer) }
         : unknown(uri);
-    // `unchanged` is true only of a resource that announces its changes.
+    // Only a resource that announces its changes can be `unchanged`.
     if (since !== undefined && revisions.knows(uri) && revisions.at(uri) <= parseSince(since))
       return { revision, unchanged: true } as Result;
     const reading = reads.read(uri, uri, "");
@@ -131,7 +131,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
           listen(abort.signal, "abort", () =>
             reject(new Refusal(`${name} was aborted, or took longer than ${readTimeout / 1000} s`)),
           );
-          // Promise.race would look up what a page may have patched.
+          // Promise.race would call methods that a page may have patched.
           void (async () => {
             try {
               resolve(await tools[name]!((isObject(input) ? input : {}) as Input, abort.signal));
@@ -159,7 +159,7 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   };
 }
 
-/** The contents; with a pointer, the part of each that it points to. */
+/** The contents; with a pointer, only the part of each item at the pointer. */
 function parts(contents: Item[], pointer: unknown): Item[] {
   if (pointer === undefined) return contents;
   if (typeof pointer !== "string") return refuse("'pointer' is not a string");

@@ -1,14 +1,14 @@
-/** The calls of resources_wait: each waits until something has changed, its time is over, or it is aborted. */
+/** The calls of resources_wait: each waits until a resource has changed, its time is over, or it is aborted. */
 import { listen, microtask, SafeMap, SafePromise, unlisten } from "./intrinsics.ts";
 import type { Changes, Revisions } from "./revisions.ts";
 
 const { setTimeout, clearTimeout } = globalThis;
 
 export function resourceWaits(revisions: Revisions) {
-  /** The calls that wait: each looks whether something has changed for it. */
+  /** The calls that wait: each checks whether one of its resources has changed. */
   const waiting = new SafeMap<number, () => void>();
   let last = 0;
-  /** Whether they will look at the end of this turn: all changes within a turn are one answer. */
+  /** Whether they are due to check at the end of this turn: all changes within a turn make one answer. */
   let due = false;
 
   const look = () => {
@@ -23,7 +23,7 @@ export function resourceWaits(revisions: Revisions) {
       due = true;
       microtask(look);
     },
-    /** Waits for a change after the revision `from`: of `keys`, or of all if there are none. */
+    /** Waits for a change after the revision `from`: of `keys` or, if that is empty, of any key or the list. */
     async wait(keys: readonly string[], from: number, ms: number, signal: AbortSignal): Promise<Changes> {
       const changed = () => revisions.since(from, keys);
       if (!changed())

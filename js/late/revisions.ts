@@ -1,9 +1,9 @@
 /**
- * Revisions: the count of the changes that the page has told, and of which keys. Cores map them to clocks of their own,
- * and the tools of resourcetools.ts give them out as they are.
+ * Revisions count the changes that the page has announced. Each key has the revision of its last change. Cores map them
+ * to clocks of their own; the tools of resourcetools.ts return them as they are.
  *
- * They begin when this part is loaded: before that nothing has been read. A key whose revision is no longer known
- * (after 20,000 keys, or after the document was frozen) counts as changed.
+ * They begin when this part is loaded, since nothing was read before. A key whose revision is no longer known (after
+ * 20,000 keys, or after the document was frozen) counts as changed.
  */
 import { exec, parse, SafeMap, slice } from "./intrinsics.ts";
 import type { shared as Shared } from "../page/shared.ts";
@@ -30,7 +30,7 @@ export function revisionsOf(shared: typeof Shared) {
   let count = 0;
   /** The revision as of which everything counts as changed. */
   let floor = 0;
-  /** Key, or "" for the list, to the revision that its last change made. */
+  /** Key, or "" for the list, to the revision of its last change. */
   let changes = new SafeMap<string, number>();
 
   const forget = () => {
@@ -53,9 +53,9 @@ export function revisionsOf(shared: typeof Shared) {
     },
     now: () => count,
     at,
-    /** Whether a change of the key has been told, so that there may be something to wait for. */
+    /** Whether the page has announced a change of the key. */
     knows: (key: string) => changes.has(key),
-    /** The changes since a revision: of `keys`, or, if there are none, of all keys and the list. */
+    /** The changes since a revision: of `keys` or, if that is empty, of all keys and the list. */
     since(from: number, keys: readonly string[]): Changes | undefined {
       const updated: string[] = [];
       const look = (key: string) => {
@@ -82,7 +82,7 @@ export function revisionsOf(shared: typeof Shared) {
     },
     /** Whether a key answers for more than one URI: it is a template, or takes parameters. */
     isWide,
-    /** Whether a template, or a resource that takes parameters, may answer for a URI, as far as its beginning says. */
+    /** Whether a template, or a resource that takes parameters, may answer for a URI, judged by its beginning. */
     mayAnswer(uri: string): boolean {
       let may = false;
       entries.forEach((_, key) => {

@@ -8,15 +8,15 @@ import { exec, parse, SafeAbortController } from "./intrinsics.ts";
 const { fetch, atob, Date, String, setTimeout, clearTimeout } = globalThis;
 const { max } = Math;
 
-/** The part of its life after which a ticket is replaced, and the least time until then, in ms. */
+/** The fraction of its life after which a ticket is replaced, and the least time until then, in ms. */
 const renewAfter = 0.7;
 const leastPause = 5_000;
-/** How long a service may take, in ms. */
+/** The longest wait for the service's answer, in ms. */
 const patience = 10_000;
 
 export interface Ticket {
   readonly text: string;
-  /** When another one is to be fetched, in ms from now. */
+  /** The time until the next ticket must be fetched, in ms from now. */
   readonly renew: number;
 }
 

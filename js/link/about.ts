@@ -3,10 +3,10 @@
 // The page may patch its own.
 const { MutationObserver, setTimeout } = globalThis;
 
-/** Least time between two notes about the title, in ms: some pages count in it. */
+/** Least time between two notes about the title, in ms: some pages show a counter in it. */
 const titlePause = 500;
 
-/** Follows the document's title. `changed` is called with a title that is not the last that `now` gave. */
+/** Follows the document's title. `changed` is called with each title that differs from the last result of `now`. */
 export function titles(changed: (title: string) => void) {
   let told = "";
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -26,7 +26,7 @@ export function titles(changed: (title: string) => void) {
   };
 }
 
-/** Where the document is among the frames of its tab: "" for the tab's own, "0.1" for the second frame in the first. */
+/** The path of the document's frame in its tab: "" for the top frame, "0.1" for the second frame in the first. */
 export function frame(): string {
   let path = "";
   for (let w: Window = window, above = w.parent; above && above !== w; w = above, above = w.parent) {

@@ -1,10 +1,10 @@
 /**
- * A core elsewhere: the page's side of the link as text frames, whatever carries them. bridge/link/LINK.md describes
- * it; the other side is package link.
+ * A core elsewhere: the page's side of the link as text frames, over any transport. bridge/link/LINK.md describes the
+ * link; its other side is package link.
  *
- * What travels: frames. The calls of a turn go together at its end; contents go at once, behind the calls before them.
+ * What travels: frames. The calls of a turn go together at its end; contents go at once, after all earlier calls.
  * Answers: the core answers each frame within 10 ms; a core that is silent for `patience` is dead. Touches wait for
- * that answer, so that a page that notifies without end fills no buffer. On close: `receive(null)`, or `stop`.
+ * that answer, so that endless notifications fill no buffer. On close: `receive(null)`, or `stop`.
  *
  * It never waits, and looks into no call: it keeps at most one touch a URI, and the calls of this turn.
  */
@@ -28,7 +28,7 @@ export interface About {
 export interface Channel extends Core {
   /** Takes the calls of a frame of the core; null when the transport has ended. */
   receive(calls: readonly Call[] | null): void;
-  /** Tells the core which of the facts have changed. */
+  /** Sends the facts that have changed to the core. */
   note(about: About): void;
   /** Ends the link; with `gone` the page will not come back. */
   leave(gone: boolean): void;
@@ -37,7 +37,7 @@ export interface Channel extends Core {
 /** The version of Pagewire; js/build puts it in. */
 declare const PAGEWIRE_VERSION: string;
 
-/** Milliseconds. A core answers at once; a machine that is busy, or was asleep, is given time. */
+/** In ms. A core answers at once, but its machine may be busy, or have been asleep. */
 const patience = 10_000;
 
 // The page may patch its own.
@@ -89,7 +89,7 @@ export function channel(
     flushSoon();
   };
 
-  /** Performs one call of the core. An unknown name means that the other end is not a core of ours. */
+  /** Performs one call of the core. An unknown name means that the other end is not a core of Pagewire. */
   const perform = (call: Call): void => {
     // Not by destructuring: a page can have patched the iterator of arrays.
     const name = call[0] as string;

@@ -1,6 +1,6 @@
 /**
- * The link between a page and its cores, seen from both sides: bridge/link/LINK.md describes it. Here it is as calls;
- * channel.ts makes text frames of them.
+ * The link between a page and its cores, with the calls of both sides. bridge/link/LINK.md describes it. channel.ts
+ * turns the calls into text frames.
  *
  * What travels: calls that carry only strings, numbers and booleans, so that the same link is a direct call (core on
  * the page), a pair of postMessage queues (core in a worker) or text frames (core elsewhere). Both sides see calls in
@@ -8,8 +8,8 @@
  * `read` and `callTool` with one `complete`, unless `end` for that call came first; nothing else is answered. On close:
  * after `stop` or `dead` a core makes no further call and ignores those made to it; the page may start another.
  *
- * It never carries an object of the page, nor contents to a core that does not take them: those stay with the page
- * layer, from `complete` until `end`, and it puts them into the messages that name the call.
+ * It never carries an object of the page, and contents only to a core that `carries` them. For other cores the page
+ * layer keeps the contents from `complete` until `end`, and puts them into the messages that name the call.
  */
 
 /** The version of the link. */
@@ -21,17 +21,17 @@ export interface Core {
   register(descriptor: string): void;
   /** Withdraws the resource registered under `uri`. */
   unregister(uri: string): void;
-  /** Says that what `uri` reads as has changed, or what its revision is. */
+  /** Says that the contents of `uri` have changed, or gives their present revision. */
   touch(uri: string, revision: number): void;
   /** Sets the tools: the JSON text of an array of MCP tools. */
   setTools(tools: string): void;
   /**
-   * Answers a `read` or a `callTool`. With status `Status.ok`, `size` is the length of the contents (or the tool's
-   * result) as JSON text in UTF-16 code units, or less where the core's limit is out of reach, and `detail` that text
-   * if the core `carries` contents. Otherwise `detail` says what went wrong, as far as agents may know.
+   * Answers a `read` or a `callTool`. With `Status.ok`, `size` is the length of the contents (or the tool's result) as
+   * JSON text in UTF-16 code units; it may be less if the core's limit is out of reach. `detail` is that text if the
+   * core `carries` contents. With any other status `detail` is the error message that agents may see.
    */
   complete(call: number, status: Status, revision: number, size: number, detail: string): void;
-  /** Set where the core is elsewhere: `complete` then tells it the contents, too. */
+  /** Set for a core elsewhere: `complete` then sends it the contents, too. */
   readonly carries?: true;
   /** Ends the core for good, without a `dead`. It makes no further call, and ignores those made to it. */
   stop(): void;
@@ -41,7 +41,7 @@ export interface Core {
 export interface PortCore extends Core {
   /** Opens a port: one MCP session. Numbers are the page's to choose, from 1, and are never used twice. */
   open(port: number): void;
-  /** Hands over one JSON-RPC message that arrived on a port, as JSON text. */
+  /** Takes one JSON-RPC message that arrived on a port, as JSON text. */
   receive(port: number, message: string): void;
   /** Says whether a port can take more. Ports start out writable. */
   writable(port: number, on: boolean): void;
@@ -52,17 +52,17 @@ export interface PortCore extends Core {
 /** A page, as a core sees it. */
 export interface Source {
   /**
-   * Wants what `uri` reads as. `params` is "" or the JSON text of an object: the parameters that `uri` carried. `key`
-   * is the URI or template it was registered under.
+   * Asks for the contents of `uri`. `params` is "" or the JSON text of an object: the parameters that `uri` carried.
+   * `key` is the registered URI or template.
    */
   read(call: number, key: string, uri: string, params: string): void;
   /**
-   * Wants a tool run with the JSON text of an object. Its result, MCP's CallToolResult, is held as contents are.
+   * Runs a tool with the JSON text of an object. The page holds its result, MCP's CallToolResult, like contents.
    * `unless` is "", or the JSON text of an array of [uri, revision]: the tool does not run if one of them has changed.
    */
   callTool(call: number, name: string, args: string, unless: string): void;
   /**
-   * Needs nothing more of a call: abort it if it still runs, drop what is held for it. Once per `read` and `callTool`.
+   * Ends a call, once per `read` and `callTool`. The page aborts it if it still runs, and drops its contents or result.
    */
   end(call: number): void;
   /** The first watcher of `uri` came (true) or the last one left (false). */
@@ -76,13 +76,13 @@ export interface Source {
 /** A page with agents of its own, whose ports a core serves. */
 export interface PortSource extends Source {
   /**
-   * Sends one JSON-RPC message, as JSON text, to a port. With `call` other than 0, what the page holds for that call
-   * belongs at UTF-16 offset `hole` of `message`, where there is nothing now: for a read the JSON text of the contents,
-   * an array that becomes `result.contents`; for a tool the JSON text of its result's members, without the braces,
-   * which become members of `result`.
+   * Sends one JSON-RPC message, as JSON text, to a port. If `call` is not 0, the page inserts the text that it holds
+   * for that call at UTF-16 offset `hole` of `message`. For a read that is the JSON text of the contents, an array that
+   * becomes `result.contents`. For a tool it is the members of its result as JSON text without the braces, which become
+   * members of `result`.
    */
   send(port: number, message: string, call: number, hole: number): void;
-  /** A port's session is over by the core's decision; close the port. */
+  /** The core has ended a port's session. The page closes the port. */
   closed(port: number, reason: string): void;
 }
 
@@ -93,23 +93,23 @@ export const enum Status {
   failed = 1,
   /** It returned something that is not resource contents. */
   invalid = 2,
-  /** The tool did not run: something that it must not be older than has changed. */
+  /** The tool did not run: a URI in `unless` has changed. */
   stale = 3,
 }
 
 /** The options of a core of this page. */
 export interface CoreOptions {
-  /** Where pagewire.wasm is. */
+  /** The URL of pagewire.wasm. */
   wasm: string;
   /** Subresource-integrity value that the wasm must have. */
   integrity?: string;
-  /** Where pagewire.worker.js is: the core's home where the page's CSP forbids wasm. */
+  /** The URL of pagewire.worker.js, which runs the core if the page's CSP forbids wasm. */
   worker: string;
   /** The page's origin, as `self.origin` gives it. */
   origin: string;
   /** A text that no other document has. */
   epoch?: string;
-  /** Name and version that agents are told; the default is the page's host name. */
+  /** The server's name and version, for agents. The default name is the page's host name. */
   name?: string;
   version?: string;
   /** Whether tools are served: without it the core offers resources only. */

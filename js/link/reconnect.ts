@@ -1,9 +1,9 @@
 /**
- * The one reconnect loop, for everything of ours that loses its other end: the page's gateway, the extension's worker,
- * native host and gateway, the inspector's feed.
+ * The one reconnect loop, for each connection that can be lost: to the page's gateway, to the extension's worker,
+ * native host and gateway, and of the inspector's feed.
  *
  * After a connection that lasted, the first attempt is made at once, or within a time; each further one waits twice as
- * long as the one before, up to a bound. The loop neither connects nor knows to what: it calls `connect`.
+ * long as the one before, up to a bound. The loop does not connect itself: it calls `connect`.
  */
 
 // The page may patch its own.
@@ -12,13 +12,10 @@ const { min, random } = Math;
 
 /** The first pause, in ms. */
 const firstPause = 100;
-/**
- * A connection that was shorter than this, in ms, counts as a failure: else there would be no pause if each breaks at
- * once.
- */
+/** A shorter connection, in ms, counts as a failure: otherwise connections that break at once would have no pauses. */
 const minLife = 2_000;
 
-/** A pause, a quarter more or less: clients of a gateway that has ended do not all come back in the same moment. */
+/** A pause, a quarter more or less, so that the clients of a gateway that has ended do not all come back at once. */
 export const backoff = (first: number, failures: number, longest: number): number =>
   min(longest, first * 2 ** failures) * (0.75 + random() / 2);
 
@@ -35,8 +32,8 @@ export function reconnect(connect: () => void, longest: (failures: number) => nu
       opened = Date.now();
     },
     /**
-     * Connects again, after `pause` if that is given; for the first time `within` so many ms. Returns how many failures
-     * there were in a row.
+     * Connects again, after `pause` ms if that is given. Otherwise, the first attempt comes `within` so many ms.
+     * Returns the number of failures in a row.
      */
     again(pause?: number, within = 0): number {
       stop();
@@ -44,7 +41,7 @@ export function reconnect(connect: () => void, longest: (failures: number) => nu
       opened = 0;
       const first = !failures++;
       pause ??= first ? random() * within : backoff(firstPause, failures - 2, longest(failures));
-      // Without a timer, since those of a hidden page are late by up to a second.
+      // Without a timer, since timers of a hidden page are late by up to a second.
       if (pause) timer = setTimeout(connect, pause);
       else connect();
       return failures;

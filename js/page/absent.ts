@@ -1,10 +1,10 @@
 /**
- * The `pagewire` object outside of a page: on a server that renders, in a worker, in a test whose DOM lacks what the
- * page layer needs. Importing it must do no harm there, and connect() says what is missing.
+ * The `pagewire` object outside of a page: on a server that renders, in a worker, in a test whose DOM is too small for
+ * the page layer. Importing it must do no harm there. Its connect() says what is missing.
  */
 import type { Pagewire } from "../pagewire.d.ts";
 
-/** `cause` is the error of the page layer, if that was tried. */
+/** `cause` is the error with which the page layer failed, if it was tried. */
 export const absent = (cause?: unknown): Pagewire => ({
   connect() {
     throw new Error(

@@ -1,9 +1,9 @@
 /**
  * The part of serving agents that every page carries: pagewire.connect(), ports and envelopes posted to the window, and
- * the import of dist/pagewire.core.js when the first agent comes. All else is in late.ts, which that file contains.
+ * the import of dist/pagewire.core.js when the first agent comes. The rest is in late.ts, which that file contains.
  *
- * It never fetches anything before it is asked to, and never throws into a page's event loop: a failure closes the
- * port that waits, is logged, and is an `error` event.
+ * It never fetches anything before it is asked to, and never throws into a page's event loop. A failure is logged,
+ * closes the waiting port, and dispatches an `error` event.
  */
 import type { PagewireTransport } from "../pagewire.d.ts";
 import { isObject } from "./basics.ts";
@@ -25,7 +25,7 @@ import {
 import { load, preload } from "./load.ts";
 import type { Carrier, Gateway, Early, Port, Late } from "./shared.ts";
 
-/** `early` has what late.ts needs, except for the two members that this file adds. */
+/** `early` is the input of late.ts without the two members that this file adds. */
 export function agentsOf(early: Omit<Early, "start" | "failed">) {
   const { settings, emit, shared } = early;
   let loaded: Promise<Late> | undefined;
@@ -42,11 +42,11 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       const { arrive, start } = await load(settings);
       return arrive({ ...early, failed, start }) as Late;
     } catch (cause) {
-      loaded = undefined; // Chromium fetches again what failed
+      loaded = undefined; // Chromium fetches a failed file again
       throw failed(cause);
     }
   };
-  /** If the core is needed too, the wasm is fetched together with the loader, not after it. */
+  /** Loads the late part. With `core`, the wasm is fetched together with the loader, not after it. */
   const arrive = async (core?: boolean) => {
     const { stats } = shared;
     if (core && stats.core === "none") {
@@ -67,14 +67,14 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
   return {
     arrive,
 
-    /** Loads the late part, and has it start the core, or else connect to the gateway. */
+    /** Loads the late part, which then connects to the gateway or, without one, starts the core. */
     async warmUp(gateway?: Gateway): Promise<void> {
       try {
         await (await arrive(!gateway)).warmUp(gateway);
       } catch {} // it has been reported
     },
 
-    /** Answers a call of one of the tools of page/resourcetools.ts, for which the loader is fetched, but no wasm. */
+    /** Answers a call of one of the tools of page/resourcetools.ts. That fetches the loader, but no wasm. */
     async answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object> {
       try {
         return await (await arrive()).answer(name, input, signal);
@@ -91,21 +91,21 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
     },
 
     /**
-     * Accepts what is posted to the window:
+     * Accepts two kinds of messages that are posted to the window:
      *
      *   - `{type: "pagewire:connect"}` with one MessagePort, on which JSON-RPC objects travel, from scripts, frames and
      *     windows of the page's own origin and of those that the option `origins` lists;
-     *   - the envelope of @mcp-b's tab transport, from the page's own window only. Pagewire does not answer those if
-     *     another server does: `foreign` is set, or that server has announced that it is ready.
+     *   - the envelope of @mcp-b's tab transport, from the page's own window only. Pagewire does not answer it if there
+     *     is another server: `foreign` is set, or that server has announced that it is ready.
      *
      * Nothing is posted before a client asks: the page's other listeners get it too, and some parse every message.
-     * Returns a function that ends it.
+     * Returns a function that stops accepting.
      */
     accept(foreign?: boolean): () => void {
       const { origin } = settings;
       const ready = "mcp-server-ready";
       let silent = foreign;
-      /** How many of our own `ready` messages are still to come back: each message of the window comes here too. */
+      /** How many of Pagewire's own `ready` messages have yet to arrive here: each message of the window does. */
       let readies = 0;
       let asked = false;
       const say = (payload: string) =>
@@ -143,7 +143,7 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
         const data = messageData(event);
         if (!isObject(data)) return;
         const { type, channel, direction, payload } = data as { [member: string]: unknown };
-        // Each answer of ours comes here too. The browser is not asked for its origin and source, which takes time.
+        // Pagewire's own answers arrive here too. They end here, since reading origin and source takes time.
         if (direction === "server-to-client" && payload !== ready) return;
         const from = messageOrigin(event);
         const source = messageSource(event);
@@ -167,9 +167,9 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
     },
 
     /**
-     * A port for an agent in the page's own script, as the transport object that the official TypeScript client
-     * takes. Messages are delivered in microtasks, in order, never from within `send`; handlers are looked up for
-     * each, as clients replace them. Async functions return real promises, also if the page has patched Promise.
+     * Opens a port for an agent in the page's own script. It is a transport for the official TypeScript client.
+     * Messages are delivered in microtasks, in order, never from within `send`. Handlers are looked up for each
+     * message, since clients replace them. Async functions return real promises, also if the page has patched Promise.
      */
     connect(): PagewireTransport {
       let started = false;
@@ -177,7 +177,7 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
       const end = (reason: string, failure: boolean) => {
         if (ended) return;
         ended = reason;
-        // Two microtasks, for a throwing onerror must not keep onclose from being called.
+        // Two microtasks, so that onclose is called even if onerror throws.
         if (failure) microtask(() => transport.onerror?.(new Error(reason)));
         microtask(() => transport.onclose?.());
       };
@@ -192,9 +192,9 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
         },
         async send(message) {
           requireOpen();
-          // Now, since the caller may change the message. For a cycle or a BigInt JSON.stringify throws its TypeError.
+          // Now, since the caller may change the message later. Throws a TypeError for a cycle or a BigInt.
           const text = stringify(message);
-          // Waits for the core; later messages wait behind this one.
+          // Waits for the core. Later messages follow in order.
           (await port).receive(text ?? "undefined");
         },
         async close() {
@@ -221,7 +221,7 @@ export function agentsOf(early: Omit<Early, "start" | "failed">) {
   };
 }
 
-/** Keeps a failure from being an unhandled rejection; `end` has told the client. */
+/** Prevents an unhandled rejection. `end` has notified the client of the failure. */
 async function settled(port: Promise<Port>): Promise<void> {
   try {
     await port;

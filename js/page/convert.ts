@@ -1,9 +1,9 @@
 /**
  * Web IDL's conversion of JavaScript values, driven by the tables of idl.gen.ts, with Chromium's messages.
  *
- * Everything that a page passes goes through here once, and each member is read once, in Web IDL's order. The
- * result is a copy that the page cannot change. This file knows nothing about resources: registry.ts checks ranges,
- * URIs and limits.
+ * Each argument of a page goes through here once, and each member is read once, in Web IDL's order. The result is a
+ * copy that the page cannot change. This file knows nothing about resources: registry.ts checks ranges, URIs and
+ * limits.
  */
 import { isObject } from "./basics.ts";
 import { aborted, apply, setPrototypeOf, toWellFormed } from "./intrinsics.ts";
@@ -25,9 +25,9 @@ export type Type =
 
 export interface Dictionary {
   readonly dictionary: string;
-  /** No member is required, so null and undefined stand for it. */
+  /** No member is required, so null and undefined are valid. */
   readonly optional?: true;
-  /** In the order in which Web IDL reads them. The last two mean: required, default value. */
+  /** In Web IDL's order of reading. `otherwise` is the default value. */
   readonly members: readonly (readonly [name: string, type: Type, required?: 0 | 1, otherwise?: unknown])[];
 }
 
@@ -36,7 +36,7 @@ export interface Enumeration {
   readonly values: readonly string[];
 }
 
-/** A method of the page API: its name, the types of its arguments, and how many of them it needs. */
+/** A method of the page API: its name, the types of its arguments, and the number of required ones. */
 export type Operation = readonly [name: string, types: readonly Type[], required: number];
 
 const fail = (what: string): never => {

@@ -22,17 +22,17 @@ import {
 } from "./intrinsics.ts";
 import { type Late, shared, type Tooling } from "./shared.ts";
 
-/** The three methods, on converted arguments. `where` is how the messages of their errors start. */
+/** The three methods, for converted arguments. `where` is the start of their error messages. */
 export type Methods = { readonly [name: string]: (args: readonly unknown[], where: string) => void };
 
-/** Undoes what was defined. */
+/** Undoes a definition. */
 type Undo = () => void;
 
 /** Defines a property; undoing it restores the former property, unless other code has redefined it since. */
 export function define(target: object, name: string, descriptor: PropertyDescriptor): Undo {
   const before = descriptorOf(target, name);
   const ours: PropertyDescriptor = { __proto__: null, configurable: true, ...descriptor } as PropertyDescriptor;
-  // A frozen object stays as it is; the page then sees that there is no such method.
+  // A frozen object does not change; the page then finds no such method.
   if (!defineProperty(target, name, ours)) warn(`pagewire: '${name}' cannot be defined`);
   return () => {
     const present = descriptorOf(target, name);
@@ -46,15 +46,15 @@ export interface Installed {
   readonly undo: Undo;
   /** The page's model context. */
   readonly context: object;
-  /** Another library's registerResource is there, and stays. */
+  /** Set if another library's registerResource is there. It stays. */
   readonly foreign?: true;
 }
 
-/** The page has a registerResource that is not ours. */
+/** The message if the page has a registerResource that is not Pagewire's. */
 export const foreignContext =
   "pagewire: modelContext.registerResource is defined by another library or the browser. It is left alone, and Pagewire's agents do not see what is registered with it.";
 
-/** Installs the page API in this window. `late` gives the part that comes later. */
+/** Installs the page API in this window. `late` loads the late part. */
 export function install(methods: Methods, late: () => Promise<Late>): Installed {
   const undo: Undo[] = [];
   const undoAll = () => {
@@ -64,13 +64,13 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     void (undo[undo.length] = define(target, name, descriptor));
 
   let context: object | undefined = document.modelContext ?? navigator.modelContext;
-  // A polyfill of an older draft drops the hints that it does not know, and agents would not ask their user.
+  // A polyfill of an older draft drops unknown hints. Without the hints, agents would not ask their user.
   const { registerTool, executeTool } = (context ?? {}) as Tooling;
   if (registerTool && executeTool && !exec(/\[native code/, `${registerTool}`))
     add(context!, "registerTool", {
       writable: true,
       async value(this: Tooling, tool: { name: string; annotations?: object }, options: never) {
-        shared.annotated.set(tool.name, { ...tool.annotations }); // first, since @mcp-b's lists the tool within its call
+        shared.annotated.set(tool.name, { ...tool.annotations }); // first: @mcp-b's lists the tool within its call
         await apply(registerTool, this, [tool, options]);
       },
     });
@@ -84,8 +84,8 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     defineProperty(ModelContext.prototype, Symbol.toStringTag, { configurable: true, value: "ModelContext" });
     context = contexts.of(document);
     add(globalThis, "ModelContext", { writable: true, value: ModelContext });
-    // A polyfill of registerTool that is loaded later finds a model context and steps aside, so its methods have to be
-    // here. modelcontext.ts, which comes with pagewire.core.js, runs them.
+    // A polyfill of registerTool that loads later finds a model context and does nothing. So this context needs the
+    // polyfill's methods. modelcontext.ts, which comes with pagewire.core.js, runs them.
     const check = acceptsOnly((shared.unused = context));
     for (const name of ["registerTool", "getTools", "executeTool"]) {
       const { [name]: value } = {
@@ -101,7 +101,7 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     add(ModelContext.prototype, "__isBrowserMcpServer", { value: true });
   }
 
-  // The class's prototype. Another polyfill's may be a plain object: then the object itself.
+  // The prototype of the context's class. A polyfill's context may be a plain object: then the object itself.
   const above = getPrototypeOf(context)!;
   const prototype = above === Object.prototype ? context : above;
   // A native getter is the best brand check: it accepts contexts of other windows and refuses impostors and Proxies.
@@ -138,7 +138,7 @@ const { ModelContext } = {
   },
 };
 
-/** The model contexts of a window whose browser has none. Each document has its own, also a parser's. */
+/** The model contexts of a window whose browser has none. Each document has its own, also one from a DOMParser. */
 function makeContexts() {
   /** Document to its context, and each context to itself. */
   const contexts = new SafeWeakMap<object, object>();

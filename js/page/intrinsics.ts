@@ -1,10 +1,10 @@
 /**
- * Own references to the intrinsics that the page layer uses, taken when the script runs, so that a page that patches
- * JSON, Promise, Map or a prototype afterwards does not break it (old libraries do; zone.js and recorders do).
+ * References to the intrinsics that the page layer uses, taken when the script runs. So the page layer keeps working in
+ * a page that later patches JSON, Promise, Map or a prototype, as old libraries, zone.js and recorders do.
  *
  * It never calls page code. Other intrinsics are not needed: `await` and `async` use the real Promise even if the page
- * has patched it. Array iteration (`for...of`, spread in calls, destructuring) does not, so it is avoided
- * everywhere but on values whose iterator the page may choose.
+ * has patched it. Array iteration (`for...of`, spread in calls, destructuring) uses the patched iterator, so it is used
+ * only on values whose iterator the page may choose.
  */
 
 import { getter, safe, uncurry } from "./basics.ts";
@@ -73,9 +73,9 @@ export const exception = (name: string, message: string): Error =>
   name === "QuotaExceededError" && Quota ? new Quota(message) : new Exception(message, name);
 
 /**
- * Intrinsics for the part that comes late, when the page may have patched its own: those that libraries are known to
- * patch. The others (typed arrays, Blob) it takes itself when it comes. late/intrinsics.ts has the same order: names
- * would cost every page 70 bytes.
+ * Intrinsics for the late part, since the page may have patched its own by then: only those that libraries are known to
+ * patch. The late part takes the others (typed arrays, Blob) itself. late/intrinsics.ts has the same order: names would
+ * cost every page 70 bytes.
  */
 export const kept = [
   aborted,

@@ -9,7 +9,7 @@ declare const PAGEWIRE_BUNDLED: boolean;
 
 /** The response with the wasm, if `preload` was called. */
 let wasm: Promise<Response> | undefined;
-/** The late part, if core.ts handed it over by a call. */
+/** The late part, if core.ts has passed it by a call. */
 let given: LateModule | undefined;
 
 const GIVE = Symbol.for("pagewire.core");
@@ -35,6 +35,6 @@ export const load: Load = async ({ core }) => {
  */
 export async function preload(settings: CoreSettings): Promise<void> {
   try {
-    await (wasm = fetch(settings.wasm, settings)); // of these, fetch knows `integrity` alone
+    await (wasm = fetch(settings.wasm, settings)); // of the settings, fetch uses only `integrity`
   } catch {} // the loader reports it
 }

@@ -1,18 +1,18 @@
 /**
- * dist/pagewire.mjs and .cjs: the module. Importing it installs the page API; it exports the same object as
- * `globalThis.pagewire`, under its name and as the default; outside of a page, the object of absent.ts. It never
- * throws: a page works without agents, and so do a server and a test.
+ * dist/pagewire.mjs and .cjs: the module. Importing it installs the page API. Its export `pagewire`, also the default,
+ * is `globalThis.pagewire`; outside of a page it is the object of absent.ts. Importing never throws, since a page, a
+ * server or a test works without agents.
  */
 import type { Pagewire } from "../pagewire.d.ts";
 import { absent } from "./absent.ts";
-// The build evaluates it when `enter` is called: that throws where the DOM lacks a class.
+// The build evaluates this module when `enter` is called. That throws if the DOM lacks a class.
 import { enter } from "./pagewire.ts";
 
 function install(): Pagewire {
   if (typeof document !== "object") return absent();
   try {
-    // Written out, since bundlers know this pattern: they find the files by it, move them, and insert their new place.
-    // A bundle that is no module has no import.meta: then the files are looked for beside the script.
+    // Written out, since bundlers know this pattern: by it they find the files, move them, and insert the new URLs. A
+    // bundle that is no module has no import.meta: its files are in the folder of the script.
     const files = import.meta.url
       ? {
           core: new URL("./pagewire.core.js", import.meta.url).href,

@@ -1,9 +1,9 @@
 /**
- * The `pagewire` object, and what happens when the script runs: the page API is installed, ports posted to the window
- * are accepted, and nothing is fetched (unless asked for) until an agent comes.
+ * The `pagewire` object, and the start of the page layer. It installs the page API and accepts ports that are posted to
+ * the window. It fetches nothing until an agent comes, unless the page asks for that.
  *
- * This file puts the others together and holds no logic of its own. Outside a window in a secure context (an http
- * page, a worker, a server that renders) there is a `pagewire` whose connect() says so, and nothing is installed.
+ * This file puts the others together and holds no logic of its own. Outside a window in a secure context (an http page,
+ * a worker, a server that renders) nothing is installed, and connect() throws an error that says why.
  */
 import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from "../pagewire.d.ts";
 import { agentsOf } from "./agents.ts";
@@ -30,11 +30,11 @@ const texts = [
 ] as const;
 
 /**
- * Installs Pagewire, with its files beside `base`. Returns the Pagewire that is there: loading it twice is harmless.
+ * Installs Pagewire, with its files beside the URL `base`, or returns the one that is there: loading twice is harmless.
  */
 export function boot(base: string, options: PagewireOptions): Pagewire {
   const before = globalThis.pagewire as Pagewire | undefined;
-  // Known by its connect(), since an element with the id "pagewire" is globalThis.pagewire too.
+  // Checks connect(), since an element with the id "pagewire" is globalThis.pagewire too.
   if (typeof before?.connect === "function") return before;
 
   const usable = globalThis.isSecureContext && typeof document === "object";
@@ -90,10 +90,10 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   const own = (uri: string) => requireOrigin(canonical(uri, ""), settings.origin, "");
   /** The page's model context, once the API is installed. */
   let context: object | undefined;
-  /** The same, if Pagewire has made it. */
+  /** That context, if Pagewire has made it. */
   let made: object | undefined;
   const tooling = (): Tooling | undefined => {
-    // A library that came later may have replaced our context.
+    // A library that came later may have replaced Pagewire's context.
     const holder = (made || !("registerTool" in context!) ? document.modelContext : context) as Tooling | undefined;
     return typeof holder?.registerTool === "function" ? holder : undefined;
   };
@@ -118,7 +118,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
       active: () => windowOf(document),
       allowed: !policy?.features().includes("tools") || policy.allowsFeature("tools"),
     };
-    // By index: array destructuring would run the iterator of a page that has patched it.
+    // By index: array destructuring would run the array iterator, which the page may have patched.
     const installed = install(
       {
         registerResource: (args, where) =>
@@ -160,7 +160,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
 }
 
 /**
- * Like boot, for a page's own script. The extension's page layer, if that came first, adopts its options and loader.
+ * Like boot, for a page's own script. An extension's page layer that came first adopts the options and the loader.
  */
 export function enter(base: string, options: PagewireOptions): Pagewire {
   const pagewire: Pagewire & { adopt?: Adopt } = boot(base, options);

@@ -1,16 +1,16 @@
 /**
- * The page's resources: the bodies of the three methods, whose arguments are converted.
+ * The page's resources: the bodies of the three methods, for converted arguments.
  *
- * The page layer is the source of truth. A core is told of each change and given everything when it starts; it checks
- * again, but the page has its exception by then. Nothing here waits, and nothing calls the page's code, except that
- * serialising `uriSchema` may run its toJSON, which is why that comes before anything is decided.
+ * The page layer is the source of truth. A core gets all resources when it starts, and then each change. It checks them
+ * again, but only these checks throw in the page. Nothing here waits. Nothing calls the page's code, except that
+ * serialising a schema may run its toJSON. So that comes before the registry is looked at.
  */
 import { aborted, exception, listen, microtask, parse, SafeMap, stringify, unlisten, warn } from "./intrinsics.ts";
 import { type Entry, shared } from "./shared.ts";
 import { canonical, requireOrigin } from "./uri.ts";
 
 export const maxResources = 10_000;
-/** In code units of JSON: an icon as a data: URI fits; ten thousand of them would still be the page's own gigabytes. */
+/** In code units of JSON: an icon as a data: URI fits. Ten thousand of these take gigabytes, but the page's own. */
 export const maxDescription = 262_144;
 const maxInterval = 86_400_000;
 
@@ -71,7 +71,7 @@ export function register(
   if (signal && aborted(signal)) return warn(`pagewire: '${key}' was not registered: its signal is already aborted.`);
 
   const onabort = () => {
-    // Only this registration: the page may have withdrawn it and registered the URI anew.
+    // Only this registration: the page may have withdrawn it and registered the URI again.
     if (entries.get(key) === entry) remove(key, entry);
   };
   const entry: Entry = {
@@ -101,8 +101,8 @@ function remove(key: string, entry: Entry): void {
 }
 
 /**
- * Tells of a changed list. A page that replaces its only resource (React does at each mount) has none for a moment, so
- * that the list is empty is told in a microtask.
+ * Announces a changed list. An empty list is announced in a microtask, since a page that replaces its only resource
+ * (React does at each mount) has none for a moment.
  */
 function relisted(): void {
   shared.changed?.("");
@@ -114,7 +114,7 @@ export function withdrawAll(): void {
   entries.forEach((entry, key) => remove(key, entry));
 }
 
-/** Keys that were notified in this turn of the event loop, and whether they were again after the first time. */
+/** Key that was notified in this turn of the event loop, to whether it was notified more than once. */
 const told = new SafeMap<string, boolean>();
 
 const touch = (key: string) => {
@@ -126,12 +126,12 @@ export function notify(uri: string, where: string): void {
   const known = entries.has(uri);
   const key = known ? uri : canonical(uri, where);
   stats.notified++;
-  // Unknown or not: it may be an expansion of a template, or carry the parameters of a uriSchema. The core matches
-  // those. Without a core there are no watchers.
+  // An unknown URI is passed on: it may be an expansion of a template, or carry the parameters of a uriSchema. The core
+  // matches those. Without a core there are no watchers.
   if (!known && !entries.has(key)) stats.unknown++;
-  // The core merges updates, over time. But a call of it costs up to 9 us while the wasm is cold, and a loop of 10,000
-  // took 120 ms, longer than the core's interval. So all calls of a turn after the first make one more, at the turn's
-  // end. Agents cannot notice, since reads do not run before.
+  // The core merges updates over time. But each touch costs up to 9 us while the wasm is cold, and a loop of 10,000
+  // took 120 ms, longer than the core's interval. So all calls of a turn after the first cause only one more touch, at
+  // the turn's end. Agents cannot notice, since reads do not run before that.
   const again = told.get(key);
   if (again) return;
   told.set(key, again === false);

@@ -10,8 +10,8 @@ import { listen, SafeAbortController, warn } from "./intrinsics.ts";
 import { shared, type Tooling } from "./shared.ts";
 
 /**
- * Only type, properties, required, additionalProperties, minimum and maximum: what browsers are to accept of JSON
- * Schema.
+ * The schemas use only keywords of JSON Schema that browsers must accept: type, properties, required,
+ * additionalProperties, minimum and maximum.
  */
 const text = (description: string) => ({ type: "string", description });
 const since = text("The last `revision`.");
@@ -57,7 +57,7 @@ export function project(
       listen(signal, "abort", () => {
         try {
           if (names[name]) holder.unregisterTool!(name);
-        } catch {} // there is none, or the page has withdrawn the tool itself
+        } catch {} // there is no such method, or the page has withdrawn the tool itself
       });
     try {
       registered[name] = true;
@@ -88,8 +88,8 @@ export function project(
         registered = {};
       } else if (!stop) {
         const holder = tooling();
-        // Asked again at each registration, for a polyfill that comes late. Our own context gets the tools only when it
-        // is used, since registering there loads pagewire.core.js.
+        // Tried again at each registration, for a polyfill that comes late. Pagewire's own context gets the tools only
+        // when it is used, since registering there loads pagewire.core.js.
         if (!holder || holder === shared.unused) return;
         stop = new SafeAbortController();
         for (let i = 0; i < tools.length; i++) void register(holder, i, stop);

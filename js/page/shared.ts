@@ -1,9 +1,9 @@
 /**
- * The interface between the two halves of the page layer: the part that every page carries (dist/pagewire.js) and the
- * part that comes with the core when an agent does (late.ts, in dist/pagewire.core.js).
+ * The interface between the two halves of the page layer: the early part, which every page carries (dist/pagewire.js),
+ * and the late part, which comes with the core when the first agent does (late.ts, in dist/pagewire.core.js).
  *
- * The page layer works without a core: the registry is complete in itself. Changes before a core starts need no
- * queue, because a new core is given the registrations as they are then.
+ * The page layer works without a core: the registry is complete in itself. Changes before a core starts need no queue,
+ * because a new core gets all present registrations.
  */
 import type { Core, CoreOptions, PortCore, Start } from "../link/link.ts";
 import type { PagewireOptions, PagewireStats } from "../pagewire.d.ts";
@@ -25,40 +25,40 @@ export interface AllCores extends Pick<Core, "register" | "unregister" | "stop">
 }
 
 export const shared = {
-  /** All cores that are live, as one; undefined without any: cores.ts. */
+  /** All live cores as one; undefined without a live core. Set by cores.ts. */
   core: undefined as AllCores | undefined,
-  /** Key (canonical URI or template) to registration, in the order in which they were made. */
+  /** Key (canonical URI or template) to registration, in order of registration. */
   entries: new SafeMap<string, Entry>(),
   /** Called with true at each registration, and with false when the last resource has gone: resourcetools.ts. */
   populated: (_any: boolean): void => {},
   /** The model context that Pagewire has made, until one of its methods for tools is called. */
   unused: undefined as object | undefined,
-  /** The annotations of tools that a polyfill has registered, by name: it keeps only those that it knows (install.ts). */
+  /** The annotations of a polyfill's tools, by the tool's name: the polyfill drops unknown ones (install.ts). */
   annotated: new SafeMap<string, Annotations>(),
-  /** Called with each key that is notified, and with "" when the list changes: late/resourcetools.ts, once loaded. */
+  /** Called with each notified key, and with "" when the list changes. Set by late/resourcetools.ts, once loaded. */
   changed: undefined as ((key: string) => void) | undefined,
   /** Called with each key that was notified, once per turn of the event loop: for content scripts. */
   hint: (_key: string): void => {},
-  /** What `pagewire.stats()` copies. */
+  /** The counters that `pagewire.stats()` copies. */
   stats: { core: "none", ports: 0, reading: 0, watched: 0, reads: 0, notified: 0, unknown: 0, deaths: 0 } as Omit<
     PagewireStats,
     "resources"
   >,
 };
 
-/** The places of the core's files, and the core's options. */
+/** The URLs of the core's files, and the core's options. */
 export interface CoreSettings extends CoreOptions {
-  /** Where pagewire.core.js is. */
+  /** The URL of pagewire.core.js. */
   core: string;
   /** The other origins whose windows may connect. */
   origins: readonly string[];
-  /** What tools depend on, as the page gave it: pagetools.ts, once it is loaded, looks when it is set. */
+  /** The resources that tools depend on, as the page gave them. Once loaded, pagetools.ts notices a new value. */
   freshState?: PagewireOptions["freshState"];
-  /** The tools that may lead to another document. */
+  /** The tools that may navigate to another document. */
   navigatingTools?: PagewireOptions["navigatingTools"];
-  /** Whether agents are told why a read failed. Default false: a page's messages may hold secrets. */
+  /** Whether agents get the error message of a failed read. Default false: a page's messages may hold secrets. */
   exposeErrors?: boolean;
-  /** Where the page has its ticket for the gateway of a service. */
+  /** The URL of the page's ticket for the gateway of its service. */
   ticket?: string;
 }
 
@@ -74,7 +74,7 @@ export interface Post {
 /** A gateway to connect to: its URL as it was given, or the function that posts frames to it. */
 export type Gateway = string | Post;
 
-/** What late.ts gets from the part that was there before it. */
+/** The input of late.ts from the early part. */
 export interface Early {
   start: Start;
   shared: typeof shared;
@@ -93,7 +93,7 @@ export interface Early {
 }
 
 /**
- * The part of WebMCP's own ModelContext that is about tools. A polyfill's need not be an EventTarget. Firefox's is older:
+ * The part of WebMCP's own ModelContext for tools. A polyfill's need not be an EventTarget. Firefox's is older:
  * late/oldercontext.ts.
  */
 export interface Tooling {
@@ -117,8 +117,8 @@ export interface RegisteredTool {
 }
 
 /**
- * What carries a port's messages: as objects, or as JSON text where `text` says so. Both methods are called in
- * microtasks, in order; `closed` once, as the last, with `failure` where the port did not end as intended.
+ * Carries a port's messages: as objects or, with `text`, as JSON text. Both methods are called in microtasks, in order.
+ * `closed` is called once, as the last; `failure` means that the port did not end as intended.
  */
 export type Carrier = { closed(reason: string, failure: boolean): void } & (
   | { text?: undefined; deliver(message: object): void }
@@ -127,7 +127,7 @@ export type Carrier = { closed(reason: string, failure: boolean): void } & (
 
 /** One MCP session, from its carrier's side. */
 export interface Port {
-  /** Hands over a message that arrived: any text. The core answers also what is no JSON-RPC. */
+  /** Takes a message that arrived: any text. The core answers also text that is no JSON-RPC. */
   receive(text: string): void;
   /** Says whether the carrier can take more. While it cannot, the core keeps one update per URI. */
   writable(on: boolean): void;
@@ -140,30 +140,30 @@ export interface LateModule {
   start: Start;
 }
 
-/** Imports it: load.ts. */
+/** Imports the LateModule: load.ts. */
 export type Load = (settings: CoreSettings) => Promise<LateModule>;
 
 /**
- * How a page's own script hands over to a page layer that was there before it and has no core: the extension's, as its
- * member `adopt`.
+ * The member `adopt` of the extension's page layer, which has no core. A page's own script that comes later calls it to
+ * pass on its options and loader.
  */
 export type Adopt = (base: string, options: PagewireOptions, load: Load) => void;
 
-/** What late.ts offers. */
+/** The late part, for the early part. */
 export interface Late {
-  /** Starts a core if there is none. Rejects with what `failed` gives. */
+  /** Starts a core if there is none. Rejects with the error of `failed`. */
   need(): Promise<PortCore>;
   /** Opens a port, once there is a core. */
   open(carrier: Carrier): Promise<Port>;
   /** Answers a call of one of Pagewire's own tools. Never rejects. */
   answer(name: string, input: unknown, signal: AbortSignal | undefined): Promise<object>;
-  /** Runs a method for tools of the model context that Pagewire has made. */
+  /** Runs a tool method, such as registerTool, of the model context that Pagewire has made. */
   tool(context: object, name: string, subject: object, rest: readonly unknown[]): Promise<unknown>;
-  /** Takes what came to the window in an envelope for a server. */
+  /** Takes the payload of an envelope that was posted to the window for a server. */
   envelope(payload: unknown): Promise<void>;
   /** Opens a port that the MessagePort carries. `source` is the window that sent it. */
   serve(port: MessagePort, source: MessageEventSource | null): Promise<void>;
-  /** Starts the core; or connects to the gateway, again whenever the connection ends. */
+  /** Starts the core; with a gateway, connects to that instead, again whenever the connection ends. */
   warmUp(gateway: Gateway | undefined): Promise<void>;
   /** Closes all ports and gives the core up, for good. */
   shutDown(reason: string): void;

@@ -1,17 +1,17 @@
 /**
- * The valid URIs of resources, and the canonical form under which the registry, the core and agents know one.
+ * Checks the URIs of resources, and makes the canonical form that the registry, the core and agents use.
  *
  * The algorithm is "the canonical form of a uri" of the IDL. The browser's own parser decides what a URI is; nothing
- * here second-guesses it, and the core only compares what comes out.
+ * here second-guesses it, and the core only compares the results.
  */
 import { exception, exec, indexOf, SafeURL, slice } from "./intrinsics.ts";
 
 export const maxURI = 8192;
 
 /**
- * The rest of a template, after its literal start: variables with something between them, then perhaps a query. The
- * same grammar as bridge/resource/template.go; characters that a URI cannot hold are refused, not encoded, because an
- * agent's expansion would have them encoded and match nothing.
+ * The rest of a template, after its literal start: variables with text between them, then perhaps a query. The grammar
+ * is that of bridge/resource/template.go. Characters that a URI cannot hold are refused, not encoded: agents encode
+ * them in an expansion, which would then match nothing.
  */
 const expressions = /^(?:\{\w+\}[^\0- "#<>\\^`{}\x7f-\uffff]+)*(?:\{\w+\})?(?:\{\?\w+(?:,\w+)*\})?$/;
 const repeated = /\{\??(?:\w+,)*(\w+)[,}](?:.*\{\??)?(?:\w+,)*\1[,}]/;
@@ -33,7 +33,7 @@ export function canonical(uri: string, where: string): string {
   if (template && !exec(rooted, uri)) throw foreign(uri, where);
   let url!: URL;
   try {
-    // The x keeps the parser from trimming, or resolving, what an expression continues.
+    // The x keeps the parser from trimming or resolving the end, which an expression continues.
     url = new SafeURL(template ? slice(uri, 0, brace) + "x" : uri);
   } catch {
     fail("is not a valid absolute URI");
@@ -45,8 +45,8 @@ export function canonical(uri: string, where: string): string {
 }
 
 /**
- * Gives back `key`, a canonical URI or template, or throws a SecurityError if it is not at `origin`, or under the path
- * that a gateway has at every origin: it lists there the resources that several tabs have under one URI.
+ * Returns `key`, a canonical URI or template. Throws a SecurityError if it is not at `origin`, or is under /.pagewire/,
+ * where a gateway lists the resources that several tabs have under one URI.
  */
 export function requireOrigin(key: string, origin: string, where: string): string {
   // An opaque origin is "null", which no http URI starts with.

@@ -1,5 +1,5 @@
 /**
- * dist/npm/react.js: `useResource`, which offers what a component shows to agents for as long as it is mounted.
+ * dist/npm/react.js: `useResource`, which offers a component's value to agents while the component is mounted.
  *
  * Everything happens in effects. A render touches nothing outside React, so it may run on a server, be repeated
  * (StrictMode) or be thrown away. Effects come in pairs, so mounting and unmounting (StrictMode, hot reload, Activity)
@@ -15,15 +15,15 @@ export const useResource: typeof Hook = ({ read, schema, ...rest }: ResourceDesc
   const mimeType = rest.mimeType ?? (json ? "application/json" : undefined);
   const jsonSchema = useMemo(() => jsonSchemaOf(schema), [schema]);
   const descriptor = { ...rest, mimeType, contentSchema: rest.contentSchema ?? jsonSchema };
-  // As text, so that equal descriptors are one, and a schema may be made in each render.
+  // As text, so that equal descriptors count as the same, also if each render makes its own schema.
   const told = JSON.stringify(descriptor);
 
   /** The last commit. */
   const latest = useRef({ descriptor, read, schema, value });
   const offered = useRef<Offer>(undefined);
 
-  // This effect comes first: when both run, the other one has cleaned up already, so that nothing is notified which is
-  // about to be registered anew.
+  // This effect comes first. If both run, the other one has cleaned up already, so no change is announced for a
+  // resource that is about to be registered again.
   useEffect(() => {
     const changed = !Object.is(latest.current.value, value);
     latest.current = { descriptor, read, schema, value };

@@ -1,9 +1,9 @@
 /**
- * The contents of an element: of a form its fields, of a table its rows, of a field its value, else the text.
+ * The contents of an element: a form's fields, a table's rows, a field's value, or the text of any other element.
  *
- * They are what a person sees there, without passwords, card numbers, one-time codes, files and hidden fields, and
- * without anything in `data-resource-private`. Passwords are remembered: a button that shows one makes a text field of
- * it, and such a field stays secret.
+ * A person sees the same there, but the contents lack passwords, card numbers, one-time codes, files, hidden fields,
+ * and anything in `data-resource-private`. Passwords are remembered: a button that shows a password makes its field a
+ * text field, which stays secret.
  *
  * Methods are called on prototypes: in a form, a field's name hides the form's own member of that name.
  */
@@ -43,10 +43,10 @@ export function contentsOf(element: Element): string {
   return isList(element) ? JSON.stringify(entriesOf(element)) : element.value;
 }
 
-/** The names of a form's fields (or of a field without one) that have been passwords. */
+/** The names of a form's fields (or of a field without a form) that have been passwords. */
 const passwords = new WeakMap<Element, Set<string>>();
 
-/** Remembers a password's name: the field that shows it may be another one. */
+/** Remembers a password field's name, since another field of that name may show the password. */
 export function remember(field: Field): void {
   const owner = field.form ?? field;
   if (!passwords.has(owner)) passwords.set(owner, new Set());
@@ -76,7 +76,7 @@ export function isSecret(field: Field): boolean {
   );
 }
 
-/** A form's values as a submission would have them: a list where a name has several, or may have. */
+/** A form's values as a submission would have them: a list if a name has several values, or may have. */
 function valuesOf(form: HTMLFormElement): object {
   const values = new Map<string, unknown>();
   rememberAll(form);
@@ -112,7 +112,7 @@ function entriesOf(field: Field): unknown[] {
   }
 }
 
-/** The rows of a table's bodies that are shown: objects by the names in its header, or lists where it has none. */
+/** The visible rows of a table's bodies: objects by the names in its header, or lists if it has no header. */
 function rowsOf(table: HTMLTableElement): unknown[] {
   const rows = Array.from(table.tBodies, (body) => gridOf(body.rows)).flat();
   const head = table.tHead?.rows.length ? gridOf(table.tHead.rows).at(-1) : headIn(rows);
@@ -129,13 +129,13 @@ function rowsOf(table: HTMLTableElement): unknown[] {
     });
 }
 
-/** The name of a column: with its number behind it where another has that name too, or alone where it has none. */
+/** The name of a column, with its number added if an earlier column has that name; the number alone without a name. */
 const nameOf = (names: string[], x: number): string =>
   names[x] && names.indexOf(names[x]!) === x ? names[x]! : `${names[x] ?? ""} ${x + 1}`.trim();
 
 interface Row {
   row: HTMLTableRowElement;
-  /** By column; one that spans several is in each. */
+  /** By column. A cell that spans several columns is in each. */
   cells: HTMLTableCellElement[];
 }
 
@@ -162,12 +162,12 @@ function isShown(element: Element): boolean {
   return display !== "none" && visibility === "visible" && !isPrivate(element);
 }
 
-/** Elements that are no text of the element around them. */
+/** Elements whose content is no text of the element around them. */
 const apart = `[${privately}],input,select,textarea,script,style,noscript`;
 
 /**
- * The text that a person sees in an element. The browser's innerText knows styles, lines and white space, but not what
- * is private: so it is used for each part without private elements.
+ * The text that a person sees in an element. The browser's innerText respects styles, lines and white space, but not
+ * private elements. So it is used for each part without private elements.
  */
 export function textOf(element: HTMLElement): string {
   if (!element.firstElementChild) return element.textContent!.trim();

@@ -1,7 +1,7 @@
 /**
- * dist/pagewire.elements.js: resources without a script of one's own. Each element with `data-resource` is offered to
- * agents for as long as it is in the document; its URI is the attribute's value, which may be a path. Likewise each
- * form with `toolname` is a tool (formtools.ts).
+ * dist/pagewire.elements.js: resources without a script of the page's own. Each element with `data-resource` is offered
+ * to agents while it is in the document. Its URI is the attribute's value, which may be a path. Likewise each form with
+ * `toolname` is a tool (formtools.ts).
  *
  * An observer of the document sees elements that come and go. It looks at the added nodes, never at the whole document:
  * the cost is in proportion to the changes. Each offered element has an observer of its own for its contents. No text
@@ -21,7 +21,7 @@ const described = [named, `${named}-name`, `${named}-description`, `${named}-typ
 const looks = ["hidden", "open", "class", "style", privately];
 const values = ["value", "checked", "selected", "multiple", "disabled", "name", "type", "autocomplete", privately];
 
-/** The elements in the document. An element with an error is reported, and has no offer. */
+/** The elements with `data-resource` in the document. An element with an error is reported, and has no offer. */
 const shown = new Map<Element, { offered: Offer | undefined; observer: MutationObserver }>();
 
 const isElement = (node: Node): node is Element => node.nodeType === Node.ELEMENT_NODE;

@@ -1,16 +1,16 @@
 /**
- * WebMCP's declarative tools, where the browser has none: a form with `toolname` and `tooldescription` is a tool, and
+ * WebMCP's declarative tools, for browsers without them: a form with `toolname` and `tooldescription` is a tool, and
  * its named fields are the parameters. A call fills the form in as a person would, and submits it only if it has
  * `toolautosubmit`. A browser with SubmitEvent.agentInvoked does all this by itself.
  *
  * Fields that no agent may read (contents.ts) are no parameters. Neither are files, and fields that a person cannot see
- * or change: he is to know what he submits.
+ * or change: people must know what they submit.
  */
 import { attribute, type Field, fieldsOf, is, isField, isPrivate, isSecret, privately } from "./contents.ts";
 import { rememberAll, textOf } from "./contents.ts";
 import { api } from "./offer.ts";
 
-/** The attributes of a form that make it a tool; and those of its elements that change the parameters. */
+/** The attributes of a form that make it a tool; and the attributes of its elements that change the parameters. */
 export const toolAttributes = ["toolname", "tooldescription", "toolautosubmit"] as const;
 const shaping = "toolparamdescription name type value min max multiple required readonly disabled hidden autocomplete";
 /** Fields that are no parameters, and buttons that submit. */
@@ -18,18 +18,18 @@ const skipped =
   ":disabled,[readonly],[hidden],[hidden] *,datalist *,[type=file],[type=submit],[type=reset],[type=button],[type=image]";
 const submits = "button:not([type=button],[type=reset],:disabled),input[type=submit]:not(:disabled)";
 
-/** Whether the browser leaves this to us. */
+/** Whether the browser has no declarative tools of its own. */
 export const makesTools = typeof SubmitEvent === "function" && !("agentInvoked" in SubmitEvent.prototype);
 
 type Input = { [name: string]: unknown };
 type Schema = { type: string; description?: string; enum?: string[]; items?: Schema };
-/** One field; or the radio buttons, or the checkboxes, of a name. */
+/** One field; or the radio buttons, or the checkboxes, with the same name. */
 type Parameter = { fields: Field[]; schema?: Schema | undefined };
 type Call = { event?: SubmitEvent; answer?: Promise<unknown>; cancel(why: string): void };
 
-/** By form: what was registered, as JSON text; the observer of the fields; and what withdraws the tool. */
+/** Form to its registered tool, as JSON text; the observer of its fields; and the controller that ends the tool. */
 const tools = new Map<HTMLFormElement, { text: string; observer: MutationObserver; end: AbortController }>();
-/** The call of a form until it is answered; or, if the user is to submit the form, until then. */
+/** Form to its call, until the call is answered or, if the user has to submit the form, until the submission. */
 const calls = new Map<HTMLFormElement, Call>();
 const submissions = new WeakMap<Event, Call>();
 
@@ -40,7 +40,7 @@ export function renew(form: HTMLFormElement): void {
   const before = tools.get(form);
   const [name, description, automatic] = toolAttributes.map((name) => attribute(form, name));
   const isTool = document.contains(form) && typeof name === "string" && !isPrivate(form);
-  // A page that submits without its user may do what cannot be undone.
+  // A form that is submitted without the user may have consequences that cannot be undone.
   const annotations = { consequentialHint: typeof automatic === "string" };
   const tool = isTool && { name, description: description ?? "", inputSchema: inputSchemaOf(form), annotations };
   const text = tool ? JSON.stringify(tool) : "";
@@ -56,7 +56,7 @@ export function renew(form: HTMLFormElement): void {
   void register(form, tool, end.signal);
 }
 
-/** Renews the tools of the forms that are gone, or have other attributes, which ends their calls. */
+/** Renews the tools of forms that are gone, or whose attributes have changed. That ends their calls. */
 export function renewAll(marked: readonly Node[]): void {
   for (const form of tools.keys())
     if (!document.contains(form) || marked.includes(form)) {
@@ -129,7 +129,7 @@ const fits = (value: unknown, { type, enum: choices, items }: Schema): boolean =
   return `${typeof value}` === type && (!choices || choices.includes(value as string));
 };
 
-/** Fills a form in. If a name or a type is wrong it throws, with the form as it was. */
+/** Fills a form in. If a name or a type is wrong, throws and leaves the form as it was. */
 function fill(form: HTMLFormElement, input: Input): void {
   const parameters = parametersOf(form);
   for (const [name, value] of Object.entries(input)) {
@@ -141,7 +141,7 @@ function fill(form: HTMLFormElement, input: Input): void {
     for (const field of parameters.get(name)!.fields) set(field, value);
 }
 
-/** Sets a field as a person does: with its events, and past the setters of libraries, which then see a change. */
+/** Sets a field as a person does: with its events, and not by the setters of libraries, which then see a change. */
 function set(field: Field, value: unknown): void {
   const isWanted = (one: string) => (Array.isArray(value) ? value.includes(one) : value === one || value === true);
   if (isCheckable(field)) {
@@ -169,7 +169,7 @@ async function call(form: HTMLFormElement, input: Input, signal: AbortSignal | u
   const cancelled = new Promise<never>((_, reject) => {
     mine.cancel = (why) => calls.delete(form) && reject(new Refusal(`The call has ended: ${why}.`));
   });
-  cancelled.catch(() => {}); // nobody waits for it where the user is to submit
+  cancelled.catch(() => {}); // it is unused if the user has to submit
   try {
     if (calls.get(form)?.event) throw new Refusal("The form is busy: the page has not answered the call before.");
     fill(form, input);

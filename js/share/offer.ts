@@ -3,18 +3,18 @@
  * URI that may be a path.
  *
  * Importing this installs the page API, on a page; on a server that renders it does nothing. It never throws, since the
- * page has to work for people also where agents see nothing.
+ * page must work for people even if agents see nothing.
  */
 import "../page/module.ts"; // the package's own pagewire.mjs
 
 export interface Offer {
   /** Announces that the contents have changed. */
   changed(): void;
-  /** Withdraws it. */
+  /** Withdraws the resource. */
   end(): void;
 }
 
-/** Attempts to register that failed because the URI was taken. They are made again whenever a resource is withdrawn. */
+/** Registrations that failed because the URI was taken. They are tried again whenever an offer ends. */
 const waiting = new Set<() => void>();
 
 /** The page API; empty without a secure context, and after `pagewire.uninstall()`. */
@@ -25,7 +25,7 @@ export const api = (): Partial<ModelContext> => document.modelContext ?? navigat
  * shows `what`. A URI that is taken is registered once it is free.
  */
 export function offer(by: string, resource: ModelContextResource, ...what: unknown[]): Offer {
-  // A URI that is missing is reported by registerResource.
+  // registerResource reports a missing URI.
   const uri = resource.uri?.startsWith("/") ? location.origin + resource.uri : resource.uri;
   // Not unregisterResource: if this URI was taken, that would withdraw the other resource.
   const end = new AbortController();
@@ -52,7 +52,7 @@ export function offer(by: string, resource: ModelContextResource, ...what: unkno
       registered = false;
       waiting.delete(attempt);
       end.abort();
-      // Later, since the caller may offer the URI anew in this turn.
+      // Later, since the caller may offer the URI again in this turn.
       if (waiting.size) queueMicrotask(retry);
     },
   };
@@ -66,6 +66,6 @@ function retry(): void {
   }
 }
 
-/** What agents read of a value: a string as it is, all else as JSON. */
+/** The text of a value for agents: a string as it is, any other value as JSON. */
 export const textOf = (value: unknown): string =>
   typeof value === "string" ? value : (JSON.stringify(value) ?? "null");

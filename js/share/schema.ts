@@ -1,4 +1,4 @@
-/** What Pagewire takes from a Standard Schema: its check of values, and its JSON Schema. No library is imported. */
+/** The use of a Standard Schema: its check of values, and its JSON Schema. No library is imported. */
 import type * as types from "../store.d.ts";
 
 /** Bundlers replace process.env.NODE_ENV; a page without a bundler has no process, and counts as production. */
@@ -11,7 +11,7 @@ function inDevelopment(): boolean {
   }
 }
 
-/** The JSON Schema of what a schema accepts, or undefined: with a warning, if the schema should have one. */
+/** The JSON Schema of a schema's input, or undefined. Warns if the schema should have one and fails to make it. */
 export function jsonSchemaOf(schema: types.StandardSchema | undefined): object | undefined {
   try {
     return schema?.["~standard"].jsonSchema?.input({ target: "draft-2020-12" });
@@ -21,7 +21,7 @@ export function jsonSchemaOf(schema: types.StandardSchema | undefined): object |
   }
 }
 
-/** What a schema makes of a value. Rejects with the path and message of its first issue. */
+/** The output of a schema for a value. Rejects with the path and message of its first issue. */
 export async function checked(schema: types.StandardSchema, value: unknown, what: string): Promise<unknown> {
   const result = await schema["~standard"].validate(value);
   const issue = result.issues?.[0];
@@ -30,7 +30,7 @@ export async function checked(schema: types.StandardSchema, value: unknown, what
   throw new TypeError(`pagewire: ${what} does not fit its schema at '${path ?? ""}': ${issue.message}`);
 }
 
-/** What agents read of a value. In development it rejects if the value does not fit its schema. */
+/** Returns the contents of a value. In development it rejects if the value does not fit its schema. */
 export const fitting = <Contents>(
   contents: Contents,
   value: unknown,

@@ -1,9 +1,9 @@
 /**
- * dist/store.js: `shareStore`, one line for the store that a page has already.
+ * dist/store.js: `shareStore`, which offers a store that the page already has.
  *
- * A store is known by its shape, `subscribe` and a way to get its value: no library is imported. The value is fetched
- * when an agent reads, so nothing is copied or serialised before. It never breaks the store that it listens to: an
- * exception of a selector fails the agent's read, and is on the console then.
+ * A store is recognised by its shape, `subscribe` and a way to get its value: no library is imported. The value is
+ * fetched when an agent reads, so nothing is copied or serialised before. An exception of a selector never reaches the
+ * store: it fails the agent's read, and is on the console then.
  */
 import type * as types from "../store.d.ts";
 import { type Offer, offer, textOf } from "./offer.ts";
@@ -56,13 +56,13 @@ export const shareStore: typeof types.shareStore = (store, { select, schema, ...
 /** A store of any library. */
 interface Source {
   get(): unknown;
-  /** Its state is never changed in place. */
+  /** Whether its state is never changed in place. */
   readonly immutable: boolean;
   /** Calls back at each later change, not for the present value. Returns a function that ends it. */
   subscribe(changed: () => void): () => void;
 }
 
-/** Methods that give the value, in the order in which they are looked for: a store may have several. */
+/** Methods that return the value, by precedence: a store may have several. */
 const getters = ["getState", "getSnapshot", "getValue", "get", "peek"] as const;
 
 type Unknown = { [name in (typeof getters)[number]]?: () => unknown } & {
@@ -77,7 +77,7 @@ function sourceOf(given: unknown): Source {
         "pass { get: () => value, subscribe: (changed) => unsubscribe }",
     );
   const getter = getters.find((name) => typeof store[name] === "function");
-  /** The last value of a store without a getter, as it passed it to the subscriber: Svelte's do so at once. */
+  /** The last value that a store without a getter has passed to its listener. Svelte's stores pass one at once. */
   let passed: unknown[] = [];
   return {
     get() {
@@ -108,8 +108,8 @@ interface Seen {
 }
 
 /**
- * Whether agents are told of a change. Object.is decides; a comparison of JSON would serialise at each change, read or
- * not. But a store that changes its state in place calls with the same object: then a selected object counts as
+ * Whether agents are notified of a change. Object.is decides; a comparison of JSON would serialise at each change, read
+ * or not. A store that changes its state in place has the same object after it: then a selected object counts as
  * changed.
  */
 const differs = (before: Seen, now: Seen, immutable: boolean): boolean =>

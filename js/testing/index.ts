@@ -1,8 +1,8 @@
 /**
- * dist/testing.js: an agent in a test. Importing it installs the page API where there is a document: in jsdom,
- * happy-dom and a browser. The agent speaks MCP with the page's own core, as any agent in the page does.
+ * dist/testing.js: an agent in a test. Importing it installs the page API if there is a document: in jsdom, happy-dom
+ * and a browser. The agent speaks MCP with the page's own core, as any agent in the page does.
  *
- * It keeps no contents and no clock of the page's: what it reads is what the page says then.
+ * It keeps no contents of the page, and no clock: each read gets the present contents.
  */
 import "./place.ts"; // first
 import type * as types from "../testing.d.ts";
@@ -10,16 +10,16 @@ import type { PagewireTransport } from "../pagewire.d.ts";
 import { boot } from "../page/pagewire.ts";
 import { remote } from "./remote.ts";
 
-// A test may have a clock of its own.
+// A test may replace the clock later.
 const { setTimeout, clearTimeout } = globalThis;
 
 if (typeof document === "object") {
   boot(location.href, {});
-  // happy-dom's document is of a class beside globalThis.Document.
+  // The class of happy-dom's document is not globalThis.Document.
   if (!document.modelContext) Object.defineProperty(document, "modelContext", { get: () => navigator.modelContext });
 }
 
-/** Milliseconds. */
+/** The default timeout of `updated`, in ms. */
 const patience = 1000;
 
 type Answer = { id?: number; method?: string; params?: { uri: string }; result?: never; error?: { message: string } };
@@ -28,7 +28,7 @@ type Content = { text?: string; blob?: string };
 const textOf = (contents: readonly Content[]): string =>
   contents.map(({ text, blob, ...other }) => text ?? blob ?? JSON.stringify(other)).join("\n");
 
-/** The transport to a page, and its origin. */
+/** The transport to a page, and the page's origin. */
 async function connect(page: types.DrivenPage | undefined): Promise<[PagewireTransport, string]> {
   if (page) return await remote(page);
   if (typeof document === "object") return [globalThis.pagewire.connect(), location.origin];
@@ -40,7 +40,7 @@ async function connect(page: types.DrivenPage | undefined): Promise<[PagewireTra
 export const watch: typeof types.watch = async (page) => {
   const [transport, origin] = await connect(page);
   const waiting = new Map<number, { resolve(result: never): void; reject(cause: Error): void }>();
-  /** URI to whether it has changed since it was read, for each that was; and the calls of `updated` that wait. */
+  /** Each URI that was read, to whether it has changed since; and the checks of the waiting calls of `updated`. */
   const changed = new Map<string, boolean>();
   const told = new Set<() => void>();
   let last = 0;
@@ -95,7 +95,7 @@ export const watch: typeof types.watch = async (page) => {
     tools: async () => (capabilities.tools ? await all("tools/list", "tools") : []),
     async read(given) {
       const uri = absolute(given);
-      // First, so that no change is missed.
+      // Before the read, so that no change is missed.
       if (!changed.has(uri)) await ask("resources/subscribe", { uri });
       changed.set(uri, false);
       return textOf((await ask<{ contents: Content[] }>("resources/read", { uri })).contents);

@@ -7,7 +7,7 @@ import { attach } from "../core/edge.ts";
 import { builtin } from "./node.ts";
 import type { Load } from "../page/shared.ts";
 
-/** The place of the module in CommonJS. */
+/** The path of this module in CommonJS. */
 declare const __filename: string | undefined;
 
 /** The URL in a module is written out, since bundlers know this pattern. */

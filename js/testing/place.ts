@@ -1,4 +1,4 @@
-/** What the page layer needs and a test's DOM lacks. It is imported before the page layer, which looks at once. */
+/** Globals that the page layer needs and a test's DOM lacks. Imported first: the page layer reads them at once. */
 import { builtin } from "./node.ts";
 
 if (typeof document === "object") {

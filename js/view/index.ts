@@ -1,12 +1,12 @@
 /**
- * `pagewire/view`: live resources for a View of an MCP App. `watchResource` subscribes where the host can do that, and
- * polls where it cannot, so that a View is live when it can be and never needs to know which.
+ * `pagewire/view`: live resources for a View of an MCP App. `watchResource` subscribes if the host can do that, and
+ * otherwise polls. The View need not know which.
  *
  * It takes the stock `App` of @modelcontextprotocol/ext-apps 2.x as it is, before or after it is connected, and listens
- * beside it: the App keeps its handlers. It calls back only when the resource's contents have changed.
+ * to the App's transport: the App keeps its handlers. It calls back only when the resource's contents have changed.
  *
  * It never subscribes at a host that does not announce subscriptions, never polls while the View is hidden, and never
- * has two reads of one resource under way, since the answers could come in the wrong order.
+ * runs two reads of one resource at once, since the answers could come in the wrong order.
  */
 
 import type * as types from "../view.d.ts";
@@ -111,7 +111,7 @@ class Link {
     this.#tapped = transport;
     const { onmessage } = transport;
     transport.onmessage = (message, ...rest) => {
-      // The App goes first: a change of the host context must be in its state when it is asked.
+      // The App goes first, so that its state has a change of the host context when it is asked.
       onmessage?.call(transport, message, ...rest);
       this.#receive(message as Message);
     };
@@ -175,7 +175,7 @@ class Topic {
     if (!this.#watchers.delete(watcher) || this.#watchers.size) return;
     const was = this.mode;
     this.end();
-    // Also while the host has not answered: it may be about to.
+    // Also while the host has not answered: it may be about to subscribe.
     if (was === "subscribed" || this.link.supported()) void this.#request("resources/unsubscribe").catch(() => {});
   }
 
@@ -189,7 +189,7 @@ class Topic {
     this.removed();
   }
 
-  /** Subscribes if the host can, else polls; and reads, since the contents shown may be old. */
+  /** Subscribes if the host can, otherwise polls; and reads, since the contents shown may be old. */
   choose(): void {
     const choice = ++this.#choice;
     clearTimeout(this.#timer);
@@ -239,7 +239,7 @@ class Topic {
     } else if (this.mode === "polling") void this.read();
   }
 
-  /** Reads, and calls back if it has changed. A read that is asked for while one is under way follows it. */
+  /** Reads, and calls back if the contents have changed. A read that is asked for during another one follows it. */
   async read(): Promise<void> {
     if (this.#reading) {
       this.#again = true;
@@ -277,15 +277,15 @@ class Topic {
     for (const watcher of [...this.#watchers]) deliver(watcher, result);
   }
 
-  /** Reads later: the next poll, or again what has failed. */
+  /** Schedules the next read: the next poll, or a failed read again. */
   #schedule(): void {
     clearTimeout(this.#timer);
     const { interval = 5000 } = this.options;
-    // `visibility` reads for a hidden View. A subscribed View reads again only what has failed.
+    // A hidden View waits for `visibility`. A subscribed View repeats only failed reads.
     if (this.mode === "polling" ? document.hidden : this.mode !== "subscribed" || !this.#failures) return;
     const later = this.#failures
       ? Math.min(interval * 2 ** this.#failures, Math.max(interval, 60_000))
-      : // A resource that was unchanged ten times in a row is read half as often, and in the end a quarter.
+      : // A resource that was unchanged ten times in a row is read half as often; after twenty times, a quarter.
         interval * Math.min(4, 2 ** Math.floor(this.#unchanged / 10));
     this.#timer = setTimeout(() => void this.read(), later);
   }
@@ -296,8 +296,8 @@ class Topic {
   }
 
   /**
-   * Subscribes again. A View that is subscribed stays so, also where the host had forgotten it. A View that polls may
-   * get an answer now from a host that was too busy before.
+   * Subscribes again. A subscribed View stays subscribed, even if the host had forgotten it. For a View that polls, a
+   * host that was too busy before may subscribe now.
    */
   async #recheck(): Promise<void> {
     const choice = this.#choice;

@@ -1,6 +1,6 @@
 /**
- * Decides whether the document in a frame is the App that has subscribed. Of a document of another origin a page sees
- * two events: its `ui/initialize`, once, before or after it has loaded; and its load. Where these allow two answers the
+ * Decides whether the document in a frame is the App that has subscribed. A page sees only two events of a document of
+ * another origin: its `ui/initialize`, once, before or after its load; and its load. If these allow two answers, the
  * result is "unknown", and the document has to be asked.
  *
  * "app" is wrong in one case only: if the page has attached between the load and the handshake of an App, the next
@@ -23,13 +23,13 @@ export class Documents {
     this.#handshakes = 0;
     this.#app = false;
     if (handshakes === 0) return before === undefined ? "unknown" : "other";
-    // One handshake after a load is either that document's, late, or the next one's, early.
+    // One handshake after a load is either a late one of that document, or an early one of the next.
     if (handshakes === 1 && before === false) return "unknown";
     this.#app = true;
     return "app";
   }
 
-  /** The document that has loaded last has shown to be an App. */
+  /** The document that has loaded last has proved to be an App. */
   isApp(): void {
     this.#app = true;
     this.#handshakes = 0;

@@ -34,7 +34,7 @@ export interface HostEvents {
   dead(reason: string): void;
 }
 
-/** Numbers that an option of a host may have; 0 is its default. */
+/** The options of a host, as numbers; 0 means the default. */
 export interface HostOptions {
   era: 0 | 1;
   maxSubscriptions: number;
@@ -43,7 +43,7 @@ export interface HostOptions {
   readTimeout: number;
 }
 
-/** One host of the core, by which the Views of one server are served. */
+/** One host of the core. It serves the Views of one server. */
 export interface CoreHost {
   open(view: number): boolean;
   shut(view: number): void;

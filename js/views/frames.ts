@@ -1,8 +1,8 @@
 /**
- * Notices that a frame is removed, or has loaded a document. A frame that is removed sends no message, and there is no
+ * Notices that a frame is removed, or has loaded a document. A removed frame sends no message, and there is no
  * `pagehide` across origins. So the trees that contain the frame are observed, which costs nothing while nothing is
- * removed. If the element is not known, or is gone already, its window is checked once a second. A new document shows
- * by the element's `load` alone, since the window stays the same.
+ * removed. If the element is not known, or is gone already, its window is checked once a second. Only the element's
+ * `load` shows that there is a new document, since the window stays the same.
  *
  * It never looks into the document of a frame, which may be of another origin.
  */
@@ -12,13 +12,13 @@ export interface FrameEvents {
   /** Called once: the frame has left the document, or shows in another window. */
   close(): void;
   /**
-   * The frame has loaded a document; also the first one. `perhapsSame`: the page has given it another fragment only.
-   * For a frame of another origin Chromium fires `load` then too, though the document stays.
+   * The frame has loaded a document, also the first one. `perhapsSame`: the page has changed only the fragment of its
+   * URL. For a frame of another origin Chromium fires `load` then too, though the document stays.
    */
   loaded(perhapsSame: boolean): void;
 }
 
-/** Watches a frame, also one that is not in the document yet. Returns a function that ends it. */
+/** Watches a frame, also one that is not in the document yet. Returns a function that stops watching. */
 export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvents): () => void {
   const element = isElement(frame) ? frame : elementOf(frame, document);
   let window_ = element ? element.contentWindow : (frame as Window);
@@ -48,7 +48,7 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
     if (!element.isConnected) return; // not yet
     window_ = element.contentWindow;
     clearInterval(timer);
-    // A frame in a shadow tree goes with any of the hosts around it.
+    // A frame in a shadow tree is removed with any of the hosts around it.
     for (
       let root: Node | undefined = element.getRootNode();
       root;
@@ -74,8 +74,7 @@ export function isElement(frame: HTMLIFrameElement | Window): frame is HTMLIFram
 }
 
 /**
- * The element that shows a window, if it is in no closed shadow tree. Of a window of another origin only identity can
- * be asked.
+ * The element that shows a window, if it is in no closed shadow tree. A window of another origin can only be compared.
  */
 function elementOf(window_: Window, root: Document | ShadowRoot): HTMLIFrameElement | undefined {
   for (const element of root.querySelectorAll("iframe")) if (element.contentWindow === window_) return element;

@@ -6,8 +6,8 @@
  * The rules are those of the Go package bridge/view, which runs here as wasm, once for all servers and Views of the
  * page. Other messages pass through untouched; the bridge keeps its handlers and notices nothing.
  *
- * It never reads a resource by itself, nor carries anything from one server to another's Views. It loads no wasm before
- * the first `attachViews`, and announces subscriptions only when they work.
+ * It never reads a resource by itself, nor passes data of one server to Views of another. It loads no wasm before the
+ * first `attachViews`, and announces subscriptions only when they work.
  */
 import { isElement, watchFrame } from "./frames.ts";
 import { Server } from "./server.ts";
@@ -62,7 +62,7 @@ function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions
   }
   const connect = bridge.connect as (transport: Transport, ...rest: unknown[]) => Promise<void>;
   bridge.connect = ((transport: Transport, ...rest: unknown[]) => {
-    // If the bridge is connected again, that is for another View, or for this one anew: both attach again.
+    // A second connect is for another View, or for a new start of this one. Both attach again.
     bridge.connect = connect as never;
     const between = new Between(transport, view);
     follow(transport);
@@ -71,7 +71,7 @@ function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions
   return view;
 }
 
-/** The transport that the bridge sees: the real one, with the View's messages looked at in both directions. */
+/** The transport that the bridge sees: the real one, but the View looks at the messages in both directions. */
 class Between implements Transport {
   onmessage?: Transport["onmessage"];
   onclose?: Transport["onclose"];

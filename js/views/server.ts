@@ -6,7 +6,7 @@ import type { AttachOptions, ClientLike, Message, Upstream } from "../views.d.ts
 
 let core: { of: string; started: Promise<Core> } | undefined;
 
-/** The core at a URL, started once; again after a start that failed, or a core that has died, or was not so checked. */
+/** The core at a URL, started once; again if the start failed, the core has died, or the integrity value differs. */
 function coreAt(url: string, integrity = ""): Promise<Core> {
   const of = `${integrity} ${url}`;
   if (core?.of !== of) {

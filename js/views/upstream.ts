@@ -1,6 +1,6 @@
 /**
  * The connection to a server: a channel of JSON-RPC messages, or the official TypeScript client. The client keeps its
- * handlers, ids and caches: the host listens beside it to its transport, and sends requests by its public methods.
+ * handlers, ids and caches: the host only listens to the client's transport, and calls its public methods.
  */
 import type { ClientLike, Message, Upstream } from "../views.d.ts";
 
@@ -43,7 +43,7 @@ const listChanged = "notifications/resources/list_changed";
 
 class ClientConnection implements Connection {
   readonly #client: ClientLike;
-  /** Our requests that run, by id. */
+  /** The host's running requests, by id. */
   readonly #running = new Map<unknown, AbortController>();
   #message: (m: Message) => boolean = () => false;
   #connection: (era: "legacy" | "modern" | null) => void = () => {};

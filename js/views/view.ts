@@ -1,7 +1,6 @@
 /**
- * One View of a server. Its messages pass through `incoming`, the host's messages to it through `outgoing`. Three
- * things have states: its port in the core, the handshake of its documents, and the check of a document that has
- * loaded.
+ * One View of a server. Its messages pass through `incoming`, the host's messages to it through `outgoing`. It has
+ * three states: of its port in the core, of its documents' handshake, and of the check of a document that has loaded.
  */
 import { Documents } from "./documents.ts";
 import type { CoreHost } from "./edge.ts";
@@ -12,10 +11,10 @@ import type { Message, Views, ViewStats } from "../views.d.ts";
 /** The key under which Views learn of subscriptions; bridge/view says why it is experimental. */
 export const EXPERIMENTAL: typeof types.EXPERIMENTAL = "io.github.pagewire/resourceSubscriptions";
 
-/** Requests that are always answered here, and requests that are if reads are shared. */
+/** Requests that are always answered here, and requests that are answered here if reads are shared. */
 const subscriptions = new Set(["resources/subscribe", "resources/unsubscribe", "subscriptions/listen"]);
 const reads = new Set(["resources/read", "resources/list", "resources/templates/list"]);
-/** Messages that the core sees, and that are passed on. */
+/** Messages that go to the core, and are passed on, too. */
 const observed = new Set([
   "ui/initialize",
   "ui/notifications/initialized",
@@ -24,26 +23,26 @@ const observed = new Set([
 ]);
 
 /**
- * How long after a document's `load` its handshake may arrive, in ms: Chromium may report the load first although it
- * was last.
+ * The time after a document's `load` in which its handshake may arrive, in ms: Chromium may report the load first
+ * although it came last.
  */
 const handshakeTime = 50;
-/** The id of the `ping` by which a document is asked whether it is an App, and how long its answer may take, in ms. */
+/** The id of the `ping` that asks a document whether it is an App, and the longest wait for the answer, in ms. */
 const PING = "pagewire:ping";
 const answerTime = 2000;
-/** The most reads and lists of which the answer is awaited. */
+/** The most reads and lists whose answers are awaited. */
 const maxAwaited = 256;
 
-/** `starting`: messages wait for the core. `refused`: there is no core, or no room in it, and none is tried again. */
+/** `starting`: messages wait for the core. `refused`: for good, since there is no core, or no room in it. */
 type Port = "starting" | "open" | "refused" | "closed";
 
 /**
- * The documents' messages so far: `none`; `messages`, but no request; `elsewhere`, requests without a handshake, which
- * a host before this one has answered; `asked`, a `ui/initialize`; `answered`, that and its answer.
+ * The documents' messages so far. `none`. `messages`: no request. `elsewhere`: requests, but no handshake, which an
+ * earlier host has answered. `asked`: a `ui/initialize`. `answered`: that and its answer.
  */
 type Handshake = "none" | "messages" | "elsewhere" | "asked" | "answered";
 
-/** A document has loaded that may not be the one that has subscribed. Messages to it are held meanwhile. */
+/** The check whether a loaded document is the one that has subscribed. Messages to it are held meanwhile. */
 interface Check {
   held: Message[];
   timer?: ReturnType<typeof setTimeout>;
@@ -87,7 +86,7 @@ export class View implements Views {
     return this.#port === "open" ? this.#server.host : undefined;
   }
 
-  /** The core is there. */
+  /** The core has started. */
   begin(host: CoreHost): void {
     if (this.closed) return;
     if (!host.open(this.#id)) return this.#refuse("too many Views");
@@ -110,7 +109,7 @@ export class View implements Views {
     else if (!this.closed) this.post?.(message);
   }
 
-  /** The frame has loaded a document. If that is not the App that has subscribed, its subscriptions end. */
+  /** The frame has loaded a document. If that is not the App that has subscribed, the App's subscriptions end. */
   loaded(perhapsSame: boolean): void {
     const document = this.#documents.loaded();
     if (document === "app" || this.closed || this.#port === "refused") return;
@@ -135,7 +134,7 @@ export class View implements Views {
     return held;
   }
 
-  /** The View's document is gone. The one in its place may become a View. */
+  /** The View's document is gone. The new document in the frame may become a View. */
   #renew(): void {
     this.#endCheck();
     if (this.#handshake === "asked") this.#handshake = "answered"; // its document is gone
@@ -182,12 +181,12 @@ export class View implements Views {
     return mine;
   }
 
-  /** Whether requests can be answered here, now or when the core is there. */
+  /** Whether requests can be answered here, now or when the core has started. */
   #works(): boolean {
     return this.#port !== "refused" && this.#server.state !== "failed" && this.#server.connection.subscribes();
   }
 
-  /** Tells a View of subscriptions by way of the host context, since its handshake was with another host. */
+  /** Announces subscriptions to a View in the host context, since its handshake was with another host. */
   async #announce(): Promise<void> {
     await this.ready.catch(() => {});
     const { experimental } = this.capabilities<{ experimental?: Record<string, unknown> }>({});
@@ -200,8 +199,8 @@ export class View implements Views {
   }
 
   /**
-   * Looks at a message to the View, and returns the message to send: at once, but the answer to the handshake when the
-   * core is there.
+   * Looks at a message to the View, and returns the message to send: the answer to the handshake when the core has
+   * started, any other message at once.
    */
   outgoing(message: Message): Message | Promise<Message> {
     const { id, method } = message;

@@ -1,11 +1,11 @@
 /**
- * dist/vite.client.js: what the Vite plugin adds to a page in development: the page API, the connection to a gateway,
- * and what offers stores, the route, and the errors of the dev server. Vite serves it as a module of the app.
+ * dist/vite.client.js: the module that the Vite plugin adds to a page in development. It installs the page API,
+ * connects to a gateway, and offers stores, the route, and the errors of the dev server.
  */
 import { pagewire } from "../page/module.ts"; // the package's own
 import { shareStore } from "../share/store.ts";
 
-/** The plugin writes it in front of this module. */
+/** The plugin puts the definition before this module. */
 declare const PAGEWIRE_GATEWAY: string;
 
 declare global {
@@ -21,11 +21,11 @@ type Store = Parameters<typeof shareStore>[0];
 // biome-ignore lint/suspicious/noExplicitAny: what libraries take and give
 type Any = any;
 
-/** How many stores each name has, and what ends the share of each URI. */
+/** Name to the number of its stores, and URI to the function that ends its share. */
 const counts = new Map<string, number>();
 const shared = new Map<string, () => void>();
 
-/** A store of the same place in a module that was evaluated anew takes the place of the one before. */
+/** Shares a store. When a module is evaluated again, each of its stores replaces the earlier one by the same URI. */
 function share(name: string, store: Store, description: string): void {
   const count = (counts.get(name) ?? 0) + 1;
   counts.set(name, count);
@@ -35,7 +35,7 @@ function share(name: string, store: Store, description: string): void {
   shared.set(uri, shareStore(store, { uri, name: own, description }));
 }
 
-/** Makes what `maker` makes, and shares it if it is a store. Zustand's may give a function that makes the store. */
+/** Wraps `maker`, to share each store that it makes. Zustand's may return a function that makes the store. */
 export function stores<F extends (...args: Any[]) => Any>(maker: F, name: string): F {
   return ((...args) => {
     const made = maker(...args);
@@ -60,7 +60,7 @@ export const pinia =
       ),
     );
 
-/** The cache of TanStack Query. Its events are about observers, too. */
+/** Shares the cache of TanStack Query. Its events of observers do not count. */
 export const queries = (Client: new (...args: Any[]) => Any): typeof Client =>
   class QueryClient extends Client {
     constructor(...args: Any[]) {
@@ -84,7 +84,7 @@ export const queries = (Client: new (...args: Any[]) => Any): typeof Client =>
 
 pagewire.configure({ gateway: PAGEWIRE_GATEWAY });
 
-// What any router does is an entry of the session's history.
+// Any router changes the current entry of the session history.
 const { navigation } = globalThis as Any;
 if (navigation)
   share(
@@ -113,7 +113,7 @@ shareStore(
   } as Store,
   { uri: "/vite/errors", name: "Vite's errors", description: "Errors of the dev server; none: it builds the app." },
 );
-import.meta.hot.send("pagewire:errors"); // asks for those that there are
+import.meta.hot.send("pagewire:errors"); // asks for the present errors
 
-// Vite knows it in these words, and only in these.
+// Written out: Vite recognises import.meta.hot only by these words.
 import.meta.hot.on("vite:beforeUpdate", () => counts.clear());

@@ -1,15 +1,15 @@
 /**
- * dist/vite.js: the Vite plugin. While an app is developed, every store that it makes is offered to agents without a
- * line of its own. A build has nothing of it.
+ * dist/vite.js: the Vite plugin. In development, agents see every store that an app makes, without a line of code in
+ * the app. A build contains nothing of it.
  *
- * An import of a library that makes stores leads to a module made here: all that the library exports, but for the
- * functions that make stores. These make them as before, and hand them to client.ts, which Vite serves from this folder.
- * No source is rewritten. Each importer has a module of its own, which knows the importer's name: the store's name.
+ * An import of a library that makes stores leads to a module made here. It exports the same as the library, but
+ * client.ts wraps the functions that make stores, and so gets each store. Vite serves client.ts from this folder. No
+ * source is rewritten. Each importer gets a module of its own, which names the stores after the importer.
  */
 import { existsSync, readFileSync } from "node:fs";
 import type * as types from "../vite.d.ts";
 
-/** What makes stores, by library, and the function of client.ts that gets it. */
+/** Library to its functions that make stores, each with the function of client.ts that wraps it. */
 const libraries: { [name: string]: { [maker: string]: "stores" | "pinia" | "queries" } } = {
   redux: { createStore: "stores", legacy_createStore: "stores" },
   "@reduxjs/toolkit": { configureStore: "stores" },
@@ -26,7 +26,7 @@ const client = "virtual:pagewire";
 /** Rollup's mark of a module without a file. */
 const mark = "\0";
 
-/** What is used of Vite's server. Vite 5 has no environments. */
+/** The members of Vite's server that are used. Vite 5 has no environments. */
 interface Server extends Environment {
   readonly ws: Channel & { on(event: string, listener: (data: unknown, page: Channel) => void): void };
   readonly environments?: { readonly client: Environment };
@@ -34,7 +34,7 @@ interface Server extends Environment {
 interface Environment {
   transformRequest(url: string): Promise<unknown>;
 }
-/** To one page, or to all. Of Vite's own messages those of the type "error" have an error. */
+/** Sends to one page, or to all. Of Vite's own messages only type "error" has `err`. */
 interface Channel {
   send(message: string | { type: string; err: { message: string; id?: string; frame?: string } }, data?: unknown): void;
 }
@@ -48,7 +48,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
     name: "pagewire",
     apply: "serve",
     enforce: "pre",
-    // Known from the start, so that Vite does not load the page anew when it meets them.
+    // Listed from the start: Vite would reload the page when it discovers them.
     config: () => ({ optimizeDeps: { include: ["pagewire", "pagewire/store"] } }),
     configResolved(config: { base: string }) {
       base = config.base;
@@ -73,7 +73,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
       return [
         `import * as library from ${from};`,
         `import * as pagewire from ${JSON.stringify(client)};`,
-        // What is exported by name hides what * exports.
+        // An export by name hides the same name in `export *`.
         `export * from ${from};`,
         ...makers.map(
           ([maker, by]) => `export const ${maker} = pagewire.${by}(library.${maker}, ${JSON.stringify(importer)});`,
@@ -81,14 +81,14 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
       ].join("\n");
     },
     /**
-     * The errors of the server, by module. Vite tells of one when a page asks for the module, to pages that are connected
-     * and listen by then: a page that is just being loaded misses it. So they are kept here until the module is right.
+     * Keeps the errors of the server, by module, until the module is right. Vite sends an error when a page asks for
+     * the module, but only to pages that are connected then: a page that is still loading misses it.
      */
     configureServer(server: Server) {
       const { ws } = server;
       const errors = new Map<string, object>();
       const tell = (to: Channel): void => to.send("pagewire:errors", [...errors.values()]);
-      // Not of an error that has come since.
+      // Deletes only this error: a newer one may have come since.
       const mended = (id: string, error: object): void => {
         if (errors.get(id) === error && errors.delete(id)) tell(ws);
       };
@@ -101,7 +101,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
           errors.set(err.id ?? "", { message: err.message, file: err.id, frame: err.frame });
           tell(ws);
         } else if (type !== "update" && type !== "full-reload") return;
-        // An update need not mend an error, and an error may be of a text that has been replaced meanwhile.
+        // Checks each module: an update need not mend its error, and an error may be of a text that was replaced since.
         for (const [id, error] of errors)
           if (existsSync(fileOf(id)))
             (server.environments?.client ?? server).transformRequest(id).then(
@@ -113,7 +113,7 @@ const pagewire: typeof types.default = ({ gateway = "ws://127.0.0.1:7433" } = {}
       ws.on("pagewire:errors", (_, page) => tell(page));
     },
     transformIndexHtml: {
-      // The last to put its script first: it is there before the app makes a store.
+      // As the last plugin, it puts its script first of all, so that it runs before the app makes a store.
       order: "post",
       handler: () => [
         {
