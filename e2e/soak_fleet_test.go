@@ -32,6 +32,7 @@ type soakFleet struct {
 	agents    []*soakAgent
 	assistant *webhooktest.Assistant
 	woken     atomic.Pointer[string] // the assistant's last text of the first page
+	refresh   time.Time              // when the assistant refreshes its subscription; live has it
 }
 
 type soakNode struct {
@@ -106,15 +107,23 @@ func (s *soak) openFleet() *soakFleet {
 	}
 	f.assistant.Endpoint = "http://" + f.nodes[0].listen + "/mcp"
 	testkit.Settles(t, "the assistant has subscribed", func() string {
-		_, err := f.assistant.Subscribe(t.Context(), "page.resource.updated",
-			map[string]any{"uri": fleetURI(0), "minIntervalMs": 1000})
-		if err != nil {
+		if err := f.subscribe(); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
 	go f.live()
 	return f
+}
+
+// subscribe subscribes the assistant, or refreshes its subscription, which lasts for 30 minutes.
+func (f *soakFleet) subscribe() error {
+	grant, err := f.assistant.Subscribe(f.s.t.Context(), "page.resource.updated",
+		map[string]any{"uri": fleetURI(0), "minIntervalMs": 1000})
+	if err == nil {
+		f.refresh = time.Now().Add(time.Until(grant.RefreshBefore) / 2)
+	}
+	return err
 }
 
 // live changes the pages, ten times a second in all. When a webhook wakes the assistant, live reads as the assistant
@@ -124,6 +133,9 @@ func (f *soakFleet) live() {
 	defer tick.Stop()
 	woken := false
 	for n := 1; ; n++ {
+		if time.Now().After(f.refresh) {
+			_ = f.subscribe() // an error is followed by another attempt
+		}
 		if woken {
 			if text, err := f.assistant.Read(f.s.t.Context(), fleetURI(0)); err == nil {
 				f.woken.Store(&text)
