@@ -1,4 +1,4 @@
-# Everything that is done to this repository is a target here; `make` lists them.
+# Every task of this repository is a target here; `make` lists them.
 # Needs Go, Node 20 or newer with npm, and for the browser tests a Chromium or Chrome.
 
 SHELL         := /bin/bash
@@ -10,61 +10,60 @@ MAKEFLAGS     += --no-print-directory
 	test-readme test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
-# npm writes this file last, so it is older than the lock file exactly when something has to be installed.
+# npm writes this file last, so it is older than the lock file exactly when packages must be installed.
 NPM := js/node_modules/.package-lock.json
-# Servers of others, which only the browser level needs.
+# MCP servers of others, for the browser level alone.
 PEERS := e2e/peers/node_modules/.package-lock.json
-# What the benchmark compares Pagewire with.
+# The packages that the benchmark compares Pagewire with.
 RIVALS := e2e/bench/node_modules/.package-lock.json
-# What the tests of Views run against: the MCP Apps SDK, and the official server.
+# For the tests of Views: the MCP Apps SDK, and the official server.
 VIEWS := e2e/views/node_modules/.package-lock.json
 # The protocol's conformance suites, MCP Inspector and the Node 22 that both need; and the web platform's test harness.
 SUITES := e2e/conformance/node_modules/.package-lock.json
-# What makes the manual's site, and README's picture.
+# The makers of the manual's site and of README's picture.
 DOCS := demo/docs/node_modules/.package-lock.json
-# The bundlers, server runtimes and test environments that the npm package is tried in, 660 MB.
+# The bundlers, server runtimes and test environments that try the npm package, 660 MB.
 ECOSYSTEM := e2e/ecosystem/node_modules/.package-lock.json
-# Agent programs: the one that runs with all tests, and those of make test-agents, 1.6 GB.
+# Agent programs: AGENT runs with all tests, the others with make test-agents, 1.6 GB.
 AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
 PROGRAMS := e2e/agents/programs/node_modules/.package-lock.json
 AGENT_PROGRAMS := $(AGENT) $(PROGRAMS) e2e/agents/libraries/node_modules/.package-lock.json
 
-# As bridge/gateway/browser finds them.
+# The same names as in bridge/gateway/browser.
 BROWSERS := chromium chromium-browser google-chrome{,-stable,-beta,-unstable} chrome microsoft-edge{,-stable} msedge \
 	brave-browser brave
 
-# The packages of each level. Those whose tests drive a browser are a level of their own, and so are those that test what
-# a build makes; what js/wasm can compile is tested there as well as natively.
+# The packages of each level. Packages whose tests drive a browser have a level of their own, and so have packages that
+# test files of the build. Packages that compile for js/wasm are tested there as well as natively.
 LEVELS         := native wasm js browser
-# The tests of the browser level that have a core in the page: .ci/run runs them with the one that Go compiles, too.
+# The tests of the browser level with a core in the page: .ci/run runs them with the core that Go compiles, too.
 IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
 	Bad|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
 DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build(/release)?$$
-# TestPageSourcesStayFitForThePage keeps goroutines out of these, so that -race would find nothing, at several times the
-# price.
+# TestPageSourcesStayFitForThePage keeps goroutines out of these: -race would find nothing, in several times the time.
 SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
 SEQUENTIAL     := /bridge(/(wire|coalesce|resource|view))?$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)|$(SEQUENTIAL)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 PAGE_PACKAGES   := $(SEQUENTIAL_PACKAGES) ./bridge/link
 WASM_PACKAGES   := $(PAGE_PACKAGES) ./wasm/...
-# What is linked into the core, tested once more where int has 32 bits, as TinyGo's has: natively, which needs amd64.
+# The core's packages are tested once more with an int of 32 bits, which TinyGo has: natively, which needs amd64.
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
 ASSETS_PACKAGES := ./bridge/gateway/assets ./bridge/cmd/pagewire
 OF_ASSETS       := ^Test(Assets|FilesAreAll|InspectorIsThere|Doctor)
 CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/daemon ./bridge/gateway/agents ./bridge/gateway/inspect \
 	./bridge/gateway/pages/extension ./bridge/cmd/pagewire
 
-# What a level needs to be built first; make test has built it.
+# A level needs a build first, unless make test has made it.
 BUILD = $(if $(BUILT),,build)
 
 GOFMT     = $$(go env GOROOT)/bin/gofmt
 GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
 
-# Each level writes what ran here, and .ci/tally counts it.
+# Each level writes its results here, and .ci/tally counts them.
 RESULTS   := bin/test
-# The Go that compiles what ships: the newest, since make vulncheck found 14 holes in 1.26.8, all in the standard library.
+# The Go of releases is the newest, since make vulncheck found 14 holes in 1.26.8, all in the standard library.
 release test-release vulncheck: export GOTOOLCHAIN := go1.26.11
 # 2.17.0 needs go.digitalxero.dev/go-msix v0.3.1, which proxy.golang.org refuses to serve.
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.16.0
@@ -80,8 +79,8 @@ demo: build $(if $(ONCE)$(FLEET),,site) ## Serve the demo and the manual, and te
 	@go run ./demo$(if $(FLEET),/fleet) $(if $(ONCE),-once)
 
 test: build $(VIEWS) ## Run every test; say how many ran at each level, and what had compiled the core
-	@# The first level waits half of its time, and runs beside the others: 11 minutes become 7. What two of them install
-	@# is there before.
+	@# The first level waits half of its time, and runs parallel to the others: 11 minutes become 7. Packages that two
+	@# levels need are installed before.
 	@rm -rf $(RESULTS) && mkdir -p $(RESULTS) && cp dist/core $(RESULTS)/core
 	@level() { \
 		local began=$$SECONDS; $(MAKE) test-$$1 BUILT=1; \
@@ -106,8 +105,8 @@ check: ## Go alone, in seconds: format, vet and staticcheck, natively and for js
 		test -z "$$unformatted" || { echo "gofmt would change (make fmt does): $$unformatted" >&2; exit 1; }
 	@go vet ./...
 	@GOOS=js GOARCH=wasm go vet $(WASM_PACKAGES)
-	@# Built first: go tool would build it for js/wasm too. No check is off, but for what has no use in wasm/, since
-	@# staticcheck does not count //go:wasmexport as one.
+	@# Built first: go tool would build it for js/wasm too. All checks are on, except for unused code (U1000) in wasm/:
+	@# staticcheck does not count //go:wasmexport as a use.
 	@go build -o bin/ honnef.co/go/tools/cmd/staticcheck
 	@bin/staticcheck -checks all ./...
 	@GOOS=js GOARCH=wasm bin/staticcheck -checks all $(PAGE_PACKAGES)
@@ -128,7 +127,7 @@ test-native: ## Native level: go vet, go test -race; needs neither npm nor a bui
 
 test-wasm: node ## Wasm level: go vet, and the engine and the edge under js/wasm in Node. PKG= and RUN= narrow it
 	@GOOS=js GOARCH=wasm go vet $(or $(PKG),$(WASM_PACKAGES))
-	@# Arguments and environment share 8 KB under js/wasm: hand over the place of node, and nothing else.
+	@# Arguments and environment share 8 KB under js/wasm: pass only a PATH that finds node.
 	$(call gotest,wasm,env GOOS=js GOARCH=wasm go test -json $(if $(RUN),-run '$(RUN)') -exec="env -i \
 		'PATH=$$(dirname $$(command -v node)):/usr/bin:/bin' '$$(go env GOROOT)/lib/wasm/go_js_wasm_exec'" \
 		$(or $(PKG),$(WASM_PACKAGES)))
@@ -143,14 +142,14 @@ test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the buil
 		node --test $(if $(RUN),--test-name-pattern '$(RUN)') --test-reporter=spec --test-reporter-destination=stdout \
 		--test-reporter=tap --test-reporter-destination=$(RESULTS)/js.tap $$files
 	$(if $(RUN),,$(call gotest,js-build,go test -json -race ./js/build/...))
-	@# The native level runs these packages without the files of the build, and these tests are about the files.
+	@# These tests are about the files of the build; the native level runs their packages without the files.
 	$(if $(RUN),,$(call gotest,js-assets,go test -json -race -tags pagewire_assets -run '$(OF_ASSETS)' $(ASSETS_PACKAGES)))
 
 test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
 	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
 		$(or $(PKG),$(BROWSER_PACKAGES)))
 
-test-page: $(BUILD) browser $(VIEWS) # Of the browser level, what runs a core in the page
+test-page: $(BUILD) browser $(VIEWS) # The tests of the browser level with a core in the page
 	$(call gotest,page,go test -json -count=1 -timeout 30m -parallel 4 -run '$(or $(RUN),$(IN_PAGE))' ./e2e)
 
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
@@ -176,7 +175,7 @@ test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, 
 test-busy: build ## Every test, ROUNDS times (5), while two loops keep two processors busy
 	@.ci/busy 2 $(MAKE) test-rounds
 
-test-rounds: # Every test, ROUNDS times, and what each round gave
+test-rounds: # Every test, ROUNDS times, with the result of each round
 	@for round in $$(seq $(or $(ROUNDS),5)); do \
 		$(MAKE) test > bin/round-$$round.log 2>&1; echo "round $$round: $$(tail -n 1 bin/round-$$round.log)"; \
 	done; ! grep -LE ' 0 failed(, [0-9]+ skipped)?$$' $$(seq -f 'bin/round-%g.log' $(or $(ROUNDS),5))
@@ -207,7 +206,7 @@ soak: $(BUILD) browser ## Tabs, agents, daemons and nodes come and go for MINUTE
 test-fresh: ## Each level, and each command of the README, on a clone of its own where nothing else has run
 	@.ci/fresh test-readme 'demo ONCE=1' test $(LEVELS:%=test-%) check lint size 'bench SHORT=1'
 
-test-readme: # What the README says, in this directory, as who has just cloned it: of its blocks those that take long, too
+test-readme: # The README's commands in this directory, as after a fresh clone, with the blocks that take long
 	go test -count=1 -v -timeout 60m -tags fresh ./e2e/docs -run TestReadme
 	@$(MAKE) build
 	go test -count=1 -v ./e2e/docs -run TestBlocks/README
@@ -218,7 +217,7 @@ gotest = @mkdir -p $(RESULTS); $(GOTESTSUM) --jsonfile $(RESULTS)/$(1).json --ra
 ##@ To release it:
 release: $(NPM) tinygo ## Make all that is released as VERSION (such as 0.2.0-rc.1) into dist/release/, and list it
 	@go run ./js/build/release '$(VERSION)'
-	@# It asks for a tag and a remote, neither of which a clone has to have.
+	@# GoReleaser asks for a tag and a remote, and a clone may have neither.
 	@GORELEASER_CURRENT_TAG='v$(VERSION)' GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url \
 		GIT_CONFIG_VALUE_0=https://github.com/pagewire/pagewire $(GORELEASER) release --skip=validate,publish,announce
 	@mv dist/goreleaser/*.tgz dist/goreleaser/*.tar.gz dist/goreleaser/*.zip dist/release/
@@ -236,10 +235,10 @@ size: build ## Print raw, gzip and brotli size of each artefact, and the code of
 
 bench: tinygo-unless-go $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; FLEET=1: past one machine
 
-bench-fleet: build # Nodes of a fleet beside bare NATS and bare WebSockets
+bench-fleet: build # Nodes of a fleet, bare NATS and bare WebSockets
 	go build -o bin/ ./e2e/bench/fleet && bin/fleet
 
-bench-agents: build browser $(RIVALS) $(PEERS) # What a session adds to a model's context, what deltas cost, and a hook
+bench-agents: build browser $(RIVALS) $(PEERS) # The price of a session in a model's context, of deltas, and of a hook
 	go run ./e2e/bench -agents
 	go test -run '^$$' -bench Hook -benchtime=200x ./bridge/cmd/pagewire
 
@@ -267,7 +266,7 @@ clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist
 
 browser: ## Make sure that a Chromium or Chrome is there (by apt-get where that is possible)
-	@# On other systems a browser has no command; what needs one says so itself.
+	@# On other systems a browser has no command; the programs that need one say so themselves.
 	@test -n "$$PAGEWIRE_BROWSER$$(command -v $(BROWSERS))" || test "$$(uname)" != Linux || .ci/debian chromium chromium-sandbox
 
 engines: ## Make sure that Firefox ESR and WebKitGTK with its driver are there (by apt-get where that is possible)
@@ -279,6 +278,7 @@ node:
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
 $(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
-	@# Of the packages of three for other systems some are not in each registry, nor in the lock file: npm 11's ci wants all.
+	@# In DOCS, ECOSYSTEM and PROGRAMS some packages for other systems are missing in some registries and in the lock
+	@# file: npm 11's ci wants all.
 	cd $* && npm $(if $(filter $(DOCS) $(ECOSYSTEM) $(PROGRAMS),$@),install --no-save,ci)
 	@touch $@

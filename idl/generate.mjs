@@ -1,16 +1,16 @@
-// Generates what the JavaScript side needs from model-context-resources.idl, the one source of the page API:
+// Generates two files of the JavaScript side from model-context-resources.idl, the one source of the page API:
 //
 //   js/page/idl.gen.ts   tables for the conversions that a browser's bindings would do (js/page/convert.ts runs them):
-//                        only what the arguments of the methods reach
-//   js/pagewire.d.ts     the types, with the IDL's /** */ comments, above its line "// By hand". What is below that
-//                        stays: the `pagewire` object, which no IDL describes
+//                        only those of the methods' arguments, and of types in these
+//   js/pagewire.d.ts     the types, with the IDL's /** */ comments, above its line "// By hand". The text below that
+//                        line stays: the `pagewire` object, which no IDL describes
 //
 //   node idl/generate.mjs            writes both
 //   node idl/generate.mjs --check    writes nothing; exits 1 naming each file that differs
 //
-// It never guesses: a construct of Web IDL that it has no rule for ends it with an error that names it, since a
-// member skipped here would be a member silently unchecked in every page. It knows nothing about resources, and
-// leaves the algorithms (the // comments of the IDL) to js/page/.
+// It never guesses. A construct of Web IDL without a rule here ends it with an error that names the construct: a
+// member skipped here would be silently unchecked in every page. It knows nothing about resources, and leaves the
+// algorithms (the // comments of the IDL) to js/page/.
 
 import { readFileSync } from "node:fs";
 import { output, packages, root, unsupported } from "./output.mjs";
@@ -18,7 +18,7 @@ import { output, packages, root, unsupported } from "./output.mjs";
 const source = new URL("idl/model-context-resources.idl", root);
 const { parse, validate, write } = packages("webidl2");
 
-/** Checks that the extended attributes of a node are among those that a rule exists for. */
+/** Ends the run unless a rule exists for each extended attribute of a node. */
 function expectAttributes(node, where, known = []) {
   for (const { name, rhs } of node.extAttrs) if (!known.includes(name) || rhs) unsupported(`[${name}] on ${where}`);
 }
@@ -73,7 +73,7 @@ const primitives = {
   USVString: "string",
   AbortSignal: "AbortSignal",
   ModelContext: "ModelContext",
-  BufferSource: "ArrayBuffer | ArrayBufferView", // that is an alias of the DOM library, which may not be there
+  BufferSource: "ArrayBuffer | ArrayBufferView", // BufferSource is of the DOM library, which a server may not have
   Blob: "Blob",
 };
 
@@ -168,8 +168,8 @@ ${attributes.join("")}];
 const results = { ResourceReadCallback: "ModelContextReadResult | PromiseLike<ModelContextReadResult>" };
 
 /**
- * What knows the URI: with its literal as a parameter the names in a template are those of `params`. Types of members and
- * arguments, by their place.
+ * The types with the URI as a parameter: from the URI's literal TypeScript takes the names in `params`. `refined` has
+ * the types of members and arguments, by their place.
  */
 const generic = "<URI extends string = string>";
 const generics = {
@@ -211,7 +211,7 @@ function types() {
     if (m.type === "attribute") return `readonly ${m.name}: ${type(m.idlType, m.name)};`;
     if (m.type === "operation")
       return `${m.name}${generics[m.name] ?? ""}(${parameters(m.arguments, m.name)}): ${type(m.idlType, m.name)};`;
-    // `| undefined` so that exactOptionalPropertyTypes lets a page pass what Web IDL takes for absent.
+    // With `| undefined` exactOptionalPropertyTypes lets a page pass undefined, which Web IDL takes for absent.
     return m.required ? `${m.name}: ${type(m.idlType, where)};` : `${m.name}?: ${type(m.idlType, where)} | undefined;`;
   };
   const definition = (node) => {

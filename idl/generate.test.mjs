@@ -1,11 +1,11 @@
-// The generated files are what the IDL says, and the generator refuses what it has no rule for.
+// The generated files agree with the IDL, and the generator refuses constructs without a rule.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { check, copyOf, root } from "../js/test/idl.mjs";
 
-/** What the generator says once the IDL is changed. */
+/** The generator's result after a change of the IDL. */
 function checkWith(t, change) {
   const copy = copyOf(t, ["js/pagewire.d.ts", "js/page/idl.gen.ts"]);
   const idl = join(copy, "idl/model-context-resources.idl");
@@ -35,7 +35,7 @@ test("a changed comment is drift in the types only", (t) => {
   assert.match(stderr, /js\/pagewire\.d\.ts differs/);
 });
 
-// What is offered to web-platform-tests is a part of what Pagewire has: it cannot say anything else.
+// The IDL that is offered to web-platform-tests is a part of Pagewire's, so the two cannot contradict each other.
 test("the IDL that is offered upstream is a part of this one", async () => {
   const { parse } = await import("../js/node_modules/webidl2/index.js");
   const read = (file) => parse(readFileSync(join(root, "idl", file), "utf8"));

@@ -1,4 +1,4 @@
-// What both generators do with what they have made. The packages are js/'s; idl/ has none of its own.
+// The output and the errors of both generators. The packages are js/'s; idl/ has none of its own.
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename } from "node:path";
@@ -6,13 +6,13 @@ import { basename } from "node:path";
 export const root = new URL("../", import.meta.url);
 export const packages = createRequire(new URL("js/package.json", root));
 
-/** Ends the run: the source says something that there is no rule for. */
+/** Ends the run with an error: the source has a construct without a rule. */
 export function unsupported(what) {
   console.error(`idl/${basename(process.argv[1])}: no rule for ${what}`);
   process.exit(2);
 }
 
-/** Writes a file of the repository; with --check it writes nothing, and the run fails with `differs` if the file differs. */
+/** Writes a file of the repository. With --check it writes nothing; if the file differs, the run fails and says why. */
 export function output(name, expected, differs) {
   const file = new URL(name, root);
   if (!process.argv.includes("--check")) return writeFileSync(file, expected);

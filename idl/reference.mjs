@@ -1,12 +1,12 @@
-// Generates demo/docs/api.md, the reference of all that a script can call, from js/*.d.ts: js/pagewire.d.ts, which
-// generate.mjs makes of the IDL, and the types of each module beside it. Every exported or global declaration has its
-// place there, every member its line, with its type and its doc comment.
+// Generates demo/docs/api.md, the reference of every call of a script, from js/*.d.ts: js/pagewire.d.ts, which
+// generate.mjs makes of the IDL, and the types of the other modules. Every exported or global declaration has its
+// place there. Every member has its line, with its type and its doc comment.
 //
 //   node idl/reference.mjs            writes it
 //   node idl/reference.mjs --check    writes nothing; exits 1 if it differs
 //
-// The types are parsed by oxc, by way of vite, which is there anyway: TypeScript 7 has no stable API. What there is no
-// rule for ends it with an error, since a declaration left out here would be missing in the manual.
+// oxc parses the types, through vite, which is installed anyway: TypeScript 7 has no stable API. A construct without a
+// rule ends it with an error, since a declaration left out here would be missing in the manual.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -32,7 +32,7 @@ const modulesOfOthers = { store: "For state libraries.", elements: "For pages wi
 
 const plain = (comment) => comment.value.replace(/^\s*\*+ ?/gm, "").trim();
 
-/** A file's declarations, each with the text around it. */
+/** Parses a file. Gives its declarations, and functions that find the text and the doc comment of each. */
 function parse(name) {
   const text = readFileSync(new URL(`js/${name}.d.ts`, root), "utf8");
   const { program, comments, errors } = parseSync(`${name}.d.ts`, text, { lang: "dts" });
@@ -53,7 +53,7 @@ function parse(name) {
       if (!comment || text.slice(comment.end, node.start).match(/\S|\n\s*\n/)) return "";
       return plain(comment);
     },
-    /** A doc comment at the file's beginning that is no declaration's, but the module's. */
+    /** The module's doc comment: at the file's beginning, with an empty line after it. */
     head: text.startsWith("/**") && /^\n\s*\n/.test(text.slice(comments[0].end)) ? plain(comments[0]) : "",
   };
   return { program, source };
@@ -65,7 +65,7 @@ const prose = (doc) => paragraphs(doc).flatMap((p) => [p, ""]);
 const oneLine = (doc) => paragraphs(doc).join(" ");
 const cell = (text) => text.replace(/\|/g, "\\|");
 const code = (text) => `\`${text}\``;
-/** Types without what every optional member has. */
+/** A type without its ` | undefined`, which every optional member has. */
 const type = (text) =>
   text
     .replace(/^:\s*/, "")
@@ -139,7 +139,7 @@ function classMembers(list, source) {
   return out;
 }
 
-/** Joins what one interface has in several places, as the IDL's own and what is added by hand. */
+/** Joins the parts of one interface, such as those of the IDL and those by hand. */
 function merged(list) {
   const out = [];
   for (const lines of list) {

@@ -1,4 +1,4 @@
-// The API reference is what the types say, and leaves nothing out.
+// The API reference agrees with the types, and is complete.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { check, copyOf, root } from "../js/test/idl.mjs";
 
 const declarations = readdirSync(join(root, "js")).filter((name) => name.endsWith(".d.ts"));
 
-/** What the generator says once there is another file of types. */
+/** The generator's result with another file of types. */
 function checkWith(t, name, text) {
   const copy = copyOf(t, ["demo/docs/api.md", ...declarations.map((file) => `js/${file}`)]);
   writeFileSync(join(copy, "js", name), text);

@@ -38,7 +38,7 @@ func main() { compiler.Main() }
 
 // start makes the engine.
 func start(o bridge.Options) {
-	o.ExposeErrors = true // the page layer's texts hold only what agents may know
+	o.ExposeErrors = true // the page layer's error texts have only facts that agents may know
 	engine = bridge.New(o, host{})
 }
 
@@ -187,8 +187,8 @@ func shut(now float64, port uint32) (status int32) {
 	return alive
 }
 
-// complete answers a read or a tool call. status is one of js/link/link.ts; size is that of the contents, which
-// JavaScript holds; the buffer has n bytes of detail.
+// complete answers a read or a tool call. outcome is a Status of js/link/link.ts; size is the length of the contents,
+// which JavaScript holds; the buffer has n bytes of detail.
 //
 //go:wasmexport complete
 func complete(now float64, call uint32, outcome, size, n int32) (status int32) {

@@ -16,7 +16,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// write makes the files of a small tree, by path, and returns where.
+// write makes the files of a small tree, by path, and returns its root.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -32,7 +32,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// output runs a tool in dir and returns what it printed.
+// output runs a tool in dir and returns its standard output.
 func output(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -47,8 +47,8 @@ func output(t *testing.T, dir string, env []string, name string, args ...string)
 	return string(out)
 }
 
-// A program that shows what it is given as the global object, then panics; it is run by wasm_exec.js as it is
-// shipped by the Go that runs the test, wrapped, bundled and minified as for a page.
+// A program shows its global object, then panics. It runs with the wasm_exec.js of the Go that runs the test, wrapped,
+// bundled and minified as for a page.
 func TestWasmExecKeepsOffTheGlobalObject(t *testing.T) {
 	root := write(t, map[string]string{
 		"go.mod": "module example.com/probe\n\ngo 1.26\n",
@@ -102,7 +102,7 @@ go.run(instance)
 	if want := `"why":"the core exited with status 2","answer":42,"added":[],"fresh":true}` + "\n"; result != want {
 		t.Errorf("got %q, want %q", result, want)
 	}
-	// The runtime prints through a free variable fs, which on a page is not there.
+	// The runtime prints through a free variable fs, which a page does not have.
 	if !strings.Contains(trace, "panic: the trace") {
 		t.Errorf("the panic's trace is lost: %q", trace)
 	}
@@ -205,7 +205,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	everyEntryResolves(t, dir)
 }
 
-// offersPrograms looks for the program of each platform among what a package may install.
+// offersPrograms looks for the program of each platform among a package's optional dependencies.
 func offersPrograms(t *testing.T, members map[string]json.RawMessage, version string) {
 	t.Helper()
 	var programs map[string]string
@@ -215,8 +215,7 @@ func offersPrograms(t *testing.T, members map[string]json.RawMessage, version st
 	}
 }
 
-// everyEntryResolves looks for the entries of the package in dir as Node does, and for a browser: each is a file that
-// is there.
+// everyEntryResolves resolves each entry of the package in dir as Node does, and for a browser. Its file must exist.
 func everyEntryResolves(t *testing.T, dir string) {
 	t.Helper()
 	app := write(t, nil)
@@ -249,13 +248,13 @@ func everyEntryResolves(t *testing.T, dir string) {
 	}
 }
 
-// What a user agrees to when he installs it is no more than this.
+// By an installation a user agrees to no more than this.
 func TestExtensionManifestAsksForLittle(t *testing.T) {
 	text, err := extensionManifest("../extension/manifest.json", "1.2.3-rc.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	everywhere := []string{"http://*/*", "https://*/*"} // where content scripts may be registered
+	everywhere := []string{"http://*/*", "https://*/*"} // content scripts may be registered there
 	var m struct {
 		Version     string
 		Description string
@@ -281,7 +280,7 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 	if check(text); m.Name != "1.2.3-rc.1" {
 		t.Errorf("people are told version %q", m.Name)
 	}
-	// The stores are told a reason for each permission, and the same summary.
+	// The text for the stores has a reason for each permission, and the same summary.
 	page, err := os.ReadFile("../../demo/docs/extension-stores.md")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// A script is an entry in js/ and what becomes of it in dist/.
+// A script is an entry in js/ and its bundle in dist/.
 type script struct {
 	entry, out string
 	format     api.Format
@@ -49,7 +49,7 @@ var bundled = []script{
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/main.tsx", "inspector/inspector.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/style.css", "inspector/inspector.css", api.FormatIIFE, api.PlatformBrowser},
-	// What an extension of somebody else's takes from the npm package, and ours.
+	// The parts in the npm package for extensions of others, and Pagewire's own extension.
 	{"js/extension/page.ts", "extension.page.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/relay.ts", "extension.relay.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/worker.ts", "extension.worker.js", api.FormatESModule, api.PlatformBrowser},
@@ -90,16 +90,16 @@ func bundleAll(root, dist string, tc toolchain) error {
 	return errors.Join(errs...)
 }
 
-// fetched are the scripts whose bytes each visit of a page pays. Terser makes them once more what esbuild has made
-// small: its names compress better, which is 250 of 6,093 bytes of brotli for pagewire.js and 800 of 13,089 for the core's
-// loader. It takes a second of processor time each.
+// fetched are the scripts that each visit of a page downloads. Terser minifies them again after esbuild: its names
+// compress better, which saves 250 of 6,093 bytes of brotli for pagewire.js and 800 of 13,089 for the core's loader. It
+// takes a second of processor time each.
 var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagewire.worker.js", "pagewire.elements.js"}
 
-// readable are the modules that reach pages by a bundler alone. The npm package has them as they are written, and their
+// readable are the modules that reach pages only through a bundler. The npm package has them unminified, with their
 // maps.
 var readable = []string{"react.js", "store.js", "vue.js", "testing.js", "vite.js", "vite.client.js"}
 
-// minifyAll runs terser over what pages fetch, with its map.
+// minifyAll runs terser over the fetched scripts and their maps.
 func minifyAll(root, dist string) error {
 	failed := make([]error, len(fetched))
 	var wg sync.WaitGroup
@@ -142,9 +142,9 @@ func (s script) options(root, dist string) api.BuildOptions {
 		options.Banner = map[string]string{"js": clientDirective}
 		fallthrough
 	case "store.js", "store.cjs", "elements.cjs":
-		// By the package's name: on a server its exports lead to another file.
+		// Imported by the package's name: its exports give servers another file.
 		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire")}
-		// esbuild would replace it here; the page's own bundler has to.
+		// The page's own bundler must replace it, so esbuild must not.
 		options.Define["process.env.NODE_ENV"] = "process.env.NODE_ENV"
 	case "vite.client.js", "vue.js", "vue.cjs":
 		options.External = []string{"vue"}
@@ -168,24 +168,24 @@ func (s script) options(root, dist string) api.BuildOptions {
 			options.Define["import.meta.url"] = "undefined" // it has __filename
 		}
 	}
-	// Bundlers make it small, and take its map into theirs.
+	// Bundlers minify it, and merge its map into theirs.
 	forBundlers := slices.Contains(readable, s.out)
-	if forBundlers || place == "js/testing" { // whose lines are in the stacks of tests
+	if forBundlers || place == "js/testing" { // its lines are in the stack traces of tests
 		options.MinifyWhitespace, options.MinifyIdentifiers, options.MinifySyntax = false, false, false
 	}
 	if forBundlers {
 		options.Sourcemap = api.SourceMapLinked
 	}
 	if strings.HasPrefix(s.out, "extension") {
-		options.Sourcemap = api.SourceMapNone // all that is in its folder is loaded
+		options.Sourcemap = api.SourceMapNone // a browser loads every file of its folder
 	}
 	return options
 }
 
-// clientDirective lets a server component of React import the hook: what it is about happens in the browser.
+// clientDirective lets a server component of React import the hook, which runs in the browser.
 const clientDirective = `"use client";`
 
-// neighbour leaves what matches filter out of a bundle, which then imports it from path: a file beside it.
+// neighbour leaves modules that match filter out of a bundle, which then imports path: a file beside it, or a package.
 func neighbour(filter, path string) api.Plugin {
 	return api.Plugin{
 		Name: "neighbour",
@@ -197,8 +197,8 @@ func neighbour(filter, path string) api.Plugin {
 	}
 }
 
-// instead puts one file of ours in the place of another, for its importers other than itself. An importer of both gets
-// one module.
+// instead resolves every import of one file to another file, except in that other file. An importer of both
+// gets one module.
 func instead(of, file string) api.Plugin {
 	return api.Plugin{
 		Name: "instead",
@@ -214,8 +214,8 @@ func instead(of, file string) api.Plugin {
 	}
 }
 
-// whenCalled makes a file's function evaluate the file, and all that it imports, when it is called and not when it is
-// imported: who calls it can catch what goes wrong there.
+// whenCalled delays the evaluation of a file and its imports from the import until the call of its function: the caller
+// can then catch their errors.
 func whenCalled(file, function string, options api.BuildOptions) api.Plugin {
 	const page = "page"
 	options.EntryPoints = []string{file}
@@ -246,8 +246,8 @@ func whenCalled(file, function string, options api.BuildOptions) api.Plugin {
 	}
 }
 
-// leaveImports marks the imports whose address is known only when they run, that of the core, in the words by which
-// webpack leaves an import alone; other bundlers do so by themselves. Here and not in the source, since esbuild drops
+// leaveImports marks the import of the core, whose address is known only at run time, with the comment that makes
+// webpack leave it alone; other bundlers do so by themselves. The comment is not in the source, since esbuild drops
 // comments when it minifies.
 func leaveImports(path string) error {
 	text, err := os.ReadFile(path)
@@ -261,11 +261,11 @@ func leaveImports(path string) error {
 	return os.WriteFile(path, []byte(marked), 0o644)
 }
 
-// shared are the options of everything that is bundled.
+// shared returns the options of every bundle.
 func shared(root string) api.BuildOptions {
 	version := "0"
 	if pkg, err := readPackage(filepath.Join(root, "js", "package.json")); err == nil {
-		version = pkg.Version // else build says what is wrong with it
+		version = pkg.Version // build reports the error
 	}
 	return api.BuildOptions{
 		Define: map[string]string{"PAGEWIRE_VERSION": strconv.Quote(version),
@@ -273,7 +273,7 @@ func shared(root string) api.BuildOptions {
 		AbsWorkingDir:     root,
 		Bundle:            true,
 		Write:             true,
-		Target:            api.ES2022, // private members and class fields as they are; every engine that has WebMCP
+		Target:            api.ES2022, // keeps private members and class fields; every engine with WebMCP has them
 		MinifyWhitespace:  true,
 		MinifyIdentifiers: true,
 		MinifySyntax:      true,
@@ -286,7 +286,7 @@ func shared(root string) api.BuildOptions {
 	}
 }
 
-// bundle runs esbuild. A warning fails the build: esbuild warns about code that does something else than it says.
+// bundle runs esbuild. A warning fails the build: esbuild warns about code that does not do what it says.
 func bundle(options api.BuildOptions) error {
 	result := api.Build(options)
 	var errs []error
@@ -307,7 +307,7 @@ func messageError(m api.Message) error {
 	return fmt.Errorf("%s:%d:%d: %s", m.Location.File, m.Location.Line, m.Location.Column, text)
 }
 
-// virtualModule makes `import ... from "name"` find source, which is in no file of ours.
+// virtualModule makes `import ... from "name"` find source, which is in no file of the repository.
 func virtualModule(name, source string) api.Plugin {
 	return api.Plugin{
 		Name: name,
@@ -317,7 +317,7 @@ func virtualModule(name, source string) api.Plugin {
 					return api.OnResolveResult{Path: args.Path, Namespace: name}, nil
 				})
 			b.OnLoad(api.OnLoadOptions{Filter: ".*", Namespace: name}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
-				// What it imports itself has an absolute path, which esbuild resolves from any directory.
+				// The source's own imports have absolute paths, which esbuild resolves from any directory.
 				return api.OnLoadResult{Contents: &source, Loader: api.LoaderJS,
 					ResolveDir: string(filepath.Separator)}, nil
 			})
@@ -325,9 +325,9 @@ func virtualModule(name, source string) api.Plugin {
 	}
 }
 
-// buildDemos copies demo/index.html with its picture, and each folder demo/<number>-<name>/ and demo/common/, to out. Each .ts file that
-// lies directly in a folder is an entry, and becomes a script of the same name with .js; what entries share lies in a
-// folder below. Maps are linked: a demo is read.
+// buildDemos copies demo/index.html with its pictures, each folder demo/<number>-<name>/, and demo/common/ to out. Each
+// .ts file directly in a folder is an entry, and becomes a .js script of the same name. Modules that entries share are
+// in a subfolder. Maps are linked, since people read the demos.
 func buildDemos(root, out string) error {
 	demo := filepath.Join(root, "demo")
 	pages, err := filepath.Glob(filepath.Join(demo, "[0-9]*-*"))

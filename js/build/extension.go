@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// buildExtension completes dist/extension/, which Chromium loads as it is, and dist/extension-firefox/, which differs by its
-// manifest alone.
+// buildExtension completes dist/extension/, which Chromium loads unpacked, and dist/extension-firefox/. The two differ
+// only in their manifests.
 func buildExtension(root, dist, version string) error {
 	from, out := filepath.Join(root, "js/extension"), filepath.Join(dist, "extension")
 	var errs []error
@@ -40,12 +40,12 @@ func buildExtension(root, dist, version string) error {
 	return err
 }
 
-// firefoxID is what Firefox knows the extension by, and its native host it by; Chromium's follows from the manifest's
-// key.
+// firefoxID is the extension's id in Firefox and for its native host. Chromium's id follows from the manifest's key.
 const firefoxID = "extension@pagewire.github.io"
 
-// firefoxManifest makes Firefox's of Chromium's: an event page instead of a service worker, which Firefox has not for
-// extensions. The panel of DevTools needs the secret, which Firefox does not keep. From 128 on Firefox runs content scripts in the page's world.
+// firefoxManifest turns Chromium's manifest into Firefox's. Firefox has an event page in place of an extension's
+// service worker. It has no DevTools panel, which needs the secret: in Firefox the secret is not kept. Content scripts
+// in the page's world need Firefox 128.
 func firefoxManifest(chromium []byte) ([]byte, error) {
 	var manifest map[string]any
 	if err := json.Unmarshal(chromium, &manifest); err != nil {
@@ -62,8 +62,8 @@ func firefoxManifest(chromium []byte) ([]byte, error) {
 
 var manifestVersion = regexp.MustCompile(`"version": "[^"]*"`)
 
-// extensionManifest is the manifest with the package's version. A browser wants one to four numbers: what follows a
-// hyphen is in version_name alone, which Chromium shows to people.
+// extensionManifest is the manifest with the package's version. A browser takes only one to four numbers as a version.
+// The part after a hyphen is only in version_name, which Chromium shows to people.
 func extensionManifest(path, version string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

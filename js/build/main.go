@@ -1,27 +1,27 @@
 // Command build makes everything that Pagewire ships, into dist/ and bin/:
 //
-//	dist/                    what a site hosts (shipped), and what the npm package alone has (packaged); a script's
-//	                         sources: bundled
+//	dist/                    the files that a site hosts (shipped), and those of the npm package alone (packaged);
+//	                         bundled has the sources of scripts
 //	dist/npm/                the npm package, ready for npm pack
-//	dist/inspector/          the inspector page, in the command alone, as pagewire.inject.js is
+//	dist/inspector/          the inspector page; only the command has it, and pagewire.inject.js
 //	dist/extension/          the browser extension, as a browser loads it; dist/extension-firefox/ for Firefox
 //	dist/demo/               the demo pages, which load the files above from the root
-//	dist/test/               what the tests under Node import
-//	dist/core                what compiled the core
+//	dist/test/               the modules that the tests under Node import
+//	dist/core                the name and version of the core's compiler
 //	bin/pagewire             the command, with the files above inside; and bin/pagewire-node
 //
 // Usage, from anywhere in the repository:
 //
-//	go run ./js/build          build; -core=go or -core=tinygo says by what, else TinyGo is taken where it is there;
-//	                           -version says what is stamped instead of the version in js/package.json
-//	go run ./js/build -size    print what dist/ weighs, and what of the core each package does; exit 1 above a budget
+//	go run ./js/build          build; -core=go or -core=tinygo chooses the core's compiler, by default TinyGo if it is
+//	                           installed; -version is stamped instead of the version in js/package.json
+//	go run ./js/build -size    print the sizes of dist/'s files and of the core's packages; exit 1 above a budget
 //
 //	go run ./js/build -install-tinygo   install TinyGo, unless it is there
 //
-// What is released of this make release says (js/build/release).
+// js/build/release makes a release of these files.
 //
-// It needs Go and what js/package-lock.json names (make installs that). But for -install-tinygo it downloads nothing,
-// and it keeps no cache of its own: go build has one, and esbuild needs none.
+// It needs Go and the packages of js/package-lock.json (make installs them). Without -install-tinygo it downloads only
+// Go modules. It keeps no cache of its own: go build has one, and esbuild needs none.
 package main
 
 import (
@@ -40,7 +40,7 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// shipped are the files that a site hosts: what npm/ holds and what bin/pagewire embeds.
+// shipped are the files that a site hosts. dist/npm/ holds them, and bin/pagewire embeds them.
 var shipped = []string{"pagewire.js", "pagewire.mjs", "pagewire.elements.js", "pagewire.core.js", "pagewire.worker.js",
 	"pagewire.wasm", "pagewire.d.ts"}
 
@@ -87,8 +87,9 @@ func do(root, core string, size bool) error {
 	return err
 }
 
-// sizes prints what dist/ weighs, and what of it each package of Go does. The weights go into dist/sizes.json too,
-// which make bench reads. What Go has compiled does not ship: it is weighed as a whole, and has no budget.
+// sizes prints the weights of dist/'s files, and of the Go packages in them. It also writes the weights into
+// dist/sizes.json, which make bench reads. A core that Go has compiled does not ship: it is weighed only as a whole,
+// and has no budget.
 func sizes(w io.Writer, root string, tc toolchain) error {
 	dist := filepath.Join(root, "dist")
 	list := slices.Clone(artefacts)
@@ -114,7 +115,7 @@ func sizes(w io.Writer, root string, tc toolchain) error {
 
 // A sizesFile is dist/sizes.json.
 type sizesFile struct {
-	Core    string // what compiled it, with its version
+	Core    string // the name and version of its compiler
 	Weights []weight
 }
 
@@ -150,8 +151,7 @@ func build(root string, tc toolchain) error {
 	return nil
 }
 
-// buildCommands copies what is shipped to where the assets package embeds it, and links bin/pagewire with it, and
-// bin/pagewire-node.
+// buildCommands copies the files that the assets package embeds to it, and links bin/pagewire and bin/pagewire-node.
 func buildCommands(root, dist, version string) error {
 	for _, name := range slices.Concat([]string{"core", "pagewire.inject.js"}, inspector, shipped) {
 		err := copyFile(filepath.Join(root, "bridge/gateway/assets/dist", name), filepath.Join(dist, name))

@@ -15,8 +15,8 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// source is what js/package.json says. That file is for development (private, with its tools); the package that is
-// published is generated from these members, so that a version stands in one place.
+// source has the members of js/package.json that are published. The file itself is for development (private, with its
+// tools). The published package.json is generated from these members, so that the version is in one place.
 type source struct {
 	Name        string          `json:"name"`
 	Version     string          `json:"version"`
@@ -31,7 +31,7 @@ type source struct {
 var stamped string
 
 // export is one entry of "exports". A resolver takes the first condition that it knows. So types come first, then the
-// servers that call themselves browsers too, and a browser comes before node, which Electron's windows are as well.
+// servers that call themselves browsers too. browser comes before node, since Electron's windows are both.
 type export struct {
 	Types     *typed `json:"types,omitempty"`
 	Workerd   string `json:"workerd,omitempty"`    // Cloudflare
@@ -41,13 +41,13 @@ type export struct {
 	files
 }
 
-// typed are the types of an export. What require gives has types of its own kind, else TypeScript takes it for a module.
+// typed are the types of an export. Files for require have types of their own, or TypeScript takes them for ES modules.
 type typed struct {
 	Require string `json:"require,omitempty"`
 	Default string `json:"default"`
 }
 
-// typesOf is nil where there are no types. commonJS says that there is a file for require.
+// typesOf returns nil if file is "". commonJS says that there is a file for require.
 func typesOf(file string, commonJS bool) *typed {
 	switch {
 	case file == "":
@@ -58,22 +58,22 @@ func typesOf(file string, commonJS bool) *typed {
 	return &typed{Default: file}
 }
 
-// files are an export's by the kind of module that is asked for. Bundlers know "module", and take that for require,
-// too: the file by which they find the core is a module.
+// files are the files of an export, by the kind of module that an importer asks for. Bundlers take "module" for require
+// too: only through that file, an ES module, do they find the core.
 type files struct {
 	Module  string `json:"module,omitempty"`
 	Require string `json:"require,omitempty"`
 	Default string `json:"default"`
 }
 
-// elsewhere is the export of what pages alone use: servers get a file that does nothing.
+// elsewhere is the export of files that only pages use: servers get a file that does nothing.
 func elsewhere(types string, page files) export {
 	const server = "./pagewire.server.mjs"
 	return export{typesOf(types, true), server, server, &page,
 		&files{Require: "./pagewire.server.cjs", Default: server}, page}
 }
 
-// everywhere is the export of one file, or of two that are the same.
+// everywhere is the export of one module, as one file or, if require is not "", as an ES module and a CommonJS file.
 func everywhere(types, file, require string) export {
 	f := files{Default: file}
 	if require != "" {
@@ -82,10 +82,9 @@ func everywhere(types, file, require string) export {
 	return export{Types: typesOf(types, require != ""), files: f}
 }
 
-// manifest is the package.json that is published. It has no dependencies and no scripts, so that installing it runs
-// nothing. What is optional is the program of each platform, of which npm installs the one that fits, or none
-// (--omit=optional). Only pagewire/react needs React, and only
-// pagewire/vue Vue; packages without those do not get them.
+// manifest is the published package.json. It has no dependencies and no scripts, so that installing it runs nothing.
+// The platforms' programs are optional: npm installs the one that fits, or none (--omit=optional). Only pagewire/react
+// needs React, and only pagewire/vue needs Vue; npm installs neither by itself.
 type manifest struct {
 	source
 	MCPName     string              `json:"mcpName"`
@@ -107,7 +106,7 @@ type peerMeta struct {
 	Optional bool `json:"optional"`
 }
 
-// packaged are the files that only the npm package holds, beside those that are shipped.
+// packaged are the files of the npm package that are not among shipped.
 var packaged = []string{
 	"cli.js", "pagewire.cjs", "pagewire.d.cts", "pagewire.server.mjs", "pagewire.server.cjs",
 	"react.js", "react.js.map", "react.cjs", "react.d.ts", "react.d.cts",
@@ -170,8 +169,8 @@ func manifestOf(pkg source) manifest {
 			"./package.json":     everywhere("", "./package.json", ""),
 		},
 		// The page layer installs itself when it is imported: a bundler must not drop `import 'pagewire'`. It may drop
-		// an import of a hook, or of shareStore, that nothing uses. Servers' files have none, but esbuild warns of
-		// each import without a name from a file that is not named here.
+		// an import of a hook, or of shareStore, that nothing uses. Servers' files have no side effects, but esbuild
+		// warns of each import without a name from a file that is not in this list.
 		SideEffects: []string{"./pagewire.mjs", "./pagewire.cjs", "./pagewire.server.mjs", "./pagewire.server.cjs",
 			"./pagewire.js", "./pagewire.elements.js", "./elements.cjs", "./pagewire.worker.js", "./testing.js", "./testing.cjs",
 			"./extension.page.js", "./extension.relay.js"},
@@ -180,12 +179,12 @@ func manifestOf(pkg source) manifest {
 		Optional:  programs,
 		Unpkg:     "./pagewire.js",
 		Jsdelivr:  "./pagewire.js",
-		// A release adds the licences of others.
+		// A release adds THIRD-PARTY-LICENSES.txt.
 		Files: slices.Concat(shipped, packaged, []string{"docs", "README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}),
 	}
 }
 
-// writePackage fills dist/npm. Maps of what is small already stay out: they would be two thirds of the package.
+// writePackage fills dist/npm. It leaves out the maps of minified files: they would be two thirds of the package.
 func writePackage(root, dist string, pkg source) error {
 	dir := filepath.Join(dist, "npm")
 	if err := os.RemoveAll(dir); err != nil {
@@ -206,7 +205,7 @@ func writePackage(root, dist string, pkg source) error {
 	return errors.Join(err, os.WriteFile(filepath.Join(dir, "package.json"), text.Bytes(), 0o644))
 }
 
-// copyManual copies the manual's pages for agents that write code, and its list of them as llms.txt too.
+// copyManual copies the manual's pages, for agents that write code. The list of the pages becomes llms.txt too.
 func copyManual(to, from string) error {
 	pages, err := fs.Glob(os.DirFS(from), "*.md")
 	clients, clientsErr := fs.Glob(os.DirFS(from), "clients/*.md")

@@ -10,8 +10,8 @@ import (
 const safejs = "github.com/hack-pad/safejs"
 
 // patchSafejs makes a copy of safejs in dir that TinyGo compiles without package fmt, which is 27 KB of brotli, and a
-// go.mod that names it. It returns the flags by which go takes that. The patch is what is offered upstream; when a
-// release of safejs has it, this goes.
+// go.mod that names it. It returns the GOFLAGS that select that go.mod. The patch is offered upstream; when a release
+// of safejs has it, this function can go.
 func patchSafejs(root, dir string) (string, error) {
 	output := func(args ...string) (string, error) {
 		cmd := exec.Command("go", args...)
@@ -23,7 +23,7 @@ func patchSafejs(root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// On a machine where Go has built nothing yet the module is not there, and `go list -m` gives "" then.
+	// On a machine where Go has built nothing yet the module is missing, and `go list -m` gives "".
 	if _, err := output("mod", "download", safejs); err != nil {
 		return "", err
 	}

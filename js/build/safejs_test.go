@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What TinyGo links of safejs, beside TinyGo's own syscall/js. A package of Go's is what makes it large.
+// The part of safejs that TinyGo links imports only TinyGo's own syscall/js. Other packages of Go would make it large.
 func TestSafejsIsCompiledWithoutFmt(t *testing.T) {
 	root, err := findRoot()
 	if err != nil {
@@ -27,7 +27,7 @@ func TestSafejsIsCompiledWithoutFmt(t *testing.T) {
 	}
 }
 
-// On a fresh machine the core is the first thing that Go looks for modules for.
+// On a fresh machine no module is there before the core is built.
 func TestSafejsIsPatchedWhereNoModuleIsYet(t *testing.T) {
 	root, err := findRoot()
 	if err != nil {

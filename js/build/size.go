@@ -15,16 +15,16 @@ import (
 	"github.com/andybalholm/brotli"
 )
 
-// An artefact is a file of dist/ whose weight a page pays.
+// An artefact is a file of dist/ that pages download.
 type artefact struct {
 	name   string
 	budget int // bytes of brotli at quality 11; 0: none
 }
 
-// artefacts and their budgets. pagewire.js is paid by every page that uses Pagewire, agent or not; pagewire.wasm only
-// by pages that an agent visits; pagewire.mjs has 400 bytes more than pagewire.js for places without a page, where
-// importing it must not throw; pagewire.views.wasm only by pages that host Views. Their budgets are of TinyGo's build.
-// A budget is raised with the reason in the commit, or not at all.
+// artefacts have budgets. Every page with Pagewire downloads pagewire.js, with or without an agent; only pages that an
+// agent visits download pagewire.wasm, and only hosts of Views pagewire.views.wasm. pagewire.mjs has 400 bytes more
+// than pagewire.js: outside a page importing it must not throw. The budgets are those of TinyGo's build. A budget is
+// raised with the reason in the commit, or not at all.
 var artefacts = []artefact{
 	{"pagewire.js", 6_100},
 	{"pagewire.mjs", 6_500},
@@ -34,15 +34,15 @@ var artefacts = []artefact{
 	{"pagewire.views.wasm", 55_000},
 }
 
-// A weight is what an artefact weighs, in bytes.
+// A weight has the sizes of an artefact, in bytes.
 type weight struct {
 	Name              string
 	Raw, Gzip, Brotli int
 	Budget            int `json:",omitempty"` // of the brotli; 0: none
 }
 
-// weigh weighs each artefact in dist: raw, by gzip -9 and by brotli 11. The brotli is a Go one; on these files it is
-// as small as the reference coder, to the byte.
+// weigh weighs each artefact in dist: raw, by gzip -9 and by brotli 11. The brotli coder is in Go; on these files its
+// output is as small as the reference coder's, to the byte.
 func weigh(dist string, list []artefact) ([]weight, error) {
 	weights := make([]weight, len(list))
 	failed := make([]error, len(list))
@@ -61,7 +61,7 @@ func weigh(dist string, list []artefact) ([]weight, error) {
 	return weights, errors.Join(failed...)
 }
 
-// printWeights writes the table, and returns an error that names what is above its budget.
+// printWeights writes the table, and returns an error that names the artefacts above their budgets.
 func printWeights(w io.Writer, weights []weight) error {
 	var heavy []string
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// tinyGoVersion is the TinyGo that compiles what ships. Another one gives another core than the one that is tested, so
-// no other is taken.
+// tinyGoVersion is the version of TinyGo that compiles the core that ships. No other version is taken, since its core
+// would differ from the tested one.
 const tinyGoVersion = "0.41.1"
 
 // tinyGoHome is where this version is installed: below the user's cache directory, for all clones of the repository.
@@ -19,8 +19,8 @@ func tinyGoHome() (string, error) {
 	return filepath.Join(cache, "pagewire", "tinygo", tinyGoVersion), err
 }
 
-// findTinyGo returns the command of the version that is wanted, which make tinygo has installed or which is on PATH,
-// or "" without one.
+// findTinyGo returns the path of that version's command, which make tinygo has installed or which is on PATH, or ""
+// without one.
 func findTinyGo() string {
 	if home, err := tinyGoHome(); err == nil {
 		path := filepath.Join(home, "bin", "tinygo")
@@ -35,7 +35,7 @@ func findTinyGo() string {
 	return path
 }
 
-// tinyGoName is what a TinyGo says of itself, its version, Go's and LLVM's, and what its wasm-opt says.
+// tinyGoName returns the versions of a TinyGo, its Go and its LLVM, as it prints them, and of its wasm-opt.
 func tinyGoName(path string) string {
 	out, _ := exec.Command(path, "version").Output()
 	optimizer := filepath.Join(filepath.Dir(path), "wasm-opt") // as TinyGo finds it
@@ -46,7 +46,7 @@ func tinyGoName(path string) string {
 	return strings.TrimSpace(strings.TrimSpace(string(out)) + " " + string(version))
 }
 
-// installTinyGo makes sure that TinyGo is there.
+// installTinyGo installs TinyGo unless it is there.
 func installTinyGo(w io.Writer, root string) error {
 	if path := findTinyGo(); path != "" {
 		fmt.Fprintln(w, "tinygo:", path)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// standIn is a program that says that it is a version of TinyGo, and writes down what it is asked to build.
+// standIn is a program that claims to be a version of TinyGo, and records the arguments of its build command.
 func standIn(version string) string {
 	return `#!/bin/sh
 case $1 in
@@ -24,7 +24,7 @@ esac
 `
 }
 
-// machine is one with these programs, by path below its PATH ("bin/") and its user's cache ("cache/").
+// machine is a machine with these programs, by path below its PATH ("bin/") and its user's cache ("cache/").
 func machine(t *testing.T, programs map[string]string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {

@@ -17,12 +17,12 @@ import (
 type toolchain struct {
 	name    string   // for people
 	command []string // build command, without output and package
-	env     []string // what it needs in the environment
+	env     []string // its further environment
 	tiny    bool     // TinyGo
 }
 
-// findToolchain finds go or tinygo as they are named, or, for "", TinyGo where it is installed, else Go. TinyGo's core
-// ships, and is a tenth as large; Go is what everybody has who builds this.
+// findToolchain finds the toolchain of a name, go or tinygo. For "" it takes TinyGo if that is installed, and otherwise
+// Go. TinyGo's core ships, and is a tenth as large; Go is on every machine that builds this.
 func findToolchain(name string) (toolchain, error) {
 	path := ""
 	if name != "go" {
@@ -49,9 +49,9 @@ func tinyGo(path string) toolchain {
 	}
 }
 
-// findGo is the toolchain that everybody has. What it makes is for development: it is not made small at any price. -l
-// takes 46 KB (7 %) off its brotli, and leaves the codec, which is inlined into, as fast as it was. No commit is
-// stamped into it, so that it is the same file as long as its source is.
+// findGo returns the toolchain that everybody has. Its core is for development, and is not made small at any price. -l
+// forbids inlining, which takes 46 KB (7 %) off its brotli. The codec (bridge/wire) is built without -l, and is as fast
+// as before. No commit is stamped into the core, so that the file stays the same as long as its source does.
 func findGo() toolchain {
 	name := "go"
 	if out, err := exec.Command("go", "env", "GOVERSION").Output(); err == nil {
@@ -65,8 +65,8 @@ func findGo() toolchain {
 	}
 }
 
-// experiment is the environment of a GOEXPERIMENT, or nothing where Go has it no more. nogreenteagc is the collector
-// that Go had up to 1.25: 9 KB less of brotli, and its pauses are no longer.
+// experiment returns the environment of a GOEXPERIMENT, or nil if Go no longer has it. nogreenteagc selects the
+// collector that Go had up to 1.25: it saves 9 KB of brotli, and its pauses are not longer.
 func experiment(name string) []string {
 	set := "GOEXPERIMENT=" + name
 	cmd := exec.Command("go", "env", "GOEXPERIMENT")
@@ -77,8 +77,8 @@ func experiment(name string) []string {
 	return []string{set}
 }
 
-// compile builds a package of root, without its custom sections, which no engine needs: TinyGo keeps the names of
-// functions whatever it is asked for, 12.6 KB of the core and 2.0 KB of its brotli.
+// compile builds a package of root, and removes the module's custom sections, which no engine needs. TinyGo keeps the
+// names of functions under all its flags: 12.6 KB of the core, and 2.0 KB of its brotli.
 func (tc toolchain) compile(root, out, pkg string) error {
 	if _, err := tc.build(root, out, pkg); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (tc toolchain) compile(root, out, pkg string) error {
 	return os.WriteFile(out, module, 0o644)
 }
 
-// build runs the build command with further flags, and returns what it prints.
+// build runs the build command with further flags, and returns its output.
 func (tc toolchain) build(root, out, pkg string, flags ...string) ([]byte, error) {
 	env := tc.env
 	if tc.tiny {
@@ -111,8 +111,8 @@ func (tc toolchain) build(root, out, pkg string, flags ...string) ([]byte, error
 	return run(root, env, tc.command[0], slices.Concat(tc.command[1:], flags, []string{"-o", out, pkg})...)
 }
 
-// printPackages has TinyGo print what the code of each package weighs in a module. Its figures are of a build with
-// debug information, whose code is larger by a tenth than what ships.
+// printPackages prints TinyGo's table of the code size of each package in a module. The figures are of a build with
+// debug information, whose code is a tenth larger than the code that ships.
 func (tc toolchain) printPackages(w io.Writer, root, pkg string) error {
 	dir, err := os.MkdirTemp("", "pagewire-size-")
 	if err != nil {
@@ -126,7 +126,7 @@ func (tc toolchain) printPackages(w io.Writer, root, pkg string) error {
 	return err
 }
 
-// wasmHeader is that of a module's file. Sections follow: an id, which is 0 for custom ones, a length, and so many bytes.
+// wasmHeader begins a module's file. Sections follow: an id, which is 0 for custom ones, a length, and so many bytes.
 var wasmHeader = []byte("\x00asm\x01\x00\x00\x00")
 
 func strip(module []byte) ([]byte, error) {
@@ -150,22 +150,22 @@ func strip(module []byte) ([]byte, error) {
 	return kept, nil
 }
 
-// wasmExecModule returns the source of the module "wasm_exec", which exports one function: load(given) returns the class
-// Go of a program that sees what is given as members of its global object. For TinyGo that is js/core/tinygo.ts. For Go it is made of the wasm_exec.js of the same Go: the
-// imports that the two agree on are private.
+// wasmExecModule returns the source of the module "wasm_exec". It exports one function, load(given), which returns the
+// class Go of a program. The program sees the members of given in its global object. For TinyGo the module is
+// js/core/tinygo.ts. For Go it is made of the same Go's wasm_exec.js, since the imports of the two are private.
 //
-// As shipped, that file puts Go, fs, process and path onto the global object, and takes from there what the
-// program sees as js.Global(). Those names belong to the page (an inline `var path` breaks the module, and a
-// page's own `process` changes how it behaves), so here every name by which the file reaches the global object is a
-// local of load, and the program sees only what Go's runtime and that file ask for. What the file uses but does not
-// define (console, crypto, performance, setTimeout, TextDecoder) still comes from the real global.
+// As shipped, that file puts Go, fs, process and path onto the global object, which the program sees as js.Global().
+// Those names belong to the page (an inline `var path` breaks the module, and a page's own `process` changes how it
+// behaves). So here every name by which the file reaches the global object is a local of load, and the program sees
+// only the names that Go's runtime and that file need. Names that the file uses but does not define (console, crypto,
+// performance, setTimeout, TextDecoder) still come from the real global.
 //
 // `fs` needs a line of its own: Go's file defines globalThis.fs and then prints a panic's trace through plain fs.
-// Without that line a panic would end in a ReferenceError and its trace be lost.
+// Without that line a panic would end in a ReferenceError, and its trace would be lost.
 //
-// Go's collector works in one go, not beside the program: the concurrent one stops for good when the clock jumps by more
-// than a second while it runs, as after a laptop's sleep, since nothing in a page starts it again. (Its limiter of
-// processor time is reset by a thread that js/wasm does not have.) Memory then grew from 15 to 122 MB.
+// Go's collector stops the program for a whole collection. The concurrent collector stops for good when the clock jumps
+// by more than a second while it runs, as after a laptop's sleep, since nothing in a page starts it again. (Its limiter
+// of processor time is reset by a thread that js/wasm does not have.) Memory then grew from 15 to 122 MB.
 func (tc toolchain) wasmExecModule() (string, error) {
 	if tc.tiny {
 		root, err := findRoot()

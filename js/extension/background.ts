@@ -17,12 +17,12 @@ import { fromPanel } from "./messages.ts";
 
 /** Where `pagewire serve` listens, for a browser without a native host. */
 const defaultGateway = "ws://127.0.0.1:7433/page";
-/** How long the WebSocket is used before the native host is looked for again, in ms: it may have been installed. */
+/** The pause before an unconnected WebSocket is given up for the native host, in ms: it may have been installed. */
 const lookAgain = 60_000;
 
 const granted = permissions();
 let user: Permissions | undefined;
-/** The documents are to connect anew, since they say their profile then. */
+/** The profile has a new name: the documents must reconnect, since only their hello has it. */
 let renamed = false;
 void granted.then((p) => {
   user = p;
@@ -51,8 +51,8 @@ const pages = documents({ ...consent, changed: () => void update() }, Live);
 const front = new Front(consent);
 
 /**
- * `local` has the secret and the allowed origins. Content scripts could read it, and so could a page that has taken its
- * process over: so that is forbidden. Firefox has no way to forbid it.
+ * `local` has the secret and the allowed origins. By default content scripts can read it, and so can a page that has
+ * taken over its process. This forbids it; Firefox has no way to do so.
  */
 const restricted = chrome.storage.local.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" });
 /** Keeps the native host's secret for the WebSocket, in case the host is removed. */
@@ -62,7 +62,7 @@ const keepSecret = async (secret: string) => {
   await chrome.storage.local.set({ secret });
 };
 
-/** A prefix for the names of tabs, by which this run of the browser differs from others: each numbers its tabs anew. */
+/** The prefix of tabs' names in this run of the browser: other runs give the same numbers to other tabs. */
 const run = (async () => {
   const { run } = await chrome.storage.session.get("run");
   if (typeof run === "string") return run;
@@ -124,8 +124,8 @@ async function update(): Promise<void> {
 }
 
 /**
- * The text of each tab's badge: how many resources and tools are shared, or ? for a page that is not allowed. `newest`
- * is the newest document: a navigation clears the badge.
+ * The text of each tab's badge: the number of shared resources and tools, or ? for a page that is not allowed. `newest`
+ * is the id of the tab's newest document, whose navigation has cleared the badge.
  */
 const badges = new Map<number, { text: string; newest: number }>();
 function badge(all: readonly Live[], allowed: (origin: string) => boolean): void {
@@ -157,7 +157,8 @@ function badge(all: readonly Live[], allowed: (origin: string) => boolean): void
       );
     else if (asks) paint(tab, newest, "?", "Pagewire: this page would show agents its live state");
   }
-  // A page that is not allowed is told to wait, and leaves the list: its ? stays until the tab navigates.
+  // The relay of a page that is not allowed disconnects and waits. The page leaves the list; its ? stays until the tab
+  // navigates.
   for (const [tab, { text }] of badges) if (!now.has(tab) && text !== "?" && text !== "") paint(tab, 0, "", "Pagewire");
 }
 
@@ -204,7 +205,7 @@ chrome.runtime.onConnect.addListener((port) => {
       await p.setProfile(request.name);
       renamed = true;
     } else await p.turn(request.do, request.on);
-    await update(); // at once: pages.look waits for each tab, of which one may hang
+    await update(); // at once: pages.look waits for every tab, and one may hang
     await placed();
     if (request.do === "allow" && request.tab !== undefined) await chrome.tabs.reload(request.tab);
     await pages.look();

@@ -1,26 +1,20 @@
 /**
- * The documents of the tabs, in the extension's service worker. The other side of a document is relay.ts, and behind
- * that page.ts.
+ * The documents of the tabs, in the extension's service worker. The other end of a document's port is relay.ts, which
+ * passes the messages of page.ts on.
  *
- * The browser names a document's origin, tab and frame in its port's sender. The worker writes them into the first
- * frame of the document's link, and passes all other frames on unread; the core at the other end checks them. A
- * document of an origin that is not admitted has no link: the worker keeps its count of resources and tools. A port
- * that breaks the protocol, floods it, or is no document's is closed, counted and logged; no other document notices.
+ * The browser names a document's origin, tab and window in its port's sender. The worker writes them, with the relay's
+ * notes, into the first frame of the document's link. It passes all other frames on unread; the core at the other end
+ * checks them. A document of an origin that is not admitted has no link: the worker keeps its count of resources and
+ * tools. A port that breaks or floods the protocol, or has no document, is closed, counted and logged; others go on.
  */
 import type { Document, Options } from "../extension.d.ts";
 import { fromRelay, look, type Note, type ToRelay } from "./messages.ts";
 import type { TabName } from "./transport.ts";
 
-/**
- * The longest first frame of a link, and the longest of any, in UTF-16 code units: bridge/link/LINK.md has them in
- * bytes.
- */
+/** The longest first frame of a link, and the longest other one, in UTF-16 code units. LINK.md has them in bytes. */
 const maxHello = 64 << 10;
 const maxFrame = 17 << 20;
-/**
- * Messages that a document may send in a second, and at once. A page's own layer sends 1,000 updates in a second at
- * most.
- */
+/** The permitted messages of a document a second, and at once. A page layer sends at most 1,000 updates a second. */
 const rate = 5_000;
 const burst = 10_000;
 /** The most documents, in all and of one tab. */
@@ -35,7 +29,7 @@ const strange = "a message that the page layer does not send";
 export interface LinkEvents {
   /** Takes a frame of the page. */
   frame(text: string): void;
-  /** The document, or the user, has ended the link. If the user, the document is no longer admitted. */
+  /** The document or the user has ended the link. If the user has, the document is no longer admitted. */
   closed(reason: string): void;
 }
 
@@ -73,7 +67,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   private events: LinkEvents | undefined;
   /** Makes the names of the tab and its window at the link's other end. */
   private name: TabName = String;
-  /** Starts that the page has not confirmed. Until it has, its frames are those of a link that is over. */
+  /** The number of starts that the page has not confirmed. Until it is 0, the page's frames belong to earlier links. */
   private starts = 0;
   /** The link's first frame has been passed on. */
   private helloSent = false;
@@ -101,7 +95,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     try {
       this.port.postMessage(message);
     } catch {
-      this.remove(); // the other end has gone, and we are about to be told
+      this.remove(); // the other end has gone; onDisconnect follows
     }
   }
 
@@ -109,7 +103,6 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.send("alive");
   }
 
-  /** Takes what the port brings. */
   receive(message: unknown): void {
     if (this.gone) return;
     const now = performance.now();
@@ -123,7 +116,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
       return;
     }
     const { events } = this;
-    if (!events || this.starts) return; // of a link that is over
+    if (!events || this.starts) return; // the frame is of an earlier link
     if (!message) return this.endLink("the page has ended the link");
     if (!this.helloSent) return this.sendHello(events, message);
     events.frame(message);
@@ -143,7 +136,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.owner.changed();
   }
 
-  /** Passes the link's first frame on, with the page's epoch and otherwise the browser's facts about the document. */
+  /** Passes the link's first frame on: its epoch is the page's, all other facts are the browser's and the relay's. */
   private sendHello(events: LinkEvents, frame: string): void {
     let stamped: string;
     try {
@@ -167,8 +160,8 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   }
 
   /**
-   * Begins a link, in place of the one before. `name` makes the tab's name at the other end. Throws if the document may
-   * not have a link.
+   * Begins a link, and ends the one before. `name` makes the names of the tab and its window at the other end. Throws
+   * if the document has gone or is not admitted.
    */
   link(name: TabName, events: LinkEvents): Link {
     if (this.gone || !this.admitted) throw new Error("pagewire: the document has gone, or may not be read");
@@ -186,7 +179,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     } as Link;
   }
 
-  /** Forgets the link. */
+  /** Ends the link without a call of `closed`. */
   private forgetLink(): void {
     this.events = undefined;
     this.helloSent = false;
@@ -194,7 +187,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.owner.changed();
   }
 
-  /** Ends the link, if there is one. */
+  /** Ends the link, if there is one, and calls `closed`. */
   private endLink(reason: string): void {
     const { events } = this;
     if (!events) return;
@@ -228,13 +221,13 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.owner.changed();
   }
 
-  /** Tells the relay of a document that is not admitted to disconnect, and to wait until it is told to look. */
+  /** Tells the relay to disconnect and wait for `look`, if the document is not admitted and no panel is open. */
   sendWait(): void {
     if (!this.admitted && !this.owner.attended()) this.send("wait");
   }
 }
 
-/** The documents: `Documents` of extension.d.ts, for each kind of document. */
+/** `Documents` of extension.d.ts, generic in the class of its documents. */
 export interface DocumentList<D> {
   list(): D[];
   look(): Promise<void>;
@@ -243,7 +236,7 @@ export interface DocumentList<D> {
   refuse(reason: string, peer: string): void;
 }
 
-/** Begins to serve documents. To be called when the worker starts, before anything is awaited. */
+/** Begins to serve documents. Call it when the worker starts, before anything is awaited. */
 export function documents<D extends Live>(
   options: Pick<Options, "admits" | "changed"> & { profile?(): string },
   Kind: new (...of: ConstructorParameters<typeof Live>) => D,
@@ -296,7 +289,7 @@ export function documents<D extends Live>(
     for (const other of all.values()) {
       if (other.tab !== tab.id) continue;
       ofTab++;
-      // The frame has loaded another document. The port of the one before closes too, but maybe later.
+      // The frame has loaded another document. The port of the earlier document closes too, but maybe later.
       if (other.frameId === frameId) other.remove();
     }
     if (all.size >= maxDocuments || ofTab >= maxPerTab) return reject("too many documents");

@@ -1,13 +1,13 @@
 /**
- * The reports of the tab in front of the user. For the transports they are a document that no page has: its frames are
- * this worker's own, and nothing of a page is in them but its title. bridge/gateway/pages/socket/front.go checks them.
+ * The reports of the tab in front of the user. Transports treat them as a document that belongs to no page. This worker
+ * makes its frames; only the title and the URL in them are a page's. bridge/gateway/pages/socket/front.go checks them.
  */
 import { linkVersion } from "../link/link.ts";
 import { type Link, type LinkEvents, maxTitle, maxURL } from "./documents.ts";
 import { webOrigin } from "./permissions.ts";
 import type { Linkable, TabName } from "./transport.ts";
 
-/** The pause after a report, in ms: a page in front may count in its title. */
+/** The pause after a report, in ms: the page in front may change its title many times a second. */
 const pause = 100;
 
 /** The version of Pagewire; js/build puts it in. */
@@ -18,7 +18,7 @@ export class Front implements Linkable {
   readonly id = Number.MAX_SAFE_INTEGER;
   readonly origin = "pagewire://front";
   readonly admitted = true;
-  private on = false; // nothing is reported while it is false, also of a report that was begun before
+  private on = false; // while it is false nothing is reported, not even a report that had begun
   private due = false;
   private looking = false;
   private last = "";
@@ -27,7 +27,7 @@ export class Front implements Linkable {
 
   constructor(private readonly user: { admits(origin: string): Promise<boolean>; profile(): string }) {}
 
-  /** Follows the user's tabs, or no longer. Their events wake a suspended worker, which looks when it starts. */
+  /** Begins or ends to follow the user's tabs. Their events wake a suspended worker, which looks when it starts. */
   follow(on: boolean): void {
     if (on === this.on) return;
     this.on = on;
@@ -87,7 +87,7 @@ export class Front implements Linkable {
         url: url.startsWith(origin + "/") && url.length <= maxURL ? url : origin + "/",
       }),
     });
-    // In another browser the user may have come to another tab meanwhile.
+    // A focused tab is reported again: the user may have looked at a tab of another browser meanwhile.
     if (text === this.last && !focused) return;
     const about = { epoch: "front", tab: name(0), frame: "", origin: this.origin };
     const browser = { browser: navigator.userAgent, profile: this.user.profile() };

@@ -2,15 +2,15 @@
  * Replaces js/page/load.ts in the extension, which contains the whole page layer: nothing is fetched.
  *
  * The extension serves no agents in the page: that would tell the page that its user has allowed it. But a page may
- * have a Pagewire of its own. Its script finds the extension's page layer in its place, and hands over its loader. So
- * agents in such a page are served by a core from the page's own files, as without the extension, allowed or not.
+ * have a Pagewire of its own. Its script finds the extension's page layer installed, and gives it its loader. A core
+ * from the page's own files then serves agents in the page, as without the extension, even if the site is not allowed.
  */
 import type { CoreOptions, PortCore, PortSource, Start } from "../link/link.ts";
 import { arrive } from "../late/late.ts";
 import { listen, SafePromise } from "../page/intrinsics.ts";
 import type { CoreSettings, Load } from "../page/shared.ts";
 
-/** A URL for files that no page has. */
+/** The base URL of files that no page has. */
 export const nowhere = "extension:/";
 
 /** The loader of the page's own Pagewire. */
@@ -23,7 +23,7 @@ export function setLoader(load: Load): void {
   arrived();
 }
 
-// A page without a script of its own may still have said where a core is.
+// A page without a script of its own may still have set the URL of a core.
 const named: Load = ({ core }) => {
   if (core.startsWith(nowhere))
     throw new Error("the page has no Pagewire of its own, and needs it for agents in the page");

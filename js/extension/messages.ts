@@ -9,8 +9,8 @@
 export const handover = "pagewire:relay";
 
 /**
- * A message of the page layer: the number of things that the page offers; or, once it has been told to start, a text:
- * "start", then the frames of a link (bridge/link/LINK.md) from its hello on, and "" when it has ended the link.
+ * A message of the page layer. A number is the number of things that the page offers. Texts follow "start": "start",
+ * then the frames of a link (bridge/link/LINK.md) from its hello on, and "" when the page layer has ended the link.
  */
 export type Up = number | string;
 
@@ -24,7 +24,7 @@ export type Down = string | null;
 export const fromRelay = "pagewire.page";
 export const fromPanel = "pagewire.panel";
 
-/** The relay's facts about its document. Title and focus are sent again when they change. */
+/** The relay's facts about its document. Offers, title and focus are sent again when they change. */
 export interface Note {
   readonly offers?: number;
   readonly frame?: string;
@@ -35,8 +35,8 @@ export interface Note {
 }
 
 /**
- * A message of the worker to the relay: one for the page; "wait" (disconnect, and connect again when told to look); or
- * "alive", which has no effect but that the browser does not suspend a worker that sends.
+ * A message of the worker to the relay: one for the page; "wait" (disconnect, and connect again after `look`); or
+ * "alive", which does nothing at the relay: the browser does not suspend a worker that sends.
  */
 export type ToRelay = Down | "wait" | "alive";
 

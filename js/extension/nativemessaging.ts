@@ -1,9 +1,9 @@
 /**
- * The transport by native messaging: one process, `pagewire native-host`, that the browser starts for us, and all
- * documents over its standard input and output. The other side is bridge/gateway/pages/extension, which describes the
- * messages.
+ * The transport by native messaging. The browser starts one process, `pagewire native-host`, and the messages of all
+ * documents go over its standard input and output. The other side is bridge/gateway/pages/extension, which describes
+ * the messages.
  *
- * While there is no document there is no process: the port is closed a while after the last has gone.
+ * Without documents there is no process: the port is closed `linger` after the last document has gone.
  */
 import { reconnect } from "../link/reconnect.ts";
 import type { Link } from "./documents.ts";
@@ -12,14 +12,14 @@ import { farewell, follow, type Linkable, type Transport, type State, type TabNa
 /** The name under which `pagewire extension install` makes the host known. */
 export const host = "com.pagewire.host";
 
-/** How long the process is kept without a document, in ms: a reload has none for a moment. */
+/** How long the process is kept without a document, in ms: during a reload there is no document. */
 const linger = 5_000;
 const longestPause = 30_000;
 /** How long a document waits after it has ended its link, or was refused, in ms. */
 const longPause = 1_000;
 /**
- * The longest piece of a frame, and how much of a document's frames may be on the way to the gateway, in UTF-16 code
- * units. The host takes 8 MiB of each. It acknowledges once for each `step`.
+ * The longest piece of a frame, and the most text of a document on the way to the gateway, in UTF-16 code units. The
+ * host takes 8 MiB of each document, and acknowledges once for each `step`.
  */
 const maxPiece = 512 << 10;
 const window = 2 << 20;
@@ -44,13 +44,13 @@ interface Served {
   session: number;
   /** The host has forgotten the document. */
   closed: boolean;
-  /** The pieces of a frame from the gateway that is not complete. */
+  /** The pieces of an incomplete frame from the gateway. */
   pieces: string[];
-  /** Frames for the gateway; how much of the first has been sent; how much waits in all. */
+  /** Frames for the gateway; the length that was sent of the first; the length of all that waits. */
   frames: string[];
   from: number;
   waiting: number;
-  /** How much was sent; how much when an acknowledgement was asked for last; how much was acknowledged. */
+  /** The length that was sent; the part of it at the last request for an acknowledgement; the acknowledged part. */
   sent: number;
   asked: number;
   taken: number;
@@ -80,14 +80,14 @@ export function nativeMessaging(
     send({ type: "open", id: one.document.id, origin: one.document.origin });
   };
 
-  /** Sends what the gateway has room for. */
+  /** Sends frames while the gateway has room. */
   const pump = (one: Served) => {
     const { id } = one.document;
     while (one.frames.length && one.sent - one.taken < window) {
       const frame = one.frames[0]!;
       let to = Math.min(frame.length, one.from + maxPiece);
       const unit = frame.charCodeAt(to - 1);
-      if (to < frame.length && unit >= 0xd800 && unit < 0xdc00) to--; // half a character would not survive
+      if (to < frame.length && unit >= 0xd800 && unit < 0xdc00) to--; // half a surrogate pair would not survive
       const text = frame.slice(one.from, to);
       const more = to < frame.length;
       one.sent += text.length;
@@ -114,7 +114,7 @@ export function nativeMessaging(
   };
   const close = (one: Served) => {
     const { session, document } = one;
-    // Not within a frame, which it would end. Without the farewell the gateway waits a moment for the document.
+    // Not within a frame: the farewell would end that. Without a farewell the gateway waits a moment for the document.
     if (!one.closed && session && !document.admitted && !one.from)
       send({ type: "frame", id: document.id, session, text: farewell });
     if (!one.closed) send({ type: "close", id: document.id });
@@ -146,7 +146,7 @@ export function nativeMessaging(
       });
       one.session = session;
     } catch {
-      close(one); // it has gone, or may not be read any more
+      close(one); // the document has gone, or is no longer admitted
     }
   };
 
@@ -165,7 +165,7 @@ export function nativeMessaging(
       reset(one);
       return reopenLater(one);
     }
-    if (!one) return; // it has gone while this was on its way
+    if (!one) return; // the document has gone meanwhile
     if (message.type === "open") beginSession(one, message.session!);
     else if (message.type === "close") {
       reset(one);
@@ -200,7 +200,7 @@ export function nativeMessaging(
     });
     for (const one of served.values()) open(one);
   };
-  /** Whether the loop pauses: documents that come do not cut the pause short. */
+  /** Whether the loop pauses: new documents do not cut the pause short. */
   let paused = false;
   const loop = reconnect(
     () => {

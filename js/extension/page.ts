@@ -3,11 +3,11 @@
  * any script of the page runs. The core is at the other end of the extension's transport; relay.ts is in between.
  *
  * Until the extension begins a link it learns only how many things the page offers, and nothing from a page that offers
- * none. A page cannot tell whether its site is allowed: it notices an agent by the agent's reads and calls alone.
+ * none. A page cannot tell whether its site is allowed: it notices an agent only by the agent's reads and calls.
  *
- * The relay hands one end of a MessageChannel over when both have run, in one synchronous event before the page's first
- * script. The end is handed over once, and used by references that were taken then, so that no script of the page gets
- * at it. (A nonce instead of the port would travel with every message.)
+ * The relay runs after this script, and hands over one end of a MessageChannel, once, in a synchronous event before the
+ * page's first script. The port is used by references that were taken then, so that no script of the page gets at it.
+ * (A nonce instead of the port would travel with every message.)
  */
 import {
   apply,
@@ -44,7 +44,7 @@ if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
       run(port, (post) => configure({ __proto__: null, gateway: post } as object));
     };
     listen(window, handover, onhandover);
-    // A page's own script finds this page layer, and hands its options and its loader over.
+    // The page's own Pagewire script finds this page layer, and gives it its options and its loader.
     let adopted = false;
     const adopt: Adopt = (base, options, load) => {
       if (adopted) return;
@@ -80,11 +80,11 @@ function run(port: MessagePort, begin: (post: Post) => void): void {
       begin(fresh);
     } else if (message === null) endLink();
     else if (post?.receive) post.receive(parse(message));
-    else if (post) postToPort(port, ""); // the page layer has given it up
+    else if (post) postToPort(port, ""); // the page layer has ended the link
   });
   startPort(port);
 
-  // Tells the relay how much the page offers, once per turn: its resources, and the tools of its model context.
+  // Tells the relay once per turn the number of the page's resources and of the tools of its model context.
   let tools = 0;
   let told = 0;
   let due = false;

@@ -1,6 +1,6 @@
 /**
- * The panel in DevTools: parts of the inspector (js/inspector), for one tab. Its feed is the gateway's, as the
- * inspector's is. The panel proves there that it knows the secret that the native host has told the worker.
+ * The panel in DevTools: parts of the inspector (js/inspector), for one tab. Like the inspector it has the gateway's
+ * feed. It first proves to the gateway that it knows the secret that the native host has given to the worker.
  */
 import { render } from "preact";
 import { Reads, Resources, Tools, Values } from "../inspector/app.tsx";
@@ -20,7 +20,7 @@ const { local, session } = chrome.storage;
 const { gateway = "ws://127.0.0.1:7433/page", secret } = await local.get(["gateway", "secret"]);
 const url = new URL("/feed", String(gateway)).href;
 
-/** The text for a user of whose page the gateway shows nothing: what is missing, and what to do. */
+/** The cause and the remedy if the gateway shows nothing of the page, or "". */
 function todo(page: Page | undefined): string {
   const { host } = new URL(url);
   if (typeof secret !== "string")
@@ -35,7 +35,7 @@ function todo(page: Page | undefined): string {
   return "This page offers agents nothing. A page that was open before the extension was installed has to be loaded again.";
 }
 
-/** The inspected tab, as the gateway numbers it: by the worker's name for it, or of a page that connects by itself. */
+/** The inspected tab's page: by the worker's name for the tab, or by its origin if the page connects by itself. */
 const pageOf = ({ pages }: Feed) =>
   pages.find(({ key }) => key.endsWith(` ${name}`)) ??
   pages.find((page) => page.transport !== "extension" && page.origin === here);

@@ -23,7 +23,7 @@ function sitesOf(shown: Shown, tab: number | undefined): Site[] {
   return [...sites.values()];
 }
 
-/** The origin of the page that a tab shows, if it is one of the web. */
+/** The origin of a tab's page, or "" if its URL is not http or https. */
 export async function originOf(tab: number | undefined): Promise<string> {
   const { url = "" } = tab === undefined ? {} : await chrome.tabs.get(tab);
   return webOrigin(url);
@@ -58,7 +58,7 @@ export function Sites({ shown, tab, here, act }: { shown: Shown; tab: number | u
   );
 }
 
-/** Allows a site; `tab` is loaded again then. */
+/** The buttons that allow a site and then load `tab` again. */
 function Grants({ origin, tab, act }: { origin: string; tab?: number | undefined; act: Do }) {
   const allow = (grant: "once" | "always") => () =>
     act({ do: "allow", origin, grant, ...(tab !== undefined && { tab }) });

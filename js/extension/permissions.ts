@@ -39,7 +39,7 @@ const isOrigin = (origin: string) => {
   }
 };
 
-/** The origin of an URL of the web; otherwise "". */
+/** The origin of an http or https URL; "" of any other. */
 export const webOrigin = (url: string) => (/^https?:/.test(url) ? new URL(url).origin : "");
 
 const origins = (kept: unknown) =>

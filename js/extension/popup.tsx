@@ -4,7 +4,7 @@ import { Gateway, originOf, Sites, Switch } from "./parts.tsx";
 import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
-// A test opens the page in a tab, and says which one it is about.
+// A test opens this page in a tab, and names the tab that it is about.
 const asked = Number(new URLSearchParams(location.search).get("tab"));
 let tab = asked || undefined;
 let shown: Shown | undefined;

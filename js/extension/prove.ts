@@ -1,7 +1,7 @@
 /**
  * The two ends of a WebSocket prove to each other that they know a secret, without sending it: the gateway first, so
  * that a program that has taken its port learns nothing. bridge/gateway/internal/proof describes it and is the other
- * side; the vectors beside it are for both.
+ * side; the vectors in its folder test both.
  */
 
 /** An open WebSocket: `next` resolves with the next text that comes. */
@@ -26,7 +26,7 @@ function bytesOf(text: string): Uint8Array<ArrayBuffer> {
 
 const words = (...all: string[]) => encoder.encode("pagewire proof 1\n" + all.join("\n"));
 
-/** Where a WebSocket's URL leads to, as the other end sees it: host and port. */
+/** The host and port of a WebSocket's URL, as the gateway sees them. */
 export function whereOf(url: string): string {
   const { protocol, hostname, port } = new URL(url);
   return `${hostname}:${port || (protocol === "wss:" ? 443 : 80)}`;
@@ -42,7 +42,7 @@ export async function answer(secret: string, where: string, client: string, serv
   return base64url(await crypto.subtle.sign("HMAC", key, words("client", where, client, server)));
 }
 
-/** Resolves when the gateway at `url` has proved that it knows the secret, and has been sent our proof. */
+/** Resolves when the gateway at `url` has proved that it knows the secret, and our proof has been sent. */
 export async function prove(secret: string, url: string, { send, next }: Talk): Promise<void> {
   const ours = base64url(crypto.getRandomValues(new Uint8Array(32)));
   send(JSON.stringify({ type: "pagewire:hello", nonce: ours }));

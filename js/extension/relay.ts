@@ -4,8 +4,7 @@
  *
  * For a page that offers nothing it sends nothing, so it does not wake the worker. For others it wakes a worker that
  * the browser has suspended, and the page layer tells the new core its registrations. It never acts on the page's
- * messages. Nor does it bound them: the worker must, since an attacker who has taken over the page's process has this
- * script too.
+ * messages, and does not bound them. The worker must, since an attacker in the page's process controls this script too.
  */
 import { frame, titles } from "../link/about.ts";
 import { reconnect } from "../link/reconnect.ts";
@@ -106,7 +105,7 @@ function relay(): void {
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", title.start);
   else title.start();
 
-  // The browser closes the port of a page that enters the back/forward cache; this does it in an orderly way before.
+  // The browser closes the port of a page that enters the back/forward cache. This ends the link and the port before.
   window.addEventListener("pagehide", () => {
     away = true;
     hangUp();

@@ -33,7 +33,7 @@ async function register(matches: readonly string[]): Promise<void> {
   const { scripting } = chrome;
   const registered = await scripting.getRegisteredContentScripts();
   if (!matches.length) return await scripting.unregisterContentScripts();
-  // Unlike registering anew, an update leaves no moment without scripts.
+  // Unlike a new registration, an update leaves no moment without scripts.
   if (registered.length === 2) {
     if (registered.some((script) => `${script.matches}` !== `${matches}`))
       await scripting.updateContentScripts(scripts(matches));

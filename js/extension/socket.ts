@@ -1,8 +1,8 @@
 /**
- * The transport by WebSocket, where the native host is not installed: one connection with a `pagewire serve` on this
+ * The transport by WebSocket, for a browser without the native host: one connection with a `pagewire serve` on this
  * machine for each document. It is the transport of a page with data-gateway (js/late/gateway.ts), but here the gateway
- * trusts what the extension says of the document, because both first prove that they know a secret. The native host told
- * it to the extension; without the secret there is no connection. The other side is bridge/gateway/pages/socket.
+ * trusts the extension's facts about the document, because both ends first prove that they know a secret. The extension
+ * has it from the native host, and does not connect without it. The other side is bridge/gateway/pages/socket.
  */
 import { reconnect } from "../link/reconnect.ts";
 import type { Link } from "./documents.ts";
@@ -56,7 +56,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
     const { document } = one;
     const ours = (one.socket = new WebSocket(url, "pagewire.v1"));
     const live = () => one.socket === ours;
-    /** Takes the next text, while the two ends prove that they know the secret. */
+    /** Takes the next text during the proofs. */
     let receive: ((text: string) => void) | undefined;
     const talk = {
       send: (text: string) => live() && ours.send(text),
@@ -84,7 +84,7 @@ export function socket(url: string, secret: string | undefined, name: TabName, c
         one.loop.opened();
         become("");
       } catch {
-        again(one); // it has gone, or may not be read any more
+        again(one); // the document has gone, or is no longer admitted
       }
     };
     ours.onmessage = ({ data }: MessageEvent<string>) => {

@@ -25,9 +25,9 @@ export interface ShownPage {
   readonly linked: boolean;
 }
 
-/** A request of one of these pages. */
+/** A request of one of the extension's own pages. */
 export type Request =
-  /** Then `tab` is loaded again. */
+  /** Afterwards `tab` is loaded again. */
   | { do: "allow"; origin: string; grant: Grant; tab?: number }
   | { do: "revoke"; origin: string }
   | { do: Switch; on: boolean }
@@ -36,7 +36,7 @@ export type Request =
 /** The longest pause before the worker is called again, in ms. */
 const longestPause = 1_000;
 
-/** Connects with the worker, again when the browser has suspended it. The result sends a request. */
+/** Connects with the worker, and again after the browser has suspended it. The result sends a request. */
 export function follow(changed: (shown: Shown) => void): (what: Request) => void {
   let port: chrome.runtime.Port | undefined;
   const connect = () => {

@@ -1,12 +1,10 @@
 /**
- * A transport to the gateway: it passes the frames of the documents that it is given, as long as both the document and
- * a gateway are there. nativemessaging.ts and socket.ts are the two transports.
+ * A transport to the gateway: it passes the frames of the documents that it serves, while the document and a gateway
+ * are there. nativemessaging.ts and socket.ts are the two transports.
  */
 import type { Live } from "./documents.ts";
 
-/**
- * The state of a transport: connected, looking for a gateway, or without one for the reason `why`.
- */
+/** The state of a transport: connected, looking for a gateway, or without one for the reason `why`. */
 export interface State {
   readonly transport: "native messaging" | "WebSocket";
   readonly connected: boolean;
@@ -24,8 +22,8 @@ export interface Transport {
 }
 
 /**
- * The name of a tab, or of a window, at the gateway: the same after a reload and after the worker was suspended, but not
- * after the browser ended.
+ * The name of a tab, or of a window, at the gateway. It stays the same after a reload and after the worker was
+ * suspended, but not after the browser has ended.
  */
 export type TabName = (id: number) => string;
 
@@ -45,13 +43,10 @@ export function follow<S>(
   for (const document of documents) if (!served.has(document.id)) served.set(document.id, add(document));
 }
 
-/** The link's last frame for a document that will not come back: the gateway waits for one that has only gone. */
+/** The link's last frame for a document that will not come back. Without it the gateway waits for the document. */
 export const farewell = '[["bye",true]]';
 
-/**
- * Frames that wait for the gateway to take them, in UTF-16 code units: of one document, which may answer several reads;
- * of all.
- */
+/** The most that may wait for the gateway, in UTF-16 code units: of one document (several answers), and of all. */
 const maxWaiting = 40 << 20;
 const maxWaitingAll = 128 << 20;
 /** The length that a document may always have waiting. */

@@ -3,8 +3,8 @@
  * (documents.ts), and a core for each document that the extension opens a session with. Pagewire's own extension does
  * not use it: its core is the gateway.
  *
- * The core is at the other end of the document's link, as bridge/link is elsewhere. It never opens a port of the
- * page's. A frame that breaks the link's rules ends the document, with every session.
+ * The core is at the other end of the document's link, in the place of bridge/link. Only the extension opens its ports,
+ * never the page. A frame that breaks the link's rules ends the document, with every session.
  */
 import { attach } from "../core/edge.ts";
 import { compile } from "../core/compile.ts";
@@ -16,13 +16,13 @@ import { documents as keep, type Link, Live } from "./documents.ts";
 const patience = 1_000;
 /** The pause between the death of a core and the end of its document, in ms. */
 const afterDeath = 2_000;
-/** The most URIs of which the revision is kept. */
+/** The most URIs whose revision is kept. */
 const maxKnown = 10_000;
 
 /** The version of Pagewire; js/build puts it in. */
 declare const PAGEWIRE_VERSION: string;
 
-/** Begins to serve documents. To be called when the worker starts, before anything is awaited. */
+/** Begins to serve documents. Call it when the worker starts, before anything is awaited. */
 export function documents(options: Options): Documents {
   let module: Promise<WebAssembly.Module> | undefined;
   const compiled = async () => {
@@ -92,9 +92,9 @@ class DocumentCore implements PortSource {
   private over = "";
   private readonly calls = new Map<number, Call>();
   private readonly revisions = new Map<string, number>();
-  /** URIs that are watched since a moment: the page is about to answer with their revision. */
+  /** URIs whose watch has just begun: the page's answer with their revision has not come. */
   private readonly newlyWatched = new Set<string>();
-  /** Calls for the page, which go together at the turn's end. */
+  /** Calls for the page, which are sent in one frame at the end of the turn. */
   private queue: unknown[] = [];
   private scheduled = false;
   /** Called when the page has sent a frame after its hello: its registrations. */
@@ -183,7 +183,7 @@ class DocumentCore implements PortSource {
     console.error(`pagewire: the core of ${this.document.origin} died: ${reason}`);
     this.core = undefined; // so that `finish` does not stop it
     this.finish("the core died");
-    setTimeout(() => this.document.remove(), afterDeath); // the relay calls again
+    setTimeout(() => this.document.remove(), afterDeath); // the relay connects again
   }
 
   private queueCall(...call: unknown[]): void {
@@ -219,7 +219,7 @@ class DocumentCore implements PortSource {
     const call = this.calls.get(Number(id));
     if (!call || call.held !== undefined) return; // it has been ended, or answered
     if (!call.tool) this.setRevision(call.uri, Number(revision));
-    // Of a tool's result the members are spliced in. Text that is no JSON breaks the answer of this page alone.
+    // The answer gets a tool's result without its braces. Text that is not JSON breaks only the answer of this page.
     call.held = call.tool ? frame.slice(head.length + 1, -1) : frame.slice(head.length);
     core.complete(Number(id), Status.ok, Number(revision), call.held.length, "");
   }

@@ -202,7 +202,7 @@ export function Values({ feed }: { feed: Feed }) {
   );
 }
 
-// Uri shows a URI's end, which tells it from others, where there is no room for all.
+// Uri shows only the end of a URI where there is no room: the URIs of a page differ there.
 const Uri = ({ uri }: { uri: string }) => (
   <span class="text uri" title={uri}>
     <bdi>{uri}</bdi>
@@ -216,7 +216,7 @@ const Warned = ({ of }: { of: string[] }) =>
     </span>
   ) : null;
 
-// tokens is the usual estimate of what a text costs a model.
+// tokens is the usual estimate of a text's price for a model.
 const tokens = (bytes: number) => `about ${count(Math.ceil(bytes / 4), "token")} (bytes / 4)`;
 
 const encoder = new TextEncoder();
@@ -315,7 +315,7 @@ function Side({ feed }: { feed: Feed }) {
   );
 }
 
-// short is the end of a URI, which tells it from others of its origin.
+// short is a URI without its origin.
 function short(uri: string) {
   const at = uri.indexOf("/", uri.indexOf("//") + 2);
   return at > 0 ? uri.slice(at) : uri;
@@ -323,7 +323,7 @@ function short(uri: string) {
 
 const ways: Record<Way, string> = { "agent>": "agent →", ">agent": "→ agent", "page>": "page →", ">page": "→ page" };
 
-// what is a word for a message, or for the calls of a link's frame. The text may be clipped, so it is not parsed.
+// what names a message, or the calls in a link's frame. The text may be clipped, so it is not parsed.
 function what(text: string) {
   const head = text.slice(0, 300);
   if (head.startsWith("=")) return `contents #${/\d+/.exec(head)?.[0]}`;
@@ -419,7 +419,7 @@ function Log({ feed }: { feed: Feed }) {
 
 type Defaults = "label" | "height" | "selected" | "select";
 
-/** A list with its title, which is its label, too. By default nothing can be selected, and two lines are a row. */
+/** A list under its title, which is also its default label. By default a row has two lines and cannot be selected. */
 function List<T>(list: Omit<Props<T>, Defaults> & Partial<Props<T>> & { title: string }) {
   return (
     <>

@@ -1,5 +1,5 @@
-// The gateway's messages, and the state that is kept of them. bridge/gateway/inspect/feed.go describes the messages,
-// and bridge/gateway/observe.go what they are about.
+// The gateway's messages, and the state that is made of them. bridge/gateway/inspect/feed.go describes the messages,
+// and bridge/gateway/observe.go the snapshots and events in them.
 //
 // All state is bounded: the log to `logSize` entries, each series to `seconds` samples, values to the open resources.
 // Strings of pages are only ever shown as text.
@@ -51,7 +51,7 @@ export interface Watch {
 }
 
 export interface Stats {
-  /** Calls that wait for a page, and updates that agents were sent. */
+  /** Calls that wait for a page, and updates that were sent to agents. */
   engine: { calls: number; updates: number };
   reads: number;
   /** Of reads that are over. */
@@ -60,7 +60,7 @@ export interface Stats {
   passed: { way: Way; messages: number; bytes: number }[];
   /** Bytes that the gateway keeps of all pages' descriptors. */
   descriptors: number;
-  /** Links with pages that it has ended, by reason. */
+  /** The number of links with pages that the gateway has ended, by reason. */
   ended: { [reason: string]: number };
 }
 
@@ -73,14 +73,14 @@ export interface Value {
   binary?: boolean;
   clipped?: boolean;
   error?: string;
-  /** The difference from the last read, as a model is told of it: a line of JSON. */
+  /** The difference from the last read, as a model gets it: a line of JSON. */
   change?: string;
 }
 
 export type Way = "agent>" | ">agent" | "page>" | ">page";
 
 export interface Entry {
-  n: number; // counted here
+  n: number; // counted by this page
   at: number;
   way: Way;
   agent?: number;
@@ -109,13 +109,13 @@ const policyViolation = 1008;
 const logSize = 2000;
 export const seconds = 120;
 
-// A Series is what a plot shows: one number per second.
+// A Series has the data of a plot: one number per second.
 export class Series {
   readonly x = Array.from({ length: seconds }, (_, i) => i - seconds + 1);
   y: number[] = new Array(seconds).fill(0);
   private last: number | undefined;
 
-  // count takes a total and notes what it has grown by; a total that shrinks is another gateway's.
+  // count adds the growth of a total since the last call. A total that shrinks is another gateway's, and counts as 0.
   count(total: number) {
     const grown = this.last === undefined ? 0 : Math.max(0, total - this.last);
     this.last = total;
@@ -130,10 +130,10 @@ export class Series {
 // An Open is a resource whose value is followed.
 export class Open {
   value: Value | undefined;
-  /** The value in lines, and the part of it that the last change has brought. */
+  /** The value in lines, and its part that is new since the last change. */
   text = "";
   mark = { from: 0, to: 0 };
-  /** The last change as a model is told of it; undefined before the first. */
+  /** The last change as a model gets it: "" if it is too long, undefined before the first. */
   change: string | undefined;
   changes = 0;
   readonly rate = new Series();
@@ -268,7 +268,7 @@ export class Feed {
         this.log = [...this.log, ...m.entries.map((e) => ({ ...e, n: ++this.entries }))].slice(-logSize);
         break;
       default: {
-        const { type: _, ...state } = m; // under the names that they have here
+        const { type: _, ...state } = m; // the members have the same names here
         Object.assign(this, state);
       }
     }
@@ -286,7 +286,7 @@ export class Feed {
     this.touch();
   }
 
-  // toggle follows a resource's value, or ends that.
+  // toggle follows a resource's value, or stops following it.
   toggle(uri: string) {
     if (this.open.delete(uri)) {
       this.say({ close: uri });

@@ -1,4 +1,4 @@
-// The inspector: the state of a gateway and its messages, in one page. They come by feed.ts.
+// The inspector: the state of a gateway and its messages, in one page. feed.ts receives both.
 //
 // Names that pages and agents give are shown as text: never as markup, address or style.
 

@@ -11,7 +11,7 @@ interface Props {
   format: (now: number) => string;
 }
 
-// Plot is the last two minutes of a series, as small bars.
+// Plot draws the last two minutes of a series, as small bars.
 export function Plot({ label, series, height, format }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);

@@ -5,14 +5,14 @@ export interface Props<T> {
   id: string;
   label: string;
   items: readonly T[];
-  // height of each row in px: one for all, so that it is cheap to compute the visible ones.
+  // height of every row in px. It is the same for all, so that the visible rows are cheap to compute.
   height: number;
   keyOf: (item: T) => string | number;
   selected: (item: T) => boolean;
   select: (item: T) => void;
   children: (item: T) => ComponentChildren;
   multiple?: boolean;
-  // follow keeps the end in sight while it is in sight.
+  // follow scrolls to new items, unless the user has scrolled away from the end.
   follow?: boolean;
   empty: string;
 }

@@ -1,10 +1,10 @@
-// Texts of pages, for people: where two of them differ, and JSON broken into lines. The demos use it too.
+// Shows texts of pages to people: the difference of two texts, and JSON broken into lines. The demos use it too.
 
 // A word, a number with its sign, or any other character.
 const token = /[-+]?[\p{L}\p{M}\p{N}_]+(?:(?:[.'’-]|,(?=\d{3}(?!\d)))[\p{L}\p{M}\p{N}_]+)*|./gsu;
 
 /**
- * Where two texts differ: the shortest middle of `now`, in whole words and numbers, without which it would be a
+ * The difference of two texts: the shortest middle of `now`, in whole words and numbers. The rest of `now` is a
  * beginning and an end of `before`.
  */
 export function changed(before: string, now: string): { from: number; to: number } {
@@ -18,7 +18,7 @@ export function changed(before: string, now: string): { from: number; to: number
 
 const maxIndent = 32;
 
-/** JSON with line breaks, its numbers as the page wrote them; any other text as it is. */
+/** JSON with line breaks, its numbers as the page wrote them; any other text unchanged. */
 export function pretty(text: string): string {
   try {
     JSON.parse(text);

@@ -1,4 +1,4 @@
-// The theme is the system's until a person has chosen one, which is then kept.
+// The theme is the system's until a person chooses one. The choice is kept.
 
 export type Theme = "dark" | "light";
 
@@ -32,7 +32,7 @@ export function toggleTheme(changed: () => void) {
   try {
     localStorage.setItem(key, theme());
   } catch {
-    // it lasts as long as the page
+    // the choice lasts as long as the page
   }
   changed();
 }

@@ -1,4 +1,4 @@
-// Runs a generator of idl/, here or on a copy of what it reads and writes, for the tests of both.
+// Runs a generator of idl/, on the repository or on a copy of its input and output, for the tests of both generators.
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What a generator says of the files in a directory. */
+/** The result of a generator's check of the files in a directory. */
 export const check = (script, directory = root) =>
   spawnSync(process.execPath, [join(directory, "idl", script), "--check"], { encoding: "utf8" });
 

@@ -5,14 +5,14 @@ package compiler
 
 import "unsafe"
 
-// Recovers is false, since TinyGo cannot recover on wasm. A panic is a trap there, which JavaScript sees as an exception.
+// Recovers is false, since TinyGo cannot recover on wasm. A panic is a trap there: JavaScript gets an exception.
 const Recovers = false
 
-// Main is a module's main. It returns at once: without a scheduler it must, and the exports can be called after it.
+// Main is a module's main. It returns at once, as it must without a scheduler: the exports can be called after it.
 func Main() {}
 
-// arc4random takes the place of the C library's, from which the runtime has the seed of its maps: that one brings a
-// cipher, and printf, 7 KB of brotli.
+// arc4random replaces the C library's, which would link a cipher and printf: 7 KB of brotli. The runtime takes the seed
+// of its maps from it.
 //
 //export arc4random
 func arc4random() uint32 {

@@ -1,11 +1,11 @@
 //go:build js && wasm
 
 // Package main connects package view to a page that hosts MCP Apps Views: the edge between Go and JavaScript, and
-// nothing else. It is built into pagewire.views.wasm, apart from the page's core: a host of Views needs nothing of
-// that, and a page with resources needs nothing of this.
+// nothing else. It is built into pagewire.views.wasm, apart from the page's core: a host of Views needs nothing of the
+// core, and a page with resources needs nothing of this package.
 //
 // Numbers cross the edge, and text through linear memory; a message is one piece of JSON text. One instance serves all
-// servers of a page, each by a Host of its own with a number. JavaScript calls the exports in this file; the Hosts'
+// servers of a page, each by its own Host, which has a number. JavaScript calls the exports in this file; the Hosts'
 // messages leave by the imports in imports.go; js/views/edge.ts is the other side. An export returns at once. Once one
 // has returned dead, or thrown, or the program has exited, JavaScript must not call the instance again.
 //
@@ -28,7 +28,7 @@ const (
 )
 
 var (
-	hosts []*view.Host // by number less one; nil for an ended one
+	hosts []*view.Host // hosts[n-1] has the number n; nil if it has ended
 	died  bool
 	input []byte       // JavaScript writes it before it calls an export that takes a length
 	armed float64 = -1 // the time of the last wake, or -1 for none
@@ -141,7 +141,7 @@ func teardown(now float64, host, id int32) (status int32) {
 	return yes
 }
 
-// receive takes the message of a View that is in the buffer. no leaves it to the page.
+// receive takes a View's message from the buffer. It returns no for a message that the page must handle.
 //
 //go:wasmexport receive
 func receive(now float64, host, id, n int32) (taken int32) {
@@ -152,7 +152,7 @@ func receive(now float64, host, id, n int32) (taken int32) {
 	return no
 }
 
-// fromServer takes the message of the server that is in the buffer.
+// fromServer takes the server's message from the buffer. It returns no for a message that may be another client's.
 //
 //go:wasmexport fromServer
 func fromServer(now float64, host, n int32) (taken int32) {
@@ -199,7 +199,7 @@ func tick(now float64) (status int32) {
 	return yes
 }
 
-// tell answers by the import of the same name with a Host's capabilities, or, if counts is not 0, with its counters.
+// tell answers by the import told with a Host's capabilities, or, if counts is not 0, with its counters.
 //
 //go:wasmexport tell
 func tell(host, counts int32) (status int32) {

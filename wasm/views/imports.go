@@ -10,7 +10,7 @@ import (
 )
 
 // The imports. None of them throws: js/views/edge.ts catches the errors of its own callees. Each takes text as address
-// and length, which JavaScript must have read when it returns.
+// and length, and JavaScript must read the text before it returns.
 
 //go:wasmimport pagewire toView
 func toViewText(host, id int32, text unsafe.Pointer, textLen uint32)
@@ -24,7 +24,7 @@ func toldText(text unsafe.Pointer, textLen uint32)
 //go:wasmimport pagewire report
 func reportText(text unsafe.Pointer, textLen uint32)
 
-// wake asks for tick at a time on the clock of now, or for none if at is -1. The last call counts.
+// wake asks JavaScript to call tick at a time on the clock of now, or never if at is -1. Only the last call counts.
 //
 //go:wasmimport pagewire wake
 func wake(at float64)
@@ -33,7 +33,7 @@ func report(s string) { reportText(unsafe.Pointer(unsafe.StringData(s)), uint32(
 
 func told(s string) { toldText(unsafe.Pointer(unsafe.StringData(s)), uint32(len(s))) }
 
-// home is the page as the Host of a number sees it.
+// home is the number of a Host, and sends the Host's messages to the page.
 type home int32
 
 // joined is the buffer for a message of several pieces.

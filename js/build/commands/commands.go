@@ -1,5 +1,5 @@
 // Package commands links Pagewire's programs for a developer's machine, as .goreleaser.yaml does for a release, and
-// names the platforms of a release. It writes nothing but the programs, and downloads nothing but modules of go.mod.
+// names the platforms of a release. It writes only the programs, and downloads only modules of go.mod.
 package commands
 
 import (
@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// A Platform is what a program runs on, in the words of Go.
+// A Platform is an operating system and a processor, as Go names them.
 type Platform struct{ OS, Arch string }
 
-// Host is the platform that this runs on.
+// Host is the platform of this process.
 var Host = Platform{runtime.GOOS, runtime.GOARCH}
 
-// Platforms are those of a release.
+// Platforms are the platforms of a release.
 var Platforms = []Platform{
 	{"linux", "amd64"}, {"linux", "arm64"},
 	{"darwin", "amd64"}, {"darwin", "arm64"},
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// npm's words where they differ from Go's.
+// npmWords replaces Go's words by npm's, where they differ.
 var npmWords = strings.NewReplacer("windows", "win32", "amd64", "x64")
 
 // NPM returns the operating system and the processor as npm and Node name them.
@@ -35,16 +35,16 @@ func (p Platform) Package() string {
 	return "@pagewire/cli-" + system + "-" + cpu
 }
 
-// RegistryName is Pagewire's name in the MCP Registry. The npm package says it as mcpName, which proves who publishes.
+// RegistryName is Pagewire's name in the MCP Registry. The npm package has it as mcpName, which proves the publisher.
 const RegistryName = "io.github.pagewire/pagewire"
 
-// Programs are Pagewire's, with the tags that each is built with.
+// Programs has the build tags of each program, by its name.
 var Programs = map[string]string{"pagewire": "pagewire_assets", "pagewire-node": ""}
 
-// Link builds every program for this machine into dir. What pagewire embeds must be in bridge/gateway/assets/dist.
+// Link builds every program for this machine into dir. The files for pagewire must be in bridge/gateway/assets/dist.
 func Link(root, version, dir string) error {
 	for name, tags := range Programs {
-		// Without cgo they are static files, and 1.5 MB of libc are not in their memory.
+		// Without cgo the programs are static, and do not have 1.5 MB of libc in memory.
 		cmd := exec.Command("go", "build", "-trimpath", "-tags", tags, "-ldflags", "-s -w -X main.version="+version,
 			"-o", dir+"/", "./bridge/cmd/"+name)
 		cmd.Dir = root

@@ -18,16 +18,16 @@ import (
 
 const (
 	repository = "https://github.com/pagewire/pagewire"
-	// about is what both say of Pagewire, in at most 100 characters.
+	// about describes Pagewire in the bundles and in server.json, in at most 100 characters.
 	about = "Live state of the web pages you have open: agents list it, read it and are told of changes"
 )
 
-// object keeps its members in order of their names, as encoding/json writes them.
+// object is a JSON object: encoding/json writes its members in the order of their names.
 type object = map[string]any
 
-// bundles writes a .mcpb for each platform (MCP Bundles, manifest 0.4), which Claude Desktop installs by a double click,
-// the extension of Gemini CLI, and server.json for the MCP Registry, which has the sums of the bundles. GoReleaser has
-// linked the programs by then.
+// bundles writes the extension of Gemini CLI, a .mcpb for each platform (MCP Bundles, manifest 0.4; Claude Desktop
+// installs it by a double click), and server.json for the MCP Registry, with the sums of the bundles. GoReleaser must
+// have linked the programs.
 func (p plan) bundles() error {
 	packages := []object{{"registryType": "npm", "identifier": "pagewire", "version": p.version, "runtimeHint": "npx",
 		"transport": object{"type": "stdio"}, "packageArguments": []object{{"type": "positional", "value": "serve"}}}}
@@ -53,8 +53,8 @@ func (p plan) bundles() error {
 		"repository": object{"url": repository, "source": "github"}, "packages": packages})
 }
 
-// extensions writes js/gemini-extension for each system: of the files of a release, Gemini CLI takes the one whose name
-// begins with its system.
+// extensions writes js/gemini-extension for each system: Gemini CLI takes the file of a release whose name begins with
+// its system.
 func (p plan) extensions() error {
 	from := os.DirFS("js/gemini-extension")
 	files := []packed{{"LICENSE", 0o644, "LICENSE"}}
@@ -89,7 +89,7 @@ func (p plan) bundle(platform commands.Platform) ([]byte, error) {
 	})
 }
 
-// A packed is a file of a zip, and where it is from.
+// A packed is a file of a zip, and the path that it is from.
 type packed struct {
 	name string
 	mode os.FileMode
@@ -121,7 +121,7 @@ func (p plan) pack(manifest []byte, files []packed) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// bundleManifest says what a host starts, and what it asks its user.
+// bundleManifest has the command that a host starts, and the options that it asks its user for.
 func bundleManifest(version string, platform commands.Platform) object {
 	system, _ := platform.NPM()
 	option := func(kind, title, description string, value any) object {

@@ -3,14 +3,14 @@
 #
 #   curl -fsSL https://github.com/pagewire/pagewire/releases/latest/download/install.sh | sh
 #
-# What follows `sh -s --` says otherwise than the default:
+# Options follow `sh -s --`:
 #
-#   --version V    the version (default: the one that this file is of)
-#   --dir DIR      where to (default: ~/.local/bin)
-#   --base-url U   from where: the directory of the release's files
+#   --version V    the version (default: the version that this file was released with)
+#   --dir DIR      the directory of the programs (default: ~/.local/bin)
+#   --base-url U   the URL of the directory with the release's files
 #
-# It never asks for another user's rights, and writes nothing but the two programs. For Linux and macOS; on Windows take
-# the zip, or npm.
+# It never asks for another user's rights, and writes only the two programs. For Linux and macOS; on Windows take the
+# zip, or npm.
 set -eu
 
 fail() {
@@ -23,11 +23,11 @@ fetch() { # fetch URL FILE
 		fail "$1 cannot be fetched: is there such a version, a network, and curl or wget?"
 }
 
-sum() { # without a program for it there is no sum, and what has none is not installed
+sum() { # without a program that sums it prints nothing, and then nothing is installed
 	if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d ' ' -f 1
 }
 
-# All of it is in a function: what arrives in part does nothing.
+# All commands are in a function: a script that arrives only in part does nothing.
 main() {
 	version=@VERSION@ dir=${HOME:?}/.local/bin url=
 	while [ $# -gt 0 ]; do
@@ -64,7 +64,7 @@ main() {
 	tar -xzf "$work/archive" -C "$work"
 	mkdir -p "$dir" 2>/dev/null && [ -w "$dir" ] || fail "$dir is not yours to write: name another with --dir"
 	for program in pagewire pagewire-node; do
-		# Moved into place: a program that runs is not written over.
+		# Moved into place: a running program must not be written over.
 		cp "$work/$name/$program" "$dir/.$program.new"
 		chmod 755 "$dir/.$program.new"
 		mv -f "$dir/.$program.new" "$dir/$program"

@@ -1,16 +1,16 @@
 // Command release VERSION prepares a release for GoReleaser, which links the programs, packs the archives and sums them
-// (.goreleaser.yaml), and with -bundles before VERSION packs what that has linked as bundles. `make release` runs all
-// three. It writes what GoReleaser does not know:
+// (.goreleaser.yaml). With -bundles before VERSION it packs the linked programs as bundles. `make release` runs all
+// three. This command writes the files that GoReleaser cannot make:
 //
 //	dist/release/install.sh                the script that installs a platform's programs
 //	dist/release/SRI.json                  subresource integrity of the files that a site hosts
-//	dist/release/pagewire-VERSION.cdx.json what of others is in which file: a CycloneDX parts list (SBOM)
-//	dist/release/NOTES.md                  the newest section of CHANGELOG.md, and what compiled the core
+//	dist/release/pagewire-VERSION.cdx.json the modules of others in each file: a CycloneDX parts list (SBOM)
+//	dist/release/NOTES.md                  the newest section of CHANGELOG.md, and the core's compiler
 //	dist/release/*.mcpb, server.json       bundles for MCP hosts, and the entry of the MCP Registry: with -bundles
 //	dist/release/*.pagewire-gemini-*.zip   the extension of Gemini CLI: with -bundles
 //	dist/stage/                            files of the archives: licences, npm manifests, the stores' extension
 //
-// It writes no file of the tree but those that git ignores, and never publishes.
+// It writes only files that git ignores, and never publishes.
 package main
 
 import (
@@ -30,12 +30,12 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// installer is install.sh, but for the version that it installs.
+// installer is install.sh, with @VERSION@ in place of the version that it installs.
 //
 //go:embed install.sh
 var installer string
 
-// A plan is what is known of a release before anything is built.
+// A plan has the facts about a release that are known before the build.
 type plan struct{ version, commit, at, notes string }
 
 func main() {
@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// planned refuses what must not be released, with the reason and what to do.
+// planned returns the plan. Its error says why a release must not be made, and what to do.
 func planned(version string) (p plan, err error) {
 	if v := "v" + version; semver.Canonical(v) != v {
 		return p, fmt.Errorf("VERSION is %q, which is no semantic version: write make release VERSION=0.2.0-rc.1", version)
@@ -97,7 +97,7 @@ func readJSON(path string) (members map[string]any, err error) {
 	return members, err
 }
 
-// prepare builds the scripts and the core, and writes what GoReleaser packs.
+// prepare builds the scripts and the core, and writes the files that GoReleaser packs.
 func (p plan) prepare() error {
 	if err := errors.Join(os.RemoveAll("dist"), os.RemoveAll("bridge/gateway/assets/dist")); err != nil {
 		return err
@@ -135,7 +135,7 @@ func writeJSON(name string, value any) error {
 	return errors.Join(err, write(name, append(text, '\n')))
 }
 
-// integrities writes what belongs into the integrity attribute of a script tag, for each file that a site hosts.
+// integrities writes the integrity attribute of a script tag, for each file that a site hosts.
 func (p plan) integrities() error {
 	list, err := exec.Command("bin/pagewire", "assets", "list").Output()
 	sums := map[string]string{}
@@ -155,13 +155,13 @@ func (p plan) platforms() error {
 		manifest := map[string]any{"name": platform.Package(), "version": p.version, "license": of["license"],
 			"description": "The program for " + system + " on " + cpu + ": install pagewire, which brings it",
 			"homepage":    of["homepage"], "repository": of["repository"], "os": []string{system}, "cpu": []string{cpu},
-			"preferUnplugged": true} // Yarn leaves it out of its zip, from which nothing starts
+			"preferUnplugged": true} // Yarn unpacks it then: a program does not start from Yarn's zip
 		err = errors.Join(err, writeJSON("stage/"+platform.OS+"-"+platform.Arch+"/package.json", manifest))
 	}
 	return err
 }
 
-// store writes the extension for the stores of Chrome and Edge, which give it its key and refuse one that has another.
+// store writes the extension without its key, for the stores of Chrome and Edge: they give it one, and refuse another.
 func store() error {
 	manifest, err := readJSON("dist/extension/manifest.json")
 	delete(manifest, "key")

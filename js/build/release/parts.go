@@ -19,10 +19,10 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// A module is somebody else's: of Go, of npm, or a toolchain that is neither. dir is where it is unpacked.
+// A module is a module of Go, a package of npm, or a part of a toolchain, of other authors. dir is its unpacked folder.
 type module struct{ system, path, version, dir string }
 
-// purl is the package URL, by which scanners know it.
+// purl is the package URL, by which scanners know a module.
 func (m module) purl() string {
 	return "pkg:" + m.system + "/" + strings.Replace(m.path, "@", "%40", 1) + "@" + m.version
 }
@@ -30,7 +30,7 @@ func (m module) purl() string {
 // parts are the modules in each file that is shipped: the programs and pageFiles.
 type parts map[string][]module
 
-// pageFiles are what the program pagewire embeds; scripts are all bundles.
+// pageFiles are the parts that run in pages; "scripts" has all bundles.
 var pageFiles = []string{"pagewire.wasm", "pagewire.views.wasm", "scripts"}
 
 // modules returns the modules of some files, each once and in order.
@@ -42,19 +42,19 @@ func (p parts) modules(files ...string) (all []module) {
 	return slices.Compact(all)
 }
 
-// tinyGo has the versions in what TinyGo says of itself: its own, which decides about its C library, and that of LLVM, of
-// which compiler-rt is.
+// tinyGo matches TinyGo's version text. It captures TinyGo's version, which fixes that of its C library, and LLVM's,
+// which compiler-rt is a part of.
 var tinyGo = regexp.MustCompile(`^tinygo version (\S+) .*LLVM version ([\d.]+)`)
 
-// terms are of what TinyGo links into each core, and of what no file is there on all systems. The exception frees what is
-// linked from handing on the text.
+// terms are the licences of the libraries that TinyGo links into each core, whose licence files are not on all systems.
+// Under the LLVM exception a linked program need not contain the licence's text.
 var terms = map[string]string{
 	"compiler-rt": "Apache-2.0 WITH LLVM-exception: https://llvm.org/LICENSE.txt",
 	"wasi-libc":   "Apache-2.0 WITH LLVM-exception, or MIT: https://github.com/WebAssembly/wasi-libc/blob/main/LICENSE",
 }
 
-// collect finds out what is in what is shipped: go list knows it of programs and wasm, package-lock.json of bundles.
-// core is what compiled the core, such as "tinygo version 0.41.1 linux/amd64 (using go version go1.26.8 and LLVM version 19.1.7)", or "go1.26.8".
+// collect finds the modules in each file that ships: programs' and wasm's by go list, bundles' by package-lock.json.
+// core is, say, "go1.26.8", or "tinygo version 0.41.1 linux/amd64 (using go version go1.26.8 and LLVM version 19.1.7)".
 func collect(core string) (all parts, err error) {
 	env, err := exec.Command("go", "env", "GOVERSION", "GOROOT").Output()
 	goVersion, root, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
@@ -79,7 +79,7 @@ func collect(core string) (all parts, err error) {
 	}
 	lock, lockErr := readJSON("js/package-lock.json")
 	packages, _ := lock["packages"].(map[string]any)
-	// The loader has a part of the runtime that compiled the core.
+	// The core's loader contains a part of the runtime of the core's compiler.
 	all["scripts"] = append(bundled(packages), runtime[len(runtime)-1])
 	all["pagewire"] = append(all["pagewire"], all.modules(pageFiles...)...)
 	return all, errors.Join(err, lockErr)
@@ -102,8 +102,8 @@ func (p parts) addImports(file, system, processor, pkg string) error {
 	return nil
 }
 
-// bundled are the packages of js/package-lock.json that bundles may have: the linter holds what ships to those in
-// package.json's dependencies, and npm marks all others.
+// bundled returns the packages of js/package-lock.json that bundles may contain: npm marks all others as dev. The
+// linter lets code that ships import only the dependencies of package.json.
 func bundled(packages map[string]any) (all []module) {
 	for place, its := range packages {
 		its, _ := its.(map[string]any)
@@ -115,7 +115,7 @@ func bundled(packages map[string]any) (all []module) {
 	return all
 }
 
-// bill writes the parts list (SBOM): pagewire, the files that it consists of, and what of others is in each.
+// bill writes the parts list (SBOM): pagewire, its files, and the modules in each file.
 func (p plan) bill(all parts, core string) error {
 	root := cdx.Component{Type: cdx.ComponentTypeApplication, Name: "pagewire", Version: p.version,
 		PackageURL: "pkg:npm/pagewire@" + p.version, Licenses: &cdx.Licenses{{License: &cdx.License{ID: "MIT"}}}}
@@ -138,10 +138,10 @@ func (p plan) bill(all parts, core string) error {
 	return errors.Join(err, write("release/pagewire-"+p.version+".cdx.json", out.Bytes()))
 }
 
-// licenceName is what the files are called that most licences want to be handed on.
+// licenceName matches the names of the files that most licences require to be passed on.
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
 
-// licences writes the texts of the modules' licences and notices. It refuses a module that has none: then it may not be
+// licences writes the texts of the modules' licences and notices. A module without a licence is an error: it may not be
 // shipped.
 func licences(dir string, modules []module) error {
 	owners := map[string][]string{} // by text: the same text is written once

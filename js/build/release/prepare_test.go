@@ -19,7 +19,7 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// root is the repository's.
+// root is the root of the repository.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../../..")
@@ -29,7 +29,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// output runs a tool, which must succeed, and returns what it prints on standard output.
+// output runs a tool, which must succeed, and returns its standard output.
 func output(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -43,7 +43,7 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// tool runs a tool and returns all that it prints.
+// tool runs a tool and returns its standard output and error.
 func tool(dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
@@ -154,7 +154,7 @@ func TestBundledPackagesAreThoseThatAreNotForDevelopmentAlone(t *testing.T) {
 	}
 }
 
-// The workflows say what they mean to the forge that runs them.
+// The forge understands the workflows.
 func TestWorkflows(t *testing.T) {
 	if out, err := tool(root(t), nil, "go", "tool", "actionlint", "-shellcheck=", "-pyflakes="); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -233,7 +233,7 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// checkServerJSON holds that each bundle is the one that was made, and who publishes it. TestRelease has the schema.
+// checkServerJSON compares server.json with the bundles and the publisher. TestRelease has the schema.
 func checkServerJSON(t *testing.T, tree string) {
 	t.Helper()
 	var is struct {
@@ -272,7 +272,7 @@ func readInto(t *testing.T, file string, value any) {
 	}
 }
 
-// unzip unpacks an archive with the modes that it says.
+// unzip unpacks an archive with the modes in it.
 func unzip(t *testing.T, archive, to string) {
 	t.Helper()
 	from, err := zip.OpenReader(archive)

@@ -28,18 +28,18 @@ import (
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
-// A made release: the files that make release wrote, and what SRI.json says of it.
+// A made release: the files that make release wrote, and the integrities in SRI.json.
 type made struct {
 	dir, version string
 	integrity    map[string]string
 }
 
-// file is one of the release's, whose name has a star for the version.
+// file is the path of a file of the release. name has a star for the version.
 func (m made) file(name string) string {
 	return filepath.Join(m.dir, strings.Replace(name, "*", m.version, 1))
 }
 
-// The release that make release has made, in RELEASE: what is tested here is what people install.
+// The release that make release has made, in RELEASE: the tests run on the files that people install.
 func TestRelease(t *testing.T) {
 	m := made{dir: os.Getenv("RELEASE")}
 	var sri struct {
@@ -56,7 +56,7 @@ func TestRelease(t *testing.T) {
 	t.Run("install.sh", func(t *testing.T) { m.install(t) })
 }
 
-// again makes the release of the same commit in another directory: each byte has to be the same.
+// again makes the release of the same commit in another directory: each byte must be the same.
 func (m made) again(t *testing.T) {
 	from, to := root(t), filepath.Join(t.TempDir(), "a-clone")
 	output(t, from, "git", "clone", "-q", from, to)
@@ -64,13 +64,13 @@ func (m made) again(t *testing.T) {
 		os.Symlink(filepath.Join(from, "js/node_modules"), filepath.Join(to, "js/node_modules"))); err != nil {
 		t.Fatal(err)
 	}
-	// Without the rule for npm's packages, which would install them anew through the link.
+	// Without the rule for npm's packages, which would install them again through the link.
 	t.Log(output(t, to, "make", "release", "NPM=", "VERSION="+m.version))
 	output(t, to, "diff", "-r", m.dir, filepath.Join(to, "dist/release"))
 }
 
-// archives says what is in each: the licences, the stamped version, and a key in the one extension that may have it. A
-// store gives an extension its own key, and refuses one that has another.
+// archives looks into each archive for the licences, the stamped version, and a key, which only one extension may have.
+// A store gives an extension its own key, and refuses one with another key.
 func (m made) archives(t *testing.T) {
 	output(t, m.dir, "sha256sum", "--check", "--strict", "SHA256SUMS")
 	number, _, _ := strings.Cut(m.version, "-")
@@ -112,7 +112,7 @@ func (m made) archives(t *testing.T) {
 	}
 }
 
-// unpacked is what an archive holds, without the directory in which all of it is.
+// unpacked has the files of an archive, without the one directory that holds them.
 func (m made) unpacked(t *testing.T, name string) fs.FS {
 	t.Helper()
 	var files fs.FS
@@ -166,8 +166,8 @@ func (m made) bill(t *testing.T) {
 	}
 }
 
-// registry compares server.json with the schema in the MCP Registry's own module, and has the bundles' own program validate
-// a manifest. Neither is a dependency: go and npx fetch the versions that are named here.
+// registry compares server.json with the schema in the MCP Registry's own module, and validates a manifest with MCP
+// Bundles' own program. Neither is a dependency: go and npx fetch the versions that are named here.
 func (m made) registry(t *testing.T) {
 	var module struct{ Dir string }
 	var schema jsonschema.Schema
@@ -194,7 +194,7 @@ func (m made) registry(t *testing.T) {
 	output(t, dir, "npx", "--yes", "@anthropic-ai/mcpb@2.1.2", "validate", "manifest.json")
 }
 
-// npx installs the packages without a network, and runs what it has installed.
+// npx installs the packages without a network, and runs the installed command.
 func (m made) npx(t *testing.T) {
 	system, cpu := commands.Host.NPM()
 	app := func(packages ...string) string {
@@ -235,7 +235,7 @@ func (m made) npx(t *testing.T) {
 	}
 }
 
-// told has the launcher serve an agent on standard input and output, and ends it as a supervisor does.
+// told lets the launcher serve an agent on standard input and output, and ends it as a supervisor does.
 func (m made) told(t *testing.T, app string) {
 	cmd := exec.Command("node", "node_modules/pagewire/cli.js", "serve", "--hub", testkit.Addr(t))
 	cmd.Dir = app
@@ -312,7 +312,7 @@ func (m made) install(t *testing.T) {
 	refused("and should have", nil)
 }
 
-// uname is an environment in which the system is another.
+// uname is an environment in which uname prints system.
 func uname(t *testing.T, system string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -322,7 +322,7 @@ func uname(t *testing.T, system string) []string {
 	return []string{"PATH=" + dir + string(filepath.ListSeparator) + os.Getenv("PATH")}
 }
 
-// withoutCurl is a PATH with what install.sh needs, and wget for curl.
+// withoutCurl is a PATH with the programs that install.sh needs, but with wget in place of curl.
 func withoutCurl(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import { origin, page, sleep } from "./harness.mjs";
 
 const uri = `${origin}/state`;
 
-/** A page with one resource, and what its value is. */
+/** A page with one resource, whose value `change` counts up. */
 async function counter() {
   let n = 0;
   const p = await page({ [uri]: async () => [{ uri, mimeType: "text/plain", text: String(n) }] });

@@ -1,6 +1,6 @@
 /**
- * The edge by itself, with the core that was built: text through linear memory, re-entry, limits, and what becomes of a
- * core that fails.
+ * The edge by itself, with the built core: text through linear memory, re-entry, limits, and the death of a core that
+ * fails.
  */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -94,7 +94,7 @@ test("timers: the trailing update comes by itself", async () => {
   opened(p);
   p.core.receive(1, request(1, "resources/subscribe", { uri }));
   const updates = () => sent(p).filter((m) => m.method === "notifications/resources/updated").length;
-  // Its clock stands still meanwhile: one more is announced for each 100 ms that a busy machine takes.
+  // The clock stands still meanwhile: otherwise one more is announced for each 100 ms that a busy machine takes.
   const { now } = performance;
   const at = performance.now();
   performance.now = () => at;
@@ -138,10 +138,10 @@ test("what the engine refuses is reported, and nothing else suffers", async () =
   assert.equal(p.dead, undefined);
 });
 
-/** Runs `start` while instances are made otherwise: `make` gets what makes them, and its arguments. */
+/** Runs `start` while `make` makes the instances. `make` gets WebAssembly.instantiate and its arguments. */
 async function instantiating(make, start = page) {
   const instantiate = WebAssembly.instantiate;
-  // Node's own fetch makes an instance, too.
+  // Node's own fetch makes an instance too.
   WebAssembly.instantiate = (...args) => (args[1]?.pagewire ? make(instantiate, ...args) : instantiate(...args));
   try {
     return await start();
@@ -150,7 +150,7 @@ async function instantiating(make, start = page) {
   }
 }
 
-/** A page whose core has died of `cause` asks it nothing more, and the console has the cause, once. */
+/** The core of a page has died of `cause`: the cause was reported once, and the core is not called again. */
 async function died(p, cause) {
   assert.match(p.dead ?? "it lives", recovers ? /internal error|exited with status|the core stopped: / : cause);
   const reported = p.log.filter(([what]) => what === "report");
@@ -177,7 +177,7 @@ test("a panic is the core's death: it says so once, and is never called again", 
   );
 });
 
-/** The module with a memory that grows by `pages` and no more. */
+/** The module with a memory that grows by at most `pages`. */
 function capped(module, pages) {
   const text = [...module];
   const number = (at) => {
@@ -192,7 +192,7 @@ function capped(module, pages) {
     const id = text[at];
     const [size, body] = number(at + 1);
     if (id === 5) {
-      const [least] = number(body + 2); // behind the count, 1, and the flags
+      const [least] = number(body + 2); // after the count, 1, and the flags
       const limits = [1, 1, ...leb(least), ...leb(least + pages)];
       text.splice(at + 1, body - at - 1 + size, ...leb(limits.length), ...limits);
       return new Uint8Array(text);
@@ -202,7 +202,7 @@ function capped(module, pages) {
   throw new Error("the module has no memory of its own");
 }
 
-// Of Go's build the runtime prints its goroutines, and does not come back from that.
+// In Go's build the runtime prints its goroutines, and never returns from that.
 test("a memory that is full is the core's death", { skip: recovers }, async () => {
   const small = await WebAssembly.compile(capped(await readFile(wasm), 64));
   const p = await instantiating((instantiate, _module, imports) => instantiate(small, imports));
@@ -213,7 +213,7 @@ test("a memory that is full is the core's death", { skip: recovers }, async () =
   await died(p, /the core stopped: panic: .*out of memory/);
 });
 
-// A dead instance of Go's keeps a timer of its runtime, which holds the process of the test.
+// A dead instance of Go's build keeps a timer of its runtime, which keeps the test's process alive.
 test("a stack that is full is the core's death, or leaves it as it was", { skip: recovers }, async () => {
   const p = opened(await page());
   let calls = 0;
@@ -221,13 +221,13 @@ test("a stack that is full is the core's death, or leaves it as it was", { skip:
     try {
       dive();
     } catch (full) {
-      // Up from where the stack is full, each frame has a little more room for the call.
+      // The stack is full at the deepest frame; each frame above has a little more room for the call.
       if (calls++ < 500 && !p.dead) p.core.receive(1, request(calls, "ping", { padding: "x".repeat(100) }));
       throw full;
     }
   };
   assert.throws(dive, RangeError);
-  p.core.receive(1, request(0, "ping")); // the next call, if the page could not be told at once
+  p.core.receive(1, request(0, "ping")); // the page learns of the death at the next call, if not at once
   if (p.dead) return await died(p, /RangeError|call stack/);
   p.core.receive(1, request("last", "ping"));
   assert.equal(sent(p).at(-1).id, "last");
@@ -257,7 +257,7 @@ test("an exception that leaves an export is death", async () => {
   const p = opened(await page());
   p.core.register(JSON.stringify({ uri, name: "n" }));
   p.core.receive(1, request(1, "resources/subscribe", { uri }));
-  // The page's clock throws from within the call, as an engine at the end of its stack does.
+  // The page's clock throws during the call, as an engine at the end of its stack does.
   const now = performance.now;
   performance.now = () => {
     throw new RangeError("Maximum call stack size exceeded");
@@ -270,7 +270,7 @@ test("an exception that leaves an export is death", async () => {
   assert.match(p.dead, /RangeError/);
 });
 
-// By the import with which Go's runtime ends its program; TinyGo's has none.
+// Go's runtime ends its program by this import; TinyGo's has no such import.
 test("a core whose program exits is dead", { skip: !recovers }, async () => {
   let imports;
   const p = await instantiating((instantiate, module, given) => instantiate(module, (imports = given)));
@@ -309,7 +309,7 @@ test("a clock that jumps, as a sleeping laptop's does, does not stop the garbage
     for (let i = 0; i < 900; i++) cycle();
     assert.ok(size() <= before + (16 << 20), `grew from ${before} to ${size()}`);
   } finally {
-    p.core.stop(); // its timer is set by the clock that ran ahead
+    p.core.stop(); // its timer was set by the clock that ran ahead
     performance.now = now;
   }
 });

@@ -1,6 +1,6 @@
 /**
- * A core under Node: the built wasm behind the built loader, and a page that is a few callbacks. What the page layer
- * does in a browser is done here by hand, so that the edge can be looked at by itself.
+ * A core under Node: the built loader with the built wasm, and a page of a few callbacks. They replace the page layer
+ * of a browser, so that the edge is tested by itself.
  */
 import { createServer } from "node:http";
 import { after } from "node:test";
@@ -13,10 +13,10 @@ export const wasm = new URL("../../../dist/pagewire.wasm", import.meta.url);
 const module = await WebAssembly.compile(await readFile(wasm));
 const byGo = WebAssembly.Module.exports(module).some(({ name }) => name === "mem");
 
-/** Whether a panic is contained, and reported by the core: where Go has compiled it. In TinyGo's build it is a trap. */
+/** Whether the core contains and reports a panic: it does in Go's build. In TinyGo's build a panic is a trap. */
 export const recovers = byGo;
 
-/** What ends the cores of a file, whose timers would hold its process for 30 s. */
+/** The functions that end the cores of a test file: their timers would keep its process alive for 30 s. */
 const stops = [];
 after(() => {
   for (const stop of stops) stop();
@@ -38,8 +38,8 @@ export async function serve() {
 }
 
 /**
- * Starts a core. `reads` maps a URI to a function that returns (a promise of) contents. Everything that the core
- * asks of the page is recorded in `log`; messages go to the port's transport.
+ * Starts a core. `reads` maps a URI to a function that returns (a promise of) contents. `log` records every call of
+ * the page by the core; messages also go to the port's transport.
  */
 export async function page(reads = {}, options = {}) {
   const base = await serve();
@@ -49,7 +49,7 @@ export async function page(reads = {}, options = {}) {
     ports: new Map(),
     dead: undefined,
     core: undefined,
-    /** Opens a port, and gives it as a transport that the official clients take. */
+    /** Opens a port, and returns it as a transport for the official clients. */
     connect() {
       const id = p.ports.size + 1;
       const transport = {
@@ -70,7 +70,7 @@ export async function page(reads = {}, options = {}) {
   const callbacks = {
     send(port, message, call, hole) {
       let held = call ? JSON.stringify(p.held.get(call)) : "";
-      if (held[0] === "{") held = held.slice(1, -1); // of a tool's result the members
+      if (held[0] === "{") held = held.slice(1, -1); // a tool's result without its braces
       const text = message.slice(0, hole) + held + message.slice(hole);
       p.log.push(["send", port, text]);
       queueMicrotask(() => p.ports.get(port)?.onmessage?.(JSON.parse(text)));
@@ -128,7 +128,7 @@ export function opened(p) {
   return p;
 }
 
-/** The messages that port 1 was sent. */
+/** The messages that were sent to port 1. */
 export const sent = (p) =>
   p.log.filter(([what, to]) => what === "send" && to === 1).map(([, , text]) => JSON.parse(text));
 

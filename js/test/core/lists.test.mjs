@@ -1,10 +1,10 @@
-/** What agents of a core and callers of the page's tools are shown of a resource: the same members. */
+/** Agents of a core and callers of the page's tools get the same members of a resource. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { operations, register, resourceTools, revisionsOf, shared } from "../../../dist/test/page.mjs";
 import { origin, page } from "./harness.mjs";
 
-/** A value for each member of the dictionary; MCP has none for those of `ours`. */
+/** A value for each member of the dictionary; MCP does not have those in `ours`. */
 const members = {
   name: "n",
   title: "t",
@@ -45,7 +45,7 @@ test("resources_list shows what resources/list and resources/templates/list show
   const [resource] = list(p, "resources/list", "resources");
   const [template] = list(p, "resources/templates/list", "resourceTemplates");
   assert.deepEqual(resource._meta, { "pagewire/schema": ours.contentSchema });
-  // By uriSchema a caller knows what to put behind the URI; MCP has no such member.
+  // uriSchema describes the parameters after the URI to a caller; MCP has no such member.
   assert.deepEqual(listed.resources, [{ ...resource, uriSchema: ours.uriSchema }]);
   assert.deepEqual(listed.resourceTemplates, [template]);
 });

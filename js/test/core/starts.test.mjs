@@ -1,6 +1,6 @@
 /**
- * How cores start, that of agents in the page and that of Views: with the options that they are given, or with an error
- * that says why not; and what becomes of the hosts of Views when theirs dies.
+ * The starts of the two cores, for agents in the page and for Views: with their options, or with an error that says the
+ * reason. And the end of the hosts of Views when their core dies.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ const turn = () => new Promise((done) => setImmediate(done));
 const views = async () => startViews(`${await serve()}/pagewire.views.wasm`);
 const defaults = { era: 0, maxSubscriptions: 0, limitCode: 0, updateInterval: 0, readTimeout: 0 };
 
-/** Runs `start` while instances have other exports, those that `change` makes of them. */
+/** Runs `start` while instances have the exports that `change` returns in place of their own. */
 async function withExports(change, start) {
   const instantiate = WebAssembly.instantiate;
   WebAssembly.instantiate = async (...args) => {
@@ -42,7 +42,7 @@ test("a core has the options that it was given", async () => {
   assert.ok(answer(0).capabilities.tools);
 });
 
-// Go's build starts by what its runtime reads, and reports what goes wrong there.
+// Go's build does not start by _initialize, and its runtime reports the failures of a start.
 test("a trap at the start is an error with its reason", { skip: recovers }, async () => {
   const _initialize = () => {
     throw new WebAssembly.RuntimeError("unreachable");
@@ -70,7 +70,7 @@ test("the core of Views starts", async () => {
 test("a panic is the death of all hosts of Views, and no export is called again", async () => {
   let called = 0;
   const counted = (real) => ({
-    open: (now, host, id) => real.open(now, host + 1000, id), // a host that there is not: a panic
+    open: (now, host, id) => real.open(now, host + 1000, id), // a host that does not exist: a panic
     shut: () => ++called,
   });
   const core = await withExports(counted, views);

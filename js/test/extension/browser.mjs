@@ -1,7 +1,4 @@
-/**
- * The part of a browser that the service worker sees, as far as Node has none: ports, tabs, and the page at the other
- * end.
- */
+/** The parts of a browser that the service worker needs and Node lacks: ports, tabs, and the page at the other end. */
 
 const event = () => {
   const listeners = [];
@@ -17,13 +14,13 @@ export const runtime = {
   getURL: (path) => `chrome-extension://ours/${path}`,
 };
 
-globalThis.navigator ??= { userAgent: "Mozilla/5.0" }; // Node 20 has none
+globalThis.navigator ??= { userAgent: "Mozilla/5.0" }; // Node 20 has no navigator
 globalThis.chrome = {
   runtime,
   tabs: { query: async () => [], sendMessage: async () => {} },
 };
 
-/** One end of a port. `said` has what the worker has said, `say` brings it something. */
+/** A port to the worker. `said` has the worker's messages; `say` sends a message to it. */
 export function port(name, sender) {
   const p = { said: [], ended: false };
   const onMessage = event();

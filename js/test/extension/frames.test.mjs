@@ -25,7 +25,7 @@ async function linked(t) {
   return { page, document, link, heard, closed: () => closed };
 }
 
-/** A document that a native host is offered. */
+/** A document that is offered to a native host. */
 async function native(t) {
   const host = port("host");
   runtime.connectNative = () => host.end;
@@ -63,13 +63,13 @@ test("the first frame has the browser's facts, and none of the page's", async (t
   page.say({ url: "https://b.test/", frame: "x", title: "C" });
   assert.deepEqual(JSON.parse(heard[3]), [["note", { title: "C", focused: 5 }]]);
   page.say({ focused: 0 });
-  page.say({ focused: 3 }); // its clock was set meanwhile
+  page.say({ focused: 3 }); // its clock was set back meanwhile
   assert.deepEqual(JSON.parse(heard[4]), [["note", { title: "C", focused: 3 }]]);
 });
 
 test("what a page says before its link, or of one that is over, is not passed on", async (t) => {
   const { page, heard, link, document } = await linked(t);
-  page.say(hello({ epoch: "e" })); // of a link that was before: the page has not confirmed the start
+  page.say(hello({ epoch: "e" })); // of an earlier link: the page has not confirmed the start
   assert.deepEqual(heard, []);
   page.say("start");
   page.say(hello({ epoch: "e" }));
@@ -124,7 +124,7 @@ for (const [name, frames] of [
     const refused = () => [...documents.refused.values()].reduce((a, b) => a + b, 0);
     const before = refused();
     const now = performance.now();
-    t.mock.method(performance, "now", () => now); // what a page may say grows with the time
+    t.mock.method(performance, "now", () => now); // the number of allowed messages grows with the time
     for (const frame of frames) page.say(frame);
     assert.ok(page.ended);
     assert.equal(closed(), "the page has gone");
@@ -136,7 +136,7 @@ test("by native messaging a frame goes in pieces, and no more than the gateway t
   const { page, document, host } = await native(t);
   assert.deepEqual(host.said, [{ type: "open", id: document.id, origin: "https://a.test" }]);
   host.say({ type: "open", id: document.id, session: 3 });
-  page.say("start"); // of the link before, which the transport's has replaced
+  page.say("start"); // of the first link, which the transport's has replaced
   page.say("start");
   page.say(hello({ epoch: "e" }));
   const long = `=1 1 ["x${"𝄞é".repeat(2 << 20)}"]`;
@@ -159,7 +159,7 @@ test("by native messaging a frame goes in pieces, and no more than the gateway t
   }
   assert.deepEqual(texts.slice(1), ["[]", ""]);
   assert.ok(texts[0] === long, "what arrives is something else");
-  // And back: the browser takes 1 MB from a native host at once.
+  // In the other direction: the browser takes at most 1 MB of a native host in one message.
   const from = { type: "frame", id: document.id, session: 3 };
   for (const piece of [{ text: '[["read"', more: true }, { text: ",1", more: true }, { text: "]]" }])
     host.say({ ...from, ...piece });

@@ -1,5 +1,4 @@
-// The proofs are those of bridge/gateway/internal/proof, word by word, and a listener learns nothing without one of
-// its own.
+// The proofs equal those of bridge/gateway/internal/proof. A listener learns nothing without a proof of its own.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** What the inspector, the panel and the demos show of texts: whole words of a change, lines of JSON, and warnings. */
+/** Texts in the inspector, the panel and the demos: whole words of a change, lines of JSON, and warnings. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changed, pretty, warnings } from "../../../dist/test/extension.mjs";

@@ -32,7 +32,7 @@ async function session(t) {
   const clientInfo = { name: "t", version: "1" };
   await ask("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo });
   s.receive('{"jsonrpc":"2.0","method":"notifications/initialized"}');
-  /** The calls that the page has been asked, by name. */
+  /** The calls with a name that were sent to the page. */
   const asked = (name) =>
     page.said
       .filter((frame) => typeof frame === "string" && frame[0] === "[")
@@ -59,7 +59,7 @@ test("a session lists, reads and is told", async (t) => {
   await eventually("the call is ended", () => asked("end").length === 1);
   await ask("resources/subscribe", { uri: `${origin}/x` });
   await eventually("it is watched", () => asked("watched").length === 1);
-  page.say(`[["touch","${origin}/x",3]]`); // what was read
+  page.say(`[["touch","${origin}/x",3]]`); // the revision that was read
   await ask("ping");
   const updates = () => heard.filter(({ method }) => method === "notifications/resources/updated").length;
   assert.equal(updates(), 0);

@@ -8,7 +8,7 @@ const { channel } = await import("../../../dist/test/page.mjs");
 
 const turn = () => new Promise((done) => setImmediate(done));
 
-/** A channel, what it has posted as frames, and what its core has asked of the page. */
+/** A channel, with the frames that it has posted and the calls of its core to the page. */
 function begin() {
   const c = { frames: [], asked: [], dead: undefined, given: undefined };
   const page = { dead: (reason) => (c.dead = reason) };
@@ -19,7 +19,7 @@ function begin() {
   return Object.assign(c, { core });
 }
 
-/** One that has been greeted, with nothing that waits. */
+/** A channel that has received a hello, with no frames that wait. */
 async function greeted() {
   const c = begin();
   c.core.receive([["hello", 1, "0", {}]]);

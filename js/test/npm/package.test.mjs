@@ -1,5 +1,5 @@
-// What npm pack makes of dist/npm, installed by npm without a network, as its consumers see it: compilers under both
-// module resolutions that know `exports`, with the types of React and stores and without, and servers that render.
+// The package that npm pack makes of dist/npm, installed by npm without a network, for its consumers: compilers under
+// both module resolutions that know `exports`, with and without the types of React and stores, and servers that render.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const modules = here("../../node_modules");
 const run = promisify(execFile);
 
-/** A consumer's directory, and another one that has what the package's modules are for. */
+/** A consumer's directory, and another one with the libraries that the package's modules are for. */
 let plain, reactive;
 const others =
   "react react-dom @types/react redux zustand svelte nanostores rxjs @preact/signals-core vue mobx jotai zod valibot @valibot/to-json-schema arktype";

@@ -1,11 +1,10 @@
-// A page at a gateway of its service: what becomes of its tickets and its connections.
+// A page at a gateway of its service: its tickets and its connections.
 import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
 
 mock.timers.enable({ apis: ["setTimeout", "Date"] }); // before the page layer takes them
 mock.method(console, "error", () => {});
 
-/** What was opened, in order. */
 let sockets = [];
 class Socket extends EventTarget {
   said = [];
@@ -33,7 +32,7 @@ class Socket extends EventTarget {
   }
 }
 
-/** What was asked of the service and has no answer yet. */
+/** The requests to the service that have no answer yet. */
 let asked = [];
 const fetch = (_url, { signal }) =>
   new Promise((resolve, reject) => {
@@ -142,7 +141,7 @@ test("a service that does not answer is asked again", async () => {
   assert.deepEqual(names(sockets[0]), ["first", "second"]);
 });
 
-/** Has 400 pages, of which each has had a connection for a while. */
+/** Opens 399 more pages, so that 400 have had a connection for a while. */
 async function openMany() {
   const pages = Array.from({ length: 399 }, open);
   await turn();
@@ -152,7 +151,7 @@ async function openMany() {
   return pages;
 }
 
-/** The pages ask for a ticket within so many seconds, and in each tenth of them some, but not many. */
+/** The 400 pages ask for a ticket within so many seconds, and in each tenth of the time at least 1 and at most 79. */
 async function spread(seconds) {
   const asking = [];
   let all = 0;

@@ -1,4 +1,4 @@
-// The canonical form of a resource's URI, and which origin it is at.
+// The canonical form of a resource's URI, and its origin.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { canonical, maxURI, requireOrigin } from "../../../dist/test/page.mjs";
@@ -22,7 +22,7 @@ const same = {
 };
 for (const [uri, key] of Object.entries(same)) test(`'${uri}' is '${key}'`, () => assert.equal(own(uri), key));
 
-/** Behind the origin: templates of other forms than the two that are taken, and URIs that have what none may have. */
+/** The parts after the origin: templates of other forms than the two permitted ones, and URIs with forbidden parts. */
 const bad =
   "# a#b #{a} {a}#b {a}/é { {} {a {a}} {a}{b} {a}/{a} {a}{?a} {?a,a} {+a} {#a} {/a} {&a} {a*} {a:3} {a,b} {a-b} {{a}} {?a}x {?a}{?b}";
 const refused = {

@@ -1,5 +1,5 @@
-// shareStore with the libraries that people have, as they are, at the page layer's own registry. What agents see of it
-// in a browser is tested there (e2e/npm_test.go).
+// shareStore with unmodified libraries, at the page layer's own registry. e2e/npm_test.go tests it with agents and a
+// browser.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { signal as makeSignal } from "@preact/signals-core";
@@ -26,7 +26,7 @@ let told;
 beforeEach(() => {
   told = 0;
   shared.core = { register() {}, unregister() {}, touch: () => told++ };
-  globalThis.navigator ??= {}; // which Node 20 has not
+  globalThis.navigator ??= {}; // Node 20 has no navigator
   globalThis.location = { origin: permission.origin };
   globalThis.document = {
     modelContext: {
@@ -42,7 +42,7 @@ afterEach(() => {
 
 const entry = () => Map.prototype.get.call(shared.entries, uri);
 const read = () => entry().read(uri, {}).text;
-/** How many changes agents are told of while `act` does something. Each is another turn, whose calls are merged. */
+/** The number of changes that are announced to agents during `act`. Calls of one turn are merged into one change. */
 async function tells(act) {
   const before = told;
   await act();
@@ -57,7 +57,7 @@ const changed = (change) => (state) => {
   return state;
 };
 
-/** Each library: a store that holds ["tea"], and how something is added to it. */
+/** Each library: a store that holds ["tea"], and a function that adds something to it. */
 const libraries = {
   Redux() {
     const store = createRedux((state = { items: ["tea"] }, { add }) =>

@@ -1,5 +1,5 @@
-// watchResource with an App and a host of a few lines, and time that the test lets pass. What it is with the stock App,
-// and with hosts that come and go, is tested in Chromium (e2e/views_test.go).
+// watchResource with an App and a host of a few lines, and with a mocked clock. e2e/views_test.go tests it in Chromium,
+// with the stock App, and with hosts that come and go.
 import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
 import { canSubscribe, watchResource } from "../../../dist/view.js";
@@ -15,7 +15,7 @@ beforeEach(() => {
   document = globalThis.document = Object.assign(new EventTarget(), { hidden: false });
 });
 
-/** An App whose host can, or cannot, subscribe, and whose resource reads as `app.text`. */
+/** An App with a resource whose text is `app.text`. The host can subscribe if `capabilities` say so. */
 function makeApp(capabilities, more = {}) {
   const app = {
     text: "1",
@@ -38,7 +38,7 @@ function makeApp(capabilities, more = {}) {
   return app;
 }
 
-/** Has a host refuse to subscribe by this error while `refuses`. */
+/** Makes a host refuse subscriptions with this error code while `refuses` returns true. */
 const refusal = (code, refuses = () => true) => ({
   async request({ method }) {
     this.calls.push(method.slice("resources/".length));
@@ -47,7 +47,7 @@ const refusal = (code, refuses = () => true) => ({
   },
 });
 
-/** Lets what is ready happen. */
+/** Runs the callbacks of promises that are settled. */
 const settle = async () => {
   for (let i = 0; i < 20; i++) await Promise.resolve();
 };
