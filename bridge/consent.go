@@ -62,7 +62,7 @@ func (e *Engine) consent(c *call, r Result) {
 // confirm answers a subscribe or unsubscribe that the host has consented to.
 func (e *Engine) confirm(w *wait) {
 	q := request{port: w.port, id: w.id, modern: w.modern}
-	e.send(w.port, e.end(&q, e.result(&q)))
+	e.send(w.port, e.closeResult(&q, e.result(&q)))
 }
 
 // cancelPending ends a port's legacy subscribes to a URI that wait for consent: the agent unsubscribes, and its last

@@ -141,8 +141,8 @@ func (e *Engine) result(r *request) wire.Text {
 // cacheable forbids modern clients to cache a result about live state.
 const cacheable = `"ttlMs":0,"cacheScope":"private",`
 
-// end completes an answer whose text ends in "{" or in a member.
-func (e *Engine) end(r *request, text wire.Text) wire.Text {
+// closeResult completes an answer whose text ends in "{" or in a member.
+func (e *Engine) closeResult(r *request, text wire.Text) wire.Text {
 	if r.modern {
 		if last := text[len(text)-1]; last != '{' && last != ',' {
 			text = text.Raw(`,`)

@@ -192,7 +192,7 @@ func (e *Engine) answerEvents(c *call, r Result) {
 		e.openStream(c, members)
 	default:
 		q := request{port: w.port, id: w.id, modern: w.modern}
-		e.send(w.port, e.end(&q, e.result(&q).Bytes(members[1:len(members)-1])))
+		e.send(w.port, e.closeResult(&q, e.result(&q).Bytes(members[1:len(members)-1])))
 		e.finish(c, nil)
 	}
 }

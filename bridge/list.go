@@ -34,8 +34,8 @@ func (p *page) begin() wire.Text {
 	return p.text.Raw(`,`)
 }
 
-// take keeps the text with one more entry if it fits, and reports whether it does. The first entry always fits.
-func (p *page) take(text wire.Text) bool {
+// add keeps the text with one more entry if it fits, and reports whether it does. The first entry always fits.
+func (p *page) add(text wire.Text) bool {
 	if p.count > 0 && (p.count == p.size || len(text)-p.first > p.bytes) {
 		return false
 	}
@@ -74,9 +74,9 @@ func (e *Engine) listing(r *request, key string, templates bool) *wire.Error {
 			return true
 		}
 		if templates {
-			return p.take(describe(p.begin(), "uriTemplate", entry.Pattern, &entry.Resource))
+			return p.add(describe(p.begin(), "uriTemplate", entry.Pattern, &entry.Resource))
 		}
-		return p.take(describe(p.begin(), "uri", entry.URI, &entry.Resource))
+		return p.add(describe(p.begin(), "uri", entry.URI, &entry.Resource))
 	})
 	if err != nil {
 		return refused(r.modern, "", err)
@@ -93,5 +93,5 @@ func (e *Engine) listed(r *request, text wire.Text, next string) wire.Text {
 	if r.modern {
 		text = text.Raw("," + cacheable)
 	}
-	return e.end(r, text)
+	return e.closeResult(r, text)
 }

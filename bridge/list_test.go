@@ -149,7 +149,7 @@ func FuzzList(f *testing.F) {
 			followed.step(data[0], data[1])
 			data = data[2:]
 		}
-		followed.end()
+		followed.followToEnd()
 		for _, what := range []string{"resources", "resourceTemplates", "tools"} {
 			if p := l.page(what, cursor); p.code != 0 && p.code != -32602 {
 				t.Fatalf("%s from %q: error %d", what, cursor, p.code)
@@ -218,8 +218,8 @@ func (f *followed) follow() {
 	f.cursor, f.over = p.next, p.next == ""
 }
 
-// end follows the list to its end.
-func (f *followed) end() {
+// followToEnd follows the list to its followToEnd.
+func (f *followed) followToEnd() {
 	for !f.over {
 		f.follow()
 	}

@@ -154,7 +154,7 @@ func (e *Engine) answerRead(w *wait, r Result) {
 	if w.modern {
 		text = text.Raw("," + cacheable)
 	}
-	e.sendContents(w.port, e.end(&q, text), w.call.id, hole, r.Contents)
+	e.sendContents(w.port, e.closeResult(&q, text), w.call.id, hole, r.Contents)
 }
 
 // Seal stops later readers of a URI from sharing its read under way: the resource may have changed since that read

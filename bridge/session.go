@@ -20,18 +20,18 @@ func (e *Engine) initialize(r *request) *wire.Error {
 	r.port.legacy = asked
 	text := e.result(r).Raw(`"protocolVersion":`).Str(asked)
 	text = text.Raw(`,`).Bytes(e.capabilities).Raw(`,"serverInfo":`).Bytes(e.serverInfo)
-	e.send(r.port, e.end(r, text))
+	e.send(r.port, e.closeResult(r, text))
 	return nil
 }
 
 func (e *Engine) ping(r *request) *wire.Error {
-	e.send(r.port, e.end(r, e.result(r)))
+	e.send(r.port, e.closeResult(r, e.result(r)))
 	return nil
 }
 
 func (e *Engine) discover(r *request) *wire.Error {
 	text := e.result(r).Raw(`"supportedVersions":["` + wire.Modern + `"],` + cacheable)
-	e.send(r.port, e.end(r, text.Bytes(e.capabilities)))
+	e.send(r.port, e.closeResult(r, text.Bytes(e.capabilities)))
 	return nil
 }
 

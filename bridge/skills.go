@@ -44,7 +44,7 @@ func (e *Engine) listSkills(r *request) *wire.Error {
 		}
 	}
 	next, err := e.registry.Page(false, cursor, func(entry *resource.Entry) bool {
-		return !e.isSkill(entry) || r.port.hides(entry.URI) || p.take(describeSkill(p.begin(), entry))
+		return !e.isSkill(entry) || r.port.hides(entry.URI) || p.add(describeSkill(p.begin(), entry))
 	})
 	if err != nil {
 		return refused(r.modern, "", err)
@@ -82,7 +82,7 @@ func (e *Engine) sendFor(r *request, text wire.Text, cache string) {
 	if r.modern {
 		text = text.Raw(`,`).Raw(cache)
 	}
-	e.send(r.port, e.end(r, text))
+	e.send(r.port, e.closeResult(r, text))
 }
 
 // skill finds a skill by its URI; nil if there is none.

@@ -49,7 +49,7 @@ func (e *Engine) subscribe(r *request) *wire.Error {
 		}
 		e.subscribed(r.port, uri)
 	}
-	e.send(r.port, e.end(r, e.result(r)))
+	e.send(r.port, e.closeResult(r, e.result(r)))
 	return nil
 }
 
@@ -103,7 +103,7 @@ func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 		}
 		e.forget(s)
 	}
-	e.send(r.port, e.end(r, e.result(r)))
+	e.send(r.port, e.closeResult(r, e.result(r)))
 	return nil
 }
 

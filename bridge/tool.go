@@ -184,7 +184,7 @@ func (e *Engine) listTools(r *request) *wire.Error {
 		if t.First || r.port.hidesTool(&t) {
 			continue
 		}
-		if !p.take(p.begin().Bytes(t.JSON)) {
+		if !p.add(p.begin().Bytes(t.JSON)) {
 			next = cursor
 			break
 		}
@@ -269,5 +269,5 @@ func (e *Engine) answerTool(w *wait, r Result) {
 	if own != nil {
 		r.Contents = own[1 : len(own)-1]
 	}
-	e.sendContents(w.port, e.end(&q, text), w.call.id, hole, r.Contents)
+	e.sendContents(w.port, e.closeResult(&q, text), w.call.id, hole, r.Contents)
 }

@@ -76,7 +76,7 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 	fmt.Printf("demo at %s/\n", base)
 	if story {
 		fmt.Println()
-		err = tell(ctx, os.Stdout, base, gateway)
+		err = runStory(ctx, os.Stdout, base, gateway)
 	}
 	switch {
 	case ctx.Err() != nil:

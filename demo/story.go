@@ -32,10 +32,10 @@ type teller struct {
 	out io.Writer
 }
 
-// tell plays the story in a browser: in full with the client's default version, in short with the protocol's newest
+// runStory plays the story in a browser: in full with the client's default version, in short with the protocol's newest
 // version, and with an agent outside the page, which uses gateway, the pagewire binary. Each line describes an event
 // that happened; a step that does not happen is the error.
-func tell(ctx context.Context, out io.Writer, base, gateway string) error {
+func runStory(ctx context.Context, out io.Writer, base, gateway string) error {
 	b, err := launched.Start(ctx, launched.Options{DebugPort: "0"})
 	if err != nil {
 		return err

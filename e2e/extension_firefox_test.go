@@ -72,7 +72,7 @@ func (f firefox) tab(url string) *tab {
 	f.t.Helper()
 	b := &tab{t: f.t, ctx: f.ctx}
 	var err error
-	if b.is, err = f.Open(f.ctx, b.hear); err != nil {
+	if b.is, err = f.Open(f.ctx, b.record); err != nil {
 		f.t.Fatal(err)
 	}
 	return b.begin(&site{Server: &httptest.Server{URL: url}})

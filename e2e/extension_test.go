@@ -121,7 +121,7 @@ func (x *extended) follow(name string, options ...chromedp.ContextOption) *tab {
 	x.t.Cleanup(stop)
 	b := &tab{t: x.t, ctx: ctx, is: chromiumTab{ctx}}
 	b.logs(name)
-	err := listen(ctx, func(m engine.Message) { b.hear(engine.Message{Text: m.Text}) })
+	err := listen(ctx, func(m engine.Message) { b.record(engine.Message{Text: m.Text}) })
 	if err == nil {
 		err = chromedp.Do(ctx)
 	}

@@ -21,7 +21,7 @@ func TestFirefoxModelContext(t *testing.T) {
 	}
 	t.Cleanup(f.Close)
 	b := &tab{t: t, ctx: ctx}
-	if b.is, err = f.Open(ctx, b.hear); err != nil {
+	if b.is, err = f.Open(ctx, b.record); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.is.Close)

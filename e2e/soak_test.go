@@ -365,7 +365,7 @@ func (s *soak) renewProfile() {
 	s.keeper = s.openAgent("", args...)
 }
 
-func (s *soak) end(signal syscall.Signal) {
+func (s *soak) signalDaemons(signal syscall.Signal) {
 	for _, pid := range s.h.daemons() {
 		if syscall.Kill(pid, signal) == nil {
 			s.did("daemon: " + signal.String())
@@ -431,9 +431,9 @@ func (s *soak) step() {
 		s.renewAgents()
 	case s.calm && n < 87:
 	case n < 84:
-		s.end(syscall.SIGKILL)
+		s.signalDaemons(syscall.SIGKILL)
 	case n < 87:
-		s.end(syscall.SIGSTOP)
+		s.signalDaemons(syscall.SIGSTOP)
 	case n < 91:
 		s.did("extension's worker stopped")
 		if worker := s.x.worker(); worker != "" {

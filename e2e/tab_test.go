@@ -183,7 +183,7 @@ func open(t *testing.T, m mode, s *site) *tab {
 	ctx, stop := context.WithTimeout(context.Background(), tabTime)
 	t.Cleanup(stop)
 	b := &tab{t: t, ctx: ctx}
-	is, err := other(t).Open(ctx, b.hear)
+	is, err := other(t).Open(ctx, b.record)
 	if err != nil {
 		t.Fatalf("open a tab: %v", err)
 	}
@@ -211,7 +211,7 @@ func openIn(t *testing.T, browser context.Context, s *site) *tab {
 	ctx, stop := context.WithTimeout(ctx, tabTime)
 	t.Cleanup(stop)
 	b := &tab{t: t, ctx: ctx, is: chromiumTab{ctx}}
-	if err := listen(ctx, b.hear); err != nil {
+	if err := listen(ctx, b.record); err != nil {
 		t.Fatalf("open a tab: %v", err)
 	}
 	return b.begin(s)
@@ -235,7 +235,7 @@ func (b *tab) logs(of string) {
 	})
 }
 
-func (b *tab) hear(m engine.Message) {
+func (b *tab) record(m engine.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if m.Uncaught && !b.uncaught {

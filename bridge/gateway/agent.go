@@ -74,7 +74,7 @@ type Pool struct{ backlog *quota.Backlog[*Agent] }
 // NewPool returns a Pool with a bound of most bytes. ended is called after each session that the Pool ends.
 func NewPool(most int64, ended func()) *Pool {
 	return &Pool{quota.NewBacklog(int(most), func(a *Agent) {
-		a.g.locked(func() { a.end(allLeaveTooMuch, true) })()
+		a.g.locked(func() { a.close(allLeaveTooMuch, true) })()
 		ended()
 	})}
 }
@@ -236,19 +236,19 @@ func (a *Agent) Dismiss() {
 	defer a.g.lock()()
 	if a.g.agents[a.id] != nil {
 		a.g.engine.Dismiss(a.g.now(), a.id)
-		a.end("dismissed", false)
+		a.close("dismissed", false)
 	}
 }
 
 // Close ends the session at once. Unread messages are discarded.
 func (a *Agent) Close() error {
-	a.g.locked(func() { a.end("closed", true) })()
+	a.g.locked(func() { a.close("closed", true) })()
 	a.keep()
 	return nil
 }
 
-// end is called with the gateway's lock held. drop discards the messages that the agent has not read yet.
-func (a *Agent) end(reason string, drop bool) {
+// close is called with the gateway's lock held. drop discards the messages that the agent has not read yet.
+func (a *Agent) close(reason string, drop bool) {
 	g := a.g
 	if g.agents[a.id] != nil {
 		a.last, a.lastRecord = a.snapshot(), a.recorded()
@@ -302,9 +302,9 @@ func (a *Agent) send(message []byte) {
 	a.g.tap(Event{Way: ToAgent, Agent: int(a.id), Text: message})
 	a.out.Push(message)
 	if a.client.waiting.Load() > maxWaiting {
-		a.g.fullest(a.client).end("its client does not read what it asks for", true)
+		a.g.fullest(a.client).close("its client does not read what it asks for", true)
 	} else if a.g.waiting.Load() > maxWaitingAll {
-		a.g.fullest(nil).end(allLeaveTooMuch, true)
+		a.g.fullest(nil).close(allLeaveTooMuch, true)
 	}
 	if !a.blocked.Load() && a.out.Size() > highWater {
 		a.blocked.Store(true)

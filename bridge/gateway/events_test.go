@@ -124,8 +124,8 @@ func (a *eventAgent) poll(name, arguments, cursor, more string) *eventResult {
 	return r
 }
 
-// take waits for the next notification of a stream.
-func (a *eventAgent) take(id string) eventMessage {
+// nextOf waits for the next notification of a stream.
+func (a *eventAgent) nextOf(id string) eventMessage {
 	a.t.Helper()
 	for len(a.streams[id]) == 0 {
 		if m := a.next(); m.Error != nil {
@@ -141,7 +141,7 @@ func (a *eventAgent) take(id string) eventMessage {
 func (a *eventAgent) stream(name, arguments, more string) (id, cursor string) {
 	a.t.Helper()
 	id = a.post("events/stream", fmt.Sprintf(`"name":%q,"arguments":%s%s`, name, arguments, more))
-	m := a.take(id)
+	m := a.nextOf(id)
 	if m.Method != "notifications/events/active" || m.Params.Cursor == nil || m.Params.Truncated == nil {
 		a.t.Fatalf("a stream begins with %+v", m)
 	}
@@ -151,7 +151,7 @@ func (a *eventAgent) stream(name, arguments, more string) (id, cursor string) {
 // event waits for an event whose data must contain about, a URI or a part of a page's data.
 func (a *eventAgent) event(id, about string) (eventID, cursor string) {
 	a.t.Helper()
-	m := a.take(id)
+	m := a.nextOf(id)
 	if m.Method != "notifications/events/event" || !strings.Contains(string(m.Params.Data), about) ||
 		m.Params.Cursor == nil {
 		a.t.Fatalf("in place of an event about %s comes %s %s %+v", about, m.Method, m.Params.Data, m.Params.Error)
@@ -385,7 +385,7 @@ func TestPageEvents(t *testing.T) {
 	opened, _ := a.stream(events.Opened, `{}`, "")
 	closed, cursor := a.stream(events.Closed, `{"origin":"`+app+`"}`, "")
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/x": "1"})
-	m := a.take(opened)
+	m := a.nextOf(opened)
 	if want := `{"origin":"https://app.example","tab":2,"url":"https://app.example/","title":"App a"}`; string(m.Params.Data) != want {
 		t.Errorf("opened is %s", m.Params.Data)
 	}
@@ -450,8 +450,8 @@ func TestEventLimits(t *testing.T) {
 	}
 	a := openEventAgent(t, g, AgentOptions{})
 	id := a.post("events/stream", `"name":"page.resource.updated"`)
-	a.take(id)
-	if m := a.take(id); m.Method != "notifications/events/error" || m.Params.Error.Code != -32025 ||
+	a.nextOf(id)
+	if m := a.nextOf(id); m.Method != "notifications/events/error" || m.Params.Error.Code != -32025 ||
 		m.Params.Error.Data["max"] != float64(events.MaxURIs) {
 		t.Errorf("above the limit of resources comes %+v", m)
 	}

@@ -187,7 +187,7 @@ func (g *Gateway) Close() {
 	}
 	g.tools.revisions.Clear()
 	for _, a := range g.agents {
-		a.end("the gateway goes away", false)
+		a.close("the gateway goes away", false)
 	}
 	for _, list := range []map[*Page]bool{g.catalog.pages, g.silent} {
 		for p := range list {

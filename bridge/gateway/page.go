@@ -126,7 +126,7 @@ func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) 
 		if g.opt.Share == nil {
 			return
 		}
-		if p.shared = g.opt.Share(p.PageInfo, p.take, send); p.shared != nil {
+		if p.shared = g.opt.Share(p.PageInfo, p.apply, send); p.shared != nil {
 			p.link.send = p.shared.Send
 		}
 	})
@@ -159,7 +159,7 @@ func (g *Gateway) attach(info PageInfo, connect func(*Page)) (*Page, error) {
 // page has been told the reason.
 func (p *Page) Receive(frame []byte) error {
 	if p.shared == nil {
-		return p.take(frame)
+		return p.apply(frame)
 	}
 	err := p.shared.Receive(frame)
 	if err != nil {
@@ -168,7 +168,7 @@ func (p *Page) Receive(frame []byte) error {
 	return err
 }
 
-func (p *Page) take(frame []byte) error {
+func (p *Page) apply(frame []byte) error {
 	g, l := p.g, p.link
 	began := g.opt.wallClock()
 	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})

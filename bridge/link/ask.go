@@ -76,7 +76,7 @@ func (p *Peer) endAsk(a *ask) {
 	if !a.sent {
 		return
 	}
-	p.say("end", wire.Text{}.Int(int(a.id))).end()
+	p.say("end", wire.Text{}.Int(int(a.id))).close()
 	if !a.answered {
 		p.urgent = true // the page can stop its work
 		p.crossed[p.ended%len(p.crossed)] = a.id
@@ -86,8 +86,8 @@ func (p *Peer) endAsk(a *ask) {
 	}
 }
 
-// take returns the ask with an id, if it has been sent and is not answered; otherwise nil.
-func (p *Peer) take(id uint32) *ask {
+// findAsk returns the ask with an id, if it has been sent and is not answered; otherwise nil.
+func (p *Peer) findAsk(id uint32) *ask {
 	if a := p.asked[id]; a != nil && a.sent && !a.answered {
 		return a
 	}
@@ -113,8 +113,8 @@ func (p *Peer) Watched(uri string, on bool) {
 		value = "true"
 		p.urgent = true // an agent waits for the answer
 	}
-	p.say("watched", quote(uri)).add(wire.Text(value)).end()
+	p.say("watched", quote(uri)).add(wire.Text(value)).close()
 }
 
 // Report sends a sentence to the page's developer.
-func (p *Peer) Report(sentence string) { p.say("report", quote(sentence)).end() }
+func (p *Peer) Report(sentence string) { p.say("report", quote(sentence)).close() }

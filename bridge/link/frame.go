@@ -88,7 +88,7 @@ func (f *Frame) answer(frame []byte, l *Limits) {
 	given := &answered{uint32(n), a}
 	f.answered = given
 	f.addStep(func(p *Peer) {
-		if asked := p.take(given.call); asked != nil {
+		if asked := p.findAsk(given.call); asked != nil {
 			p.complete(asked, given.answer)
 		}
 	})
@@ -291,7 +291,7 @@ func (f *Frame) complete(c *call) bool {
 		return false
 	}
 	f.addStep(func(p *Peer) {
-		if asked := p.take(uint32(id)); asked != nil {
+		if asked := p.findAsk(uint32(id)); asked != nil {
 			p.complete(asked, a)
 		}
 	})
@@ -309,7 +309,7 @@ func (f *Frame) progress(c *call) bool {
 		return true
 	}
 	f.addStep(func(p *Peer) {
-		if asked := p.take(uint32(id)); asked != nil && asked.progress != nil {
+		if asked := p.findAsk(uint32(id)); asked != nil && asked.progress != nil {
 			asked.progress(v[1 : len(v)-1])
 		}
 	})

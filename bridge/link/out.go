@@ -72,4 +72,4 @@ func (s saying) add(value wire.Text) saying {
 	return s
 }
 
-func (s saying) end() { s.p.out = s.p.out.Raw("]") }
+func (s saying) close() { s.p.out = s.p.out.Raw("]") }

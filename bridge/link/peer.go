@@ -105,7 +105,7 @@ func (p *Peer) Refuse(reason string) error {
 	if p.over {
 		return nil
 	}
-	p.say("refused", nil).add(quote(reason)).end()
+	p.say("refused", nil).add(quote(reason)).close()
 	p.urgent = true
 	p.close(Answer{Failure: bridge.ReadFailed, Detail: "the page was let go: " + reason})
 	return &Ended{reason}
@@ -148,7 +148,7 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 
 // expects reports whether an answer to a call may come: it is open, or it ended while the answer was on its way.
 func (p *Peer) expects(call uint32) bool {
-	if p.take(call) != nil {
+	if p.findAsk(call) != nil {
 		return true
 	}
 	i := slices.Index(p.crossed[:], call)
@@ -179,7 +179,7 @@ func (p *Peer) Welcome(tab string) {
 	if tab != "" {
 		about = wire.Text(`{"tab":`).Str(tab).Raw(`}`)
 	}
-	p.say("hello", wire.Text{}.Int(Version)).add(quote(p.build)).add(about).end()
+	p.say("hello", wire.Text{}.Int(Version)).add(quote(p.build)).add(about).close()
 	p.urgent = true
 }
 

@@ -106,7 +106,7 @@ func (w *world) ToServer(text []byte) {
 		uris := m.Params.Notifications.ResourceSubscriptions
 		w.streams[id] = uris
 		list, _ := json.Marshal(uris)
-		w.tell(id,
+		w.queue(id,
 			fmt.Sprintf(
 				`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%q},"notifications":{"resourceSubscriptions":%s}}}`, id, list))
 	case "notifications/cancelled":
@@ -116,7 +116,7 @@ func (w *world) ToServer(text []byte) {
 	}
 }
 
-func (w *world) tell(channel, text string) {
+func (w *world) queue(channel, text string) {
 	w.told[channel] = append(w.told[channel], parcel{w.now, func() { w.host.FromServer(w.now, []byte(text)) }})
 }
 
@@ -124,11 +124,11 @@ func (w *world) tell(channel, text string) {
 func (w *world) change(uri string) {
 	w.version[uri]++
 	if w.subscribed[uri] {
-		w.tell("", fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q}}`, uri))
+		w.queue("", fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q}}`, uri))
 	}
 	for _, id := range sorted(w.streams) {
 		if slices.Contains(w.streams[id], uri) {
-			w.tell(id,
+			w.queue(id,
 				fmt.Sprintf(
 					`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%q},"uri":%q}}`, id, uri))
 		}

@@ -86,7 +86,7 @@ func run(ctx context.Context, dist, program string, once bool) (err error) {
 	defer assistant.Close()
 	defer func() {
 		for _, n := range b.nodes {
-			n.end()
+			n.kill()
 		}
 	}()
 	b.start(ctx, dir, program, public, login, assistant.CA)
@@ -95,7 +95,7 @@ func run(ctx context.Context, dist, program string, once bool) (err error) {
 	at := "http://" + site.Addr().String()
 	fmt.Printf("%-8s %d nodes, %s before them, and the service at %s\n", "fleet", len(b.nodes), public, at)
 	s := &story{ctx: ctx, site: at, public: public, login: login, balancer: b, assistant: assistant}
-	s.tell()
+	s.run()
 	if !once {
 		fmt.Println("\nIt goes on until it is interrupted.")
 		<-ctx.Done()
@@ -149,7 +149,7 @@ func (b *balancer) start(ctx context.Context, dir, program, public string, login
 	})
 }
 
-func (n *node) end() {
+func (n *node) kill() {
 	_ = n.cmd.Process.Kill() // it may have ended
 	_ = n.cmd.Wait()
 }

@@ -30,7 +30,7 @@ func (s *story) line(who, format string, args ...any) {
 	fmt.Printf("%-8s %s\n", who, fmt.Sprintf(format, args...))
 }
 
-func (s *story) tell() {
+func (s *story) run() {
 	browserCtx, end, err := browser.Launch(s.ctx, browser.Options{})
 	check(err)
 	defer end()

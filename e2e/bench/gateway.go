@@ -436,15 +436,15 @@ func (c *bare) attach(ctx context.Context, url, function string) error {
 	}
 	for _, t := range list.Infos {
 		if t.URL == url {
-			return c.take(ctx, t.ID, function)
+			return c.attachTo(ctx, t.ID, function)
 		}
 	}
 	return errors.New("there is no page")
 }
 
-// take gets the page's function. A target has its page's URL while it still has the empty document, and functions of
+// attachTo gets the page's function. A target has its page's URL while it still has the empty document, and functions of
 // that go away with it. state exists only in the page's own document.
-func (c *bare) take(ctx context.Context, id, function string) error {
+func (c *bare) attachTo(ctx context.Context, id, function string) error {
 	for _, step := range []struct {
 		method string
 		params map[string]any

@@ -87,7 +87,7 @@ func TestLook(t *testing.T) {
 					t.Fatal(err)
 				}
 				look("layoutProblems().then(async (problems) => problems.concat(await axeProblems()))", 360)
-				for _, line := range said.take() {
+				for _, line := range said.drain() {
 					t.Errorf("%s: the console: %s", place, line)
 				}
 			}
@@ -95,7 +95,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-func (c *complaints) take() []string {
+func (c *complaints) drain() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lines := c.lines

@@ -161,7 +161,7 @@ func (w *world) tab(t *testing.T, within time.Duration) (context.Context, *compl
 	if err := chromedp.Do(tab); err != nil {
 		t.Fatal(err)
 	}
-	if err := chromedp.Listen(tab, said.hear); err != nil {
+	if err := chromedp.Listen(tab, said.record); err != nil {
 		t.Fatal(err)
 	}
 	return tab, said
@@ -185,7 +185,7 @@ func (c *complaints) String() string {
 	return strings.Join(c.lines, "\n")
 }
 
-func (c *complaints) hear(event any) {
+func (c *complaints) record(event any) {
 	switch event := event.(type) {
 	case *runtime.EventExceptionThrown:
 		text := event.ExceptionDetails.Text

@@ -116,7 +116,7 @@ func (f *Firefox) start(ctx context.Context, path string, o FirefoxOptions) erro
 	if err != nil {
 		return err
 	}
-	if f.session, err = dial(ctx, url+"/session", f.hear); err != nil {
+	if f.session, err = dial(ctx, url+"/session", f.dispatch); err != nil {
 		return err
 	}
 	return f.call(ctx, "session.subscribe", params{"events": []string{"log.entryAdded"}}, nil)
@@ -136,8 +136,8 @@ func announced(says io.Reader, before string) (string, error) {
 	return "", fmt.Errorf("the browser did not say where it listens, but: %s", all.String())
 }
 
-// hear hands a page's message to the tab that shows the page.
-func (f *Firefox) hear(method string, text json.RawMessage) {
+// dispatch hands a page's message to the tab that shows the page.
+func (f *Firefox) dispatch(method string, text json.RawMessage) {
 	var entry struct {
 		Type, Level, Method, Text string
 		Source                    struct{ Context string }

@@ -276,7 +276,7 @@ func TestUpdatesThatNobodyTakesAreNotKept(t *testing.T) {
 			time.Sleep(every)
 			w.updates.add(cart)
 		}
-		w.note(w.updates.take())
+		w.note(w.updates.drain())
 		r := w.byURI[cart]
 		if most := int(rateOver/every) + 1; len(r.updated) > most || cap(r.updated) > 4*most {
 			t.Errorf("%d updates are kept, in room for %d; want %d at most", len(r.updated), cap(r.updated), most)

@@ -303,7 +303,7 @@ func (c *configuration) takeServer(files *fileChange, server part) error {
 	if !c.force && is != "" && !strings.Contains(is, "serve") && !strings.Contains(is, "/mcp") {
 		return server.explain(errEdited, c.client.name)
 	}
-	if f.is, err = server.take(f.is, nil, true); err != nil {
+	if f.is, err = server.remove(f.is, nil, true); err != nil {
 		return server.explain(err, c.client.name)
 	}
 	return nil

@@ -109,12 +109,12 @@ func (w *watcher) run() error {
 		})
 		if err == nil {
 			if w.started {
-				w.tell("connected again")
+				w.printStatus("connected again")
 			}
 			if err := w.follow(session); err != nil || w.ctx.Err() != nil {
 				return err
 			}
-			w.tell("the connection to " + w.hub.addr + " ended; trying again")
+			w.printStatus("the connection to " + w.hub.addr + " ended; trying again")
 			w.started = true
 		}
 		switch {
@@ -123,7 +123,7 @@ func (w *watcher) run() error {
 		case err != nil && (w.strict() || errors.Is(err, daemon.ErrOther)):
 			return err
 		case err != nil && !w.started:
-			w.tell(err.Error() + "; waiting for one")
+			w.printStatus(err.Error() + "; waiting for one")
 		}
 		if errors.Is(err, daemon.ErrNone) {
 			_ = daemon.Wait(w.ctx, w.hub.addr) // if that fails, only the pause of retry is left
@@ -132,8 +132,8 @@ func (w *watcher) run() error {
 	return nil
 }
 
-// tell prints a message about the connection, unless it is the same as the last one.
-func (w *watcher) tell(message string) {
+// printStatus prints a message about the connection, unless it is the same as the last one.
+func (w *watcher) printStatus(message string) {
 	if w.told != message {
 		w.told = message
 		fmt.Fprintln(w.cmd.ErrOrStderr(), "pagewire:", message)
@@ -159,7 +159,7 @@ func (w *watcher) follow(session *mcp.ClientSession) error {
 	}
 	w.unlisted = true
 	for {
-		w.note(w.updates.take())
+		w.note(w.updates.drain())
 		wait, err := w.look(ctx, session)
 		if err != nil || ctx.Err() != nil {
 			return err
@@ -297,7 +297,7 @@ func (u *updates) add(uri string) {
 	}
 }
 
-func (u *updates) take() map[string][]time.Time {
+func (u *updates) drain() map[string][]time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	times := u.times

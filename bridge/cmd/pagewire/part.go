@@ -58,8 +58,8 @@ func (p part) put(text []byte, force bool) ([]byte, error) {
 	return putJSON(text, p, force)
 }
 
-// take returns a text without the part. base is the file's text before put; nil if there was no file.
-func (p part) take(text, base []byte, force bool) ([]byte, error) {
+// remove returns a text without the part. base is the file's text before put; nil if there was no file.
+func (p part) remove(text, base []byte, force bool) ([]byte, error) {
 	if whole, ok := p.Value.(string); ok {
 		if len(text) > 0 && string(text) != whole && !force {
 			return nil, errEdited

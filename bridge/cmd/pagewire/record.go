@@ -169,7 +169,7 @@ func (s *setup) undoFile(w *written, force bool) error {
 		f.is = w.before()
 	default:
 		for _, p := range slices.Backward(w.Parts) {
-			if f.is, err = p.take(f.is, w.before(), force); err != nil {
+			if f.is, err = p.remove(f.is, w.before(), force); err != nil {
 				return p.explain(err, s.client.name)
 			}
 		}

@@ -197,7 +197,7 @@ func FuzzTake(f *testing.F) {
 			if again, err := p.put(with, false); err != nil || string(again) != string(with) {
 				t.Errorf("%q becomes %q, and then %q, %v", text, with, again, err)
 			}
-			without, err := p.take(with, text, false)
+			without, err := p.remove(with, text, false)
 			if err != nil || p.found(without) != "" {
 				t.Fatalf("%q becomes %q, and then %q, %v", text, with, without, err)
 			}

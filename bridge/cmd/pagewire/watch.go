@@ -295,7 +295,7 @@ func (w *watcher) list(ctx context.Context, session *mcp.ClientSession) error {
 		return gone
 	})
 	if room := max(maxWatched-len(w.resources), 0); len(fresh) > room {
-		w.tell(fmt.Sprintf("%d resources are too many: %d are watched", len(w.resources)+len(fresh), maxWatched))
+		w.printStatus(fmt.Sprintf("%d resources are too many: %d are watched", len(w.resources)+len(fresh), maxWatched))
 		fresh = fresh[:room]
 	}
 	for _, uri := range fresh {

@@ -201,7 +201,7 @@ func Open(o Options) (*Node, error) {
 		return nil, err
 	}
 	for subject, take := range map[string]func([]byte){
-		n.subject("node", n.id): n.take, n.subject("ask"): n.take, o.Space + ".nodes": n.takeForAll,
+		n.subject("node", n.id): n.receive, n.subject("ask"): n.receive, o.Space + ".nodes": n.receiveForAll,
 	} {
 		if _, err := n.bus.Subscribe(subject, take); err != nil {
 			n.bus.Close()
@@ -317,7 +317,7 @@ func (n *Node) publish(subject string, pieces ...[]byte) {
 
 func (n *Node) sendTo(node string, pieces ...[]byte) { n.publish(n.subject("node", node), pieces...) }
 
-func (n *Node) take(text []byte) {
+func (n *Node) receive(text []byte) {
 	m, ok := parse(text)
 	if !ok {
 		return
@@ -328,21 +328,21 @@ func (n *Node) take(text []byte) {
 	}
 }
 
-// takeForAll takes messages for nodes of all versions. A node of another version is not one of this fleet.
-func (n *Node) takeForAll(text []byte) {
+// receiveForAll handles messages for nodes of all versions. A node of another version is not one of this fleet.
+func (n *Node) receiveForAll(text []byte) {
 	m, ok := parse(text)
 	if !ok || len(m.words) < 1 {
 		return
 	}
 	if m.from != version {
-		n.takeUnlike(&m)
+		n.receiveOtherVersion(&m)
 	} else if k := kinds[m.kind]; k.toAll {
 		k.take(n, &m)
 	}
 }
 
-// takeUnlike takes a beat or bye of a node of another version. The words after COUNT may differ there.
-func (n *Node) takeUnlike(m *message) {
+// receiveOtherVersion handles a beat or bye of a node of another version. The words after COUNT may differ there.
+func (n *Node) receiveOtherVersion(m *message) {
 	id := m.words[0]
 	n.mu.Lock()
 	p, begins := n.unlike[id], false
@@ -505,7 +505,7 @@ func (n *Node) removePeer(id, reason string) {
 		f.leave()
 	}
 	for _, s := range sessions {
-		s.r.mailbox.post(func() { s.end(reason) })
+		s.r.mailbox.post(func() { s.close(reason) })
 	}
 }
 

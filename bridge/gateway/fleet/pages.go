@@ -125,7 +125,7 @@ func (p *Page) Receive(frame []byte) error {
 	p.settle()
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
 		p.node.Refuse("page: " + short(why.Reason))
-		p.end(goneOver)
+		p.close(goneOver)
 		return err
 	}
 	if !p.known {
@@ -172,7 +172,7 @@ func (p *Page) refuse(reason string) {
 	p.node.Refuse("page: " + short(reason))
 	p.relay.Refuse(reason)
 	p.settle()
-	p.end(goneOver)
+	p.close(goneOver)
 }
 
 // Lost ends the page, because its transport has ended.
@@ -183,11 +183,11 @@ func (p *Page) Lost() {
 	if _, gone := p.relay.Bye(); gone {
 		how = goneOver
 	}
-	p.end(how)
+	p.close(how)
 }
 
-// end is called with the page's lock held.
-func (p *Page) end(how string) {
+// close is called with the page's lock held.
+func (p *Page) close(how string) {
 	if p.ended {
 		return
 	}
@@ -206,7 +206,7 @@ func (p *Page) end(how string) {
 	n.mu.Unlock()
 	for _, f := range p.cores {
 		f.left = true
-		f.trail.end()
+		f.trail.closeAll()
 		f.gone(n, how)
 	}
 	p.cores = nil
@@ -352,7 +352,7 @@ func (n *Node) fromCore(m *message) {
 	switch {
 	case f.left || f.core == nil:
 	case m.kind == kindLeave:
-		f.end()
+		f.close()
 	case m.number(1) != f.heard+1:
 		f.gap()
 	default:
@@ -378,7 +378,7 @@ func (f *remoteCore) handle(frame []byte) {
 	default:
 		n.Refuse("core", "node", f.node)
 		f.gone(n, goneOver)
-		f.end()
+		f.close()
 	}
 }
 
@@ -391,16 +391,16 @@ func (f *remoteCore) gap() {
 	n := f.page.node
 	n.counts.gaps.Add(1)
 	f.gone(n, goneGap)
-	f.end()
+	f.close()
 }
 
-// end ends the session. The page's lock is held.
-func (f *remoteCore) end() {
+// close ends the session. The page's lock is held.
+func (f *remoteCore) close() {
 	if f.left {
 		return
 	}
 	f.left = true
-	f.trail.end()
+	f.trail.closeAll()
 	p := f.page
 	p.node.forgetCore(f)
 	if p.cores = slices.DeleteFunc(p.cores, func(o *remoteCore) bool { return o == f }); len(p.cores) == 0 {
@@ -415,7 +415,7 @@ func (f *remoteCore) end() {
 func (f *remoteCore) leave() {
 	f.page.mu.Lock()
 	defer f.page.mu.Unlock()
-	f.end()
+	f.close()
 	f.page.settle()
 }
 
@@ -458,7 +458,7 @@ func (n *Node) compareCores(m *message) {
 		case known && sent > f.heard:
 			f.gap()
 		case !known && time.Since(f.began) > 2*n.o.Interval:
-			f.end()
+			f.close()
 		}
 		f.page.settle()
 		f.page.mu.Unlock()

@@ -167,7 +167,7 @@ func (n *Node) newReader(key readerKey) (*Reader, error) {
 	o.Found = func(uri string) { r.mailbox.post(func() { n.addFound(key.user, uri) }) }
 	r.Gateway = gateway.New(o)
 	var err error
-	r.cancel, err = n.bus.Subscribe(n.subject("user", key.user), n.take)
+	r.cancel, err = n.bus.Subscribe(n.subject("user", key.user), n.receive)
 	if err != nil {
 		r.Gateway.Close()
 		return nil, err
@@ -227,7 +227,7 @@ func (r *Reader) close() {
 	done := make(chan struct{})
 	r.mailbox.post(func() {
 		for _, s := range r.pages {
-			s.end("the gateway goes away")
+			s.close("the gateway goes away")
 		}
 		r.beReady()
 		r.state = closed

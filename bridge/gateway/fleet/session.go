@@ -91,12 +91,12 @@ func (n *Node) fromPage(m *message) {
 		}
 		return
 	}
-	if !s.r.do(len(m.body)+1, func() { s.take(m) }) {
+	if !s.r.do(len(m.body)+1, func() { s.handle(m) }) {
 		n.counts.lost.Add(1)
 	}
 }
 
-func (s *session) take(m *message) {
+func (s *session) handle(m *message) {
 	switch {
 	case s.is(ended):
 	case m.kind == kindGone:
@@ -116,12 +116,12 @@ func (s *session) gone(how string) {
 		s.reopen()
 	case goneOver:
 		page := s.page
-		s.end("the page has gone")
+		s.close("the page has gone")
 		if page != nil {
 			page.Close("the page has gone")
 		}
 	default:
-		s.end("its connection ended")
+		s.close("its connection ended")
 	}
 	s.r.check()
 }
@@ -133,15 +133,15 @@ func (s *session) gap() {
 
 // reopen replaces the session by a new one with the same page.
 func (s *session) reopen() {
-	s.end("something was lost on the way")
+	s.close("something was lost on the way")
 	s.r.open(s.at)
 	if next := s.r.pages[s.at]; next != nil {
 		next.page = s.page
 	}
 }
 
-// end ends the session. The page may come back in another.
-func (s *session) end(reason string) {
+// close ends the session. The page may come back in another.
+func (s *session) close(reason string) {
 	if s.is(ended) {
 		return
 	}
@@ -153,7 +153,7 @@ func (s *session) end(reason string) {
 	n.mu.Lock()
 	delete(n.sessions, s.number)
 	n.mu.Unlock()
-	s.trail.end()
+	s.trail.closeAll()
 	n.sendTo(s.at.node, head(kindLeave, n.id, s.number))
 	if s.page != nil {
 		s.page.Lost(reason)
@@ -180,7 +180,7 @@ func (s *session) attach(frame []byte) bool {
 	about, ok := link.Parse(frame, n.o.Limits).Hello()
 	if !ok {
 		n.Refuse("hello")
-		s.end("it has not introduced itself")
+		s.close("it has not introduced itself")
 		return false
 	}
 	s.about = about
@@ -191,7 +191,7 @@ func (s *session) attach(frame []byte) bool {
 		}
 	}
 	if before != nil && before.about.Dial > about.Dial {
-		s.end("it has connected anew")
+		s.close("it has connected anew")
 		return false
 	}
 	if s.tab = s.r.tabOf(s); before != nil {
@@ -209,14 +209,14 @@ func (s *session) attach(frame []byte) bool {
 		if !errors.Is(err, gateway.ErrClosed) {
 			n.o.Log.Warn("a page could not be attached", "error", err)
 		}
-		s.end("it could not be attached")
+		s.close("it could not be attached")
 		return false
 	}
 	s.page = page
 	s.state.Store(attached)
 	if before != nil {
 		// Queued, so that the offers come first if they have arrived: until they come the tab would be empty.
-		s.r.mailbox.post(func() { before.end("the page has connected anew") })
+		s.r.mailbox.post(func() { before.close("the page has connected anew") })
 	}
 	return true
 }
@@ -245,7 +245,7 @@ func (r *Reader) tabOf(s *session) string {
 func (s *session) send(frame []byte) {
 	switch {
 	case frame == nil:
-		s.end("its link has ended")
+		s.close("its link has ended")
 	case s.is(ended) || len(frame) == len("[]"):
 	default:
 		for _, part := range parted(frame) {

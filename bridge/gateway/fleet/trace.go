@@ -77,7 +77,7 @@ func (t *trail) done(id int64, ok bool) {
 	}
 }
 
-func (t *trail) end() {
+func (t *trail) closeAll() {
 	for id := range *t {
 		t.done(id, false)
 	}

@@ -100,8 +100,8 @@ func (r *ring) push(e entry) {
 	r.dropped++
 }
 
-// take empties the ring. dropped is how many older entries were overwritten.
-func (r *ring) take() (entries []entry, dropped int) {
+// drain empties the ring. dropped is how many older entries were overwritten.
+func (r *ring) drain() (entries []entry, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entries, dropped = append(r.entries[r.next:], r.entries[:r.next]...), r.dropped
@@ -343,7 +343,7 @@ func (v *viewer) sendChanges(ctx context.Context) error {
 			return err
 		}
 	}
-	entries, dropped := v.log.take()
+	entries, dropped := v.log.drain()
 	if len(entries) == 0 {
 		return nil
 	}

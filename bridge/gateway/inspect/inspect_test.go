@@ -452,8 +452,8 @@ func TestTapIsHeldOnlyWhileSomebodyLooks(t *testing.T) {
 	}
 	passes := func() (int, int) {
 		port.Write(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`))
-		x, _ := a.take()
-		y, _ := b.take()
+		x, _ := a.drain()
+		y, _ := b.drain()
 		return len(x), len(y)
 	}
 	for _, step := range []struct {
@@ -481,12 +481,12 @@ func TestRingKeepsTheLast(t *testing.T) {
 		for i := range maxLog + 10 {
 			r.push(entry{Agent: i})
 		}
-		entries, dropped := r.take()
+		entries, dropped := r.drain()
 		if len(entries) != maxLog || dropped != 10 || entries[0].Agent != 10 || entries[maxLog-1].Agent != maxLog+9 {
 			t.Errorf("round %d: %d entries, %d dropped, from %d to %d", round, len(entries), dropped, entries[0].Agent,
 				entries[len(entries)-1].Agent)
 		}
-		if entries, dropped := r.take(); len(entries) != 0 || dropped != 0 {
+		if entries, dropped := r.drain(); len(entries) != 0 || dropped != 0 {
 			t.Errorf("round %d: %d entries and %d dropped of nothing", round, len(entries), dropped)
 		}
 	}

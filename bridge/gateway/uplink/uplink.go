@@ -290,7 +290,7 @@ func (p *page) connect() error {
 		if !taken {
 			p.n.report(p.info.Origin, nil)
 		}
-		if err := p.hear(core, frame); err != nil {
+		if err := p.handleFrame(core, frame); err != nil {
 			return err
 		}
 	}
@@ -315,8 +315,8 @@ func (p *page) leave(core *relay.Core) {
 	}
 }
 
-// hear takes a frame of the node. An error ends only the connection to the node.
-func (p *page) hear(core *relay.Core, frame []byte) error {
+// handleFrame takes a frame of the node. An error ends only the connection to the node.
+func (p *page) handleFrame(core *relay.Core, frame []byte) error {
 	p.enter(frame)
 	defer p.deliver()
 	if p.ended {

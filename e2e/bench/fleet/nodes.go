@@ -34,7 +34,7 @@ func startCluster(ctx context.Context, program string, size int, ca []byte) *clu
 	c := &cluster{dir: dir, login: login}
 	defer func() {
 		if f := recover(); f != nil {
-			c.end()
+			c.close()
 			panic(f)
 		}
 	}()
@@ -76,7 +76,7 @@ func startCluster(ctx context.Context, program string, size int, ca []byte) *clu
 	return c
 }
 
-func (c *cluster) end() {
+func (c *cluster) close() {
 	for _, n := range c.nodes {
 		_ = n.cmd.Process.Kill() // the benchmark may have killed it
 		_ = n.cmd.Wait()

@@ -165,7 +165,7 @@ func latencies(p *page, a *agent, count, samples int) (list []time.Duration) {
 // changes measures a change from a page at one node to an agent at another, and the same over bare NATS.
 func changes(ctx context.Context, program string) {
 	c := startCluster(ctx, program, 2, nil)
-	defer c.end()
+	defer c.close()
 	const count, samples = 200, 2000
 	p, a := pair(ctx, c, "alice", 0, 1, count)
 	before := c.nodes[0].metric("pagewire_node_touches_total")
@@ -284,7 +284,7 @@ func barePing(ctx context.Context, server string, told chan struct{}, samples in
 // reads measures reads across nodes and at one node, in turns.
 func reads(ctx context.Context, program string) {
 	c := startCluster(ctx, program, 2, nil)
-	defer c.end()
+	defer c.close()
 	_, far := pair(ctx, c, "alice", 0, 1, 1)
 	_, near := pair(ctx, c, "bob", 0, 0, 1)
 	var across, same []time.Duration
@@ -314,7 +314,7 @@ type killing struct {
 // agents hold the last state.
 func recovery(ctx context.Context, program string, count int) {
 	c := startCluster(ctx, program, 3, nil)
-	defer c.end()
+	defer c.close()
 	const watched = 50
 	k := &killing{ctx: ctx, c: c, count: count}
 	for i := range count {

@@ -42,7 +42,7 @@ func webhooks(ctx context.Context, program string) {
 	a := webhooktest.New("", "")
 	defer a.Close()
 	c := startCluster(ctx, program, 2, a.CA)
-	defer c.end()
+	defer c.close()
 	// A resource has at most one event a second: each of a user's 500 changes is of another resource.
 	const count, samples = 900, 2000
 	var ours []time.Duration
@@ -107,7 +107,7 @@ func subscriptions(ctx context.Context, program string) {
 	// The collector runs when the heap has grown by a twentieth.
 	check(os.Setenv("GOGC", "5"))
 	c := startCluster(ctx, program, 2, a.CA)
-	defer c.end()
+	defer c.close()
 	const users, each = 1000, 10
 	by := func(user int) *webhooktest.Assistant {
 		return &webhooktest.Assistant{Endpoint: "http://" + c.nodes[user%2].listen + "/mcp", URL: a.URL, Secret: a.Secret,

@@ -144,7 +144,7 @@ func Run(ctx context.Context, o Options) error {
 		p.announceEnd()
 	case err = <-failed:
 	}
-	p.end(public, private)
+	p.shutDown(public, private)
 	return err
 }
 
@@ -466,7 +466,7 @@ func (p *process) announceEnd() {
 	}
 }
 
-func (p *process) end(public, private *http.Server) {
+func (p *process) shutDown(public, private *http.Server) {
 	p.leaves.Store(true)
 	p.o.Log.Info("the node ends: its pages go elsewhere")
 	drain, cancel := context.WithTimeout(context.Background(), p.o.Drain)

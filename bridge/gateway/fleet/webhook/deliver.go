@@ -152,7 +152,7 @@ func (w *wakes) add(d *delivery) {
 	}
 }
 
-func (w *wakes) take() (list []*delivery) {
+func (w *wakes) drain() (list []*delivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list, w.list = w.list, nil
@@ -169,7 +169,7 @@ func (s *Service) runWakes() {
 		case <-s.ctx.Done():
 			return
 		}
-		for _, d := range s.wakes.take() {
+		for _, d := range s.wakes.drain() {
 			s.mu.Lock()
 			s.pump(d)
 			s.mu.Unlock()

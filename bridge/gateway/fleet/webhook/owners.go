@@ -135,11 +135,11 @@ func (s *Service) takeRecord(key string, value []byte, revision uint64) {
 		}
 		return
 	}
-	s.take(key, r, revision)
+	s.setRecord(key, r, revision)
 }
 
-// take takes a record, unless a later revision is known.
-func (s *Service) take(key string, r *record, revision uint64) {
+// setRecord stores a record, unless a later revision is known.
+func (s *Service) setRecord(key string, r *record, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.userOf(r.User)

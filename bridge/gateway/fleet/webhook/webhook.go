@@ -419,7 +419,7 @@ func (s *Service) grant(ctx context.Context, store Store, wants *record, now tim
 		return s.box.seal(set)
 	})
 	if err == nil {
-		s.take(set.key(), set, revision)
+		s.setRecord(set.key(), set, revision)
 	}
 	return set, err
 }
@@ -432,7 +432,7 @@ func (q *requests) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([
 	if err != nil {
 		return nil, errStore
 	}
-	switch found, err := s.end(ctx, store, was.key(), false); {
+	switch found, err := s.endSubscription(ctx, store, was.key(), false); {
 	case err != nil:
 		return nil, errStore
 	case !found:
@@ -442,9 +442,9 @@ func (q *requests) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([
 	return []byte(`{}`), nil
 }
 
-// end ends a subscription in the store, and deletes its secrets, so that nothing can be delivered any more. A revoked
-// one keeps them for the envelope "terminated".
-func (s *Service) end(ctx context.Context, store Store, key string, revoked bool) (found bool, err error) {
+// endSubscription ends a subscription in the store, and deletes its secrets, so that nothing can be delivered any more.
+// A revoked one keeps them for the envelope "terminated".
+func (s *Service) endSubscription(ctx context.Context, store Store, key string, revoked bool) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	var set *record
@@ -464,7 +464,7 @@ func (s *Service) end(ctx context.Context, store Store, key string, revoked bool
 		return s.box.seal(r)
 	})
 	if err == nil && set != nil {
-		s.take(key, set, revision)
+		s.setRecord(key, set, revision)
 	}
 	return set != nil, err
 }
@@ -485,7 +485,7 @@ func (s *Service) Revoke(ctx context.Context, user string) (count int, err error
 		return 0, errors.New("the store is not there yet")
 	}
 	for _, key := range keys {
-		if _, err := s.end(ctx, store, key, true); err != nil {
+		if _, err := s.endSubscription(ctx, store, key, true); err != nil {
 			return count, err
 		}
 		count++

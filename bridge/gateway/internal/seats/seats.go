@@ -50,7 +50,7 @@ type Seats[D Holder] struct {
 func (s *Seats[D]) Sit(by D, at Seat, same func(holder D) bool) (seat Seat, given string) {
 	at.Tab, at.Frame = strings.Clone(at.Tab), strings.Clone(at.Frame) // so that the message around them can be freed
 	for {
-		holder, ok := s.take(by, at, same)
+		holder, ok := s.claim(by, at, same)
 		switch {
 		case ok:
 			return at, given
@@ -63,8 +63,8 @@ func (s *Seats[D]) Sit(by D, at Seat, same func(holder D) bool) (seat Seat, give
 	}
 }
 
-// take takes a seat, or returns its holder.
-func (s *Seats[D]) take(by D, at Seat, same func(D) bool) (holder D, ok bool) {
+// claim takes a seat, or returns its holder.
+func (s *Seats[D]) claim(by D, at Seat, same func(D) bool) (holder D, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if holder, taken := s.taken[at]; taken && (same == nil || !same(holder)) {

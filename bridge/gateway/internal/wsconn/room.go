@@ -39,8 +39,8 @@ const smallest = 64 << 10
 // ErrNoRoom is the error of Read for a connection that a Room has ended.
 var ErrNoRoom = errors.New("a message was left unfinished, or came too slowly, while other pages needed its room")
 
-// take sets the bytes that a connection holds, and waits for room. It fails with ErrNoRoom if c was ended for another.
-func (r *Room) take(c *Conn, bytes int) error {
+// reserve sets the bytes that a connection holds, and waits for room. It fails with ErrNoRoom if c was ended for another.
+func (r *Room) reserve(c *Conn, bytes int) error {
 	if r == nil || bytes <= smallest {
 		return nil
 	}

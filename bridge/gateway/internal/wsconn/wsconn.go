@@ -307,7 +307,7 @@ func (c *Conn) readAll(r io.Reader) ([]byte, error) {
 	for {
 		if len(text) == cap(text) {
 			size := max(cap(text)+1, min(2*cap(text), int(c.opt.MaxMessage)+1))
-			if err := c.opt.Room.take(c, size); err != nil {
+			if err := c.opt.Room.reserve(c, size); err != nil {
 				return nil, err
 			}
 			text = append(make([]byte, 0, size), text...)

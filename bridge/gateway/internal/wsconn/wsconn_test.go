@@ -221,7 +221,7 @@ func TestRoomIsTakenFromWhoHoldsMost(t *testing.T) {
 	room := NewRoom(1000 << 10)
 	hold := func(whose string, bytes int) *holder {
 		c := &Conn{opt: Options{Whose: whose}}
-		testkit.OK(t, room.take(c, bytes))
+		testkit.OK(t, room.reserve(c, bytes))
 		return room.find(c)
 	}
 	honest, evil := hold("honest", 400<<10), hold("evil", 200<<10)

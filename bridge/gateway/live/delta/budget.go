@@ -23,18 +23,18 @@ func budgetFor(before, after string) *budget {
 }
 
 // time takes the cost of a scan. It returns false if the budget is spent, like memory and compare.
-func (b *budget) time(bytes int) bool { return take(&b.ns, bytes*5/4) }
+func (b *budget) time(bytes int) bool { return spend(&b.ns, bytes*5/4) }
 
-func (b *budget) memory(bytes int) bool { return take(&b.bytes, bytes) }
+func (b *budget) memory(bytes int) bool { return spend(&b.bytes, bytes) }
 
 // compare takes the cost of comparing two lists; parts and bytes are the sums of both. Each part may be compared 100
 // times, since the search gives up after 50 differences from either side.
 func (b *budget) compare(parts, bytes int) bool {
 	d := min(parts, 50)
-	return take(&b.ns, 2*d*(parts+bytes/16)) && b.memory(16*d*d+2400)
+	return spend(&b.ns, 2*d*(parts+bytes/16)) && b.memory(16*d*d+2400)
 }
 
-func take(from *int, n int) bool {
+func spend(from *int, n int) bool {
 	*from -= n
 	return *from >= 0
 }

@@ -88,7 +88,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	err = b.link.read(b.handle)
 	lost := ctx.Err() == nil
 	stop()
-	b.end()
+	b.close()
 	if !lost {
 		return nil
 	}

@@ -136,7 +136,7 @@ func (d *document) handleMessage(payload []byte) {
 	case 'p': // it has Pagewire
 		d.bare = false
 		d.titled(text)
-		d.end()
+		d.close()
 		d.s.unfollow()
 		d.linked = true
 		d.attach()
@@ -218,11 +218,11 @@ func (d *document) cutOff(reason string) {
 	} else {
 		d.b.g.CountRefused(reason)
 	}
-	d.end()
+	d.close()
 }
 
-// end ends the document's page in the gateway, if it has one. Its resources wait for a successor.
-func (d *document) end() {
+// close ends the document's page in the gateway, if it has one. Its resources wait for a successor.
+func (d *document) close() {
 	if d.webmcp != nil {
 		d.webmcp.close()
 	}

@@ -154,7 +154,7 @@ func browse(t *testing.T, k kind) *rig {
 	t.Helper()
 	r := &rig{kind: k, t: t, site: serve(t, k), log: testkit.LogOf(t, "the gateway")}
 	r.uri = r.at("/state")
-	r.browser = spares.take(t)
+	r.browser = spares.acquire(t)
 	r.user = dial(t, r.browser.URL)
 	t.Cleanup(func() { spares.giveBack(r) })
 	return r
@@ -193,7 +193,7 @@ type pool struct {
 	idle []*launched.Started
 }
 
-func (s *pool) take(t *testing.T) *launched.Started {
+func (s *pool) acquire(t *testing.T) *launched.Started {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -123,8 +123,8 @@ func (b *attachment) leave() {
 	}
 }
 
-// end ends all documents.
-func (b *attachment) end() {
+// close ends all documents.
+func (b *attachment) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.sessions {
@@ -137,7 +137,7 @@ func (b *attachment) end() {
 
 func (s *session) clear() {
 	for _, d := range s.documents {
-		d.end()
+		d.close()
 	}
 	clear(s.documents)
 	s.unfollow()
@@ -326,7 +326,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 
 func (s *session) destroyed(id runtime.ExecutionContextID) {
 	if d := s.documents[id]; d != nil {
-		d.end()
+		d.close()
 		delete(s.documents, id)
 		delete(s.tools, d.frameID)
 		s.unfollow()

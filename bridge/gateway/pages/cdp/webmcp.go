@@ -142,11 +142,11 @@ func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 		list = append(list, bridge.Tool{Name: name, JSON: text})
 	}
 	n.tools = list
-	n.tell()
+	n.publish()
 }
 
-// tell passes the tools to the gateway, once there is a page.
-func (n *webmcpTools) tell() {
+// publish passes the tools to the gateway, once there is a page.
+func (n *webmcpTools) publish() {
 	if n.page == nil {
 		return
 	}
@@ -166,7 +166,7 @@ func (n *webmcpTools) attach() {
 			return
 		}
 		n.page, n.d.page = page, page
-		n.tell()
+		n.publish()
 	})
 }
 

@@ -100,8 +100,8 @@ func (d *document) begin() int64 {
 	return d.last
 }
 
-// end drops the queue of a session that is over.
-func (d *document) end() {
+// endSession drops the queue of a session that is over.
+func (d *document) endSession() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.h.queued.Add(int64(-d.queued))
@@ -196,7 +196,7 @@ func (d *document) relay(ctx context.Context) (begun, refused bool, err error) {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	// From here on the extension's frames belong to this session.
 	session := d.begin()
-	defer d.end()
+	defer d.endSession()
 	if err := d.h.out.write(message{Type: "open", ID: d.id, Session: session}); err != nil {
 		return false, false, err
 	}

@@ -193,7 +193,7 @@ func (h *host) read(ctx context.Context, in *reader) error {
 			h.refuse("no message of the extension: "+err.Error(), 0)
 			continue
 		}
-		if why := h.take(ctx, m); why != "" {
+		if why := h.handle(ctx, m); why != "" {
 			h.refuse(why, 0)
 		}
 	}
@@ -206,8 +206,8 @@ func (h *host) refuse(why string, id int64) {
 	_ = h.out.write(message{Type: "refused", ID: id, Reason: why, Count: h.refused}) // the reader notices
 }
 
-// take handles a message. It returns the reason of a refusal, or "".
-func (h *host) take(ctx context.Context, m message) string {
+// handle handles a message. It returns the reason of a refusal, or "".
+func (h *host) handle(ctx context.Context, m message) string {
 	d := h.documents[m.ID]
 	switch {
 	case m.Type == "open":

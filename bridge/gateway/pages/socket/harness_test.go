@@ -84,7 +84,7 @@ func (p *place) serve(l net.Listener) {
 // stop ends the gateway, and asserts that it then holds nothing.
 func (p *place) stop() {
 	p.server.Close()
-	p.end()
+	p.close()
 }
 
 // restart replaces the gateway. The port is closed only while connections are ended: on a busy machine pages would
@@ -94,11 +94,11 @@ func (p *place) restart() {
 	p.server.Close()
 	p.pages.Close()
 	l := p.listen()
-	p.end()
+	p.close()
 	p.serve(l)
 }
 
-func (p *place) end() {
+func (p *place) close() {
 	p.pages.Close()
 	p.pages.mu.Lock()
 	defer p.pages.mu.Unlock()

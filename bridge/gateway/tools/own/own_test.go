@@ -81,10 +81,10 @@ func (d *desk) Complete(result []byte) {
 	for _, c := range r.Content {
 		d.said = append(d.said, c.Text)
 	}
-	d.end()
+	d.close()
 }
 
-func (d *desk) end() {
+func (d *desk) close() {
 	for _, f := range d.ends {
 		f()
 	}
@@ -143,7 +143,7 @@ func TestAWaitWithoutAChange(t *testing.T) {
 		t.Errorf("the wait says %q, and %d timers are left", d.said, len(d.later))
 	}
 	d.run(own.Wait, `{"uris":["`+cart+`"]}`)
-	d.end() // no call waits any longer
+	d.close() // no call waits any longer
 	if d.change("two"); d.said != nil || len(d.later) != 0 {
 		t.Errorf("a wait that was given up says %q, and %d timers are left", d.said, len(d.later))
 	}
