@@ -1,21 +1,21 @@
-// Package access decides which clients may use a gateway's TCP ports, the same on every path.
+// Package access decides which clients may use a gateway's TCP ports, by the same rules on every path.
 //
 // It makes three checks, in this order. The first that fails gives the answer:
 //
-//   - Host: the host name of the request must be one of this machine's on loopback, or one that the user has allowed. A
-//     page that has pointed its own name here (DNS rebinding) asks by that name.
-//   - Origin, if there is one: it must be the port's own, or one that the user has allowed. A page cannot choose it.
-//   - User: a process of another user of this machine is refused, by the kernel's word (package peer). Every other client
-//     must have the token, or a session in exchange for it. With NoToken a process on this machine that the kernel knows
-//     as this user's needs none.
+//   - Host: the host name of the request must be loopback's, or a name that the user has allowed. A page whose own name
+//     resolves to this machine (DNS rebinding) sends that name.
+//   - Origin, if present, must be the port's own, or an origin that the user has allowed. A page cannot choose it.
+//   - User: a process that the kernel reports as another user's (package peer) is refused. Every other client must send
+//     the token, or a session in exchange for a ticket. With NoToken a process that the kernel reports as this user's
+//     needs neither.
 //
-// Pages have no token, and cannot be asked for one. A browser sends their Origin, and package socket decides by that. A
-// program can forge an Origin. So on Linux the program must be this user's. Where the kernel does not tell (macOS,
-// Windows), or where root is in between (the proxies of Docker and WSL), any program of the machine can claim to be a
-// page of an origin that may connect. Its resources are then shown as that origin's.
+// Pages cannot have a token. A browser sends their Origin, and package socket decides by that. A program can forge an
+// Origin, so on Linux the program must be this user's. If the kernel does not report the user (macOS, Windows), or root
+// is in between (the proxies of Docker and WSL), any program of the machine can claim to be a page of an origin that
+// may connect. Its resources are then shown as that origin's.
 //
-// A refusal names what would help, and says nothing of the handler behind. The package sends CORS headers only to
-// origins that the user has allowed, compares secrets in constant time, and puts none into a log or an address.
+// A refusal says what to do, and nothing about the handler. The package sends CORS headers only to origins that the
+// user has allowed, compares secrets in constant time, and writes no secret into a log or an address.
 package access
 
 import (
@@ -39,19 +39,19 @@ import (
 
 // Options set which requests a Gate admits.
 type Options struct {
-	// Token is the user's. "" means that it could not be read: requests that need it are refused.
+	// Token is the user's token. "" means that it could not be read: requests that need it are refused.
 	Token string
-	// NoToken lets in processes that the kernel knows as this user's without a token.
+	// NoToken admits processes without a token that the kernel reports as this user's.
 	NoToken bool
-	// Public means that other machines reach the port: every client needs the token.
+	// Public means that other machines reach the port. Then NoToken has no effect.
 	Public bool
-	// Hosts are further names in the Host header, without port.
+	// Hosts are names that the Host header may have, besides loopback's, without port.
 	Hosts []string
-	// Origins are further origins whose pages may ask, with the token, by CORS: patterns as in gateway.Options.Allow.
-	// May be nil.
+	// Origins returns the origins whose pages may send requests by CORS, with the token: patterns as in
+	// gateway.Options.Allow. May be nil.
 	Origins func() []string
-	// Extension is the origin of the extension, whose DevTools panel opens the feed after both ends have proved that they
-	// know its Secret. "" and nil admit none.
+	// Extension is the origin of the extension. Its DevTools panel opens the feed after both ends have proved that they
+	// know Secret. "" and nil admit no extension.
 	Extension string
 	Secret    func() (string, error)
 	// Refused is called with the reason of each refusal. May be nil.
@@ -60,7 +60,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Gate stands before a gateway's HTTP handlers.
+// A Gate checks requests for a gateway's HTTP handlers.
 type Gate struct {
 	o       Options
 	tickets tickets
@@ -76,8 +76,8 @@ func New(o Options) *Gate {
 	return &Gate{o: o, refused: map[string]int64{}, said: map[string]time.Time{}}
 }
 
-// ConnContext is for the http.Server of a Gate's handlers. It asks the kernel for the user when a connection begins.
-// Without it no client is known as this user's.
+// ConnContext is for the http.Server of a Gate's handlers. It asks the kernel for the client's user when a connection
+// begins. Without it no client counts as this user's.
 func ConnContext(ctx context.Context, c net.Conn) context.Context { return peer.ConnContext(ctx, c) }
 
 // Agents admits requests with the token. It is for handlers that show contents or change anything.
@@ -90,16 +90,16 @@ func (g *Gate) Agents(next http.Handler) http.Handler {
 	})
 }
 
-// Anybody admits all clients but other users. It is for handlers that show nothing private.
+// Anybody admits all clients except other users' processes. It is for handlers that show nothing private.
 func (g *Gate) Anybody(next http.Handler) http.Handler { return g.admit(next, true, g.user) }
 
-// Pages admits programs that may be a page's browser. next decides which origins may connect.
+// Pages admits all clients except other users' and ended processes. next decides which origins may connect.
 func (g *Gate) Pages(next http.Handler) http.Handler { return g.admit(next, false, g.present) }
 
 // A refusal is the answer to a request that is not served.
 type refusal struct {
 	status int
-	reason string // for counts: one of few values
+	reason string // for Refused: one of few values
 	says   string
 }
 
@@ -110,7 +110,7 @@ func (g *Gate) Refused() map[string]int64 {
 	return maps.Clone(g.refused)
 }
 
-// admit serves a request to one of our host names, with origins from an admitted one, that passes check.
+// admit returns a handler that serves a request if it passes host, check and, if origins is true, origin.
 func (g *Gate) admit(next http.Handler, origins bool, check func(*http.Request) *refusal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why, foreign := g.host(r), false
@@ -152,7 +152,7 @@ func (g *Gate) host(r *http.Request) *refusal {
 			"or 127.0.0.1 on the same machine."}
 }
 
-// origin also reports whether the request comes from a page of another origin that is admitted.
+// origin also reports whether the request comes from a page of another, allowed origin.
 func (g *Gate) origin(r *http.Request) (why *refusal, foreign bool) {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -185,8 +185,8 @@ func (g *Gate) user(r *http.Request) *refusal {
 	return nil
 }
 
-// present is user for clients that prove themselves later or not at all. A client that has half closed its connection
-// can still listen, and the kernel does not know its process any more.
+// present is user for clients without a token in the request. It also refuses a client whose process the kernel does
+// not know any more: a client that has half closed its connection can still read.
 func (g *Gate) present(r *http.Request) *refusal {
 	if peer.From(r.Context()) == peer.Gone {
 		return &refusal{http.StatusForbidden, "user", "Nobody is at the other end of this connection any more."}
@@ -207,10 +207,9 @@ func (g *Gate) tokenMissing() *refusal {
 	return &refusal{http.StatusUnauthorized, "token", says}
 }
 
-// codeInvalidRequest is JSON-RPC's.
 const codeInvalidRequest = -32600
 
-// refuse answers with the reason: a POST with a JSON-RPC error, any other request with text.
+// refuse answers a POST with a JSON-RPC error, any other request with text.
 func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	g.Count(why.reason, r)
 	if why.status == http.StatusUnauthorized {
@@ -218,7 +217,7 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
-		http.Error(w, why.says, why.status) // with nosniff
+		http.Error(w, why.says, why.status) // it sets nosniff
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -228,10 +227,10 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	})
 }
 
-// sayEvery bounds the log of refusals: one line for each reason.
+// sayEvery is the least time between two lines of the log for the same reason.
 const sayEvery = 10 * time.Second
 
-// Count notes a refusal, also one that another package has decided. There must be few different reasons.
+// Count counts and logs a refusal, also of another package. There must be few different reasons.
 func (g *Gate) Count(reason string, r *http.Request) {
 	g.mu.Lock()
 	g.refused[reason]++
@@ -249,7 +248,7 @@ func (g *Gate) Count(reason string, r *http.Request) {
 	}
 }
 
-// allow lets a page of an admitted origin read the answer.
+// allow lets a page of an allowed origin read the answer.
 func allow(head http.Header, r *http.Request) {
 	head.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 	head.Add("Vary", "Origin")

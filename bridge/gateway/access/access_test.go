@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// needsLinux ends a test of what other systems do not tell.
+// needsLinux skips a test that needs the user of a connection, which other systems do not report.
 func needsLinux(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells whose process a connection is")
@@ -35,7 +35,7 @@ const (
 	contents  = "what only its user may see"
 )
 
-// A door is a port as a gateway has it, with something behind each kind of path.
+// A door is a port with a Gate and the paths of a gateway's port.
 type door struct {
 	*httptest.Server
 	t    *testing.T
@@ -43,7 +43,7 @@ type door struct {
 	log  *testkit.Log
 }
 
-// paths are one of each kind, and what nobody without a token sees there.
+// paths has at least one path for each of Gate's handlers.
 var paths = []string{"/mcp", "/metrics", "/page", FeedPath, "/healthz", "/", SessionPath}
 
 func open(t *testing.T, o Options) *door {
@@ -53,7 +53,7 @@ func open(t *testing.T, o Options) *door {
 	return d
 }
 
-// build is open without serving: clients wait.
+// build is open for a door that does not accept connections yet.
 func build(t *testing.T, o Options) *door {
 	t.Helper()
 	d := &door{t: t, log: testkit.LogOf(t, "the gate")}
@@ -107,7 +107,7 @@ func text(t *testing.T, r *http.Response) string {
 
 const bearerToken = "Authorization: Bearer " + token
 
-// A page that has pointed a name of its own here is refused on every path, with or without the token.
+// A page whose own name resolves to this machine is refused on every path, with or without the token.
 func TestHosts(t *testing.T) {
 	d := open(t, Options{Token: token, Hosts: []string{"box.lan"}})
 	for host, ok := range map[string]bool{
@@ -127,8 +127,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A page may ask only where it is the port's own, or allowed; on every path alike. What it may read is said by CORS,
-// and to nobody else.
+// On every path a page is served only if its origin is the port's own or is allowed. Only an allowed origin gets CORS
+// headers.
 func TestOrigins(t *testing.T) {
 	d := open(t, Options{Token: token, Origins: func() []string {
 		return []string{"https://inspector.example", "https://*.allowed.example"}
@@ -148,7 +148,7 @@ func TestOrigins(t *testing.T) {
 	} {
 		for _, path := range paths {
 			if path == "/page" {
-				continue // which pages may connect is not decided here
+				continue // package socket decides which pages may connect
 			}
 			r := d.ask("GET", path, "Origin: "+origin, bearerToken)
 			body := text(t, r)
@@ -181,7 +181,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// On loopback, too, what shows contents takes the token.
+// On loopback the paths that show contents need the token too.
 func TestToken(t *testing.T) {
 	d := open(t, Options{Token: token})
 	for _, path := range []string{"/mcp", "/metrics"} {
@@ -216,7 +216,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Where the token could not be read nobody has it, nor does a request without one.
+// If the token could not be read, no request has it, not even one with an empty token.
 func TestNoTokenThere(t *testing.T) {
 	d := open(t, Options{})
 	for _, header := range []string{"Authorization: Bearer ", "Authorization: Bearer", "X-None: 1"} {
@@ -226,7 +226,7 @@ func TestNoTokenThere(t *testing.T) {
 	}
 }
 
-// --no-token is for processes on this machine that the kernel knows as this user's.
+// NoToken is for processes on this machine that the kernel reports as this user's.
 func TestWhoNeedsNoToken(t *testing.T) {
 	for _, c := range []struct {
 		who    peer.Who
@@ -248,7 +248,7 @@ func TestWhoNeedsNoToken(t *testing.T) {
 	}
 }
 
-// Where the kernel tells, only this user's processes may be a page's browser; where it does not, any process.
+// A process of root, or of an unknown user, may be a page's browser. Another user's, or one that has gone, may not.
 func TestWhoMayBeAPage(t *testing.T) {
 	for who, want := range map[peer.Who]int{peer.Same: 200, peer.Unknown: 200, peer.Root: 200, peer.Gone: 403,
 		peer.Other: 403} {
@@ -265,7 +265,7 @@ func TestWhoMayBeAPage(t *testing.T) {
 	}
 }
 
-// request is one as a program writes it: it may know the token, or forge what a browser or the extension says.
+// request returns a request of a program, which may know the token, or forge the headers of a browser or the extension.
 func request(path, addr string, headers ...string) string {
 	return fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s\r\n", path, addr,
 		strings.Join(append(headers, ""), "\r\n"))
@@ -274,8 +274,7 @@ func request(path, addr string, headers ...string) string {
 var upgrade = []string{"Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
 	"Sec-WebSocket-Protocol: pagewire.v1"}
 
-// Another user of the machine gets nothing on any path, whatever it says, and with the token too; and is not told what
-// is there.
+// Another user of the machine gets only 403 on every path, also with the token, and does not learn what server this is.
 func TestAnotherUser(t *testing.T) {
 	needsLinux(t)
 	d := open(t, Options{Token: token, NoToken: true})
@@ -307,8 +306,8 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
-// A client that has sent and half closed before it is accepted can still read the answer, and the kernel does not say
-// whose process it is.
+// A client that has sent its request, and half closed the connection before it is accepted, can still read the answer.
+// The kernel does not report its user, so it is refused.
 func TestWhoHasClosed(t *testing.T) {
 	needsLinux(t)
 	d := build(t, Options{Token: token, NoToken: true})

@@ -17,17 +17,18 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
 )
 
-// How a person's browser gets to see the inspector, which has to know a secret and must not have one in its address,
-// its history, a cookie (the browser would send it to every port of 127.0.0.1) or an argument list:
+// The inspector in a person's browser needs a secret. The secret must not be in the address, the history, a cookie (the
+// browser would send it to every port of 127.0.0.1) or an argument list. So there is a ticket:
 //
-//	pagewire inspect   asks at TicketPath on the daemon's socket, which only this user reaches, and is given one
-//	the browser        is shown a file of mode 0600 that leads it to /#ticket=T: a fragment is sent to nobody
-//	the page           exchanges it, once, at SessionPath for a session, which it keeps in its tab's sessionStorage
-//	its feed           says the session in its first message
+//	pagewire inspect   gets a ticket T at TicketPath on the daemon's socket, which only this user reaches
+//	the browser        opens a file of mode 0600 that leads it to /#ticket=T: browsers do not send fragments
+//	the page           exchanges T, once, at SessionPath for a session, which it keeps in its tab's sessionStorage
+//	its feed           sends the session in its first message
 //
-// The extension's DevTools panel opens the feed too. It has the extension's secret, and proves that (package proof).
+// The extension's DevTools panel opens the feed too. It proves that it has the extension's secret (package proof).
 //
-// A session is signed with the token, so that it is good at the next daemon too; it is bound to the address of the port.
+// A session is signed with the token, so that it is valid at the next daemon too. It is bound to the address of the
+// port.
 const (
 	FeedPath    = "/feed"
 	TicketPath  = "/ticket"
@@ -35,13 +36,13 @@ const (
 )
 
 const (
-	// ticketLife is how long a browser may take to start.
+	// ticketLife is the time in which a browser must start and use its ticket.
 	ticketLife = time.Minute
-	// sessionLife is how long a tab with the inspector may stay open and be reloaded.
+	// sessionLife is the time in which a tab with the inspector can connect and reload.
 	sessionLife = 12 * time.Hour
 	// maxTickets bounds the unused tickets.
 	maxTickets = 16
-	// introduction is how long a client may take to prove itself.
+	// introduction bounds AdmitFeed.
 	introduction = 10 * time.Second
 	maxTicketMsg = 4 << 10
 	sessionUse   = "inspector session"
@@ -50,7 +51,7 @@ const (
 // tickets are the unused tickets.
 type tickets struct {
 	mu  sync.Mutex
-	all map[string]chan struct{} // closed when it has been used
+	all map[string]chan struct{} // by ticket; closed when it is used
 }
 
 func (t *tickets) issue() (ticket string, used <-chan struct{}, ok bool) {
@@ -67,7 +68,7 @@ func (t *tickets) issue() (ticket string, used <-chan struct{}, ok bool) {
 	return ticket, done, true
 }
 
-// take reports whether a ticket is valid, and uses it up.
+// take removes a ticket, and reports whether it was valid. used tells the client of Tickets that the ticket was used.
 func (t *tickets) take(ticket string, used bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,13 +80,13 @@ func (t *tickets) take(ticket string, used bool) bool {
 	return ok
 }
 
-// A ticketNote answers a request for a ticket, as JSON texts one after the other: the ticket, and later that it was used.
+// A ticketNote is one JSON text of Tickets' answer. The first has Ticket. A second has Opened when the ticket is used.
 type ticketNote struct {
 	Ticket string `json:"ticket,omitempty"`
 	Opened bool   `json:"opened,omitempty"`
 }
 
-// where is the address that received a request.
+// where returns the local address that received a request, or "".
 func where(r *http.Request) string {
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		return local.String()
@@ -93,8 +94,8 @@ func where(r *http.Request) string {
 	return ""
 }
 
-// Tickets gives a ticket to each client that asks by POST. The ticket is valid while the client waits for the end of
-// the answer. Only a listener that no other user reaches may serve this.
+// Tickets gives a ticket to each client that sends a POST. The ticket is valid for ticketLife, while the client waits
+// for the end of the answer. Only a listener that no other user can reach may serve this.
 func (g *Gate) Tickets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -148,12 +149,12 @@ func (g *Gate) Sessions() http.Handler {
 	}))
 }
 
-// errNoSession closes a feed. A person reads it.
+// errNoSession is shown to a person.
 var errNoSession = errors.New("open it with: pagewire inspect")
 
 var errNotExtension = errors.New("it does not prove that it is this user's: run pagewire extension install")
 
-// Feed admits clients that AdmitFeed then checks.
+// Feed admits requests for a feed. AdmitFeed must then check the client.
 func (g *Gate) Feed(next http.Handler) http.Handler {
 	own, extension := g.admit(next, true, g.present), g.Pages(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -165,13 +166,13 @@ func (g *Gate) Feed(next http.Handler) http.Handler {
 	})
 }
 
-// extension reports whether a request says that it is the extension's.
+// extension reports whether a request has the extension's Origin, which a program can forge.
 func (g *Gate) extension(r *http.Request) bool {
 	return g.o.Extension != "" && r.Header.Get("Origin") == g.o.Extension
 }
 
-// AdmitFeed returns nil if a client may see its feed. The client shows the token in its request, or a session in its
-// first message ({"session":S}); the extension proves its secret. The error's text is for the client.
+// AdmitFeed returns nil if a client may see its feed. The client sends the token in its request, or a session in its
+// first message ({"session":S}). The extension proves that it has its secret. The error's text is for the client.
 func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages) error {
 	if bearer.Has(r, g.o.Token) {
 		return nil
@@ -204,16 +205,16 @@ func (g *Gate) AdmitFeed(ctx context.Context, r *http.Request, m proof.Messages)
 	return errNoSession
 }
 
-// A Ticket lets a browser on this machine open the inspector, once and soon.
+// A Ticket lets a browser on this machine open the inspector once, within a minute.
 type Ticket struct {
-	// URL is the address that the browser opens. It holds the ticket.
+	// URL is the address that the browser opens. It contains the ticket.
 	URL    string
 	answer io.Closer
 	in     *json.Decoder
 }
 
-// Ask gets a ticket from the daemon. socket is a client that reaches the daemon's socket (serve.Client), at the
-// daemon's address for pages. The ticket is valid until ctx ends, or Close is called.
+// Ask gets a ticket from the daemon. socket is a client for the daemon's socket (serve.Client). at is the daemon's
+// address for pages. The ticket is valid for a minute, until ctx ends or Close is called.
 func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+TicketPath, nil)
 	if err != nil {
@@ -239,7 +240,7 @@ func Ask(ctx context.Context, socket *http.Client, at string) (*Ticket, error) {
 	return t, nil
 }
 
-// Opened waits until the ticket has been used. It fails after a minute, or when ctx of Ask ends.
+// Opened waits until the ticket has been used. It fails after a minute, or when the ctx of Ask ends.
 func (t *Ticket) Opened() error {
 	var n ticketNote
 	err := t.in.Decode(&n)
@@ -249,5 +250,5 @@ func (t *Ticket) Opened() error {
 	return err
 }
 
-// Close gives the ticket back, if it has not been used.
+// Close makes the ticket invalid.
 func (t *Ticket) Close() { t.answer.Close() }

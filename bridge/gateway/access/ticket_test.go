@@ -17,7 +17,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// texts is a WebSocket of whole messages.
+// texts makes a WebSocket a proof.Messages.
 type texts struct{ *websocket.Conn }
 
 func (c texts) Read(ctx context.Context) ([]byte, error) {
@@ -29,7 +29,7 @@ func (c texts) Write(ctx context.Context, text []byte) error {
 	return c.Conn.Write(ctx, websocket.MessageText, text)
 }
 
-// openFeeds is a door whose feed says "admitted" to the clients that it admits.
+// openFeeds returns a door whose feed sends "admitted" to the clients that it admits.
 func openFeeds(t *testing.T, o Options) *door {
 	d := build(t, o)
 	behind := d.Config.Handler
@@ -52,7 +52,7 @@ func openFeeds(t *testing.T, o Options) *door {
 	return d
 }
 
-// feed opens the feed, introduces itself, and gives what is answered.
+// feed opens the feed, calls introduce, and returns the answer.
 func (d *door) feed(header http.Header, introduce func(texts) error) (string, error) {
 	d.t.Helper()
 	ws, _, err := websocket.Dial(d.t.Context(), d.URL+FeedPath, &websocket.DialOptions{HTTPHeader: header})
@@ -71,8 +71,7 @@ func says(text string) func(texts) error {
 	return func(c texts) error { return c.Write(context.Background(), []byte(text)) }
 }
 
-// tickets gives what asks for a ticket, as `pagewire inspect` does: of another server, the daemon's socket, which only
-// this user's processes reach.
+// tickets serves tickets at another server, in place of the daemon's socket. ask asks there as `pagewire inspect` does.
 func (d *door) tickets() (ask func() (*Ticket, error), from string) {
 	socket := httptest.NewServer(d.gate.Tickets())
 	d.t.Cleanup(socket.Close)
@@ -85,7 +84,7 @@ func (d *door) tickets() (ask func() (*Ticket, error), from string) {
 	return func() (*Ticket, error) { return Ask(d.t.Context(), client, d.Listener.Addr().String()) }, socket.URL
 }
 
-// exchange gives the session for a ticket, and the status.
+// exchange returns the session for a ticket, and the HTTP status.
 func (d *door) exchange(ticket string) (session string, status int) {
 	d.t.Helper()
 	r, err := http.Post(d.URL+SessionPath, "application/json", strings.NewReader(`{"ticket":"`+ticket+`"}`))
@@ -98,7 +97,6 @@ func (d *door) exchange(ticket string) (session string, status int) {
 	return out.Session, r.StatusCode
 }
 
-// What `pagewire inspect` and a browser do, one after the other.
 func TestTicket(t *testing.T) {
 	d := openFeeds(t, Options{Token: token})
 	addr := d.Listener.Addr().String()
@@ -127,7 +125,7 @@ func TestTicket(t *testing.T) {
 	if again, status := d.exchange(ticket); again != "" || status != 403 {
 		t.Errorf("used again the ticket gives %q, HTTP %d", again, status)
 	}
-	// The next daemon has the same token, and none of our memory.
+	// The next daemon has the same token, and nothing else of this one.
 	next := openFeeds(t, Options{Token: token})
 	if got, err := next.feed(nil, says(`{"session":"`+session+`"}`)); err == nil {
 		t.Errorf("at another port the session gives %q", got)
@@ -137,7 +135,7 @@ func TestTicket(t *testing.T) {
 	}
 }
 
-// A ticket ends with the client that has asked for it, and after a minute at most.
+// A ticket ends with the client that has asked for it. At most maxTickets are unused.
 func TestTicketsThatAreGone(t *testing.T) {
 	d := openFeeds(t, Options{Token: token})
 	get, _ := d.tickets()
@@ -172,7 +170,7 @@ func TestTicketsThatAreGone(t *testing.T) {
 	all[0].Close()
 }
 
-// Where there is no token there can be no session, and no ticket for one; and a ticket is given by POST alone.
+// Without a token no session can be signed, so no ticket is given. A ticket is given only by POST.
 func TestTicketsOfWhoHasNoToken(t *testing.T) {
 	get, _ := openFeeds(t, Options{}).tickets()
 	if _, err := get(); err == nil || !strings.Contains(err.Error(), "see its log") {
@@ -184,7 +182,7 @@ func TestTicketsOfWhoHasNoToken(t *testing.T) {
 	}
 }
 
-// Without a session nobody sees the feed.
+// The feed needs the token in the request, or a valid session.
 func TestFeeds(t *testing.T) {
 	d := openFeeds(t, Options{Token: token})
 	addr := d.Listener.Addr().String()
@@ -214,7 +212,7 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
-// With --no-token this user's programs see it as they are.
+// With NoToken this user's programs need neither for the feed.
 func TestFeedWithoutToken(t *testing.T) {
 	needsLinux(t)
 	d := openFeeds(t, Options{Token: token, NoToken: true})
@@ -223,8 +221,8 @@ func TestFeedWithoutToken(t *testing.T) {
 	}
 }
 
-// The extension's panel sees the feed after both ends have proved that they know its secret; nobody else of its origin
-// does, and no other extension.
+// The extension's panel sees the feed after both ends have proved that they know its secret. A client with its Origin
+// and no proof does not, nor does another extension.
 func TestFeedOfTheExtension(t *testing.T) {
 	const ours, secret = "chrome-extension://ours", "the extension's secret"
 	d := openFeeds(t, Options{Token: token, Extension: ours, Secret: func() (string, error) { return secret, nil }})
@@ -244,7 +242,7 @@ func TestFeedOfTheExtension(t *testing.T) {
 	if got, err := d.feed(from("chrome-extension://other"), proves(secret)); err == nil {
 		t.Errorf("another extension: %q", got)
 	}
-	testkit.Settles(t, "three refusals are counted", func() string { // a client may have gone before the gate knows why
+	testkit.Settles(t, "three refusals are counted", func() string { // the gate may count after the client has gone
 		if got := d.gate.Refused()["proof"]; got != 3 {
 			return fmt.Sprint(got)
 		}

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// WriteTimeout is how long a client may accept no data before its stream is cut.
+	// WriteTimeout is the time after which a stream is cut if its client accepts no data.
 	WriteTimeout = 30 * time.Second
-	// BodyTimeout is how long a client may take to send the body of a request.
+	// BodyTimeout bounds the time in which a client sends the body of a request.
 	BodyTimeout = 30 * time.Second
-	// beginning is how many bytes of a message that is too large are kept, to look for its id.
+	// beginning is the number of bytes that are kept of a message above the limit, to look for its id.
 	beginning = 512
 )
 
-// oneLine returns a message without line ends, which frame messages in stdio and in event streams. JSON has them only
-// between its tokens. But a page's answer is passed on as the page wrote it, and must not begin a line of its own.
+// oneLine returns a message with spaces for its line ends, which frame messages in stdio and in event streams. JSON
+// allows line ends between tokens. A page's answer is passed on as the page wrote it, and must not begin a new line.
 func oneLine(message []byte) []byte {
 	if bytes.IndexByte(message, '\n') < 0 && bytes.IndexByte(message, '\r') < 0 {
 		return message

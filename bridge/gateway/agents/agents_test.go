@@ -20,17 +20,17 @@ import (
 
 const origin = "https://x.test"
 
-// A testPage is a page that is attached to a gateway of its own.
+// A testPage is a page with a gateway of its own.
 type testPage struct {
 	*testkit.Page
 	g        *gateway.Gateway
-	gaveUp   chan struct{} // one for each slow read that was given up
-	reading  chan struct{} // one for each that has begun
-	released chan struct{} // closed, it answers them
+	gaveUp   chan struct{} // receives one value for each slow read that was cancelled
+	reading  chan struct{} // receives one value for each slow read that has begun
+	released chan struct{} // closing it answers the slow reads
 }
 
-// open returns a gateway with a page that has /doc, which reads as what it was last set to, /slow and /slower, which
-// are answered when released is closed, and /square/{n}.
+// open returns a page with /doc and /other, which tests can set; /slow and /slower, which are answered when released is
+// closed; and /square/{n}.
 func open(t *testing.T) *testPage {
 	t.Helper()
 	p := &testPage{gaveUp: make(chan struct{}, 1000), reading: make(chan struct{}, 1000), released: make(chan struct{})}
@@ -65,7 +65,7 @@ func open(t *testing.T) *testPage {
 	return p
 }
 
-// versions are the eras, as go-sdk's client is asked for them.
+// versions are the versions of each era for testkit.Connect.
 var versions = map[string]string{"legacy": testkit.Legacy, "modern": testkit.Modern}
 
 // A watcher is an agent of either era.
@@ -79,7 +79,7 @@ func watch(t *testing.T, transport mcp.Transport, version string) *watcher {
 	return &watcher{testkit.Connect(t, transport, version), t}
 }
 
-// converse is what any agent does.
+// converse checks a list, reads, and a tool call.
 func (a *watcher) converse(p *testPage) {
 	a.t.Helper()
 	if !a.Offers(origin + "/doc") {
@@ -98,13 +98,12 @@ func (a *watcher) converse(p *testPage) {
 	}
 }
 
-// held counts what the gateway's engine holds for agents.
+// held counts the gateway's agents, subscriptions, listens and open requests.
 func held(g *gateway.Gateway) int {
 	s := g.Snapshot().Stats
 	return len(g.Snapshot().Agents) + s.Subscriptions + s.Listens + s.Calls
 }
 
-// A message is one, decoded.
 type message struct {
 	ID     json.RawMessage
 	Method string
@@ -146,7 +145,7 @@ func decode(t *testing.T, text []byte) (m message) {
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 
-// call is a request of the modern era.
+// call returns a request of the modern era.
 func call(id, method, params string) string {
 	if params != "" {
 		params = "," + params
@@ -160,7 +159,7 @@ func listen(id, uri string) string {
 
 func TestMain(m *testing.M) {
 	switch os.Getenv("SERVE_TEST") {
-	case "parent": // starts the orphan, and goes as soon as that runs
+	case "parent": // starts the orphan, and ends as soon as the orphan runs
 		orphan := exec.Command(os.Args[0])
 		orphan.Env = append(os.Environ(), "SERVE_TEST=orphan")
 		orphan.Stdout = os.Stdout
@@ -169,7 +168,7 @@ func TestMain(m *testing.M) {
 		if err != nil || err2 != nil || orphan.Start() != nil {
 			os.Exit(1)
 		}
-		_ = alive // dies with us; the orphan must not depend on it
+		_ = alive // it ends with this process; the orphan does not read it
 		watches.Read(make([]byte, 1))
 		os.Exit(0)
 	case "orphan":
@@ -183,11 +182,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// An agent that is killed takes its gateway with it, whatever becomes of stdin.
+// A process whose parent is killed ends, even if it does not read its stdin.
 func TestOrphaned(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), "SERVE_TEST=parent")
-	said, err := parent.Output() // ends when the orphan, which has the same stdout, has ended
+	said, err := parent.Output() // returns when the orphan, which has the same stdout, has ended
 	if err != nil || string(said) != "true\n" {
 		t.Errorf("the orphan says %q, %v", said, err)
 	}
@@ -204,7 +203,7 @@ func TestOrphaned(t *testing.T) {
 	}
 }
 
-// What a page answers reaches the agent in one line, however the page writes it.
+// A page's answer with line ends reaches the agent as one line.
 func TestPageCannotBreakLines(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	defer g.Close()

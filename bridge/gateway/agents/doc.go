@@ -1,12 +1,12 @@
 // Package agents brings agents to a gateway: over stdio, and over Streamable HTTP in both eras of the protocol.
 //
-// Each agent is a session of its own (gateway.Connect): an agent on our stdin and stdout is one, each Mcp-Session-Id of
-// the legacy era is one, and in the modern era, which has no sessions, each request is one. The gateway's engine
-// answers all of them alike. This package frames and bounds their messages.
+// Each of these is a session of its own (gateway.Connect): an agent on stdin and stdout; an Mcp-Session-Id of the
+// legacy era; a request of the modern era, which has no sessions. The gateway's engine answers all of them alike. This
+// package frames and bounds their messages.
 //
-// The package never listens; its callers do. It answers in the engine's place only where HTTP itself demands it (status
-// codes, headers, an unknown session). It keeps no message that the engine could keep, and one agent never waits for
-// another.
+// The package never opens a listener; its callers do. It answers in the engine's place only if HTTP itself demands it
+// (status codes, headers, an unknown session). It keeps no message that the engine could keep, and one agent never
+// waits for another.
 //
 // It does not use go-sdk's transports; bridge/RATIONALE.md says why.
 package agents

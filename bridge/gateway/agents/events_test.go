@@ -11,8 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Over HTTP a stream of events is the answer to its POST, in both eras, and its client ends it by going. It takes no
-// place of a request, and above its own bound it is refused with the events' error.
+// Over HTTP, in both eras, the answer to events/stream is a stream until the client leaves. It counts as a listen, and
+// not as a request. Above the bound it is refused with the error of MCP Events.
 func TestEventStreamsOverHTTP(t *testing.T) {
 	for era := range versions {
 		t.Run(era, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestEventStreamsOverHTTP(t *testing.T) {
 	}
 }
 
-// A legacy session without a stream for notifications has those of its event streams all the same, and no other's.
+// In a legacy session without a GET stream, an events/stream has its own notifications and no others.
 func TestEventStreamsOfALegacySession(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -83,7 +83,7 @@ func TestEventStreamsOfALegacySession(t *testing.T) {
 	r.end()
 }
 
-// A stream whose right ends, by the deadline of its request, is told so before it ends.
+// An events/stream gets a notification and a result when its client's right ends, at the deadline of its request.
 func TestEventStreamWhoseTokenEnds(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	s.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +102,6 @@ func TestEventStreamWhoseTokenEnds(t *testing.T) {
 	r.end()
 }
 
-// The webhooks of a request are those of its sender.
 func TestWebhooksOfARequest(t *testing.T) {
 	asked := 0
 	s := serveHTTP(t, HTTPOptions{Webhooks: func(r *http.Request) gateway.Webhooks {

@@ -16,8 +16,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Many agents on stdio ask for all sorts of things at once, break off, or read slowly, while resources change, come and
-// go. Answers and notifications reach the agent that asked for them, each answer once, and nothing is left.
+// Many agents on stdio send random requests at once, break off, or read slowly, while resources change, come and go.
+// Answers and notifications reach the agent that asked for them, each answer once, and nothing is left.
 func TestHammer(t *testing.T) {
 	const connections, generations, requests = 20, 3, 60
 	testkit.NoLeak(t)
@@ -70,13 +70,13 @@ func TestHammer(t *testing.T) {
 	testkit.Eventually(t, "all that the agents held is gone", func() bool { return held(p.g) == 0 })
 }
 
-// A hammerer is an agent whose ids all begin with its name, so that what reaches the wrong agent shows.
+// A hammerer is an agent whose ids all begin with its name, so that a message for another agent is recognized.
 type hammerer struct {
 	t     *testing.T
 	name  string
 	in    *io.PipeWriter
 	out   *io.PipeReader
-	ended chan struct{} // closed when Stdio has returned, and all it wrote is read
+	ended chan struct{} // closed when Lines has returned and its output is read
 	pong  chan struct{}
 	last  int
 
@@ -100,7 +100,7 @@ func hammer(t *testing.T, p *testPage, name string) *hammerer {
 	return a
 }
 
-// ask sends one message of some kind.
+// ask sends a random message.
 func (a *hammerer) ask() {
 	a.last++
 	id := fmt.Sprintf("%q", fmt.Sprint(a.name, a.last))
@@ -136,7 +136,7 @@ func (a *hammerer) send(line string) {
 	}
 }
 
-// leave ends the connection: in order, when a ping has been answered, or in the middle of whatever is under way.
+// leave ends the connection: after the answer to a ping, or at once.
 func (a *hammerer) leave() {
 	if rand.IntN(2) == 0 {
 		a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%spong","method":"ping"}`, a.name))
@@ -148,12 +148,12 @@ func (a *hammerer) leave() {
 	testkit.Ends(a.t, "a connection that its agent has ended", a.ended)
 }
 
-// listen reads what the agent is sent, and checks that it is for this agent.
+// listen reads messages, and checks that they are for this agent.
 func (a *hammerer) listen() {
 	defer close(a.ended)
 	slow := rand.IntN(10) == 0
 	for lines := bufio.NewReader(a.out); ; {
-		// What is cut off is the last line: of an agent that has left, and did not take it within 700 ms.
+		// The last line may be cut off, if an agent that has left did not read it within 700 ms.
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			return
@@ -179,7 +179,7 @@ func (a *hammerer) listen() {
 		switch {
 		case owner != "" && owner != "null" && !strings.HasPrefix(owner, a.name):
 			a.t.Errorf("agent %s gets what is for another: %s", a.name, line)
-		case m.Method != "" || id == "" || id == "null": // a notification, or the answer to what had no id
+		case m.Method != "" || id == "" || id == "null": // a notification, or the answer to a message without an id
 		case !a.asked[id]:
 			a.t.Errorf("answered twice, or never asked: %s", line)
 		default:

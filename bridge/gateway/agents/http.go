@@ -20,7 +20,7 @@ import (
 
 // HTTPOptions configure HTTP.
 type HTTPOptions struct {
-	// Shares bound the use by one agent.
+	// Shares bound the sessions and requests of one agent.
 	Shares Shares
 	// Idle is how long a legacy session lives without a request or an open stream. Default 30 minutes.
 	Idle time.Duration
@@ -28,9 +28,9 @@ type HTTPOptions struct {
 	SessionPrefix string
 	// Agent configures each agent, by its Allow, Deny, Only, Reminders, DebuggingTools and Front.
 	Agent gateway.AgentOptions
-	// Webhooks are those of the agent that sends a request: gateway.AgentOptions. Default none.
+	// Webhooks returns the gateway.AgentOptions.Webhooks of the agent that sends a request. Default none.
 	Webhooks func(*http.Request) gateway.Webhooks
-	// aliveEvery is how often a silent stream sends a comment: proxies cut a stream that is silent for a minute.
+	// aliveEvery is the interval of comments on a silent stream: proxies cut a stream that is silent for a minute.
 	// Default 15 s.
 	aliveEvery time.Duration
 	// bodyTimeout is BodyTimeout, except in tests.
@@ -39,10 +39,10 @@ type HTTPOptions struct {
 	Log *slog.Logger
 }
 
-// HTTP serves agents over Streamable HTTP: a handler for the one path, /mcp, that both eras share. Each request shows
-// its era by the version in its _meta (modern.go, legacy.go).
+// HTTP serves agents over Streamable HTTP: a handler for the one path, /mcp, that both eras share. The version in its
+// _meta, its method or a header shows the era of a request (modern.go, legacy.go).
 //
-// It serves every request. Package access, in front of it, decides which requests come here.
+// It serves every request. Package access, in front of it, decides which requests reach it.
 type HTTP struct {
 	g      *gateway.Gateway
 	opt    HTTPOptions
@@ -63,26 +63,24 @@ func NewHTTP(g *gateway.Gateway, o HTTPOptions) *HTTP {
 		modern: map[*gateway.Agent]context.CancelFunc{}}
 }
 
-// connect opens a session of a client.
 func (h *HTTP) connect(transport, client string) (*gateway.Agent, error) {
 	o := h.opt.Agent
 	o.Transport, o.Client = transport, client
 	return h.g.ConnectWith(o)
 }
 
-// eventsStream is the request whose answer is a stream until the client goes.
+// eventsStream is the method whose answer is a stream until the client goes.
 const eventsStream = "events/stream"
 
-// giveWebhooks has the webhooks of a request's sender used.
 func (h *HTTP) giveWebhooks(agent *gateway.Agent, r *http.Request) {
 	if h.opt.Webhooks != nil {
 		agent.SetWebhooks(h.opt.Webhooks(r))
 	}
 }
 
-// Close ends every session and stream in order: open requests are answered with an error, listens get their result. It
-// returns when all of this is written. If the context ends before, it cuts off the rest and returns the context's
-// error. Later requests are answered with 503.
+// Close ends every session and stream: it answers open requests with an error, and listens with their result. It
+// returns when these answers are written. If ctx ends first, Close cuts the other connections and returns ctx's cause.
+// Later requests get 503.
 func (h *HTTP) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
@@ -133,25 +131,25 @@ const (
 	codeInvalidParams  = -32602
 	codeInternal       = -32603
 	codeHeaderMismatch = -32020
-	codeMissing        = -32021 // of the client's capabilities, one
+	codeMissing        = -32021 // the client lacks a required capability
 	codeVersion        = -32022
 )
 
-// refuse answers with a JSON-RPC error. id is absent if the request has no readable one.
+// refuse answers with a JSON-RPC error. id is empty if the request has no readable one.
 func refuse(w http.ResponseWriter, status int, id bridge.JSON, code int, message string, data any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	w.Write(failure(id, code, message, data))
 }
 
-// failure is the text of an error's answer. data is a value of ours, or nil.
+// failure is the text of a JSON-RPC error. data is a value of this package, or nil.
 func failure(id bridge.JSON, code int, message string, data any) []byte {
 	type failure struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
 	}
-	text, _ := json.Marshal(struct { // it cannot fail: our values are JSON, and ids have been parsed
+	text, _ := json.Marshal(struct { // it cannot fail: data can be marshalled, and ids have been parsed
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id,omitempty"`
 		Error   failure         `json:"error"`
@@ -215,16 +213,16 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// LimitBody bounds how long a client may take to send the body of a request. It must be called before a refusal: the
-// server reads the rest of the body before it sends an answer.
+// LimitBody bounds the time in which a client sends the body of a request. It must be called before a refusal: net/http
+// reads the rest of the body before it sends an answer.
 func LimitBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // a writer without deadlines has no network
 	}
 }
 
-// ReadBody reads the body of a request, and ends LimitBody's limit. If the body is longer than most, it returns the
-// beginning, with a *http.MaxBytesError.
+// ReadBody reads the body of a request, and ends LimitBody's limit. If the body is longer than most bytes, it returns
+// the beginning, with a *http.MaxBytesError.
 func ReadBody(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
 	if err == nil {
@@ -247,15 +245,15 @@ const metaVersion = "io.modelcontextprotocol/protocolVersion"
 // claims reports whether a message claims to be of the modern era.
 func claims(m bridge.Incoming) bool { return len(m.Params.Get("_meta").Get(metaVersion)) > 0 }
 
-// legacyVersions are those that a legacy request may name, oldest first. No session is negotiated as 2025-03-26, but a
-// request without the header means it, and some clients name it in every session.
+// legacyVersions are the versions that the header of a legacy request may name, oldest first. No session negotiates
+// 2025-03-26. But a request without the header means it, and some clients name it in every session.
 var legacyVersions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// Modern reports whether a Mcp-Protocol-Version header is one of the modern era, known or not: versions are dates, and
-// compare as text.
+// Modern reports whether a Mcp-Protocol-Version header names a version of the modern era, known or not: versions are
+// dates, and compare as text.
 func Modern(version string) bool { return version > legacyVersions[len(legacyVersions)-1] }
 
-// accepts reports whether a client takes answers of a type, by its Accept header. Without the header it takes all
+// accepts reports whether a client's Accept header includes a media type. Without the header a client accepts all
 // types.
 func accepts(r *http.Request, kind string) bool {
 	all := r.Header.Values("Accept")

@@ -23,7 +23,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A site is a page's gateway, served over HTTP.
+// A site is a testPage whose gateway is served over HTTP.
 type site struct {
 	*testPage
 	t      *testing.T
@@ -50,7 +50,7 @@ func serveHTTP(t *testing.T, o HTTPOptions) *site {
 	return s
 }
 
-// A reply is an HTTP answer under way.
+// A reply is an HTTP response whose body may still come.
 type reply struct {
 	t *testing.T
 	*http.Response
@@ -89,7 +89,7 @@ func (s *site) do(method, body string, headers ...string) *reply {
 	return &reply{s.t, response, bufio.NewReader(response.Body), cancel}
 }
 
-// ask sends a request of the modern era with the headers that belong to it.
+// ask sends a request of the modern era with the headers that repeat its body, and more.
 func (s *site) ask(body string, more ...string) *reply {
 	s.t.Helper()
 	m := decode(s.t, []byte(body))
@@ -100,7 +100,7 @@ func (s *site) ask(body string, more ...string) *reply {
 	return s.do("POST", body, headers...)
 }
 
-// message is the next message of the answer, an event or the whole of it.
+// message returns the next message of the answer: an event, or the whole body.
 func (r *reply) message() message {
 	r.t.Helper()
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
@@ -142,7 +142,6 @@ func (r *reply) want(status, code int) message {
 // begin begins a session of the legacy era, and returns its header.
 func (s *site) begin() string { return s.beginAs("c") }
 
-// initialize is how an agent of a name begins.
 func initialize(name string) string {
 	return `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"` + name + `","version":"1"}}}`
 }
@@ -165,7 +164,6 @@ func legacyCall(id, method, params string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{` + params + `}}`
 }
 
-// go-sdk's client over HTTP, in both eras, many at once.
 func TestHTTPClients(t *testing.T) {
 	testkit.NoLeak(t)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
@@ -202,7 +200,6 @@ func TestHTTPClients(t *testing.T) {
 	testkit.Eventually(t, "nothing is left of the agents", func() bool { return held(s.g) == 0 })
 }
 
-// What HTTP has to say of a request of the modern era.
 func TestModernStatus(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	doc := origin + "/doc"
@@ -291,7 +288,7 @@ func TestModernStatus(t *testing.T) {
 	}
 }
 
-// tool attaches a page that has a tool.
+// tool attaches another page, which has a tool.
 func (s *site) tool(name string, tool testkit.Tool) {
 	p := testkit.NewPage(s.t, nil)
 	p.SetTool(name, tool)
@@ -300,7 +297,7 @@ func (s *site) tool(name string, tool testkit.Tool) {
 	})
 }
 
-// A tool may ask for arguments to be repeated in headers, by which intermediaries route.
+// A tool's schema may require that headers repeat arguments, because intermediaries route by headers.
 func TestParamHeaders(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	s.tool("weather",
@@ -334,10 +331,11 @@ func TestParamHeaders(t *testing.T) {
 	}
 }
 
-// Listens are streams of their own: acknowledged first, told of what they ask for, ended by leaving.
+// Each listen is a stream: it is acknowledged first, gets the updates that it asks for, and ends when its client
+// leaves.
 func TestModernListens(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	// equal ids: they are two requests
+	// Equal ids are no conflict, because a modern request has no session.
 	one, two := s.ask(listen(`"l"`, origin+"/doc")), s.ask(listen(`"l"`, origin+"/doc"))
 	other := s.ask(listen("0", origin+"/other"))
 	for _, r := range []*reply{one, two, other} {
@@ -374,7 +372,7 @@ func TestModernListens(t *testing.T) {
 	}
 }
 
-// A client that goes away has cancelled its request, and the page hears of it.
+// A client that disconnects cancels its request, also at the page.
 func TestDisconnect(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -396,7 +394,7 @@ func TestDisconnect(t *testing.T) {
 	testkit.Eventually(t, "nothing is left", func() bool { return held(s.g) == 0 })
 }
 
-// Ids that look alike are told apart, and equal ones in two sessions never mix.
+// Similar ids are different, and equal ids in two sessions never mix.
 func TestLegacyIDs(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	sessions := []string{s.begin(), s.begin()}
@@ -416,7 +414,7 @@ func TestLegacyIDs(t *testing.T) {
 	all.Wait()
 }
 
-// What HTTP refuses has an answer, and what the engine refuses has its own.
+// A refusal by HTTP has a status of its own. A refusal by the engine has status 200, except for unreadable messages.
 func TestLegacyErrors(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -459,8 +457,7 @@ func TestLegacyErrors(t *testing.T) {
 	s.do("DELETE", "").want(400, -32600)
 }
 
-// An agent hears of each change once, whenever it opens the stream: what happens while it has none waits, as one
-// update.
+// An agent gets one update for all changes before it opens the stream, and another for a change after that.
 func TestLegacyStream(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -490,7 +487,7 @@ func TestLegacyStream(t *testing.T) {
 	}
 }
 
-// A client that never ends the body of a request is told so.
+// A client that never ends the body of a request gets an answer.
 func TestBodyThatNeverEnds(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{bodyTimeout: 50 * time.Millisecond})
 	for name, c := range map[string]struct {
@@ -514,8 +511,8 @@ func TestBodyThatNeverEnds(t *testing.T) {
 	}
 }
 
-// A stream is cut at each byte, and we do not notice. The agent comes back as clients do, with the id of the last event
-// that it had of this stream, or without one. It is told of all that it lacks.
+// A stream breaks at each byte, and the server does not notice. The agent reconnects as clients do, with the id of the
+// last event that it had of this stream, or without one. It gets all updates that it lacks.
 func TestLegacyStreamIsCutAtEachByte(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -525,7 +522,7 @@ func TestLegacyStreamIsCutAtEachByte(t *testing.T) {
 		s.do("POST", legacyCall("1", "resources/subscribe", fmt.Sprintf(`"uri":"%s/doc%d"`, origin, i)), session).
 			want(200, 0)
 	}
-	// follow reads a stream until it has told of all that is lacking, or of so many bytes.
+	// follow reads a stream for a number of bytes or, if that is negative, until lacks is empty.
 	follow := func(stream *reply, lacks map[string]bool, bytes int) (lastID string) {
 		t.Helper()
 		var line, id, uri string
@@ -542,7 +539,7 @@ func TestLegacyStreamIsCutAtEachByte(t *testing.T) {
 				id = text
 			} else if text, ok := strings.CutPrefix(line, "data: "); ok {
 				uri = decode(t, []byte(text)).Params.URI
-			} else if line == "" && id != "" { // only a whole event counts
+			} else if line == "" && id != "" { // the end of an event
 				lastID = id
 				delete(lacks, uri)
 				id, uri = "", ""
@@ -580,7 +577,7 @@ func TestLegacyStreamIsCutAtEachByte(t *testing.T) {
 	}
 }
 
-// A request waits, and its client may not wait any longer, as when its access token ends: it is told so.
+// A client whose right ends while its request waits, for example with its access token, gets an error.
 func TestMayNotWait(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{aliveEvery: time.Hour})
 	session := s.begin()
@@ -597,7 +594,7 @@ func TestMayNotWait(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	}})
-	read := func(i int) string { // each its own: what two ask for the page is asked once
+	read := func(i int) string { // different URIs, because the page gets one read for two requests of a URI
 		uri := fmt.Sprint(origin, "/wait", i)
 		s.Add(uri, func(ctx context.Context, _ string) (string, error) {
 			s.reading <- struct{}{}
@@ -609,7 +606,7 @@ func TestMayNotWait(t *testing.T) {
 	work := legacyCall("2", "tools/call", `"name":"work","_meta":{"progressToken":"p"}`)
 	modernWork := strings.Replace(call("1", "tools/call", `"name":"work"`), `"_meta":{`, `"_meta":{"progressToken":"p",`, 1)
 	for name, c := range map[string]struct {
-		begins bool // its answer does, before it may not wait
+		begins bool // the answer begins before the right ends
 		status int
 		ask    func() *reply
 	}{
@@ -625,7 +622,7 @@ func TestMayNotWait(t *testing.T) {
 		end := testkit.Receive(t, "it is asked", ends)
 		if c.begins {
 			answer := testkit.Receive(t, "an answer", answers)
-			answer.message() // its progress
+			answer.message() // progress
 			end()
 			answers <- answer
 		} else {
@@ -640,7 +637,7 @@ func TestMayNotWait(t *testing.T) {
 	}
 }
 
-// Progress comes on the stream of its request, before the result, whether or not there is a stream for the rest.
+// Progress comes on the stream of its request, before the result, with or without a GET stream.
 func TestLegacyProgress(t *testing.T) {
 	for name, stream := range map[string]bool{"with a stream": true, "without one": false} {
 		t.Run(name, func(t *testing.T) { legacyProgress(t, stream) })
@@ -657,7 +654,7 @@ func legacyProgress(t *testing.T, withStream bool) {
 	}})
 	session := s.begin()
 	if withStream {
-		s.do("GET", "", session).lines.ReadString('\n') // it is open
+		s.do("GET", "", session).lines.ReadString('\n') // now it is open
 	}
 	var calls []*reply
 	for i := range 5 {
@@ -681,7 +678,7 @@ func legacyProgress(t *testing.T, withStream bool) {
 	}
 }
 
-// A cancelled request is never answered, and its stream ends; its id is free again.
+// A cancelled request gets no answer. Its stream ends, and its id can be used again.
 func TestLegacyCancel(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -695,7 +692,7 @@ func TestLegacyCancel(t *testing.T) {
 			}
 		})
 		<-s.reading
-		s.do("POST", legacyCall("7", "ping", ""), session).want(400, -32600) // under way
+		s.do("POST", legacyCall("7", "ping", ""), session).want(400, -32600) // the id is in use
 		s.do("POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`, session)
 		<-s.gaveUp
 		ended.Wait()
@@ -707,7 +704,7 @@ func TestLegacyCancel(t *testing.T) {
 	}
 }
 
-// Deleting a session ends all that it has under way, each with an answer, and nothing of another's.
+// DELETE ends a session's requests, each with an answer, and its stream, and leaves other sessions alone.
 func TestLegacyDelete(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session, other := s.begin(), s.begin()
@@ -730,7 +727,7 @@ func TestLegacyDelete(t *testing.T) {
 	s.do("POST", legacyCall("1", "ping", ""), other).want(200, 0)
 }
 
-// A waiting client gets keepalives, as an event stream and under the headers of one.
+// A waiting client gets keepalives, in an event stream with its headers.
 func TestStillHere(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{aliveEvery: time.Millisecond})
 	session := s.begin()
@@ -755,13 +752,13 @@ func TestStillHere(t *testing.T) {
 	close(s.released)
 }
 
-// Sessions that nobody uses end by themselves, those that have a stream open do not.
+// Idle sessions end. A session with an open stream is not idle.
 func TestLegacyIdle(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	idle, busy := s.begin(), s.begin()
 	stream := s.do("GET", "", busy)
 	s.h.mu.Lock()
-	s.h.opt.Idle = time.Millisecond // not before: it might be over while they begin
+	s.h.opt.Idle = time.Millisecond // set late, because a session might end while it begins
 	s.h.mu.Unlock()
 	s.do("POST", legacyCall("1", "ping", ""), idle)
 	testkit.Eventually(t, "the idle session has ended", func() bool { return len(s.g.Snapshot().Agents) == 1 })
@@ -771,7 +768,6 @@ func TestLegacyIdle(t *testing.T) {
 	testkit.Eventually(t, "the other has ended too", func() bool { return held(s.g) == 0 })
 }
 
-// Close ends all in order.
 func TestClose(t *testing.T) {
 	testkit.NoLeak(t)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
@@ -802,7 +798,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// An answer that is being written when the gateway closes is written whole, to a client that reads it in time.
+// Close lets an answer that is being written be written whole, if the client reads it in time.
 func TestCloseWhileAnAnswerIsWritten(t *testing.T) {
 	for name, ask := range map[string]func(*site, string) *reply{
 		"modern": func(s *site, read string) *reply { return s.ask(call("1", "resources/read", read)) },
@@ -811,8 +807,8 @@ func TestCloseWhileAnAnswerIsWritten(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serveHTTP(t, HTTPOptions{aliveEvery: time.Hour}) // nothing begins before the answer
-			big := strings.Repeat("x", 5<<20)                     // more than the sockets take
+			s := serveHTTP(t, HTTPOptions{aliveEvery: time.Hour}) // no comments before the answer
+			big := strings.Repeat("x", 5<<20)                     // more than the sockets' buffers take
 			s.Offer(origin+"/big", big)
 			answer := ask(s, `"uri":"`+origin+`/big"`)
 			var closed sync.WaitGroup
@@ -830,7 +826,7 @@ func TestCloseWhileAnAnswerIsWritten(t *testing.T) {
 	}
 }
 
-// A client that takes an answer slowly, and goes on to take it, gets all of it.
+// Each piece has a deadline of its own, so that a slow client gets all of a long answer.
 func TestEachPieceHasItsTime(t *testing.T) {
 	w := &pieces{ResponseWriter: httptest.NewRecorder()}
 	s := &stream{w: w, control: http.NewResponseController(w), events: true}
@@ -839,7 +835,7 @@ func TestEachPieceHasItsTime(t *testing.T) {
 	}
 }
 
-// pieces counts how an answer is written.
+// pieces records the deadlines and the longest write of an answer.
 type pieces struct {
 	http.ResponseWriter
 	deadlines, largest int
@@ -860,7 +856,7 @@ func (w *pieces) FlushError() error { return nil }
 // Close does not wait for a client that reads nothing.
 func TestCloseHanging(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
-	s.Offer(origin+"/big", strings.Repeat("x", 8<<20)) // more than the sockets take
+	s.Offer(origin+"/big", strings.Repeat("x", 8<<20)) // more than the sockets' buffers take
 	s.ask(call("1", "resources/read", `"uri":"`+origin+`/big"`))
 	session := s.begin()
 	s.do("POST", legacyCall("1", "resources/read", `"uri":"`+origin+`/big"`), session)
@@ -872,8 +868,7 @@ func TestCloseHanging(t *testing.T) {
 	s.server.CloseClientConnections()
 }
 
-// What waits for a stream that is not read is one notification for each resource, and what it may have lost is
-// one for each too.
+// Equal notifications wait as one, and are sent again as one.
 func TestNotificationsThatWait(t *testing.T) {
 	var n notes
 	waits := func(want string) {
@@ -910,7 +905,7 @@ func TestNotificationsThatWait(t *testing.T) {
 	}
 }
 
-// A client that does not read its stream delays nobody, and gets the last state when it does.
+// A client that does not read its stream delays no other request, and gets the last update when it reads.
 func TestSlowStream(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	session := s.begin()
@@ -919,7 +914,7 @@ func TestSlowStream(t *testing.T) {
 	if m := streams[1].message(); m.subscription() != "1" {
 		t.Fatalf("acknowledged %+v", m)
 	}
-	// More than the engine's rate and the queues take.
+	// More changes than the engine's rate and the queues take.
 	const changes = 20_000
 	for i := range changes {
 		s.Touch(origin + "/doc")
@@ -932,7 +927,7 @@ func TestSlowStream(t *testing.T) {
 		for {
 			more := make(chan message, 1)
 			go func() { more <- r.message() }()
-			var quiet <-chan time.Time // the first is waited for
+			var quiet <-chan time.Time // nil for the first, which must come
 			if n > 0 {
 				quiet = time.After(500 * time.Millisecond)
 			}
@@ -954,7 +949,6 @@ func TestSlowStream(t *testing.T) {
 	}
 }
 
-// What asks too much at once is told so.
 func TestTooMany(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	for {
@@ -962,7 +956,7 @@ func TestTooMany(t *testing.T) {
 			break
 		}
 	}
-	defer s.g.Close() // frees them
+	defer s.g.Close() // ends these sessions
 	if r := s.ask(call("1", "server/discover", "")); r.Header.Get("Retry-After") == "" {
 		t.Errorf("%v", r.Header)
 	} else {

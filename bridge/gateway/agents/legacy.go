@@ -13,10 +13,9 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// The legacy era has sessions. initialize begins one. A POST brings a message; a stream of events answers it and ends
-// with its answer. A GET opens the stream of all messages that answer nothing. A DELETE ends the session.
+// The legacy era has sessions. initialize begins one. A POST brings a message; an event stream responds to a request,
+// and ends with the answer. A GET opens the stream for the other messages to the agent. A DELETE ends the session.
 
-// serveLegacy answers a POST of the legacy era.
 func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
 	if !knownVersion(w, r, m.ID) {
 		return
@@ -43,7 +42,7 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 	s.serve(w, r, body, m)
 }
 
-// sessionFor finds the session of a POST, or begins it. If it cannot, it answers the request itself and returns nil.
+// sessionFor finds the session of a POST, or begins it. If it fails, it answers the request itself and returns nil.
 func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incoming) *session {
 	if m.Method != "initialize" || r.Header.Get("Mcp-Session-Id") != "" {
 		return h.session(w, r, m.ID)
@@ -62,7 +61,7 @@ func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incom
 	return s
 }
 
-// serve hands over the message of a POST, and returns when its request is answered or its client has gone.
+// serve hands the message of a POST to the engine. It returns when the request is answered or the client has gone.
 func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
 	p := &post{stream: stream{w: w, control: http.NewResponseController(w), events: true}, done: make(chan struct{})}
 	request := m.Method != "" && len(m.ID) > 0
@@ -71,7 +70,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m b
 		return
 	}
 	s.h.giveWebhooks(s.agent, r)
-	_ = s.agent.Write(r.Context(), body) // fails when the session has ended; end answers then
+	_ = s.agent.Write(r.Context(), body) // it fails if the session has ended; then end answers the request
 	if m.Method == "notifications/cancelled" {
 		s.cancelled(m.Params.Get("requestId"))
 	}
@@ -80,17 +79,17 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m b
 		return
 	}
 	p.wait(r.Context(), s.h.opt.aliveEvery)
-	if m.Method == eventsStream { // a client ends it by going
+	if m.Method == eventsStream { // the client has closed the request, which ends the stream
 		s.leaveStream(p)
 	}
 	if s.abandon(p) {
 		p.send(failure(m.ID, codeInternal, endedUnanswered, reason{"shutdown"}))
 	}
-	<-p.done // an answer may be under way
+	<-p.done // out may still be writing the answer
 	p.end()
 }
 
-// refuse answers a request that expect has refused.
+// refuse answers a request for which expect has returned false.
 func (s *session) refuse(w http.ResponseWriter, id bridge.JSON) {
 	s.mu.Lock()
 	over := s.over
@@ -105,14 +104,13 @@ func (s *session) refuse(w http.ResponseWriter, id bridge.JSON) {
 
 // A post is a POST whose request is being answered.
 type post struct {
-	done chan struct{} // closed when it is answered or will not be
+	done chan struct{} // closed when the answer has been written, or when none will come
 
 	mu sync.Mutex
 	stream
-	gone bool // nothing is written any more
+	gone bool // nothing more is written
 }
 
-// send sends a message, unless the client has gone.
 func (p *post) send(message []byte) { p.write(func() error { return p.event(message) }) }
 
 func (p *post) write(what func() error) {
@@ -123,8 +121,8 @@ func (p *post) write(what func() error) {
 	}
 }
 
-// wait returns when the post is answered, when the client has gone, or when its time is over. Meanwhile it sends
-// comments that keep the connection alive.
+// wait returns when the post is answered or when ctx, the request's, ends. Meanwhile it sends comments that keep the
+// connection alive.
 func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
@@ -140,9 +138,8 @@ func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 	}
 }
 
-// end ends the stream.
 func (p *post) end() {
-	p.write(p.begin) // a cancelled request gets a stream without events
+	p.write(p.begin) // the answer to a cancelled request is a stream without events
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = true

@@ -15,7 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// largest notes how large a message to an agent is at most, and how many pages of lists there are.
+// largest records the size of the largest message to an agent, and the number of lists' pages.
 type largest struct{ bytes, pages atomic.Int64 }
 
 func (l *largest) tap(e gateway.Event) {
@@ -33,13 +33,13 @@ func (l *largest) tap(e gateway.Event) {
 	}
 }
 
-// A list of 4 MiB reaches each agent, over each transport, in messages of little more than 1 MiB. A page may have four
-// times as much, which would be more of the same pages.
+// A list of 4 MiB reaches each agent, over each transport, in messages of little more than 1 MiB. A web page may have
+// four times as much, but that would test no more.
 func TestAListOfManyPages(t *testing.T) {
 	const n = 2_500
 	served := serveHTTP(t, HTTPOptions{})
 	description := strings.Repeat("é\"\n", 260) // 1.6 KB as JSON
-	for i := range n - 5 {                      // it has five others
+	for i := range n - 5 {                      // the page has five already
 		uri := fmt.Sprintf("%s/many/%d", origin, i)
 		served.Describe(uri, map[string]any{"description": description})
 		served.Offer(uri, "text")
@@ -68,7 +68,7 @@ func TestAListOfManyPages(t *testing.T) {
 				t.Fatalf("%s: %s came with another description", name, r.URI)
 			}
 		}
-		if len(seen) != n-1 { // one is a template
+		if len(seen) != n-1 { // one of the n is a template
 			t.Errorf("%s: %d resources came, not %d", name, len(seen), n-1)
 		}
 		a.Close()
@@ -82,12 +82,12 @@ func TestAListOfManyPages(t *testing.T) {
 	})
 }
 
-// onStdio is the transport of an agent that a gateway serves on stdio.
+// onStdio returns the transport of an agent that a gateway serves on stdio.
 func onStdio(t *testing.T, g *gateway.Gateway) mcp.Transport {
 	theirIn, in := io.Pipe()
 	out, theirOut := io.Pipe()
 	done := make(chan error, 1)
-	// Not t.Context, which ends before the cleanup: on a busy machine the session still runs then.
+	// Not t.Context, which ends before the cleanup. On a busy machine the session may still run then.
 	go func() { done <- serveLines(context.Background(), g, theirIn, theirOut) }()
 	t.Cleanup(func() {
 		in.Close()
@@ -99,8 +99,8 @@ func onStdio(t *testing.T, g *gateway.Gateway) mcp.Transport {
 	return &mcp.IOTransport{Reader: drained{out}, Writer: in}
 }
 
-// A drained pipe takes what is written to it when its reader has gone, too: an agent that leaves in the middle of a
-// message ends by what it says, and not by what it does not hear.
+// A drained pipe still accepts writes after Close. So the session ends by the end of the agent's input, and not by an
+// error of a write to an agent that has left.
 type drained struct{ *io.PipeReader }
 
 func (d drained) Close() error {

@@ -13,10 +13,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// The modern era has no sessions: each POST is one request with an engine's port of its own. A client that goes away
-// has cancelled its request. Between requests only the engine's knowledge of pages is kept.
+// The modern era has no sessions: each POST is one request with an engine's port of its own. A client cancels its
+// request by closing the connection. Between requests only the engine's knowledge of pages is kept.
 
-// serveModern answers a message of the modern era.
 func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, m bridge.Incoming) {
 	if len(m.ID) == 0 || m.Method == "" { // only requests are answered
 		w.WriteHeader(http.StatusAccepted)
@@ -38,8 +37,8 @@ func (h *HTTP) serveModern(w http.ResponseWriter, r *http.Request, body []byte, 
 	h.ask(w, r, q)
 }
 
-// wellFormed reports whether a message has the _meta that the modern era requires. The engine refuses it otherwise, and
-// HTTP has a status of its own for that refusal.
+// wellFormed reports whether a message has the _meta that the modern era requires. Without it the engine refuses the
+// message, and the HTTP status must be 400.
 func wellFormed(m bridge.Incoming) bool {
 	meta := m.Params.Get("_meta")
 	object := func(name string) (v bridge.JSON, ok bool) {
@@ -57,14 +56,14 @@ func wellFormed(m bridge.Incoming) bool {
 	return version && capabilities && (ok || len(info) == 0)
 }
 
-// mismatch names the header that contradicts the body, or "". Intermediaries route by the headers, so these must not be
-// able to lie.
+// mismatch says which header contradicts the body, or returns "". Intermediaries route by the headers, so the headers
+// must be true.
 func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
 	version, _ := m.Params.Get("_meta").Get(metaVersion).Text()
 	wrong := cmp.Or(differs(head, "Mcp-Protocol-Version", version), differs(head, "Mcp-Method", m.Method))
 	member := map[string]string{"resources/read": "uri", "tools/call": "name", "prompts/get": "name"}[m.Method]
 	name, ok := m.Params.Get(member).Text()
-	if wrong != "" || member == "" || !ok { // the engine reports that it is missing
+	if wrong != "" || member == "" || !ok { // the engine reports a missing member
 		return wrong
 	}
 	wrong = differs(head, "Mcp-Name", name)
@@ -76,7 +75,8 @@ func (h *HTTP) mismatch(head http.Header, m bridge.Incoming) string {
 	return wrong
 }
 
-// paramHeader in a tool's schema names the header, after Mcp-Param-, in which clients repeat an argument.
+// paramHeader is the member of an argument's schema that names a header, without its prefix Mcp-Param-. Clients repeat
+// the argument in that header.
 const paramHeader = "x-mcp-header"
 
 // differsInParams compares the headers that a schema requires with the arguments, at any depth.
@@ -105,7 +105,8 @@ func differsInParams(head http.Header, schema, args bridge.JSON) (wrong string) 
 	return wrong
 }
 
-// differs compares a header with the body's value. Values that headers cannot carry are wrapped in =?base64?...?=.
+// differs says how a header differs from the body's value, or returns "". A value that headers cannot carry is wrapped
+// in =?base64?...?=.
 func differs(head http.Header, name, want string) string {
 	values := head.Values(name)
 	switch len(values) {
@@ -134,16 +135,16 @@ func differs(head http.Header, name, want string) string {
 // A question is one message with an engine's port of its own.
 type question struct {
 	who      string
-	id       bridge.JSON // if it has a readable one
-	listen   bool        // its answer is a stream that the client ends
-	stream   bool        // of events
-	final    bool        // the numbers of its errors
+	id       bridge.JSON // empty if the message has no readable one
+	listen   bool        // the answer is a stream that the client ends
+	stream   bool        // the method is events/stream
+	final    bool        // errors have the codes of the SEP
 	text     []byte
-	oversize []byte // in place of text: the beginning of a message that is too large
-	meta     bool   // its _meta is valid
+	oversize []byte // in place of text: the beginning of a message above the limit
+	meta     bool   // _meta is valid
 }
 
-// status is the HTTP status of an answer. Only errors at HTTP's level have one of their own.
+// status is the HTTP status of an answer: 200, except for errors at HTTP's level.
 func (q question) status(answer []byte) int {
 	if len(answer) > 64<<10 { // an error is shorter
 		return http.StatusOK
@@ -166,8 +167,8 @@ func (q question) status(answer []byte) int {
 // endedUnanswered is the answer to an open request whose session or access token ends.
 const endedUnanswered = "The session ended before there was an answer"
 
-// ask puts a question and answers the request with the engine's messages: as JSON if the answer is the first, as an
-// event stream if notifications come before it or if it takes long.
+// ask asks the engine, and sends its messages to the client: as JSON if the first is the answer; as an event stream if
+// notifications come before the answer, or if the answer takes longer than aliveEvery.
 func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 	of := ofRequests
 	if q.listen {
@@ -216,7 +217,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 			s.revoke(agent)
 			return
 		case err != nil && s.begun && q.listen:
-			return // the client repeats a listen that ends without a result
+			return // without a result, so that the client listens again
 		case err != nil:
 			s.answer(http.StatusServiceUnavailable, failure(q.id, codeInternal, endedUnanswered, reason{"shutdown"}),
 				agent.Dropped())
@@ -249,5 +250,5 @@ func (h *HTTP) forget(agent *gateway.Agent) {
 	delete(h.modern, agent)
 }
 
-// notification is the beginning of each of the engine's messages that answer nothing.
+// notification is the beginning of each of the engine's notifications.
 var notification = []byte(`{"jsonrpc":"2.0","method":`)

@@ -11,8 +11,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// mutate changes a message in a few places: bytes, parts of it doubled, left out or moved, and what a parser may
-// stumble over.
+// mutate changes a message in one to four places: it replaces a byte, removes or doubles a part, or inserts a text that
+// is hard for a parser.
 func mutate(r *rand.Rand, text string) string {
 	b := []byte(text)
 	bits := []string{`"`, `{`, `}`, `[`, `]`, `,`, `:`, `null`, `-1`, `1e999`, `"\u0000"`, "\x00", "\xff", `\ud800`,
@@ -38,7 +38,7 @@ func mutate(r *rand.Rand, text string) string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(string(b))
 }
 
-// originals are messages of both eras that are good.
+// originals are valid messages of both eras.
 var originals = []string{
 	call("1", "resources/read", `"uri":"`+origin+`/doc"`), call(`"x"`, "resources/list", `"cursor":"x"`),
 	listen("2", origin+"/doc"),
@@ -48,8 +48,7 @@ var originals = []string{
 	`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
 }
 
-// Whatever comes in on stdio, what is asked behind it is answered, and whatever comes out is JSON, one message on a
-// line.
+// After any input on stdio a valid request is answered, and each line of the output is a JSON message.
 func TestMutationsOnStdio(t *testing.T) {
 	p := open(t)
 	c := stdio(t, t.Context(), p.g)
@@ -65,7 +64,7 @@ func TestMutationsOnStdio(t *testing.T) {
 		io.WriteString(c.in, call(`"last"`, "resources/read", `"uri":"`+origin+`/doc"`)+"\n")
 	}()
 	for {
-		if m := c.next(); string(m.ID) == `"last"` { // next fails the test for what is no message
+		if m := c.next(); string(m.ID) == `"last"` { // next fails the test if the line is not a message
 			if m.Result == nil || m.Result.Contents[0].Text != "one" {
 				t.Errorf("the last read is answered %+v", m)
 			}
@@ -74,7 +73,7 @@ func TestMutationsOnStdio(t *testing.T) {
 	}
 }
 
-// Over HTTP each is answered: with an error in JSON, or with what it asked for.
+// Over HTTP each gets an answer below status 500, with JSON or an event stream.
 func TestMutationsOverHTTP(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	r := rand.New(rand.NewPCG(14, 2))

@@ -7,28 +7,27 @@ import (
 	"strconv"
 )
 
-// notes are a session's notifications for the GET stream: those that wait, and those that were sent, by their event's
-// id. A stream that breaks may have lost the last of them. Then the agent's next stream names the last event that the
-// agent has, by Last-Event-ID (MCP 2025-11-25, "Resumability and Redelivery"), and the later ones are sent again. Equal
-// notifications are sent once.
+// notes are a session's notifications for the GET stream: waiting or sent. A stream that breaks may have lost the last
+// of them. Then the agent's next stream names the last event that the agent has, by Last-Event-ID (MCP 2025-11-25,
+// "Resumability and Redelivery"), and the later ones are sent again. Equal notifications are sent again only once.
 type notes struct {
 	waiting [][]byte
-	sent    map[string]uint64
-	number  uint64 // of the last that was sent
-	began   uint64 // number when the stream was opened
+	sent    map[string]uint64 // the event id of each
+	number  uint64            // the event id of the last that was sent
+	began   uint64            // number when the stream was opened
 }
 
-// manySent is how many different ones are kept. Above it the older half goes. A session can subscribe to half as many.
+// manySent bounds sent. Above it the older half is forgotten. A session can subscribe to half as many URIs.
 const manySent = 2048
 
-// add has a notification wait, unless an equal one waits already: after one, the agent reads the current state.
+// add queues a notification, unless an equal one waits already: after one, the agent reads the current state.
 func (n *notes) add(text []byte) {
 	if !slices.ContainsFunc(n.waiting, func(o []byte) bool { return bytes.Equal(o, text) }) {
 		n.waiting = append(n.waiting, text)
 	}
 }
 
-// take takes the first that waits. It counts as sent, under the new number.
+// take removes the first waiting notification, and counts it as sent under the next number.
 func (n *notes) take() []byte {
 	if n.sent == nil {
 		n.sent = map[string]uint64{}
@@ -45,7 +44,7 @@ func (n *notes) take() []byte {
 	return text
 }
 
-// since lists the notifications that were sent after a number, the oldest first.
+// since lists the notifications with a higher event id, the oldest first.
 func (n *notes) since(number uint64) []string {
 	var list []string
 	for text, at := range n.sent {
@@ -57,8 +56,8 @@ func (n *notes) since(number uint64) []string {
 	return list
 }
 
-// resume begins another stream. The notifications that the agent lacks wait once more. lastID is the last that the
-// agent has, or "" if it has none of the stream before.
+// resume begins another stream, and queues the notifications that the agent lacks again. lastID is the id of the last
+// event that the agent has, or "" if it has no event of the stream before.
 func (n *notes) resume(lastID string) {
 	after, err := strconv.ParseUint(lastID, 10, 64)
 	if err != nil || after > n.number {

@@ -8,12 +8,11 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// A program that passes legacy requests on to another gateway's HTTP uses this.
-
-// A Passed is a request that another gateway answers. If that gateway fails, the request still gets an answer.
+// A Passed is a legacy request that a program passes on to another gateway's HTTP. If that gateway fails, the request
+// still gets an answer.
 type Passed struct{ id bridge.JSON }
 
-// NewPassed takes the body of a request.
+// NewPassed returns the Passed of a request's body. An invalid body counts as a request without an id.
 func NewPassed(body []byte) Passed {
 	m, ok := parse(body)
 	if !ok || m.Method == "" {
@@ -22,7 +21,8 @@ func NewPassed(body []byte) Passed {
 	return Passed{m.ID}
 }
 
-// Refuse answers the request with an error, if no part of an answer has been sent. why is a word for programs, or "".
+// Refuse answers the request with an error. No part of an answer may have been sent. why is the reason in the error's
+// data, a word for programs, or "".
 func (p Passed) Refuse(w http.ResponseWriter, status int, sentence, why string) {
 	code := codeInternal
 	if status < http.StatusInternalServerError {
@@ -35,8 +35,8 @@ func (p Passed) Refuse(w http.ResponseWriter, status int, sentence, why string) 
 	refuse(w, status, p.id, code, sentence, data)
 }
 
-// Stream is the other gateway's stream of events for a client. If it breaks between two events and before the answer,
-// Stream adds an error as the answer, and ends normally.
+// Stream returns from, the other gateway's event stream, for the client. If from breaks between two events and before
+// the answer, the returned stream adds an error as the answer, and ends normally.
 func (p Passed) Stream(from io.ReadCloser, sentence, why string) io.ReadCloser {
 	if len(p.id) == 0 {
 		return from
@@ -49,7 +49,7 @@ type passedStream struct {
 	io.ReadCloser
 	failure  *strings.Reader
 	broken   bool   // only failure is left to send
-	event    []byte // the beginning of the event that has not ended yet
+	event    []byte // the beginning of the current event
 	last     byte   // the byte before
 	answered bool
 }
@@ -66,7 +66,7 @@ func (s *passedStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// follow looks for the answer: an event that is no notification.
+// follow sets answered at the end of an event that is not a notification.
 func (s *passedStream) follow(text []byte) {
 	for _, c := range text {
 		if len(s.event) < len(eventHead)+len(notification) {

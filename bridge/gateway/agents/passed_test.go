@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// A stream of another gateway breaks at each byte: the client has an answer, or its connection ends.
+// Another gateway's stream breaks at each byte. The client gets an answer, or its connection fails.
 func TestPassedStreamThatBreaks(t *testing.T) {
 	const request = `{"jsonrpc":"2.0","id":"r","method":"tools/call"}`
 	event := func(message string) string { return eventHead + message + eventTail }
@@ -32,7 +32,7 @@ func TestPassedStreamThatBreaks(t *testing.T) {
 			if !ok || answered != (between && cut <= len(before)) || answered == ends {
 				t.Errorf("%s, cut at %d: %q, %v", name, cut, rest, err)
 			}
-			// One that ends is as it was.
+			// A stream that ends without an error is not changed.
 			from = io.NopCloser(pieces(strings.NewReader(text)))
 			got, err = io.ReadAll(NewPassed([]byte(request)).Stream(from, "", ""))
 			if string(got) != text || err != nil {
@@ -40,7 +40,7 @@ func TestPassedStreamThatBreaks(t *testing.T) {
 			}
 		}
 	}
-	// What has no answer of its own is passed on as it is.
+	// The stream for a body without a request id is not changed.
 	for _, request := range []string{"", "[" + request + "]", `{"jsonrpc":"2.0","method":"x"}`, `{"id":{},"method":"x"}`} {
 		from := io.NopCloser(bytes.NewReader(nil))
 		if NewPassed([]byte(request)).Stream(from, "", "") != from {

@@ -10,7 +10,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// say calls a tool of ours that is about no page, and gives all that it says.
+// say calls a tool of the gateway, and returns the result's texts.
 func (a *watcher) say(name string, args map[string]any) string {
 	a.t.Helper()
 	r, err := a.CallTool(a.t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
@@ -24,8 +24,8 @@ func (a *watcher) say(name string, args map[string]any) string {
 	return strings.Join(texts, "\n")
 }
 
-// What an agent has seen is kept for a process on stdio, of either era, and for a legacy session over HTTP, and goes
-// with it. A request of the modern era is nobody's in particular.
+// An agent on stdio, in either era, and a legacy session over HTTP have a record of the contents that they have seen.
+// The record ends with the session. A modern request over HTTP has none, because it cannot be matched to others.
 func TestWhoIsReminded(t *testing.T) {
 	const doc = origin + "/doc"
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestWhoIsReminded(t *testing.T) {
 			testkit.Eventually(t, "the page is watched", func() bool { return s.Watches(doc) })
 			s.Set(doc, "two")
 			if c.http && c.version == versions["modern"] {
-				// It is told what it asks for, and nothing besides.
+				// Its results have no reminders.
 				testkit.Eventually(t, "the change is known", func() bool {
 					return a.say("read_page_resource", map[string]any{"uri": doc}) != first
 				})

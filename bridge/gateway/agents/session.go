@@ -15,40 +15,40 @@ import (
 
 // A session is a legacy session, an Mcp-Session-Id: one port of the engine that many HTTP requests share. An answer,
 // and progress before it, goes out on the stream of its request. Other messages go out on the stream that the agent
-// opens by GET, and wait while it has none.
+// opens by GET, and wait until it opens one.
 type session struct {
 	h       *HTTP
 	id      string
 	who     string
-	release func() // gives its share back
+	release func() // gives back the session's share
 	agent   *gateway.Agent
 	ended   chan struct{} // closed when the session is over
 
 	// Guarded by HTTP.mu.
-	requests int         // of HTTP, under way
-	served   int         // in all
-	used     time.Time   // when the last one ended
-	idle     *time.Timer // runs while none is under way
+	requests int         // HTTP requests under way
+	served   int         // HTTP requests since the beginning, with those under way
+	used     time.Time   // the end of the last HTTP request
+	idle     *time.Timer // runs while requests is 0
 
 	mu      sync.Mutex
 	over    bool
-	waiting []asked // requests without an answer
+	waiting []asked
 	notes   notes
-	stream  chan struct{} // the GET stream; closed when another takes its place
-	news    chan struct{} // wakes it: there are notes, or the session is over
+	stream  chan struct{} // identifies the GET stream, and is closed when another replaces it; nil without one
+	news    chan struct{} // wakes the GET stream: there are notes, or the session is over
 }
 
-// asked is a request without an answer.
+// asked is a request that has no answer yet.
 type asked struct {
-	id, token bridge.JSON // the token is its progress's
+	id, token bridge.JSON // token is the progressToken
 	in        *post
 }
 
-// manyNotes is how many notifications may wait for a stream. Above it the agent counts as one that only answers can
-// reach.
+// manyNotes is the number of notifications that wait for a stream at which the engine is told to hold further updates
+// (gateway.Agent.Hold).
 const manyNotes = 64
 
-// newSession begins a session for an agent. It fails with a *fullError, or if the gateway refuses it.
+// newSession begins a session for an agent. It fails with a *fullError or with the gateway's error.
 func (h *HTTP) newSession(who string) (*session, error) {
 	release, full := h.shares.take(ofSessions, who)
 	if full != nil && h.evict(who, !full.all) {
@@ -84,9 +84,9 @@ func (h *HTTP) newSession(who string) (*session, error) {
 	return s, nil
 }
 
-// evict ends an idle session in favour of a new one of an agent, and reports whether there was one to end: with own, of
-// that agent's sessions; else also of an agent that has more of them. The agent that loses it is told by 404 to begin
-// another one.
+// evict ends an idle session to make room for a new one of agent who, and reports whether it found one. With own it
+// ends only a session of the same agent; without, also one of an agent that has more sessions. The next request of the
+// ended session gets 404, which makes its client begin another.
 func (h *HTTP) evict(who string, own bool) bool {
 	h.mu.Lock()
 	count := map[string]int{}
@@ -114,8 +114,8 @@ func (h *HTTP) evict(who string, own bool) bool {
 	return true
 }
 
-// before reports whether s is to be evicted rather than t. First come sessions that were never used, then those of the
-// agent that has more, then those that are idle for longer. It is called with HTTP.mu held.
+// before reports whether s is evicted before t: first sessions that were never used, then sessions of the agent that
+// has more, then sessions that are idle for longer. HTTP.mu must be held.
 func (s *session) before(t *session, count map[string]int) bool {
 	if a, b := s.served <= handshake, t.served <= handshake; a != b {
 		return a
@@ -126,11 +126,11 @@ func (s *session) before(t *session, count map[string]int) bool {
 	return s.used.Before(t.used)
 }
 
-// handshake is how many HTTP requests come before a session is used: initialize and initialized.
+// handshake is the number of HTTP requests before the first use of a session: initialize and initialized.
 const handshake = 2
 
-// session finds the session of a request, and counts the request. If there is none, it answers the request itself and
-// returns nil.
+// session finds the session of a request, and counts the request. If the session is unknown, session answers the
+// request itself and returns nil.
 func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *session {
 	name := r.Header.Get("Mcp-Session-Id")
 	if name == "" {
@@ -152,7 +152,7 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *
 	return s
 }
 
-// leave notes the end of an HTTP request.
+// leave counts the end of an HTTP request that session or newSession has counted.
 func (s *session) leave() {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
@@ -174,13 +174,13 @@ func (s *session) expire() {
 	}
 }
 
-// dismiss ends the session in order: open requests get an error first.
+// dismiss ends the session after an error for each open request.
 func (s *session) dismiss() { s.agent.Dismiss() }
 
 // cut ends the session at once.
 func (s *session) cut() { s.agent.Close() }
 
-// end ends the session after the engine's last message.
+// end removes the session after the engine's last message.
 func (s *session) end() {
 	s.h.mu.Lock()
 	if s.h.sessions[s.id] == s {
@@ -191,7 +191,7 @@ func (s *session) end() {
 	s.release()
 	s.mu.Lock()
 	s.over = true
-	unheard := s.waiting // they came after the engine had closed the port
+	unheard := s.waiting // requests that came after the engine had closed the port
 	s.waiting = nil
 	s.tell()
 	s.mu.Unlock()
@@ -201,8 +201,8 @@ func (s *session) end() {
 	}
 }
 
-// out sends the engine's messages until the session ends. It writes those of a request itself, so that a client that
-// does not read them gets no more.
+// out sends the engine's messages until the session ends. It writes the messages of a request itself: while the client
+// does not read them, out takes no more messages from the engine.
 func (s *session) out() {
 	for {
 		text, err := s.agent.Read(context.Background())
@@ -227,8 +227,8 @@ func (s *session) out() {
 	}
 }
 
-// expect registers the POST that waits for the answer to a request. It returns false if another open request has this
-// id, or the session is over.
+// expect registers the POST that waits for the answer to a request. It returns false if another open request has the
+// same id, or if the session is over.
 func (s *session) expect(p *post, m bridge.Incoming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,8 +252,8 @@ func (s *session) take(id bridge.JSON) (a asked, ok bool) {
 	return a, true
 }
 
-// abandon reports whether the request of a POST still waits for its answer. The answer is then dropped when it comes.
-// Until then the id is not free.
+// abandon reports whether the request of a POST still waits for its answer. If so, the answer is dropped when it comes,
+// and the id is not free until then.
 func (s *session) abandon(p *post) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,7 +266,7 @@ func (s *session) abandon(p *post) bool {
 	return true
 }
 
-// cancelled removes a request that will get no answer.
+// cancelled removes a request that its client has cancelled: the engine will not answer it.
 func (s *session) cancelled(id bridge.JSON) {
 	if a, ok := s.take(id); ok {
 		close(a.in.done)
@@ -279,13 +279,13 @@ func (s *session) progressed(text []byte) {
 	s.passOn(text, func(a asked) bool { return len(a.token) > 0 && a.token.Equal(token) })
 }
 
-// streamed sends a notification of a stream to the POST of its request.
+// streamed sends a notification of an events/stream to the POST of that request.
 func (s *session) streamed(text []byte) {
 	id := bridge.JSON(text).Get("params").Get("_meta").Get("io.modelcontextprotocol/subscriptionId")
 	s.passOn(text, func(a asked) bool { return a.id.Equal(id) })
 }
 
-// passOn sends a notification to the POST that waits for what it is about.
+// passOn sends a notification to the POST of the request that it is about.
 func (s *session) passOn(text []byte, about func(asked) bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.waiting, about)
@@ -299,10 +299,10 @@ func (s *session) passOn(text []byte, about func(asked) bool) {
 	}
 }
 
-// eventsNotification is the beginning of each notification on a stream of events.
+// eventsNotification is the beginning of each notification of an events/stream.
 var eventsNotification = append(bytes.Clone(notification), `"notifications/events/`...)
 
-// leaveStream ends the stream of a POST whose client has gone, unless it has ended.
+// leaveStream ends the events/stream of a POST whose client has gone, unless the stream has ended already.
 func (s *session) leaveStream(p *post) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +316,7 @@ func (s *session) leaveStream(p *post) {
 	close(p.done)
 }
 
-// steer tells the engine whether the GET stream takes notifications. It is called with mu held.
+// steer tells the engine whether the GET stream takes notifications. mu must be held.
 func (s *session) steer() {
 	s.agent.Hold(s.stream == nil || len(s.notes.waiting) >= manyNotes)
 	s.tell()
@@ -330,9 +330,9 @@ func (s *session) tell() {
 	}
 }
 
-// opens begins a GET stream. It replaces an earlier one, since a client with one stream opens another only if it has
-// lost the first. We may not know of that yet: writing to a dead connection gives no error for minutes. lastID is the
-// last event that the agent has. replaced is closed when another stream replaces this one.
+// opens begins a GET stream. It replaces an earlier one, since a client opens a second stream only if it has lost the
+// first. The server may not know of that loss yet: writing to a dead connection gives no error for minutes. lastID is
+// the id of the last event that the agent has. replaced is closed when another stream replaces this one.
 func (s *session) opens(lastID string) (replaced chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,12 +375,12 @@ func (s *session) unfollow(stream chan struct{}) {
 		s.stream = nil
 		s.steer()
 	} else {
-		s.tell() // the wake-up may have been meant for the other stream
+		s.tell() // this stream may have consumed a wake-up for the other one
 	}
 }
 
-// note is the next notification for a stream, with its number, and whether no more will come. It counts as sent before
-// it is written: a client may come back at once with the last number that it has.
+// note returns the next notification for a stream, with its number, and whether no more will come. A notification
+// counts as sent before it is written: the client may reconnect with the last number it has before the write returns.
 func (s *session) note(stream chan struct{}) (note []byte, number uint64, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

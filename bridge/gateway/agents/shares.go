@@ -12,20 +12,21 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 )
 
-// Agents over HTTP have shares of all that is bounded. HTTP does not say which process sends a request. So an agent is
-// one address and one name: the name from initialize or _meta, or else its User-Agent. A program that changes its name
-// with each request gets a share for each; it is this user's program, or has the token. All agents together are bounded
-// too, separately for each kind, so that listens never keep an agent from reading.
+// Each agent over HTTP has a share of the sessions, listens and requests. HTTP does not say which process sends a
+// request. So an agent is one address and one name: the name from initialize or _meta, otherwise its User-Agent. A
+// program that changes its name with each request gets a share for each name. This is no attack: only this user's
+// programs, and programs with the token, get here. All agents together are bounded too, separately for each kind, so
+// that listens never keep an agent from reading.
 
-// Shares are how much one agent on HTTP may have at a time. 0 is the default. More than the bound of all agents
-// together counts as that bound.
+// Shares are the bounds of one agent on HTTP. 0 is the default. A value above the bound of all agents together counts
+// as that bound.
 type Shares struct {
 	Sessions int // of the legacy era; default 128, of all agents together 512
 	Listens  int // default 256, of all agents together 1,024
 	Requests int // under way; default 512, of all agents together 1,024
 }
 
-// DefaultShares are the defaults.
+// DefaultShares are the values that 0 stands for.
 var DefaultShares = Shares{Sessions: 128, Listens: 256, Requests: 512}
 
 // The kinds of shares.
@@ -38,7 +39,7 @@ const (
 // option is the flag of `pagewire serve` that sets a share.
 func option(of string) string { return "--max-" + of + "s" }
 
-// shares count what each agent has.
+// shares count the shares that each agent has taken, by kind.
 type shares map[string]*quota.Quota
 
 func newShares(s Shares) shares {
@@ -55,7 +56,7 @@ func newShares(s Shares) shares {
 	}
 }
 
-// A fullError says which bound has been reached: an agent's own, or that of all.
+// A fullError says which bound has been reached: the bound of one agent, or of all agents together.
 type fullError struct {
 	of    string
 	limit int64
@@ -69,7 +70,7 @@ func (e *fullError) Error() string {
 	return fmt.Sprintf("Too many %ss: one agent may have %d at a time (%s)", e.of, e.limit, option(e.of))
 }
 
-// take counts one more, which release gives back, or says which bound that would exceed.
+// take counts one more share, which release gives back, or returns the bound that leaves no room.
 func (s shares) take(of, who string) (release func(), full *fullError) {
 	if q := s[of].Take(who, 1); q != nil {
 		return nil, &fullError{of, q.Limit, !q.Owner}
@@ -77,8 +78,8 @@ func (s shares) take(of, who string) (release func(), full *fullError) {
 	return sync.OnceFunc(func() { s[of].Give(who, 1) }), nil
 }
 
-// refuse answers a request above a bound: 429 for the agent's own, 503 for that of all. A stream of events has an error
-// of its own.
+// refuse answers a request above a bound: 429 for one agent's bound, 503 for the bound of all agents. An events/stream
+// gets 429 with the events extension's error for both.
 func (e *fullError) refuse(w http.ResponseWriter, q question) {
 	if q.stream {
 		err := bridge.EventError{Kind: bridge.EventExhausted, Message: e.Error()}
@@ -96,10 +97,10 @@ func (e *fullError) refuse(w http.ResponseWriter, q question) {
 	refuse(w, status, q.id, codeInternal, e.Error(), d)
 }
 
-// maxName bounds the part of an agent's name that is kept.
+// maxName is the number of bytes that are kept of an agent's name.
 const maxName = 100
 
-// who names the agent that sends a request. message may have its name.
+// who is the agent that sends a request: its address and name.
 func who(r *http.Request, message bridge.Incoming) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

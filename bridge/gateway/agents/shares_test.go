@@ -10,13 +10,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// as gives a request of the modern era its sender's name.
+// as adds a client's name to a request of the modern era.
 func as(name, body string) string {
 	return strings.Replace(body, `"_meta":{`,
 		`"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"`+name+`","version":"1"},`, 1)
 }
 
-// full checks that a request was refused for a bound.
+// full checks that a request was refused because of a bound.
 func (r *reply) full(t *testing.T, status int, reason string, limit int, option string) {
 	t.Helper()
 	m := r.want(status, codeInternal)
@@ -30,7 +30,7 @@ func (r *reply) full(t *testing.T, status int, reason string, limit int, option 
 	}
 }
 
-// 1,024 listens of one client, which were all that there were for everybody: it has its share, and others have theirs.
+// A client that opens 1,024 listens, the bound for all clients together, gets only its share, and others get theirs.
 func TestListensOfOneClient(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	held := 0
@@ -48,7 +48,7 @@ func TestListensOfOneClient(t *testing.T) {
 	if held != DefaultShares.Listens {
 		t.Errorf("it has %d listens, want %d", held, DefaultShares.Listens)
 	}
-	for _, name := range []string{"honest", "greedy"} { // it, too, may still read
+	for _, name := range []string{"honest", "greedy"} { // both can still read
 		if m := s.ask(as(name, call(`"r"`, "resources/read", `"uri":"`+origin+`/doc"`))).want(200,
 			0); m.Result == nil || m.Result.Contents[0].Text != "one" {
 			t.Errorf("%s reads %+v", name, m)
@@ -65,7 +65,7 @@ func TestListensOfOneClient(t *testing.T) {
 	}
 }
 
-// What all have together is bounded too, and that is said.
+// The listens of all agents together are bounded too, and the error says so.
 func TestListensOfAll(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{})
 	s.h.shares[ofListens] = quota.New(5, 3)
@@ -85,7 +85,7 @@ func TestRequestsOfOneClient(t *testing.T) {
 			s.ask(as("greedy", call(fmt.Sprint(i), "resources/read", `"uri":"`+origin+`/slow"`))).want(200, 0)
 		})
 	}
-	waiting.Go(func() { // the same agent, in the other era
+	waiting.Go(func() { // in the other era the same name is the same agent
 		s.do("POST", legacyCall("4", "resources/read", `"uri":"`+origin+`/slow"`), session).want(200, 0)
 	})
 	testkit.Eventually(t, "all five wait", func() bool { return s.h.shares[ofRequests].Held() == 5 })
@@ -99,7 +99,7 @@ func TestRequestsOfOneClient(t *testing.T) {
 	s.ask(as("greedy", call("6", "resources/read", `"uri":"`+origin+`/doc"`))).want(200, 0)
 }
 
-// A flood of initialize ends sessions of who floods, and never one of somebody else that is in use.
+// A flood of initialize ends the flooder's sessions, and no session that another agent has used.
 func TestFloodOfInitialize(t *testing.T) {
 	for name, flooder := range map[string]func(int) string{
 		"one name":   func(int) string { return "flood" },
@@ -126,7 +126,7 @@ func TestFloodOfInitialize(t *testing.T) {
 	}
 }
 
-// Where all of a client's sessions are in use the next is refused.
+// If all sessions of a client's share are in use, the next is refused.
 func TestSessionsInUse(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{Shares: Shares{Sessions: 3}})
 	first, second, third := s.beginAs("a"), s.beginAs("a"), s.beginAs("a")
@@ -146,13 +146,13 @@ func TestSessionsInUse(t *testing.T) {
 		return idle == 1
 	})
 	fourth := s.beginAs("a")
-	s.do("POST", legacyCall("1", "ping", ""), first).want(404, -32600) // it was idle
+	s.do("POST", legacyCall("1", "ping", ""), first).want(404, -32600) // it was idle, so the fourth replaced it
 	s.do("GET", "", fourth)
 	s.do("POST", initialize("a")).full(t, 429, "session_limit", 3, "--max-sessions")
 	s.do("POST", initialize("b")).want(200, 0)
 }
 
-// Names are of any length, and a share is not more than the bound for all.
+// Names may have any length, and a share is at most the bound for all.
 func TestShareNames(t *testing.T) {
 	s := serveHTTP(t, HTTPOptions{Shares: Shares{Listens: 1 << 30}})
 	if full := s.h.shares[ofListens].Take("one", 1025); full == nil || full.Limit != 1024 {

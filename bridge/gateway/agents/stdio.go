@@ -11,20 +11,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// settleTime is how long Lines waits for the last answers when the input has ended.
+// settleTime bounds the time that Lines waits for the last answers after the end of the input.
 const settleTime = 700 * time.Millisecond
 
-// ErrNotRead is the error of Lines if its agent asks and does not read the answers.
+// ErrNotRead is the error of Lines if its agent sends requests and does not read the answers.
 var ErrNotRead = errors.New("the agent does not read what it asks for")
 
 // Lines serves an agent whose session has begun, and ends the session. in and out carry JSON-RPC messages, one per line
-// (the stdio transport of either era). A line may end in CR LF; blank lines are skipped. An invalid line, or one above
-// most bytes, is answered with an error. A long line is not held in memory.
+// (the stdio transport of either era). A line may end in CR LF; blank lines are skipped. An invalid line, or a line of
+// more than most bytes, is answered with an error. The rest of such a long line is not held in memory.
 //
-// It returns nil at the end of in, after at most 700 ms for the answers to earlier requests, and nil when the gateway
-// closes. It returns the error of in or out, ErrNotRead when 64 MiB wait to be read, and the context's error when that
-// ends, after it has ended the agent's requests and listens in order. It returns within a second, but cannot end a Read
-// of in or a Write to out that is under way: those end when their owner closes them.
+// Lines returns nil when the gateway closes, or at the end of in, after at most 700 ms for the answers to earlier
+// requests. It returns the error of in or out; ErrNotRead when 64 MiB wait to be read; ctx's cause when ctx ends, after
+// an answer to the agent's requests and listens. It returns within a second. A Read of in or a Write to out that is
+// under way then goes on until the owner of in or out closes it.
 func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, out io.Writer) error {
 	defer agent.Close()
 	var err error
@@ -53,8 +53,8 @@ func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, ou
 	return err
 }
 
-// readLines hands over each line of in. It returns nil at the end of in, and io.ErrClosedPipe when the session has
-// ended.
+// readLines hands each line of in to the agent's session. It returns nil at the end of in, and io.ErrClosedPipe when
+// the session has ended.
 func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -77,8 +77,8 @@ func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	}
 }
 
-// readLine returns the next line with its end. If the line has more than most bytes, it returns the beginning, and over
-// is true. The last line may come with io.EOF.
+// readLine returns the next line with its line end. If the line has more than most bytes, it returns the beginning, and
+// over is true. The last line may come with io.EOF.
 func readLine(r *bufio.Reader, most int) (line []byte, over bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -86,7 +86,7 @@ func readLine(r *bufio.Reader, most int) (line []byte, over bool, err error) {
 		case over:
 		case len(line)+len(part) > most+len("\r\n"):
 			line = append(line, part...)
-			line, over = bytes.Clone(line[:min(beginning, len(line))]), true // the rest can go
+			line, over = bytes.Clone(line[:min(beginning, len(line))]), true // a clone, so that the rest is freed
 		default:
 			line = append(line, part...)
 		}
@@ -100,7 +100,7 @@ func readLine(r *bufio.Reader, most int) (line []byte, over bool, err error) {
 type lineWriter struct {
 	agent *gateway.Agent
 	wrote chan struct{} // signals that a message has been written
-	done  chan struct{} // closed when it writes no more
+	done  chan struct{} // closed when run has ended
 	err   error         // of out; set before done is closed
 }
 
@@ -114,7 +114,7 @@ func (s *lineWriter) run(out io.Writer) {
 		}
 		w.Write(oneLine(message))
 		w.WriteByte('\n')
-		if s.err = w.Flush(); s.err != nil { // it has the error of each of the three
+		if s.err = w.Flush(); s.err != nil { // Flush also returns an error of the two writes
 			return
 		}
 		select {
@@ -124,7 +124,7 @@ func (s *lineWriter) run(out io.Writer) {
 	}
 }
 
-// wait waits until all is written and settled reports true, or settleTime is over.
+// wait waits until settled (nil: never) reports true and the messages are written, at most settleTime.
 func (s *lineWriter) wait(settled func() bool) {
 	over := time.NewTimer(settleTime)
 	defer over.Stop()
@@ -145,7 +145,7 @@ func (s *lineWriter) wait(settled func() bool) {
 	}
 }
 
-// end is the reason for an end of the session that the agent did not cause.
+// end is the error of Lines after the session has ended by itself.
 func (s *lineWriter) end() error {
 	select {
 	case <-s.done:

@@ -16,16 +16,16 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A console is an agent on stdio that speaks in raw lines.
+// A console is an agent on stdio that sends and receives raw lines.
 type console struct {
 	t     *testing.T
 	in    *io.PipeWriter
 	out   *io.PipeReader
 	lines *bufio.Reader
-	done  chan error // what Lines returns
+	done  chan error // receives the result of Lines
 }
 
-// serveLines serves an agent from its beginning.
+// serveLines connects an agent, and serves it by Lines.
 func serveLines(ctx context.Context, g *gateway.Gateway, in io.Reader, out io.Writer) error {
 	agent, err := g.Connect(gateway.TransportStdio)
 	if err != nil {
@@ -50,7 +50,7 @@ func stdio(t *testing.T, ctx context.Context, g *gateway.Gateway) *console {
 	return c
 }
 
-// send may be called by a goroutine of a test.
+// send may be called from any goroutine.
 func (c *console) send(line string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, line); err != nil {
@@ -72,7 +72,6 @@ func (c *console) ended() error {
 	return testkit.Receive(c.t, "Lines returns", c.done)
 }
 
-// go-sdk's client over stdio, in both eras.
 func TestStdioClient(t *testing.T) {
 	for era, version := range versions {
 		t.Run(era, func(t *testing.T) {
@@ -107,7 +106,7 @@ func TestStdioClient(t *testing.T) {
 	}
 }
 
-// Lines end in LF or CR LF, may be blank, may be nonsense, and may come without an end.
+// Lines may end in LF or CR LF, be blank, be invalid, or have no end.
 func TestStdioLines(t *testing.T) {
 	p := open(t)
 	c := stdio(t, t.Context(), p.g)
@@ -147,7 +146,7 @@ func TestStdioLines(t *testing.T) {
 	}
 }
 
-// A line that is too long is not held in memory.
+// The rest of a line that is too long is not held in memory.
 func TestReadLine(t *testing.T) {
 	const most = 1 << 20
 	for _, n := range []int{1, most - 1, most, most + 1, most + 2, most + 3, 10 * most} {
@@ -165,7 +164,7 @@ func TestReadLine(t *testing.T) {
 	}
 }
 
-// What was asked before the end of in is answered before Lines returns, if that comes soon; what is not is given up.
+// At the end of in, Lines waits for the answers to earlier requests, and abandons requests that take too long.
 func TestStdioEndOfInput(t *testing.T) {
 	testkit.NoLeak(t)
 	p := open(t)
@@ -191,7 +190,7 @@ func TestStdioEndOfInput(t *testing.T) {
 		t.Errorf("the other read is answered %+v", a)
 	}
 
-	p.released = make(chan struct{}) // never
+	p.released = make(chan struct{}) // is never closed
 	out.Reset()
 	if err := serveLines(t.Context(), p.g, strings.NewReader(call("1", "resources/read", `"uri":"`+origin+`/slow"`)+"\n"),
 		&out); err != nil {
@@ -201,7 +200,7 @@ func TestStdioEndOfInput(t *testing.T) {
 	testkit.Eventually(t, "nothing is left", func() bool { return held(p.g) == 0 })
 }
 
-// When the context ends, and when the gateway closes, the agent is told in order.
+// When the context ends or the gateway closes, the agent gets the ends of its requests and listens.
 func TestStdioGoesAway(t *testing.T) {
 	for name, end := range map[string]func(*testPage, context.CancelFunc){
 		"context": func(_ *testPage, cancel context.CancelFunc) { cancel() },
@@ -237,7 +236,7 @@ func TestStdioGoesAway(t *testing.T) {
 	}
 }
 
-// An agent that asks and does not read costs 64 MiB at most, and then its session.
+// The session of an agent that does not read its answers ends when 64 MiB are unread.
 func TestStdioNotRead(t *testing.T) {
 	p := open(t)
 	p.Offer(origin+"/big", strings.Repeat("x", 4<<20))
@@ -258,7 +257,6 @@ func TestStdioNotRead(t *testing.T) {
 	}
 }
 
-// An out that fails ends the session.
 func TestStdioBrokenPipe(t *testing.T) {
 	p := open(t)
 	c := stdio(t, t.Context(), p.g)

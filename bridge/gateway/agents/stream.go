@@ -14,21 +14,21 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// A stream is the answer to a request: JSON, or an event stream. If a client does not accept a piece within
-// WriteTimeout, the stream ends: the client is gone.
+// A stream is the response to an HTTP request: JSON, or an event stream. It ends if the client does not accept a piece
+// within WriteTimeout: the client counts as gone.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	every   time.Duration   // the pause between two comments
-	events  bool            // the client accepts events
-	begun   bool            // as an event stream
+	every   time.Duration   // the interval of comments while it is silent
+	events  bool            // the client accepts an event stream
+	begun   bool            // the event stream has begun
 	cut     <-chan struct{} // closed when no more is to be written; nil for never
 }
 
 // errSilent is the error of next when no message has come for stream.every.
 var errSilent = errors.New("silent")
 
-// next waits for a message to the agent.
+// next waits for a message to the agent. Without one for s.every it returns errSilent.
 func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error) {
 	short, cancel := context.WithTimeoutCause(ctx, s.every, errSilent)
 	defer cancel()
@@ -39,7 +39,7 @@ func (s *stream) next(ctx context.Context, agent *gateway.Agent) ([]byte, error)
 	return message, err
 }
 
-// revoke ends a stream of events whose client's right to it has ended, by the deadline of its request.
+// revoke ends an events/stream at the deadline of its request, when the client's access token has expired.
 func (s *stream) revoke(agent *gateway.Agent) {
 	agent.EndStreams(&bridge.EventError{Kind: bridge.EventForbidden, Message: "the access token has ended",
 		Data: bridge.Text(`{"reason":"token"}`)})
@@ -53,13 +53,13 @@ func (s *stream) revoke(agent *gateway.Agent) {
 	}
 }
 
-// An event is eventHead, a message on one line, and eventTail.
+// eventHead, a message on one line, and eventTail are an event.
 const eventHead, eventTail = "event: message\ndata: ", "\n\n"
 
-// event sends one message. A client that accepts no events does not get it.
+// event sends one message, if the client accepts events.
 func (s *stream) event(message []byte) error { return s.write(eventHead, oneLine(message), eventTail) }
 
-// numbered sends one message with its id. The client repeats the last id when it comes back.
+// numbered is event with an id. The client repeats its last id when it reconnects.
 func (s *stream) numbered(id uint64, message []byte) error {
 	return s.write("id: "+strconv.FormatUint(id, 10)+"\n"+eventHead, oneLine(message), eventTail)
 }
@@ -79,15 +79,15 @@ func (s *stream) write(head string, message []byte, tail string) error {
 	return err
 }
 
-// piece is how much a client must accept within WriteTimeout: 8 KiB a second are fast enough, for an answer of any
-// length.
+// piece is the number of bytes that a client must accept within WriteTimeout. So 8 KiB a second are fast enough for an
+// answer of any length.
 const piece = 256 << 10
 
 func (s *stream) send(text []byte) error {
 	for part := range slices.Chunk(text, piece) {
 		_ = s.control.SetWriteDeadline(time.Now().Add(WriteTimeout))
 		select {
-		case <-s.cut: // closed after the deadline was set: the goroutine that closes it sets another, which then holds
+		case <-s.cut: // if it is closed later, answer's goroutine replaces this deadline
 			return io.ErrClosedPipe
 		default:
 		}
@@ -98,7 +98,6 @@ func (s *stream) send(text []byte) error {
 	return nil
 }
 
-// begin begins an event stream, if it has not begun.
 func (s *stream) begin() error {
 	if s.begun {
 		return nil
@@ -107,16 +106,16 @@ func (s *stream) begin() error {
 	head := s.w.Header()
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("Cache-Control", "no-cache, no-transform")
-	head.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	head.Set("X-Accel-Buffering", "no") // nginx would delay events
 	s.w.WriteHeader(http.StatusOK)
 	return s.control.Flush()
 }
 
-// large is the size from which an answer can be cut off while it is written, if its agent has too much unread.
+// large is the size, in bytes, above which cut ends an answer while it is written.
 const large = 1 << 20
 
-// answer sends the last message: as an event if the stream has begun, otherwise as the body. It gives up when cut is
-// closed.
+// answer sends the last message: as an event if the stream has begun, otherwise as the body. A large one is abandoned
+// when cut is closed: its session has ended, for example because the agent has too many unread bytes.
 func (s *stream) answer(status int, message []byte, cut <-chan struct{}) {
 	if len(message) > large {
 		s.cut = cut

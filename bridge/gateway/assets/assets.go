@@ -1,14 +1,14 @@
-// Package assets holds the files that a page needs, inside the binary: the page layer, the loader, the core and the
-// types. So one static file can serve or copy all of them.
+// Package assets has the files that a page needs, embedded in the binary: the page layer, the loader, the core and the
+// types. So the binary needs no other file to serve or copy them.
 //
-// The files are products of the build, so they are embedded only under the build tag pagewire_assets, which make build
-// sets. Without it the package compiles on a fresh clone, and its functions return ErrNone. It never reads the disk and
-// never downloads.
+// The build makes these files. So they are embedded only with the build tag pagewire_assets, which make build sets.
+// Without the tag the package compiles on a fresh clone, and its functions return ErrNone. The package never reads the
+// disk and never downloads.
 package assets
 
 import "errors"
 
-// Names are the files that FS holds, in an order for readers.
+// Names are the names of FS's files, in an order for readers.
 var Names = []string{"pagewire.js", "pagewire.mjs", "pagewire.elements.js", "pagewire.core.js", "pagewire.worker.js",
 	"pagewire.wasm", "pagewire.d.ts"}
 
@@ -24,5 +24,5 @@ func Inject() (string, error) {
 	return inject, nil
 }
 
-// Core returns the name and the version of the compiler of the core, such as "tinygo 0.41.1", or "none" without the files.
+// Core returns the name and version of the core's compiler, such as "tinygo 0.41.1", or "none" without the files.
 func Core() string { return core }

@@ -21,7 +21,7 @@ func TestInspectorIsThereOrNot(t *testing.T) {
 	}
 }
 
-// Run with and without -tags pagewire_assets: make test does both.
+// make test runs it with and without -tags pagewire_assets.
 func TestFilesAreAllThereOrNone(t *testing.T) {
 	files, err := FS()
 	if err != nil {

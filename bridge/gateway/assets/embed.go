@@ -7,18 +7,18 @@ import (
 	"io/fs"
 )
 
-// Named one by one, so that a build in which one is missing fails and says which.
+// Each file is named, so that the error of a build says which file is missing.
 //
 //go:embed dist/pagewire.js dist/pagewire.mjs dist/pagewire.elements.js dist/pagewire.core.js dist/pagewire.worker.js dist/pagewire.wasm dist/pagewire.d.ts
 var dist embed.FS
 
-// FS returns the embedded files, each at the top by its name, or ErrNone.
+// FS returns the embedded files, which are all in the root.
 func FS() (fs.FS, error) { return fs.Sub(dist, "dist") }
 
 //go:embed dist/inspector/index.html dist/inspector/inspector.js dist/inspector/inspector.css
 var inspectorDist embed.FS
 
-// Inspector returns the files of the inspector page, index.html first among them, or ErrNone.
+// Inspector returns the files of the inspector page, which begins at index.html.
 func Inspector() (fs.FS, error) { return fs.Sub(inspectorDist, "dist/inspector") }
 
 //go:embed dist/pagewire.inject.js

@@ -4,10 +4,10 @@ package assets
 
 import "io/fs"
 
-// FS returns the embedded files, each at the top by its name, or ErrNone.
+// FS returns ErrNone.
 func FS() (fs.FS, error) { return nil, ErrNone }
 
-// Inspector returns the files of the inspector page, index.html first among them, or ErrNone.
+// Inspector returns ErrNone.
 func Inspector() (fs.FS, error) { return nil, ErrNone }
 
 const inject, core = "", "none"

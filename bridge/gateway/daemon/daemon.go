@@ -2,17 +2,17 @@
 //
 // An agent program starts `pagewire serve`, which is a Pipe: it connects to the daemon's Unix socket in the user's
 // directory (package userdir), or starts the daemon first. Each end sends one line, its Hello. Then the agent's
-// messages pass unchanged, both ways at once. Between them the daemon sends a heartbeat twice a second, and the
-// session's snapshot, which the pipe keeps for the next daemon and does not understand.
+// messages pass unchanged in both directions. Between them the daemon sends a heartbeat twice a second, and the
+// session's snapshot. The pipe does not read the snapshot, but keeps it for the next daemon.
 //
-// When the daemon dies, hangs or makes room for a newer build, the pipe goes on with the next one. It repeats the
-// handshake, the log level and the subscriptions, and sends requests without an answer again. Tool calls get an error
-// instead, since they may have run (record.go). A pipe ends a daemon that hangs only after a probe on a new connection,
-// and only the process that the kernel names (pipe.go). If no daemon can run, the same code serves the agent within
-// its own process, and looks for a daemon again later.
+// When the daemon dies, hangs or retires for a newer build, the pipe goes on with the next one. It repeats the
+// handshake, the log level, the subscriptions, and the requests without an answer. Tool calls get an error instead,
+// since they may have run (record.go). A pipe ends a daemon that hangs only after a probe on a new connection, and only
+// the process that the kernel names (pipe.go). If no daemon can run, the same code serves the agent within its own
+// process, and looks for a daemon again later.
 //
-// The package never runs, opens or writes to anything that a hello names, and deletes only what it has made. It sends
-// no secret: the kernel confirms that both ends of the socket are this user's.
+// The package never runs, opens or writes to anything that a hello names, and deletes only files that it has made. It
+// sends no secret: the kernel confirms that both ends of the socket are this user's.
 package daemon
 
 import (
@@ -36,9 +36,9 @@ import (
 )
 
 const (
-	// Linger is how long a daemon stays after its last agent, for one that is restarted. firstLinger is for its first.
+	// Linger is the time that a daemon waits for another agent after its last, firstLinger the time for its first.
 	Linger, firstLinger = 300 * time.Millisecond, 3 * time.Second
-	// retireTimeout is how long a daemon that retires may take to answer open requests.
+	// retireTimeout bounds the time in which a daemon that retires answers open requests.
 	retireTimeout = time.Second
 )
 
@@ -47,35 +47,35 @@ type Options struct {
 	// Hub is the address at which pages find the daemon. Processes with the same hub share a daemon.
 	Hub     string
 	Version string
-	// Foreground is the address of a daemon that a person has started; "" for one on demand, which makes room for it.
+	// Foreground is the address of a daemon that a person has started. "" is a daemon on demand, which retires for it.
 	Foreground string
-	// Serve serves an agent until its input ends or ctx does. It calls work with the agent's session.
+	// Serve serves an agent until in or ctx ends. It calls work with the agent's session.
 	Serve func(ctx context.Context, h Hello, in io.Reader, out io.Writer, work func(Session)) error
 	// Browser serves a process that has a share in the launched browser, until that process closes the connection or
 	// the browser ends. A browser outlives the daemon, and Run does not wait for it.
 	Browser func(*net.UnixConn)
 	// Local serves HTTP to processes of this user. May be nil.
 	Local http.Handler
-	// Busy reports whether the daemon is needed besides agents' pipes. It does not return in a gateway that hangs.
+	// Busy reports whether the daemon is needed for more than agents' pipes. It does not return if the gateway hangs.
 	Busy func() bool
 	// Started is called when the daemon listens.
 	Started func()
 	Log     *slog.Logger
 }
 
-// A Session is an agent's session, as the daemon needs it.
+// A Session is an agent's session.
 type Session interface {
-	// Settled reports whether all requests are answered. It does not return in a gateway that hangs.
+	// Settled reports whether all requests are answered. In a gateway that hangs it does not return.
 	Settled() bool
-	// Snapshot is the state for the next daemon, as of the next message. SnapshotVersion counts its changes.
+	// Snapshot is the state for the next daemon, from the next message on. SnapshotVersion counts its changes.
 	Snapshot() []byte
 	SnapshotVersion() uint64
 }
 
-// ErrRuns is the error of Run if a daemon runs that does not make room.
+// ErrRuns is the error of Run if another daemon runs.
 var ErrRuns = userdir.ErrHeld
 
-// Run runs the daemon until ctx ends, the last agent has gone, or another daemon takes its place. It leaves its log.
+// Run runs the daemon until ctx ends, the last agent has gone, or another daemon takes its place.
 func Run(ctx context.Context, o Options) error {
 	dir, err := userdir.Open(o.Hub)
 	if err != nil {
@@ -124,7 +124,7 @@ type daemon struct {
 	mu       sync.Mutex
 	retiring bool
 	agents   map[*beating]bool // true for agents that keep the daemon running
-	staying  int               // the number of those
+	staying  int               // their number
 }
 
 // retire sends all agents to the next daemon.
@@ -135,13 +135,13 @@ func (d *daemon) retire() {
 		return
 	}
 	d.retiring = true
-	d.l.Remove() // from here on another daemon can begin
+	d.l.Remove() // now another daemon can begin
 	for b := range d.agents {
 		go b.writeLine(retireLine)
 	}
 }
 
-// closeAgents closes the remaining connections. The sessions go on at the next daemon: none is told that listens end.
+// closeAgents closes the remaining connections. This ends no listen: the pipes repeat listens at the next daemon.
 func (d *daemon) closeAgents() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +156,7 @@ func (d *daemon) retires() bool {
 	return d.retiring
 }
 
-// idle ends a daemon that is not needed.
+// idle retires a daemon that is not needed.
 func (d *daemon) idle() {
 	busy := d.o.Busy()
 	d.mu.Lock()
@@ -165,7 +165,7 @@ func (d *daemon) idle() {
 	switch {
 	case busy:
 		d.linger.Reset(Linger)
-	case !needed: // an agent that connects just now finds the connection closed, and starts another daemon
+	case !needed: // an agent that connects at this moment starts another daemon
 		d.retire()
 	}
 }
@@ -195,7 +195,6 @@ func (d *daemon) leave(b *beating) {
 	delete(d.agents, b)
 }
 
-// serve serves a connection.
 func (d *daemon) serve(c *Conn) {
 	c.SetReadDeadline(time.Now().Add(helloTimeout))
 	h, err := readHello(c.In)
@@ -224,13 +223,13 @@ func (d *daemon) serve(c *Conn) {
 	}
 	defer c.Close()
 	defer b.stop()
-	// While the daemon retires, a session goes on until its requests are answered.
+	// Not Run's ctx: while the daemon retires, a session goes on until its requests are answered.
 	if err := d.o.Serve(context.Background(), h, c.In, b, b.begin); err != nil {
 		d.o.Log.Info("an agent's session has ended", "reason", err)
 	}
 }
 
-// answer is the daemon's hello to a client. If it accepts an agent, it has registered it.
+// answer returns the daemon's hello to a client. It registers an agent that it accepts.
 func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	mine = Hello{Version: d.o.Version, PID: os.Getpid()}
 	isOnDemand := d.o.Foreground == ""
@@ -248,7 +247,7 @@ func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	case h.As == AsAgent, h.As == AsCommand:
 		mine.Retires = !d.enter(b, h.As == AsAgent)
 	case h.As == AsProbe:
-		d.o.Busy() // does not return in a gateway that hangs
+		d.o.Busy() // in a gateway that hangs it does not return
 	case h.As == AsHTTP, h.As == AsBrowser && d.o.Browser != nil:
 		mine.Retires = d.retires()
 	default:
@@ -264,7 +263,7 @@ type beating struct {
 
 	mu      sync.Mutex // held while a line is written
 	within  bool       // a long line has been written in part
-	version uint64     // of the snapshot that the pipe has
+	version uint64     // the version of the snapshot that the pipe has
 	quit    chan struct{}
 }
 
@@ -275,7 +274,7 @@ func (b *beating) begin(s Session) {
 		t := time.NewTicker(beatEvery)
 		defer t.Stop()
 		for {
-			b.session.Settled() // takes the gateway's lock: if that is stuck, there is no heartbeat
+			b.session.Settled() // takes the gateway's lock: a gateway that hangs has no heartbeat
 			if b.writeLine(beatLine) != nil {
 				return
 			}
@@ -294,10 +293,10 @@ func (b *beating) stop() {
 	}
 }
 
-// Write writes messages of the agent. A long one comes in several pieces, with nothing in between. A changed snapshot
-// goes before the message: the next daemon must know at least what the agent knows.
+// Write writes a message to the agent. No other line interrupts a long message, which comes in several calls. A changed
+// snapshot goes before the message: the next daemon must know every state that the agent knows.
 func (b *beating) Write(p []byte) (n int, err error) {
-	if !b.within { // otherwise this goroutine has the lock
+	if !b.within { // within a message this goroutine has the lock already
 		b.mu.Lock()
 		err = b.writeSnapshot()
 	}
@@ -318,7 +317,7 @@ func (b *beating) writeLine(line string) error {
 	return err
 }
 
-// writeSnapshot writes the snapshot if the pipe has an older one. The lock is held.
+// writeSnapshot writes the snapshot if the pipe has an older one. mu must be held.
 func (b *beating) writeSnapshot() error {
 	if b.session == nil {
 		return nil
@@ -333,7 +332,7 @@ func (b *beating) writeSnapshot() error {
 	return err
 }
 
-// An inbox is a listener that gets its connections from accepted ones.
+// An inbox is a listener for connections that another listener has accepted.
 type inbox struct {
 	addr   net.Addr
 	conns  chan net.Conn
@@ -369,7 +368,7 @@ func (l *inbox) Close() error {
 
 func (l *inbox) Addr() net.Addr { return l.addr }
 
-// A buffered connection begins with bytes that have been read already.
+// A buffered is a connection whose first bytes are in a reader's buffer.
 type buffered struct {
 	net.Conn
 	in *bufio.Reader

@@ -80,7 +80,7 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 	}
 }
 
-// A daemon hangs, and the agents that would have noticed have gone. The next agent is served all the same.
+// A daemon hangs, and has no agent that could notice. The next agent is served all the same.
 func TestDaemonThatHangsForNobody(t *testing.T) {
 	m := newMachine(t)
 	a := m.connect(testkit.Legacy)
@@ -92,19 +92,19 @@ func TestDaemonThatHangsForNobody(t *testing.T) {
 	m.checkDaemons(2)
 }
 
-// A daemon that finds the lock of another one says that. The pipe tries again, and is not served alone.
+// A daemon that finds another's lock says that it runs. The pipe then tries again, and does not serve alone.
 func TestDaemonBesideADyingOne(t *testing.T) {
 	var said strings.Builder
 	SayFailed(&said, fmt.Errorf("lock it: %w: too late", ErrRuns))
 	if err := start(t.Context(), []string{"printf", said.String()}); err != ErrNone {
 		t.Error(err)
 	}
-	if err := start(t.Context(), []string{"true"}); err == nil || err == ErrNone { // it has died
+	if err := start(t.Context(), []string{"true"}); err == nil || err == ErrNone { // it ends without a reason
 		t.Errorf("of one that says nothing: %v", err)
 	}
 }
 
-// A pipe that is too slow to leave a daemon that retires is not told that its listens have ended: the next daemon has them.
+// If a pipe is too slow to leave a daemon that retires, its listens do not end: the next daemon gets them.
 func TestRetireEndsNoListen(t *testing.T) {
 	m := newMachine(t)
 	c, err := Dialer{Hub: m.hub, Start: append([]string{os.Args[0], "daemon"}, "1.0.0", m.hub, m.pages, "tab")}.Dial(t.Context(),
@@ -126,13 +126,13 @@ func TestRetireEndsNoListen(t *testing.T) {
 	}
 }
 
-// A tool call that has no answer when the daemon dies may have run: it gets an error. A read is sent again.
+// A tool call without an answer when the daemon dies may have run, so it gets an error.
 func TestUnansweredWhenTheDaemonDies(t *testing.T) {
 	m := newMachine(t)
 	var ran atomic.Int32
 	m.tab.tools["buy"] = testkit.Tool{Run: func(ctx context.Context, _ json.RawMessage, _ func(map[string]any)) any {
 		if ran.Add(1) == 1 {
-			<-t.Context().Done() // the daemon dies meanwhile
+			<-t.Context().Done() // the daemon dies before this
 		}
 		return map[string]any{"content": []any{}}
 	}}
@@ -148,7 +148,7 @@ func TestUnansweredWhenTheDaemonDies(t *testing.T) {
 	if err := testkit.Receive(t, "an answer", called); err == nil || !strings.Contains(err.Error(), "restarted") {
 		t.Errorf("the call is answered %v", err)
 	}
-	// The tests' daemon waits for no tabs, as that of package serve does.
+	// Unlike package serve's daemon, the tests' daemon does not wait for tabs.
 	testkit.Eventually(t, "the next daemon has the tool", func() bool {
 		list, err := a.ListTools(t.Context(), nil)
 		return err == nil && slices.ContainsFunc(list.Tools, func(tool *mcp.Tool) bool { return tool.Name == "buy" })
@@ -161,7 +161,7 @@ func TestUnansweredWhenTheDaemonDies(t *testing.T) {
 	}
 }
 
-// Commands and processes that ask by HTTP do not keep a daemon alive, nor start one.
+// Commands and processes that send HTTP requests neither start a daemon nor keep it running.
 func TestWhomTheDaemonStaysFor(t *testing.T) {
 	m := newMachine(t)
 	if _, err := m.dial(AsCommand); !errors.Is(err, ErrNone) {
@@ -184,7 +184,7 @@ func TestWhomTheDaemonStaysFor(t *testing.T) {
 	}
 }
 
-// Wait finds a daemon that starts, and does not take the socket of a killed one for it.
+// Wait returns when a daemon starts, and not for the socket of a killed one.
 func TestWait(t *testing.T) {
 	m := newMachine(t)
 	a := m.connect(testkit.Legacy)
@@ -290,7 +290,7 @@ func TestForegroundIsNotReplaced(t *testing.T) {
 	}
 }
 
-// The directory cannot be used: the agent is served alone, and moves to a daemon as soon as there can be one.
+// If the directory cannot be used, the agent is served alone. It moves to a daemon as soon as one can run.
 func TestAloneAndBack(t *testing.T) {
 	m := newMachine(t)
 	place := filepath.Join(m.home, "pagewire")
@@ -335,7 +335,7 @@ func TestHellosThatAreNone(t *testing.T) {
 				io.WriteString(raw, c.send)
 				raw.(*net.UnixConn).CloseWrite()
 			}()
-			text, _ := io.ReadAll(raw) // closed with what was not read, it is an error
+			text, _ := io.ReadAll(raw) // an error if the daemon closes before it has read everything
 			if (len(text) == 0) != (c.want == "") || !strings.Contains(string(text), c.want) {
 				t.Errorf("it says %q, want %q", text, c.want)
 			}
@@ -344,7 +344,7 @@ func TestHellosThatAreNone(t *testing.T) {
 	m.checkDaemons(1)
 }
 
-// A daemon that speaks another protocol is left alone.
+// A daemon of another protocol is not ended, and the agent is served alone.
 func TestDaemonOfAnotherProtocol(t *testing.T) {
 	m := newMachine(t)
 	dir := testkit.Must(userdir.Open(m.hub))(t)
@@ -392,7 +392,7 @@ func TestWhatCountsAsSilence(t *testing.T) {
 	}
 }
 
-// An agent that reads nothing, for longer than a daemon may be silent, does no harm to the daemon.
+// A daemon is not ended because an agent does not read for longer than maxSilence.
 func TestAgentThatReadsNothing(t *testing.T) {
 	m := newMachine(t)
 	m.tab.state[uri] = strings.Repeat("x", 256<<10)
@@ -462,7 +462,7 @@ func TestLogHasABound(t *testing.T) {
 	}
 }
 
-// An answer reaches the agent when it comes, also where the daemon says at the same moment that it works.
+// An answer reaches the agent at once, also if a heartbeat comes with it.
 func TestAnswerBesideABeat(t *testing.T) {
 	near, far := net.Pipe()
 	in, ask := io.Pipe()
@@ -491,8 +491,8 @@ func TestAnswerBesideABeat(t *testing.T) {
 	testkit.Receive(t, "the pipe ends", ended)
 }
 
-// A pipe leaves a daemon that retires before it has taken the agent's state, and the own process that is still at work a
-// second after there is a daemon: it would go on to have the port that the daemon needs.
+// A pipe leaves a daemon that retires before it has read the agent's state. It also ends its own process's service a
+// second after a daemon runs, even with open requests: this process may have the port that the daemon needs.
 func TestPipeGoesOn(t *testing.T) {
 	for from, retires := range map[string]bool{"a daemon that retires at once": true, "the own process at work": false} {
 		t.Run(from, func(t *testing.T) {
@@ -541,7 +541,6 @@ func TestPipeGoesOn(t *testing.T) {
 	}
 }
 
-// Any process of the user may say anything to the socket.
 func FuzzHello(f *testing.F) {
 	f.Add([]byte(`{"pagewire":1,"version":"1","as":"agent","snapshot":"AAAA","flags":{"allowOrigins":["*"]}}` + "\n"))
 	f.Add([]byte(`{"pagewire":2}` + "\n"))

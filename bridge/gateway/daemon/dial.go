@@ -22,31 +22,31 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// ErrNone is the error of Dial if no daemon runs and it may start none.
+// ErrNone is the error of Dial if no daemon runs and Dial has not started one.
 var ErrNone = errors.New("no pagewire serve is running")
 
-// ErrSilent means that a daemon does not answer.
+// ErrSilent is the error of Dial and Messages if the daemon does not answer.
 var ErrSilent = errors.New("the daemon does not answer")
 
-// ErrOther is the error of Dial if the daemon is of another version, or refuses.
+// ErrOther is the error of Dial if the daemon has another protocol, or refuses this process.
 var ErrOther = errors.New("the daemon does not serve this process")
 
 const (
 	socketName, startLock = "daemon", "start"
-	// helloTimeout is how long the other end may take for its hello: it may be busy.
+	// helloTimeout bounds the time for the other end's hello. It is long because that process may be busy.
 	helloTimeout = 10 * time.Second
-	// startTimeout is how long a daemon may take to start: ours takes 10 ms, and up to a second on a busy machine.
+	// startTimeout bounds the start of a daemon, which takes 10 ms, and up to a second on a busy machine.
 	startTimeout = 5 * time.Second
-	// retireEvery is the pause between two attempts while a daemon ends for another one.
+	// retireEvery is the pause between two attempts to connect while a daemon retires.
 	retireEvery = 5 * time.Millisecond
 )
 
-// A Conn is a connection to a daemon, after the hellos.
+// A Conn is a connection between a client and a daemon.
 type Conn struct {
 	net.Conn
 	In     *bufio.Reader
-	Daemon Hello // the daemon's
-	heard  atomic.Bool
+	Daemon Hello       // the daemon's, at a client; without PID if Alone serves
+	heard  atomic.Bool // data has come since this was last cleared
 }
 
 func newConn(c net.Conn) *Conn {
@@ -55,7 +55,7 @@ func newConn(c net.Conn) *Conn {
 	return conn
 }
 
-// Messages are the daemon's MCP messages, for a command. They end when the daemon retires, or is silent for too long.
+// Messages returns the daemon's MCP messages, for a command, until the daemon retires (io.EOF) or hangs (ErrSilent).
 func (c *Conn) Messages() io.ReadCloser { return &messages{c: c} }
 
 type messages struct {
@@ -85,10 +85,10 @@ func (m *messages) Read(p []byte) (int, error) {
 
 func (m *messages) Close() error { return m.c.Close() }
 
-// Buffered is the connection for a reader that does not use In.
+// Buffered returns the connection for a caller that does not use In.
 func (c *Conn) Buffered() net.Conn { return buffered{c.Conn, c.In} }
 
-// Read notes that data has come. In calls it.
+// Read is for In. It records that data has come.
 func (c *Conn) Read(p []byte) (n int, err error) {
 	n, err = c.Conn.Read(p)
 	c.heard.Store(true)
@@ -113,8 +113,9 @@ type Dialer struct {
 // errOutdated means that the daemon is of an older build than the client.
 var errOutdated = errors.New("the daemon is of an older build")
 
-// Dial connects to the daemon. It starts one if none runs, or if the running one is older. If several processes find
-// none at the same time, one of them starts it. It fails with ErrNone, ErrOther, ctx's error, or a sentence.
+// Dial connects to the daemon. It starts one if none runs, or if the running one is an older build. Of several
+// processes at the same time, only one starts it. It fails with ErrNone, ErrOther, ErrSilent, ctx's error, or a
+// sentence.
 func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	dir, err := userdir.Open(d.Hub)
 	if err != nil {
@@ -144,7 +145,8 @@ func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	return greet(ctx, dir, mine)
 }
 
-// Succeed has the running daemon make room. Until release no other is started. ErrOther: a person started the daemon.
+// Succeed makes the running daemon retire. Until release is called no other is started. It fails with ErrOther if a
+// person has started the daemon.
 func Succeed(ctx context.Context, hub, version string) (release func(), err error) {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -191,7 +193,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	c := newConn(raw)
-	if mine.As == AsBrowser { // descriptors may follow the hello, and a buffer would lose them
+	if mine.As == AsBrowser { // descriptors may follow the hello: reading ahead would lose them
 		c.In = bufio.NewReader(oneByte{raw})
 	}
 	raw.SetReadDeadline(time.Now().Add(helloTimeout))
@@ -209,7 +211,7 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 		} else if errors.Is(err, errNotHello) {
 			return nil, fmt.Errorf("%w: %w", ErrOther, err)
 		}
-		return nil, ErrNone // the daemon has ended meanwhile
+		return nil, ErrNone // the daemon has just ended
 	case c.Daemon.Protocol != Protocol:
 		err = fmt.Errorf("%w: %s", ErrOther, otherProtocol(c.Daemon, Hello{Protocol: Protocol, Version: mine.Version}))
 	case c.Daemon.Outdated:
@@ -225,7 +227,8 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	return c, nil
 }
 
-// endSilent ends a daemon that answers neither an agent nor a probe, and returns ErrNone: no pipe is left that notices.
+// endSilent ends a daemon that answers neither an agent nor a probe, and returns ErrNone. Only other pipes would notice
+// the silence, and there may be none.
 func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) error {
 	if mine.As != AsAgent {
 		return ErrSilent
@@ -250,7 +253,7 @@ func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) er
 	return ErrNone
 }
 
-// A oneByte reader reads no more bytes than the caller needs.
+// A oneByte reads one byte at a time, so that a bufio.Reader reads no further than its caller.
 type oneByte struct{ io.Reader }
 
 func (r oneByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:1]) }
@@ -264,17 +267,17 @@ func (d Dialer) DialBrowser(ctx context.Context, version string) (*net.UnixConn,
 	return c.Conn.(*net.UnixConn), nil
 }
 
-// environment are the variables that a daemon inherits from the first agent: those that locate this user's files, and
-// Pagewire's and Go's own. The agent's secrets are not among them.
+// environment lists the variables that a daemon inherits from the first agent: for the paths of this user's files, and
+// for Pagewire and Go. It has none of the agent's secrets.
 var environment = []string{"HOME", "USER", "PATH", "TMPDIR", "LANG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 	"XDG_RUNTIME_DIR", "PAGEWIRE_TOKEN_FILE", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR",
 	"SystemRoot", "SystemDrive", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"}
 
-// started is the daemon's standard output when it listens, and runs if it ends since another one runs. Any other output
-// is its reason why it does not listen.
+// A daemon writes one of three to its standard output: started when it listens, runs if it ends because another daemon
+// runs, or the reason why it does not listen.
 const started, runs = "started\n", "runs\n"
 
-// SayStarted tells the starter of a daemon, on the daemon's standard output, that it listens.
+// SayStarted tells the process that started this daemon that it listens.
 func SayStarted(out io.Writer) {
 	io.WriteString(out, started)
 	if c, ok := out.(io.Closer); ok {
@@ -282,7 +285,7 @@ func SayStarted(out io.Writer) {
 	}
 }
 
-// SayFailed tells the process that started this one why it ends.
+// SayFailed tells the process that started this daemon why it ends.
 func SayFailed(out io.Writer, err error) {
 	if errors.Is(err, ErrRuns) {
 		io.WriteString(out, runs)
@@ -310,14 +313,14 @@ func start(ctx context.Context, command []string) error {
 	if err != nil {
 		return err
 	}
-	go cmd.Wait() // its log has the reason of its end
+	go cmd.Wait() // the daemon's log has the reason of its end
 	stop := context.AfterFunc(ctx, func() { said.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	text, err := io.ReadAll(io.LimitReader(said, 4<<10))
 	switch {
 	case string(text) == started:
 		return nil
-	case string(text) == runs: // the kernel frees the lock of a killed daemon a moment after its socket
+	case string(text) == runs: // the kernel frees a killed daemon's lock a moment after its socket
 		return ErrNone
 	case ctx.Err() != nil:
 		return errors.New("it does not listen in time")
@@ -327,7 +330,7 @@ func start(ctx context.Context, command []string) error {
 	return fmt.Errorf("it ended: %s", cmp.Or(strings.TrimSpace(string(text)), "its log may say why"))
 }
 
-// Command is a command line of this program with other arguments. Where its file is gone, it is found by name.
+// Command returns a command line of this program with other arguments. If its file is gone, PATH must have pagewire.
 func Command(args ...string) ([]string, error) {
 	path, err := os.Executable()
 	if err == nil {
@@ -341,10 +344,10 @@ func Command(args ...string) ([]string, error) {
 	return append([]string{path}, args...), nil
 }
 
-// listenTime is the time between a socket's name and its listening: below 1 ms, if the machine is not busy.
+// listenTime bounds the time from a socket's name to its listening: below 1 ms, if the machine is not busy.
 const listenTime = 100 * time.Millisecond
 
-// Wait returns when a daemon listens, or ctx ends. It does not poll: the system reports a new socket.
+// Wait returns nil when a daemon listens, or the cause of ctx's end. It does not poll: the system reports a new socket.
 func Wait(ctx context.Context, hub string) error {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -378,7 +381,7 @@ func Wait(ctx context.Context, hub string) error {
 				changed = true
 			case e := <-news.Events:
 				changed = e.Has(fsnotify.Create|fsnotify.Chmod) && strings.HasSuffix(e.Name, socketName)
-				// On Linux the change of its mode says that it listens; elsewhere its name comes a moment before.
+				// On Linux the socket listens when its mode changes. Elsewhere its name comes before it listens.
 				again = time.After(listenTime)
 			}
 		}

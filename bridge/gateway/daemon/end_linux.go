@@ -2,7 +2,7 @@ package daemon
 
 import "golang.org/x/sys/unix"
 
-// peerPID is the process at the other end of a Unix socket.
+// peerPID returns the pid of the process at the other end of a Unix socket.
 func peerPID(fd int) (int, error) {
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

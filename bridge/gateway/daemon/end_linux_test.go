@@ -10,7 +10,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// Only the process that the kernel names is ended, and not this one, nor one that a debugger has.
+// endPeer ends only the process that the kernel names, but not a process that a debugger has.
 func TestEndOfThePeer(t *testing.T) {
 	if err := endPeer(memory{}); err == nil {
 		t.Error("what is no socket was ended")
@@ -19,7 +19,7 @@ func TestEndOfThePeer(t *testing.T) {
 	a := m.connect(testkit.Legacy)
 	c := testkit.Must(m.dial(AsCommand))(t)
 	defer c.Close()
-	runtime.LockOSThread() // whose debugger it is is a thread's
+	runtime.LockOSThread() // only the thread that attached may wait and detach
 	defer runtime.UnlockOSThread()
 	testkit.OK(t, syscall.PtraceAttach(c.Daemon.PID))
 	if _, err := syscall.Wait4(c.Daemon.PID, nil, syscall.WALL, nil); err != nil {

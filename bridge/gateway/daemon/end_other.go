@@ -7,5 +7,5 @@ import (
 	"net"
 )
 
-// endPeer fails: this system does not name the process at the other end.
+// endPeer fails: this system does not say which process is at the other end.
 func endPeer(net.Conn) error { return errors.New("this system does not say which process it is") }

@@ -29,13 +29,13 @@ func endPeer(c net.Conn) error {
 	return errors.Join(err, ended)
 }
 
-// endPeerOf looks at the connection again when it has the process: a number is kept while the connection is open.
+// endPeerOf checks the connection after FindProcess: no other process gets the pid while the connection is open.
 func endPeerOf(fd int) error {
 	pid, err := peerPID(fd)
 	switch {
 	case err != nil:
 		return err
-	case pid <= 1 || pid == os.Getpid(): // 0 is a process of another namespace
+	case pid <= 1 || pid == os.Getpid(): // 0: the process is in another PID namespace
 		return fmt.Errorf("the kernel names process %d", pid)
 	}
 	process, err := os.FindProcess(pid)
@@ -44,9 +44,9 @@ func endPeerOf(fd int) error {
 	}
 	defer process.Release()
 	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}}, 0); err != nil || n > 0 {
-		return err // the connection has ended, and so has the process
+		return err // the connection has ended, so the process has too
 	}
-	// macOS has no such file. A debugger is not noticed there.
+	// macOS has no such file, so a debugger is not noticed there.
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err == nil && !bytes.Contains(status, []byte("\nTracerPid:\t0\n")) {
 		return errTraced

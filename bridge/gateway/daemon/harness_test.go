@@ -27,8 +27,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The tests run this binary again as an agent's pipe, which runs it again as the daemon. That brings in the pages that
-// the test serves: they, like tabs, outlive daemons.
+// The tests run this binary again as an agent's pipe, which runs it again as the daemon. The daemon attaches the pages
+// that the test serves: like tabs, they outlive daemons.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "daemon" || os.Args[1] == "pipe") {
 		a := arguments(os.Args[2:])
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// arguments are those of a process: the version, the hub, where the test serves pages, and the tabs.
+// arguments are a process's: the version, the hub, the address at which the test serves pages, and the tabs' names.
 type arguments []string
 
 func (a arguments) options(ctx context.Context, log *slog.Logger) Options {
@@ -67,7 +67,7 @@ func (a arguments) options(ctx context.Context, log *slog.Logger) Options {
 	}
 }
 
-// daemon notes each daemon that ever was in the home directory, a line for each.
+// daemon runs a daemon, and adds a line with its pid to a file in the home directory.
 func (a arguments) daemon() error {
 	Umask()
 	home := os.Getenv("HOME")
@@ -107,7 +107,7 @@ func (a arguments) pipe() error {
 	})
 }
 
-// deadlock keeps the gateway's lock for good when it is told to: what a mistake of ours would do.
+// deadlock takes the gateway's lock for ever after a signal, as a bug in the gateway could.
 func deadlock(g *gateway.Gateway) {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGUSR1)
@@ -157,7 +157,7 @@ func bringIn(ctx context.Context, g *gateway.Gateway, addr string, tabs []string
 	}
 }
 
-// A tab is a page with what it reads as, and a link for each daemon that has it.
+// A tab is a page with its resources' texts, by URI, and a link for each daemon that has it.
 type tab struct {
 	mu    sync.Mutex
 	state map[string]string
@@ -186,7 +186,7 @@ func (tab *tab) serve(t *testing.T, c *wsconn.Conn) {
 	delete(tab.links, page)
 }
 
-// set changes a state, and says so to each daemon.
+// set changes a resource's text, and notifies each daemon.
 func (tab *tab) set(uri, value string) {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
@@ -196,7 +196,7 @@ func (tab *tab) set(uri, value string) {
 	}
 }
 
-// A machine is what the processes of a test share: a home directory, a hub, and a tab with one resource.
+// A machine has the home directory, the hub and the tab that the processes of a test share.
 type machine struct {
 	t         *testing.T
 	home, hub string
@@ -223,13 +223,13 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// options are those of a daemon in the test's own process.
+// options returns the options of a daemon in the test's own process.
 func (m *machine) options(t *testing.T) Options {
 	return arguments{"1.0.0", m.hub, m.pages, "tab"}.options(t.Context(), slog.New(slog.NewTextHandler(testkit.LogOf(t,
 		"the daemon"), nil)))
 }
 
-// files lists what is in the user's directory.
+// files lists the names of the files in the user's directory.
 func (m *machine) files() (names []string) {
 	all := testkit.Must(filepath.Glob(filepath.Join(m.home, "pagewire", "*")))(m.t)
 	for _, path := range all {
@@ -238,7 +238,7 @@ func (m *machine) files() (names []string) {
 	return names
 }
 
-// daemons are the process ids of all daemons that ever were.
+// daemons lists the pids of all daemons of the test, also of dead ones.
 func (m *machine) daemons() []string {
 	text, err := os.ReadFile(filepath.Join(m.home, "daemons"))
 	if err != nil && !os.IsNotExist(err) {
@@ -247,7 +247,7 @@ func (m *machine) daemons() []string {
 	return strings.Fields(string(text))
 }
 
-// checkDaemons fails unless there were so many daemons.
+// checkDaemons fails the test unless it has had that many daemons.
 func (m *machine) checkDaemons(want int) {
 	m.t.Helper()
 	if n := m.daemons(); len(n) != want {
@@ -255,12 +255,12 @@ func (m *machine) checkDaemons(want int) {
 	}
 }
 
-// dial connects to the daemon that runs.
+// dial connects to the running daemon.
 func (m *machine) dial(as string) (*Conn, error) {
 	return Dialer{Hub: m.hub}.Dial(m.t.Context(), Hello{Version: "1.0.0", As: as})
 }
 
-// daemon is the process that is the daemon now.
+// daemon returns the process of the running daemon.
 func (m *machine) daemon() *os.Process {
 	m.t.Helper()
 	c := testkit.Must(m.dial(AsProbe))(m.t)
@@ -268,7 +268,7 @@ func (m *machine) daemon() *os.Process {
 	return testkit.Must(os.FindProcess(c.Daemon.PID))(m.t)
 }
 
-// An agent is a process that runs a pipe, and who has started it.
+// An agent is an agent and the process of its pipe.
 type agent struct {
 	*testkit.Agent
 	cmd    *exec.Cmd
@@ -278,12 +278,12 @@ type agent struct {
 	exited chan struct{}
 }
 
-// start starts an agent that is of a version.
+// start starts the pipe of an agent, which is of a version.
 func (m *machine) start(version string) *agent {
 	t := m.t
 	t.Helper()
 	cmd := exec.Command(os.Args[0], append([]string{"pipe"}, version, m.hub, m.pages, "tab")...)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // else a process under -race takes a second to end
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // saves a second at the end of a process under -race
 	a := &agent{cmd: cmd, log: testkit.LogOf(t, "a pipe"), exited: make(chan struct{})}
 	cmd.Stderr = a.log
 	var err error
@@ -295,7 +295,7 @@ func (m *machine) start(version string) *agent {
 	}
 	testkit.OK(t, cmd.Start())
 	go func() {
-		cmd.Process.Wait() // cmd.Wait would close what is still read
+		cmd.Process.Wait() // cmd.Wait would close the output, which is still read
 		close(a.exited)
 	}()
 	t.Cleanup(func() {

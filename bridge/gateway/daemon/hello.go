@@ -9,26 +9,26 @@ import (
 	"slices"
 )
 
-// Protocol is the version of the protocol between a client and a daemon. It grows with each incompatible change.
+// Protocol is the version of the protocol between a client and a daemon. Each incompatible change increases it.
 const Protocol = 1
 
 // The kinds of clients.
 const (
 	// AsAgent is an agent's pipe: MCP follows, a message on each line.
 	AsAgent = "agent"
-	// AsCommand is a person's command, such as pagewire ls: MCP follows, and the daemon does not stay for it.
+	// AsCommand is a person's command, such as pagewire ls: MCP follows. It does not keep the daemon running.
 	AsCommand = "command"
-	// AsHTTP is a process of this user that asks by HTTP. The daemon does not stay for it.
+	// AsHTTP is a process of this user that sends HTTP requests. It does not keep the daemon running.
 	AsHTTP = "http"
-	// AsBrowser is an agent's process that has a share in the launched browser. Package launched defines what follows.
+	// AsBrowser is an agent's process that has a share in the launched browser. Package launched defines the messages.
 	AsBrowser = "browser"
-	// AsSuccessor is a process that asks the daemon to make room for another.
+	// AsSuccessor is a process that asks the daemon to retire, so that another can run.
 	AsSuccessor = "successor"
-	// AsProbe asks whether the daemon works, and nothing else.
+	// AsProbe is a pipe that tests whether the daemon answers.
 	AsProbe = "probe"
 )
 
-// A Hello is the first line on a connection, each way. Nothing in it is run, opened or written to.
+// A Hello is the first line in each direction of a connection. Nothing in it is run, opened or written to.
 type Hello struct {
 	Protocol int    `json:"pagewire"`
 	Version  string `json:"version"`
@@ -38,22 +38,22 @@ type Hello struct {
 	// A client's members:
 
 	As string `json:"as,omitempty"`
-	// Flags are the agent's own.
+	// Flags are this agent's.
 	Flags Flags `json:"flags,omitzero"`
-	// Snapshot is the session's snapshot from an earlier daemon, unchanged.
+	// Snapshot is the session's last snapshot from an earlier daemon.
 	Snapshot []byte `json:"snapshot,omitempty"`
 
 	// A daemon's members:
 
-	// Error is the reason, in a sentence, why it does not serve this client.
+	// Error says in a sentence why the daemon does not serve this client.
 	Error string `json:"error,omitempty"`
-	// Retires means that the daemon ends, and that the client must connect again.
+	// Retires means that the daemon ends. The client must connect again.
 	Retires bool `json:"retires,omitempty"`
-	// Outdated means that the client is of a newer build, and must start another daemon.
+	// Outdated means that the client is a newer build. It must start another daemon.
 	Outdated bool `json:"outdated,omitempty"`
 }
 
-// Flags are an agent's own. They decide what this agent sees, whichever agent was first.
+// Flags are the flags of one agent. They apply to this agent even if another agent has started the daemon.
 type Flags struct {
 	AllowOrigins []string `json:"allowOrigins,omitempty"`
 	DenyOrigins  []string `json:"denyOrigins,omitempty"`
@@ -61,11 +61,11 @@ type Flags struct {
 	Reminders    string   `json:"reminders,omitempty"`
 	Chrome       string   `json:"chrome,omitempty"`
 	Inject       bool     `json:"inject,omitempty"`
-	// DebuggingTools shows the agent the tools that pages have for their developers.
+	// DebuggingTools shows the agent the pages' tools for their developers.
 	DebuggingTools bool `json:"debuggingTools,omitempty"`
 	// Front shows the agent which tab is in front.
 	Front bool `json:"front,omitempty"`
-	// Name is the user's for the profile of the browser.
+	// Name is the user's name for the profile of the browser.
 	Name string `json:"name,omitempty"`
 	// Debug makes the daemon's log verbose while this agent is connected.
 	Debug bool `json:"debug,omitempty"`
@@ -76,13 +76,13 @@ const (
 	maxHello = 512 << 10
 	// maxSnapshot bounds a snapshot, in bytes.
 	maxSnapshot = 256 << 10
-	// maxText bounds a name or sentence of a hello that is shown.
+	// maxText bounds a hello's version and error, in bytes: they are shown to people.
 	maxText = 400
 )
 
 var errNotHello = errors.New("the first line is not a hello of Pagewire")
 
-// readHello reads a hello. If it is of another protocol, only the version is read.
+// readHello reads a hello. From a hello of another protocol it reads only Protocol and Version.
 func readHello(in *bufio.Reader) (h Hello, err error) {
 	line, over, err := readLine(in, maxHello)
 	if err != nil {
@@ -113,14 +113,13 @@ func writeHello(w io.Writer, h Hello) error {
 	return err
 }
 
-// otherProtocol is the error of two builds that do not understand each other.
 func otherProtocol(daemon, client Hello) string {
 	return fmt.Sprintf("pagewire %.40q runs (protocol %d), and this is %.40q (protocol %d): end all agents, and start "+
 		"them with one version", daemon.Version, daemon.Protocol, client.Version, client.Protocol)
 }
 
-// readLine returns the next line with its line feed, valid until the next read. Of a line with more than most bytes it
-// returns the beginning, with a line feed, and over. At the end it fails with io.EOF.
+// readLine returns the next line with its line feed, valid until the next read. If the line has more than most bytes,
+// it returns the beginning with a line feed, and over is true. At the end of the input it fails with io.EOF.
 func readLine(in *bufio.Reader, most int) (line []byte, over bool, err error) {
 	line, err = in.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {

@@ -9,7 +9,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
 )
 
-// maxLog is the size of a log in bytes. Above it a new one begins and the earlier one is kept beside it.
+// maxLog bounds a log, in bytes. Above it a new file begins, and the earlier one is kept as path+".1".
 const maxLog = 1 << 20
 
 // A logFile is a daemon's log, at a path in the user's directory.
@@ -21,7 +21,7 @@ type logFile struct {
 	size int64
 }
 
-// LogPath is the path of the log of a hub's daemon.
+// LogPath returns the path of the log of a hub's daemon.
 func LogPath(hub string) (string, error) {
 	dir, err := userdir.Open(hub)
 	if err != nil {
@@ -54,14 +54,14 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write appends a record. It reports no error: the daemon goes on without its log.
+// Write appends a record. Above maxLog it first begins a new file.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.size > maxLog {
 		l.f.Close()
 		if os.Rename(l.path, l.path+".1") != nil {
-			_ = os.Truncate(l.path, 0) // the file may have held more than the bound
+			_ = os.Truncate(l.path, 0) // without a rename this keeps the bound
 		}
 		if err := l.open(); err != nil {
 			return 0, err

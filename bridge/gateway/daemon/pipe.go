@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maxToDaemon is the longest part of an agent's line that passes, in bytes. A gateway refuses half as much.
+	// maxToDaemon is the longest part of an agent's line that passes, in bytes. A gateway refuses more than 4 MiB.
 	maxToDaemon = 8 << 20
-	// maxToAgent is the longest line of the daemon: a gateway passes on results of up to 32 MiB of contents.
+	// maxToAgent is the longest line of a daemon, in bytes. A gateway passes on results with up to 32 MiB of contents.
 	maxToAgent = 64 << 20
 	// redialFirst and redialLast are the first and the longest pause between two attempts to find or start a daemon.
 	redialFirst, redialLast = time.Millisecond, time.Second
-	// aloneFirst and aloneLast are those of a pipe that serves alone.
+	// aloneFirst and aloneLast are these pauses while this process serves its agent alone.
 	aloneFirst, aloneLast = time.Second, 30 * time.Second
-	// lastAnswers is how long an agent that has closed its input is given answers. Some clients kill it after 2 s.
+	// lastAnswers is the time for answers after an agent has closed its input. Some clients kill the pipe after 2 s.
 	lastAnswers = 1500 * time.Millisecond
 )
 
-// The daemon's lines to a pipe, between the agent's. No message begins like one of these.
+// The daemon's lines to a pipe between the agent's messages. No message begins like one of these.
 const (
 	beatLine     = "\n"
 	retireLine   = "!retire\n"
@@ -47,19 +47,19 @@ type PipeOptions struct {
 	Dial func(context.Context, Hello) (*Conn, error)
 	// Probe connects to the running daemon, and starts none.
 	Probe func(context.Context, Hello) (*Conn, error)
-	// Alone serves the agent in this process if no daemon can run. The reason is shown to people. AloneEnded is called
-	// when the pipe has moved from there to a daemon. May be nil.
+	// Alone serves the agent in this process if no daemon can run, for a reason that is shown to people. AloneEnded
+	// (may be nil) is called when a daemon has taken over the session.
 	Alone      func(h Hello, reason error) *Conn
 	AloneEnded func()
 	// Log receives the log. Default none.
 	Log *slog.Logger
 }
 
-// Pipe carries an agent's messages to the daemon and back, unchanged, until the agent ends its input or ctx is
-// cancelled; both return nil. When the daemon dies, hangs or retires, the session goes on at the next one. If no daemon
-// can run, the agent is served alone, and the pipe looks for a daemon again later. It fails with the error of In or
-// Out, with the cause of ctx's end, or with the reason why no daemon can continue the session. It cannot end a Read of
-// In or a Write to Out that is under way: those end when their owner closes them.
+// Pipe carries an agent's messages to the daemon and back, unchanged. It returns nil when the agent has ended its
+// input, or ctx is cancelled. When the daemon dies, hangs or retires, the session goes on at the next one. If no daemon
+// can run, Alone serves the agent, and the pipe looks for a daemon again later. Pipe fails with the error of In or Out,
+// with the cause of ctx's end, or with the reason why no daemon can continue the session. A Read of In or a Write to
+// Out that is under way then goes on until the owner of In or Out closes it.
 func Pipe(ctx context.Context, o PipeOptions) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -86,30 +86,29 @@ func Pipe(ctx context.Context, o PipeOptions) error {
 	return nil
 }
 
-// errEnded is the cause of the end of a pipe whose agent has ended.
+// errEnded is the cause of a pipe's end when the agent has ended.
 var errEnded = errors.New("the agent has ended")
 
 type pipe struct {
 	o      PipeOptions
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex // guards the fields below, and is held for no read or write
-	changed  sync.Cond  // c, sending or over has
+	mu       sync.Mutex // guards the fields below; not held during a read or write
+	changed  sync.Cond  // signals a change of c, sending or over
 	c        *Conn      // receives the agent's lines; nil between two daemons
-	sending  bool       // a line of the agent is on its way to a daemon
-	retired  *Conn      // receives no more of the agent's lines, even if it has not received the first
-	next     *Conn      // a daemon that was found while the agent was served alone
+	sending  bool       // a line of the agent is being written to a daemon
+	retired  *Conn      // gets no more of the agent's lines, or none if begin has not run for it
+	next     *Conn      // a daemon that was found while Alone served the agent
 	ended    bool       // the agent has closed its input
 	over     bool       // the pipe has ended
 	record   *record
 	snapshot []byte
 
-	outMu   sync.Mutex // guards out, in whole lines
+	outMu   sync.Mutex // guards out, and is held for whole lines
 	out     *bufio.Writer
 	writing atomic.Bool // a write to the agent is under way
 }
 
-// fromAgent passes on the agent's lines.
 func (p *pipe) fromAgent() {
 	in := bufio.NewReaderSize(p.o.In, 64<<10)
 	for {
@@ -127,8 +126,8 @@ func (p *pipe) fromAgent() {
 	}
 }
 
-// toDaemon records a line of the agent and passes it on, once there is a daemon. If the daemon dies meanwhile, the
-// record repeats the line to the next one. It reports false when the pipe has ended.
+// toDaemon waits for a daemon, records a line of the agent, and passes it on. If the daemon dies meanwhile, the record
+// repeats the line to the next one. It reports false when the pipe has ended.
 func (p *pipe) toDaemon(line []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +140,7 @@ func (p *pipe) toDaemon(line []byte) bool {
 	if c := p.c; p.record.fromAgent(line) {
 		p.sending = true
 		p.mu.Unlock()
-		_, _ = c.Write(line) // the daemon may have died, which its reader notices
+		_, _ = c.Write(line) // if the daemon has died, fromDaemon notices
 		p.mu.Lock()
 		p.sending = false
 		p.changed.Broadcast()
@@ -149,7 +148,7 @@ func (p *pipe) toDaemon(line []byte) bool {
 	return true
 }
 
-// end notes that the agent has closed its input.
+// end is called when the agent has closed its input.
 func (p *pipe) end() {
 	time.AfterFunc(lastAnswers, func() { p.cancel(errEnded) })
 	p.mu.Lock()
@@ -160,7 +159,7 @@ func (p *pipe) end() {
 	}
 }
 
-// run serves the agent at one daemon after the other.
+// run serves the agent at one daemon after another.
 func (p *pipe) run(ctx context.Context) error {
 	for range retry.Attempts(ctx, redialFirst, redialLast) {
 		c, err := p.connect(ctx)
@@ -177,7 +176,7 @@ func (p *pipe) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// connect finds or starts a daemon, or has the agent served alone.
+// connect finds or starts a daemon, or else calls Alone.
 func (p *pipe) connect(ctx context.Context) (*Conn, error) {
 	p.mu.Lock()
 	next := p.next
@@ -201,7 +200,6 @@ func (p *pipe) connect(ctx context.Context) (*Conn, error) {
 	return nil, context.Cause(ctx)
 }
 
-// hello is the hello for the next daemon.
 func (p *pipe) hello() Hello {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,8 +208,8 @@ func (p *pipe) hello() Hello {
 	return h
 }
 
-// lookAgain moves an agent that is served alone to a daemon, as soon as one can run. Open requests have as long as at a
-// daemon that retires: meanwhile this process may have the port that the daemon needs.
+// lookAgain moves an agent from Alone to a daemon, as soon as one can run. Open requests have retireTimeout, as at a
+// daemon that retires. The time is short because this process may have the port that the daemon needs.
 func (p *pipe) lookAgain(ctx context.Context, alone *Conn) {
 	retry.Sleep(ctx, aloneFirst)
 	for range retry.Attempts(ctx, aloneFirst, aloneLast) {
@@ -229,8 +227,8 @@ func (p *pipe) lookAgain(ctx context.Context, alone *Conn) {
 	}
 }
 
-// retire ends the session at a daemon in order: it answers open requests, and later ones go to the next. If begin is yet
-// to come, it leaves the daemon.
+// retire ends the output to a daemon, which still answers open requests. Later requests go to the next daemon. If begin
+// has not run for c yet, begin ends the output.
 func (p *pipe) retire(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,7 +241,7 @@ func (p *pipe) retire(c *Conn) {
 	c.CloseWrite()
 }
 
-// serve carries messages until the daemon is gone. nil means that the session goes on at another.
+// serve carries messages until the daemon is gone. It returns nil if the session goes on at another daemon.
 func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	defer c.Close()
 	p.mu.Lock()
@@ -256,7 +254,7 @@ func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	if c.Daemon.PID != 0 {
 		go p.watch(ctx, c, gone)
 	}
-	go func() { // beside the reading: the repeated lines may exceed the socket's buffer
+	go func() { // at the same time as the reading: the repeated lines may exceed the socket's buffer
 		if _, err := c.Write(bytes.Join(out.toDaemon, nil)); err == nil {
 			p.begin(c, gone)
 		}
@@ -272,7 +270,7 @@ func (p *pipe) serve(ctx context.Context, c *Conn) error {
 	return err
 }
 
-// begin directs the agent's lines to a daemon that has the state of the one before, unless the daemon has gone already.
+// begin directs the agent's lines to a daemon that has the state of the one before, unless it has gone or must retire.
 func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -295,11 +293,11 @@ func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 	p.changed.Broadcast()
 }
 
-// fromDaemon passes on the daemon's lines, until it ends. Its errors end the session.
+// fromDaemon passes on the daemon's lines until the daemon ends. Its errors end the session.
 func (p *pipe) fromDaemon(c *Conn) error {
-	var snapshot []byte // that the next message completes
+	var snapshot []byte // counts from the next message on
 	for {
-		if !hasLine(c.In) { // complete lines go out together
+		if !hasLine(c.In) { // lines that have come together go out together
 			if err := p.toAgent(true); err != nil {
 				return err
 			}
@@ -307,7 +305,7 @@ func (p *pipe) fromDaemon(c *Conn) error {
 		line, over, err := readLine(c.In, maxToAgent)
 		switch {
 		case err != nil || over:
-			return nil // half a line does not count: its request is sent again
+			return nil // half a line is dropped: the next daemon gets its request again
 		case string(line) == beatLine:
 			continue
 		case string(line) == retireLine:
@@ -327,10 +325,10 @@ func (p *pipe) fromDaemon(c *Conn) error {
 			return err
 		}
 		for _, more := range out.toDaemon {
-			_, _ = c.Write(more) // the daemon may have died, which the next read notices
+			_, _ = c.Write(more) // if the daemon has died, the next read notices
 		}
 		if pass {
-			_ = p.toAgent(false, line) // flushing has the error
+			_ = p.toAgent(false, line) // the flush returns the error
 		}
 		_ = p.toAgent(false, out.toAgent...)
 	}
@@ -342,7 +340,7 @@ func hasLine(in *bufio.Reader) bool {
 	return bytes.IndexByte(text, '\n') >= 0
 }
 
-// decodeSnapshot is nil for an invalid snapshot. The pipe then keeps the earlier one.
+// decodeSnapshot returns nil for an invalid snapshot. The pipe then keeps the earlier one.
 func decodeSnapshot(text []byte) []byte {
 	snapshot, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(text))
 	if err != nil || len(snapshot) > maxSnapshot {
@@ -351,14 +349,14 @@ func decodeSnapshot(text []byte) []byte {
 	return snapshot
 }
 
-// toAgent writes lines to the agent, now or together with the next.
+// toAgent writes lines to the agent: now, or later with the next lines.
 func (p *pipe) toAgent(now bool, lines ...[]byte) error {
 	p.outMu.Lock()
 	defer p.outMu.Unlock()
 	p.writing.Store(true)
 	defer p.writing.Store(false)
 	for _, line := range lines {
-		p.out.Write(line) // Flush has its error
+		p.out.Write(line) // Flush returns its error
 	}
 	if !now {
 		return nil
@@ -372,21 +370,21 @@ func (p *pipe) toAgent(now bool, lines ...[]byte) error {
 const (
 	// beatEvery is the interval of the heartbeat.
 	beatEvery = 500 * time.Millisecond
-	// maxSilence is how long a daemon may be silent. It is the time of three heartbeats.
+	// maxSilence bounds the silence of a daemon that works. It is the time of three heartbeats.
 	maxSilence = 1600 * time.Millisecond
-	// lookEvery is how often silence is measured. Twice this is the most that a pause of this process counts.
+	// lookEvery is the interval at which silence is measured. A pause of this process counts for at most twice as long.
 	lookEvery = 100 * time.Millisecond
-	// probeTimeout is how long a silent daemon may take to answer on a new connection.
+	// probeTimeout bounds the time in which a silent daemon answers on a new connection.
 	probeTimeout = 700 * time.Millisecond
 )
 
-// A silence measures how long a daemon has been silent. Time counts while this process runs and its agent reads.
+// A silence measures the time in which a daemon sends nothing, this process runs, and its agent reads.
 type silence struct {
 	last time.Time
 	long time.Duration
 }
 
-// look is called every lookEvery, and reports whether the silence is too long.
+// look is called every lookEvery. heard breaks the silence. It reports whether the silence is too long.
 func (s *silence) look(now time.Time, heard bool) bool {
 	s.long += min(now.Sub(s.last), 2*lookEvery)
 	s.last = now
@@ -396,7 +394,8 @@ func (s *silence) look(now time.Time, heard bool) bool {
 	return s.long >= maxSilence
 }
 
-// watch ends a daemon that hangs, so that another can be started.
+// watch ends a daemon that hangs, so that another can be started. If a silent daemon answers a probe, watch only closes
+// the connection.
 func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()
@@ -407,7 +406,7 @@ func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 			return
 		case <-t.C:
 		}
-		// While the agent does not read, the daemon cannot be read.
+		// While the agent does not read, this process cannot read from the daemon.
 		if !s.look(time.Now(), c.heard.Swap(false) || p.writing.Load()) {
 			continue
 		}

@@ -17,47 +17,47 @@ import (
 // come out. Its methods are not safe for concurrent use.
 type record struct {
 	handshake   bridge.JSON // the params of initialize, once it is answered; nil in the modern era
-	version     string      // the negotiated one
+	version     string      // the negotiated version
 	initialized bool
 	level       bridge.JSON         // the params of the last logging/setLevel
 	subscribed  map[string]bool     // by URI
 	waiting     map[string]*request // by the text of the id
-	requests    int                 // counts them
-	kept        int                 // bytes of their lines
+	requests    int                 // the number of the last request
+	kept        int                 // the bytes of all lines in waiting
 
 	asked map[string]bool // ids of the daemon's requests that the agent has not answered
 
-	// The fields below are about a daemon that replaces another.
-	own     map[string]ownRequest // requests of the record, by id
-	last    int                   // counts them
+	// The fields below are for a daemon that replaces another.
+	own     map[string]ownRequest // open requests of the record, by id
+	last    int                   // the number of the last of them
 	refused map[string]bool       // URIs that this daemon has no page for yet
 }
 
-// A request is one of the agent's without an answer.
+// A request is a request of the agent without an answer.
 type request struct {
-	number  int
+	number  int // in the order of the agent's requests
 	method  string
 	params  bridge.JSON
-	line    []byte // nil if it is not sent again
-	granted bool   // a listen that has been acknowledged, or a stream that is active
-	cursor  string // of a stream of events: the last that the agent was given
-	again   bool   // it was sent to another daemon
+	line    []byte // nil if it must not be sent again
+	granted bool   // a listen has been acknowledged, or an events/stream is active
+	cursor  string // the last cursor that the agent got on an events/stream
+	again   bool   // sent to another daemon, which has not acknowledged it
 }
 
 // An ownRequest repeats a request of the agent that an earlier daemon has answered.
 type ownRequest struct{ method, uri string }
 
-// maxKept bounds the lines that are kept to be sent again, in bytes. A request above it gets an error instead.
+// maxKept bounds the lines that are kept for the next daemon, in bytes. A request above it gets an error there.
 const maxKept = 8 << 20
 
 func newRecord() *record {
 	return &record{subscribed: map[string]bool{}, waiting: map[string]*request{}, asked: map[string]bool{}}
 }
 
-// An output is the messages to send because of a message or a daemon's end. Each ends in a line feed.
+// An output is the messages to send after a message or a daemon's end. Each ends in a line feed.
 type output struct{ toDaemon, toAgent [][]byte }
 
-// fromAgent records a line of the agent, and reports whether to pass it on: not an answer to a dead daemon.
+// fromAgent records a line of the agent. It reports whether to pass it on: false for an answer to an earlier daemon.
 func (r *record) fromAgent(line []byte) (pass bool) {
 	m, ok := bridge.DecodeMessage(bytes.TrimSpace(line))
 	if !ok {
@@ -79,7 +79,7 @@ func (r *record) fromAgent(line []byte) (pass bool) {
 		delete(r.subscribed, uri)
 	}
 	if id != "" {
-		r.answer(id) // an id that is used twice gets an error
+		r.answer(id) // if the id is in use, the daemon answers with an error
 		r.requests++
 		q := &request{number: r.requests, method: m.Method, params: slices.Clone(m.Params)}
 		if m.Method != "tools/call" && r.kept+len(line) <= maxKept {
@@ -91,7 +91,7 @@ func (r *record) fromAgent(line []byte) (pass bool) {
 	return true
 }
 
-// answer removes an open request; nil if none has that id.
+// answer removes an open request and returns it, or nil if none has the id.
 func (r *record) answer(id string) *request {
 	q := r.waiting[id]
 	if q != nil {
@@ -101,15 +101,15 @@ func (r *record) answer(id string) *request {
 	return q
 }
 
-// A gateway's notification begins with this. Its results, which may have megabytes, begin with the id.
+// notificationHead is the beginning of a gateway's notification. Results, which may have megabytes, begin with the id.
 var notificationHead = []byte(`{"jsonrpc":"2.0","method":`)
 
-// The method of a stream's notification begins with this.
+// eventsHead is the beginning of the method of an event stream's notification, in JSON.
 var eventsHead = []byte(`"notifications/events/`)
 
 const subscriptionID = "io.modelcontextprotocol/subscriptionId"
 
-// fromDaemon records a line of the daemon, and reports whether to pass it on. An error ends the session.
+// fromDaemon records a line of the daemon. It reports whether to pass it on. An error ends the session.
 func (r *record) fromDaemon(line []byte) (pass bool, out output, err error) {
 	text := bridge.JSON(line)
 	if bytes.HasPrefix(line, notificationHead) {
@@ -147,7 +147,7 @@ func (r *record) fromDaemon(line []byte) (pass bool, out output, err error) {
 	return true, out, nil
 }
 
-// granted records a request that the next daemon must grant too. The result is absent if the request was refused.
+// granted records a request that the next daemon must grant too. result is empty if the daemon has refused it.
 func (r *record) granted(q *request, result bridge.JSON) {
 	switch {
 	case len(result) == 0:
@@ -162,8 +162,8 @@ func (r *record) granted(q *request, result bridge.JSON) {
 	}
 }
 
-// acknowledged records that a listen has begun. If it was first sent to an earlier daemon, it may have missed changes
-// since. The agent does not hear of its beginning again if that daemon had acknowledged it.
+// acknowledged records that a listen has begun. If the listen was first sent to an earlier daemon, it may have missed
+// changes since, so out notifies the agent of each. If that daemon had acknowledged it, pass is false.
 func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
 	id := params.Get("_meta").Get(subscriptionID)
 	q := r.waiting[string(id)]
@@ -190,7 +190,7 @@ func (r *record) acknowledged(params bridge.JSON) (pass bool, out output) {
 	return pass, out
 }
 
-// streamed records how far a stream of events has come: the next daemon goes on from there.
+// streamed records the cursor of an events/stream: the next daemon goes on from there.
 func (r *record) streamed(params bridge.JSON) {
 	if q := r.waiting[string(params.Get("_meta").Get(subscriptionID))]; q != nil {
 		q.granted = true
@@ -200,7 +200,7 @@ func (r *record) streamed(params bridge.JSON) {
 	}
 }
 
-// resumed is the line of a request for another daemon.
+// resumed returns the line of a request for another daemon, with the recorded cursor.
 func (q *request) resumed(id string) []byte {
 	if q.cursor == "" {
 		return q.line
@@ -214,7 +214,7 @@ func (q *request) resumed(id string) []byte {
 	return message{ID: json.RawMessage(id), Method: q.method, Params: params}.line()
 }
 
-// errVersion means that a daemon cannot continue a session.
+// errVersion means that the next daemon negotiates another version, so that the session cannot go on.
 var errVersion = errors.New("the pagewire that runs now cannot go on with this session")
 
 // repeated handles the answer to a request of the record.
@@ -228,10 +228,10 @@ func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err e
 		}
 	case "resources/subscribe":
 		switch {
-		case !r.subscribed[own.uri]: // unsubscribed meanwhile
+		case !r.subscribed[own.uri]: // the agent has unsubscribed
 		case len(result) == 0:
 			r.refused[own.uri] = true
-		default: // it may have changed without a daemon
+		default: // it may have changed while no daemon ran
 			out.toAgent = append(out.toAgent, message{Method: "notifications/resources/updated",
 				Params: map[string]any{"uri": own.uri}}.line())
 		}
@@ -239,7 +239,7 @@ func (r *record) repeated(own ownRequest, answer bridge.JSON) (out output, err e
 	return out, nil
 }
 
-// replay returns the messages after a change of daemons. Tool calls, which may have run, get an error.
+// replay returns the messages for a new daemon and the agent. Tool calls get an error, since they may have run.
 func (r *record) replay() (out output) {
 	r.own, r.refused = map[string]ownRequest{}, map[string]bool{}
 	clear(r.asked)
@@ -271,10 +271,10 @@ func (r *record) replay() (out output) {
 	return out
 }
 
-// repeat makes a request of the record.
+// repeat returns the line of a request of the record.
 func (r *record) repeat(own ownRequest, params any) []byte {
 	r.last++
-	id := strconv.Quote("pagewire:" + strconv.Itoa(r.last)) // no id of an agent begins so
+	id := strconv.Quote("pagewire:" + strconv.Itoa(r.last)) // no agent's id begins with pagewire:
 	r.own[id] = own
 	return message{ID: json.RawMessage(id), Method: own.method, Params: params}.line()
 }
@@ -283,7 +283,7 @@ func (r *record) subscribe(uri string) []byte {
 	return r.repeat(ownRequest{"resources/subscribe", uri}, map[string]string{"uri": uri})
 }
 
-// restarted answers a request that may have run and is not run again.
+// restarted is the error of a request that may have run and is not run again.
 var restarted = map[string]any{
 	"code": -32603,
 	"message": "Pagewire was restarted while this ran, so it may have been done or not: look at the page before you " +
@@ -291,7 +291,7 @@ var restarted = map[string]any{
 	"data": map[string]string{"reason": "restarted"},
 }
 
-// settled reports whether every request except listens has its answer.
+// settled reports whether every request has its answer, except for granted listens and streams.
 func (r *record) settled() bool {
 	for _, q := range r.waiting {
 		if !q.granted {
@@ -310,7 +310,7 @@ type message struct {
 	Error   any             `json:"error,omitempty"`
 }
 
-// line writes the message. It cannot fail: all parts are parsed JSON, strings and numbers.
+// line returns the message as a line. It cannot fail: all parts are parsed JSON, strings and numbers.
 func (m message) line() []byte {
 	m.Version = "2.0"
 	text, err := json.Marshal(m)

@@ -7,8 +7,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 )
 
-// TestReplay plays the conversations in testdata: "a> " is a line of the agent, "d> " one of the daemon, and "dies" is
-// the daemon's end. What the agent or the daemon is sent of it follows, indented.
+// TestReplay plays the conversations in testdata: "a> " is a line of the agent, "d> " a line of the daemon, and "dies"
+// is the daemon's end. The indented lines after it are sent to the agent or the daemon.
 func TestReplay(t *testing.T) {
 	script.Each(t, func(t *testing.T, file string) { script.Play(t, file, converse) })
 }

@@ -1,17 +1,17 @@
-// Package mcpconn carries whole MCP messages. A Conn is any way into or out of the gateway; Transport makes it one of
-// go-sdk's. An Outbox keeps messages for a slow reader without delaying their writer.
+// Package mcpconn carries whole MCP messages. A Conn is any connection of the gateway. Transport makes it a transport
+// of go-sdk. An Outbox keeps messages for a slow reader, and does not delay their writer.
 //
-// It never looks into a message, and opens nothing.
+// The package never reads the content of a message, and opens no connection.
 package mcpconn
 
 import "context"
 
-// A Conn carries whole JSON-RPC messages, one per call, as JSON text. Every way into and out of the gateway is one:
-// stdio, WebSocket, a CDP binding, native messaging.
+// A Conn carries whole JSON-RPC messages, one per call, as JSON text, over stdio, WebSocket, a CDP binding or native
+// messaging.
 //
 // Write may be called concurrently with Read and with itself, and may block until the other end takes the message. Read
 // returns io.EOF when the other end has closed. Close makes both return, and may be called more than once. The receiver
-// owns a message: the sender does not change it any more.
+// owns a message: the sender must not change it after Write.
 type Conn interface {
 	Read(ctx context.Context) ([]byte, error)
 	Write(ctx context.Context, message []byte) error

@@ -7,7 +7,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
-// The holder of a lock may put messages into an Outbox: only taking one out waits.
+// Push does not block, so the holder of a lock may call it. Only Next waits.
 func ExampleOutbox() {
 	box := mcpconn.NewOutbox(func(int) {})
 	box.Push([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))

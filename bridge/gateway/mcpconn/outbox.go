@@ -6,25 +6,24 @@ import (
 	"sync"
 )
 
-// An Outbox is a queue of messages. Push never blocks, so it may be called under a lock. The sums let a caller bound
+// An Outbox is a queue of messages. Push never blocks, so a caller may hold a lock. Size and Held let a caller bound
 // it.
 type Outbox struct {
 	mu       sync.Mutex
 	messages [][]byte
 	bytes    int
-	taken    int // bytes of the message that is being written: the last from Next, until the next call
+	taken    int // the bytes of the last message from Next, which is being written until Next is called again
 	closed   bool
 	wake     chan struct{}
 	count    func(bytes int)
 }
 
-// NewOutbox returns one that calls count when it holds more bytes, or fewer: those that were taken last are included.
-// count must not call the Outbox.
+// NewOutbox returns an Outbox that calls count with each change of Held, in bytes. count must not call the Outbox.
 func NewOutbox(count func(bytes int)) *Outbox {
 	return &Outbox{wake: make(chan struct{}, 1), count: count}
 }
 
-// Push reports false when the outbox is closed.
+// Push adds a message, or reports false if the outbox is closed.
 func (o *Outbox) Push(message []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,19 +72,19 @@ func (o *Outbox) next() (message []byte, closed bool) {
 		o.messages = nil
 	}
 	o.bytes -= len(message)
-	if o.taken = len(message); o.closed { // nobody may come back to ask for the next
+	if o.taken = len(message); o.closed { // Next may not be called again
 		o.written()
 	}
 	return message, o.closed
 }
 
-// written counts that the message that was taken last is no longer held.
+// written counts the last message from Next as written.
 func (o *Outbox) written() {
 	o.count(-o.taken)
 	o.taken = 0
 }
 
-// Size is the number of bytes that wait.
+// Size is the number of waiting bytes.
 func (o *Outbox) Size() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +98,7 @@ func (o *Outbox) Held() int {
 	return o.bytes + o.taken
 }
 
-// Close accepts no more messages. Those that wait are dropped, or still delivered.
+// Close ends the accepting of messages. It drops waiting messages; without drop, Next still returns them.
 func (o *Outbox) Close(drop bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// attached are the running browsers that agents have asked for with --chrome. Each is attached to for as long as one of
-// these agents is connected.
+// attached are the running browsers that agents have asked for with --chrome. The gateway is attached to each while at
+// least one of its agents is connected.
 type attached struct {
 	g   *gateway.Gateway
 	hub string
@@ -29,15 +29,15 @@ type attached struct {
 	tasks  sync.WaitGroup
 }
 
-// An attachment counts the agents that want a browser, without the page layer and with it.
+// An attachment is the gateway's connection to one browser.
 type attachment struct {
-	agents map[bool]int
-	inject bool               // as it runs
-	stop   context.CancelFunc // nil until it does
+	agents map[bool]int       // the number of agents that want it, by inject
+	inject bool               // of the current connection
+	stop   context.CancelFunc // ends the current connection; nil before the first
 }
 
-// want has the gateway attach to the browser at a DevTools URL, or "auto" for the one that runs, until release. With
-// inject, pages get the page layer where they have none: all of that browser, while one agent wants that.
+// want attaches the gateway to the browser at a DevTools URL ("auto": the running one), until release is called. With
+// inject, pages without a page layer get one. While one agent wants that, it applies to all pages of the browser.
 func (a *attached) want(url string, inject bool) (release func(), err error) {
 	if !IsBrowser(url) {
 		return nil, fmt.Errorf("%.80q is no DevTools URL of a browser", url)
@@ -60,13 +60,13 @@ func (a *attached) want(url string, inject bool) (release func(), err error) {
 	}, nil
 }
 
-// IsBrowser reports whether a text says which running browser to attach to: auto, or a DevTools URL.
+// IsBrowser reports whether a text names a running browser: auto, or a DevTools URL.
 func IsBrowser(text string) bool {
 	u, err := url.Parse(text)
 	return text == "auto" || err == nil && u.Host != "" && slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme)
 }
 
-// count begins, ends or changes an attachment. The lock is held.
+// count adds by to an attachment's agents, and begins, ends or changes the attachment. mu must be held.
 func (a *attached) count(url string, inject bool, by int) {
 	one := a.at[url]
 	one.agents[inject] += by
@@ -87,7 +87,6 @@ func (a *attached) count(url string, inject bool, by int) {
 	a.tasks.Go(func() { a.follow(ctx, cdp.Options{URL: url, Inject: injects}) })
 }
 
-// close ends all attachments.
 func (a *attached) close() {
 	a.mu.Lock()
 	a.closed = true
@@ -98,17 +97,17 @@ func (a *attached) close() {
 	a.tasks.Wait()
 }
 
-// reattachEvery is the pause between two attempts to reach a browser that is not there.
+// reattachEvery is the pause between two attempts to attach to a browser.
 const reattachEvery = 250 * time.Millisecond
 
-// follow attaches to a browser, again and again until ctx ends: a user's own one may be restarted.
+// follow attaches to a browser until ctx ends, also after the user has restarted it.
 func (a *attached) follow(ctx context.Context, o cdp.Options) {
 	o.Gateway, o.Log, o.Source = a.hub, a.log, o.URL
 	said := ""
 	var err error
 	for range retry.Attempts(ctx, reattachEvery, reattachEvery) {
 		if err != nil && err.Error() != said && !errors.Is(err, context.Canceled) {
-			said = err.Error() // a launched browser that has ended ends ctx in the pause
+			said = err.Error() // not after a launched browser has ended: that ends ctx during the pause
 			a.log.Warn("no browser, and try again", "browser", o.URL, "error", err)
 		}
 		err = a.attach(ctx, o)

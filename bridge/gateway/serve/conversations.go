@@ -15,20 +15,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// conversations keep the record of each conversation in a file of its own, of mode 0600, in a directory beside the
-// token. Its name is a hash of the conversation's name, which comes over a wire.
+// conversations keep the record of each conversation in a file of mode 0600, in a directory next to the token. The
+// file's name is a hash of the conversation's name, because that comes over a wire.
 type conversations struct {
 	dir string
 	log *slog.Logger
 }
 
 const (
-	// keptFor is how long a record is kept after its last use, and maxKept how many are: at most 16 MiB.
+	// A record is kept for keptFor after its last use, and at most maxKept records are kept: 16 MiB.
 	keptFor = 24 * time.Hour
 	maxKept = 64
 )
 
-// conversationsOf keeps records beside the file with the token; nil, none are kept, if its path is unknown.
+// conversationsOf keeps records next to the file with the token. If its path is "", the result is nil: none are kept.
 func conversationsOf(token string, log *slog.Logger) gateway.Conversations {
 	if token == "" {
 		return nil
@@ -63,7 +63,7 @@ func (c conversations) Save(name string, record []byte) {
 	}
 }
 
-// replace writes a file as a whole.
+// replace writes a file atomically.
 func replace(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "new-*") // of mode 0600
 	if err != nil {
@@ -77,7 +77,7 @@ func replace(path string, text []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// prune removes the files that are too old, and the oldest ones, until there is room for one more.
+// prune removes files that are too old, and then the oldest, until there is room for the file but, which it keeps.
 func (c conversations) prune(but string) {
 	ages := map[string]time.Duration{}
 	paths, _ := filepath.Glob(filepath.Join(c.dir, "*")) // the pattern is valid

@@ -12,7 +12,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
-// Records are kept in the user's own directory, by a hash of the conversation's name, for a day, and only so many.
 func TestConversations(t *testing.T) {
 	home := t.TempDir()
 	kept := conversationsOf(filepath.Join(home, "pagewire", "token"), slog.New(slog.DiscardHandler)).(conversations)
@@ -53,7 +52,7 @@ func TestConversations(t *testing.T) {
 		t.Errorf("beside the directory there is %v", list)
 	}
 
-	// A day later nobody is told by it, and the next record takes its place.
+	// A day later a record is not loaded, and the next Save removes it.
 	old := time.Now().Add(-keptFor - time.Minute)
 	for _, file := range files() {
 		if err := os.Chtimes(file, old, old); err != nil {
@@ -74,7 +73,7 @@ func TestConversations(t *testing.T) {
 		t.Errorf("%d are kept, want the last %d", n, maxKept)
 	}
 
-	// What is no file of ours is not read.
+	// A link or a large file is not read.
 	link := kept.path("linked")
 	if err := os.Symlink(kept.path("70"), link); err == nil && kept.Load("linked") != nil {
 		t.Error("a link is followed")

@@ -19,21 +19,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
-// The paths of the TCP ports, and the checks before them. The daemon's port has all paths, and so has --http on this
-// machine. An --http port that other machines reach has agents alone.
-
-// A front is the handlers of the TCP ports.
+// A front is the handlers of the TCP ports, and the checks before them. The daemon's port, and an --http port on
+// loopback, have all paths. An --http port that other machines reach has only the agents' path.
 type front struct {
 	o     Options
 	local *access.Gate
 	world *access.Gate
 	pages *socket.Handler
 	looks *inspect.Handler
-	// agents is one for all ports, so that a client's bounds count once.
+	// agents serves all ports, so that an agent's bounds apply to all of them together.
 	agents *agents.HTTP
 }
 
-// newFront makes a front. token is "" if there is none; secret returns the extension's secret.
+// newFront returns a front. token is "" if it could not be read. secret returns the extension's secret.
 func newFront(g *gateway.Gateway, o Options, token string, secret func() (string, error)) *front {
 	gate := access.Options{
 		Token: token, NoToken: o.NoToken, Hosts: o.AllowHosts, Origins: g.AllowedOrigins, Log: o.Log,
@@ -56,7 +54,7 @@ func newFront(g *gateway.Gateway, o Options, token string, secret func() (string
 	return f
 }
 
-// refused adds up the refusals of the gates.
+// refused is the sum of both gates' refusals, by reason.
 func (f *front) refused() map[string]int64 {
 	all := maps.Clone(f.local.Refused())
 	for reason, n := range f.world.Refused() {
@@ -65,7 +63,7 @@ func (f *front) refused() map[string]int64 {
 	return all
 }
 
-// handler is the handler of a port: of one that only this machine reaches, or of a public one.
+// handler returns the handler of a port. A public port can be reached from other machines.
 func (f *front) handler(public bool) *http.ServeMux {
 	mux := http.NewServeMux()
 	if public {
@@ -81,14 +79,14 @@ func (f *front) handler(public bool) *http.ServeMux {
 	return mux
 }
 
-// A port is the additional address of --http.
+// A port is the listener of --http.
 type port struct {
 	net.Listener
 	public bool
-	tls    *tls.Config // nil: it uses plain HTTP
+	tls    *tls.Config // nil means plain HTTP
 }
 
-// openPort listens at Options.HTTP. Its errors name the remedy.
+// openPort listens at Options.HTTP. Its errors say what to do.
 func openPort(o Options) (*port, error) {
 	host, _, err := net.SplitHostPort(o.HTTP)
 	if err != nil {
@@ -113,7 +111,6 @@ func openPort(o Options) (*port, error) {
 	return p, nil
 }
 
-// url is the address for agents.
 func (p *port) url() string {
 	scheme := "http"
 	if p.tls != nil {
@@ -122,7 +119,7 @@ func (p *port) url() string {
 	return scheme + "://" + p.Addr().String() + "/mcp"
 }
 
-// serve serves h until ctx ends.
+// serve serves h until ctx ends, which is no error.
 func (p *port) serve(ctx context.Context, h http.Handler, log *slog.Logger) error {
 	server := newServer(h, log)
 	server.TLSConfig = p.tls

@@ -42,10 +42,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The test's binary is run again as these, of a version and for a hub; an agent may have a scope, as daemon.Flags.
+// The test's binary runs again in these roles. More arguments: a version, a hub and, for an agent, daemon.Flags.
 const roleAgent, roleDaemon = "agent", "daemon"
 
-// What each daemon notes in the home directory: its process id, and its log.
+// The files of the daemons in the home directory: a line with the pid of each, and their log.
 const daemonsFile, daemonLog = "daemons", "daemon.log"
 
 func play(role string, args []string) error {
@@ -114,7 +114,7 @@ func certify(t *testing.T, dir, organization string) (cert, key string) {
 	return cert, key
 }
 
-// publish serves what --http does, and returns its port.
+// publish serves an --http port.
 func publish(t *testing.T, o Options) *port {
 	t.Helper()
 	o.Log = slog.New(slog.DiscardHandler)
@@ -137,12 +137,12 @@ func publish(t *testing.T, o Options) *port {
 	return p
 }
 
-// ask sends a ping to a port by a name, and returns the answer and who has signed it.
+// ask sends a ping to a port with a host name. It returns the answer, and the organization of the certificate.
 func ask(t *testing.T, p *port, host, origin, presented string) (status int, body, organization string) {
 	t.Helper()
 	transport := &http.Transport{
 		DisableKeepAlives: true, ForceAttemptHTTP2: true,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // whose it is, is looked at
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // tests check the organization
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			_, port, _ := net.SplitHostPort(p.Addr().String())
 			return (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+port)
@@ -176,8 +176,7 @@ func ask(t *testing.T, p *port, host, origin, presented string) (status int, bod
 	return answer.StatusCode, string(text), organization
 }
 
-// From another machine: by a name that was allowed, over TLS, always with the token; and a certificate that is renewed
-// is served from then on.
+// A port for other machines needs an allowed host name, TLS and the token. A renewed certificate is served at once.
 func TestAnotherMachineOnPurpose(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certify(t, dir, "first")
@@ -191,12 +190,12 @@ func TestAnotherMachineOnPurpose(t *testing.T) {
 		{"box.lan:7444", "", token, 200, ""},
 		{"box.lan:7444", "https://app.example", token, 200, ""},
 		{"box.lan:7444", "", "wrong", 401, "Send the token"},
-		{"box.lan:7444", "", "", 401, "Send the token"}, // --no-token is for this machine
+		{"box.lan:7444", "", "", 401, "Send the token"}, // --no-token is for loopback
 		{"box.lan:7444", "https://evil.example", token, 403, "--allow-origin"},
 		{"box.lan:7444", "https://evil.example", "", 403, "--allow-origin"}, // Origin before token
 		{"evil.example", "https://evil.example", "", 403, "--allow-host"},   // Host before Origin
 		{"192.168.1.5:7444", "", token, 403, "--allow-host"},
-		{"0.0.0.0:7444", "", token, 200, ""}, // what it was told to listen at
+		{"0.0.0.0:7444", "", token, 200, ""}, // the host of --http
 	} {
 		status, body, _ := ask(t, p, c.host, c.origin, c.token)
 		if status != c.status || !strings.Contains(body, c.says) || status != 200 &&
@@ -235,7 +234,7 @@ func TestAnotherMachineOnPurpose(t *testing.T) {
 	}
 }
 
-// Without TLS a port that others reach takes a second word.
+// Without TLS a port that other machines reach needs InsecureHTTP.
 func TestPublicPortWithoutTLS(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		if _, err := openPort(Options{HTTP: addr}); !errors.Is(err, ErrUsage) ||
@@ -256,7 +255,7 @@ func TestPublicPortWithoutTLS(t *testing.T) {
 	}
 }
 
-// On loopback, too, agents send the token, unless --no-token says that this user's own need none.
+// On loopback agents need the token too, without --no-token.
 func TestLoopbackPort(t *testing.T) {
 	p := publish(t, Options{HTTP: "127.0.0.1:0"})
 	if status, body, _ := ask(t, p, "localhost", "", ""); status != 401 {
@@ -267,7 +266,7 @@ func TestLoopbackPort(t *testing.T) {
 	}
 }
 
-// Who is slow with a header or a body keeps nobody else waiting, and is not waited for.
+// A client that is slow with a header or a body delays no other. Without a full header its connection is dropped.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	p := publish(t, Options{HTTP: "127.0.0.1:0"})
@@ -304,8 +303,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// Everything that a gateway has at its TCP ports, asked by another user of the machine, with and without what only its
-// user should know: nothing is answered but that it is another's.
+// Another user of the machine gets only 403 on every path of the TCP ports, with and without the token.
 func TestAnotherUserAtEachPath(t *testing.T) {
 	p := publish(t, Options{HTTP: "127.0.0.1:0", NoToken: true})
 	addr := p.Addr().String()

@@ -13,19 +13,19 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
-// sharesBrowsers says that processes can hand a launched browser to each other: a socket of Windows passes no handles.
+// sharesBrowsers is true if processes can pass a launched browser to each other. Sockets of Windows pass no handles.
 const sharesBrowsers = runtime.GOOS != "windows"
 
 const (
-	// holdEvery is the pause between two attempts to have a daemon speak with the browser that this process holds.
+	// holdEvery is the pause between two attempts to connect a daemon to the browser that this process holds.
 	holdEvery = 20 * time.Millisecond
-	// leaveTimeout is how long a browser has to end. It takes 0.2 s, and more than 1 s on a machine that is busy. Some
-	// clients kill a server 2 s after they have closed its input.
+	// leaveTimeout bounds the end of a browser. It takes 0.2 s, and more than 1 s on a busy machine. Some clients kill
+	// a server 2 s after they have closed its input.
 	leaveTimeout = 1200 * time.Millisecond
 )
 
-// hold has a share in the launched browser, if the agent asked for it, until leave: the browser of the daemon, or of the
-// process that serves this agent alone.
+// hold takes a share in the launched browser until leave is called, if the agent has asked for a browser. The browser
+// belongs to the daemon, or to the process that serves this agent alone.
 func hold(o Options, alone *atomic.Pointer[process]) (leave func()) {
 	if o.Launch == nil {
 		return func() {}
@@ -57,7 +57,7 @@ func hold(o Options, alone *atomic.Pointer[process]) (leave func()) {
 	}
 }
 
-// holder connects a holder of this process to its server.
+// holder connects a holder in this process to the process's own server of launched browsers.
 func (p *process) holder() (*net.UnixConn, error) {
 	ours, theirs, err := launched.Sockets()
 	if err == nil {

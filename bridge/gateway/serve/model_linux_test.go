@@ -28,29 +28,29 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A world is what a model says of a user's processes: which pages there are, what they read as, and what each agent has
-// seen of them. Its operations are called by one goroutine.
+// A world is a model of a user's processes: the pages, their texts, and the contents that each agent has seen. One
+// goroutine calls its operations.
 type world struct {
 	t         *testing.T
 	rand      *rand.Rand
 	home, hub string
 	log       *testkit.Log
-	build     int // the newest one
-	number    int // of pages
+	build     int // the newest build
+	number    int // of the last page
 	pages     []*modelPage
 	agents    []*modelAgent
 
 	mu    sync.Mutex
 	calls int
-	ran   map[int]int // how often the tool ran for a call
+	ran   map[int]int // how often the tool ran, by call
 
 	steps, reads, lost, succeeded, refused, unanswered, forbidden int
-	ends                                                          map[string]int // of daemons
+	ends                                                          map[string]int // ends of daemons, by signal
 }
 
 func pick[T any](w *world, list []T) T { return list[w.rand.IntN(len(list))] }
 
-// A modelPage reads as "URI is COUNT", where the count grows. Its tool depends on that.
+// A modelPage has a resource with the text "URI is COUNT", and a tool that depends on it.
 type modelPage struct {
 	*testkit.Page
 	w                 *world
@@ -61,13 +61,13 @@ type modelPage struct {
 
 	leave context.CancelFunc
 	left  chan struct{}
-	turn  sync.Mutex // held while the page or the daemon says something, as a page has one thread
+	turn  sync.Mutex // held while the page does something or gets a message, since a page has one thread
 	conn  *websocket.Conn
 }
 
 func (p *modelPage) text() string { return fmt.Sprint(p.uri, " is ", p.count) }
 
-// more is a further URI of the page, which it offers at times.
+// more is the URI that toggle offers and withdraws.
 func (p *modelPage) more() string { return p.uri + "/more" }
 
 func (w *world) openPage() {
@@ -88,7 +88,7 @@ func (w *world) openPage() {
 	w.pages = append(w.pages, p)
 }
 
-// run is each page's tool. One that is told to waits until nobody wants its answer.
+// run is each page's tool. With waits it runs until its call is cancelled.
 func (w *world) run(ctx context.Context, args json.RawMessage, _ func(map[string]any)) any {
 	var in struct {
 		Call  int
@@ -106,13 +106,13 @@ func (w *world) run(ctx context.Context, args json.RawMessage, _ func(map[string
 	return map[string]any{"content": []any{map[string]any{"type": "text", "text": "bought"}}}
 }
 
-// begin makes the page another document.
+// begin begins another document of the page.
 func (p *modelPage) begin() {
 	p.documents++
 	p.Epoch(fmt.Sprint("document ", p.documents, " of ", p.tool))
 }
 
-// live connects the page to each daemon that there is, until it leaves.
+// live connects the page to one daemon after another, until the page leaves.
 func (p *modelPage) live(ctx context.Context) {
 	defer close(p.left)
 	for ctx.Err() == nil {
@@ -127,7 +127,7 @@ func (p *modelPage) live(ctx context.Context) {
 		}
 		p.turn.Lock()
 		p.conn = conn
-		p.Connect(func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) }, // reading has the error
+		p.Connect(func(frame []byte) { _ = conn.Write(ctx, websocket.MessageText, frame) }, // Read returns the error
 			map[string]any{"tab": "0123456789-" + p.tool, "title": p.tool, "url": p.origin + "/"})
 		p.turn.Unlock()
 		for {
@@ -143,7 +143,7 @@ func (p *modelPage) live(ctx context.Context) {
 	}
 }
 
-// do has the page do something in its one thread.
+// do calls f in the page's one thread.
 func (p *modelPage) do(f func()) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -155,7 +155,7 @@ func (p *modelPage) change() {
 	p.do(func() { p.Set(p.uri, p.text()) })
 }
 
-// cut ends the connection. The page makes another one.
+// cut ends the connection. The page then makes another.
 func (p *modelPage) cut() {
 	p.do(func() {
 		if p.conn != nil {
@@ -164,7 +164,7 @@ func (p *modelPage) cut() {
 	})
 }
 
-// reload is cut for a page whose next document reads the same, or not.
+// reload is cut with another document, whose resource has another text in half the cases.
 func (p *modelPage) reload() {
 	p.do(p.begin)
 	if p.w.rand.IntN(2) == 0 {
@@ -193,23 +193,23 @@ func (w *world) closePage() {
 	}
 }
 
-// A modelAgent asks one thing after the other. It reads what it watches whenever it is told of a change.
+// A modelAgent sends one request at a time. It reads a watched resource after each update.
 type modelAgent struct {
 	*testkit.Agent
 	w       *world
 	process *os.Process
 	exited  chan struct{}
 	watched map[string]bool
-	scope   gateway.Scope // what its user lets it see
+	scope   gateway.Scope // the origins that its user lets it see
 
-	turn sync.Mutex // held while it waits for an answer
-	seen map[string]int
-	held map[string]string // what it read last
-	// revisions are of what it was given last by read_page_resource.
+	turn sync.Mutex        // held while it waits for an answer
+	seen map[string]int    // the last count that it was told, by URI
+	held map[string]string // the text that it read last, by URI
+	// revisions has the last revision from read_page_resource, by URI.
 	revisions map[string]int64
 }
 
-// openAgent starts an agent of a build, which its user lets see all, or not all.
+// openAgent starts an agent of a build. In a third of the cases its flags hide pages from it.
 func (w *world) openAgent(build int) {
 	var flags daemon.Flags
 	origin := fmt.Sprint("http://localhost:", 3000+w.rand.IntN(3))
@@ -224,14 +224,14 @@ func (w *world) openAgent(build int) {
 		w.t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0], roleAgent, fmt.Sprint("1.0.", build), w.hub, string(given))
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // else a process under -race takes a second to end
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // saves a second at the end of a process under -race
 	cmd.Stderr = w.log
 	in, out := testkit.Pipes(w.t, cmd)
 	a := &modelAgent{w: w, scope: gateway.Scope{Deny: flags.DenyOrigins, Only: flags.OnlyOrigins},
 		process: cmd.Process, exited: make(chan struct{}), watched: map[string]bool{},
 		seen: map[string]int{}, held: map[string]string{}, revisions: map[string]int64{}}
 	go func() {
-		cmd.Process.Wait() // cmd.Wait would close what is still read
+		cmd.Process.Wait() // cmd.Wait would close the output, which is still read
 		close(a.exited)
 	}()
 	a.Agent = testkit.Connect(w.t, &mcp.IOTransport{Reader: io.NopCloser(out), Writer: in},
@@ -249,7 +249,7 @@ func (w *world) openAgent(build int) {
 	w.agents = append(w.agents, a)
 }
 
-// closeAgent has an agent quit, or be killed.
+// closeAgent ends an agent: it quits, or its process is killed.
 func (w *world) closeAgent() {
 	i := w.rand.IntN(len(w.agents))
 	a := w.agents[i]
@@ -261,7 +261,7 @@ func (w *world) closeAgent() {
 	testkit.Ends(w.t, "an agent's process ends", a.exited)
 }
 
-// look reads a URI. It fails while its page is not there: the agent is told when it is back.
+// look reads a URI. It fails while the page is absent. The agent gets an update when the page is back.
 func (a *modelAgent) look(uri string) (text string, err error) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
@@ -272,10 +272,10 @@ func (a *modelAgent) look(uri string) (text string, err error) {
 	return text, err
 }
 
-// said is what is told of a page, in whatever it stands.
+// said finds a page's text in any message.
 var said = regexp.MustCompile(`(http://localhost:\d+/page\d+) is (\d+)`)
 
-// sees notes what the agent is told. It never goes back: what is told last is never older.
+// sees records the counts that the agent is told. A count must not be lower than an earlier one.
 func (a *modelAgent) sees(text string) {
 	a.may(text)
 	for _, m := range said.FindAllStringSubmatch(text, -1) {
@@ -287,7 +287,8 @@ func (a *modelAgent) sees(text string) {
 	}
 }
 
-// pair picks an agent and a page that it may see, or nil. Where the first pick is one that it may not see, it tries to.
+// pair picks an agent and a page that it may see, or nil. If the first page is hidden from the agent, pair calls
+// isRefused.
 func (w *world) pair() (*modelAgent, *modelPage) {
 	a, p := pick(w, w.agents), pick(w, w.pages)
 	if a.scope.Admits(p.origin) {
@@ -301,7 +302,7 @@ func (w *world) pair() (*modelAgent, *modelPage) {
 	return a, pick(w, seen)
 }
 
-// may complains about a text with the state of a page that the agent may not see.
+// may fails the test if a text has the state of a page that is hidden from the agent.
 func (a *modelAgent) may(text string) {
 	for _, m := range said.FindAllStringSubmatch(text, -1) {
 		if !a.scope.Admits(m[1][:strings.LastIndexByte(m[1], '/')]) {
@@ -310,7 +311,7 @@ func (a *modelAgent) may(text string) {
 	}
 }
 
-// isRefused has an agent try each way to what it may not see.
+// isRefused makes an agent try each way to a page that is hidden from it.
 func (w *world) isRefused(a *modelAgent, p *modelPage) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
@@ -326,8 +327,8 @@ func (w *world) isRefused(a *modelAgent, p *modelPage) {
 	if text, failed, err := a.call(p.tool, map[string]any{"call": n}); err == nil && !failed || w.ranFor(n) > 0 {
 		w.t.Errorf("an agent of the scope %+v calls %s, which says %q", a.scope, p.tool, text)
 	}
-	// This may be taken, as for what is not there. At the next daemon an agent is told of all that it subscribed to, and
-	// reads: in vain.
+	// This may succeed, as for an unknown resource. At the next daemon the agent gets an update for each subscription,
+	// and its read fails.
 	_ = a.Subscribe(ctx, &mcp.SubscribeParams{URI: p.uri})
 	w.forbidden++
 }
@@ -339,21 +340,21 @@ func (w *world) watch() {
 	}
 	if a.watched[p.uri] {
 		delete(a.watched, p.uri)
-		_ = a.Unsubscribe(a.Context(), &mcp.UnsubscribeParams{URI: p.uri}) // its page may be absent
+		_ = a.Unsubscribe(a.Context(), &mcp.UnsubscribeParams{URI: p.uri}) // it fails if the page is absent
 		return
 	}
 	if _, err := a.look(p.uri); err != nil {
-		return // it is not there
+		return // the page is absent
 	}
-	testkit.Eventually(w.t, "an agent subscribes", func() bool { // at the next daemon its page may not be yet
+	testkit.Eventually(w.t, "an agent subscribes", func() bool { // the next daemon may not have the page yet
 		return a.Subscribe(a.Context(), &mcp.SubscribeParams{URI: p.uri}) == nil
 	})
 	a.watched[p.uri] = true
 	a.look(p.uri)
 }
 
-// read reads in the protocol's own way. A state may be as old as a read of another agent that was under way, which this
-// one shares.
+// read reads by resources/read. The text may be older than the request, since it may share another agent's read that
+// was under way.
 func (w *world) read() {
 	a, p := w.pair()
 	if p == nil {
@@ -377,7 +378,7 @@ func (a *modelAgent) count(p *modelPage) int {
 	return a.seen[p.uri]
 }
 
-// readByTool reads what has changed since what the agent was given last, and reports whether there is an answer.
+// readByTool reads the changes since the agent's last revision, and reports whether there is an answer.
 func (a *modelAgent) readByTool(p *modelPage) bool {
 	a.turn.Lock()
 	defer a.turn.Unlock()
@@ -397,7 +398,7 @@ func (a *modelAgent) readByTool(p *modelPage) bool {
 	return true
 }
 
-// call calls a tool, and notes what its result tells of pages. The turn is held.
+// call calls a tool, and passes its result to sees. turn must be held.
 func (a *modelAgent) call(name string, args map[string]any) (text string, failed bool, err error) {
 	r, err := a.CallTool(a.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
 	if err != nil {
@@ -410,7 +411,7 @@ func (a *modelAgent) call(name string, args map[string]any) (text string, failed
 	return text, r.IsError, nil
 }
 
-// callTool calls a page's tool; sometimes the page changes meanwhile, or the daemon ends.
+// callTool calls a page's tool. Sometimes the page changes meanwhile, or the daemon ends.
 func (w *world) callTool() {
 	a, p := w.pair()
 	if p == nil {
@@ -458,7 +459,7 @@ func (w *world) callTool() {
 	case isRefused:
 		w.refused++
 		if isUnknown {
-			delete(a.seen, p.uri) // it was told, and may call
+			delete(a.seen, p.uri) // the refusal told the agent, so the next call may run
 		}
 	case err == nil && !failed && ran != 1:
 		w.t.Errorf("call %d of %s is answered, and ran %d times: %s", n, p.uri, ran, text)
@@ -475,7 +476,7 @@ func (w *world) ranFor(call int) int {
 	return w.ran[call]
 }
 
-// end ends the daemon by a signal. Where that happens already nothing more does.
+// end ends the daemon by a signal. It does nothing if no daemon answers.
 func (w *world) end(signal syscall.Signal) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 	defer cancel()
@@ -525,7 +526,7 @@ func (w *world) step() {
 			w.openAgent(w.rand.IntN(w.build + 1))
 		}
 	case n < 965:
-		w.build++ // which retires the daemon
+		w.build++ // a newer build retires the daemon
 		w.openAgent(w.build)
 	case n < 985:
 		if len(w.agents) > 2 {
@@ -540,8 +541,8 @@ func (w *world) step() {
 	}
 }
 
-// settle waits until each agent holds the last state of what it watches, and is shown what there is. What it reads then
-// is what the page has.
+// settle waits until each agent holds the last text of each watched page, and lists all pages that it may see. Then it
+// checks that agents read the pages' texts.
 func (w *world) settle() {
 	w.t.Helper()
 	testkit.Settles(w.t, "each agent holds the last state of what it watches", func() string {
@@ -592,10 +593,10 @@ func (w *world) settle() {
 	}
 }
 
-// left lists what there is of the user's processes: daemons that run, and files but those that are to stay.
+// left lists the running daemons, and the files in the user's directory other than the token.
 func (w *world) left() (list []string) {
 	for _, pid := range strings.Fields(readFile(filepath.Join(w.home, daemonsFile))) {
-		if line := readFile("/proc/" + pid + "/cmdline"); strings.Contains(line, w.hub) { // a zombie has none
+		if line := readFile("/proc/" + pid + "/cmdline"); strings.Contains(line, w.hub) { // "" for a zombie
 			list = append(list, "daemon "+pid)
 		}
 	}
@@ -613,13 +614,13 @@ func readFile(path string) string {
 	return string(text)
 }
 
-// Agents connect, subscribe, read, call and quit; pages come, change, reload and leave; the daemon is killed, stopped,
-// told to end, and retired by newer builds. No answer is wrong, no tool runs twice, or for an agent that has seen
-// something older, none is told of a page that its user hides from it, each agent that watches holds the last state, and
-// nothing is left.
+// Agents connect, subscribe, read, call and quit. Pages come, change, reload and leave. The daemon is killed, stopped,
+// terminated, and retired by newer builds. No answer may be wrong. No tool may run twice, or for an agent that has seen
+// an older state. No agent may be told of a page that is hidden from it. Each agent must hold the last text of each
+// watched page, and nothing may be left.
 func TestRandomProcesses(t *testing.T) {
 	steps, seed := 300, testkit.Seed(t, "DAEMON_SEED")
-	if given, err := strconv.Atoi(os.Getenv("DAEMON_STEPS")); err == nil { // 20,000 take 20 minutes beside much else
+	if given, err := strconv.Atoi(os.Getenv("DAEMON_STEPS")); err == nil { // 20,000 take 20 minutes on a busy machine
 		steps = given
 	}
 	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), home: testkit.Home(t), hub: testkit.Addr(t),
@@ -634,7 +635,7 @@ func TestRandomProcesses(t *testing.T) {
 		w.openPage()
 	}
 	began := time.Now()
-	// Where the machine is busy, most steps of a moment without a daemon come to nothing: more are made.
+	// On a busy machine many steps fail because no daemon runs at that moment, so there are more steps.
 	for ; (w.steps < steps || w.reads < steps/20 || w.succeeded < steps/20) && !t.Failed(); w.steps++ {
 		if w.step(); w.steps%100 == 99 {
 			w.settle()

@@ -25,45 +25,44 @@ type Options struct {
 	// Hub is the address at which pages find the daemon. Processes with the same hub share a daemon. Default
 	// DefaultHub.
 	Hub string
-	// Flags are the agent's own: of the agent on standard input, or else of all agents on HTTP.
+	// Flags are the flags of the agent on standard input, or, without Stdio, of all agents on HTTP.
 	Flags daemon.Flags
-	// Launch configures the browser that the agent asks for. nil for none.
+	// Launch configures the browser that the agent asks for. nil means none.
 	Launch *launched.Options
-	// Stdio serves one agent on In and Out; the process ends with it.
+	// Stdio serves one agent on In and Out. The process ends when this agent leaves.
 	Stdio bool
 	In    io.Reader
 	Out   io.Writer
 	// Start is the command line that starts a daemon.
 	Start []string
-	// Log receives the log. Default none. LogFile is its path, if it is a file. LogLevel is its level, lowered to debug
-	// while an agent is connected that asks for it. May be nil.
+	// Log receives the log. Default none. LogFile is its path, if it is a file. LogLevel is its level. It is debug
+	// while an agent with Flags.Debug is connected. LogLevel may be nil.
 	Log      *slog.Logger
 	LogFile  string
 	LogLevel *slog.LevelVar
 
-	// The options below are for a process with which a person serves agents over HTTP.
+	// The options below are for Foreground.
 
 	// HTTP is an additional address for agents, besides the hub's. "" means none.
 	HTTP string
-	// AllowHosts are further host names for the ports, besides those of loopback.
+	// AllowHosts are host names that clients may use for the ports, besides loopback's.
 	AllowHosts []string
-	// NoToken lets in agents on loopback without a token, if the kernel knows them as this user's processes.
+	// NoToken admits agents on loopback without a token, if the kernel says that they are this user's processes.
 	NoToken bool
-	// TLSCert and TLSKey are files in PEM for HTTP. Without them an address that other machines reach needs
-	// InsecureHTTP.
+	// TLSCert and TLSKey are PEM files for HTTP. Without them an address that other machines reach needs InsecureHTTP.
 	TLSCert, TLSKey string
 	InsecureHTTP    bool
-	// Shares bound the use by one agent on HTTP.
+	// Shares are the bounds of one agent on HTTP.
 	Shares agents.Shares
 	// TokenFile is the path of the token. Default access.TokenFile.
 	TokenFile string
-	// Node sends pages to the user's own node. nil sends none.
+	// Node configures the sending of pages to the user's own node. nil sends none.
 	Node *uplink.Options
 	// AnyScheme is gateway.Options.AnyScheme.
 	AnyScheme bool
 }
 
-// ErrUsage wraps a fault of the Options.
+// ErrUsage is wrapped by errors about the Options.
 var ErrUsage = errors.New("usage")
 
 // check sets defaults, and refuses contradictions.

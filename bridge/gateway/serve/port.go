@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// portFirst and portLast are the first and the longest pause between two attempts to have the port.
+	// portFirst and portLast are the first and the longest pause between two attempts to listen on the port.
 	portFirst, portLast = 20 * time.Millisecond, 250 * time.Millisecond
-	// portPatience is how long agents are not told that the port is not ours. A process that has died has it for some
-	// milliseconds more, and a daemon that retires for a second, in which it answers requests.
+	// portPatience is the time after which agents are notified that the daemon does not have the port. A dead process
+	// keeps it for some milliseconds, and a daemon that retires for a second, in which it answers requests.
 	portPatience = 1500 * time.Millisecond
-	// A request that is not one by then is nobody's.
+	// headerTimeout is the time for a request's header. Connections without a full header by then are dropped.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
 	maxHeader                  = 64 << 10
-	// shutdownTimeout is how long requests under way may take when the daemon ends.
+	// shutdownTimeout bounds the requests under way when the daemon ends.
 	shutdownTimeout = 500 * time.Millisecond
 )
 
-// A pagePort is where pages, the inspector and agents on HTTP find the daemon. Nothing else depends on it.
+// A pagePort is the port for pages, the inspector and agents on HTTP. The daemon works without it too.
 type pagePort struct {
 	addr    string
 	handler http.Handler
@@ -36,7 +36,7 @@ type pagePort struct {
 	at      atomic.Pointer[string]
 }
 
-// listensAt is where the daemon listens, or "" while it does not.
+// listensAt returns the address of the port, or "" while the daemon does not listen on it.
 func (p *pagePort) listensAt() string {
 	if at := p.at.Load(); at != nil {
 		return *at
@@ -44,7 +44,7 @@ func (p *pagePort) listensAt() string {
 	return ""
 }
 
-// serve takes the port as soon as it is free, and serves there until ctx ends.
+// serve listens on the port as soon as it is free, and serves there until ctx ends.
 func (p *pagePort) serve(ctx context.Context) {
 	said, since := "", time.Now()
 	for range retry.Attempts(ctx, portFirst, portLast) {
@@ -60,7 +60,7 @@ func (p *pagePort) serve(ctx context.Context) {
 	}
 }
 
-// without says that the daemon does not have the port, and why.
+// without reports to agents and in the log that the daemon does not have the port, and why.
 func (p *pagePort) without(err error) {
 	const without = "agents go on, without pages that connect by themselves, the inspector and agents on HTTP"
 	if inUse(err) {
@@ -70,7 +70,7 @@ func (p *pagePort) without(err error) {
 	}
 	why := err
 	if failed := (*net.OpError)(nil); errors.As(err, &failed) {
-		why = failed.Err // without the address, which is said
+		why = failed.Err // without the address, which the notice has already
 	}
 	p.notice("port", "Pagewire cannot listen on "+p.addr+" ("+why.Error()+"): pages that connect by themselves do not "+
 		"get here until it can.")
@@ -78,13 +78,13 @@ func (p *pagePort) without(err error) {
 		"addr", p.addr, "error", err)
 }
 
-// inUse reports whether listening has failed since somebody else listens there.
+// inUse reports whether listening has failed because another program listens there.
 func inUse(err error) bool {
-	const ofWindows = syscall.Errno(10048) // WSAEADDRINUSE, which syscall has no name for
+	const ofWindows = syscall.Errno(10048) // WSAEADDRINUSE, which package syscall lacks
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, ofWindows)
 }
 
-// newServer is what serves at each port.
+// newServer returns the server for a port: of the daemon, or of --http.
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
@@ -92,7 +92,7 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// accept serves at the port until ctx ends, or the listener fails.
+// accept serves at the port until ctx ends, or the listener fails. late means that without has reported an error.
 func (p *pagePort) accept(ctx context.Context, l net.Listener, late bool) {
 	at := l.Addr().String()
 	if late {

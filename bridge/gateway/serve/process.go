@@ -24,7 +24,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 )
 
-// A process is a gateway with everything around it: the daemon's, or that of an agent that is served alone.
+// A process is a gateway with its pages, ports and browsers: the daemon's, or the one that serves an agent alone.
 type process struct {
 	o        Options
 	g        *gateway.Gateway
@@ -36,17 +36,17 @@ type process struct {
 	pages    func()        // begins to serve pages
 	begun    chan struct{} // closed by pages
 
-	mu        sync.Mutex      // held where resources are added beside the process's end
-	debugging int             // agents that ask for a verbose log
-	ctx       context.Context // of the parts
+	mu        sync.Mutex      // guards debugging, and keeps pages from starting after stop
+	debugging int             // the number of agents with Flags.Debug
+	ctx       context.Context // of everything that this process runs
 	stop      context.CancelFunc
 	all       sync.WaitGroup
 }
 
-// secrets are the user's token, with the extension's secret in a file beside it; or the reason why there is none.
+// secrets are the user's token and its file. The extension's secret is in a file next to it.
 type secrets struct {
 	file, token string
-	missing     error
+	missing     error // the reason why there is no token
 }
 
 func secretsOf(o *Options) (s secrets) {
@@ -59,7 +59,7 @@ func secretsOf(o *Options) (s secrets) {
 	return s
 }
 
-// extension returns the extension's secret. If the path of the token is unknown, it looks nowhere else.
+// extension returns the extension's secret. It fails if the path of the token is unknown.
 func (s secrets) extension() (string, error) {
 	if s.file == "" {
 		return "", s.missing
@@ -67,7 +67,7 @@ func (s secrets) extension() (string, error) {
 	return extension.Secret(s.file)
 }
 
-// newProcess makes a process that serves no pages yet.
+// newProcess returns a process that serves no pages yet.
 func newProcess(o Options, known secrets) *process {
 	options := gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins, AnyScheme: o.AnyScheme,
 		Conversations: conversationsOf(known.file, o.Log), Log: o.Log}
@@ -114,10 +114,10 @@ func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
 		Dial: func(ctx context.Context) (cdp.Conn, error) { return b.Dial(ctx) }})
 }
 
-// endTimeout bounds an orderly end.
+// endTimeout bounds end.
 const endTimeout = 1500 * time.Millisecond
 
-// end ends everything in order.
+// end ends agents first, then pages, then browsers and the port, for at most endTimeout.
 func (p *process) end() {
 	limited, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
@@ -140,7 +140,7 @@ func (p *process) end() {
 	}
 }
 
-// options are the options of the process's daemon.
+// options returns the options for this process's daemon.
 func (p *process) options(started func()) daemon.Options {
 	return daemon.Options{
 		Hub: p.o.Hub, Version: p.o.Version, Serve: p.serve, Browser: p.browser, Local: p.local(),
@@ -148,7 +148,7 @@ func (p *process) options(started func()) daemon.Options {
 	}
 }
 
-// takesPages waits until the process serves pages, and reports whether it does.
+// takesPages waits until the process serves pages. It reports false if the process ends first.
 func (p *process) takesPages() bool {
 	select {
 	case <-p.begun:
@@ -168,12 +168,12 @@ func (p *process) browser(c *net.UnixConn) {
 }
 
 // busy reports whether an agent on HTTP, an inspector or a launched browser needs the process. A browser without
-// holders counts: it is ended in order.
+// holders counts until it has ended.
 func (p *process) busy() bool {
 	return p.front.looks.Busy() || p.front.agents.Busy() || p.launched.Held()
 }
 
-// local serves processes of this user: native hosts, hooks, and requests about the daemon.
+// local returns the handler for processes of this user: native hosts, hooks, and requests about the daemon.
 func (p *process) local() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
@@ -219,7 +219,7 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 	if len(h.Snapshot) == 0 {
 		time.AfterFunc(comeBack, p.pages)
 	} else {
-		p.pages() // the numbers of their tabs are known now
+		p.pages() // at once: the snapshot has brought the tabs' numbers
 		p.g.AwaitTabs(ctx)
 	}
 	if h.As == daemon.AsAgent {
@@ -229,7 +229,7 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 	return agents.Lines(ctx, agent, p.g.MessageBytes(), in, out)
 }
 
-// nameProfile gives the profile of the browser that an agent has asked for its name, until release.
+// nameProfile gives Flags.Name to the profile of the agent's browser, until release is called.
 func (p *process) nameProfile(f daemon.Flags) (release func()) {
 	if f.Name == "" {
 		return func() {}
@@ -237,7 +237,7 @@ func (p *process) nameProfile(f daemon.Flags) (release func()) {
 	return p.g.NameProfile(cmp.Or(f.Chrome, launchedBrowser), f.Name)
 }
 
-// debug makes the log verbose, until done. One agent is enough: a longer log harms no other.
+// debug makes the log verbose until done is called. One agent is enough: a longer log harms no other agent.
 func (p *process) debug() (done func()) {
 	add := func(n int) {
 		p.mu.Lock()
@@ -252,10 +252,10 @@ func (p *process) debug() (done func()) {
 	return func() { add(-1) }
 }
 
-// scope is the scope of an agent with these flags, and its kind of reminders.
+// scope returns the options of an agent with these flags.
 func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 	if o.AnyScheme {
-		f.AllowOrigins = nil // a URI at no origin is only in the scope of all
+		f.AllowOrigins = nil // a list of origins would exclude URIs without an origin
 	}
 	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
 		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools, Front: f.Front}
@@ -266,9 +266,9 @@ const statusPath = "/status"
 // A Status is a daemon's description of itself.
 type Status struct {
 	Version string `json:"version"`
-	// Addr is the address at which pages find it, or "" while another program has the port.
+	// Addr is the address at which pages find the daemon, or "" while it does not have the port.
 	Addr string `json:"addr"`
-	// Log is its log file; "" if it logs to the terminal of a person.
+	// Log is the daemon's log file, or "" if it logs to a person's terminal.
 	Log    string `json:"log,omitempty"`
 	Pages  int    `json:"pages"`
 	Agents int    `json:"agents"`
@@ -294,13 +294,13 @@ func Ask(ctx context.Context, hub, version string) (s Status, err error) {
 	return s, err
 }
 
-// askTimeout is how long the daemon may take for its status.
+// askTimeout bounds Ask.
 const askTimeout = 2 * time.Second
 
-// Client makes requests to the daemon's socket. The host in their URLs has no meaning.
+// Client returns a client for the daemon's socket. The host in its URLs has no meaning.
 func Client(hub, version string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true, // the next one may be to another daemon
+		DisableKeepAlives: true, // the next request may be to another daemon
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			c, err := Connect(ctx, hub, version)
 			return c, err
@@ -308,7 +308,7 @@ func Client(hub, version string) *http.Client {
 	}}
 }
 
-// Connect connects to the HTTP server on the daemon's socket.
+// Connect connects to the HTTP server on the daemon's socket. It fails as daemon.Dialer.Dial does.
 func Connect(ctx context.Context, hub, version string) (net.Conn, error) {
 	c, err := daemon.Dialer{Hub: hub}.Dial(ctx, daemon.Hello{Version: version, As: daemon.AsHTTP})
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 // Agent runs `pagewire serve` on standard input and output: a pipe to the daemon. It returns nil when the agent ends
-// its input, when the process that started this one has gone, or when ctx ends. Then it gives up the agent's browser.
+// its input, when the process that started this one has gone, or when ctx ends. Before that it releases its share in
+// the agent's browser.
 func Agent(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -41,13 +42,12 @@ func Agent(ctx context.Context, o Options) error {
 	})
 }
 
-// hello describes the agent to a daemon.
 func hello(o Options) daemon.Hello {
 	return daemon.Hello{Version: o.Version, As: daemon.AsAgent, PID: os.Getpid(), Flags: o.Flags}
 }
 
-// pipe carries the agent's messages, and holds its browser meanwhile. alone is the process that serves this agent
-// alone.
+// pipe carries the agent's messages, and holds its browser meanwhile. alone has the process that serves this agent
+// alone, or nil while a daemon serves it.
 func pipe(ctx context.Context, o Options, alone *atomic.Pointer[process], with daemon.PipeOptions) error {
 	defer hold(o, alone)()
 	with.In, with.Out, with.Hello, with.Log = o.In, o.Out, hello(o), o.Log
@@ -59,11 +59,11 @@ func pipe(ctx context.Context, o Options, alone *atomic.Pointer[process], with d
 	return err
 }
 
-// comeBack is how long the former daemon's agents have to bring the tabs' numbers before the tabs come. They take some
-// 20 ms.
+// comeBack is the time before a new daemon admits pages. In it the former daemon's agents bring the tabs' numbers,
+// which takes some 20 ms.
 const comeBack = 100 * time.Millisecond
 
-// Daemon runs the process that an agent's pipe starts. It ends with the last agent. It calls started when it listens.
+// Daemon runs the daemon that an agent's pipe starts. It ends after the last agent. It calls started when it listens.
 func Daemon(ctx context.Context, o Options, started func()) error {
 	if err := o.check(); err != nil {
 		return err
@@ -73,8 +73,7 @@ func Daemon(ctx context.Context, o Options, started func()) error {
 	return daemon.Run(ctx, p.options(started))
 }
 
-// Foreground runs `pagewire serve --http`: it takes the place of the daemon until ctx ends, or, with Stdio, its agent
-// leaves.
+// Foreground runs `pagewire serve --http`: it is the daemon until ctx ends or, with Stdio, until its agent leaves.
 func Foreground(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -127,8 +126,8 @@ func Foreground(ctx context.Context, o Options) error {
 	return nil
 }
 
-// agent serves the agent on standard input beside those on HTTP, and its flags' requests, until ctx ends or the agent
-// has left. It returns the reason.
+// agent serves the agent on standard input until it leaves or ctx ends, and returns context.Canceled or an error.
+// Without Stdio it gives HTTP agents the browsers of the flags until ctx ends, and returns nil or an error.
 func (p *process) agent(ctx context.Context) error {
 	var alone atomic.Pointer[process]
 	alone.Store(p)

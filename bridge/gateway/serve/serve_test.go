@@ -27,13 +27,13 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// A running process serves in this one.
+// A running is Agent, Daemon or Foreground in a goroutine.
 type running struct {
 	stop func()
 	over chan error
 }
 
-// begin runs Agent, Daemon or Foreground. It ends with the test, without an error, or by stop.
+// begin begins a running. It ends with the test or by stop, and must return no error.
 func begin(t *testing.T, run func(context.Context) error) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -49,7 +49,7 @@ func begin(t *testing.T, run func(context.Context) error) *running {
 	return r
 }
 
-// connect has an agent on standard input and output of what run runs. leave ends its input.
+// connect begins run, and connects an agent to its standard input and output. leave ends the input.
 func connect(t *testing.T, run func(context.Context, Options) error, o Options) (a *testkit.Agent, leave func()) {
 	t.Helper()
 	var fromAgent, toAgent io.ReadCloser
@@ -69,14 +69,14 @@ func connect(t *testing.T, run func(context.Context, Options) error, o Options) 
 	}
 }
 
-// options are those of all processes of a test, in a home of its own.
+// options sets a home directory for the test, and returns the options of its processes.
 func options(t *testing.T) Options {
 	t.Helper()
 	testkit.Home(t)
 	return Options{Hub: testkit.Addr(t), Version: "1", Log: slog.New(slog.NewTextHandler(testkit.LogOf(t, "serve"), nil))}
 }
 
-// start runs a daemon, until it listens.
+// start begins a daemon, and returns when it listens.
 func start(t *testing.T, o Options) *running {
 	t.Helper()
 	started := make(chan struct{})
@@ -85,8 +85,8 @@ func start(t *testing.T, o Options) *running {
 	return r
 }
 
-// A person's process takes the place of the daemon, whose agents go on there, and serves its own agent besides. A second
-// one is refused. It ends with its agent.
+// Foreground replaces the daemon, serves the daemon's agents and its own, and ends with its own agent. A second one is
+// refused.
 func TestForeground(t *testing.T) {
 	o := options(t)
 	was := start(t, o)
@@ -120,7 +120,7 @@ func TestForeground(t *testing.T) {
 	}
 }
 
-// An agent that had to be served alone gives up the port when there is a daemon, which pages find there then.
+// An agent's process that serves alone has the port, and frees it for a daemon as soon as one runs.
 func TestPortOfOneThatWasAlone(t *testing.T) {
 	o := options(t)
 	o.Start = []string{os.Args[0], roleDaemon, "1", o.Hub}
@@ -152,7 +152,7 @@ func TestPortOfOneThatWasAlone(t *testing.T) {
 	})
 }
 
-// What an agent is shown goes by its own flags, whichever agent was first.
+// An agent sees resources by its own flags, whether or not it was first.
 func TestFlagsInEitherOrder(t *testing.T) {
 	const shop, bank = "https://shop.example", "https://bank.example"
 	flags := []daemon.Flags{{AllowOrigins: []string{shop}}, {DenyOrigins: []string{shop}}}
@@ -195,7 +195,7 @@ func TestFlagsInEitherOrder(t *testing.T) {
 	}
 }
 
-// Where there can be no daemon, the agent's own process has the browser, and cleans up behind it.
+// If no daemon can run, the agent's own process has the browser, and removes its files at the end.
 func TestAloneWithABrowser(t *testing.T) {
 	opened := make(chan struct{}, 9)
 	site := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { opened <- struct{}{} }))
@@ -216,7 +216,7 @@ func TestAloneWithABrowser(t *testing.T) {
 	})
 }
 
-// The daemon's log is verbose while an agent is connected that asks for it.
+// The daemon's log is verbose while an agent with Flags.Debug is connected.
 func TestDebugOfAnAgent(t *testing.T) {
 	o := options(t)
 	o.LogLevel = new(slog.LevelVar)
@@ -232,15 +232,15 @@ func TestDebugOfAnAgent(t *testing.T) {
 	testkit.Eventually(t, "the level is as before", func() bool { return o.LogLevel.Level() == slog.LevelInfo })
 }
 
-// A browser is attached to once for all agents that ask for it, until the last of them goes; and anew where the first
-// wants the page layer in its pages, or the last that did goes.
+// All agents that want a browser share one attachment, until the last of them leaves. It is made again when the first
+// agent with inject comes, and when the last such agent leaves.
 func TestAttached(t *testing.T) {
 	asked, left := make(chan struct{}, 9), make(chan struct{}, 9)
 	_, err := assets.FS()
-	hasFiles := err == nil // else a browser is not asked that is to get our files
+	hasFiles := err == nil // without the files, an attachment with inject fails before it connects
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
-		<-r.Context().Done() // a browser that does not answer yet
+		<-r.Context().Done() // the browser does not answer
 		left <- struct{}{}
 	}))
 	defer s.Close()
@@ -296,8 +296,8 @@ func TestAttached(t *testing.T) {
 	}
 }
 
-// A token file that cannot be used keeps nobody on stdio from being served, and is said once, with what to do; the file
-// stays.
+// With a token file that cannot be used, agents on stdio are still served. The reason and the remedy are reported once,
+// and the file is not changed.
 func TestAgentsGoOnWithoutAToken(t *testing.T) {
 	config := testkit.ShortDir(t)
 	for name, c := range map[string]struct{ text, config, why string }{
@@ -311,7 +311,7 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			t.Chdir(filepath.Dir(file)) // where nothing is to be made
+			t.Chdir(filepath.Dir(file)) // no file must be made here
 			t.Setenv("XDG_CONFIG_HOME", c.config)
 			if c.config != config {
 				file = ""
@@ -325,7 +325,7 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 			over := make(chan error, 1)
 			addr := testkit.Addr(t)
 			run := Foreground
-			if file == "" { // nor is there a place for a socket
+			if file == "" { // then the daemon's socket has no directory either
 				run = Agent
 			}
 			go func() {

@@ -1,6 +1,6 @@
 // Package skills has the skills that Pagewire gives to agents (agentskills.io): texts that a model loads when a task
-// fits their description. It never runs anything, and a skill never changes but with a release: hosts ask their users
-// again about other bytes.
+// fits their description. It never runs anything. A skill changes only with a release: hosts ask their users again
+// after each change of its bytes.
 package skills
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 )
 
-// Files are a folder for each skill, of its name, with SKILL.md.
+// Files has SKILL.md of each skill, in a folder with the skill's name.
 //
 //go:embed */SKILL.md
 var Files embed.FS
 
-// LivePages is the skill of agents that use pages, and AddLiveState that of agents that write them.
+// LivePages is the skill for agents that use pages, AddLiveState the skill for agents that write pages.
 const LivePages, AddLiveState = "live-pages", "add-live-state"
 
-// Names are all skills.
+// Names are the names of all skills.
 var Names = []string{LivePages, AddLiveState}
 
 // Text returns a skill's SKILL.md. It panics for a name that is not in Names.
@@ -33,7 +33,7 @@ func Text(name string) string {
 	return string(text)
 }
 
-// Served are the skills that a gateway serves to its agents: how to use pages.
+// Served returns the skills that a gateway serves to its agents: LivePages.
 func Served() []bridge.Skill {
 	type object map[string]any
 	text, uri := Text(LivePages), URI(LivePages)
@@ -49,10 +49,10 @@ func Served() []bridge.Skill {
 		Contents: encode([]object{{"uri": uri, "mimeType": "text/markdown", "text": text}})}}
 }
 
-// URI is that of a skill's SKILL.md.
+// URI returns the URI of a skill's SKILL.md.
 func URI(name string) string { return "skill://pagewire/" + name + "/SKILL.md" }
 
-// frontmatter is what a SKILL.md begins with, between two lines of hyphens.
+// frontmatter returns the beginning of a SKILL.md, between its two lines of hyphens.
 func frontmatter(text string) string {
 	front, _, _ := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
 	return front
@@ -61,7 +61,7 @@ func frontmatter(text string) string {
 func encode(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // of strings and numbers
+		panic(err) // impossible: value has only strings and numbers
 	}
 	return string(text)
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The rules of agentskills.io, and of hosts that compare the frontmatter field by field: plain strings alone.
+// The rules are agentskills.io's. Hosts compare the frontmatter field by field, so its values must be plain strings.
 func TestSkills(t *testing.T) {
 	entries, err := Files.ReadDir(".")
 	if err != nil || len(entries) != len(Names) {
@@ -54,7 +54,7 @@ func TestSkills(t *testing.T) {
 	}
 }
 
-// Hosts compare the digest with what resources/read gives, and the frontmatter field by field.
+// Hosts compare the digest with the contents from resources/read, and the frontmatter field by field.
 func TestServedSkills(t *testing.T) {
 	for _, s := range Served() {
 		var entry struct {

@@ -1,6 +1,6 @@
 // Package weborigin compares web origins with a user's patterns and with this machine.
 //
-// It resolves no name: a host is this machine's if its name says so.
+// It resolves no name: only localhost, names that end in .localhost, and loopback addresses are this machine's.
 package weborigin
 
 import (
@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Loopback stands, in a list of origins, for localhost, 127.0.0.0/8 and ::1 at every port.
+// Loopback is the pattern for each origin for which IsLoopback is true.
 const Loopback = "loopback"
 
-// Match reports whether an origin fits a pattern: an origin, one with "*." before the host for all hosts below it, or
-// Loopback.
+// Match reports whether an origin fits a pattern. A pattern is an origin, an origin with "*." before its host, which
+// fits all hosts below that host, or Loopback.
 func Match(pattern, origin string) bool {
 	pattern = strings.TrimSuffix(strings.ToLower(pattern), "/")
 	if pattern == Loopback {
@@ -27,14 +27,14 @@ func Match(pattern, origin string) bool {
 	return ok && strings.HasSuffix(rest, "."+host)
 }
 
-// IsPattern reports whether a pattern, which is not Loopback, is one that Match can fit an origin to.
+// IsPattern reports whether a text is a valid pattern for Match, other than Loopback.
 func IsPattern(pattern string) bool {
 	u, err := url.Parse(strings.TrimSuffix(pattern, "/"))
 	return err == nil && u.Scheme != "" && u.Host != "" && !strings.Contains(strings.TrimPrefix(u.Host, "*."), "*") &&
 		*u == (url.URL{Scheme: u.Scheme, Host: u.Host})
 }
 
-// IsLoopback reports whether an origin is this machine's: localhost, 127.0.0.0/8 or ::1, at any port.
+// IsLoopback reports whether an origin is http or https at localhost, *.localhost, 127.0.0.0/8 or ::1, at any port.
 func IsLoopback(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {

@@ -7,29 +7,28 @@ import (
 	"strings"
 )
 
-// A process is a process of this machine.
 type process struct {
 	pid, parent int
-	// began is the start time, in any unit. Together with pid it identifies one process.
+	// began is the start time, in the system's unit. Together with pid it identifies one process.
 	began uint64
-	name  string // of its program, as the system cuts it
-	// terminal is set for the leader of a terminal's session: a person's shell, or another program that a terminal has
-	// started.
+	name  string // the program's, which the system may have shortened
+	// terminal is true for the leader of a terminal's session: a person's shell, or another program that the terminal
+	// has started.
 	terminal bool
 }
 
 func (p process) String() string { return fmt.Sprintf("%d at %d", p.pid, p.began) }
 
-// maxAncestors bounds the search. An agent has four processes between itself and its serve, of npx.
+// maxAncestors bounds the search. Between an agent and its `pagewire serve` there are four processes with npx.
 const maxAncestors = 32
 
-// ancestors are a process's parent, its parent, and so on, up to the leader of a terminal's session. No process above
-// that is its agent.
+// ancestors lists a process's parent, grandparent, and so on, up to the leader of a terminal's session. No process
+// above that leader is the agent.
 func ancestors(pid int, look func(int) (process, bool)) (chain []process) {
 	p, ok := look(pid)
 	for ok && p.parent > 0 && len(chain) < maxAncestors {
 		up, known := look(p.parent)
-		if !known || up.began > p.began { // another process has its number by now
+		if !known || up.began > p.began { // the parent has ended, and a later process has its pid
 			break
 		}
 		chain = append(chain, up)
@@ -45,11 +44,12 @@ var shells = strings.Fields("sh bash dash zsh ksh mksh ash busybox fish csh tcsh
 // A starter is the process that started a hook.
 type starter struct {
 	process
-	// agent is false for a person's shell: no serve below that belongs to the hook's agent.
+	// agent is false for a person's shell: a `pagewire serve` below it need not belong to the hook's agent.
 	agent bool
 }
 
-// starterOf finds the process that started another one: its first ancestor that is no shell, or else its last ancestor.
+// starterOf finds the process that started another: its first ancestor that is not a shell, otherwise its last
+// ancestor.
 func starterOf(pid int, look func(int) (process, bool)) (s starter) {
 	for _, p := range ancestors(pid, look) {
 		s.process = p
@@ -61,8 +61,8 @@ func starterOf(pid int, look func(int) (process, bool)) (s starter) {
 	return s
 }
 
-// among lists the nearest of some processes that the starter has started: an agent that another agent has started has
-// its own serve below both. Those at the same distance are in order of their start.
+// among lists the processes in pids that descend from the starter, of these only the nearest, in order of their start.
+// The others can be of another agent: if the starter has started one, that agent's `pagewire serve` is below both.
 func (s starter) among(pids []int, look func(int) (process, bool)) (found []int) {
 	if !s.agent {
 		return nil

@@ -1,12 +1,12 @@
-// Package hook lets an agent program's hook ask what has changed in the open pages since its agent was last told:
-// pagewire changes.
+// Package hook is for the hook of an agent program, `pagewire changes`. The hook asks the daemon which changes of the
+// open pages its agent has not been told of.
 //
-// The program has started a `pagewire serve`. The daemon knows that process, and keeps the record of what its agent has
-// seen. The program also starts the hook. A shell, or npx, may be in between. The hook asks for the agent whose process
-// descends from the hook's starter (ancestry.go). If there is none, or more than one, it asks for the record of the
-// conversation, which the program names.
+// The program has started a `pagewire serve`. The daemon knows that process, and keeps a record of the contents that
+// its agent has seen. The program also starts the hook. A shell, or npx, may be in between. The hook asks for the agent
+// whose `pagewire serve` descends from the hook's starter (ancestry.go). If none descends from it, or more than one,
+// the hook asks for the record of the conversation, which the program names.
 //
-// It never waits for longer than its context, and opens nothing.
+// The package never waits longer than its caller's context, and starts no process.
 package hook
 
 import (
@@ -27,24 +27,24 @@ import (
 )
 
 const (
-	// Path is the path for hooks at the daemon's socket.
+	// Path is the path of Agents.Handler at the daemon's socket.
 	Path = "/changes"
 	// maxAsk and maxTold bound a question and its answer, in bytes.
 	maxAsk, maxTold = 256 << 10, 256 << 10
-	// patience is how long an answer may take: after that a hook has given up.
+	// patience bounds the time for an answer: hooks give up earlier.
 	patience = time.Second
 )
 
-// A question is a hook's. With Changed it asks which of these URIs are news to the agent, for a program that wakes it.
-// Without an agent or a conversation it asks for the list of agents.
+// A question is a hook's. Without PID and Session it asks for the list of agents.
 type question struct {
 	gateway.Ask
 	// PID is the process of the agent's pipe.
-	PID     int      `json:"pid,omitempty"`
+	PID int `json:"pid,omitempty"`
+	// Changed, if not nil, asks which of these URIs are news to the agent, for a program that wakes it.
 	Changed []string `json:"changed,omitzero"`
 }
 
-// told is an answer.
+// told is the answer to a question.
 type told struct {
 	Text string   `json:"text,omitempty"`
 	URIs []string `json:"uris,omitempty"`
@@ -52,9 +52,9 @@ type told struct {
 	PIDs []int `json:"pids,omitempty"`
 }
 
-// Changes asks what has changed since the agent was told last that has started this process; "" is nothing. q.Session is
-// what the agent's program calls the conversation, or "". daemon makes requests to the daemon. The error is a sentence, and
-// wraps that of daemon or ctx.
+// Changes returns the changes since the agent that has started this process was last told, or "". q.Session is the
+// program's name for the conversation, or "". daemon makes requests to the daemon. The error is a sentence, and wraps
+// the error of daemon or ctx.
 func Changes(ctx context.Context, daemon *http.Client, q gateway.Ask) (string, error) {
 	s, found, err := pipes(ctx, daemon)
 	if err != nil {
@@ -68,17 +68,17 @@ func Changes(ctx context.Context, daemon *http.Client, q gateway.Ask) (string, e
 	case len(found) == 1 || len(found) > 1 && q.Session == "":
 		ask.PID = found[0]
 	case q.Session == "":
-		ask.Session = "process " + s.String() // one conversation for all that the process says
+		ask.Session = "process " + s.String() // the process counts as one conversation
 	}
 	t, err := post(ctx, ask, daemon)
 	return t.Text, err
 }
 
-// ErrNoAgent is the error of Unknown if the agent that started this process is not known.
+// ErrNoAgent is the error of Unknown if it cannot find the agent that started this process.
 var ErrNoAgent = errors.New("this process was not started by an agent with exactly one pagewire serve")
 
-// Unknown asks, of URIs that have changed, which of them the agent that has started this process was not told of, as
-// gateway.Agent.Unknown does. It fails with ErrNoAgent, or as Changes does.
+// Unknown is gateway.Agent.Unknown for the agent that has started this process. It fails with ErrNoAgent, or as Changes
+// does.
 func Unknown(ctx context.Context, daemon *http.Client, uris []string) ([]string, error) {
 	_, found, err := pipes(ctx, daemon)
 	if err != nil {
@@ -91,7 +91,7 @@ func Unknown(ctx context.Context, daemon *http.Client, uris []string) ([]string,
 	return t.URIs, err
 }
 
-// pipes finds the process that started this one, and the pipes of its agents.
+// pipes finds the process that started this one, and the pids of the pipes that descend from it.
 func pipes(ctx context.Context, daemon *http.Client) (s starter, found []int, err error) {
 	t, err := post(ctx, question{}, daemon)
 	if err != nil {
@@ -123,13 +123,13 @@ func post(ctx context.Context, q question, daemon *http.Client) (t told, err err
 	return t, nil
 }
 
-// Agents are the agents of which hooks can ask, by the process of their pipe. The zero value has none.
+// Agents are the agents that hooks can ask for, by the pid of their pipe. The zero value is empty.
 type Agents struct {
 	mu    sync.Mutex
 	byPID map[int]*gateway.Agent
 }
 
-// Add registers an agent, until remove.
+// Add registers an agent until remove is called.
 func (a *Agents) Add(pid int, agent *gateway.Agent) (remove func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -146,14 +146,14 @@ func (a *Agents) Add(pid int, agent *gateway.Agent) (remove func()) {
 	}
 }
 
-// of returns the agent of a process, or nil, and all processes.
+// of returns the agent of a pipe's pid, or nil, and the pids of all pipes.
 func (a *Agents) of(pid int) (agent *gateway.Agent, all []int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.byPID[pid], slices.Sorted(maps.Keys(a.byPID))
 }
 
-// Handler answers hooks: for a registered agent, for a conversation, or with the list of agents.
+// Handler answers a hook for a registered agent, otherwise for a conversation, or with the list of agents.
 func (a *Agents) Handler(g *gateway.Gateway) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)

@@ -37,7 +37,7 @@ func newGateway(t *testing.T) (*gateway.Gateway, *testkit.Page) {
 	return g, p
 }
 
-// A family of processes, by name and parent; a + behind the name marks the leader of a terminal's session.
+// family looks up processes, each "name parent". A + after the name marks the leader of a terminal's session.
 func family(members map[int]string) func(int) (process, bool) {
 	return func(pid int) (process, bool) {
 		var p process
@@ -50,7 +50,7 @@ func family(members map[int]string) func(int) (process, bool) {
 	}
 }
 
-// The hook is 900 and its agent 100; the serves are 300, 301 and so on.
+// Process 900 is the hook, 100 its agent. 300, 301 and 302 are `pagewire serve`.
 func TestWhoseHookItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		members map[int]string
@@ -101,7 +101,7 @@ func TestWhoseHookItIs(t *testing.T) {
 	}
 }
 
-// A program is given what it is given: a hook reads what it can use of that, and takes nothing else for it.
+// Read uses the known members of a hook's input, and refuses input without a JSON object.
 func TestRead(t *testing.T) {
 	for text, want := range map[string]Input{
 		`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"hello"}` + "\n": {"s", "UserPromptSubmit", ""},
@@ -120,7 +120,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%.40q: %+v, %v", text, got, err)
 		}
 	}
-	// What is too long is read to its end all the same.
+	// An input that is too long is still read to its end.
 	from, to := io.Pipe()
 	wrote := make(chan error, 1)
 	go func() {
@@ -135,7 +135,7 @@ func TestRead(t *testing.T) {
 	if err := testkit.Receive(t, "it is written", wrote); err != nil {
 		t.Errorf("who writes is told: %v", err)
 	}
-	// One that is left open is read, and one in which nothing comes is given up.
+	// Read does not wait for the end of an input that is left open. Without input it returns when ctx ends.
 	from, to = io.Pipe()
 	defer to.Close()
 	go io.WriteString(to, `{"session_id":"s"}`)
@@ -154,7 +154,7 @@ func TestHandlerRefusesWhatIsNoQuestion(t *testing.T) {
 	for text, want := range map[string]int{"": 400, "{": 400, "7": 400, "[]": 400, `{"session":7}`: 400,
 		`{"pid":"1"}`: 400, `{"session":"s","uris":7}`: 400,
 		`{"session":"` + strings.Repeat("s", maxAsk) + `"}`: 400,
-		`{"pid":7}`: 503, `{"pid":7,"changed":[]}`: 503} { // an agent that has ended
+		`{"pid":7}`: 503, `{"pid":7,"changed":[]}`: 503} { // the agent has ended
 		w := httptest.NewRecorder()
 		new(Agents).Handler(g).ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(text)))
 		if w.Code != want {
@@ -163,12 +163,12 @@ func TestHandlerRefusesWhatIsNoQuestion(t *testing.T) {
 	}
 }
 
-// daemonAt makes requests to where dial connects.
+// daemonAt returns a client whose requests go to the connections of dial.
 func daemonAt(dial func(context.Context, string, string) (net.Conn, error)) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 }
 
-// serve answers hooks as the daemon does, and returns what makes requests to it.
+// serve answers hooks as the daemon does, and returns a client for it.
 func serve(t *testing.T, g *gateway.Gateway) (*Agents, *http.Client) {
 	t.Helper()
 	var a Agents
@@ -179,7 +179,7 @@ func serve(t *testing.T, g *gateway.Gateway) (*Agents, *http.Client) {
 	})
 }
 
-// Processes that are not found get a record for each conversation.
+// A hook whose agent is not found has a record for each conversation.
 func TestByConversation(t *testing.T) {
 	g, p := newGateway(t)
 	_, daemon := serve(t, g)
@@ -210,7 +210,7 @@ func TestByConversation(t *testing.T) {
 	}
 }
 
-// Which process a hook asks for is TestWhoseHookItIs.
+// TestWhoseHookItIs tests the choice of the process.
 func TestByProcess(t *testing.T) {
 	g, p := newGateway(t)
 	a, daemon := serve(t, g)
@@ -277,7 +277,6 @@ func TestThisProcess(t *testing.T) {
 	}
 }
 
-// A program may write anything to its hook.
 func FuzzRead(f *testing.F) {
 	f.Add(`{"session_id":"a","hook_event_name":"Stop","source":"resume"} x`)
 	f.Add(`{"sessionId":1}`)

@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// maxInput bounds a hook's input, in bytes: it holds a prompt, or a tool's result.
+	// maxInput bounds a hook's input, in bytes. The input contains a prompt, or a tool's result.
 	maxInput = 4 << 20
-	// maxSession bounds the name of a conversation.
+	// maxSession bounds the name of a conversation, in bytes.
 	maxSession = 200
 )
 
-// An Input is the useful part of a program's input to its hook.
+// An Input has the members of a program's input to its hook that pagewire uses.
 type Input struct {
 	// Session is the program's name for the conversation, or "".
 	Session string
 	// Event is the program's name for the event, or "".
 	Event string
-	// Source is how a session has begun, or "".
+	// Source is the program's word for how a session has begun, or "".
 	Source string
 }
 
-// ErrInput is the error of Read for other input.
+// ErrInput is the error of Read for input that it does not accept.
 var ErrInput = errors.New("the input of the hook is not a JSON object of at most 4 MiB")
 
-// Read reads a hook's standard input: a JSON object. All programs write one, and some leave the input open behind it.
-// It fails with ErrInput, or when ctx ends.
+// Read reads a hook's standard input, up to the end of its JSON object: some programs leave the input open after it. It
+// fails with ErrInput, or with ctx's error.
 func Read(ctx context.Context, from io.Reader) (Input, error) {
 	type result struct {
 		in  Input
@@ -38,7 +38,7 @@ func Read(ctx context.Context, from io.Reader) (Input, error) {
 	go func() {
 		in, err := decode(io.LimitReader(from, maxInput))
 		if err != nil {
-			// A program that still writes would get an error, and may end of that.
+			// Without this a program that still writes would get an error, and might end.
 			_, _ = io.Copy(io.Discard, from)
 		}
 		done <- result{in, err}

@@ -9,7 +9,7 @@ const (
 	noTerminal = -1
 )
 
-// look asks the kernel for a process.
+// look reads a process from the kernel.
 func look(pid int) (process, bool) {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil || int(k.Proc.P_pid) != pid {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// look asks the kernel for a process, as proc_pid_stat(5) has it.
+// look reads a process from /proc/PID/stat: proc_pid_stat(5).
 func look(pid int) (process, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -15,8 +15,8 @@ func look(pid int) (process, bool) {
 	return parseStat(string(text))
 }
 
-// parseStat reads: pid (name) state ppid pgrp session tty_nr, and with the 22nd field when it began. A name may be
-// anything, brackets and spaces included.
+// parseStat reads "pid (name) state ppid pgrp session tty_nr", and the start time in the 22nd field. A name can contain
+// brackets and spaces.
 func parseStat(text string) (p process, ok bool) {
 	number, rest, found := strings.Cut(text, " (")
 	end := strings.LastIndex(rest, ") ")

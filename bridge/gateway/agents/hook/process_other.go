@@ -2,5 +2,5 @@
 
 package hook
 
-// look knows no process. Hooks are then known by their conversation alone.
+// look finds no process here. So only its conversation identifies a hook.
 func look(int) (process, bool) { return process{}, false }
