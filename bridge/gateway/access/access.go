@@ -47,8 +47,8 @@ type Options struct {
 	Public bool
 	// Hosts are names that the Host header may have, besides loopback's, without port.
 	Hosts []string
-	// Origins returns the origins whose pages may send requests by CORS, with the token: patterns as in
-	// gateway.Options.Allow. May be nil.
+	// Origins returns the origins whose pages may send requests by CORS, with the token unless NoToken is set: patterns
+	// as in gateway.Options.Allow. May be nil.
 	Origins func() []string
 	// Extension is the origin of the extension. Its DevTools panel opens the feed after both ends have proved that they
 	// know Secret. "" and nil admit no extension.

@@ -68,8 +68,8 @@ func (t *tickets) issue() (ticket string, used <-chan struct{}, ok bool) {
 	return ticket, done, true
 }
 
-// take removes a ticket, and reports whether it was valid. used tells the client of Tickets that the ticket was used.
-func (t *tickets) take(ticket string, used bool) bool {
+// redeem removes a ticket, and reports whether it was valid. used tells the client of Tickets that the ticket was used.
+func (t *tickets) redeem(ticket string, used bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	done, ok := t.all[ticket]
@@ -111,7 +111,7 @@ func (g *Gate) Tickets() http.Handler {
 			http.Error(w, "Too many tickets wait for a browser: try again in a minute.", http.StatusServiceUnavailable)
 			return
 		}
-		defer g.tickets.take(ticket, false)
+		defer g.tickets.redeem(ticket, false)
 		out := json.NewEncoder(w)
 		if out.Encode(ticketNote{Ticket: ticket}) != nil || http.NewResponseController(w).Flush() != nil {
 			return
@@ -136,7 +136,7 @@ func (g *Gate) Sessions() http.Handler {
 			http.Error(w, "A ticket is exchanged by POST.", http.StatusBadRequest)
 			return
 		}
-		if !g.tickets.take(in.Ticket, true) {
+		if !g.tickets.redeem(in.Ticket, true) {
 			g.refuse(w, r, &refusal{http.StatusForbidden, "token", "This ticket was used already, or is older than a " +
 				"minute: run pagewire inspect again."})
 			return

@@ -73,14 +73,14 @@ func TestEventStreamsOfALegacySession(t *testing.T) {
 		}
 	}
 	s.do("POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, session)
-	r.end()
+	r.close()
 	r = s.do("POST", legacyCall("2", "events/stream", `"name":"page.resource.updated"`), session)
 	r.message()
 	s.do("DELETE", "", session)
 	if m := r.message(); string(m.ID) != "2" || m.Result == nil || m.Result.ResultType != "" {
 		t.Errorf("the end of the session is %+v", m)
 	}
-	r.end()
+	r.close()
 }
 
 // An events/stream gets a notification and a result when its client's right ends, at the deadline of its request.
@@ -99,7 +99,7 @@ func TestEventStreamWhoseTokenEnds(t *testing.T) {
 	if m := r.message(); string(m.ID) != "1" || m.Result == nil || m.Result.ResultType != "complete" {
 		t.Errorf("it ends with %+v", m)
 	}
-	r.end()
+	r.close()
 }
 
 func TestWebhooksOfARequest(t *testing.T) {

@@ -121,8 +121,8 @@ func (r *reply) message() message {
 	}
 }
 
-// end fails if there is another message.
-func (r *reply) end() {
+// close fails if there is another message.
+func (r *reply) close() {
 	r.t.Helper()
 	rest, err := io.ReadAll(r.lines)
 	if err != nil || strings.Contains(string(rest), "data:") || strings.Contains(string(rest), "{") {
@@ -152,7 +152,7 @@ func (s *site) beginAs(name string) string {
 	if m := r.want(200, 0); string(m.ID) != "0" {
 		s.t.Errorf("initialize is answered %+v", m)
 	}
-	r.end()
+	r.close()
 	session := "Mcp-Session-Id: " + r.Header.Get("Mcp-Session-Id")
 	if s.do("POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, session).StatusCode != 202 {
 		s.t.Error("initialized is not accepted")
@@ -633,7 +633,7 @@ func TestMayNotWait(t *testing.T) {
 		if m := answer.want(c.status, codeInternal); m.Error == nil || m.Error.Message != endedUnanswered {
 			t.Errorf("%s: it is told %+v", name, m)
 		}
-		answer.end()
+		answer.close()
 	}
 }
 
@@ -674,7 +674,7 @@ func legacyProgress(t *testing.T, withStream bool) {
 		if m := r.message(); string(m.ID) != fmt.Sprint(i) || m.Result == nil {
 			t.Errorf("call %d is answered %+v", i, m)
 		}
-		r.end()
+		r.close()
 	}
 }
 
@@ -686,7 +686,7 @@ func TestLegacyCancel(t *testing.T) {
 		var ended sync.WaitGroup
 		ended.Go(func() {
 			r := s.do("POST", legacyCall("7", "resources/read", `"uri":"`+origin+`/slow"`), session)
-			r.end()
+			r.close()
 			if r.StatusCode != 200 {
 				t.Errorf("HTTP %d", r.StatusCode)
 			}
@@ -722,7 +722,7 @@ func TestLegacyDelete(t *testing.T) {
 	}
 	ended.Wait()
 	<-s.gaveUp
-	stream.end()
+	stream.close()
 	s.do("POST", legacyCall("1", "ping", ""), session).want(404, -32600)
 	s.do("POST", legacyCall("1", "ping", ""), other).want(200, 0)
 }
@@ -787,11 +787,11 @@ func TestClose(t *testing.T) {
 		t.Error(err)
 	}
 	ended.Wait()
-	stream.end()
+	stream.close()
 	if m := watching.message(); string(m.ID) != `"l"` || m.Result == nil || m.Result.ResultType != "complete" {
 		t.Errorf("the listen ends with %+v", m)
 	}
-	watching.end()
+	watching.close()
 	s.do("POST", legacyCall("1", "ping", ""), session).want(503, -32603)
 	if held(s.g) != 0 {
 		t.Error("something is left")
@@ -881,24 +881,24 @@ func TestNotificationsThatWait(t *testing.T) {
 		n.add([]byte(text))
 	}
 	waits("a b c")
-	n.take() // a, 1
-	n.take() // b, 2
+	n.pop() // a, 1
+	n.pop() // b, 2
 	n.add([]byte("a"))
 	waits("c a")
 	n.resume("1")
 	waits("b c a")
 	for range 3 {
-		n.take() // b, 3; c, 4; a, 5
+		n.pop() // b, 3; c, 4; a, 5
 	}
 	n.resume("5")
 	waits("")
 	n.add([]byte("d"))
-	n.take()
+	n.pop()
 	n.resume("no number")
 	waits("d")
 	for i := range 2 * manySent {
 		n.add([]byte(strconv.Itoa(i)))
-		n.take()
+		n.pop()
 	}
 	if len(n.sent) > manySent {
 		t.Errorf("%d are kept", len(n.sent))

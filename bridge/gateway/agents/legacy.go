@@ -33,7 +33,7 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 	if m.Method == eventsStream {
 		of = ofListens
 	}
-	release, full := h.shares.take(of, s.who)
+	release, full := h.shares.acquire(of, s.who)
 	if full != nil {
 		full.refuse(w, question{id: m.ID, stream: m.Method == eventsStream})
 		return
@@ -86,7 +86,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte, m b
 		p.send(failure(m.ID, codeInternal, endedUnanswered, reason{"shutdown"}))
 	}
 	<-p.done // out may still be writing the answer
-	p.end()
+	p.close()
 }
 
 // refuse answers a request for which expect has returned false.
@@ -138,7 +138,7 @@ func (p *post) wait(ctx context.Context, aliveEvery time.Duration) {
 	}
 }
 
-func (p *post) end() {
+func (p *post) close() {
 	p.write(p.begin) // the answer to a cancelled request is a stream without events
 	p.mu.Lock()
 	defer p.mu.Unlock()

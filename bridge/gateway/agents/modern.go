@@ -174,7 +174,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 	if q.listen {
 		of = ofListens
 	}
-	release, full := h.shares.take(of, q.who)
+	release, full := h.shares.acquire(of, q.who)
 	if full != nil {
 		full.refuse(w, q)
 		return
@@ -183,7 +183,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 	agent, err := h.connect(gateway.TransportRequest, q.who)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "Too many requests at once: "+err.Error(),
+		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal, "Too many requests at once: "+err.Error(),
 			reason{"session_limit"})
 		return
 	}
@@ -191,7 +191,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if !h.keep(agent, cancel) {
-		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The server goes away", reason{"shutdown"})
+		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal, "The server goes away", reason{"shutdown"})
 		return
 	}
 	defer h.forget(agent)
@@ -203,7 +203,7 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		err = agent.Write(ctx, q.text)
 	}
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, nil, codeInternal, "The server goes away", reason{"shutdown"})
+		refuse(w, http.StatusServiceUnavailable, q.id, codeInternal, "The server goes away", reason{"shutdown"})
 		return
 	}
 	s := &stream{w: w, control: http.NewResponseController(w), every: h.opt.aliveEvery,

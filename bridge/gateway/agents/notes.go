@@ -27,8 +27,8 @@ func (n *notes) add(text []byte) {
 	}
 }
 
-// take removes the first waiting notification, and counts it as sent under the next number.
-func (n *notes) take() []byte {
+// pop removes the first waiting notification, and counts it as sent under the next number.
+func (n *notes) pop() []byte {
 	if n.sent == nil {
 		n.sent = map[string]uint64{}
 	}

@@ -50,9 +50,9 @@ const manyNotes = 64
 
 // newSession begins a session for an agent. It fails with a *fullError or with the gateway's error.
 func (h *HTTP) newSession(who string) (*session, error) {
-	release, full := h.shares.take(ofSessions, who)
+	release, full := h.shares.acquire(ofSessions, who)
 	if full != nil && h.evict(who, !full.all) {
-		release, full = h.shares.take(ofSessions, who)
+		release, full = h.shares.acquire(ofSessions, who)
 	}
 	if full != nil {
 		return nil, full
@@ -79,7 +79,7 @@ func (h *HTTP) newSession(who string) (*session, error) {
 	go func() {
 		defer close(s.ended)
 		s.out()
-		s.end()
+		s.close()
 	}()
 	return s, nil
 }
@@ -180,8 +180,8 @@ func (s *session) dismiss() { s.agent.Dismiss() }
 // cut ends the session at once.
 func (s *session) cut() { s.agent.Close() }
 
-// end removes the session after the engine's last message.
-func (s *session) end() {
+// close removes the session after the engine's last message.
+func (s *session) close() {
 	s.h.mu.Lock()
 	if s.h.sessions[s.id] == s {
 		delete(s.h.sessions, s.id)
@@ -193,7 +193,7 @@ func (s *session) end() {
 	s.over = true
 	unheard := s.waiting // requests that came after the engine had closed the port
 	s.waiting = nil
-	s.tell()
+	s.wakeStream()
 	s.mu.Unlock()
 	for _, a := range unheard {
 		a.in.send(failure(a.id, codeInternal, "The session has ended", reason{"shutdown"}))
@@ -210,7 +210,7 @@ func (s *session) out() {
 		case err != nil:
 			return
 		case !bytes.HasPrefix(text, notification):
-			if a, ok := s.take(bridge.JSON(text).Get("id")); ok {
+			if a, ok := s.removeWaiting(bridge.JSON(text).Get("id")); ok {
 				a.in.send(text)
 				close(a.in.done)
 			}
@@ -239,8 +239,8 @@ func (s *session) expect(p *post, m bridge.Incoming) bool {
 	return true
 }
 
-// take removes the POST that waits for the answer to a request, and frees its id.
-func (s *session) take(id bridge.JSON) (a asked, ok bool) {
+// removeWaiting removes the POST that waits for the answer to a request, and frees its id.
+func (s *session) removeWaiting(id bridge.JSON) (a asked, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.waiting, func(a asked) bool { return a.id.Equal(id) })
@@ -268,7 +268,7 @@ func (s *session) abandon(p *post) bool {
 
 // cancelled removes a request that its client has cancelled: the engine will not answer it.
 func (s *session) cancelled(id bridge.JSON) {
-	if a, ok := s.take(id); ok {
+	if a, ok := s.removeWaiting(id); ok {
 		close(a.in.done)
 	}
 }
@@ -319,11 +319,11 @@ func (s *session) leaveStream(p *post) {
 // steer tells the engine whether the GET stream takes notifications. mu must be held.
 func (s *session) steer() {
 	s.agent.Hold(s.stream == nil || len(s.notes.waiting) >= manyNotes)
-	s.tell()
+	s.wakeStream()
 }
 
-// tell wakes the GET stream.
-func (s *session) tell() {
+// wakeStream wakes the GET stream.
+func (s *session) wakeStream() {
 	select {
 	case s.news <- struct{}{}:
 	default:
@@ -375,7 +375,7 @@ func (s *session) unfollow(stream chan struct{}) {
 		s.stream = nil
 		s.steer()
 	} else {
-		s.tell() // this stream may have consumed a wake-up for the other one
+		s.wakeStream() // this stream may have consumed a wake-up for the other one
 	}
 }
 
@@ -388,7 +388,7 @@ func (s *session) note(stream chan struct{}) (note []byte, number uint64, over b
 		return nil, 0, true
 	}
 	if len(s.notes.waiting) > 0 {
-		note = s.notes.take()
+		note = s.notes.pop()
 		s.steer()
 	}
 	return note, s.notes.number, s.over

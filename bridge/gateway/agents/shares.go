@@ -70,8 +70,8 @@ func (e *fullError) Error() string {
 	return fmt.Sprintf("Too many %ss: one agent may have %d at a time (%s)", e.of, e.limit, option(e.of))
 }
 
-// take counts one more share, which release gives back, or returns the bound that leaves no room.
-func (s shares) take(of, who string) (release func(), full *fullError) {
+// acquire counts one more share, which release gives back, or returns the bound that leaves no room.
+func (s shares) acquire(of, who string) (release func(), full *fullError) {
 	if q := s[of].Take(who, 1); q != nil {
 		return nil, &fullError{of, q.Limit, !q.Owner}
 	}

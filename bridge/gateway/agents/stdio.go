@@ -38,7 +38,7 @@ func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, ou
 		return s.err
 	case <-agent.Done():
 		s.wait(nil)
-		return s.end()
+		return s.endReason()
 	case <-ctx.Done():
 		agent.Dismiss()
 		s.wait(nil)
@@ -47,7 +47,7 @@ func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, ou
 	}
 	if errors.Is(err, io.ErrClosedPipe) { // from the session, not from in
 		s.wait(nil)
-		return s.end()
+		return s.endReason()
 	}
 	s.wait(agent.Settled)
 	return err
@@ -145,8 +145,8 @@ func (s *lineWriter) wait(settled func() bool) {
 	}
 }
 
-// end is the error of Lines after the session has ended by itself.
-func (s *lineWriter) end() error {
+// endReason is the error of Lines after the session has ended by itself.
+func (s *lineWriter) endReason() error {
 	select {
 	case <-s.done:
 		return s.err // if out has not failed, the gateway has closed

@@ -117,7 +117,7 @@ func (p *pipe) fromAgent() {
 			return
 		}
 		if err == io.EOF {
-			p.end()
+			p.inputClosed()
 			return
 		} else if err != nil {
 			p.cancel(fmt.Errorf("read from the agent: %w", err))
@@ -148,8 +148,8 @@ func (p *pipe) toDaemon(line []byte) bool {
 	return true
 }
 
-// end is called when the agent has closed its input.
-func (p *pipe) end() {
+// inputClosed is called when the agent has closed its input.
+func (p *pipe) inputClosed() {
 	time.AfterFunc(lastAnswers, func() { p.cancel(errEnded) })
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -443,7 +443,7 @@ func (w *world) callTool() {
 				return w.ranFor(n) > 0
 			}
 		})
-		w.end(syscall.SIGKILL)
+		w.signalDaemon(syscall.SIGKILL)
 	}
 	testkit.Ends(w.t, "a call is answered", over)
 	ran := w.ranFor(n)
@@ -476,8 +476,8 @@ func (w *world) ranFor(call int) int {
 	return w.ran[call]
 }
 
-// end ends the daemon by a signal. It does nothing if no daemon answers.
-func (w *world) end(signal syscall.Signal) {
+// signalDaemon ends the daemon by a signal. It does nothing if no daemon answers.
+func (w *world) signalDaemon(signal syscall.Signal) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
 	defer cancel()
 	c, err := daemon.Dialer{Hub: w.hub}.Dial(ctx, daemon.Hello{Version: "1.0.0", As: daemon.AsProbe})
@@ -533,11 +533,11 @@ func (w *world) step() {
 			w.closeAgent()
 		}
 	case n < 994:
-		w.end(syscall.SIGKILL)
+		w.signalDaemon(syscall.SIGKILL)
 	case n < 998:
-		w.end(syscall.SIGTERM)
+		w.signalDaemon(syscall.SIGTERM)
 	case n == 999:
-		w.end(syscall.SIGSTOP)
+		w.signalDaemon(syscall.SIGSTOP)
 	}
 }
 

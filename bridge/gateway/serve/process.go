@@ -117,8 +117,8 @@ func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
 // endTimeout bounds end.
 const endTimeout = 1500 * time.Millisecond
 
-// end ends agents first, then pages, then browsers and the port, for at most endTimeout.
-func (p *process) end() {
+// close ends agents first, then pages, then browsers and the port, for at most endTimeout.
+func (p *process) close() {
 	limited, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	p.front.agents.Close(limited)

@@ -25,7 +25,7 @@ func Agent(ctx context.Context, o Options) error {
 	var alone atomic.Pointer[process]
 	end := func() {
 		if p := alone.Swap(nil); p != nil {
-			p.end()
+			p.close()
 		}
 	}
 	defer end()
@@ -69,7 +69,7 @@ func Daemon(ctx context.Context, o Options, started func()) error {
 		return err
 	}
 	p := newProcess(o, secretsOf(&o))
-	defer p.end()
+	defer p.close()
 	return daemon.Run(ctx, p.options(started))
 }
 
@@ -96,7 +96,7 @@ func Foreground(ctx context.Context, o Options) error {
 	}
 	defer release()
 	p := newProcess(o, known)
-	defer p.end()
+	defer p.close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if outside != nil {

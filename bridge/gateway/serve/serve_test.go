@@ -161,7 +161,7 @@ func TestFlagsInEitherOrder(t *testing.T) {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			o := options(t)
 			p := newProcess(o, secretsOf(&o))
-			t.Cleanup(p.end)
+			t.Cleanup(p.close)
 			started := make(chan struct{})
 			begin(t, func(ctx context.Context) error {
 				return daemon.Run(ctx, p.options(func() { close(started) }))
