@@ -27,7 +27,7 @@ declare global {
      */
     unregisterResource(uri: string): void;
     /**
-     * Says that what `uri` reads as has changed. Call it as often as things change: calls are merged, the last state is
+     * Says that the contents of `uri` have changed. Call it as often as things change: calls are merged, the last state is
      * always announced, and nothing is sent without a watcher. Silent for a URI that is not registered.
      */
     notifyResourceUpdated(uri: string): void;
@@ -37,7 +37,7 @@ declare global {
   interface ModelContextResource<URI extends string = string> {
     /**
      * An absolute http or https URI at the page's own origin. With RFC 6570 expressions, `{name}` or `{?name,name}`, it
-     * is a template, and what precedes the first `{` must hold the origin and a `/`.
+     * is a template, and the part before the first `{` must hold the origin and a `/`.
      */
     uri: URI;
     /** A short name, for programs and as a fallback for people. */

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/script"
 	"github.com/pagewire/pagewire/bridge/view"
 )
@@ -172,7 +171,9 @@ func TestViewClosedWithinAnAnswer(t *testing.T) {
 	home := &closing{}
 	home.host = view.New(view.Options{}, home)
 	for id := range view.ID(2) {
-		testkit.OK(t, home.host.Open(0, id+1))
+		if err := home.host.Open(0, id+1); err != nil {
+			t.Fatal(err)
+		}
 		home.host.Receive(0, id+1, message(`{"id":1,"method":"resources/subscribe","params":{"uri":"data://a"}}`))
 	}
 	home.host.FromServer(0, message(`{"id":"pagewire:1","result":{"resources":[]}}`))
