@@ -202,8 +202,8 @@ func (a *Agent) Oversize(beginning []byte) error {
 	return a.g.engine.Oversize(a.g.now(), a.id, beginning)
 }
 
-// Hold(true) says that only answers and their progress can reach the agent now, as over HTTP without an open stream.
-// Then at most one update per URI is kept. Hold(false) sends these updates.
+// Hold with true says that only answers and their progress can reach the agent now, as over HTTP without an open stream.
+// Then at most one update per URI is kept. Hold with false sends these updates.
 func (a *Agent) Hold(on bool) {
 	defer a.g.lock()()
 	a.g.engine.Hold(a.g.now(), a.id, on)

@@ -92,6 +92,22 @@ func TestDaemonThatHangsForNobody(t *testing.T) {
 	m.checkDaemons(2)
 }
 
+// A daemon hangs while it retires, when another one runs already. It would keep its port, and its pages.
+func TestDaemonThatHangsWhileItRetires(t *testing.T) {
+	m := newMachine(t)
+	a := m.connect(testkit.Legacy)
+	a.reads(t, "0")
+	former := m.daemon()
+	for _, name := range m.files() { // a daemon that retires removes its socket and its lock
+		testkit.OK(t, os.Remove(filepath.Join(m.home, "pagewire", name)))
+	}
+	m.connect(testkit.Legacy).reads(t, "0")
+	testkit.OK(t, former.Signal(syscall.SIGSTOP))
+	testkit.Eventually(t, "it is ended", func() bool { return former.Signal(syscall.Signal(0)) != nil })
+	a.reads(t, "0")
+	m.checkDaemons(2)
+}
+
 // A daemon that finds another's lock says that it runs. The pipe then tries again, and does not serve alone.
 func TestDaemonBesideADyingOne(t *testing.T) {
 	var said strings.Builder

@@ -395,7 +395,7 @@ func (s *silence) look(now time.Time, heard bool) bool {
 }
 
 // watch ends a daemon that hangs, so that another can be started. If a silent daemon answers a probe, watch only closes
-// the connection.
+// the connection. If another daemon answers, the silent one hung while it retired. It is ended too: it may have the port.
 func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()
@@ -411,7 +411,8 @@ func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 			continue
 		}
 		s.long = 0
-		if p.probe(ctx) {
+		answers := p.probe(ctx)
+		if answers == c.Daemon.PID {
 			p.o.Log.Warn("the daemon works, and this connection to it does not: another is made")
 			c.Close()
 			return
@@ -424,19 +425,23 @@ func (p *pipe) watch(ctx context.Context, c *Conn, gone <-chan struct{}) {
 		} else {
 			p.o.Log.Warn("the daemon hung, and was ended")
 		}
+		if answers != 0 {
+			c.Close()
+			return
+		}
 	}
 }
 
-// probe reports whether a daemon answers on a new connection.
-func (p *pipe) probe(ctx context.Context) bool {
+// probe returns the pid of the daemon that answers on a new connection; 0 if none does.
+func (p *pipe) probe(ctx context.Context) (pid int) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	hello := p.o.Hello
 	hello.As = AsProbe
 	c, err := p.o.Probe(ctx, hello)
 	if err != nil {
-		return false
+		return 0
 	}
 	c.Close()
-	return true
+	return c.Daemon.PID
 }
