@@ -55,6 +55,8 @@ var limits = []struct{ row, factor string }{
 	{"gateway: tool call", "the browser's own share, and one process more than the wire has"},
 	{"visible after reload", "the late part of the page layer is fetched after the document, then says hello"},
 	{"renderer memory", "the page layer's late part and its link"},
+	{"bytes in all, with an agent", "the core's wasm is 68 % of the bytes"},
+	{"daemon stopped until", "1.6 s of silence count as a hang, and then a probe may take 0.7 s"},
 	{"10,000 changes: main thread", "the loop, and the page's first read behind it, before they are compiled"},
 }
 
