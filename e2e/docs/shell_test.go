@@ -146,8 +146,8 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 			}
 			return
 		case <-late:
-			t.Fatalf("%v has neither ended within %v nor said %q; does it go on by itself (until=\"…\")?\n%s", b, within,
-				until, out)
+			t.Fatalf("%v has neither ended within %v nor said %q; does it go on by itself (until=\"…\")?\n%s\n%s", b, within,
+				until, out, daemonLog())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -156,6 +156,19 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 	case <-ended:
 	case <-time.After(patience):
 	}
+}
+
+// daemonLog returns the log of the world's daemons, or "" without one.
+func daemonLog() (log string) {
+	if theWorld == nil {
+		return ""
+	}
+	all, _ := filepath.Glob(filepath.Join(theWorld.hubHome, "pagewire", "*.log"))
+	for _, name := range all {
+		text, _ := os.ReadFile(name)
+		log += string(text)
+	}
+	return log
 }
 
 var (
