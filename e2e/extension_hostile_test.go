@@ -233,7 +233,7 @@ func TestExtensionAnotherExtension(t *testing.T) {
 		worker = x.workerThat(func(url string) bool { return !strings.HasPrefix(url, host.ExtensionOrigin) })
 		return worker != ""
 	})
-	w := x.follow("the other extension", chromedp.WithTargetID(worker), chromedp.WithDetachOnCancel())
+	w := x.attachTo("the other extension", worker)
 	for name, body := range map[string]string{
 		"a port as the relay's": fmt.Sprintf(
 			`const port = chrome.runtime.connect(%q, { name: "pagewire.page" }); port.postMessage({ offers: 1 }); return await ended(port);`, host.ExtensionID),

@@ -100,7 +100,16 @@ func (x *extended) workerThat(fits func(url string) bool) target.ID {
 // attachWorker attaches to the running worker.
 func (x *extended) attachWorker() *tab {
 	x.t.Helper()
-	return x.follow("the worker", chromedp.WithTargetID(x.worker()), chromedp.WithDetachOnCancel())
+	return x.attachTo("the worker", x.worker())
+}
+
+// attachTo attaches to a service worker of an extension, and waits for its API: a worker that has just started has none
+// for some 15 ms.
+func (x *extended) attachTo(name string, worker target.ID) *tab {
+	x.t.Helper()
+	b := x.follow(name, chromedp.WithTargetID(worker), chromedp.WithDetachOnCancel())
+	testkit.Eventually(x.t, name+" has its API", func() bool { return run[bool](b, `return typeof chrome === "object"`) })
+	return b
 }
 
 func (x *extended) tab(url string) *tab {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/target"
-	"github.com/chromedp/chromedp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -48,7 +47,7 @@ func TestExtensionWorker(t *testing.T) {
 		worker = x.workerThat(func(string) bool { return true })
 		return worker != ""
 	})
-	w := x.follow("the worker", chromedp.WithTargetID(worker), chromedp.WithDetachOnCancel())
+	w := x.attachTo("the worker", worker)
 	s := serveStrict(t, "script-src 'self'", counting)
 	p := x.tab(s.URL)
 	badges := func() string {
