@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -729,6 +730,49 @@ func TestExtensionWorkerStopped(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A page that is busy while a gateway comes and goes confirms a link that has already ended. Later agents find the page.
+func TestExtensionLinkEndsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	p, uri := x.allowed(t, agent)
+	panel := x.tab(host.ExtensionOrigin + "/options.html")
+	linked := func(want bool) {
+		t.Helper()
+		testkit.Eventually(t, fmt.Sprintf("the page's link is there: %v", want), func() bool {
+			return want == run[bool](panel, `
+				const port = chrome.runtime.connect({ name: "pagewire.panel" });
+				const { pages } = await new Promise((done) => port.onMessage.addListener(done));
+				port.disconnect();
+				return pages.some((page) => page.linked);`)
+		})
+	}
+	entered, release := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-release
+	}))
+	t.Cleanup(slow.Close)
+	resume := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(resume)
+	run[any](p, `setTimeout(() => { const request = new XMLHttpRequest(); request.open("GET", "`+slow.URL+`", false); request.send(); })`)
+	<-entered // its script stands still from now on
+	agent.Close()
+	linked(false)
+	agent = h.serve(t)
+	linked(true)
+	agent.Close()
+	linked(false)
+	resume()
+	run[any](p, "set(7)")
+	agent = h.serve(t)
+	testkit.Eventually(t, "the next agent lists it", func() bool { return agent.Offers(uri) })
+	if got, err := agent.Read(uri); got != "7" || err != nil {
+		t.Errorf("it reads as %q, %v", got, err)
 	}
 }
 

@@ -8,7 +8,7 @@
  * tools. A port that breaks or floods the protocol, or has no document, is closed, counted and logged; others go on.
  */
 import type { Document, Options } from "../extension.d.ts";
-import { fromRelay, look, type Note, type ToRelay } from "./messages.ts";
+import { fromRelay, look, type Note, start, type ToRelay } from "./messages.ts";
 import type { TabName } from "./transport.ts";
 
 /** The longest first frame of a link, and the longest other one, in UTF-16 code units. LINK.md has them in bytes. */
@@ -22,8 +22,6 @@ const maxDocuments = 1024;
 const maxPerTab = 128;
 export const maxTitle = 1024;
 export const maxURL = 8192;
-
-const strange = "a message that the page layer does not send";
 
 /** Events of a link, for its other end. */
 export interface LinkEvents {
@@ -67,8 +65,8 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   private events: LinkEvents | undefined;
   /** Makes the names of the tab and its window at the link's other end. */
   private name: TabName = String;
-  /** The number of starts that the page has not confirmed. Until it is 0, the page's frames belong to earlier links. */
-  private starts = 0;
+  /** The link's start, until the page has confirmed it: its frames belong to earlier links. Then "". */
+  private unconfirmed = "";
   /** The link's first frame has been passed on. */
   private helloSent = false;
   private tokens = burst;
@@ -111,12 +109,12 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     if (this.tokens < 0) return this.refuse(`more than ${rate} messages a second`);
     if (typeof message !== "string") return this.note(message);
     if (message.length > maxFrame) return this.refuse("a message is too long");
-    if (message === "start") {
-      if (--this.starts < 0) this.refuse(strange);
+    if (message.startsWith(start)) {
+      if (message === this.unconfirmed) this.unconfirmed = "";
       return;
     }
     const { events } = this;
-    if (!events || this.starts) return; // the frame is of an earlier link
+    if (!events || this.unconfirmed) return; // the frame is of an earlier link
     if (!message) return this.endLink("the page has ended the link");
     if (!this.helloSent) return this.sendHello(events, message);
     events.frame(message);
@@ -153,7 +151,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
       };
       stamped = JSON.stringify([["hello", version, build, about]]);
     } catch {
-      return this.refuse(strange);
+      return this.refuse("a message that the page layer does not send");
     }
     this.helloSent = true;
     events.frame(stamped);
@@ -168,8 +166,8 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.endLink("another link has begun");
     this.events = events;
     this.name = name;
-    this.starts++;
-    this.send("start");
+    // A name and no count: a page that is busy may confirm a link after its end, which the relay does not pass on.
+    this.send((this.unconfirmed = start + crypto.randomUUID()));
     this.owner.changed();
     const live = () => this.events === events;
     return {

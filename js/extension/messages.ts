@@ -8,16 +8,17 @@
 /** The event by which the relay hands its port over. */
 export const handover = "pagewire:relay";
 
+/** The beginning of the message that starts a link. The rest names the link. No frame begins like this. */
+export const start = "start ";
+
 /**
- * A message of the page layer. A number is the number of things that the page offers. Texts follow "start": "start",
- * then the frames of a link (bridge/link/LINK.md) from its hello on, and "" when the page layer has ended the link.
+ * A message of the page layer. A number is the number of things that the page offers. Texts are the confirmation of a
+ * start (the same message), then the frames of that link (bridge/link/LINK.md) from its hello on, and "" when the page
+ * layer has ended the link.
  */
 export type Up = number | string;
 
-/**
- * A message to the page layer: "start" (a core is there, begin a link), a frame of that core, or null (the core has
- * gone).
- */
+/** A message to the page layer: a start (a core is there), a frame of that core, or null (the core has gone). */
 export type Down = string | null;
 
 /** The names of the extension's ports. */

@@ -26,9 +26,10 @@ import {
 import { boot } from "../page/pagewire.ts";
 import { type Adopt, type Post, shared } from "../page/shared.ts";
 import { nowhere, setLoader } from "./load.ts";
-import { type Down, handover } from "./messages.ts";
+import { type Down, handover, start } from "./messages.ts";
 
-const preventDefault = Event.prototype.preventDefault;
+const { preventDefault } = Event.prototype;
+const { startsWith } = String.prototype;
 
 // Not in a document that has no origin of its own (a sandboxed frame).
 if (globalThis.isSecureContext && /^https?:/.test(globalThis.origin)) {
@@ -73,9 +74,9 @@ function run(port: MessagePort, begin: (post: Post) => void): void {
   };
   listen(port, "message", (event: MessageEvent) => {
     const message = messageData(event) as Down;
-    if (message === "start") {
+    if (message !== null && apply(startsWith, message, [start])) {
       endLink();
-      postToPort(port, "start");
+      postToPort(port, message);
       const fresh: Post = (post = (frame) => void (post === fresh && postToPort(port, frame)));
       begin(fresh);
     } else if (message === null) endLink();

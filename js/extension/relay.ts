@@ -8,7 +8,7 @@
  */
 import { frame, titles } from "../link/about.ts";
 import { reconnect } from "../link/reconnect.ts";
-import { type Down, fromRelay, handover, look, type Note, type ToRelay, type Up } from "./messages.ts";
+import { type Down, fromRelay, handover, look, type Note, start, type ToRelay, type Up } from "./messages.ts";
 
 /** The longest pause before the worker is called again, in ms. */
 const longestPause = 15_000;
@@ -78,7 +78,7 @@ function relay(): void {
       waiting = true;
       return hangUp();
     }
-    if (message === "start") {
+    if (message?.startsWith(start)) {
       started = true;
       loop.opened();
     }

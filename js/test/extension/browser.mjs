@@ -20,7 +20,7 @@ globalThis.chrome = {
   tabs: { query: async () => [], sendMessage: async () => {} },
 };
 
-/** A port to the worker. `said` has the worker's messages; `say` sends a message to it. */
+/** A port to the worker. `said` has the worker's messages; `say` sends a message to it; `confirm` confirms its last start. */
 export function port(name, sender) {
   const p = { said: [], ended: false };
   const onMessage = event();
@@ -34,6 +34,8 @@ export function port(name, sender) {
     disconnect: () => (p.ended = true),
   };
   p.say = (message) => onMessage.tell(message);
+  p.started = () => p.said.findLast((message) => /^start /.test(message));
+  p.confirm = () => p.say(p.started());
   p.leave = () => onDisconnect.tell(p.end);
   return p;
 }

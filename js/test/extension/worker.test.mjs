@@ -17,8 +17,8 @@ async function session(t) {
   const heard = [];
   let closed;
   const opening = document.open({ deliver: (text) => heard.push(JSON.parse(text)), closed: (why) => (closed = why) });
-  await eventually("the page is told to start", () => page.said.includes("start"));
-  page.say("start");
+  await eventually("the page is told to start", () => page.started());
+  page.confirm();
   page.say('[["hello",1,"0",{"epoch":"e"}]]');
   page.say(`[["register","{\\"uri\\":\\"${origin}/x\\",\\"name\\":\\"x\\"}"]]`);
   const s = await opening;

@@ -80,7 +80,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Says }
 
-var errNoHello = errors.New("the first frame is to be the link's hello, with the page's tab and frame")
+var errNoHello = errors.New("the link's hello, with the page's tab and frame, did not come first, or not within 10 s")
 
 // A Server serves the WebSockets of pages.
 type Server struct {
