@@ -2,10 +2,10 @@
 // which pages connect by themselves, or "". It finds Pagewire, at once or later, and carries texts between it and the
 // gateway. A posted text begins with a letter for document.go. The result takes texts of the gateway.
 //
-// The page can see only one change, a symbol. With it a later gateway, or the same one after the page was frozen, ends
-// this script.
+// The page can see only one change, a symbol for each address. With it a later gateway of the address, or the same one
+// after the page was frozen, ends this script. A gateway that was killed could not. Gateways of other addresses go on.
 ((name, gateway) => {
-  const mark = Symbol.for("pagewire.gateway");
+  const mark = Symbol.for("pagewire.gateway " + gateway);
   const binding = globalThis[name];
   delete globalThis[name];
   globalThis[mark]?.();
@@ -23,6 +23,7 @@
   };
 
   const stop = () => {
+    post("x");
     over = true;
     watch.disconnect();
     for (let i = 0; i < listeners.length; i++)

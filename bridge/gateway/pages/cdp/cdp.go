@@ -15,6 +15,7 @@ package cdp
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -73,7 +74,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway, source: o.Source,
-		sessions: map[string]*session{}, tabs: map[string]*tab{}}
+		name: cryptorand.Text()[:8], sessions: map[string]*session{}, tabs: map[string]*tab{}}
 	// The first id is random, below the browser's 31 bits: a launched browser may still answer a dead daemon.
 	b.link.last = rand.Int64N(1 << 30)
 	var ended sync.WaitGroup

@@ -237,6 +237,39 @@ func TestGatewayThatWasKilled(t *testing.T) {
 	})
 }
 
+// A user may have two gateways at a browser.
+func TestGatewaysOfTwoAddresses(t *testing.T) {
+	t.Parallel()
+	r := begin(t, tagged)
+	p := r.openWatched()
+	other := *r
+	other.address = "127.0.0.1:2"
+	other.attach()
+	other.listed(r.uri)
+	other.Watch(r.uri)
+	p.eval("bump()")
+	r.Updated(r.uri)
+	other.Updated(r.uri)
+	other.stop()
+	r.bump(p)
+}
+
+// An agent that is served alone may attach to the browser after the daemon, and goes when it has noticed the daemon.
+func TestLaterGatewayOfTheSameAddress(t *testing.T) {
+	t.Parallel()
+	kinds(t, func(t *testing.T, k kind) {
+		r := begin(t, k)
+		p := r.openWatched()
+		later := *r
+		later.attach()
+		later.listed(r.uri)
+		later.stop()
+		p.eval("bump()")
+		r.Learns(r.uri, r.path+" 1")
+		r.bump(p)
+	})
+}
+
 // A launched browser's pipe goes to the next daemon at any moment of the work of the one before.
 func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,10 @@ package cdp
 
 import (
 	_ "embed"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/chromedp/cdproto/browser"
 	protocol "github.com/chromedp/cdproto/cdp"
@@ -25,6 +27,10 @@ const (
 	burst     = 20_000 // messages at once
 	perSecond = 5_000  // a second after that
 )
+
+// firstReturn and lastReturn are the first and the longest pause before a document that another gateway has taken over
+// is opened again. They grow because that gateway does the same.
+const firstReturn, lastReturn = time.Second, time.Minute
 
 // maxWaiting bounds the bytes of all documents' messages that wait for a URL: a busy page delays its URL.
 const maxWaiting = 32 << 20
@@ -52,6 +58,7 @@ type document struct {
 	webmcp  *webmcpTools
 	page    *gateway.Page
 	allowed *rate.Limiter // messages
+	pause   time.Duration // before it is opened again
 }
 
 // webOrigin reports whether an origin may have resources. Files, the browser's pages and opaque origins may not.
@@ -63,8 +70,10 @@ func webOrigin(origin string) bool {
 	return ok && host != ""
 }
 
-// open gives a document its binding and runs attach.js in it.
+// open gives a document a new binding and runs attach.js in it.
 func (d *document) open() {
+	d.b.bindings++
+	d.binding = fmt.Sprintf("pagewire_%s_%d", d.b.name, d.b.bindings)
 	d.b.link.post(d.s.id, runtime.CommandAddBinding, &addBinding{d.binding, d.context}, nil)
 	d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
 		Expression:      attachScript + "(" + strconv.Quote(d.binding) + "," + strconv.Quote(d.b.gateway) + ")",
@@ -160,11 +169,31 @@ func (d *document) handleMessage(payload []byte) {
 		d.b.show(d.s.tab, true)
 	case 'v': // the same, without Pagewire
 		d.b.show(d.s.tab, true)
+	case 'x': // another gateway of our address has ended the script
+		d.returnLater()
 	case 'h': // it is hidden
 		if d.frame == "" {
 			d.b.g.Behind(d.s.tab.key())
 		}
 	}
+}
+
+// returnLater opens a document again after another gateway of our address has taken it over. That may be the gateway of
+// an agent that is served alone until a daemon runs: it may come last, goes first, and does not give documents back.
+func (d *document) returnLater() {
+	d.close()
+	d.prefix = nil
+	pause := d.pause
+	d.pause = min(2*pause, lastReturn)
+	d.b.log.Info("another gateway has taken a page over", "url", d.s.tab.url, "back", pause)
+	d.removeBinding()
+	time.AfterFunc(pause, func() {
+		d.b.mu.Lock()
+		defer d.b.mu.Unlock()
+		if d.s.documents[d.context] == d && !d.cut {
+			d.open()
+		}
+	})
 }
 
 // titled notes the document's title.
@@ -212,13 +241,17 @@ func (d *document) cutOff(reason string) {
 	d.b.log.Warn("a page was cut off until it is loaded anew", "origin", d.origin, "url", d.s.tab.url, "reason", reason)
 	d.cut = true
 	d.early = nil
-	d.b.link.post(d.s.id, runtime.CommandRemoveBinding, &runtime.RemoveBindingParams{Name: d.binding}, nil)
+	d.removeBinding()
 	if d.page != nil {
 		d.page.Refuse(reason)
 	} else {
 		d.b.g.CountRefused(reason)
 	}
 	d.close()
+}
+
+func (d *document) removeBinding() {
+	d.b.link.post(d.s.id, runtime.CommandRemoveBinding, &runtime.RemoveBindingParams{Name: d.binding}, nil)
 }
 
 // close ends the document's page in the gateway, if it has one. Its resources wait for a successor.

@@ -129,6 +129,7 @@ type rig struct {
 	t       *testing.T
 	site    *site
 	uri     string // the state of a page of the site
+	address string // of the gateway
 	browser *launched.Started
 	dial    func(ctx context.Context) (Conn, error) // or nil, to browser.URL
 	killed  bool
@@ -238,7 +239,9 @@ func (r *rig) attach() {
 	g := gateway.New(gateway.Options{Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	returned := make(chan error, 1)
-	go func() { returned <- Run(ctx, g, Options{URL: r.browser.URL, Dial: r.dial, Inject: r.inject, Log: log}) }()
+	go func() {
+		returned <- Run(ctx, g, Options{URL: r.browser.URL, Dial: r.dial, Inject: r.inject, Gateway: r.address, Log: log})
+	}()
 	var once sync.Once
 	var result error
 	r.g = g

@@ -2,9 +2,7 @@ package cdp
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -32,6 +30,7 @@ type attachment struct {
 	inject  string          // the page layer, or ""
 	gateway string          // Options.Gateway
 	source  string          // Options.Source
+	name    string          // in the names of its bindings: others at the same browser get them too
 
 	mu       sync.Mutex // guards the fields below and their contents; taken before the gateway's lock
 	sessions map[string]*session
@@ -314,9 +313,8 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		}
 		return
 	}
-	b.bindings++
 	d := &document{b: b, s: s, context: c.ID, world: c.UniqueID, frameID: aux.FrameID, origin: c.Origin,
-		binding: fmt.Sprintf("pagewire_%s_%d", run, b.bindings), allowed: rate.NewLimiter(perSecond, burst)}
+		allowed: rate.NewLimiter(perSecond, burst), pause: firstReturn}
 	if aux.FrameID != s.tab.target {
 		d.frame = aux.FrameID
 	}
@@ -332,6 +330,3 @@ func (s *session) destroyed(id runtime.ExecutionContextID) {
 		s.unfollow()
 	}
 }
-
-// run distinguishes the bindings of this process from those of another gateway at the same browser.
-var run = rand.Text()[:8]
