@@ -142,12 +142,13 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 			}
 			want, _ := strconv.Atoi(b.values["status"])
 			if until == "" && status != want || !out.Has(until) {
-				t.Errorf("%v ended with status %d, want %d and to say %q:\n%s\n%s", b, status, want, until, b.code, out)
+				t.Errorf("%v ended with status %d, want %d and to say %q:\n%s\n%s\n%s", b, status, want, until, b.code, out,
+					gatewayLogs())
 			}
 			return
 		case <-late:
 			t.Fatalf("%v has neither ended within %v nor said %q; does it go on by itself (until=\"…\")?\n%s\n%s", b, within,
-				until, out, daemonLog())
+				until, out, gatewayLogs())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -158,13 +159,13 @@ func runScript(t *testing.T, b block, until, dir string, env []string, within ti
 	}
 }
 
-// daemonLog returns the log of the world's daemons, or "" without one.
-func daemonLog() (log string) {
+// gatewayLogs returns the logs of the world's gateway for commands, the agent's and the daemons', or "" without one.
+func gatewayLogs() (log string) {
 	if theWorld == nil {
 		return ""
 	}
-	all, _ := filepath.Glob(filepath.Join(theWorld.hubHome, "pagewire", "*.log"))
-	for _, name := range all {
+	daemons, _ := filepath.Glob(filepath.Join(theWorld.hubHome, "pagewire", "*.log"))
+	for _, name := range append(daemons, filepath.Join(theWorld.hubHome, "serve.log")) {
 		text, _ := os.ReadFile(name)
 		log += string(text)
 	}

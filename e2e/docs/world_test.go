@@ -181,6 +181,12 @@ func serveGateway(flags ...string) (addr, home string, err error) {
 	if _, err := cmd.StdinPipe(); err != nil { // it ends with its standard input
 		return "", "", err
 	}
+	log, err := os.Create(filepath.Join(home, "serve.log"))
+	if err != nil {
+		return "", "", err
+	}
+	defer log.Close()
+	cmd.Stderr = log
 	_, err = started(cmd)
 	return addr, home, err
 }
