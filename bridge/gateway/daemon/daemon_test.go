@@ -235,6 +235,23 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// A command does not fail because a daemon is being replaced.
+func TestCommandWaitsForADaemonThatIsStarted(t *testing.T) {
+	m := newMachine(t)
+	dir := testkit.Must(userdir.Open(m.hub))(t)
+	defer dir.Close()
+	starting := testkit.Must(dir.Lock(t.Context(), startLock))(t)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Moment)
+	defer cancel()
+	if _, err := (Dialer{Hub: m.hub}).Dial(ctx, Hello{As: AsCommand}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while another process starts one: %v", err)
+	}
+	starting.Remove()
+	if _, err := m.dial(AsCommand); !errors.Is(err, ErrNone) {
+		t.Errorf("after that process has failed: %v", err)
+	}
+}
+
 func TestNewerBuildTakesOver(t *testing.T) {
 	m := newMachine(t)
 	a := m.connect(testkit.Legacy)

@@ -114,8 +114,8 @@ type Dialer struct {
 var errOutdated = errors.New("the daemon is of an older build")
 
 // Dial connects to the daemon. It starts one if none runs, or if the running one is an older build. Of several
-// processes at the same time, only one starts it. It fails with ErrNone, ErrOther, ErrSilent, ctx's error, or a
-// sentence.
+// processes at the same time, only one starts it. A command waits while another process starts one. Dial fails with
+// ErrNone, ErrOther, ErrSilent, ctx's error, or a sentence.
 func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	dir, err := userdir.Open(d.Hub)
 	if err != nil {
@@ -123,6 +123,9 @@ func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	}
 	defer dir.Close()
 	c, err := greet(ctx, dir, mine)
+	if mine.As == AsCommand && errors.Is(err, ErrNone) {
+		return greetStarted(ctx, dir, mine)
+	}
 	if d.Start == nil || !errors.Is(err, ErrNone) && !errors.Is(err, errOutdated) {
 		return c, err
 	}
@@ -181,6 +184,19 @@ func greet(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
 		c.Close()
 	}
 	return nil, context.Cause(ctx)
+}
+
+// greetStarted is greet for a command that has found no daemon: another process may be replacing it at this moment.
+func greetStarted(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	lock, err := dir.Lock(ctx, startLock)
+	if errors.Is(err, userdir.ErrHeld) {
+		return nil, fmt.Errorf("another process starts a daemon, and it does not listen in time: %w", err)
+	} else if err == nil {
+		lock.Remove()
+	}
+	return greet(ctx, dir, mine)
 }
 
 func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error) {

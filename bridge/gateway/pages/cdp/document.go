@@ -187,6 +187,7 @@ func (d *document) returnLater() {
 	d.pause = min(2*pause, lastReturn)
 	d.b.log.Info("another gateway has taken a page over", "url", d.s.tab.url, "back", pause)
 	d.removeBinding()
+	d.binding = "" // its last messages count no more
 	time.AfterFunc(pause, func() {
 		d.b.mu.Lock()
 		defer d.b.mu.Unlock()
