@@ -321,7 +321,8 @@ func (b *Bus) ClusterAddr() string {
 // Up reports whether the bus is connected.
 func (b *Bus) Up() bool { return b.conn.IsConnected() }
 
-// Peers is the number of other nodes' servers with a connection to this process's server: 0 in an existing cluster.
+// Peers is the number of other nodes' servers with a connection to this process's server: 0 in an existing cluster. A
+// node that this one asks counts from its answer on, also for the moment until it refuses this one's secret.
 func (b *Bus) Peers() int {
 	if b.server == nil {
 		return 0
