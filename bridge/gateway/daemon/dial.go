@@ -192,7 +192,7 @@ func greetStarted(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, err
 	defer cancel()
 	lock, err := dir.Lock(ctx, startLock)
 	if errors.Is(err, userdir.ErrHeld) {
-		return nil, fmt.Errorf("another process starts a daemon, and it does not listen in time: %w", err)
+		return nil, fmt.Errorf("another process is starting a daemon, which does not listen yet: %w", err)
 	} else if err == nil {
 		lock.Remove()
 	}

@@ -3,7 +3,8 @@
 // gateway. A posted text begins with a letter for document.go. The result takes texts of the gateway.
 //
 // The page can see only one change, a symbol for each address. With it a later gateway of the address, or the same one
-// after the page was frozen, ends this script. A gateway that was killed could not. Gateways of other addresses go on.
+// after the page was frozen, ends this script, as a gateway that was killed could not do. Gateways of other addresses
+// go on.
 ((name, gateway) => {
   const mark = Symbol.for("pagewire.gateway " + gateway);
   const binding = globalThis[name];
