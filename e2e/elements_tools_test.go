@@ -70,12 +70,13 @@ func TestElementsTools(t *testing.T) {
 			[{ q: "tea", pw: "x" }, "error: The form has no parameter 'pw'."], [{ unseen: "x" }, "error: The form has no parameter 'unseen'."],
 			[{ q: 5 }, "error: 'q' is not of its schema"], [{ count: "3" }, "error: 'count' is not of its schema"], [{ gift: "on" }, "error: 'gift' is not of its schema"],
 			[{ size: "m" }, "error: 'size' is not of its schema"], [{ colour: "none" }, "error: 'colour' is not of its schema"], [{ tags: "x" }, "error: 'tags' is not of its schema"],
-			[{ extra: ["c"] }, "error: 'extra' is not of its schema"], [{ day: "tomorrow" }, "error: 'day' takes no such value of type date."], [{ mail: "tea" }, "error: 'mail' takes no such value of type email."],
+			[{ extra: ["c"] }, "error: 'extra' is not of its schema"], [{ note: "changed", day: "tomorrow" }, "error: 'day' takes no such value of type date."], [{ mail: "tea" }, "error: 'mail' takes no such value of type email."],
 			[{ q: "" }, "error: The form is filled in, and cannot be submitted. q: "], [{ q: "tea", count: 10 }, "error: The form is filled in, and cannot be submitted. count: "],
 		]) {
 			expect(JSON.stringify(input), (await a.use("search", input)).slice(0, want.length), want);
 		}
 		expect("nothing submitted", submitted, []);
+		expect("of a refused call nothing stays", search.querySelector("[name=note]").value, "as it was");
 
 		// How a call ends that the page does not answer.
 		const right = { q: "tea", count: 3 };

@@ -129,16 +129,35 @@ const fits = (value: unknown, { type, enum: choices, items }: Schema): boolean =
   return `${typeof value}` === type && (!choices || choices.includes(value as string));
 };
 
-/** Fills a form in. If a name or a type is wrong, throws and leaves the form as it was. */
+/** Fills a form in. If a name, a type or a text is wrong, throws and leaves the form as it was. */
 function fill(form: HTMLFormElement, input: Input): void {
   const parameters = parametersOf(form);
   for (const [name, value] of Object.entries(input)) {
     const { schema } = parameters.get(name) ?? {};
     if (!schema) throw new Refusal(`The form has no parameter '${name}'.`);
     if (!fits(value, schema)) throw new Refusal(`'${name}' is not of its schema, ${JSON.stringify(schema)}.`);
+    const { type } = parameters.get(name)!.fields.find((field) => !keeps(field, value)) ?? {};
+    if (type) throw new Refusal(`'${name}' takes no such value of type ${type}.`);
   }
   for (const [name, value] of Object.entries(input))
     for (const field of parameters.get(name)!.fields) set(field, value);
+}
+
+/** Puts a text into a field, by the browser's own setter. */
+function put(field: HTMLInputElement | HTMLTextAreaElement, text: string): void {
+  const { prototype } = field instanceof HTMLInputElement ? HTMLInputElement : HTMLTextAreaElement;
+  Object.getOwnPropertyDescriptor(prototype, "value")!.set!.call(field, text);
+}
+
+/** Reports whether a field keeps a value, by a try without events: a field for a date drops any other text. */
+function keeps(field: Field, value: unknown): boolean {
+  if (isCheckable(field) || field instanceof HTMLSelectElement || value === "") return true;
+  const before = field.value;
+  put(field, `${value}`);
+  const { badInput, typeMismatch } = field.validity; // WebKitGTK keeps any text as a date
+  const kept = field.value && !badInput && !typeMismatch;
+  put(field, before);
+  return !!kept;
 }
 
 /** Sets a field as a person does: with its events, and not by the setters of libraries, which then see a change. */
@@ -149,17 +168,7 @@ function set(field: Field, value: unknown): void {
     return;
   }
   if (field instanceof HTMLSelectElement) for (const one of field.options) one.selected = isWanted(one.value);
-  else {
-    const { prototype } = field instanceof HTMLInputElement ? HTMLInputElement : HTMLTextAreaElement;
-    const put = Object.getOwnPropertyDescriptor(prototype, "value")!.set!;
-    const before = field.value;
-    put.call(field, `${value}`);
-    const { badInput, typeMismatch } = field.validity; // WebKitGTK keeps any text as a date
-    if (value !== "" && (!field.value || badInput || typeMismatch)) {
-      put.call(field, before);
-      throw new Refusal(`'${field.name}' takes no such value of type ${field.type}.`);
-    }
-  }
+  else put(field, `${value}`);
   for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
 }
 
