@@ -37,7 +37,7 @@ func TestEventStreamsOverHTTP(t *testing.T) {
 			ask("8", "events/poll").want(200, 0)
 			full := ask("9", "events/stream")
 			if m := full.want(http.StatusTooManyRequests, -32013); m.Error == nil || m.Error.Data["max"] != 3.0 ||
-				!strings.HasPrefix(m.Error.Message, "ResourceExhausted: ") {
+				!strings.HasPrefix(m.Error.Message, "ResourceExhausted: ") || full.Header.Get("Retry-After") == "" {
 				t.Errorf("the fourth is answered %+v", m)
 			}
 			s.Set(origin+"/doc", "two")

@@ -81,6 +81,7 @@ func (s shares) acquire(of, who string) (release func(), full *fullError) {
 // refuse answers a request above a bound: 429 for one agent's bound, 503 for the bound of all agents. An events/stream
 // gets 429 with the events extension's error for both.
 func (e *fullError) refuse(w http.ResponseWriter, q question) {
+	w.Header().Set("Retry-After", "1")
 	if q.stream {
 		err := bridge.EventError{Kind: bridge.EventExhausted, Message: e.Error()}
 		refuse(w, http.StatusTooManyRequests, q.id, err.Kind.Code(q.final), err.Error(),
@@ -93,7 +94,6 @@ func (e *fullError) refuse(w http.ResponseWriter, q question) {
 		status, d["of"] = http.StatusServiceUnavailable, "all agents"
 		delete(d, "option")
 	}
-	w.Header().Set("Retry-After", "1")
 	refuse(w, status, q.id, codeInternal, e.Error(), d)
 }
 
