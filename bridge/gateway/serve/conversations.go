@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -65,7 +66,7 @@ func (c conversations) Save(name string, record []byte) {
 
 // replace writes a file atomically.
 func replace(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "new-*") // of mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // of mode 0600
 	if err != nil {
 		return err
 	}
@@ -77,12 +78,17 @@ func replace(path string, text []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// prune removes files that are too old, and then the oldest, until there is room for the file but, which it keeps.
+// ours matches the names of records, and of replace's temporary files. The directory may have files of the user too,
+// because the token may be anywhere.
+var ours = regexp.MustCompile(`^[0-9a-f]{64}\.json(-[0-9]+)?$`)
+
+// prune removes records that are too old, and then the oldest, until there is room for the file but, which it keeps.
 func (c conversations) prune(but string) {
 	ages := map[string]time.Duration{}
-	paths, _ := filepath.Glob(filepath.Join(c.dir, "*")) // the pattern is valid
-	for _, path := range paths {
-		if info, err := os.Lstat(path); err == nil && path != but {
+	entries, _ := os.ReadDir(c.dir) // Save reports an unusable directory
+	for _, entry := range entries {
+		path := filepath.Join(c.dir, entry.Name())
+		if info, err := entry.Info(); err == nil && path != but && ours.MatchString(entry.Name()) {
 			ages[path] = time.Since(info.ModTime())
 		}
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -62,12 +63,19 @@ func TestConversations(t *testing.T) {
 	if record := kept.Load("session a"); record != nil {
 		t.Errorf("a day later there is %q", record)
 	}
+	mine := filepath.Join(dir, "chat with Ann.md") // the token, and so the directory, may be anywhere
+	if err := errors.Join(os.WriteFile(mine, nil, 0o600), os.Chtimes(mine, old, old)); err != nil {
+		t.Fatal(err)
+	}
 	for i := range maxKept + 10 {
 		kept.Save(fmt.Sprint(i), []byte("x"))
 		at := time.Now().Add(time.Duration(i-maxKept-10) * time.Second)
 		if err := os.Chtimes(kept.path(fmt.Sprint(i)), at, at); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Remove(mine); err != nil {
+		t.Errorf("a file of the user is gone: %v", err)
 	}
 	if n := len(files()); n != maxKept || kept.Load("9") != nil || kept.Load(fmt.Sprint(maxKept+9)) == nil {
 		t.Errorf("%d are kept, want the last %d", n, maxKept)
