@@ -36,6 +36,18 @@ func TestTakeJSONKeepsTheCommentsAroundIt(t *testing.T) {
 			t.Errorf("%v\n got %q\nwant %q", err, after, start+want)
 		}
 	}
+	// An object that we have made stays if the user has put a comment into it: a server that is switched off.
+	const made = `{"mcpServers": {`
+	for before, want := range map[string]string{
+		"\n// \"db\": {},\n" + entry + "\n}}": made + "\n// \"db\": {},\n}}",
+		entry + ", /* \"db\": {} */ }}":       made + " /* \"db\": {} */ }}",
+		entry + ", }}":                        "{}",
+	} {
+		after, err := takeJSON([]byte(made+before), []byte("{}"), oursIn("mcpServers"), false)
+		if err != nil || string(after) != want {
+			t.Errorf("%v\n got %q\nwant %q", err, after, want)
+		}
+	}
 }
 
 func TestTOMLStringsOfWindows(t *testing.T) {

@@ -39,7 +39,8 @@ func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	return l.splice(c.items[l.at].value.StartOffset, c.items[l.at].value.EndOffset, l.write(c, p.Value)), nil
 }
 
-// takeJSON removes a part. It also removes objects and lists that are then empty, if base does not have them.
+// takeJSON removes a part. It also removes objects and lists that then have neither an item nor a comment, if base does
+// not have them.
 func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
 	l, err := locate(text, p)
 	if err != nil || l.at < 0 {
@@ -49,10 +50,16 @@ func takeJSON(text, base []byte, p part, force bool) ([]byte, error) {
 		return nil, errEdited
 	}
 	i, at := l.at, len(l.chain)-1
-	for had := depth(base, p); at > had && len(l.chain[at].items) == 1; at-- {
+	for had := depth(base, p); at > had && l.alone(l.chain[at]); at-- {
 		i, _ = l.chain[at-1].find(p.At[at-1]) // no error: walk has found it
 	}
 	return l.cut(l.chain[at], i), nil
+}
+
+// alone reports whether a container has one item, and no comment.
+func (d *document) alone(c container) bool {
+	return len(c.items) == 1 && len(bytes.Trim(d.text[c.StartOffset+1:c.items[0].begin], " \t\r\n")) == 0 &&
+		len(bytes.Trim(d.text[c.items[0].value.EndOffset:c.EndOffset-1], ", \t\r\n")) == 0
 }
 
 // foundJSON returns the text of a part, or "" if it is missing.
