@@ -207,9 +207,12 @@ func (d *daemon) serve(c *Conn) {
 	}
 	c.SetReadDeadline(time.Time{})
 	b := &beating{c: c}
+	b.mu.Lock() // the hello goes before the line of a retire at this moment
 	mine := d.answer(h, b)
+	err = writeHello(c, mine)
+	b.mu.Unlock()
 	defer d.leave(b)
-	if writeHello(c, mine) != nil || mine.Error != "" || mine.Retires || mine.Outdated || h.As == AsProbe {
+	if err != nil || mine.Error != "" || mine.Retires || mine.Outdated || h.As == AsProbe {
 		c.Close()
 		return
 	}

@@ -80,6 +80,40 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 	}
 }
 
+// A writes is a connection that calls before before each write.
+type writes struct {
+	net.Conn
+	before func()
+}
+
+func (c writes) Write(p []byte) (int, error) {
+	c.before()
+	return c.Conn.Write(p)
+}
+
+// A daemon that retires while it answers a hello sends its own hello first: a client refuses any other line.
+func TestHelloGoesFirst(t *testing.T) {
+	client, server := net.Pipe()
+	defer client.Close()
+	d := &daemon{agents: map[*beating]bool{}, o: Options{Version: "1",
+		Serve: func(context.Context, Hello, io.Reader, io.Writer, func(Session)) error { return nil }}}
+	go d.serve(newConn(writes{server, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for b := range d.agents {
+			if b.mu.TryLock() {
+				t.Error("another line can go before the hello")
+				b.mu.Unlock()
+			}
+		}
+		if len(d.agents) != 1 {
+			t.Errorf("%d clients are registered", len(d.agents))
+		}
+	}}))
+	testkit.OK(t, writeHello(client, Hello{Version: "1", As: AsCommand}))
+	testkit.Must(readHello(bufio.NewReader(client)))(t)
+}
+
 // A daemon hangs, and has no agent that could notice. The next agent is served all the same.
 func TestDaemonThatHangsForNobody(t *testing.T) {
 	m := newMachine(t)
