@@ -2,6 +2,10 @@
 
 // The page may patch its own.
 const { MutationObserver, setTimeout } = globalThis;
+const { get } = Reflect;
+
+/** The title, by the prototype: an element of this name hides the document's own member. */
+const title = () => get(Document.prototype, "title", document) as string;
 
 /** Least time between two notes about the title, in ms: some pages show a counter in it. */
 const titlePause = 500;
@@ -10,12 +14,12 @@ const titlePause = 500;
 export function titles(changed: (title: string) => void) {
   let told = "";
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const now = (): string => (told = document.title);
+  const now = (): string => (told = title());
   const observer = new MutationObserver(() => {
-    if (timer || document.title === told) return;
+    if (timer || title() === told) return;
     timer = setTimeout(() => {
       timer = undefined;
-      if (document.title !== told) changed(now());
+      if (title() !== told) changed(now());
     }, titlePause);
   });
   return {

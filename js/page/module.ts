@@ -20,7 +20,8 @@ function install(): Pagewire {
           worker: new URL("./pagewire.worker.js", import.meta.url).href,
         }
       : {};
-    const script = document.currentScript as HTMLScriptElement | null;
+    // By the prototype: script.ts says why.
+    const script = Reflect.get(Document.prototype, "currentScript", document) as HTMLScriptElement | null;
     return enter(import.meta.url || script?.src || document.baseURI, files);
   } catch (cause) {
     return absent(cause);

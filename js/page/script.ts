@@ -8,7 +8,8 @@ import type { PagewireOptions } from "../pagewire.d.ts";
 
 // An inline script, or one injected by an extension, has no URL: then the files are expected beside the page. (Not by
 // location: about:srcdoc is no base.)
-const script = document.currentScript as HTMLScriptElement | null;
+// By the prototype: a user's <img name="currentScript"> hides the document's own member, and would name the core.
+const script = Reflect.get(Document.prototype, "currentScript", document) as HTMLScriptElement | null;
 const { exposeErrors, ...rest }: Record<string, string | undefined> = { ...script?.dataset };
 enter(script?.src || document.baseURI, {
   ...rest,

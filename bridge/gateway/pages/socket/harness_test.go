@@ -160,8 +160,8 @@ type site struct {
 	*httptest.Server
 	name   string // a host name in place of 127.0.0.1
 	header http.Header
-	// tag has the attributes of the script tag; page follows the tag.
-	tag, page string
+	// markup comes before the script tag, tag has its attributes, and page follows it.
+	markup, tag, page string
 }
 
 func serve(t *testing.T, s *site) *site {
@@ -180,10 +180,10 @@ func serve(t *testing.T, s *site) *site {
 			fmt.Fprintf(w, "<!doctype html><title>Page %s</title><link rel=icon href=data:,><script>let state = "+
 				"'one'; const uri = location.origin + '/doc'</script>", r.URL.Path)
 			if r.URL.Path != "/other" {
-				fmt.Fprintf(w, `<script src="/pagewire.js" %s></script><script>
+				fmt.Fprintf(w, `%s<script src="/pagewire.js" %s></script><script>
 					if (navigator.modelContext) navigator.modelContext.registerResource({uri, name: "doc", read: () => state});
 					const set = (value) => { state = value; navigator.modelContext.notifyResourceUpdated(uri) }
-				</script>%s`, s.tag, s.page)
+				</script>%s`, s.markup, s.tag, s.page)
 			}
 		default:
 			files.ServeHTTP(w, r)

@@ -57,6 +57,27 @@ func TestPageOfAScriptTag(t *testing.T) {
 	p.waitFor(0)
 }
 
+// Named elements hide members of the document. Some sanitizers let a user write them. They name neither the core, whose
+// scripts run in the page, nor the title: React's elements are circular, which JSON is not.
+func TestMarkupThatHidesTheDocumentsMembers(t *testing.T) {
+	t.Parallel()
+	strange := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		if r.URL.Path != "/smile.png" {
+			t.Errorf("another site is asked for %s", r.URL)
+		}
+	}))
+	t.Cleanup(strange.Close)
+	p := openPlace(t, Options{})
+	s := serve(t, &site{markup: `<img name="currentScript" data-load="eager" src="` + strange.URL + `/smile.png">
+		<form name="title"></form><script>document.forms[0].self = document.forms[0]</script>`,
+		tag: `data-gateway="` + p.url() + `"`})
+	open(t, launch(t), s.URL)
+	if page := p.waitFor(1)[0]; page.Title != "Page /" {
+		t.Errorf("the page's title is %q", page.Title)
+	}
+}
+
 // A page cannot know which program answers on the port that it was told. That program learns what a gateway learns: the
 // page's title, address and contents, if the page is of this machine or its site was allowed to reach it. SECURITY.md
 // says so, and the page's console, once. The program learns no secret.
