@@ -14,7 +14,8 @@
   let linked = false;
   let receive = () => {};
   const post = (text) => over || binding(text);
-  const about = () => `${document.title ?? ""}`.slice(0, 1000);
+  // By the prototype: an element named "title" hides the document's own member.
+  const about = () => `${Reflect.get(Document.prototype, "title", document) ?? ""}`.slice(0, 1000);
   let leaves = false;
   const seen = ({ isTrusted, type }) => {
     if (type === "pagehide") leaves = true; // it is hidden next, but its tab stays in front
@@ -27,6 +28,7 @@
     post("x");
     over = true;
     watch.disconnect();
+    rewritten.disconnect();
     for (let i = 0; i < listeners.length; i++)
       listeners[i].target.removeEventListener(listeners[i].type, listeners[i].listener, true);
     receive(null);
@@ -36,20 +38,24 @@
     linked = true;
     post("p" + (told = about()));
     if (document.hasFocus()) post("f");
-    if (document.head) watch.observe(document.head, { subtree: true, childList: true, characterData: true });
+    follow();
   };
 
   // The browser does not report titles that scripts change. Some pages count in theirs: once a second is often enough.
   let told;
   let retitling = false;
-  const watch = new MutationObserver(() => {
+  const retitle = () => {
     if (retitling || about() === told) return;
     retitling = true;
     setTimeout(() => {
       retitling = false;
       post("t" + (told = about()));
     }, 1000);
-  });
+  };
+  const watch = new MutationObserver(retitle);
+  const follow = () => {
+    if (document.head) watch.observe(document.head, { subtree: true, childList: true, characterData: true });
+  };
 
   /** Reports whether a page of this machine connects to this gateway by itself: it must not be attached twice. */
   const comes = () => {
@@ -80,6 +86,12 @@
 
   const onmessage = ({ data, source }) =>
     source === window && data?.channel === "mcp-default" && data.payload === "mcp-server-ready" && look();
+  const onparsed = () => {
+    look();
+    if (!linked) return;
+    follow(); // an injected page layer is there before the head of a slow page
+    retitle();
+  };
   const onload = () => {
     look();
     if (linked || comes()) return;
@@ -89,14 +101,20 @@
   // Loops go by index, here and above: the page may have replaced the iterator of arrays.
   const listeners = [
     { target: window, type: "message", listener: onmessage },
-    { target: document, type: "DOMContentLoaded", listener: look },
+    { target: document, type: "DOMContentLoaded", listener: onparsed },
     { target: window, type: "load", listener: onload },
     { target: window, type: "focus", listener: seen },
     { target: window, type: "pagehide", listener: seen },
     { target: document, type: "visibilitychange", listener: seen },
   ];
-  for (let i = 0; i < listeners.length; i++)
-    listeners[i].target.addEventListener(listeners[i].type, listeners[i].listener, true);
+  const listen = () => {
+    for (let i = 0; i < listeners.length; i++)
+      listeners[i].target.addEventListener(listeners[i].type, listeners[i].listener, true);
+  };
+  listen();
+  // document.open() keeps this context, and removes all listeners of the document and its window.
+  const rewritten = new MutationObserver(listen);
+  rewritten.observe(document, { childList: true });
   Object.defineProperty(globalThis, mark, { configurable: true, value: stop });
 
   if (document.readyState === "complete") onload();

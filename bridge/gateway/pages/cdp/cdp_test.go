@@ -686,6 +686,47 @@ func TestTitleFollowsThePage(t *testing.T) {
 	})
 }
 
+// The injected page layer begins before a slow page has a head. An element may have the name of the title.
+func TestTitleOfASlowPage(t *testing.T) {
+	t.Parallel()
+	r := begin(t, injected)
+	rest := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		fmt.Fprint(w, "<!doctype html>")
+		w.(http.Flusher).Flush()
+		select {
+		case <-rest:
+		case <-q.Context().Done():
+		}
+		fmt.Fprint(w, "<title>Invoice 17</title><link rel=icon href=data:,><form name=title></form><script>"+app+"</script>")
+	}))
+	t.Cleanup(slow.Close)
+	id := r.user.openLink(slow.URL + "/")
+	p := &tabbed{r.user, r.site, id, r.user.attachTo(id)}
+	p.begun(r)
+	close(rest)
+	r.listed(slow.URL + "/state")
+	has := func(title string) {
+		t.Helper()
+		testkit.Eventually(t, title, func() bool { return r.g.Snapshot().Pages[0].Title == title })
+	}
+	has("Invoice 17")
+	p.eval("document.querySelector('title').textContent = 'Invoice 18'")
+	has("Invoice 18")
+}
+
+// A page that writes its document anew keeps its context, and loses all listeners.
+func TestDocumentThatIsWritten(t *testing.T) {
+	t.Parallel()
+	r := begin(t, tagged)
+	p := r.open("/bare")
+	p.begun(r)
+	p.eval("document.open(), document.write(" + strconv.Quote("<!doctype html><title>written</title>"+tag) + "), document.close()")
+	r.listed(r.uri)
+}
+
 // While the Page domain is enabled, a browser that cannot show dialogs waits for us to close them. Only
 // chrome-headless-shell cannot show them, so no browser here can test this.
 func TestDialogThatNobodySees(t *testing.T) {

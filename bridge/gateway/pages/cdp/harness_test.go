@@ -317,6 +317,15 @@ func (p *tabbed) loaded() {
 	})
 }
 
+// begun waits until attach.js has run in the tab's page. A context of its last page may end meanwhile.
+func (p *tabbed) begun(r *rig) {
+	p.t.Helper()
+	testkit.Eventually(p.t, "attach.js has run", func() bool {
+		text, err := p.try("Symbol.for('pagewire.gateway " + r.address + "') in globalThis")
+		return err == nil && text == "true"
+	})
+}
+
 func (p *tabbed) visit(path string) {
 	p.t.Helper()
 	url := p.site.URL + path
