@@ -27,6 +27,9 @@ func (e *Engine) read(r *request) *wire.Error {
 		if c = nil; e.fresh[uri] != nil {
 			c = e.fresh[uri].next
 		}
+		if c != nil && c.entry != entry { // it has not begun: it reads the resource that answers now
+			c.entry, e.fresh[uri].question.request = entry, requestOf(uri, entry, params)
+		}
 	}
 	if c == nil || c.entry != entry || perPort {
 		c = e.newCall(callRead, &e.reads, e.opt.ReadTimeout)
