@@ -19,20 +19,20 @@ import (
 
 // A delivery is this node's work for one subscription. The Service's lock guards it.
 type delivery struct {
-	user   *user
-	key    string
-	host   string
-	of     string    // its subscriber and URL
-	to     *address  // shared by all deliveries with the same of
-	until  time.Time // of the grant
-	follow Follow
-	queue  []item
-	busy   bool        // an attempt is under way
-	waits  bool        // it waits for a retry, or for room
-	timer  *time.Timer // of a retry
-	failed int         // failed attempts since the last success
-	ended  bool
-	woken  bool // guarded by wakes.mu
+	user    *user
+	key     string
+	host    string
+	of      string    // its subscriber and URL
+	to      *address  // shared by all deliveries with the same of
+	renewed time.Time // the last refresh
+	follow  Follow
+	queue   []item
+	busy    bool        // an attempt is under way
+	waits   bool        // it waits for a retry, or for room
+	timer   *time.Timer // of a retry
+	failed  int         // failed attempts since the last success
+	ended   bool
+	woken   bool // guarded by wakes.mu
 
 	dirty     bool // the fields below are to be stored
 	cursor    string
@@ -85,8 +85,8 @@ func (s *Service) reconcile(u *user, key string) {
 	switch {
 	case live && d == nil:
 		s.start(u, key, r.record)
-	case live && r.Until.After(d.until): // it was renewed
-		d.until, *d.to = r.Until, address{}
+	case live && !r.Renewed.Equal(d.renewed): // it was renewed
+		d.renewed, *d.to = r.Renewed, address{}
 		for _, d := range u.deliveries {
 			s.wakes.add(d)
 		}
@@ -107,7 +107,7 @@ func (s *Service) start(u *user, key string, r *record) {
 		s.stats.Failed["subscription"]++
 		return
 	}
-	d := &delivery{user: u, key: key, host: to.Host, of: r.Principal + " " + r.URL, to: &address{}, until: r.Until,
+	d := &delivery{user: u, key: key, host: to.Host, of: r.Principal + " " + r.URL, to: &address{}, renewed: r.Renewed,
 		cursor: r.Cursor, delivered: r.Delivered, category: r.Failed, failing: r.Failing}
 	for _, other := range u.deliveries {
 		if other.of == d.of {

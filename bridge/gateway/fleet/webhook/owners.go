@@ -29,7 +29,7 @@ type user struct {
 	at     uint64
 
 	state ownership
-	again time.Time // the next attempt to claim it
+	again time.Time // the next attempt to claim it, or to give it back
 
 	// set while state is mine
 	feed       Feed
@@ -301,6 +301,9 @@ func (s *Service) settle() {
 		case u.state == free && wants && (live > 0 || orphan) && now.After(u.again):
 			u.state = moving
 			s.runs.Go(func() { s.acquire(u) })
+		case u.state == free && u.holder == s.o.Node && (!wants || live == 0) && now.After(u.again):
+			u.state = moving // a claim that could not be given back, or after which deliveries could not begin
+			s.runs.Go(func() { s.drop(u) })
 		case u.state == mine && (!wants || live == 0 || u.holder != s.o.Node):
 			u.state = moving
 			u.cancel()
@@ -395,13 +398,18 @@ func (s *Service) drop(u *user) {
 		return nil, nil
 	})
 	if err != nil {
-		s.o.Log.Warn("a claim could not be given back: another node waits for the end of this one's lease", "error", err)
+		s.o.Log.Warn("a claim could not be given back, which is tried again: another node waits for that", "error", err)
 	}
-	u.feed.Close()
+	if u.feed != nil {
+		u.feed.Close()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil && revision >= u.at {
 		u.holder, u.at = "", revision
+	}
+	if u.holder == s.o.Node {
+		u.again = time.Now().Add(s.o.Lease / 3)
 	}
 	u.state, u.feed = free, nil
 	s.wantSettle()

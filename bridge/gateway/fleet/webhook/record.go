@@ -29,6 +29,7 @@ type record struct {
 	Secrets  []Secret
 	Rotated  time.Time
 	Until    time.Time // the end, unless it is refreshed
+	Renewed  time.Time // the last refresh
 	Ended    bool      // by the subscriber, or by the operator
 	Revoked  bool      // by the operator
 	Verified time.Time // when the endpoint answered the challenge

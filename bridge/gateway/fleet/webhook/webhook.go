@@ -195,7 +195,7 @@ func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]b
 		return nil, invalid(err)
 	}
 	wants := &record{Principal: q.p.ID, User: q.p.User, URL: r.URL, Name: r.Name, Arguments: r.Arguments,
-		Secrets: []Secret{secret}, Until: now.Add(granted(r.TTL, now, q.p.Until))}
+		Secrets: []Secret{secret}, Renewed: now, Until: now.Add(granted(r.TTL, now, q.p.Until))}
 	done, refused := s.reserve(wants, now)
 	if refused != nil {
 		return nil, refused

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -278,7 +280,7 @@ func TestFailures(t *testing.T) {
 func TestSuspension(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a")
-	r := wants(t, e.URL, func(r *gateway.WebhookRequest) { r.TTL = 2 * time.Minute })
+	r := wants(t, e.URL, func(r *gateway.WebhookRequest) { r.TTL = time.Hour })
 	subscribe(t, s, by(alice), r)
 	suspend := func() {
 		e.status(500)
@@ -294,7 +296,7 @@ func TestSuspension(t *testing.T) {
 	if tried != minAttempts {
 		t.Errorf("it was suspended after %d attempts", tried)
 	}
-	r.TTL = time.Hour
+	r.TTL = 30 * time.Minute // a renewal may end earlier than the last one, or, with the same token, when that does
 	subscribe(t, s, by(alice), r)
 	e.delivered(r.Subscription, "a:1", last)
 	if st := s.Stats(); st.Suspended != 0 {
@@ -432,6 +434,67 @@ func TestAnotherNodeTakesOver(t *testing.T) {
 	if len(told) != 21 {
 		t.Errorf("%d of 21 resources were told of", len(told))
 	}
+}
+
+// A claimless is a store that refuses changes of claims while fails is set.
+type claimless struct {
+	Store
+	fails *atomic.Bool
+}
+
+func (c claimless) Change(ctx context.Context, key string, change func([]byte) ([]byte, error)) (uint64, error) {
+	if c.fails.Load() && strings.HasPrefix(key, keyUser) {
+		return 0, errors.New("no answer")
+	}
+	return c.Store.Change(ctx, key, change)
+}
+
+// A node that lives gives a claim back if it does not deliver: no other node may take the claim from it.
+func TestClaimWithoutDeliveries(t *testing.T) {
+	next := "b"
+	for chosen([]string{"a", next}, alice) != next {
+		next += "b"
+	}
+	lets := func(a *Service) {
+		t.Helper()
+		testkit.Eventually(t, "a has the claim, and does not deliver", func() bool {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.users[alice] != nil && a.users[alice].holder == "a" && a.users[alice].state == free
+		})
+	}
+	t.Run("it could not be given back", func(t *testing.T) {
+		w, e := newWorld(t)
+		var fails atomic.Bool
+		a := w.open("a", func(o *Options) {
+			open := o.Open
+			o.Open = func(ctx context.Context, name string, age time.Duration) (Store, error) {
+				table, err := open(ctx, name, age)
+				return claimless{table, &fails}, err
+			}
+		})
+		r := wants(t, e.URL)
+		subscribe(t, a, by(alice), r)
+		e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
+		fails.Store(true)
+		w.open(next)
+		lets(a)
+		fails.Store(false)
+		e.delivered(r.Subscription, "a:1", w.set(alice, "a:1"))
+	})
+	t.Run("deliveries could not begin", func(t *testing.T) {
+		w, e := newWorld(t)
+		a := w.open("a", func(o *Options) {
+			o.Feed = func(context.Context, string) (Feed, error) { return nil, errors.New("too many users") }
+		})
+		r, now := wants(t, e.URL), time.Now()
+		granted := &record{Principal: alice, User: alice, URL: r.URL, Name: r.Name, Arguments: r.Arguments,
+			Secrets: []Secret{theSecret}, Until: now.Add(time.Hour), Cursor: "0"}
+		testkit.Must(a.grant(t.Context(), a.subs, granted, now))(t)
+		lets(a)
+		w.open(next)
+		e.delivered(r.Subscription, "a:1", w.set(alice, "a:1"))
+	})
 }
 
 // The operator can end a principal's subscriptions, and the endpoints are notified.
