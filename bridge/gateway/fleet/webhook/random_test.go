@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -56,10 +59,25 @@ func TestRandomOperations(t *testing.T) {
 		got[told{user, id}] = what
 		return false
 	})
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(got)
+	}
 	name := func(i int) string { return strings.Repeat(string(rune('A'+i)), 43) }
 	subscribed := map[string]bool{}
 	since := map[string]int{}                // revision
 	changed := map[string]map[string][]int{} // by user and URI: revisions
+	// answers asks until the store answers, which on a busy machine it may not do in time.
+	answers := func(ask func(context.Context, gateway.WebhookRequest) ([]byte, *bridge.EventError),
+		r gateway.WebhookRequest) (refused *bridge.EventError) {
+		t.Helper()
+		testkit.Eventually(t, "the store answers", func() bool {
+			_, refused = ask(t.Context(), r)
+			return refused == nil || refused.Kind != bridge.EventExhausted
+		})
+		return refused
+	}
 	step := func() {
 		user := name(random.IntN(users))
 		s := nodes[random.IntN(len(nodes))]
@@ -72,7 +90,7 @@ func TestRandomOperations(t *testing.T) {
 			}
 			changed[user][uri] = append(changed[user][uri], w.set(user, uri))
 		case n < 85:
-			if _, refused := s.For(p).Subscribe(t.Context(), r); refused != nil {
+			if refused := answers(s.For(p).Subscribe, r); refused != nil {
 				t.Fatal(refused)
 			}
 			if !subscribed[user] {
@@ -82,7 +100,7 @@ func TestRandomOperations(t *testing.T) {
 			}
 			subscribed[user] = true
 		case n < 91:
-			if _, refused := s.For(p).Unsubscribe(t.Context(), r); refused != nil && subscribed[user] {
+			if refused := answers(s.For(p).Unsubscribe, r); refused != nil && subscribed[user] {
 				t.Fatal(refused)
 			}
 			subscribed[user] = false
@@ -106,7 +124,8 @@ func TestRandomOperations(t *testing.T) {
 			begin()
 		}
 	}
-	for range 5000 {
+	// A busy machine tells of fewer changes, because several of a resource become one.
+	for i := 0; i < 5000 || count() < 500; i++ {
 		step()
 	}
 	mu.Lock()
@@ -141,8 +160,5 @@ func TestRandomOperations(t *testing.T) {
 		if !strings.HasPrefix(uri, "a:"+one.user[:1]) || !slices.Contains(changed[one.user][uri], revision) {
 			t.Errorf("%s was told %s by %s", one.user[:1], what, one.id)
 		}
-	}
-	if len(got) < 500 {
-		t.Errorf("only %d changes were told: the test sees little", len(got))
 	}
 }
