@@ -305,6 +305,9 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		b.show(t, false)
 	}
 	if !webOrigin(c.Origin) {
+		if aux.FrameID == s.tab.target && strings.HasPrefix(s.tab.url, "http") {
+			b.log.Debug("a tab shows a page of the browser, as after a failed load", "url", s.tab.url)
+		}
 		return
 	}
 	if !b.g.Admits(c.Origin) {
