@@ -23,6 +23,8 @@ const maxPerTab = 128;
 export const maxTitle = 1024;
 export const maxURL = 8192;
 
+const strange = "a message that the page layer does not send";
+
 /** Events of a link, for its other end. */
 export interface LinkEvents {
   /** Takes a frame of the page. */
@@ -65,8 +67,10 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   private events: LinkEvents | undefined;
   /** Makes the names of the tab and its window at the link's other end. */
   private name: TabName = String;
-  /** The link's start, until the page has confirmed it: its frames belong to earlier links. Then "". */
-  private unconfirmed = "";
+  /** The message that started the last link. */
+  private begun = "";
+  /** The page has confirmed that start. Frames before that belong to earlier links. */
+  private confirmed = false;
   /** The link's first frame has been passed on. */
   private helloSent = false;
   private tokens = burst;
@@ -110,11 +114,13 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     if (typeof message !== "string") return this.note(message);
     if (message.length > maxFrame) return this.refuse("a message is too long");
     if (message.startsWith(start)) {
-      if (message === this.unconfirmed) this.unconfirmed = "";
+      if (message !== this.begun) return; // of an earlier link
+      if (this.confirmed) return this.refuse(strange);
+      this.confirmed = true;
       return;
     }
     const { events } = this;
-    if (!events || this.unconfirmed) return; // the frame is of an earlier link
+    if (!events || !this.confirmed) return; // the frame is of an earlier link
     if (!message) return this.endLink("the page has ended the link");
     if (!this.helloSent) return this.sendHello(events, message);
     events.frame(message);
@@ -151,7 +157,7 @@ export class Live implements Omit<Document, "open" | "sessions"> {
       };
       stamped = JSON.stringify([["hello", version, build, about]]);
     } catch {
-      return this.refuse("a message that the page layer does not send");
+      return this.refuse(strange);
     }
     this.helloSent = true;
     events.frame(stamped);
@@ -167,7 +173,9 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     this.events = events;
     this.name = name;
     // A name and no count: a page that is busy may confirm a link after its end, which the relay does not pass on.
-    this.send((this.unconfirmed = start + crypto.randomUUID()));
+    this.begun = start + crypto.randomUUID();
+    this.confirmed = false;
+    this.send(this.begun);
     this.owner.changed();
     const live = () => this.events === events;
     return {

@@ -114,6 +114,7 @@ for (const [name, frames] of [
   ["a hello without an epoch", [hello({})]],
   ["a hello about nothing", ['[["hello",1,"0"]]']],
   ["a long hello", [hello({ epoch: "e" }) + " ".repeat(64 << 10)]],
+  ["a start too many", [(page) => page.started()]],
   ["a long frame", [hello({ epoch: "e" }), "x".repeat((17 << 20) + 1)]],
   ["a number", [7]],
   ["a flood", [hello({ epoch: "e" }), ...Array(40_000).fill("[]")]],
@@ -125,7 +126,7 @@ for (const [name, frames] of [
     const now = performance.now();
     t.mock.method(performance, "now", () => now); // the number of allowed messages grows with the time
     page.confirm();
-    for (const frame of frames) page.say(frame);
+    for (const frame of frames) page.say(typeof frame === "function" ? frame(page) : frame);
     assert.ok(page.ended);
     assert.equal(closed(), "the page has gone");
     assert.equal(refused(), before + 1);
