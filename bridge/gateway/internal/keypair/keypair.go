@@ -17,6 +17,7 @@ type Pair struct {
 
 	mu      sync.Mutex
 	changed [2]time.Time // modification times at the last read
+	failed  time.Time    // when that read failed; zero if it did not
 	last    *tls.Certificate
 }
 
@@ -26,6 +27,10 @@ func Open(cert, key string, log *slog.Logger) (*Pair, error) {
 	return p, p.read()
 }
 
+// retryAfter is the pause after a failed read of files that do not change: they may have got their right owner since,
+// which changes no modification time, or the process may have had no descriptor left.
+const retryAfter = 10 * time.Second
+
 // read is called with the lock held. If it fails, the last pair stays: one of the files may not be renewed yet.
 func (p *Pair) read() error {
 	var changed [2]time.Time
@@ -34,13 +39,13 @@ func (p *Pair) read() error {
 			changed[i] = info.ModTime()
 		}
 	}
-	if p.last != nil && changed == p.changed {
+	if p.last != nil && changed == p.changed && (p.failed.IsZero() || time.Since(p.failed) < retryAfter) {
 		return nil
 	}
-	p.changed = changed
+	p.changed, p.failed = changed, time.Now()
 	pair, err := tls.LoadX509KeyPair(p.files[0], p.files[1])
 	if err == nil {
-		p.last = &pair
+		p.last, p.failed = &pair, time.Time{}
 	}
 	return err
 }
