@@ -170,7 +170,7 @@ func readCommand() *cobra.Command {
 				return resourceError(args[0], err)
 			}
 			if asJSON {
-				_, err := io.WriteString(cmd.OutOrStdout(), encodedJSON(map[string]any{"contents": r.Contents}, ""))
+				_, err := io.WriteString(visible{cmd.OutOrStdout()}, encodedJSON(map[string]any{"contents": r.Contents}, ""))
 				return err
 			}
 			content, binary := joined(r.Contents)

@@ -107,7 +107,7 @@ func doctorCommand() *cobra.Command {
 
 func printFindings(to io.Writer, all []finding, asJSON bool) error {
 	if asJSON {
-		_, err := io.WriteString(to, indentedJSON(all))
+		_, err := io.WriteString(visible{to}, indentedJSON(all))
 		return err
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)

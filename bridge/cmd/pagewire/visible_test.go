@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -54,3 +56,26 @@ func TestErrorsOfOthers(t *testing.T) {
 type errorString string
 
 func (e errorString) Error() string { return string(e) }
+
+// JSON keeps C1 controls and overrides of direction as they are, and a terminal acts upon them: U+009B begins an escape
+// sequence as ESC [ does.
+func TestNoJSONActsUponATerminal(t *testing.T) {
+	const text = "\u009b2J\u009d0;pwned\u009c\u202e\x7f"
+	r := start(t, "", text)
+	squatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		testkit.OK(t, json.NewEncoder(w).Encode(map[string]string{"Browser": text}))
+	}))
+	defer squatter.Close()
+	for _, args := range [][]string{{"read", cart, "--json"}, {"ls", "--json"}, {"doctor", "--json", "--chrome", squatter.URL}} {
+		_, out, stderr := r.command(args...)
+		if !json.Valid([]byte(out)) || args[0] != "ls" && !strings.Contains(out, "2J") {
+			t.Errorf("%q: %q, %s", args, out, stderr)
+		}
+		for _, c := range out {
+			if acts(c) && c != '\n' {
+				t.Errorf("%q lets %U through: %.300q", args, c, out)
+				break
+			}
+		}
+	}
+}
