@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -450,4 +451,27 @@ func wake(args []string) (*bufio.Reader, error) {
 		return nil, err
 	}
 	return bufio.NewReader(out), watch.Start() // it ends with this process
+}
+
+// A full is an output on a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// A person who records changes learns that the record does not grow.
+func TestWatchWhoseOutputFails(t *testing.T) {
+	for _, args := range [][]string{{cart}, {cart, "--json"}, {cart, "--lines", "--min-interval=0"}} {
+		r := start(t, "", "one")
+		status, stderr := make(chan int, 1), &testkit.Log{}
+		go func() {
+			args := append([]string{"watch", "--count", "1", "--hub", r.addr}, args...)
+			status <- pagewire(context.Background(), args, strings.NewReader(""), full{}, stderr)
+		}()
+		testkit.Eventually(t, "it has read", func() bool { return len(status) > 0 || r.g.Snapshot().Reads > 0 })
+		r.set("two")
+		if got := testkit.Receive(t, "it ends", status); got != exitFailed ||
+			stderr.String() != "pagewire: no space left on device\n" {
+			t.Errorf("%q: status %d, %q", args, got, stderr)
+		}
+	}
 }

@@ -30,7 +30,8 @@ type watcher struct {
 	ctx       context.Context
 	done      func() // ends ctx
 	cmd       *cobra.Command
-	output    func(io.Writer, change, bool)
+	output    func(io.Writer, change, bool) error
+	failed    error // the error of a write to the output; it ends the watch
 	updates   updates
 	resources []*resource // in the order of the command line, or of the daemon's lists
 	byURI     map[string]*resource

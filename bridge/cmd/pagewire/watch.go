@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -66,7 +67,9 @@ func watchCommand() *cobra.Command {
 				ctx, stop = agents.Orphaned(ctx)
 				defer stop()
 			}
-			return newWatcher(ctx, done, cmd, h, o, args).run()
+			w := newWatcher(ctx, done, cmd, h, o, args)
+			err := w.run()
+			return cmp.Or(err, w.failed)
 		},
 	}
 	f := cmd.Flags()
@@ -171,9 +174,17 @@ func (w *watcher) print(c change) {
 	switch to := w.cmd.OutOrStdout(); {
 	case !w.lines:
 		w.printed = true
-		w.output(to, c, isTerminal(to))
+		w.wrote(w.output(to, c, isTerminal(to)))
 	case c.Event == "updated":
 		w.batch = append(w.batch, c.URI)
+	}
+}
+
+// wrote ends the watch if a write to the output has failed.
+func (w *watcher) wrote(err error) {
+	if err != nil {
+		w.failed = err
+		w.done()
 	}
 }
 
@@ -197,7 +208,7 @@ const (
 	dim, red, green, cyan, plainly = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
 )
 
-func printChange(to io.Writer, c change, color bool) {
+func printChange(to io.Writer, c change, color bool) error {
 	paint := func(code, text string) string {
 		if !color {
 			return text
@@ -230,7 +241,8 @@ func printChange(to io.Writer, c change, color bool) {
 		}
 		b.WriteString("  " + line + "\n")
 	}
-	io.WriteString(to, b.String())
+	_, err := io.WriteString(to, b.String())
+	return err
 }
 
 func age(ms int64) string {
@@ -244,8 +256,9 @@ func age(ms int64) string {
 	return d.Round(time.Second).String()
 }
 
-func printJSON(to io.Writer, c change, _ bool) {
-	_, _ = io.WriteString(visible{to}, encodedJSON(c, "")) // a closed pipe ends the process anyway
+func printJSON(to io.Writer, c change, _ bool) error {
+	_, err := io.WriteString(visible{to}, encodedJSON(c, ""))
+	return err
 }
 
 // The rest is for a program that wakes its agent with each line: all resources (--all), one line for all changes
@@ -311,7 +324,8 @@ func (w *watcher) printLine() {
 	}
 	if uris := w.unknown(w.batch); len(uris) > 0 {
 		w.printed = true
-		fmt.Fprintln(visible{w.cmd.OutOrStdout()}, nameLine(uris))
+		_, err := fmt.Fprintln(visible{w.cmd.OutOrStdout()}, nameLine(uris))
+		w.wrote(err)
 	}
 	w.batch = nil
 }
