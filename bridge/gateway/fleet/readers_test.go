@@ -140,3 +140,22 @@ func TestReaderOfANodeThatHasJustBegun(t *testing.T) {
 		n.Close()
 	}
 }
+
+// A gateway is ready when it has all offers of a page, also of one whose offers exceed one frame.
+func TestReaderIsReadyWithAllOffers(t *testing.T) {
+	nodes := openFleetOf(t, 2, time.Second)
+	state, last := map[string]string{}, ""
+	for i := range 8000 {
+		last = fmt.Sprintf("%s/%s/%05d", app, strings.Repeat("doc", 60), i)
+		state[last] = "x"
+	}
+	openTab(t, nodes[0], alice, state)
+	testkit.Eventually(t, "the page's node has the offers, and the other knows all nodes", func() bool {
+		return nodes[0].Stats().OfferedBytes > int64(len(state)*len(last)) && !nodes[1].isNew()
+	})
+	r := openReader(t, nodes[1], alice)
+	m := &roamer{t: t, reads: func() *gateway.Gateway { return r.Gateway }, held: map[string]string{}}
+	if got := m.look(last); got != "x" {
+		t.Errorf("the last of them reads %q", got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/relay"
 	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -33,6 +34,7 @@ type session struct {
 	about link.About
 	tab   string // its name at the gateway
 	heard uint64 // frames
+	more  bool   // the last one does not end the page's offers
 	trail trail
 }
 
@@ -105,6 +107,7 @@ func (s *session) handle(m *message) {
 		s.gap()
 	default:
 		s.heard++
+		s.more = relay.Continues(m.body)
 		s.receive(m.body)
 		s.r.check()
 	}

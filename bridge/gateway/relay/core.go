@@ -311,6 +311,9 @@ func (c *Core) touch(uri string, revision int64) {
 // and a message of the bus has at most 18.
 const maxOut = 1 << 20
 
+// Continues reports whether more of a page's offers follow a frame that Join has sent: all but the last exceed maxOut.
+func Continues(frame []byte) bool { return len(frame) > maxOut+len("]") }
+
 // say writes a call for the core, given without its closing bracket.
 func (c *Core) say(text wire.Text) {
 	if len(c.out) == 0 {
