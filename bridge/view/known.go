@@ -23,6 +23,7 @@ type known struct {
 	listing bool   // a request for it is open
 	pages   int    // of that list so far
 	cursor  string // of the page that is asked for
+	listID  string // of the request
 	listBy  Time   // when the Host stops waiting for it
 }
 
@@ -31,7 +32,7 @@ func (k *known) init() { k.seen = map[string]bool{} }
 func (h *Host) knows(uri string) bool { return h.known.seen[uri] }
 
 // canList reports whether the server's list may have unknown URIs.
-func (h *Host) canList() bool { return !h.fresh && !h.down }
+func (h *Host) canList() bool { return !h.down && (h.listing || !h.fresh) }
 
 // Learn adds a URI of the server that the home has seen in a list or a read elsewhere.
 func (h *Host) Learn(now Time, uri string) {
@@ -88,7 +89,7 @@ func (h *Host) list(cursor string) {
 		if h.listing {
 			return
 		}
-		h.listing, h.pages = true, 0
+		h.listing, h.fresh, h.pages = true, true, 0
 	}
 	h.pages++
 	h.cursor = cursor
@@ -98,7 +99,7 @@ func (h *Host) list(cursor string) {
 	if cursor != "" {
 		params = params.Raw(`"cursor":`).Str(cursor)
 	}
-	h.ask("resources/list", params, pending{kind: askList})
+	h.listID = h.ask("resources/list", params, pending{kind: askList})
 }
 
 func (h *Host) answerList(m bridge.Incoming) {
@@ -112,13 +113,14 @@ func (h *Host) answerList(m bridge.Incoming) {
 		return
 	}
 	// A failed list is not asked for again either: otherwise each subscription would ask for it.
-	h.listing, h.fresh = false, true
+	h.listing = false
 	h.listed()
 }
 
 // expireList stops waiting for a list.
 func (h *Host) expireList() {
 	if h.listing && h.now >= h.listBy {
+		h.drop(h.listID) // its late answer would be taken for that of the next list
 		h.answerList(bridge.Incoming{})
 	}
 }

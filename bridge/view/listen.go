@@ -20,7 +20,7 @@ type modern struct {
 type stream struct {
 	id   string
 	uris []string
-	end  Time // when an old one is cancelled
+	end  Time // when an old one is cancelled, and one that the server does not acknowledge
 	born Time // when it was acknowledged
 }
 
@@ -58,6 +58,11 @@ func (h *Host) settleModern() {
 		h.drop(s.id)
 		return true
 	})
+	if h.opening != nil && h.now >= h.opening.end { // otherwise it would be in the way of all later ones
+		h.drop(h.opening.id)
+		h.opening = nil
+		h.modern.failed(h.now)
+	}
 	var uris []string
 	for _, s := range h.ordered {
 		if s.wanted() {
@@ -91,7 +96,7 @@ func (h *Host) settleModern() {
 		params = params.Str(uri)
 	}
 	h.stats.Listens++
-	h.opening = &stream{uris: uris}
+	h.opening = &stream{uris: uris, end: h.now + h.opt.ReadTimeout}
 	h.opening.id = h.ask("subscriptions/listen", params.Raw(`]}`), pending{kind: askListen, stream: h.opening})
 }
 

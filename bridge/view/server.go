@@ -216,7 +216,8 @@ func (h *Host) answerRead(p pending, m bridge.Incoming) {
 	h.engine.Complete(h.now, p.call, r)
 }
 
-// updated passes on a change of a URI. The server may name a URI below the subscribed one (legacy era).
+// updated passes on a change of a URI. The server may name a URI below the subscribed one (legacy era), also if Views
+// watch both: it sends one message then.
 func (h *Host) updated(uri string) {
 	touch := func(s *source) {
 		if len(s.calls) > 0 {
@@ -224,13 +225,9 @@ func (h *Host) updated(uri string) {
 		}
 		h.engine.Touch(h.now, s.uri)
 	}
-	if s := h.sources[uri]; s != nil {
-		touch(s)
-		return
-	}
 	for _, s := range h.ordered {
-		if n := len(s.uri); len(uri) > n && uri[:n] == s.uri && (s.uri[n-1] == '/' || uri[n] == '/' || uri[n] == '?' ||
-			uri[n] == '#') {
+		if n := len(s.uri); uri == s.uri || len(uri) > n && uri[:n] == s.uri && (s.uri[n-1] == '/' || uri[n] == '/' ||
+			uri[n] == '?' || uri[n] == '#') {
 			touch(s)
 		}
 	}
@@ -314,7 +311,11 @@ func (s *server) deadline() (at Time, ok bool) {
 		for _, old := range s.old {
 			soonest(old.end, true)
 		}
-		soonest(s.modern.at, s.opening == nil && s.behind())
+		if s.opening != nil {
+			soonest(s.opening.end, true)
+		} else {
+			soonest(s.modern.at, s.behind())
+		}
 	}
 	return at, ok
 }
