@@ -14,9 +14,9 @@ import type { Gateway, Early, Post } from "../page/shared.ts";
 import { backoff, reconnect } from "../link/reconnect.ts";
 import { type Call, type Channel, channel } from "../link/channel.ts";
 import { loopback } from "./loopback.ts";
-import { frame, titles } from "../link/about.ts";
+import { frame, ofDocument, titles } from "../link/about.ts";
 import type { Revisions } from "./revisions.ts";
-import { exec, listen, messageData, parse, stringify } from "./intrinsics.ts";
+import { apply, exec, listen, messageData, parse, stringify } from "./intrinsics.ts";
 import { fetchTicket, type Ticket } from "./ticket.ts";
 import type { Cores } from "./cores.ts";
 import { uncurry } from "../page/basics.ts";
@@ -94,7 +94,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     void (async () => {
       let ticket: Ticket | undefined;
       try {
-        ticket = await fetchTicket(new URL(settings.ticket!, document.baseURI).href);
+        ticket = await fetchTicket(new URL(settings.ticket!, ofDocument("baseURI")).href);
       } catch (cause) {
         if (!told && !over) {
           told = true;
@@ -221,7 +221,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     closeSocket();
   }
 
-  const focus = () => (focused = document.hasFocus() ? Date.now() : focused);
+  const focus = () => (focused = apply(ofDocument("hasFocus"), document, []) ? Date.now() : focused);
   const onfocus = () => link?.note({ focused: focus() });
   const onvisible = () => {
     if (!document.hidden) connect();
@@ -260,7 +260,7 @@ export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?
     if (prerendering) return listen(document, "prerenderingchange", () => dial(given), { once: true });
     let wanted: URL | undefined;
     try {
-      wanted = new URL(given, document.baseURI);
+      wanted = new URL(given, ofDocument("baseURI"));
     } catch {}
     if (wanted?.protocol !== "ws:" && wanted?.protocol !== "wss:")
       return say(`'${given}' is not the URL of a gateway: it must be like ws://127.0.0.1:7433`);

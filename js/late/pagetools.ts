@@ -8,6 +8,7 @@
  */
 import { isObject } from "../page/basics.ts";
 import { isArray } from "./binary.ts";
+import { ofDocument } from "../link/about.ts";
 import {
   aborted,
   apply,
@@ -136,7 +137,7 @@ export function pageTools(
   function navigates(name: string): boolean {
     const { navigatingTools: names } = settings;
     if (isArray(names)) for (let i = 0; i < names.length; i++) if (names[i] === name) return true;
-    const { forms } = document;
+    const forms: HTMLCollectionOf<Element> = ofDocument("forms");
     for (let i = 0; i < forms.length; i++) if (apply(getAttribute, forms[i]!, ["toolname"]) === name) return true;
     return false;
   }

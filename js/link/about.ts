@@ -4,8 +4,9 @@
 const { MutationObserver, setTimeout } = globalThis;
 const { get } = Reflect;
 
-/** The title, by the prototype: an element of this name hides the document's own member. */
-const title = () => get(Document.prototype, "title", document) as string;
+/** A member of the document, by the prototype: an element of this name hides the document's own member. */
+export const ofDocument = (name: string) => get(Document.prototype, name, document);
+const title = (): string => ofDocument("title");
 
 /** Least time between two notes about the title, in ms: some pages show a counter in it. */
 const titlePause = 500;
@@ -25,7 +26,7 @@ export function titles(changed: (title: string) => void) {
   return {
     now,
     start: (): void =>
-      observer.observe(document.head ?? document, { childList: true, characterData: true, subtree: true }),
+      observer.observe(ofDocument("head") ?? document, { childList: true, characterData: true, subtree: true }),
     stop: (): void => observer.disconnect(),
   };
 }

@@ -63,7 +63,10 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
   const add = (target: object, name: string, descriptor: PropertyDescriptor) =>
     void (undo[undo.length] = define(target, name, descriptor));
 
-  let context: object | undefined = document.modelContext ?? navigator.modelContext;
+  // An <img name="modelContext"> is none.
+  let context = [document.modelContext, navigator.modelContext].find(
+    (one) => typeof (one?.registerResource ?? (one as unknown as Tooling)?.registerTool) === "function",
+  ) as object | undefined;
   // A polyfill of an older draft drops unknown hints. Without the hints, agents would not ask their user.
   const { registerTool, executeTool } = (context ?? {}) as Tooling;
   if (registerTool && executeTool && !exec(/\[native code/, `${registerTool}`))
@@ -119,7 +122,7 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
     const holder = owner === "Document" ? document : navigator;
     const check = acceptsOnly(holder);
     const get = owner === "Document" && !builtIn ? contexts.of : (self: unknown) => (check(self), context);
-    if (!(name in holder)) add(Interface.prototype, name, { enumerable: true, get: attribute(name, get) });
+    if (!(name in Interface.prototype)) add(Interface.prototype, name, { enumerable: true, get: attribute(name, get) });
   }
   return { undo: undoAll, context };
 }

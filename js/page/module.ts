@@ -22,7 +22,7 @@ function install(): Pagewire {
       : {};
     // By the prototype: script.ts says why.
     const script = Reflect.get(Document.prototype, "currentScript", document) as HTMLScriptElement | null;
-    return enter(import.meta.url || script?.src || document.baseURI, files);
+    return enter(import.meta.url || script?.src || Reflect.get(Document.prototype, "baseURI", document), files);
   } catch (cause) {
     return absent(cause);
   }

@@ -9,7 +9,7 @@ import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from
 import { agentsOf } from "./agents.ts";
 import { getter } from "./basics.ts";
 import { define, foreignContext, install } from "./install.ts";
-import { Custom, dispatch, kept, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
+import { Custom, dispatch, kept, listen, microtask, ofDocument, SafeURL, unlisten, warn } from "./intrinsics.ts";
 import { notify, type Permission, register, unregister, withdrawAll } from "./registry.ts";
 import { load } from "./load.ts";
 import { type Adopt, type CoreSettings, shared, type Tooling } from "./shared.ts";
@@ -39,13 +39,14 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
 
   const usable = globalThis.isSecureContext && typeof document === "object";
   const beside = (file: string) => new SafeURL(file, base).href;
-  const settings: CoreSettings = {
+  const settings = {
+    __proto__: null, // what a bug of the page puts on Object.prototype is no option
     core: beside("pagewire.core.js"),
     wasm: beside("pagewire.wasm"),
     worker: beside("pagewire.worker.js"),
     origin: globalThis.origin,
     origins: [],
-  };
+  } as unknown as CoreSettings;
   let refuse = usable ? "" : "pagewire: a page needs a secure context (https, or http on loopback)";
   let undo = () => {};
 
@@ -56,11 +57,12 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
     }
 
     configure(options: PagewireOptions) {
+      options = { __proto__: null, ...options } as PagewireOptions;
       const { gateway, exposeErrors, origins, load } = options;
       for (let i = 0; i < texts.length; i++) {
         const name = texts[i]!;
         const given = options[name];
-        if (given) settings[name] = (i < 3 ? new SafeURL(given as string, document.baseURI).href : given) as never;
+        if (given) settings[name] = (i < 3 ? new SafeURL(given as string, ofDocument("baseURI")).href : given) as never;
       }
       if (exposeErrors !== undefined) settings.exposeErrors = exposeErrors;
       // An array as text has commas.
@@ -95,7 +97,7 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   const tooling = (): Tooling | undefined => {
     // A library that came later may have replaced Pagewire's context.
     const holder = (made || !("registerTool" in context!) ? document.modelContext : context) as Tooling | undefined;
-    return typeof holder?.registerTool === "function" ? holder : undefined;
+    return typeof holder?.registerTool === "function" ? holder : (made as Tooling | undefined); // an <img> has none
   };
   const agents = agentsOf({
     shared,
@@ -110,8 +112,8 @@ export function boot(base: string, options: PagewireOptions): Pagewire {
   if (usable) {
     // Chromium's featurePolicy denies "tools" also where WebMCP is off, so its answer counts only if it knows the
     // feature.
-    const policy = (document as { featurePolicy?: { features(): string[]; allowsFeature(name: string): boolean } })
-      .featurePolicy;
+    const policy: { features(): string[]; allowsFeature(name: string): boolean } | undefined =
+      ofDocument("featurePolicy");
     const windowOf = getter(Document.prototype, "defaultView");
     const permission: Permission = {
       origin: settings.origin,

@@ -3,15 +3,18 @@
  *
  * It expects the other files in its own folder. It exports nothing; it defines `globalThis.pagewire`.
  */
+import { ofDocument } from "./intrinsics.ts";
 import { enter } from "./pagewire.ts";
 import type { PagewireOptions } from "../pagewire.d.ts";
 
 // An inline script, or one injected by an extension, has no URL: then the files are expected beside the page. (Not by
 // location: about:srcdoc is no base.)
-// By the prototype: a user's <img name="currentScript"> hides the document's own member, and would name the core.
-const script = Reflect.get(Document.prototype, "currentScript", document) as HTMLScriptElement | null;
-const { exposeErrors, ...rest }: Record<string, string | undefined> = { ...script?.dataset };
-enter(script?.src || document.baseURI, {
+const script = ofDocument("currentScript") as HTMLScriptElement | null;
+const { exposeErrors, ...rest }: Record<string, string | undefined> = Object.assign(
+  { __proto__: null },
+  script?.dataset,
+);
+enter(script?.src || ofDocument("baseURI"), {
   ...rest,
   ...(exposeErrors !== undefined && { exposeErrors: exposeErrors !== "false" }),
 } as PagewireOptions);

@@ -18,7 +18,11 @@ export interface Offer {
 const waiting = new Set<() => void>();
 
 /** The page API; empty without a secure context, and after `pagewire.uninstall()`. */
-export const api = (): Partial<ModelContext> => document.modelContext ?? navigator.modelContext ?? {};
+export const api = (): Partial<ModelContext> =>
+  // An <img name="modelContext"> is none.
+  [document.modelContext, navigator.modelContext].find(
+    (one) => typeof (one?.registerResource ?? (one as { registerTool?: unknown })?.registerTool) === "function",
+  ) ?? {};
 
 /**
  * Registers a resource. A refusal of registerResource is an error on the console, which names `by`, the caller, and

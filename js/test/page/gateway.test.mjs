@@ -51,7 +51,14 @@ class Observer {
 }
 const window = new EventTarget();
 Object.assign(window, { parent: window, top: window });
-Object.assign(globalThis, { WebSocket: Socket, MutationObserver: Observer, fetch, document: target, Document: { prototype: target }, window });
+Object.assign(globalThis, {
+  WebSocket: Socket,
+  MutationObserver: Observer,
+  fetch,
+  document: target,
+  Document: { prototype: target },
+  window,
+});
 globalThis.location = { href: "https://app.test/", hostname: "app.test" };
 const { gateway } = await import("../../../dist/test/page.mjs");
 

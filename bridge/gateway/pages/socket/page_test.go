@@ -70,12 +70,35 @@ func TestMarkupThatHidesTheDocumentsMembers(t *testing.T) {
 	t.Cleanup(strange.Close)
 	p := openPlace(t, Options{})
 	s := serve(t, &site{markup: `<img name="currentScript" data-load="eager" src="` + strange.URL + `/smile.png">
-		<form name="title"></form><script>document.forms[0].self = document.forms[0]</script>`,
+		<form name="title"></form><script>document.forms[0].self = document.forms[0]</script><img name="baseURI">
+		<img name="featurePolicy"><img name="hasFocus"><img name="head"><img name="forms"><img name="modelContext">`,
 		tag: `data-gateway="` + p.url() + `"`})
 	open(t, launch(t), s.URL)
 	if page := p.waitFor(1)[0]; page.Title != "Page /" {
 		t.Errorf("the page's title is %q", page.Title)
 	}
+	p.agent().CheckText(s.URL+"/doc", "one")
+}
+
+// Some parsers of a page's own address let a link set members of Object.prototype. They are no options: they load no
+// script of another site, and bring no gateway.
+func TestPollutedOptions(t *testing.T) {
+	t.Parallel()
+	strange := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another site is asked for %s", r.URL)
+	}))
+	t.Cleanup(strange.Close)
+	p := openPlace(t, Options{})
+	s := serve(t, &site{markup: `<script>Object.assign(Object.prototype, {core: "` + strange.URL + `/core", ticket: "` +
+		strange.URL + `/ticket", gateway: "ws` + strings.TrimPrefix(strange.URL, "http") + `/gateway"})</script>`,
+		tag: `data-gateway="` + p.url() + `"`})
+	b := open(t, launch(t), s.URL)
+	p.waitFor(1)
+	run[any](b, "pagewire.configure({exposeErrors: true}); document.title = 'Renamed'")
+	testkit.Eventually(t, "it is still attached", func() bool {
+		list := p.attached()
+		return len(list) == 1 && list[0].Title == "Renamed"
+	})
 }
 
 // A page cannot know which program answers on the port that it was told. That program learns what a gateway learns: the
