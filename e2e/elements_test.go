@@ -152,6 +152,68 @@ func TestElementsForm(t *testing.T) {
 	}
 }
 
+// Parts of an element or of a form that nobody may read are in no list, schema or contents.
+func TestElementsPrivateParts(t *testing.T) {
+	t.Parallel()
+	b := openElements(t, noFlag, `
+		<table data-resource="/orders"><caption>Orders<span data-resource-private> of SECRET1</span></caption>
+			<tr><th>Key<tr><td style="-webkit-text-security: disc">SECRET2</table>
+		<table data-resource="/more"><caption data-resource-private>SECRET3</caption><tr><th>Key<tr><td>1</table>
+		<p data-resource="/key" style="-webkit-text-security: disc">SECRET4</p>
+		<form id=order data-resource="/order" toolname="order" tooldescription="Orders.">
+			<div data-resource-private><label for=cups>Cups for SECRET5</label></div><input id=cups name=cups value=2>
+			<label for=two data-resource-private>SECRET6</label><input id=two name=two>
+			<select name=card><option>none<option value=SECRET7 data-resource-private selected>Visa</select>
+		</form>`)
+	b.expectations(`
+		const secrets = (value) => JSON.stringify(value).match(/SECRET\d/g) ?? [];
+		expect("resources", secrets(await a.client.listResources()), []);
+		expect("a name", (await listed()).includes("/orders Orders"), true);
+		expect("tools", secrets((await a.client.listTools()).tools), []);
+		expect("contents", [await json("/order"), await json("/orders"), await a.read(at("/key"))], [{ cups: "2", two: "" }, [{ Key: "" }], ""]);
+		document.body.insertAdjacentHTML("beforeend", "<input form=order type=password id=pw name=pw value=SECRET8>");
+		await agent.sleep(0);
+		$("#pw").type = "text";
+		expect("a password outside of its form that a button shows", secrets(await json("/order")), []);
+	`)
+}
+
+// Named elements hide members of the document, and fields those of their form. The page offers everything all the same.
+func TestElementsWithNames(t *testing.T) {
+	t.Parallel()
+	const elements = `<script type="module" src="/pagewire.elements.js"></script><p data-resource="/status">Open</p>
+		<form id=f toolname=f tooldescription=f><input name=contains></form>
+		<div data-resource="/region">Words <form><button name=innerText>Go</button><input name=childNodes></form></div>`
+	for when, names := range map[string]string{"early": "contains documentElement addEventListener featurePolicy baseURI modelContext", "late": "modelContext"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			markup := ""
+			for name := range strings.FieldsSeq(names) {
+				markup += "<img name=" + name + ">"
+			}
+			before := ""
+			if when == "early" {
+				before = markup
+			}
+			b := open(t, noFlag, serve(t, page{tag: before + elements}))
+			b.expectations(`
+				await agent.until(() => globalThis.pagewire?.stats().resources === 2);
+				const a = await agent.connect("modern");
+				expect("read", await a.read(location.origin + "/region"), "Words\nGo");
+				document.body.insertAdjacentHTML("beforeend", ` + "`" + markup + "`" + `);
+				await a.subscribe(location.origin + "/status");
+				document.querySelector("p").textContent = "Paid";
+				await agent.until(() => a.updated.includes(location.origin + "/status"));
+				f.setAttribute("tooldescription", "g");
+				document.body.insertAdjacentHTML("beforeend", "<p data-resource=/new>New</p>");
+				await agent.until(() => pagewire.stats().resources === 3);
+				for (const image of document.querySelectorAll("img")) image.remove();
+				expect("the context", typeof document.modelContext?.registerTool, "function");
+			`)
+		})
+	}
+}
+
 // A table is read by its header, a text as shown. Neither has private or hidden content, or a field's value.
 func TestElementsTableAndText(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ var rows = []row{
 		"chromium": "TestPageWithoutATicket", "firefox": "TestPageWithoutATicket"}}, // the test reads the console
 	{"the npm package, in an app of Vite and React", "TestNpm", nil},
 	{"resources by attributes: pagewire.elements.js", "TestElements TestElementsForm TestElementsTableAndText " +
-		"TestElementsComeAndGo TestElementsBesideOthers", nil},
+		"TestElementsComeAndGo TestElementsBesideOthers TestElementsPrivateParts TestElementsWithNames", nil},
 	{"forms as tools: pagewire.elements.js", "TestElementsTools TestElementsToolsComeAndGo", nil},
 	{"Web IDL, and tests for the web platform's own", "TestWebPlatform", nil},
 	{"the extension: allow, list, read, be told, revoke", "", map[string]string{

@@ -17,6 +17,11 @@ export const all = (within: Element, selector: string): Iterable<Element> =>
 export const fieldsOf = (form: HTMLFormElement): Iterable<Element> =>
   Object.getOwnPropertyDescriptor(HTMLFormElement.prototype, "elements")!.get!.call(form);
 
+/** Node.contains, by the prototype: named fields hide members of their form, and named elements those of the document. */
+export const holds = (outer: Node, inner: Node): boolean => Node.prototype.contains.call(outer, inner);
+const member = (element: Element, name: string) =>
+  Reflect.get((element instanceof HTMLElement ? HTMLElement : Element).prototype, name, element);
+
 /** The elements of a form: its fields and their options. */
 export const fields = "input,select,textarea,option";
 
@@ -72,9 +77,12 @@ export function isSecret(field: Field): boolean {
     filledIn.test(attribute(field, "autocomplete") ?? "") ||
     passwords.get(field.form ?? field)?.has(field.name) ||
     isPrivate(field) ||
-    !/^(none)?$/.test(getComputedStyle(field).getPropertyValue("-webkit-text-security"))
+    hasDots(field)
   );
 }
+
+const hasDots = (element: Element): boolean =>
+  !/^(none)?$/.test(getComputedStyle(element).getPropertyValue("-webkit-text-security"));
 
 /** A form's values as a submission would have them: a list if a name has several values, or may have. */
 function valuesOf(form: HTMLFormElement): object {
@@ -94,7 +102,7 @@ function valuesOf(form: HTMLFormElement): object {
 function entriesOf(field: Field): unknown[] {
   if (field instanceof HTMLSelectElement)
     return Array.from(field.selectedOptions)
-      .filter((option) => !is(option, ":disabled"))
+      .filter((option) => !is(option, ":disabled") && !isPrivate(option))
       .map((option) => option.value);
   switch (field.type) {
     case "submit":
@@ -170,11 +178,13 @@ const apart = `[${privately}],input,select,textarea,script,style,noscript`;
  * private elements. So it is used for each part without private elements.
  */
 export function textOf(element: HTMLElement): string {
-  if (!element.firstElementChild) return element.textContent!.trim();
+  if (isPrivate(element) || hasDots(element)) return "";
+  if (!member(element, "firstElementChild")) return member(element, "textContent").trim();
   // SVG has no innerText.
-  if (!Element.prototype.querySelector.call(element, apart)) return (element.innerText ?? element.textContent).trim();
+  if (!Element.prototype.querySelector.call(element, apart))
+    return (member(element, "innerText") ?? member(element, "textContent")).trim();
   let text = "";
-  for (const node of element.childNodes) {
+  for (const node of member(element, "childNodes") as NodeList) {
     if (node instanceof Text) text += node.data.replace(/\s+/g, " ");
     if (!(node instanceof Element) || is(node, apart) || !isShown(node)) continue;
     const inline = getComputedStyle(node).display.startsWith("inline");

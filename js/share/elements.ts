@@ -9,7 +9,7 @@
  *
  * It does not see values that scripts set without an event, nor elements in shadow trees.
  */
-import { all, attribute, contentsOf, fields, is, privately, remember, rememberAll } from "./contents.ts";
+import { all, attribute, contentsOf, fields, holds, is, privately, remember, rememberAll, textOf } from "./contents.ts";
 import { type Field, isField, isForm, isList, isPrivate, isSecret, isTable } from "./contents.ts";
 import { followForms, makesTools, renew, renewAll, toolAttributes } from "./formtools.ts";
 import { type Offer, offer } from "./offer.ts";
@@ -27,8 +27,7 @@ const shown = new Map<Element, { offered: Offer | undefined; observer: MutationO
 const isElement = (node: Node): node is Element => node.nodeType === Node.ELEMENT_NODE;
 
 function appear(element: Element): void {
-  if (shown.has(element) || !document.contains(element)) return;
-  rememberAll(element);
+  if (shown.has(element) || !holds(document, element)) return;
   const observer = new MutationObserver((records) => {
     // `filter`, not `some`: each record may have a password to remember.
     if (records.filter((record) => matters(element, record)).length) shown.get(element)?.offered?.changed();
@@ -60,7 +59,7 @@ function offerOf(element: Element): Offer | undefined {
   if (isField(element) && isSecret(element)) return void refuse("it is a field that no agent may read");
   if (uri.includes("{")) return void refuse("a template needs registerResource, with a read that knows its variables");
   const json = isForm(element) || isTable(element) || isList(element);
-  const caption = isTable(element) ? element.caption?.textContent?.trim() : undefined;
+  const caption = isTable(element) ? element.caption && textOf(element.caption) : undefined;
   return offer(
     named,
     {
@@ -99,20 +98,21 @@ function mattersToForm({ attributeName, target, addedNodes, removedNodes }: Muta
 function onmutation(records: MutationRecord[]): void {
   const marked = records.filter(({ type }) => type === "attributes").map(({ target }) => target);
   for (const element of [...shown.keys()])
-    if (!document.contains(element) || marked.some((target) => target.contains(element))) vanish(element);
+    if (!holds(document, element) || marked.some((target) => holds(target, element))) vanish(element);
   for (const { addedNodes } of records) for (const node of addedNodes) find(node);
   marked.forEach(find);
   renewAll(marked);
 }
 
 function find(root: Node): void {
-  const selector = `[${named}],form[toolname]`;
+  const selector = `[${named}],form[toolname],[type=password]`; // a password may be in a form by form="…"
   if (!isElement(root)) return;
   if (is(root, selector)) meet(root);
   if (root.firstElementChild) for (const element of all(root, selector)) meet(element);
 }
 
 function meet(element: Element): void {
+  rememberAll(element);
   if (is(element, `[${named}]`)) appear(element);
   if (makesTools && isForm(element)) renew(element);
 }
@@ -131,6 +131,6 @@ if (typeof document === "object" && !(once in document)) {
   const attributeFilter = [...described, privately, ...toolAttributes];
   if (makesTools) followForms();
   new MutationObserver(onmutation).observe(document, { subtree: true, childList: true, attributeFilter });
-  for (const type of ["input", "change", "reset"]) document.addEventListener(type, oninput, true);
-  find(document.documentElement);
+  for (const type of ["input", "change", "reset"]) addEventListener(type, oninput, true);
+  find(Reflect.get(Document.prototype, "documentElement", document));
 }

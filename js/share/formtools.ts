@@ -6,7 +6,7 @@
  * Fields that no agent may read (contents.ts) are no parameters. Neither are files, and fields that a person cannot see
  * or change: people must know what they submit.
  */
-import { attribute, type Field, fieldsOf, is, isField, isPrivate, isSecret, privately } from "./contents.ts";
+import { attribute, type Field, fieldsOf, holds, is, isField, isPrivate, isSecret, privately } from "./contents.ts";
 import { rememberAll, textOf } from "./contents.ts";
 import { api } from "./offer.ts";
 
@@ -39,7 +39,7 @@ class Refusal extends Error {}
 export function renew(form: HTMLFormElement): void {
   const before = tools.get(form);
   const [name, description, automatic] = toolAttributes.map((name) => attribute(form, name));
-  const isTool = document.contains(form) && typeof name === "string" && !isPrivate(form);
+  const isTool = holds(document, form) && typeof name === "string" && !isPrivate(form);
   // A form that is submitted without the user may have consequences that cannot be undone.
   const annotations = { consequentialHint: typeof automatic === "string" };
   const tool = isTool && { name, description: description ?? "", inputSchema: inputSchemaOf(form), annotations };
@@ -59,7 +59,7 @@ export function renew(form: HTMLFormElement): void {
 /** Renews the tools of forms that are gone, or whose attributes have changed. That ends their calls. */
 export function renewAll(marked: readonly Node[]): void {
   for (const form of tools.keys())
-    if (!document.contains(form) || marked.includes(form)) {
+    if (!holds(document, form) || marked.includes(form)) {
       calls.get(form)?.cancel("the page has changed the form");
       renew(form);
     }
@@ -108,7 +108,7 @@ function schemaOf(field: Field, fields: Field[]): Schema | undefined {
   }
   const labels = new Map<string, string>();
   if (!isSelect) for (const one of fields) labels.set(one.value, labelOf(one));
-  else for (const one of field.options) if (!is(one, ":disabled")) labels.set(one.value, one.label);
+  else for (const one of field.options) if (!is(one, ":disabled") && !isPrivate(one)) labels.set(one.value, one.label);
   labels.delete(""); // clients refuse a schema with "" in an enum
   const words = [...labels].filter(([value, label]) => label && label !== value).map((one) => one.join(": "));
   const description = [given || (isSelect ? labelOf(field) : ""), words.join(", ")].filter(Boolean).join(". ");
