@@ -168,7 +168,7 @@ class Topic {
   add(watcher: Watcher): void {
     this.#watchers.add(watcher);
     if (this.#watchers.size === 1) this.choose();
-    else if (this.#last) deliver(watcher, this.#last.result);
+    else if (this.#last) guarded(() => watcher.callback(this.#last!.result));
   }
 
   remove(watcher: Watcher): void {
@@ -258,7 +258,7 @@ class Topic {
         this.#show(result);
       } catch (error) {
         this.#failures++;
-        for (const { onerror } of [...this.#watchers]) onerror?.(error);
+        for (const watcher of [...this.#watchers]) guarded(() => watcher.onerror?.(error));
       }
     } while (this.#again && this.#watchers.size);
     this.#reading = false;
@@ -274,7 +274,7 @@ class Topic {
     }
     this.#unchanged = 0;
     this.#last = { text, result };
-    for (const watcher of [...this.#watchers]) deliver(watcher, result);
+    for (const watcher of [...this.#watchers]) guarded(() => watcher.callback(result));
   }
 
   /** Schedules the next read: the next poll, or a failed read again. */
@@ -315,9 +315,9 @@ class Topic {
 }
 
 /** Calls back. An exception of the callback is reported on the console, and does not reach the caller. */
-function deliver(watcher: Watcher, result: ResourceResult): void {
+function guarded(callback: () => void): void {
   try {
-    watcher.callback(result);
+    callback();
   } catch (error) {
     reportError(error);
   }

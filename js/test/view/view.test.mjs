@@ -290,11 +290,16 @@ test("a callback that throws harms no other", async () => {
   const thrown = [];
   globalThis.reportError = (error) => thrown.push(error.message);
   const app = makeApp(able);
-  watchResource(app, uri, () => {
-    throw new Error("mine");
-  });
+  app.text = null;
+  const fail = (what) => () => {
+    throw new Error(what);
+  };
+  watchResource(app, uri, fail("mine"), { onerror: fail("of a failed read") });
   const w = await watching(app);
-  assert.deepEqual([thrown, w.shown], [["mine"], ["1"]]);
+  app.text = "1";
+  app.hear(updated());
+  await settle();
+  assert.deepEqual([thrown, w.shown], [["of a failed read", "mine"], ["1"]]);
 });
 
 test("the App's own handler hears every message, and first", async () => {
