@@ -18,7 +18,9 @@ import type { AttachOptions, BridgeLike, Message, Views } from "../views.d.ts";
 
 export { EXPERIMENTAL } from "./view.ts";
 
-export const attachViews: typeof types.attachViews = (bridge, upstream, options = {}) => {
+export const attachViews: typeof types.attachViews = (bridge, upstream, given) => {
+  // What a bug of the page puts on Object.prototype is no option: `wasm` would be another site's core.
+  const options = { __proto__: null, ...given } as AttachOptions;
   const server = Server.of(upstream, options);
   return isBridge(bridge) ? attachBridge(bridge, server, options) : attachFrame(bridge, server, options);
 };

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { start as startViews } from "../../../dist/test/views.mjs";
+import { attachViews } from "../../../dist/views.js";
 import { opened, origin, page, recovers, request, sent, serve } from "./harness.mjs";
 
 const turn = () => new Promise((done) => setImmediate(done));
@@ -65,6 +66,32 @@ test("the core of Views starts", async () => {
   assert.equal(dead, undefined);
   assert.equal(host.open(1), true);
   assert.match(host.capabilities(), /maxSubscriptions/);
+});
+
+test("members of Object.prototype are no options of Views", async (t) => {
+  const real = globalThis.fetch;
+  const fetched = [];
+  t.after(() => {
+    globalThis.fetch = real;
+    delete globalThis.location;
+    delete Object.prototype.wasm;
+    delete Object.prototype.integrity;
+  });
+  globalThis.fetch = async (url, { integrity }) => {
+    fetched.push([new URL(url).pathname.split("/").at(-1), integrity]);
+    throw new TypeError("no network");
+  };
+  globalThis.location = { href: "https://host.test/" };
+  const attach = (options) => attachViews({ connect() {} }, { era: "legacy", send() {} }, options).ready;
+  Object.prototype.wasm = "https://evil.test/core.wasm";
+  Object.prototype.integrity = "sha256-evil";
+  for (const options of [undefined, {}, { wasm: "/own.wasm", integrity: "sha256-own" }])
+    await assert.rejects(attach(options), /could not fetch/);
+  assert.deepEqual(fetched, [
+    ["pagewire.views.wasm", ""],
+    ["pagewire.views.wasm", ""],
+    ["own.wasm", "sha256-own"],
+  ]);
 });
 
 test("a panic is the death of all hosts of Views, and no export is called again", async () => {
