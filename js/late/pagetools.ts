@@ -118,6 +118,12 @@ export function pageTools(
     }
   }
   const onchange = () => void look();
+  /** Begins or ends to follow the context's changes. Those of a context that is no EventTarget go unnoticed. */
+  const heed = (how: typeof listen | typeof unlisten) => {
+    try {
+      if (served) how(served, "toolchange", onchange);
+    } catch {}
+  };
   // A hook in configure(), which sets these, would cost every page 25 bytes.
   const follow = (name: "freshState" | "navigatingTools") => {
     let now = hasOwn(settings, name) ? settings[name] : undefined;
@@ -257,11 +263,9 @@ export function pageTools(
     prepare(): boolean {
       const holder = older.adapt(tooling());
       if (holder?.getTools && holder.executeTool && holder !== served) {
-        if (served) unlisten(served, "toolchange", onchange);
+        heed(unlisten);
         served = holder as Serving;
-        try {
-          listen(served, "toolchange", onchange);
-        } catch {} // no EventTarget: then changes go unnoticed
+        heed(listen);
       }
       looking = look();
       return !!served;
@@ -283,7 +287,7 @@ export function pageTools(
     told: (elsewhere: boolean | undefined) => (elsewhere ? told : toldLocal),
     shutDown() {
       older.end();
-      if (served) unlisten(served, "toolchange", onchange);
+      heed(unlisten);
     },
   };
 }

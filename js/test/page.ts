@@ -2,6 +2,8 @@
 import { keep } from "../late/intrinsics.ts";
 import { kept } from "../page/intrinsics.ts";
 
+export { kept };
+export { arrive } from "../late/late.ts";
 export { channel } from "../link/channel.ts";
 export { reconnect } from "../link/reconnect.ts";
 export { partOf } from "../late/pointer.ts";

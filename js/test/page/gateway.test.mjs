@@ -44,7 +44,7 @@ const fetch = (_url, { signal }) =>
   });
 
 const target = Object.assign(new EventTarget(), { title: "", hasFocus: () => true });
-Object.assign(target, { baseURI: "https://app.test/", head: undefined });
+Object.assign(target, { baseURI: "https://app.test/", head: undefined, forms: [] });
 class Observer {
   observe() {}
   disconnect() {}
@@ -60,7 +60,7 @@ Object.assign(globalThis, {
   window,
 });
 globalThis.location = { href: "https://app.test/", hostname: "app.test" };
-const { gateway } = await import("../../../dist/test/page.mjs");
+const { arrive, gateway, kept, shared } = await import("../../../dist/test/page.mjs");
 
 const turn = () => new Promise((done) => setImmediate(done));
 const life = 100; // seconds
@@ -190,4 +190,37 @@ test("pages that are refused a ticket ask again over 7.5 s", async () => {
   assert.equal(asked.length, 0);
   await spread(7.5);
   for (const one of pages) one.shutDown();
+});
+
+/** A page at a gateway. Its model context is a polyfill's plain object. */
+async function withPlainContext() {
+  const make = (name) => ({ registerTool() {}, executeTool() {}, getTools: async () => [{ name, window }] });
+  const settings = { __proto__: null, origin: "https://app.test" };
+  const place = { context: make("first"), make };
+  const early = { kept, shared, settings, emit() {}, tooling: () => place.context, projected: () => false };
+  place.late = arrive(early);
+  place.late.warmUp("wss://live.test");
+  sockets.at(-1).open();
+  await turn();
+  return place;
+}
+
+test("a page whose model context is no EventTarget leaves its gateway at uninstall()", async () => {
+  const { late } = await withPlainContext();
+  const socket = sockets.at(-1);
+  late.shutDown("pagewire was uninstalled");
+  assert.equal(socket.closed, true);
+  socket.end();
+  await after(20);
+  assert.equal(sockets.at(-1), socket);
+});
+
+test("a model context that is no EventTarget may be replaced by another one", async () => {
+  const place = await withPlainContext();
+  place.context = place.make("second");
+  sockets.at(-1).end();
+  sockets.at(-1).open();
+  await turn();
+  assert.match(JSON.stringify(sockets.at(-1).said), /second/);
+  place.late.shutDown("");
 });
