@@ -199,12 +199,16 @@ chrome.runtime.onConnect.addListener((port) => {
   port.onMessage.addListener(async (message) => {
     const p = await granted;
     const request = message as Request;
-    if (request.do === "allow") await p.allow(request.origin, request.grant);
-    else if (request.do === "revoke") await p.revoke(request.origin);
-    else if (request.do === "profile") {
-      await p.setProfile(request.name);
-      renamed = true;
-    } else await p.turn(request.do, request.on);
+    if (request.do === "profile") renamed = true;
+    try {
+      if (request.do === "allow") await p.allow(request.origin, request.grant);
+      else if (request.do === "revoke") await p.revoke(request.origin);
+      else if (request.do === "profile") await p.setProfile(request.name);
+      else await p.turn(request.do, request.on);
+    } catch (cause) {
+      // The storage has failed, as on a full disk. What the user wants counts all the same, while this worker runs.
+      console.error(`pagewire: '${request.do}' is not stored, and is forgotten when the worker ends:`, cause);
+    }
     await update(); // at once: pages.look waits for every tab, and one may hang
     await placed();
     if (request.do === "allow" && request.tab !== undefined) await chrome.tabs.reload(request.tab);
