@@ -73,6 +73,9 @@ export class Live implements Omit<Document, "open" | "sessions"> {
   private confirmed = false;
   /** The link's first frame has been passed on. */
   private helloSent = false;
+  /** The number of the last check of admission, and of the last one that has its answer. */
+  private checks = 0;
+  private answered = 0;
   private tokens = burst;
   private filled = performance.now();
 
@@ -218,8 +221,11 @@ export class Live implements Omit<Document, "open" | "sessions"> {
 
   /** Asks whether the document is admitted. A link ends if it no longer is. */
   async checkAdmission(): Promise<void> {
+    const check = ++this.checks;
     const admitted = (await this.owner.admits(this.origin)) === true;
-    if (this.gone) return;
+    // Answers may overtake each other: one from before the user's withdrawal must not come last.
+    if (this.gone || check < this.answered) return;
+    this.answered = check;
     const was = this.admitted;
     this.admitted = admitted;
     if (was && !admitted) this.endLink("the user has withdrawn what was allowed");

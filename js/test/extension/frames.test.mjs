@@ -6,7 +6,8 @@ import { keep, Live, nativeMessaging } from "../../../dist/test/extension.mjs";
 
 const hello = (about) => JSON.stringify([["hello", 1, "0", about]]);
 const allowed = new Set(["https://a.test"]);
-const documents = keep({ admits: (origin) => allowed.has(origin), profile: () => "Work" }, Live);
+let admits = (origin) => allowed.has(origin);
+const documents = keep({ admits: (origin) => admits(origin), profile: () => "Work" }, Live);
 const last = () => documents.list().at(-1);
 
 /** A document that has been admitted, and a link with it. */
@@ -104,6 +105,21 @@ test("a document that is not admitted has no link, and one that no longer is los
   assert.equal(page.said.at(-1), "wait");
   page.say("[]");
   assert.equal(heard.length, 1);
+});
+
+test("an answer that comes after that of a later check does not count", async (t) => {
+  const { document, closed } = await linked(t);
+  const answers = [];
+  const before = admits;
+  t.after(() => (admits = before));
+  admits = () => new Promise((done) => answers.push(done));
+  const looks = [documents.look(), documents.look()];
+  answers[1](false);
+  await turn();
+  assert.match(closed(), /withdrawn/);
+  answers[0](true);
+  await Promise.all(looks);
+  assert.equal(document.admitted, false);
 });
 
 for (const [name, frames] of [
