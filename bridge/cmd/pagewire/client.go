@@ -288,11 +288,25 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 		return err
 	}
 	defer os.Remove(page)
-	if !start || startBrowser(page) != nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: open this file in a browser within a minute:")
-		fmt.Fprintln(cmd.OutOrStdout(), page)
+	opened := make(chan error, 1)
+	go func() { opened <- ticket.Opened() }()
+	failed := make(chan error, 1)
+	if start {
+		go func() { failed <- startBrowser(page) }()
+	} else {
+		failed <- errors.New("no browser is to be started")
 	}
-	err = ticket.Opened()
+	for over := false; !over; {
+		select {
+		case err = <-opened:
+			over = true
+		case why := <-failed:
+			if why != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: open this file in a browser within a minute:")
+				fmt.Fprintln(cmd.OutOrStdout(), page)
+			}
+		}
+	}
 	switch {
 	case errors.Is(cmd.Context().Err(), context.Canceled):
 		return nil // a signal ended it
@@ -320,7 +334,8 @@ func writeTicket(dir, url string) (path string, err error) {
 	return f.Name(), nil
 }
 
-// startBrowser opens a file in the default browser. It fails if there is no screen or no browser.
+// startBrowser opens a file in the default browser. It fails if there is no screen or no browser, which often only the
+// opener finds out. It returns when the opener has ended; some openers end only with the browser.
 func startBrowser(path string) error {
 	var args []string
 	switch {
@@ -333,10 +348,5 @@ func startBrowser(path string) error {
 	default:
 		args = []string{"xdg-open", path}
 	}
-	opener := exec.Command(args[0], args[1:]...)
-	if err := opener.Start(); err != nil {
-		return err
-	}
-	go opener.Wait() // some openers end only with the browser
-	return nil
+	return exec.Command(args[0], args[1:]...).Run()
 }

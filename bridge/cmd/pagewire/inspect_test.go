@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -54,6 +55,13 @@ func inspecting(t *testing.T, ctx context.Context, addr string) (path string, st
 	t.Helper()
 	t.Setenv("DISPLAY", "") // no screen
 	t.Setenv("WAYLAND_DISPLAY", "")
+	return inspectingThere(t, ctx, addr)
+}
+
+// inspectingThere is inspecting with the screen that the test has set.
+func inspectingThere(t *testing.T, ctx context.Context, addr string) (path string, status <-chan int,
+	stderr *bytes.Buffer) {
+	t.Helper()
 	out, in := io.Pipe()
 	ended := make(chan int, 1)
 	stderr = &bytes.Buffer{}
@@ -114,6 +122,29 @@ func TestInspectThatIsEnded(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+// A screen does not mean that there is a browser: xdg-open exits with 3 if it finds none.
+func TestInspectWithoutABrowser(t *testing.T) {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Skip("xdg-open is not used there")
+	}
+	addr, _ := serving(t)
+	programs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(programs, "xdg-open"), []byte("#!/bin/sh\nexit 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("DISPLAY", ":99")
+	ctx, cancel := context.WithCancel(t.Context())
+	path, status, stderr := inspectingThere(t, ctx, addr)
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if got := testkit.Receive(t, "the command ends", status); got != exitDone {
+		t.Errorf("status %d, %s", got, stderr)
 	}
 }
 
