@@ -63,6 +63,9 @@ main() {
 
 	tar -xzf "$work/archive" -C "$work"
 	mkdir -p "$dir" 2>/dev/null && [ -w "$dir" ] || fail "$dir is not yours to write: name another with --dir"
+	for program in pagewire pagewire-node; do # mv would put the program into a directory of its name
+		[ ! -d "$dir/$program" ] || fail "$dir/$program is a directory: name another with --dir. Nothing was installed"
+	done
 	for program in pagewire pagewire-node; do
 		# Moved into place: a running program must not be written over.
 		cp "$work/$name/$program" "$dir/.$program.new"

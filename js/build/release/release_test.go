@@ -308,6 +308,21 @@ func (m made) install(t *testing.T) {
 	refused("unknown option --force", nil, "--force", "yes")
 	refused("no program for SunOS", uname(t, "SunOS x86_64"))
 	refused("no program for Linux mips", uname(t, "Linux mips"))
+	for _, name := range []string{"pagewire", "pagewire-node"} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		_, out, err := run(nil, "--dir", dir)
+		if err == nil || !strings.Contains(out, name+" is a directory") || strings.Contains(out, "is in") {
+			t.Errorf("it says %q, %v", out, err)
+		}
+		for in, want := range map[string]int{dir: 1, filepath.Join(dir, name): 0} {
+			if entries, err := os.ReadDir(in); err != nil || len(entries) != want {
+				t.Errorf("it has installed %v in %s, %v", entries, in, err)
+			}
+		}
+	}
 	broken.Store(true)
 	refused("and should have", nil)
 }
