@@ -27,6 +27,11 @@ func TestTemplates(t *testing.T) {
 		{"https://x.test/i/{a}-{b}.json", "https://x.test/i/1-2-3.json", "[{a 1} {b 2-3}]"},
 		{"https://x.test/i/{a}.json", "https://x.test/i/a.json.json", "[{a a.json}]"},
 		{"https://x.test/i/{a}.json", "https://x.test/i/a.jso", ""},
+		{"https://x.test/i/{a}2{b}", "https://x.test/i/%2Fx2y", "[{a /x} {b y}]"}, // %2F is one character
+		{"https://x.test/i/{a}20{b}", "https://x.test/i/x%20y20z", "[{a x y} {b z}]"},
+		{"https://x.test/i/{a}A.json", "https://x.test/i/%C3%AA.json", ""},
+		{"https://x.test/i/{a}9/{b}", "https://x.test/i/%C3%A99/y", "[{a é} {b y}]"},
+		{"https://x.test/i/{a}f", "https://x.test/i/%2f", ""},
 		{"https://x.test/i/{a}/data", "https://x.test/i/1/data", "[{a 1}]"},
 		{"https://x.test/s{?q,lang}", "https://x.test/s", "[]"},
 		{"https://x.test/s{?q,lang}", "https://x.test/s?", "[]"},

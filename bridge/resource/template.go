@@ -147,8 +147,12 @@ func matchParts(parts []part, path string, params []pair) ([]pair, bool) {
 	// A value is as short as the rest of the template allows, has at least one character, and stays within its segment.
 	// A literal or the end follows each variable, so the first place that fits is taken: no exponential search.
 	for end := 1; end <= len(path); end++ {
-		if c := path[end-1]; c == '/' || c == '?' || c == '#' || c == '&' {
+		c := path[end-1]
+		if c == '/' || c == '?' || c == '#' || c == '&' {
 			break
+		}
+		if c == '%' && end+2 <= len(path) {
+			end += 2 // no literal begins within an escape
 		}
 		next := parts[1:]
 		if len(next) == 0 {
