@@ -30,6 +30,8 @@ type HTTPOptions struct {
 	Agent gateway.AgentOptions
 	// Webhooks returns the gateway.AgentOptions.Webhooks of the agent that sends a request. Default none.
 	Webhooks func(*http.Request) gateway.Webhooks
+	// Streams is called with each request whose answer is a stream until the client goes, before it begins. May be nil.
+	Streams func(*http.Request)
 	// aliveEvery is the interval of comments on a silent stream: proxies cut a stream that is silent for a minute.
 	// Default 15 s.
 	aliveEvery time.Duration
@@ -71,6 +73,12 @@ func (h *HTTP) connect(transport, client string) (*gateway.Agent, error) {
 
 // eventsStream is the method whose answer is a stream until the client goes.
 const eventsStream = "events/stream"
+
+func (h *HTTP) streams(r *http.Request) {
+	if h.opt.Streams != nil {
+		h.opt.Streams(r)
+	}
+}
 
 func (h *HTTP) giveWebhooks(agent *gateway.Agent, r *http.Request) {
 	if h.opt.Webhooks != nil {

@@ -39,6 +39,9 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 		return
 	}
 	defer release()
+	if m.Method == eventsStream {
+		h.streams(r)
+	}
 	s.serve(w, r, body, m)
 }
 

@@ -180,6 +180,9 @@ func (h *HTTP) ask(w http.ResponseWriter, r *http.Request, q question) {
 		return
 	}
 	defer release()
+	if q.listen {
+		h.streams(r)
+	}
 	agent, err := h.connect(gateway.TransportRequest, q.who)
 	if err != nil {
 		w.Header().Set("Retry-After", "1")

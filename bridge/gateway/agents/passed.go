@@ -10,7 +10,11 @@ import (
 
 // A Passed is a legacy request that a program passes on to another gateway's HTTP. If that gateway fails, the request
 // still gets an answer.
-type Passed struct{ id bridge.JSON }
+type Passed struct {
+	id bridge.JSON
+	// Streams says that its answer is a stream until the client goes.
+	Streams bool
+}
 
 // NewPassed returns the Passed of a request's body. An invalid body counts as a request without an id.
 func NewPassed(body []byte) Passed {
@@ -18,7 +22,7 @@ func NewPassed(body []byte) Passed {
 	if !ok || m.Method == "" {
 		return Passed{}
 	}
-	return Passed{m.ID}
+	return Passed{m.ID, m.Method == eventsStream}
 }
 
 // Refuse answers the request with an error. No part of an answer may have been sent. why is the reason in the error's

@@ -26,6 +26,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -240,7 +241,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	answers := r.Method == http.MethodPost && method != "subscriptions/listen" && method != "events/stream"
 	if answers {
 		h.under.Add(1)
-		defer h.under.Add(-1)
+		leave := sync.OnceFunc(func() { h.under.Add(-1) })
+		defer leave()
+		r = r.WithContext(context.WithValue(ctx, counted{}, leave))
 	}
 	if node, ok := h.elsewhere(r); ok {
 		h.pass(w, r, node, claim.User)
@@ -283,6 +286,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	reader.Server.(*agents.HTTP).ServeHTTP(w, r)
 }
 
+// counted is the context key of the function that takes a request out of those that Settle waits for.
+type counted struct{}
+
+// streams takes a request out of those that Settle waits for. In a legacy session no header shows that the answer is a
+// stream.
+func streams(r *http.Request) {
+	if leave, ok := r.Context().Value(counted{}).(func()); ok {
+		leave()
+	}
+}
+
 // Settle waits until all requests of agents are answered, except streams, or until ctx ends.
 func (h *Handler) Settle(ctx context.Context) {
 	for h.under.Load() > 0 && ctx.Err() == nil {
@@ -298,7 +312,7 @@ func (h *Handler) lacks(w http.ResponseWriter, scope, what string) {
 }
 
 func (h *Handler) server(g *gateway.Gateway) fleet.Server {
-	o := agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".", Log: h.o.Log,
+	o := agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".", Log: h.o.Log, Streams: streams,
 		Agent: gateway.AgentOptions{DebuggingTools: h.o.DebuggingTools}}
 	if h.webhooks != nil {
 		o.Webhooks = h.webhooksOf

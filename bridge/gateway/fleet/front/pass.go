@@ -46,6 +46,9 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string
 		request.Refuse(w, http.StatusBadRequest, "The body could not be read: "+err.Error(), "")
 		return
 	}
+	if request.Streams {
+		streams(r)
+	}
 	at, dead, alive := h.o.Node.URLOf(r.Context(), node)
 	target, err := url.Parse(at)
 	if !alive || at == "" || err != nil || r.Header.Get(headerVia) != "" {

@@ -253,6 +253,42 @@ func TestCallsWhileANodeEnds(t *testing.T) {
 	}
 }
 
+// The events/stream of a legacy session never ends by itself, and names no method in a header: a node that is to end
+// does not wait for it, be it the session's own node or one that passes the request on.
+func TestEventStreamWhileANodeEnds(t *testing.T) {
+	f := newFleet(t, 1)
+	own, other := f.nodes[0], f.start(func(o *Options) { o.Drain = 2 * testkit.Patience })
+	for _, m := range f.nodes {
+		counts(t, m.admin, "nodes", 2)
+	}
+	for _, m := range []*member{other, own} { // the session is at one node, and the stream is asked for at both
+		session := ""
+		post := func(at *member, body string) *http.Response {
+			t.Helper()
+			r := testkit.Must(http.NewRequestWithContext(t.Context(), "POST", "http://"+at.listen+"/mcp",
+				strings.NewReader(`{"jsonrpc":"2.0",`+body+`}`)))(t)
+			r.Header.Set("Content-Type", "application/json")
+			if session != "" {
+				r.Header.Set("Mcp-Session-Id", session)
+			}
+			answer := testkit.Must(bearer(f.login.Token("alice", "pages:read")).RoundTrip(r))(t)
+			t.Cleanup(func() { answer.Body.Close() })
+			return answer
+		}
+		session = post(m, `"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},`+
+			`"clientInfo":{"name":"test","version":"1"}}`).Header.Get("Mcp-Session-Id")
+		post(m, `"method":"notifications/initialized"`)
+		stream := bufio.NewScanner(post(other, `"id":2,"method":"events/stream","params":{"name":"page.opened"}`).Body)
+		for stream.Scan() && !strings.Contains(stream.Text(), "notifications/events/active") {
+		}
+		if stream.Err() != nil || stream.Text() == "" {
+			t.Fatalf("there is no stream: %v", stream.Err())
+		}
+	}
+	other.stop()
+	testkit.Eventually(t, "it has ended", func() bool { return len(other.ended) == 1 })
+}
+
 func TestMetrics(t *testing.T) {
 	f := newFleet(t, 0)
 	m := f.start(func(o *Options) { o.Version = "1.2" })
