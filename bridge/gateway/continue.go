@@ -127,7 +127,7 @@ func (w *continuation) answer(p *Page) {
 		Shorten(p.URL, maxArrivedURL))
 	var uris []string
 	for r := range w.c.g.listed {
-		if w.c.g.catalog.routes[r.URI].page == p {
+		if at := w.c.g.catalog.routes[r.URI]; at != nil && at.page == p { // the tab in front has no route
 			uris = append(uris, r.URI)
 		}
 	}

@@ -138,6 +138,11 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			j.leave()
 			j.g.Arrived(results())
 		}, want: []string{"Results, " + app + "/results?q=cup."}},
+		"while an agent sees the tab in front, which leads to no page": {act: func(j *journey) {
+			openFront(j.t, j.g, AgentOptions{})
+			j.leave()
+			j.next(results(), "found")
+		}, want: []string{"found", "Results", "\n" + app + "/results"}, not: frontURI},
 		"another tab": {options: Options{ReadTimeout: 100 * time.Millisecond}, act: func(j *journey) {
 			j.leave()
 			j.next(tabInfo("b"), "of another tab")
