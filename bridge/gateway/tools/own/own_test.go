@@ -24,10 +24,12 @@ type desk struct {
 	mute  bool // the page does not answer
 	holds bool // it answers when held is called
 	held  func()
-	later map[time.Duration]func() // the timers that were not stopped
-	said  []string                 // the texts of the result
-	told  []string                 // the progress reports
-	ends  []func()
+	// refused is the URI that cannot be read.
+	refused string
+	later   map[time.Duration]func() // the timers that were not stopped
+	said    []string                 // the texts of the result
+	told    []string                 // the progress reports
+	ends    []func()
 
 	reminded, inline bool
 }
@@ -56,6 +58,10 @@ func (d *desk) change(text string) {
 
 func (d *desk) Look(uri string, done func(*live.Look)) (end func()) {
 	if d.mute {
+		return func() {}
+	}
+	if uri == d.refused {
+		done(&live.Look{URI: uri, Why: "the page says so"})
 		return func() {}
 	}
 	if d.holds {
@@ -132,6 +138,37 @@ func TestAWaitForTwo(t *testing.T) {
 	d.page.text = "two"
 	if d.held(); len(d.said) != 2 || d.said[1] != "two" {
 		t.Errorf("the wait says %q", d.said)
+	}
+}
+
+// A revision covers all resources, but the agent has read the cart before the list. A cart that cannot be read is named
+// once, and then the wait goes on.
+func TestAWaitSinceAnotherWasRead(t *testing.T) {
+	const list = "https://shop.example/list"
+	for name, readable := range map[string]bool{"readable": true, "unreadable": false} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t, own.Options{})
+			d.run(own.Read, `{"uri":"`+cart+`"}`)
+			d.change("two")
+			d.page.Updated(list)
+			d.run(own.Read, `{"uri":"`+list+`"}`)
+			if !readable {
+				d.refused = cart
+			}
+			wait := func() {
+				d.run(own.Wait, fmt.Sprintf(`{"uris":[%q,%q],"since":%d}`, cart, list, d.page.Clock()))
+			}
+			if wait(); len(d.said) == 0 || !strings.HasPrefix(d.said[0], `{"changed":["`+cart+`"]`) ||
+				readable != (len(d.said) == 2) {
+				t.Fatalf("it says %q of the cart", d.said)
+			}
+			if wait(); d.said != nil {
+				t.Errorf("it says %q again", d.said)
+			}
+			if d.change("three"); len(d.said) == 0 || !strings.HasPrefix(d.said[0], `{"changed":["`+cart+`"]`) {
+				t.Errorf("it says %q of the next change", d.said)
+			}
+		})
 	}
 }
 

@@ -80,10 +80,16 @@ func (t *Tools) wait(c Call, args []byte) {
 // changed lists the resources that have changed since the agent's version.
 func (w *waiting) changed() (list []string) {
 	for _, uri := range w.uris {
-		from := w.from
+		from, m := w.from, w.c.Memory()
 		if w.since != nil {
-			from = max(*w.since, w.same[uri])
-		} else if m := w.c.Memory(); m != nil {
+			from = *w.since
+			if m != nil { // since may be of another resource that the agent has read later
+				if known, ok := m.Known(uri); ok {
+					from = min(from, known)
+				}
+			}
+			from = max(from, w.same[uri])
+		} else if m != nil {
 			if v, ok := m.Last(uri); ok {
 				from = v.Current
 			}
@@ -222,7 +228,13 @@ func (w *waiting) answer(h live.Head, changed []string, heads []live.Head, conte
 		h.Revision = w.revision()
 	}
 	w.t.issues(w.c).Issue(h.Revision)
-	if w.c.Memory() == nil {
+	if m := w.c.Memory(); m != nil {
+		for _, uri := range changed {
+			if !slices.ContainsFunc(heads, func(h live.Head) bool { return h.URI == uri }) {
+				m.Told(uri, w.t.Revisions.Revision(uri)) // with since, the next wait does not name it again
+			}
+		}
+	} else {
 		if w.since != nil {
 			for _, uri := range w.uris {
 				w.t.given.again(uri, *w.since, h.Revision)
