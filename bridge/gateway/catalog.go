@@ -461,7 +461,7 @@ func (g *Gateway) unpark() {
 			if g.calls[w.call.id] == nil {
 				continue // the read has ended
 			}
-			r := g.routeOf(w.asked.URI)
+			r := g.successor(old, w.asked.URI)
 			if r == nil {
 				r = &route{page: old}
 			} else {

@@ -103,7 +103,7 @@ func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 // have no effects.
 func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer reply) {
 	if answer.gone && g.calls[c.id] == c {
-		if r := g.routeOf(asked.URI); r != nil && r.page != p {
+		if r := g.successor(p, asked.URI); r != nil && r.page != p {
 			asked.Key = r.shown.URI
 			g.readAt(c, r, asked)
 			return
@@ -118,6 +118,15 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 	}
 	c.epoch, c.count = p.epoch, answer.revision
 	g.complete(c, answer)
+}
+
+// successor is the route on which a page's read may go on, or nil. Agents that see the page may not see one of another
+// profile.
+func (g *Gateway) successor(p *Page, uri string) *route {
+	if r := g.routeOf(uri); r != nil && r.page.profile() == p.profile() {
+		return r
+	}
+	return nil
 }
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -152,4 +154,36 @@ func TestAgentOfOneProfile(t *testing.T) {
 	}
 	told("a resource has come", func() { work.offer(app+"/new", "new") })
 	told("a resource has gone", func() { work.page.Withdraw(app + "/new") })
+}
+
+// A read by an agent of one profile goes to no page of another, even if its page leaves after the URI has come to lead
+// there, and another page comes.
+func TestReadsStayInAProfile(t *testing.T) {
+	const doc = app + "/doc"
+	for name, comes := range map[string]bool{"its page leaves": false, "its page leaves, and another comes": true} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, Options{Grace: 100 * time.Millisecond})
+			a, _ := openAgentWith(t, g, AgentOptions{Transport: TransportRequest, Only: []string{ProfilePrefix + "Work"}})
+			openPage(t, g, inProfile("b", "w2", "Private"), map[string]string{doc: "secret"})
+			work := openPage(t, g, inProfile("a", "w1", "Work"), nil)
+			work.page.Add(doc, func(ctx context.Context, _ string) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			a.Shows(doc)
+			answer := make(chan string, 1)
+			go func() {
+				text, err := a.Read(doc)
+				answer <- fmt.Sprint(text, err)
+			}()
+			testkit.Eventually(t, "its page is asked", func() bool { return work.page.Running() == 1 })
+			g.Focus("b")
+			if work.crash(); comes {
+				openPage(t, g, inProfile("c", "w2", "Private"), map[string]string{app + "/other": ""})
+			}
+			if got := testkit.Receive(t, "the read ends", answer); !strings.Contains(got, "went away") {
+				t.Errorf("it reads %q", got)
+			}
+		})
+	}
 }
