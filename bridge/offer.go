@@ -137,11 +137,6 @@ func (e *Engine) Touch(now Time, uri string) {
 	}
 	entry := e.registry.Get(uri)
 	if entry != nil && entry.Wide {
-		for c := e.reads.first; c != nil; c = c.next {
-			if c.entry == entry {
-				e.seal(c)
-			}
-		}
 		for _, other := range e.wide[entry] {
 			if other != w {
 				e.changed(other)

@@ -332,6 +332,7 @@ func (g *Gateway) lead(key string, r *route) {
 		g.eventOffered(key, &r.shown)
 	}
 	if before.page != r.page {
+		g.engine.Seal(key) // a read under way is of the page before, which later readers may not see
 		g.followKey(key, r, true)
 	}
 }

@@ -187,3 +187,48 @@ func TestReadsStayInAProfile(t *testing.T) {
 		})
 	}
 }
+
+// After a change of focus, a read does not join one that the tab before has not answered, which may be of another
+// profile.
+func TestReadJoinsNoneOfAnotherTab(t *testing.T) {
+	for uri, offered := range map[string]string{app + "/doc": app + "/doc", app + "/item/1": app + "/item/{id}"} {
+		t.Run(offered, func(t *testing.T) {
+			g := newGateway(t, Options{})
+			request := AgentOptions{Transport: TransportRequest}
+			all, _ := openAgentWith(t, g, request)
+			request.Only = []string{ProfilePrefix + "Work"}
+			a, _ := openAgentWith(t, g, request)
+			openPage(t, g, inProfile("a", "w1", "Work"), nil).page.Add(offered,
+				func(context.Context, string) (string, error) { return "of work", nil })
+			private, goOn := openPage(t, g, inProfile("b", "w2", "Private"), nil), make(chan bool)
+			private.page.Add(offered, func(context.Context, string) (string, error) {
+				<-goOn
+				return "secret", nil
+			})
+			testkit.Eventually(t, "both are there", func() bool { return len(g.Snapshot().Resources) == 2 })
+			g.Focus("b")
+			first, second := make(chan string, 1), make(chan string, 1)
+			read := func(a *testAgent, answer chan string) {
+				text, err := a.Read(uri)
+				answer <- fmt.Sprint(text, err)
+			}
+			go read(all, first)
+			testkit.Eventually(t, "the tab before is asked", func() bool { return private.page.Running() == 1 })
+			g.Focus("a")
+			go read(a, second)
+			select {
+			case got := <-second:
+				if got != "of work<nil>" {
+					t.Errorf("it reads %q", got)
+				}
+				close(goOn)
+			case <-time.After(testkit.Patience):
+				close(goOn)
+				t.Errorf("it waits, and reads %q", <-second)
+			}
+			if got := <-first; got != "secret<nil>" {
+				t.Errorf("the first reads %q", got)
+			}
+		})
+	}
+}
