@@ -6,11 +6,13 @@ import (
 	"errors"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
 // look reads a URI at its page, and counts its changes from then on. done is called once, with the lock held, unless
-// end is called before. The caller must call end.
-func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
+// end is called before. The caller must call end. sees is asked when the page is known, since the URI may lead to
+// another profile by then; nil sees all.
+func (g *Gateway) look(uri string, sees func(uri string) bool, done func(*live.Look)) (end func()) {
 	ended := false
 	stop := func() {}
 	finish := func(l *live.Look) {
@@ -25,6 +27,8 @@ func (g *Gateway) look(uri string, done func(*live.Look)) (end func()) {
 		r := g.catalog.routes[asked.Key]
 		switch {
 		case ended:
+		case sees != nil && !sees(uri):
+			finish(&live.Look{Why: own.Unknown})
 		case failed[uri] != "":
 			finish(&live.Look{Why: failed[uri]})
 		case err != nil || r == nil:
@@ -74,7 +78,7 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 	found := make(chan *live.Look, 1)
 	end := func() {}
 	g.locked(func() {
-		end = g.look(uri, func(l *live.Look) { found <- l })
+		end = g.look(uri, nil, func(l *live.Look) { found <- l })
 		revision = g.tools.revisions.Revision(uri)
 	})()
 	defer g.locked(end)()

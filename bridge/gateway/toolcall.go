@@ -49,7 +49,7 @@ func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) {
 	case uri == frontURI && c.agent != nil:
 		done(c.g.lookAtFront(c.agent))
 	default:
-		return c.g.look(uri, done)
+		return c.g.look(uri, c.Sees, done)
 	}
 	return func() {}
 }

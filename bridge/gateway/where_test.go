@@ -232,3 +232,25 @@ func TestReadJoinsNoneOfAnotherTab(t *testing.T) {
 		})
 	}
 }
+
+// A tool's read looks for its page once that reports changes. The URI may lead to another profile by then.
+func TestToolReadsNoOtherProfile(t *testing.T) {
+	const doc = app + "/doc"
+	g := newGateway(t, Options{})
+	a, _ := openAgentWith(t, g, AgentOptions{Only: []string{ProfilePrefix + "Work"}})
+	openPage(t, g, inProfile("b", "w2", "Private"), map[string]string{doc: "secret"})
+	work := openPage(t, g, inProfile("a", "w1", "Work"), map[string]string{doc: "of work"})
+	work.page.HoldWatch = make(chan struct{})
+	defer close(work.page.HoldWatch)
+	a.Shows(doc)
+	answer := make(chan []string, 1)
+	go func() {
+		texts, _ := a.tool(own.Read, map[string]any{"uri": doc})
+		answer <- texts
+	}()
+	testkit.Eventually(t, "its page is to report changes", func() bool { return work.subscriptions(doc) == 1 })
+	g.Focus("b")
+	if got := testkit.Receive(t, "the call ends", answer); !slices.Equal(got, []string{doc + ": " + own.Unknown}) {
+		t.Errorf("it reads %q", got)
+	}
+}
