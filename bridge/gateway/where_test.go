@@ -254,3 +254,27 @@ func TestToolReadsNoOtherProfile(t *testing.T) {
 		t.Errorf("it reads %q", got)
 	}
 }
+
+// While a URI leads to another profile, neither a reminder nor a wait tells of its changes.
+func TestNoChangesOfAnotherProfile(t *testing.T) {
+	const doc = app + "/doc"
+	g := newGateway(t, Options{})
+	a, _ := openAgentWith(t, g, AgentOptions{Only: []string{ProfilePrefix + "Work"}})
+	private := openPage(t, g, inProfile("b", "w2", "Private"), map[string]string{doc: "secret"})
+	work := openPage(t, g, inProfile("a", "w1", "Work"), map[string]string{doc: "one"})
+	a.Shows(doc)
+	a.must(own.Read, map[string]any{"uri": doc})
+	wait := make(chan []string, 1)
+	go func() { wait <- a.must(own.Wait, map[string]any{}) }()
+	testkit.Eventually(t, "it waits", func() bool { return g.Snapshot().Stats.Calls == 1 })
+	g.Focus("b")
+	private.change(g, doc, "another secret")
+	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
+		t.Errorf("it is reminded: %q", texts)
+	}
+	g.Focus("a")
+	work.change(g, doc, "two")
+	if got := testkit.Receive(t, "the wait ends", wait); len(got) != 2 || got[1] != "two" {
+		t.Errorf("the wait tells of %q", got)
+	}
+}

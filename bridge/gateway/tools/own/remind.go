@@ -2,6 +2,7 @@ package own
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
@@ -30,7 +31,8 @@ func (t *Tools) Remind(c Call, origin string, then func(block string)) {
 		then("")
 		return
 	}
-	list := m.News(origin)
+	// A URI that the agent has read may lead to another profile now.
+	list := slices.DeleteFunc(m.News(origin), func(n follow.News) bool { return !c.Sees(n.URI) })
 	var ask []string
 	for _, n := range list {
 		if inline && origin != "" && live.OriginOf(n.URI) == origin && len(ask) < maxLooks {

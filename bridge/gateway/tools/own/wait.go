@@ -80,6 +80,9 @@ func (t *Tools) wait(c Call, args []byte) {
 // changed lists the resources that have changed since the agent's version.
 func (w *waiting) changed() (list []string) {
 	for _, uri := range w.uris {
+		if !w.c.Sees(uri) {
+			continue // it leads to another profile now
+		}
 		from, m := w.from, w.c.Memory()
 		if w.since != nil {
 			from = *w.since
