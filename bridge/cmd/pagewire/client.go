@@ -296,16 +296,14 @@ func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
 	} else {
 		failed <- errors.New("no browser is to be started")
 	}
-	for over := false; !over; {
-		select {
-		case err = <-opened:
-			over = true
-		case why := <-failed:
-			if why != nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: open this file in a browser within a minute:")
-				fmt.Fprintln(cmd.OutOrStdout(), page)
-			}
+	select {
+	case err = <-opened:
+	case why := <-failed:
+		if why != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: open this file in a browser within a minute:")
+			fmt.Fprintln(cmd.OutOrStdout(), page)
 		}
+		err = <-opened
 	}
 	switch {
 	case errors.Is(cmd.Context().Err(), context.Canceled):
