@@ -130,12 +130,12 @@ func (e *Engine) vanish(c *call) {
 func (e *Engine) Touch(now Time, uri string) {
 	e.enter(now)
 	e.stats.Touches++
-	e.Seal(uri)
+	entry := e.registry.Get(uri)
+	e.sealReads(uri, entry)
 	w := e.watches[uri]
 	if w != nil && w.entry != nil {
 		e.changed(w)
 	}
-	entry := e.registry.Get(uri)
 	if entry != nil && entry.Wide {
 		for _, other := range e.wide[entry] {
 			if other != w {

@@ -162,11 +162,14 @@ func (e *Engine) answerRead(w *wait, r Result) {
 
 // Seal stops later readers of a URI from sharing its read under way: the resource may have changed since that read
 // began. For a template, or a resource that takes parameters, it does so for every URI under it.
-func (e *Engine) Seal(uri string) {
+func (e *Engine) Seal(uri string) { e.sealReads(uri, e.registry.Get(uri)) }
+
+// sealReads is Seal for a caller that has the URI's entry, or nil.
+func (e *Engine) sealReads(uri string, entry *resource.Entry) {
 	if c := e.joinable[uri]; c != nil {
 		e.seal(c)
 	}
-	if entry := e.registry.Get(uri); entry != nil && entry.Wide {
+	if entry != nil && entry.Wide {
 		for c := e.reads.first; c != nil; c = c.next {
 			if c.entry == entry {
 				e.seal(c)
