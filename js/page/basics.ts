@@ -28,5 +28,17 @@ export const safe = <C extends new (...args: never[]) => object>(Class: C): C =>
   return Reflect.setPrototypeOf(Safe.prototype, null), Safe as unknown as C;
 };
 
+/**
+ * A member of the document, by the prototype: a user's <img name="baseURI"> hides the document's own member. Only the
+ * model context is read from the document: a library may have put its own there.
+ */
+export const ofDocument = (name: string) => Reflect.get(Document.prototype, name, document);
+
+/** The model context of the document or the navigator, by its methods: a user's <img name="modelContext"> is none. */
+export const modelContext = (): ModelContext | undefined =>
+  [document.modelContext, navigator.modelContext].find(
+    (one) => typeof (one?.registerResource ?? (one as { registerTool?: unknown })?.registerTool) === "function",
+  );
+
 export const isObject = (value: unknown): value is object =>
   (typeof value === "object" && value !== null) || typeof value === "function";

@@ -6,7 +6,7 @@
  * extensions and DevTools go on seeing the original. A context that has `registerResource` already is left alone.
  */
 import { convert } from "./convert.ts";
-import { getter, uncurry } from "./basics.ts";
+import { getter, modelContext, uncurry } from "./basics.ts";
 import { attributes, operations } from "./idl.gen.ts";
 import {
   apply,
@@ -63,10 +63,7 @@ export function install(methods: Methods, late: () => Promise<Late>): Installed 
   const add = (target: object, name: string, descriptor: PropertyDescriptor) =>
     void (undo[undo.length] = define(target, name, descriptor));
 
-  // An <img name="modelContext"> is none.
-  let context = [document.modelContext, navigator.modelContext].find(
-    (one) => typeof (one?.registerResource ?? (one as unknown as Tooling)?.registerTool) === "function",
-  ) as object | undefined;
+  let context: object | undefined = modelContext();
   // A polyfill of an older draft drops unknown hints. Without the hints, agents would not ask their user.
   const { registerTool, executeTool } = (context ?? {}) as Tooling;
   if (registerTool && executeTool && !exec(/\[native code/, `${registerTool}`))

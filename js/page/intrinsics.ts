@@ -66,12 +66,6 @@ export const postToPort = uncurry(MessagePort.prototype.postMessage) as (port: M
 export const startPort = uncurry(MessagePort.prototype.start);
 export const closePort = uncurry(MessagePort.prototype.close);
 
-/**
- * A member of the document, by the prototype: a user's <img name="baseURI"> hides the document's own member. Only the
- * model context is read from the document: a library may have put its own there.
- */
-export const ofDocument = (name: string) => Reflect.get(Document.prototype, name, document);
-
 const Exception = DOMException;
 const Quota = (globalThis as { QuotaExceededError?: new (message: string) => Error }).QuotaExceededError;
 /** A DOMException by name; QuotaExceededError became a class of its own in newer engines. */

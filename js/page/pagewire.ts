@@ -7,9 +7,9 @@
  */
 import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from "../pagewire.d.ts";
 import { agentsOf } from "./agents.ts";
-import { getter } from "./basics.ts";
+import { getter, ofDocument } from "./basics.ts";
 import { define, foreignContext, install } from "./install.ts";
-import { Custom, dispatch, kept, listen, microtask, ofDocument, SafeURL, unlisten, warn } from "./intrinsics.ts";
+import { Custom, dispatch, kept, listen, microtask, SafeURL, unlisten, warn } from "./intrinsics.ts";
 import { notify, type Permission, register, unregister, withdrawAll } from "./registry.ts";
 import { load } from "./load.ts";
 import { type Adopt, type CoreSettings, shared, type Tooling } from "./shared.ts";

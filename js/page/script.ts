@@ -3,7 +3,7 @@
  *
  * It expects the other files in its own folder. It exports nothing; it defines `globalThis.pagewire`.
  */
-import { ofDocument } from "./intrinsics.ts";
+import { ofDocument } from "./basics.ts";
 import { enter } from "./pagewire.ts";
 import type { PagewireOptions } from "../pagewire.d.ts";
 

@@ -6,6 +6,7 @@
  * page must work for people even if agents see nothing.
  */
 import "../page/module.ts"; // the package's own pagewire.mjs
+import { modelContext } from "../page/basics.ts";
 
 export interface Offer {
   /** Announces that the contents have changed. */
@@ -18,11 +19,7 @@ export interface Offer {
 const waiting = new Set<() => void>();
 
 /** The page API; empty without a secure context, and after `pagewire.uninstall()`. */
-export const api = (): Partial<ModelContext> =>
-  // An <img name="modelContext"> is none.
-  [document.modelContext, navigator.modelContext].find(
-    (one) => typeof (one?.registerResource ?? (one as { registerTool?: unknown })?.registerTool) === "function",
-  ) ?? {};
+export const api = (): Partial<ModelContext> => modelContext() ?? {};
 
 /**
  * Registers a resource. A refusal of registerResource is an error on the console, which names `by`, the caller, and
