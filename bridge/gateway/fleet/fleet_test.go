@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -35,43 +34,6 @@ func TestLargeContents(t *testing.T) {
 		Arguments: map[string]any{"x": large[:2<<20]}})
 	if err != nil || res.IsError {
 		t.Errorf("a tool with large arguments: %v, %v", res, err)
-	}
-}
-
-// A call navigates its tab to another document, which connects to another node. The new document answers.
-func TestCallThatOutlivesItsDocument(t *testing.T) {
-	nodes := openFleet(t, 3)
-	b := openTab(t, nodes[0], alice, map[string]string{app + "/form": "empty"})
-	runs := make(chan bool)
-	b.SetTool("search", testkit.Tool{Members: map[string]any{"_meta": map[string]any{"pagewire/navigates": true}},
-		Run: func(ctx context.Context, _ json.RawMessage, _ func(map[string]any)) any {
-			close(runs)
-			<-ctx.Done()
-			return nil
-		}})
-	a := openAgent(t, nodes[1], alice)
-	testkit.Eventually(t, "the tool is there", func() bool { return slices.Contains(a.ToolNames(), "search") })
-	var result *mcp.CallToolResult
-	ended := make(chan error, 1)
-	go func() {
-		var err error
-		result, err = a.CallTool(a.Context(), &mcp.CallToolParams{Name: "search", Arguments: map[string]any{}})
-		ended <- err
-	}()
-	<-runs
-	b.cut()
-	testkit.Eventually(t, "the first document has gone", func() bool { return nodes[0].Stats().Pages == 0 })
-	next := &tab{Page: testkit.NewPage(t, map[string]string{app + "/results": "3"}), t: t, user: alice, name: b.name}
-	next.Epoch("epoch of the results")
-	next.Arrived = func(context.Context, json.RawMessage, func(map[string]any)) any {
-		return map[string]any{"content": []any{map[string]string{"type": "text", "text": "three cups"}}}
-	}
-	next.dial(nodes[2])
-	if err := testkit.Receive(t, "the call ends", ended); err != nil {
-		t.Fatal(err)
-	}
-	if got := result.Content[0].(*mcp.TextContent).Text; result.IsError || got != "three cups" {
-		t.Errorf("it ends with %q, failed %v", got, result.IsError)
 	}
 }
 

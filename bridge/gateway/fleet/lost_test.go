@@ -133,6 +133,13 @@ func (l *lossy) round(kinds ...string) {
 	}
 	l.page.Offer(uri, "one")
 	m.holds(uri, "one")
+	if slices.Contains(kinds, kindClaim) || slices.Contains(kinds, kindAlive) {
+		c := l.page.follows(uri, l.nodes[1-l.at], map[string]string{uri + "/copy": "copied"})
+		testkit.Eventually(l.t, "the copy of its tab is there", func() bool { return l.legacy.Offers(uri + "/copy") })
+		defer testkit.Eventually(l.t, "the copy has gone", func() bool { return !l.legacy.Offers(uri + "/copy") })
+		defer c.cut()
+		defer c.Post(`[["bye",true]]`)
+	}
 	l.set(m, uri, fmt.Sprint("two of ", l.rounds))
 	l.page.cut()
 	l.at = 1 - l.at
@@ -182,7 +189,7 @@ func TestWhateverIsLost(t *testing.T) {
 	}
 	rand.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 	some := 5
-	if given, err := strconv.Atoi(os.Getenv("FLEET_PAIRS")); err == nil { // all of them, 144, take 200 s
+	if given, err := strconv.Atoi(os.Getenv("FLEET_PAIRS")); err == nil { // all of them, 196, take 300 s
 		some = given
 	}
 	l := openLossy(t)

@@ -20,6 +20,8 @@ const (
 	kindCore  = "core"
 	kindLeave = "leave"
 	kindGone  = "gone"
+	kindClaim = "claim"
+	kindAlive = "alive"
 	kindPages = "pages"
 	kindCores = "cores"
 	kindFound = "found"
@@ -41,9 +43,10 @@ func init() { // handlers refer to kinds
 		// from a core, to the page's node
 		kindOpen: {take: (*Node).openCore}, kindCore: {take: (*Node).fromCore},
 		kindLeave: {take: (*Node).fromCore}, kindCores: {take: (*Node).compareCores},
+		kindClaim: {take: (*Node).fromCore},
 		// from a page, to the core's node
 		kindPage: {take: (*Node).fromPage}, kindGone: {take: (*Node).fromPage},
-		kindPages: {take: (*Node).comparePages},
+		kindPages: {take: (*Node).comparePages}, kindAlive: {take: (*Node).fromPage},
 	}
 }
 

@@ -41,6 +41,7 @@ type Page struct {
 	id   uint64
 	user *userPages
 	send func(frame []byte)
+	ping func() error
 
 	mu    sync.Mutex
 	relay *relay.Relay
@@ -99,7 +100,7 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	}
 	n.lastPage++
 	p := &Page{node: n, id: n.lastPage, user: u, send: send,
-		relay: relay.New(n.now(), user, origin, &n.relay)}
+		ping: func() error { return nil }, relay: relay.New(n.now(), user, origin, &n.relay)}
 	n.pages[p.id] = p
 	u.pages[p] = false
 	return p, nil
@@ -111,6 +112,10 @@ func (p *Page) Seat(tab string) {
 	defer p.mu.Unlock()
 	p.relay.Seat(tab)
 }
+
+// Ping sets a function that fails if the page does not answer any more. It is called when another document claims the
+// page's tab. It must be set before Receive.
+func (p *Page) Ping(ping func() error) { p.ping = ping }
 
 // Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended; the page has been
 // notified of it.
@@ -353,6 +358,8 @@ func (n *Node) fromCore(m *message) {
 	case f.left || f.core == nil:
 	case m.kind == kindLeave:
 		f.close()
+	case m.kind == kindClaim:
+		go f.claimed(m.number(1))
 	case m.number(1) != f.heard+1:
 		f.gap()
 	default:
@@ -379,6 +386,22 @@ func (f *remoteCore) handle(frame []byte) {
 		n.Refuse("core", "node", f.node)
 		f.gone(n, goneOver)
 		f.close()
+	}
+}
+
+// claimed tells a core that the page still answers, or ends the page: another document, which has the core's session
+// by, claims its tab.
+func (f *remoteCore) claimed(by uint64) {
+	p := f.page
+	if p.ping() != nil {
+		p.Lost()
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !f.left {
+		p.user.messages.Reserve()
+		p.node.sendTo(f.node, head(kindAlive, p.node.id, f.session, by))
 	}
 }
 

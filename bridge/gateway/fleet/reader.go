@@ -205,7 +205,7 @@ func (r *Reader) check() {
 		return
 	}
 	for _, s := range r.pages {
-		if s.heard < 2 || s.more { // the hello, and the page's offers
+		if s.heard < 2 || s.more || s.is(waiting) { // the hello, and the page's offers
 			return
 		}
 	}

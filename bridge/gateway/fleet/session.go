@@ -27,25 +27,28 @@ type session struct {
 	number uint64
 	at     pageKey
 	began  time.Time
-	state  atomic.Int32  // opening, opened, attached or ended
+	state  atomic.Int32  // as below
 	sent   atomic.Uint64 // frames; a frame counts after it was published
 
-	page  *gateway.Page // set when attached; before, the lost page of the previous session, if any
-	about link.About
-	tab   string // its name at the gateway
-	heard uint64 // frames
-	more  bool   // the last one does not end the page's offers
-	trail trail
+	page   *gateway.Page // set when attached, as about and tab; before, those of the previous session, if any
+	about  link.About
+	tab    string            // its name at the gateway
+	others map[*session]bool // before: documents with names of its tab that were asked for, and whether they live
+	heard  uint64            // frames
+	more   bool              // the last one does not end the page's offers
+	trail  trail
 }
 
 // A session's state only goes forward:
 //
 //	opening → opened     open was sent to the page's node
 //	opened → attached    the page's hello has come
+//	opened → waiting     it has come, and documents hold names of its tab that may have ended; another session follows
 //	any → ended          either side has ended it, a frame was lost, or a node is dead; another session may follow
 const (
 	opening int32 = iota
 	opened
+	waiting
 	attached
 	ended
 )
@@ -103,6 +106,8 @@ func (s *session) handle(m *message) {
 	case s.is(ended):
 	case m.kind == kindGone:
 		s.gone(string(m.body))
+	case m.kind == kindAlive:
+		s.lives(m.number(1))
 	case m.number(1) != s.heard+1:
 		s.gap()
 	default:
@@ -139,7 +144,7 @@ func (s *session) reopen() {
 	s.close("something was lost on the way")
 	s.r.open(s.at)
 	if next := s.r.pages[s.at]; next != nil {
-		next.page = s.page
+		next.page, next.about, next.tab, next.others = s.page, s.about, s.tab, s.others
 	}
 }
 
@@ -161,11 +166,14 @@ func (s *session) close(reason string) {
 	if s.page != nil {
 		s.page.Lost(reason)
 	}
+	if s.tab != "" {
+		s.r.mailbox.post(s.r.goOn)
+	}
 }
 
 func (s *session) receive(frame []byte) {
 	s.trail.answered(frame)
-	if s.is(opened) && !s.attach(frame) {
+	if s.is(waiting) || s.is(opened) && !s.attach(frame) {
 		return
 	}
 	if err := s.page.Receive(frame); err != nil {
@@ -177,7 +185,8 @@ func (s *session) receive(frame []byte) {
 	}
 }
 
-// attach adds the page to the gateway by its first frame. It ends the session if the same document has a newer one.
+// attach adds the page to the gateway by its first frame, unless it must wait for its tab's name. It ends the session
+// if the same document has a newer one.
 func (s *session) attach(frame []byte) bool {
 	n := s.r.node
 	about, ok := link.Parse(frame, n.o.Limits).Hello()
@@ -189,7 +198,7 @@ func (s *session) attach(frame []byte) bool {
 	s.about = about
 	var before *session
 	for _, o := range s.r.pages {
-		if o != s && o.is(attached) && o.about.Epoch == about.Epoch && o.about.Origin == about.Origin {
+		if o != s && o.tab != "" && o.about.Epoch == about.Epoch && o.about.Origin == about.Origin {
 			before = o
 		}
 	}
@@ -197,8 +206,16 @@ func (s *session) attach(frame []byte) bool {
 		s.close("it has connected anew")
 		return false
 	}
-	if s.tab = s.r.tabOf(s); before != nil {
+	switch {
+	case before != nil:
 		s.tab = before.tab
+	case s.tab != "":
+	case s.contested():
+		s.state.Store(waiting)
+		s.wait(deadAfter)
+		return false
+	default:
+		s.tab = s.r.tabOf(s)
 	}
 	info := gateway.PageInfo{
 		Tab: s.tab, Frame: about.Frame, Origin: about.Origin, URL: about.URL,
@@ -215,7 +232,7 @@ func (s *session) attach(frame []byte) bool {
 		s.close("it could not be attached")
 		return false
 	}
-	s.page = page
+	s.page, s.others = page, nil
 	s.state.Store(attached)
 	if before != nil {
 		// Queued, so that the offers come first if they have arrived: until they come the tab would be empty.
@@ -224,13 +241,73 @@ func (s *session) attach(frame []byte) bool {
 	return true
 }
 
+// contested reports whether documents hold names of the session's tab and may have ended. It asks their nodes: nodes
+// tell of ends independently, and this document may follow one of them in its tab.
+func (s *session) contested() (yes bool) {
+	if s.others == nil {
+		s.others = map[*session]bool{}
+	}
+	for _, o := range s.r.pages {
+		if o.tab == "" || o.about.Tab != s.about.Tab || o.about.Origin != s.about.Origin ||
+			o.about.Frame != s.about.Frame {
+			continue
+		}
+		lives, asked := s.others[o]
+		if yes = yes || !lives; !asked {
+			s.others[o] = false
+			s.r.node.sendTo(o.at.node, head(kindClaim, s.r.node.id, o.number, s.number))
+		}
+	}
+	return yes
+}
+
+// wait asks again each interval, because messages may get lost. After the last time all are taken to live: a node whose
+// beats come may still be one that does not know the question.
+func (s *session) wait(intervals int) {
+	time.AfterFunc(s.r.node.o.Interval, func() {
+		s.r.mailbox.post(func() {
+			switch {
+			case !s.is(waiting):
+			case intervals == 0:
+				for o := range s.others {
+					s.others[o] = true
+				}
+				s.reopen()
+			default:
+				maps.DeleteFunc(s.others, func(_ *session, lives bool) bool { return !lives })
+				s.contested()
+				s.wait(intervals - 1)
+			}
+		})
+	})
+}
+
+// lives notes that the session's document still answers, for the session that has claimed the document's tab.
+func (s *session) lives(claims uint64) {
+	for _, o := range s.r.pages {
+		if o.number == claims && o.is(waiting) {
+			o.others[s] = true
+		}
+	}
+	s.r.goOn()
+}
+
+// goOn attaches the documents whose wait has ended, by new sessions: nothing is held for one that waits.
+func (r *Reader) goOn() {
+	for _, s := range slices.Collect(maps.Values(r.pages)) {
+		if s.is(waiting) && !s.contested() {
+			s.reopen()
+		}
+	}
+}
+
 // tabOf names the tab of a page by the page's own name for it. If another document, at another node, has that name, one
 // of the two is in a copy of the tab, to which the browser gave the same id. Agents must see both, so the second gets
 // the first free name. A name is free again when its document has gone.
 func (r *Reader) tabOf(s *session) string {
 	taken := func(name string) bool {
 		for _, o := range r.pages {
-			if o != s && o.is(attached) && o.tab == name && o.about.Frame == s.about.Frame {
+			if o != s && o.tab == name && o.about.Frame == s.about.Frame {
 				return true
 			}
 		}
@@ -312,7 +389,7 @@ func (n *Node) sumSessions() {
 	n.mu.Unlock()
 	nodes := map[string][]byte{}
 	for _, s := range sessions {
-		if s.is(opened) || s.is(attached) {
+		if !s.is(opening) && !s.is(ended) {
 			text := strconv.AppendUint(nodes[s.at.node], s.number, 10)
 			nodes[s.at.node] = append(strconv.AppendUint(append(text, ' '), s.sent.Load(), 10), '\n')
 		}

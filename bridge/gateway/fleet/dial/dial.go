@@ -20,6 +20,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
 	"github.com/pagewire/pagewire/bridge/link"
@@ -113,6 +114,7 @@ func (g *guest) Attach(_ link.About, _, given string, send func([]byte)) (_ sock
 		return nil, &socket.Refusal{Says: err.Error(), Later: true}
 	}
 	g.Seat(given)
+	g.Ping(func() error { return g.conn.Ping(seats.AliveTimeout) })
 	return g, nil
 }
 

@@ -125,18 +125,19 @@ func (s *connection) closed() (websocket.StatusCode, string) {
 	}
 }
 
-// begin connects a testkit.Page to the socket. The page introduces itself, and receives nothing.
-func (s *connection) begin(ticket, tab string, state map[string]string) *testkit.Page {
+// begin connects a testkit.Page to the socket. The page introduces itself, and receives nothing. epoch tells documents of
+// one tab apart.
+func (s *connection) begin(ticket, tab string, state map[string]string, epoch ...string) *testkit.Page {
 	s.say(note(ticket))
 	page := testkit.NewPage(s.t, state)
-	page.Epoch("epoch of " + tab)
+	page.Epoch(strings.Join(append(epoch, tab), " of "))
 	page.Connect(func(frame []byte) { s.say(string(frame)) }, map[string]any{"tab": tab, "url": app + "/"})
 	return page
 }
 
 // run is begin for a page that receives messages until the end of the connection.
-func (s *connection) run(ticket, tab string, state map[string]string) *testkit.Page {
-	page := s.begin(ticket, tab, state)
+func (s *connection) run(ticket, tab string, state map[string]string, epoch ...string) *testkit.Page {
+	page := s.begin(ticket, tab, state, epoch...)
 	go func() {
 		for {
 			_, text, err := s.Read(context.Background())
@@ -337,4 +338,25 @@ func TestDrain(t *testing.T) {
 	cancel()
 	stays.ends(websocket.StatusGoingAway, "")
 	testkit.Ends(t, "the drain", done)
+}
+
+// A page whose connection is dead, so that nobody has noticed its end, loses its tab to the tab's next document, also if
+// that one dials elsewhere.
+func TestDeadConnectionGivesUpItsTab(t *testing.T) {
+	p := openPlace(t)
+	elsewhere := &place{t: t, node: p.node, login: p.login, pages: New(Options{Node: p.node, Tickets: p.login.Verifier()})}
+	elsewhere.server = httptest.NewServer(elsewhere.pages)
+	t.Cleanup(func() {
+		testkit.OK(t, elsewhere.pages.Close())
+		elsewhere.server.Close()
+	})
+	ticket := p.login.Ticket("alice", app)
+	dead := p.dial(app) // it reads nothing, so it answers no ping
+	dead.begin(ticket, "tab-tab-1", map[string]string{app + "/doc": "one"})
+	a := p.agent("alice")
+	testkit.Eventually(t, "the first document is there", func() bool { return a.Offers(app + "/doc") })
+	next := elsewhere.dial(app)
+	next.run(ticket, "tab-tab-1", map[string]string{app + "/next": "two"}, "another")
+	testkit.Eventually(t, "the next one is there", func() bool { return a.Offers(app + "/next") })
+	dead.ends(websocket.StatusGoingAway, "")
 }

@@ -25,8 +25,8 @@ type Holder interface {
 	End()
 }
 
-// aliveTimeout is how long a document may take to answer if another one claims its tab.
-const aliveTimeout = 2 * time.Second
+// AliveTimeout is how long a document may take to answer if another one claims its tab.
+const AliveTimeout = 2 * time.Second
 
 var (
 	tabShape   = regexp.MustCompile(`^[A-Za-z0-9-]{8,64}$`)
@@ -54,7 +54,7 @@ func (s *Seats[D]) Sit(by D, at Seat, same func(holder D) bool) (seat Seat, give
 		switch {
 		case ok:
 			return at, given
-		case holder.Ping(aliveTimeout) != nil:
+		case holder.Ping(AliveTimeout) != nil:
 			holder.End()
 		default:
 			given = rand.Text()
