@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,10 @@ type Agent struct {
 	// Updates has the URI of each resources/updated, in order; Lists "resources" or "tools" for each list_changed.
 	Updates <-chan string
 	Lists   <-chan string
+
+	mu      sync.Mutex
+	listens map[string]bool // the URIs of acknowledged listens
+	refused int             // listens that were acknowledged with nothing
 }
 
 // Connect opens a session of a protocol version over transport. The session ends with the test. Progress notifications
@@ -33,6 +38,7 @@ func Connect(t testing.TB, transport mcp.Transport, version string,
 	t.Helper()
 	// Unread notifications must not block the session: the channels are longer than any test needs.
 	updates, lists := make(chan string, 100_000), make(chan string, 10_000)
+	a := &Agent{t: t, Updates: updates, Lists: lists, listens: map[string]bool{}}
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 			updates <- r.Params.URI
@@ -45,6 +51,14 @@ func Connect(t testing.TB, transport mcp.Transport, version string,
 			}
 		},
 	})
+	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if ack, ok := r.GetParams().(*mcp.SubscriptionsAcknowledgedParams); ok {
+				a.acknowledged(ack.Notifications)
+			}
+			return next(ctx, method, r)
+		}
+	})
 	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatalf("connect the agent: %v", err)
@@ -53,7 +67,19 @@ func Connect(t testing.TB, transport mcp.Transport, version string,
 	if got := session.InitializeResult().ProtocolVersion; got != version {
 		t.Fatalf("the session speaks %s, want %s", got, version)
 	}
-	return &Agent{session, t, updates, lists}
+	a.ClientSession = session
+	return a
+}
+
+func (a *Agent) acknowledged(n mcp.NotificationSubscriptions) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, uri := range n.ResourceSubscriptions {
+		a.listens[uri] = true
+	}
+	if len(n.ResourceSubscriptions) == 0 && !n.ResourcesListChanged && !n.ToolsListChanged && !n.PromptsListChanged {
+		a.refused++
+	}
 }
 
 // Context ends with the test, or after Patience.
@@ -149,14 +175,41 @@ func (a *Agent) Call(name string, args any) (text string, isError bool) {
 	return strings.Join(texts, "\n"), r.IsError
 }
 
-// Watch subscribes.
+// Watch subscribes. In the modern era the client's Subscribe returns when it has sent its listen: Watch also waits for
+// the acknowledgement. Before it, a change causes no update.
 func (a *Agent) Watch(uris ...string) {
 	a.t.Helper()
 	for _, uri := range uris {
+		refused := a.refusals()
 		if err := a.Subscribe(a.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 			a.t.Fatalf("subscribe to %s: %v", uri, err)
 		}
+		if a.InitializeResult().ProtocolVersion == Modern {
+			Eventually(a.t, "the listen to "+uri+" is acknowledged", func() bool {
+				return a.listensTo(uri) || a.refusals() > refused
+			})
+		}
 	}
+}
+
+func (a *Agent) listensTo(uri string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.listens[uri]
+}
+
+func (a *Agent) refusals() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.refused
+}
+
+// Unsubscribe is the client's.
+func (a *Agent) Unsubscribe(ctx context.Context, p *mcp.UnsubscribeParams) error {
+	a.mu.Lock()
+	delete(a.listens, p.URI)
+	a.mu.Unlock()
+	return a.ClientSession.Unsubscribe(ctx, p)
 }
 
 // Told waits for exactly these updates, in any order. Later updates are left for the next call; Silent looks for

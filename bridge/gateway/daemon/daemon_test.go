@@ -69,6 +69,8 @@ func TestSessionOutlivesItsDaemon(t *testing.T) {
 					testkit.Receive(t, "an update", one.Updates)
 					one.reads(t, "1")
 				}
+				// A busy machine may deliver the signal only now.
+				testkit.Eventually(t, "another daemon has begun", func() bool { return len(m.daemons()) == 2 })
 				m.tab.set(uri, "2")
 				for _, one := range []*agent{a, b} {
 					testkit.Receive(t, "an update", one.Updates)

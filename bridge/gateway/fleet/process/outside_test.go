@@ -342,8 +342,15 @@ type said struct {
 			ServerInfo struct{ Version string } `json:"io.modelcontextprotocol/serverInfo"`
 		} `json:"_meta"`
 	}
-	Error *struct{ Message string }
+	Error *struct {
+		Message string
+		Data    struct{ Reason string }
+	}
 }
+
+// brokeOff reports whether a node has given up the node that was to answer, while it had the request. Both may live, if
+// only the bus between them is cut.
+func (m said) brokeOff() bool { return m.Error != nil && m.Error.Data.Reason == "broke_off" }
 
 // client uses a new connection for each request, so that it repeats none after the end of a reused connection.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -412,7 +419,7 @@ func (o *outside) send(ctx context.Context, at *own, subject, verb, body string,
 }
 
 // A follower is an agent that holds the last state of the URIs that it watches. It reads whenever it is notified of a
-// change, and once after it begins to watch. It never repeats an answered request.
+// change, and once after it begins to watch. It repeats an answered request only if a node broke off.
 type follower struct {
 	o       *outside
 	subject string
@@ -521,12 +528,17 @@ func (a *follower) call(method, name, params string) (answer said, err error) {
 	return answer, err
 }
 
-// look reads a URI after a notification. After an error as the answer, it waits for the next notification.
+// look reads a URI after a notification. After an error as the answer, it waits for the next notification. No other
+// follows if a node broke off: the session's node, which has notified it, knows of no loss.
 func (a *follower) look(uri string) {
 	for a.ctx.Err() == nil {
 		m, err := a.call("resources/read", uri, fmt.Sprintf(`"uri":%q`, uri))
 		if err != nil && a.ctx.Err() == nil { // no answer: its node was killed
 			a.o.cuts.Add(1)
+			continue
+		}
+		if m.brokeOff() {
+			time.Sleep(2 * time.Millisecond)
 			continue
 		}
 		if len(m.Result.Contents) > 0 {
@@ -607,10 +619,11 @@ func (a *follower) subscribe(ctx context.Context, uris []string, lists <-chan bo
 				if err == nil && m.Error == nil && len(m.ID) > 0 {
 					a.updates <- uri
 				}
-				if err == nil {
+				if err == nil && !m.brokeOff() {
 					return m.Error == nil && len(m.ID) > 0
 				}
 				a.o.cuts.Add(1)
+				time.Sleep(2 * time.Millisecond)
 			}
 			return false
 		})
