@@ -20,7 +20,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -28,6 +27,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 const module = "github.com/pagewire/pagewire"
@@ -123,7 +124,8 @@ var packages = []row{
 	// serve puts them together.
 	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
 	// Only tests import it.
-	{"bridge/testkit", native, "", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
+	{"bridge/testkit/testcmd", native, "", ""},
+	{"bridge/testkit", native, "bridge/testkit/testcmd", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
 	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/mcpconn bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
 	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
@@ -236,7 +238,7 @@ func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 // safejs.
 func TestTheCoreWithoutSafejsNeedsLittle(t *testing.T) {
 	const needed = "cmp iter math/bits runtime slices unicode/utf8 unsafe"
-	cmd := exec.Command("go", "list", "-deps", "-tags=tinygo", "./wasm/views")
+	cmd := testcmd.Command("go", "list", "-deps", "-tags=tinygo", "./wasm/views")
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	text, err := cmd.Output()
@@ -300,7 +302,7 @@ func list(t *testing.T, target string) map[string]node {
 		}
 	}
 	goos, goarch, _ := strings.Cut(target, "/")
-	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Imports,Standard,Module"},
+	cmd := testcmd.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Imports,Standard,Module"},
 		patterns...)...)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch)

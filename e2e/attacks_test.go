@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,6 +25,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // maxPeak is the maximum memory of a gateway under attack, in MB.
@@ -131,7 +131,7 @@ func (f *siege) fight() {
 	t := f.t
 	f.reads(20) // objects that are made only once
 	calm := f.reads(measured)
-	raiders := exec.Command(os.Args[0])
+	raiders := testcmd.CommandContext(context.Background(), os.Args[0])
 	raiders.Env = append(os.Environ(), raidersName+"="+f.attack.name, raidersHub+"="+f.h.hub)
 	told := testkit.LogOf(t, "what the attackers are told")
 	raiders.Stdout = told

@@ -9,13 +9,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os/exec"
 	"slices"
 	"sync"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A login is an authorization server of OAuth 2.1 on loopback, at which every user is alice: metadata (RFC 8414),
@@ -96,7 +96,7 @@ func TestClientThatFindsItsLogin(t *testing.T) {
 	for _, mode := range []string{"legacy", "modern"} {
 		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 		defer cancel()
-		command := exec.CommandContext(ctx, "node", script, mode, at.url)
+		command := testcmd.CommandContext(ctx, "node", script, mode, at.url)
 		command.Env = at.env
 		if text, err := command.CombinedOutput(); err != nil || string(text) != "done\n" {
 			t.Errorf("%s: %v\n%s", mode, err, text)

@@ -17,6 +17,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	clients "github.com/pagewire/pagewire/e2e/clients/page"
 )
 
@@ -106,7 +107,7 @@ func typeScriptClients(t *testing.T, at meeting) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 				defer cancel()
-				command := exec.CommandContext(ctx, "node", append([]string{script, mode, transport}, target...)...)
+				command := testcmd.CommandContext(ctx, "node", append([]string{script, mode, transport}, target...)...)
 				command.Env = at.env
 				if text, err := command.CombinedOutput(); err != nil || string(text) != "done\n" {
 					t.Errorf("%v\n%s", err, text)
@@ -139,7 +140,7 @@ func openInspector(t *testing.T, env []string) *inspector {
 		}
 	}
 	t.Cleanup(func() {
-		stop := exec.Command(i.node, filepath.Join(dir, mcpdo), "daemon", "stop")
+		stop := testcmd.Command(i.node, filepath.Join(dir, mcpdo), "daemon", "stop")
 		stop.Env = i.env
 		if text, err := stop.CombinedOutput(); err != nil {
 			t.Errorf("stop the daemon: %v\n%s", err, text)
@@ -151,7 +152,7 @@ func openInspector(t *testing.T, env []string) *inspector {
 func (i *inspector) command(limit time.Duration, script string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(i.t.Context(), limit)
 	i.t.Cleanup(cancel)
-	command := exec.CommandContext(ctx, i.node, append([]string{filepath.Join(i.dir, script)}, args...)...)
+	command := testcmd.CommandContext(ctx, i.node, append([]string{filepath.Join(i.dir, script)}, args...)...)
 	command.Env = i.env
 	return command
 }
@@ -264,7 +265,7 @@ func TestClientsOfADaemonThatIsKilled(t *testing.T) {
 			pipe, _ := h.command(t, "serve", "--hub", h.hub, "--log-level", "warn")
 			p := testkit.NewPage(t, map[string]string{uri: "first"})
 			p.Dial(h.hub, origin, "")
-			client := exec.Command("node", append([]string{script, which, uri}, pipe.Args...)...)
+			client := testcmd.Command("node", append([]string{script, which, uri}, pipe.Args...)...)
 			// Clients start programs with HOME and few other variables.
 			client.Env, client.Stderr = append(os.Environ(), "HOME="+h.dir, "XDG_CONFIG_HOME="), testkit.LogOf(t, which)
 			in, out := testkit.Pipes(t, client)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A suite is a version of the protocol's own conformance suite, run for one version of the protocol.
@@ -109,7 +110,7 @@ func conforms(t *testing.T, url string) {
 			if s.version != "" {
 				args = append(args, "--spec-version", s.version)
 			}
-			out, err := exec.CommandContext(ctx, node22(t), args...).CombinedOutput()
+			out, err := testcmd.CommandContext(ctx, node22(t), args...).CombinedOutput()
 			text := string(out)
 			failed := map[string]bool{}
 			for _, m := range unexpected.FindAllStringSubmatch(text, -1) {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,15 +19,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 func serveDemos(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../demo").CombinedOutput(); err != nil {
+	if out, err := testcmd.CommandContext(t.Context(), "go", "build", "-o", binary, "../demo").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0")
+	cmd := testcmd.CommandContext(t.Context(), binary, "-story=false", "-addr", "127.0.0.1:0")
 	cmd.Dir = ".." // where dist/ is
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // inEcosystem returns the path of a file of ecosystem/.
@@ -140,7 +141,7 @@ type found struct {
 func TestEcosystemServers(t *testing.T) {
 	app := ecosystemApp(t, "app")
 	node := func(t *testing.T, script string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-e", script)
+		cmd := testcmd.CommandContext(t.Context(), "node", "--input-type=module", "-e", script)
 		cmd.Dir = app
 		return cmd
 	}
@@ -165,7 +166,7 @@ func TestEcosystemServers(t *testing.T) {
 	} {
 		t.Run(of.place+" "+of.tool+" "+of.format, func(t *testing.T) {
 			file := filepath.Join(bundledBy(t, app, of.tool, of.format, "server.js"), "bundle.js")
-			cmd := exec.CommandContext(t.Context(), inEcosystem(t, "node_modules/.bin/node"), inEcosystem(t, "run.mjs"),
+			cmd := testcmd.CommandContext(t.Context(), inEcosystem(t, "node_modules/.bin/node"), inEcosystem(t, "run.mjs"),
 				of.place, file)
 			switch {
 			case of.tool == "vite":
@@ -225,7 +226,7 @@ func jest(t *testing.T, app, environment string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return exec.CommandContext(t.Context(), "node", inEcosystem(t, "node_modules/jest/bin/jest.js"), "--ci",
+	return testcmd.CommandContext(t.Context(), "node", inEcosystem(t, "node_modules/jest/bin/jest.js"), "--ci",
 		"--rootDir", app, "--config", string(config))
 }
 
@@ -244,7 +245,7 @@ func TestEcosystemTesting(t *testing.T) {
 		})
 	}
 	node := func(t *testing.T, args ...string) *exec.Cmd {
-		return exec.CommandContext(t.Context(), inEcosystem(t, "node_modules/.bin/node"), args...)
+		return testcmd.CommandContext(t.Context(), inEcosystem(t, "node_modules/.bin/node"), args...)
 	}
 	for _, dom := range []string{"jsdom", "happy-dom"} {
 		passes("vitest "+dom, func(t *testing.T) *exec.Cmd {

@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // The AI SDK's own client of MCP Events, unmodified, subscribes at a node, and its handler accepts a delivery with its
@@ -44,7 +44,7 @@ func TestEventsOfTheAISDK(t *testing.T) {
 	page := testkit.NewPage(t, map[string]string{origin + "/doc": "one"})
 	page.Dial(addr, origin, login.Ticket("alice", origin))
 
-	agent := exec.Command(node, "conformance/ai-sdk-events.mjs")
+	agent := testcmd.Command(node, "conformance/ai-sdk-events.mjs")
 	agent.Env = append(os.Environ(), "MCP=http://"+addr+"/mcp", "URI="+origin+"/doc", "CALLBACK="+receiver.URL+"/callback",
 		"TOKEN=Bearer "+login.Token("alice", "pages:read pages:events"))
 	agent.Stderr = testkit.LogOf(t, "the agent")

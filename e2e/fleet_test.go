@@ -22,6 +22,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A service is a site whose pages dial in to a fleet of two nodes with its tickets, and the nodes' doors.
@@ -178,7 +179,7 @@ func TestPagesOfADesktopAtANode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	node := exec.Command("../bin/pagewire-node", "--config", filepath.Join(dir, "node.json"))
+	node := testcmd.Command("../bin/pagewire-node", "--config", filepath.Join(dir, "node.json"))
 	h := newHome(t)
 	desktop, log := h.command(t, "serve", "--hub", h.hub, "--node", "ws://"+listen, "--node-origin", app,
 		"--node-ticket-file", filepath.Join(dir, "tickets"))

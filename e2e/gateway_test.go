@@ -22,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // gatewayBinary returns the path of make build's binary.
@@ -194,7 +195,7 @@ func TestEndsWithItsProgram(t *testing.T) {
 			h := newHome(t)
 			cmd, log := h.command(t)
 			// A shell starts it, prints its process id, and is killed. Its stdin is our pipe, which stays open.
-			shell := exec.Command("sh", "-c", `"$0" `+args+` --hub "$1" < /dev/fd/3 & echo $!; wait`, cmd.Path, h.hub)
+			shell := testcmd.Command("sh", "-c", `"$0" `+args+` --hub "$1" < /dev/fd/3 & echo $!; wait`, cmd.Path, h.hub)
 			shell.Env, shell.Stderr = cmd.Env, log
 			r, w, err := os.Pipe()
 			if err != nil {

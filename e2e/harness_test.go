@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
@@ -191,12 +193,13 @@ func each[M fmt.Stringer](t *testing.T, all []M, test func(t *testing.T, m M)) {
 // A userHome has the files that the processes of one user share. It is empty when the test begins.
 type userHome struct {
 	dir, hub string
+	ctx      context.Context // bounds its processes, if set
 }
 
 // newHome makes a user with a hub of its own. All processes of that user must end with the test. A daemon ends by
 // itself, a moment after its last agent.
 func newHome(t *testing.T) userHome {
-	h := userHome{testkit.ShortDir(t), testkit.Addr(t)}
+	h := userHome{dir: testkit.ShortDir(t), hub: testkit.Addr(t)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("left behind: %q; the daemon said:\n%s", h.left(t), h.log())
@@ -213,7 +216,10 @@ func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *testkit.Log
 		t.Fatal(err)
 	}
 	log := testkit.LogOf(t, fmt.Sprint(args))
-	cmd := exec.Command(binary, args...)
+	cmd := testcmd.Command(binary, args...)
+	if h.ctx != nil {
+		cmd = testcmd.CommandContext(h.ctx, binary, args...)
+	}
 	cmd.Env = append(os.Environ(), h.env()...)
 	cmd.Stderr = log
 	return cmd, log

@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // The result of npm pack in dist/npm (or, with RELEASE, make release's package) is installed into apps (npm/react,
@@ -288,7 +288,7 @@ func installPackage(t *testing.T, app string) {
 
 func command(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd := testcmd.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
@@ -317,7 +317,7 @@ func serveApp(t *testing.T, dir string) *site {
 // serverOf runs a script with Node until the test ends, and returns the URL that it prints.
 func serverOf(t *testing.T, dir, script string) string {
 	t.Helper()
-	cmd := exec.Command("node", script)
+	cmd := testcmd.Command("node", script)
 	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	in, out := testkit.Pipes(t, cmd)

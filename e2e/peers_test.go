@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A peer is an MCP server of others through which agents use a browser. It knows WebMCP's tools, and no resources: it
@@ -225,7 +225,7 @@ func sorted(names []string) []string { return slices.Sorted(slices.Values(names)
 // connectPeer starts a peer as agents do, and connects a client to it.
 func connectPeer(t *testing.T, p peer, address string) *peerAgent {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), filepath.Join("peers/node_modules/.bin", p.name), p.args(address)...)
+	command := testcmd.CommandContext(t.Context(), filepath.Join("peers/node_modules/.bin", p.name), p.args(address)...)
 	// A home of its own, for the files that they keep from run to run. The variable stops a check for a newer version.
 	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1")
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 const fleetOrigin = "https://app.example"
@@ -167,7 +169,7 @@ func (f *soakFleet) start(n *soakNode) {
 	if err != nil {
 		f.s.t.Fatal(err)
 	}
-	n.cmd = exec.Command(program, n.args...)
+	n.cmd = testcmd.CommandContext(context.Background(), program, n.args...)
 	n.cmd.Stderr = testkit.LogOf(f.s.t, "a node")
 	if err := n.cmd.Start(); err != nil {
 		f.s.t.Fatalf("%v (run make build first)", err)

@@ -29,6 +29,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // The tabs of each kind, and the resources of each tab. A tab changes one in each pause: 50 changes a second.
@@ -509,8 +510,9 @@ func TestSoak(t *testing.T) {
 	s := &soak{rand: rand.New(rand.NewPCG(seed, 1)), h: newHome(t), kinds: map[string]*site{},
 		truth: map[string]string{}, due: map[string]time.Time{}, ticks: map[string]int{},
 		newer: filepath.Join(t.TempDir(), "pagewire")}
+	s.h.ctx = context.Background() // for as many minutes as it takes
 	s.soakReport = &soakReport{t: t, began: time.Now(), ops: map[string]int{}}
-	build := exec.Command("go", "build", "-tags", "pagewire_assets", "-ldflags", "-X main.version=9.0.0", "-o", s.newer,
+	build := testcmd.Command("go", "build", "-tags", "pagewire_assets", "-ldflags", "-X main.version=9.0.0", "-o", s.newer,
 		"github.com/pagewire/pagewire/bridge/cmd/pagewire")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -4,9 +4,10 @@ import (
 	"context"
 	"net"
 	"os"
-	"os/exec"
 	"sync"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A process that starts has a copy of each listener until it runs, so it may hold an address at which this process
@@ -17,7 +18,7 @@ func TestAddrIsFreeWhileProcessesStart(t *testing.T) {
 	for range 2 {
 		starting.Go(func() {
 			for ctx.Err() == nil {
-				exec.Command(os.Args[0], "-test.run=^$").Run()
+				testcmd.Command(os.Args[0], "-test.run=^$").Run()
 			}
 		})
 	}

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"sync"
 	"testing"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // roleEnv is the environment variable that gives a process a role in place of running tests.
@@ -71,7 +73,7 @@ func play(role, at string, in io.Reader, out io.Writer) error {
 // binary's TestMain must call Main.
 func OtherUser(t testing.TB, role, at string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("")
+	cmd := testcmd.Command("")
 	AsOther(t, cmd) // this may end the test
 	cmd.Path = selfOf(t)
 	cmd.Args = []string{cmd.Path, at}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 var allRun = os.Getenv("AGENTS") == "all"
@@ -68,7 +69,7 @@ func openShop(t *testing.T, home string) *shop {
 			return text("it is paid")
 		},
 	})
-	s.daemon = exec.Command(binary, "serve", "--hub", addr, "--http", http, "--log-level", "warn")
+	s.daemon = testcmd.Command(binary, "serve", "--hub", addr, "--http", http, "--log-level", "warn")
 	s.daemon.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	s.daemon.Stderr = os.Stderr
 	if err := s.daemon.Start(); err != nil {
@@ -84,7 +85,7 @@ func openShop(t *testing.T, home string) *shop {
 }
 
 func (s *shop) isListed() bool {
-	ls := exec.Command(s.gateway[0], append([]string{"ls"}, s.gateway[2:]...)...)
+	ls := testcmd.Command(s.gateway[0], append([]string{"ls"}, s.gateway[2:]...)...)
 	ls.Env = s.daemon.Env
 	said, _ := ls.Output() // fails where no daemon runs
 	return strings.Contains(string(said), cart)

@@ -2,13 +2,13 @@ package agents
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // checked are programs with the command lines of clientcheck's doc comment and the flags of these tests.
@@ -34,7 +34,7 @@ var checked = []struct {
 // The report agrees with a program's requests to the model: a word is in both or in neither.
 func TestClientCheck(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "clientcheck")
-	if out, err := exec.Command("go", "build", "-o", binary, "./clientcheck").CombinedOutput(); err != nil {
+	if out, err := testcmd.Command("go", "build", "-o", binary, "./clientcheck").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var reports []string
@@ -56,7 +56,7 @@ func TestClientCheck(t *testing.T) {
 				step{say: "DONE"})...)
 			p := programNamed(t, c.name, m.URL, []string{"none"})
 			p.install(t, home)
-			cmd := exec.Command(binary, c.args(p.command[0])...)
+			cmd := testcmd.Command(binary, c.args(p.command[0])...)
 			cmd.Env, cmd.Dir = p.environment(home), filepath.Join(home, "work")
 			if err := os.Mkdir(cmd.Dir, 0o700); err != nil {
 				t.Fatal(err)

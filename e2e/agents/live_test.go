@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A talk sends a program one message of the user, and returns when the program has answered.
@@ -45,7 +46,7 @@ type running struct {
 
 func (p program) start(t *testing.T, home string, args ...string) *running {
 	t.Helper()
-	cmd := exec.Command(p.command[0], args...)
+	cmd := testcmd.Command(p.command[0], args...)
 	cmd.Env, cmd.Dir = p.environment(home), home
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Stderr = testkit.LogOf(t, p.name)
@@ -186,7 +187,7 @@ func decode(t *testing.T, text []byte, into any) {
 
 func config(t *testing.T, home string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(dir(t, "../../bin/pagewire"), append([]string{"config"}, args...)...)
+	cmd := testcmd.Command(dir(t, "../../bin/pagewire"), append([]string{"config"}, args...)...)
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v, %s", args, err, out)

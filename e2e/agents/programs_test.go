@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A program is an agent, or a library for writing agents: how to start it, and with which files in its home.
@@ -158,7 +159,7 @@ func (p program) run(t *testing.T, home string, args ...string) ([]byte, error) 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.command[0], args...)
+	cmd := testcmd.CommandContext(ctx, p.command[0], args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environment(home), filepath.Join(home, p.dir), 5*time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -176,7 +177,7 @@ func (p program) environment(home string) []string {
 func (p program) version(t *testing.T) string {
 	t.Helper()
 	if p.theirs != "" {
-		said, err := exec.Command(p.needs, "--version").Output()
+		said, err := testcmd.Command(p.needs, "--version").Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
@@ -44,7 +44,7 @@ func TestSkillAlone(t *testing.T) {
 		os.DirFS("../../.agents/skills/add-live-state")); err != nil {
 		t.Fatal(err)
 	}
-	gateway := exec.Command(dir(t, "../../bin/pagewire"), "serve", "--hub", hub)
+	gateway := testcmd.Command(dir(t, "../../bin/pagewire"), "serve", "--hub", hub)
 	gateway.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	gateway.Stderr = testkit.LogOf(t, "serve")
 	testkit.Pipes(t, gateway)
@@ -97,7 +97,7 @@ func TestSkillAlone(t *testing.T) {
 				t.Error(err)
 			}
 			for listed := ""; ctx.Err() == nil && !strings.Contains(listed, uri); time.Sleep(10 * time.Millisecond) {
-				ls := exec.CommandContext(ctx, gateway.Path, "ls", "--hub", hub)
+				ls := testcmd.CommandContext(ctx, gateway.Path, "ls", "--hub", hub)
 				ls.Env = gateway.Env
 				out, _ := ls.Output() // fails until the daemon runs
 				listed = string(out)
@@ -166,7 +166,7 @@ func registry(t *testing.T) *httptest.Server {
 	}))
 	t.Cleanup(server.Close)
 	for name, from := range map[string]string{"pagewire": dir(t, "../../dist/npm"), commands.Host.Package(): program} {
-		pack := exec.Command("npm", "pack", "--json", "--pack-destination", t.TempDir())
+		pack := testcmd.Command("npm", "pack", "--json", "--pack-destination", t.TempDir())
 		pack.Dir = from
 		out, err := pack.Output()
 		var packed []struct{ Filename string }

@@ -6,17 +6,19 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // routes are the ways of an attacker, by a prefix of the test's directory. The longest prefix counts.
@@ -81,7 +83,7 @@ func places() (map[string][]string, error) {
 
 // run runs tests of a directory. Its verdicts are the results of each test or subtest that has no subtests.
 func run(dir string, tests []string) (verdicts map[string][]string, err error) {
-	cmd := exec.Command("go", "test", "-json", "-count=1", "-timeout=60m", "-tags=attacks", "-run=^("+strings.Join(tests, "|")+")$",
+	cmd := testcmd.CommandContext(context.Background(), "go", "test", "-json", "-count=1", "-timeout=60m", "-tags=attacks", "-run=^("+strings.Join(tests, "|")+")$",
 		"./"+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // An agent is a program that serves MCP on its standard input and output, and the driver that sends it requests. The
@@ -37,7 +38,7 @@ type answer struct {
 }
 
 func startAgent(ctx context.Context, env []string, path string, args ...string) (*agent, error) {
-	a := &agent{cmd: exec.Command(path, args...), log: &testkit.Log{}, told: make(chan struct{}, 1),
+	a := &agent{cmd: testcmd.CommandContext(context.Background(), path, args...), log: &testkit.Log{}, told: make(chan struct{}, 1),
 		waiting: map[int]chan answer{}, ended: make(chan struct{})}
 	a.cmd.Env, a.cmd.Stderr = env, a.log
 	a.cmd.WaitDelay = time.Second

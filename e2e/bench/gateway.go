@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,6 +23,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // gateways are families in which the agent is a program of its own and the page is in a browser. Every contender has
@@ -606,7 +606,7 @@ func (r *rig) httpURL() string {
 
 // background starts a program that serves no agent, and waits until it listens.
 func (r *rig) background(ctx context.Context, name string, args ...string) error {
-	cmd := exec.Command(r.bin(name), args...)
+	cmd := testcmd.CommandContext(context.Background(), r.bin(name), args...)
 	cmd.Env = r.env()
 	if err := cmd.Start(); err != nil {
 		return err

@@ -4,11 +4,12 @@ package docs
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // TestReadme follows the README as after a clone: in the repository's directory, with an empty HOME, it runs the sh
@@ -24,14 +25,14 @@ func TestReadme(t *testing.T) {
 		"PATH="+filepath.Dir(binary("pagewire"))+":"+os.Getenv("PATH"),
 	)
 	for _, variable := range []string{"GOPATH", "GOCACHE", "GOMODCACHE"} {
-		value, err := exec.Command("go", "env", variable).Output()
+		value, err := testcmd.Command("go", "env", variable).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
 		env = append(env, variable+"="+strings.TrimSpace(string(value))) // one download is enough
 	}
 	for _, name := range []string{"cache", "userconfig"} {
-		if value, err := exec.Command("npm", "config", "get", name).Output(); err == nil {
+		if value, err := testcmd.Command("npm", "config", "get", name).Output(); err == nil {
 			env = append(env, "npm_config_"+name+"="+strings.TrimSpace(string(value)))
 		}
 	}

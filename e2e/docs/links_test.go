@@ -3,7 +3,6 @@ package docs
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -15,11 +14,13 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // TestLinksOfTheDocuments follows each link of each Markdown file, to an existing file and an existing heading of it.
 func TestLinksOfTheDocuments(t *testing.T) {
-	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
+	list := testcmd.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {

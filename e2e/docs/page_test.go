@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html"
 	"net/http"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // runInPage runs an html or js block in a page of the shop, after the blocks that it continues and its setup.
@@ -216,7 +217,7 @@ func runInNode(t *testing.T, b block) {
 	w := there(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", "--input-type=module", "-e", b.setup["js"]+b.code)
+	cmd := testcmd.CommandContext(ctx, "node", "--input-type=module", "-e", b.setup["js"]+b.code)
 	cmd.Dir = w.modules
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %v\n%s", b, err, out)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // parseOnly checks the syntax of a block that is not run by itself. TestTypes checks the types of all blocks at once.
@@ -87,7 +88,7 @@ func TestTypes(t *testing.T) {
 		}
 	}
 	tsc, _ := filepath.Abs(filepath.Join(root, "js/node_modules/.bin/tsc"))
-	if out, err := exec.Command(tsc, "-p", dir).CombinedOutput(); err != nil && len(blocks) > 0 {
+	if out, err := testcmd.Command(tsc, "-p", dir).CombinedOutput(); err != nil && len(blocks) > 0 {
 		t.Errorf("tsc: %v\n%s", err, out)
 	}
 }
@@ -135,7 +136,7 @@ func TestGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	build := []string{"build", "-o", os.DevNull, "-overlay", filepath.Join(dir, "overlay.json")}
-	cmd := exec.Command("go", append(build, packages...)...)
+	cmd := testcmd.Command("go", append(build, packages...)...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("go blocks: %v\n%s", err, out)

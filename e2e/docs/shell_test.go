@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 const patience = 30 * time.Second
@@ -34,7 +35,7 @@ func runShell(t *testing.T, blocks []block) {
 				t.Errorf("%v: %s", b, problem)
 			}
 			if b.skipped() {
-				if out, err := exec.Command("bash", "-n", "-c", b.code).CombinedOutput(); err != nil {
+				if out, err := testcmd.Command("bash", "-n", "-c", b.code).CombinedOutput(); err != nil {
 					t.Errorf("%v: bash cannot read it: %s", b, out)
 				}
 				return
@@ -89,7 +90,7 @@ func newShell(t *testing.T) *shell {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, "the gateway lists the shop and the demo", func() bool {
-		ls := exec.Command(filepath.Join(bin, "pagewire"), "ls")
+		ls := testcmd.Command(filepath.Join(bin, "pagewire"), "ls")
 		ls.Env = s.env()
 		out, err := ls.Output()
 		return err == nil && bytes.Contains(out, []byte("https://shop.example/state/cart")) &&
@@ -117,7 +118,7 @@ func (s *shell) run(t *testing.T, b block) {
 // runScript runs a block until it ends, or until it has printed `until`.
 func runScript(t *testing.T, b block, until, dir string, env []string, within time.Duration) {
 	t.Helper()
-	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", b.code)
+	cmd := testcmd.Command("bash", "-e", "-o", "pipefail", "-c", b.code)
 	cmd.Dir, cmd.Env = dir, env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group, to end it with all its children
 	out := &testkit.Log{}
@@ -250,7 +251,7 @@ func helpOf(t *testing.T, program string, path ...string) string {
 	if known, is := helps.Load(key); is {
 		return known.(string)
 	}
-	out, err := exec.Command(binary(program), append(slices.Clone(path), "--help")...).Output()
+	out, err := testcmd.Command(binary(program), append(slices.Clone(path), "--help")...).Output()
 	if err != nil {
 		t.Fatalf("%s --help: %v", key, err)
 	}

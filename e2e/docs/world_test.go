@@ -23,6 +23,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A world is the environment of the blocks: the demo, a shop at https://shop.example, two browsers, packages.
@@ -149,10 +150,10 @@ func serveDemo() (string, error) {
 	}
 	ends = append(ends, func() { os.RemoveAll(dir) })
 	program := filepath.Join(dir, "demo")
-	if out, err := exec.Command("go", "build", "-o", program, root+"/demo").CombinedOutput(); err != nil {
+	if out, err := testcmd.Command("go", "build", "-o", program, root+"/demo").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the demo: %w\n%s", err, out)
 	}
-	cmd := exec.Command(program, "-addr", "127.0.0.1:0", "-story=false")
+	cmd := testcmd.Command(program, "-addr", "127.0.0.1:0", "-story=false")
 	cmd.Dir = root
 	out, err := started(cmd)
 	if err != nil {
@@ -176,7 +177,7 @@ func serveGateway(flags ...string) (addr, home string, err error) {
 	if addr, err = freeAddr(); err != nil {
 		return "", "", err
 	}
-	cmd := exec.Command(binary("pagewire"), append([]string{"serve", "--hub", addr}, flags...)...)
+	cmd := testcmd.Command(binary("pagewire"), append([]string{"serve", "--hub", addr}, flags...)...)
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home)
 	if _, err := cmd.StdinPipe(); err != nil { // it ends with its standard input
 		return "", "", err

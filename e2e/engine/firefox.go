@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // firefoxSettings are user preferences. Firefox has its own list for driven browsers, which would make the tested
@@ -101,7 +103,7 @@ func (f *Firefox) start(ctx context.Context, path string, o FirefoxOptions) erro
 	if err := os.WriteFile(filepath.Join(f.profile, "user.js"), []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	cmd := exec.Command(path, append(o.Flags, "--headless", "--no-remote", "--profile", f.profile,
+	cmd := testcmd.CommandContext(context.Background(), path, append(o.Flags, "--headless", "--no-remote", "--profile", f.profile,
 		"--remote-debugging-port=0", "about:blank")...)
 	cmd.Env = append(append(os.Environ(), "HOME="+f.profile, "MOZ_CRASHREPORTER_DISABLE=1"), o.Env...)
 	says, err := cmd.StderrPipe()

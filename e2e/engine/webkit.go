@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // Recorder is a script that keeps a page's console messages, because WebKit's driver does not report them. It loses
@@ -84,7 +86,7 @@ func launchWebkit() (*webkit, error) {
 		return nil, err
 	}
 	defer says.Close()
-	w.server = exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "1280x1024x24", "-nolisten", "tcp")
+	w.server = testcmd.CommandContext(context.Background(), "Xvfb", "-displayfd", "3", "-screen", "0", "1280x1024x24", "-nolisten", "tcp")
 	w.server.ExtraFiles = []*os.File{number}
 	err = w.server.Start()
 	number.Close()
@@ -153,7 +155,7 @@ func (t *webkitTab) start(ctx context.Context, w *webkit) error {
 	l.Close() // the driver accepts no port 0
 	_, port, _ := strings.Cut(address, ":")
 	t.server = "http://" + address
-	t.cmd = exec.Command(w.driver, "--port="+port)
+	t.cmd = testcmd.CommandContext(context.Background(), w.driver, "--port="+port)
 	t.cmd.Env = append(os.Environ(), "DISPLAY=:"+w.display, "HOME="+t.home, "XDG_RUNTIME_DIR="+t.home,
 		"XDG_CONFIG_HOME="+t.home, "XDG_CACHE_HOME="+t.home, "XDG_DATA_HOME="+t.home, "NO_AT_BRIDGE=1")
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group, to end it with all its children

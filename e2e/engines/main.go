@@ -7,18 +7,19 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 const page = "demo/docs/engines.md"
@@ -142,7 +143,7 @@ func version(engine string) string {
 		"firefox":  {"firefox-esr", "--version"},
 		"webkit":   {"dpkg-query", "-W", "-f", "WebKitGTK ${source:Upstream-Version}", "webkit2gtk-driver"},
 	}[engine]
-	out, err := exec.Command(command[0], command[1:]...).Output()
+	out, err := testcmd.CommandContext(context.Background(), command[0], command[1:]...).Output()
 	words := strings.Fields(string(out))
 	if err != nil || len(words) == 0 {
 		return engine

@@ -11,9 +11,10 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 func main() {
@@ -27,7 +28,7 @@ func main() {
 
 // list returns the packages of the module with their imports from the module, as paths below the module's.
 func list() (map[string][]string, error) {
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Module", "./...")
+	cmd := testcmd.Command("go", "list", "-json=ImportPath,Imports,Module", "./...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

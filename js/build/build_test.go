@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // write makes the files of a small tree, by path, and returns its root.
@@ -35,7 +36,7 @@ func write(t *testing.T, files map[string]string) string {
 // output runs a tool in dir and returns its standard output.
 func output(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(name, args...)
+	cmd := testcmd.Command(name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	var errs strings.Builder

@@ -9,7 +9,10 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The result of a generator's check of the files in a directory. */
 export const check = (script, directory = root) =>
-  spawnSync(process.execPath, [join(directory, "idl", script), "--check"], { encoding: "utf8" });
+  spawnSync(process.execPath, [join(directory, "idl", script), "--check"], {
+    encoding: "utf8",
+    timeout: 240_000,
+  });
 
 /** A copy of idl/ and of some more files. */
 export function copyOf(t, files) {

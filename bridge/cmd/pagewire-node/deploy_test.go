@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // The files for deployment name existing options, use the ports that they declare, and give a node enough time to end.
@@ -67,7 +68,7 @@ func TestUnit(t *testing.T) {
 		t.Skip("systemd is Linux's")
 	}
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		if out, err := exec.Command("../../../.ci/debian", "systemd").CombinedOutput(); err != nil {
+		if out, err := testcmd.Command("../../../.ci/debian", "systemd").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
@@ -83,7 +84,7 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), installed, program)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("systemd-analyze", "verify", "--recursive-errors=no", unit).CombinedOutput()
+	out, err := testcmd.Command("systemd-analyze", "verify", "--recursive-errors=no", unit).CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}

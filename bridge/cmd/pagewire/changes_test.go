@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // playEnv names the part that a process of this binary plays instead of the tests: "command" or "agent".
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // process returns a command for a process of this binary that plays a part.
 func process(part string, args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
+	cmd := testcmd.Command(os.Args[0], args...)
 	// Without atexit_sleep_ms it takes a second to end under -race.
 	cmd.Env = append(os.Environ(), playEnv+"="+part, "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -20,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // others are the settings of a user for the programs that are not in lived.
@@ -423,7 +423,7 @@ func TestADiskThatIsFull(t *testing.T) {
 			{[]string{"--live"}, []string{"--live", "--", "--launch"}}, {[]string{"--live"}, []string{"--remove"}}} {
 			home := atHome(t)
 			disk := filepath.Join(home, full)
-			testkit.OK(t, os.Mkdir(disk, 0o700), exec.Command("mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", disk).Run())
+			testkit.OK(t, os.Mkdir(disk, 0o700), testcmd.Command("mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", disk).Run())
 			t.Cleanup(func() { syscall.Unmount(disk, 0) })
 			fill(t, home, lived)
 			if c.first != nil {

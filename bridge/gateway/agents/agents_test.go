@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 const origin = "https://x.test"
@@ -160,7 +160,7 @@ func listen(id, uri string) string {
 func TestMain(m *testing.M) {
 	switch os.Getenv("SERVE_TEST") {
 	case "parent": // starts the orphan, and ends as soon as the orphan runs
-		orphan := exec.Command(os.Args[0])
+		orphan := testcmd.Command(os.Args[0])
 		orphan.Env = append(os.Environ(), "SERVE_TEST=orphan")
 		orphan.Stdout = os.Stdout
 		alive, err := orphan.StdinPipe()
@@ -184,7 +184,7 @@ func TestMain(m *testing.M) {
 
 // A process whose parent is killed ends, even if it does not read its stdin.
 func TestOrphaned(t *testing.T) {
-	parent := exec.Command(os.Args[0])
+	parent := testcmd.Command(os.Args[0])
 	parent.Env = append(os.Environ(), "SERVE_TEST=parent")
 	said, err := parent.Output() // returns when the orphan, which has the same stdout, has ended
 	if err != nil || string(said) != "true\n" {

@@ -25,6 +25,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // The tests run this binary again as an agent's pipe, which runs it again as the daemon. The daemon attaches the pages
@@ -282,7 +283,7 @@ type agent struct {
 func (m *machine) start(version string) *agent {
 	t := m.t
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"pipe"}, version, m.hub, m.pages, "tab")...)
+	cmd := testcmd.Command(os.Args[0], append([]string{"pipe"}, version, m.hub, m.pages, "tab")...)
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // saves a second at the end of a process under -race
 	a := &agent{cmd: cmd, log: testkit.LogOf(t, "a pipe"), exited: make(chan struct{})}
 	cmd.Stderr = a.log

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,6 +25,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A world is a model of a user's processes: the pages, their texts, and the contents that each agent has seen. One
@@ -223,7 +223,7 @@ func (w *world) openAgent(build int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0], roleAgent, fmt.Sprint("1.0.", build), w.hub, string(given))
+	cmd := testcmd.Command(os.Args[0], roleAgent, fmt.Sprint("1.0.", build), w.hub, string(given))
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // saves a second at the end of a process under -race
 	cmd.Stderr = w.log
 	in, out := testkit.Pipes(w.t, cmd)

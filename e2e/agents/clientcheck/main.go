@@ -22,11 +22,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // checkPrompt asks a model to try each tool and the resource.
@@ -94,7 +95,7 @@ func check(ctx context.Context, args []string, out io.Writer) error {
 	for i, arg := range args {
 		args[i] = fill.Replace(arg)
 	}
-	run := exec.CommandContext(ctx, args[0], args[1:]...)
+	run := testcmd.CommandContext(ctx, args[0], args[1:]...)
 	run.Stdin, run.Stdout, run.Stderr = os.Stdin, os.Stderr, os.Stderr
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	run.WaitDelay = 5 * time.Second

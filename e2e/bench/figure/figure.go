@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
+
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // Number has three significant digits, and all digits before the point: 4.45, 6,078, 0.758.
@@ -75,11 +76,11 @@ var Code = []string{"bridge", "wasm", "js", "idl", "e2e", "demo", "go.mod", "go.
 
 // Commit returns the checked-out commit, with "+" if code differs from it; empty outside of a repository.
 func Commit() string {
-	head, err := exec.Command("git", "rev-parse", "--short=10", "HEAD").Output()
+	head, err := testcmd.Command("git", "rev-parse", "--short=10", "HEAD").Output()
 	if err != nil {
 		return ""
 	}
-	changed, err := exec.Command("git", append([]string{"status", "--porcelain", "--"}, Code...)...).Output()
+	changed, err := testcmd.Command("git", append([]string{"status", "--porcelain", "--"}, Code...)...).Output()
 	if err != nil || len(changed) > 0 {
 		return strings.TrimSpace(string(head)) + "+"
 	}

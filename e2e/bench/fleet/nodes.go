@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A cluster is several processes of pagewire-node.
@@ -60,7 +61,7 @@ func startCluster(ctx context.Context, program string, size int, ca []byte) *clu
 		} else {
 			args = append(args, "--join", first)
 		}
-		n.cmd = exec.CommandContext(ctx, program, args...)
+		n.cmd = testcmd.CommandContext(ctx, program, args...)
 		n.cmd.Stderr = os.Stderr
 		check(n.cmd.Start())
 		c.nodes = append(c.nodes, n)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -24,6 +23,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -60,7 +60,7 @@ func weigh(ctx context.Context, h http.Handler, ticket string, count int, connec
 	s := httptest.NewServer(h)
 	defer s.Close()
 	before := inUse()
-	clients := exec.CommandContext(ctx, os.Args[0], "-idle", "ws"+s.URL[len("http"):], "-pages", strconv.Itoa(count))
+	clients := testcmd.CommandContext(ctx, os.Args[0], "-idle", "ws"+s.URL[len("http"):], "-pages", strconv.Itoa(count))
 	clients.Env = append(os.Environ(), "BENCH_TICKET="+ticket)
 	clients.Stderr = os.Stderr
 	check(clients.Start())
@@ -204,7 +204,7 @@ func bareNATS(ctx context.Context, samples int) (list []time.Duration) {
 func withBare(ctx context.Context, env []string, do func(from, to string)) {
 	var at [2][2]string // the addresses of its WebSockets and of its cluster
 	for i := range at {
-		child := exec.CommandContext(ctx, os.Args[0], "-bare", "alone")
+		child := testcmd.CommandContext(ctx, os.Args[0], "-bare", "alone")
 		if i > 0 {
 			child.Args[2] = at[0][1]
 			child.Env = append(os.Environ(), env...)

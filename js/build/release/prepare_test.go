@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
@@ -32,7 +32,7 @@ func root(t *testing.T) string {
 // output runs a tool, which must succeed, and returns its standard output.
 func output(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(name, args...)
+	cmd := testcmd.Command(name, args...)
 	cmd.Dir = dir
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -45,7 +45,7 @@ func output(t *testing.T, dir, name string, args ...string) string {
 
 // tool runs a tool and returns its standard output and error.
 func tool(dir string, env []string, name string, args ...string) (string, error) {
-	cmd := exec.Command(name, args...)
+	cmd := testcmd.Command(name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -219,7 +219,7 @@ func TestBundles(t *testing.T) {
 		}
 		words[i] = word
 	}
-	cmd := exec.Command(words[0], words[1:]...)
+	cmd := testcmd.Command(words[0], words[1:]...)
 	cmd.Env = []string{"HOME=" + dir, "XDG_CONFIG_HOME=" + dir}
 	client := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)

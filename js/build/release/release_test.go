@@ -25,6 +25,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/js/build/commands"
 )
 
@@ -237,7 +238,7 @@ func (m made) npx(t *testing.T) {
 
 // told lets the launcher serve an agent on standard input and output, and ends it as a supervisor does.
 func (m made) told(t *testing.T, app string) {
-	cmd := exec.Command("node", "node_modules/pagewire/cli.js", "serve", "--hub", testkit.Addr(t))
+	cmd := testcmd.Command("node", "node_modules/pagewire/cli.js", "serve", "--hub", testkit.Addr(t))
 	cmd.Dir = app
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir())
 	in, out := testkit.Pipes(t, cmd)

@@ -11,7 +11,9 @@ import { promisify } from "node:util";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const modules = here("../../node_modules");
-const run = promisify(execFile);
+// A program that does not end fails its test, and is not left behind.
+const run = (file, args, options) =>
+  promisify(execFile)(file, args, { timeout: 240_000, killSignal: "SIGKILL", ...options });
 
 /** A consumer's directory, and another one with the libraries that the package's modules are for. */
 let plain, reactive;

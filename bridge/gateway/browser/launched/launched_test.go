@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // roles are the processes that tests kill.
@@ -68,7 +69,7 @@ type process struct {
 
 func (h *home) process(role string) *process {
 	h.t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0], role, h.socket), t: h.t}
+	p := &process{Cmd: testcmd.Command(os.Args[0], role, h.socket), t: h.t}
 	p.Stderr = h.log
 	in := testkit.Must(p.StdinPipe())(h.t)
 	out, err := p.StdoutPipe()
@@ -227,7 +228,7 @@ func TestABrowserThatIsClosedStaysClosed(t *testing.T) {
 func TestOtherChildrenAreNotReaped(t *testing.T) {
 	newHome(t)
 	s := testkit.Must(Start(t.Context(), Options{}))(t)
-	other := exec.Command("true")
+	other := testcmd.Command("true")
 	testkit.OK(t, other.Start())
 	testkit.Eventually(t, "it has ended", func() bool {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", other.Process.Pid))

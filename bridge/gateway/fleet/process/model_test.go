@@ -25,6 +25,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A world is a model of a fleet: its pages, their users and their texts.
@@ -398,7 +399,7 @@ func TestRandomOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(os.Args[0])
+		cmd := testcmd.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), asNode+"="+string(text), "GORACE=atexit_sleep_ms=0")
 		return cmd
 	}

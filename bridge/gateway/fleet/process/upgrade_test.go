@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // build builds pagewire-node.
 func build(t *testing.T, flags ...string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "pagewire-node")
-	cmd := exec.Command("go", append(append([]string{"build", "-o", program}, flags...),
+	cmd := testcmd.Command("go", append(append([]string{"build", "-o", program}, flags...),
 		"github.com/pagewire/pagewire/bridge/cmd/pagewire-node")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build a node: %v\n%s", err, out)
@@ -73,7 +74,7 @@ func (o *outside) runs(program string) func(setup) *exec.Cmd {
 		if err := os.WriteFile(config, text, 0o600); err != nil {
 			o.t.Fatal(err)
 		}
-		return exec.Command(program, "--config", config)
+		return testcmd.Command(program, "--config", config)
 	}
 }
 

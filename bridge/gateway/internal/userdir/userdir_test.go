@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 const hub = "127.0.0.1:7433"
@@ -64,9 +65,9 @@ type process struct {
 
 func run(t *testing.T, as func(testing.TB, *exec.Cmd), act, name string) *process {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := testcmd.Command(os.Args[0])
 	if as != nil {
-		cmd = exec.Command(testkit.Self(t))
+		cmd = testcmd.Command(testkit.Self(t))
 		as(t, cmd)
 	}
 	cmd.Env = append(os.Environ(), "USERDIR_TEST="+act, "USERDIR_TEST_NAME="+name,
