@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
@@ -145,13 +144,8 @@ func (b *tab) world() *runtime.ExecutionContextID {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	select {
-	case id := <-found:
-		return &id
-	case <-time.After(testkit.Patience):
-		b.t.Fatal("the relay does not run")
-		return nil
-	}
+	id := testkit.Receive(b.t, "the relay runs", found)
+	return &id
 }
 
 const forge = `

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
 
@@ -200,10 +201,13 @@ type userHome struct {
 // itself, a moment after its last agent.
 func newHome(t *testing.T) userHome {
 	h := userHome{dir: testkit.ShortDir(t), hub: testkit.Addr(t)}
+	testkit.State(t, "the user's processes and pages", func() string {
+		ls, err := h.ls()
+		files := h.left(t)
+		return fmt.Sprintf("%v\n%s%v\n%d files: %.1000q", h.belongings(), ls, err, len(files), files[:min(len(files), 20)])
+	})
+	testkit.State(t, "the daemon said", h.log)
 	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("left behind: %q; the daemon said:\n%s", h.left(t), h.log())
-		}
 		testkit.Eventually(t, "no process of the user is left", func() bool { return len(h.belongings()) == 0 })
 	})
 	return h
@@ -223,6 +227,20 @@ func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *testkit.Log
 	cmd.Env = append(os.Environ(), h.env()...)
 	cmd.Stderr = log
 	return cmd, log
+}
+
+// ls lists the pages as pagewire ls does.
+func (h userHome) ls() (string, error) {
+	binary, err := gatewayBinary()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	defer cancel()
+	cmd := testcmd.CommandContext(ctx, binary, "ls", "--hub", h.hub)
+	cmd.Env = append(os.Environ(), h.env()...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 func (h userHome) env() []string {

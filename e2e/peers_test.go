@@ -173,11 +173,7 @@ func TestPeers(t *testing.T) {
 				answer <- p.call(a, "resources_wait", map[string]any{"uris": []string{uri}, "since": before.Revision,
 					"timeoutMs": 25_000})
 			}()
-			select {
-			case <-waits: // sent when the page's tool runs
-			case <-time.After(testkit.Patience):
-				t.Fatal("the call of resources_wait has not reached the page within 10 s")
-			}
+			testkit.Ends(t, "the page's tool runs", waits)
 			select {
 			case text := <-answer:
 				t.Fatalf("nothing has changed, and resources_wait answers %s", text)
@@ -188,12 +184,7 @@ func TestPeers(t *testing.T) {
 				Revision string
 				Updated  []string
 			}
-			select {
-			case text := <-answer:
-				answered(a, text, &woken)
-			case <-time.After(testkit.Patience): // well before its own timeout
-				t.Fatal("resources_wait has not answered 10 s after the change")
-			}
+			answered(a, testkit.Receive(t, "resources_wait answers, well before its own timeout", answer), &woken)
 			if !slices.Equal(woken.Updated, []string{uri}) || woken.Revision == before.Revision ||
 				woken.Revision == "" {
 				t.Errorf("woken by %+v, after revision %s", woken, before.Revision)

@@ -224,14 +224,16 @@ func (b *tab) begin(s *site) *tab {
 	return b
 }
 
-// logs prints the console if the test fails.
+// logs prints the page, and the end of its console, if the test fails.
 func (b *tab) logs(of string) {
-	b.t.Cleanup(func() {
+	testkit.State(b.t, of+" and its console", func() string {
+		shown := "it is not there any more"
+		if b.ctx.Err() == nil {
+			shown, _ = try[string](b, "return location.href + ' ' + document.readyState + ': ' + document.body?.innerText.slice(0, 1000)")
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.t.Failed() && len(b.console) > 0 {
-			b.t.Logf("the console of %s: %s", of, strings.Join(b.console, "\n"))
-		}
+		return shown + "\n" + strings.Join(b.console, "\n")
 	})
 }
 

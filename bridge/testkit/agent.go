@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ type Agent struct {
 	mu      sync.Mutex
 	listens map[string]bool // the URIs of acknowledged listens
 	refused int             // listens that were acknowledged with nothing
+	recent  recent          // answers and notifications
 }
 
 // Connect opens a session of a protocol version over transport. The session ends with the test. Progress notifications
@@ -56,7 +58,21 @@ func Connect(t testing.TB, transport mcp.Transport, version string,
 			if ack, ok := r.GetParams().(*mcp.SubscriptionsAcknowledgedParams); ok {
 				a.acknowledged(ack.Notifications)
 			}
+			a.recent.add("told: " + method + " " + inShort(r.GetParams()))
 			return next(ctx, method, r)
+		}
+	})
+	client.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			result, err := next(ctx, method, r)
+			line := method + " " + inShort(r.GetParams()) + ": "
+			if err != nil {
+				line += err.Error()
+			} else {
+				line += inShort(result)
+			}
+			a.recent.add(line)
+			return result, err
 		}
 	})
 	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
@@ -68,7 +84,55 @@ func Connect(t testing.TB, transport mcp.Transport, version string,
 		t.Fatalf("the session speaks %s, want %s", got, version)
 	}
 	a.ClientSession = session
+	State(t, "an agent of "+version, a.said)
 	return a
+}
+
+// said describes the agent for a test that fails.
+func (a *Agent) said() string {
+	before := a.recent.String()
+	ctx, cancel := context.WithTimeout(context.Background(), stateTime/2)
+	defer cancel()
+	text := "it is listed now: "
+	if r, err := a.ListResources(ctx, nil); err != nil {
+		text += err.Error()
+	} else {
+		text += inShort(r)
+	}
+	return before + "\n" + text
+}
+
+// inShort is a beginning of what travels, without the cost of all of it.
+func inShort(v any) string {
+	var names []string
+	switch v := v.(type) {
+	case *mcp.ListResourcesResult:
+		for _, r := range v.Resources {
+			names = append(names, r.URI)
+		}
+	case *mcp.ListToolsResult:
+		for _, tool := range v.Tools {
+			names = append(names, tool.Name)
+		}
+	case *mcp.ReadResourceResult:
+		for _, c := range v.Contents {
+			names = append(names, c.URI+" = "+c.Text[:min(len(c.Text), maxLine)])
+		}
+	case *mcp.CallToolResult:
+		for _, c := range v.Content {
+			if c, ok := c.(*mcp.TextContent); ok {
+				names = append(names, c.Text[:min(len(c.Text), maxLine)])
+			}
+		}
+	case *mcp.CallToolParams:
+		return v.Name
+	case nil:
+		return ""
+	default:
+		text, _ := json.Marshal(v)
+		return string(text)
+	}
+	return fmt.Sprintf("%d %q", len(names), names[:min(len(names), 12)])
 }
 
 func (a *Agent) acknowledged(n mcp.NotificationSubscriptions) {

@@ -46,6 +46,7 @@ type Page struct {
 	reports []string
 	refusal string
 	raw     func(uri string) string
+	recent  recent // frames
 }
 
 // A call is one of the core's calls that has not ended.
@@ -72,6 +73,7 @@ func NewPage(t testing.TB, state map[string]string) *Page {
 	}
 	p.uris = slices.Sorted(maps.Keys(state))
 	maps.Copy(p.state, state)
+	State(t, "a page of the test", p.said)
 	return p
 }
 
@@ -181,8 +183,18 @@ func (p *Page) frame(calls ...any) string {
 	return string(text)
 }
 
+// said describes the page for a test that fails.
+func (p *Page) said() string {
+	p.mu.Lock()
+	text := fmt.Sprintf("it offers %q, is watched %v, has %d calls, was told %q %s", p.uris, p.watched, len(p.calls),
+		p.reports, p.refusal)
+	p.mu.Unlock()
+	return text + "\n" + p.recent.String()
+}
+
 // Post sends a frame as it is.
 func (p *Page) Post(frame string) {
+	p.recent.add("page: " + frame[:min(len(frame), 2*maxLine)])
 	p.mu.Lock()
 	post := p.post
 	p.mu.Unlock()
@@ -198,6 +210,9 @@ func (p *Page) Hear(frame []byte) {
 		defer p.mu.Unlock()
 		p.post = nil
 		return
+	}
+	if len(frame) > len("[]") {
+		p.recent.add("core: " + string(frame[:min(len(frame), 2*maxLine)]))
 	}
 	var calls [][]json.RawMessage
 	if err := json.Unmarshal(frame, &calls); err != nil {

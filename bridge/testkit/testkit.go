@@ -39,14 +39,14 @@ func OK(t testing.TB, errs ...error) {
 	}
 }
 
-// Eventually waits until ok reports true. After Patience it fails the test, with the awaited condition and all
-// goroutines. ok is called on the test's goroutine, and may end the test.
+// Eventually waits until ok reports true. After Patience it fails the test, with the awaited condition and the state of
+// the test's parts. ok is called on the test's goroutine, and may end the test.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pause := time.Millisecond
 	for end := time.Now().Add(Patience); !ok(); time.Sleep(pause) {
 		if time.Now().After(end) {
-			t.Fatalf("after %v still not so: %s\n%s", Patience, what, stacks())
+			Unmet(t, what)
 		}
 		pause = min(pause*2, 20*time.Millisecond)
 	}
@@ -77,7 +77,7 @@ func Receive[T any](t testing.TB, what string, from <-chan T) (value T) {
 		}
 		return value
 	case <-time.After(Patience):
-		t.Fatalf("after %v still not so: %s\n%s", Patience, what, stacks())
+		Unmet(t, what)
 		return value
 	}
 }
@@ -88,7 +88,7 @@ func Ends[T any](t testing.TB, what string, channel <-chan T) {
 	select {
 	case <-channel:
 	case <-time.After(Patience):
-		t.Fatalf("after %v still not so: %s\n%s", Patience, what, stacks())
+		Unmet(t, what)
 	}
 }
 
@@ -150,7 +150,12 @@ func NoLeak(t testing.TB) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		Eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+		Settles(t, "no goroutine is left", func() string {
+			if runtime.NumGoroutine() <= before {
+				return ""
+			}
+			return stacks()
+		})
 	})
 }
 
@@ -165,14 +170,10 @@ type Log struct {
 	text strings.Builder
 }
 
-// LogOf returns a Log that is printed, under a name, if the test fails.
+// LogOf returns a Log whose end is printed, under a name, if the test fails.
 func LogOf(t testing.TB, name string) *Log {
 	l := &Log{}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("%s said:\n%s", name, l)
-		}
-	})
+	State(t, name+" said", l.String)
 	return l
 }
 

@@ -436,13 +436,7 @@ func (d *driver) send(session, method string, params any) map[string]any {
 		}
 		answer <- members
 	})
-	select {
-	case members := <-answer:
-		return members
-	case <-time.After(testkit.Patience):
-		d.t.Fatalf("%s is not answered", method)
-		return nil
-	}
+	return testkit.Receive(d.t, method+" is answered", answer)
 }
 
 // openLink opens a URL in a new tab from the empty one, as a page's link does. A tab of Target.createTarget is also

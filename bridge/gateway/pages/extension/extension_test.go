@@ -168,8 +168,9 @@ func (p *peer) await(what string, fits func(message) bool) message {
 		case <-p.changed:
 		case <-end:
 			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.t.Fatalf("never: %s; heard %.300v", what, p.heard)
+			heard := fmt.Sprintf("%.300v", p.heard)
+			p.mu.Unlock()
+			testkit.Unmet(p.t, what+"; heard "+heard)
 		}
 	}
 }
