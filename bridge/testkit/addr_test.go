@@ -23,7 +23,9 @@ func TestAddrIsFreeWhileProcessesStart(t *testing.T) {
 		})
 	}
 	for range 10_000 {
-		l, err := net.Listen("tcp", Addr(t))
+		addr, kept := free()
+		l, err := net.Listen("tcp", addr)
+		kept.Close()
 		if err != nil {
 			t.Error(err)
 			continue
@@ -32,4 +34,16 @@ func TestAddrIsFreeWhileProcessesStart(t *testing.T) {
 	}
 	stop()
 	starting.Wait()
+}
+
+// Tests that run at once, in this process or in others, never get the same address.
+func TestAddrIsOneTestsAlone(t *testing.T) {
+	given := map[string]bool{}
+	for range 500 { // of 20,000: six pairs would be equal by chance
+		addr := Addr(t)
+		if given[addr] {
+			t.Errorf("%s is given twice", addr)
+		}
+		given[addr] = true
+	}
 }

@@ -94,19 +94,34 @@ func Ends[T any](t testing.TB, what string, channel <-chan T) {
 
 // Addr returns a free loopback address, for a process that the test starts. Its port is below those that the system
 // gives to connections and to listeners of port 0, so no other process takes it by chance. Addr does not listen on it:
-// a process that starts at that moment would have a copy of the listener until it runs, and hold the port.
+// a process that starts at that moment would have a copy of the listener until it runs, and hold the port. Until the
+// test ends, the port of UDP with the same number keeps other tests from the address, also those of other processes.
 func Addr(t testing.TB) string {
 	t.Helper()
+	addr, kept := free()
+	if kept == nil {
+		t.Fatal("no free port between 12000 and 32000")
+	}
+	t.Cleanup(func() { kept.Close() })
+	return addr
+}
+
+// free returns a free address, and what keeps it; nil if there is none.
+func free() (addr string, kept net.PacketConn) {
 	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
+		addr = fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
+		kept, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
-			return addr
+			return addr, kept
 		}
 		c.Close()
+		kept.Close()
 	}
-	t.Fatal("no free port between 12000 and 32000")
-	return ""
+	return "", nil
 }
 
 // ShortDir returns an empty directory that is removed after the test. Its path is short, whatever the test's name: the
