@@ -28,5 +28,6 @@ func Command(name string, args ...string) *exec.Cmd {
 func CommandContext(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = Delay
+	detach(cmd)
 	return cmd
 }
