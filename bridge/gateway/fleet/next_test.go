@@ -150,7 +150,7 @@ func TestCopyOfATab(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			nodes := openFleet(t, 3)
+			nodes := openFleetOf(t, 3, time.Second)
 			b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
 			a := openAgent(t, nodes[1], alice)
 			a.Reads(numbered("1", "/doc"), "one")
@@ -176,7 +176,7 @@ func TestCopyOfATab(t *testing.T) {
 
 // Two documents claim a name at once: one follows the document that has gone, and the other is in a copy.
 func TestTwoDocumentsAtOnce(t *testing.T) {
-	nodes := openFleet(t, 4)
+	nodes := openFleetOf(t, 4, time.Second)
 	b := openTab(t, nodes[0], alice, map[string]string{app + "/doc": "one"})
 	a := openAgent(t, nodes[1], alice)
 	a.Reads(numbered("1", "/doc"), "one")

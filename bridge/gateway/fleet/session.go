@@ -61,7 +61,7 @@ func (r *Reader) open(at pageKey) {
 	if r.state == closed || at.page == 0 || r.pages[at] != nil {
 		return
 	}
-	s := &session{r: r, at: at, began: time.Now()}
+	s := &session{r: r, at: at, began: time.Now(), others: map[*session]bool{}}
 	r.pages[at] = s
 	n.mu.Lock()
 	n.lastCore++
@@ -244,9 +244,6 @@ func (s *session) attach(frame []byte) bool {
 // contested reports whether documents hold names of the session's tab and may have ended. It asks their nodes: nodes
 // tell of ends independently, and this document may follow one of them in its tab.
 func (s *session) contested() (yes bool) {
-	if s.others == nil {
-		s.others = map[*session]bool{}
-	}
 	for _, o := range s.r.pages {
 		if o.tab == "" || o.about.Tab != s.about.Tab || o.about.Origin != s.about.Origin ||
 			o.about.Frame != s.about.Frame {

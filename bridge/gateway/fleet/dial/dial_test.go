@@ -125,8 +125,8 @@ func (s *connection) closed() (websocket.StatusCode, string) {
 	}
 }
 
-// begin connects a testkit.Page to the socket. The page introduces itself, and receives nothing. epoch tells documents of
-// one tab apart.
+// begin connects a testkit.Page to the socket. The page introduces itself, and receives nothing. epoch tells documents
+// of one tab apart.
 func (s *connection) begin(ticket, tab string, state map[string]string, epoch ...string) *testkit.Page {
 	s.say(note(ticket))
 	page := testkit.NewPage(s.t, state)
@@ -340,8 +340,8 @@ func TestDrain(t *testing.T) {
 	testkit.Ends(t, "the drain", done)
 }
 
-// A page whose connection is dead, so that nobody has noticed its end, loses its tab to the tab's next document, also if
-// that one dials elsewhere.
+// A page whose connection is dead, so that nobody has noticed its end, loses its tab to the tab's next document, also
+// if that one dials elsewhere.
 func TestDeadConnectionGivesUpItsTab(t *testing.T) {
 	p := openPlace(t)
 	elsewhere := &place{t: t, node: p.node, login: p.login, pages: New(Options{Node: p.node, Tickets: p.login.Verifier()})}
