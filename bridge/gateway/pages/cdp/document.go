@@ -82,7 +82,8 @@ func (d *document) open() {
 		var r runtime.EvaluateResult
 		if err != nil || jsonv2.Unmarshal(result, &r, decodeOptions) != nil || r.Result == nil ||
 			r.Result.ObjectID == "" {
-			return // it has gone
+			d.b.log.Debug("a document is not attached: it has gone", "url", d.s.tab.url, "error", err)
+			return
 		}
 		call := []byte(`{"functionDeclaration":"function(m){this(m)}","silent":true,"objectId":`)
 		call, _ = jsontext.AppendQuote(call, string(r.Result.ObjectID))
