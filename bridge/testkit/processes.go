@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 )
 
 // Processes lists the processes with an entry in their environment, such as "HOME=/x": a program and the processes that
@@ -19,4 +20,14 @@ func Processes(entry string) (pids []int) {
 		}
 	}
 	return pids
+}
+
+// endProcesses ends the processes with an entry in their environment, which may be stopped.
+func endProcesses(t testing.TB, entry string) {
+	t.Helper()
+	for _, pid := range Processes(entry) {
+		if p, err := os.FindProcess(pid); err == nil && pid != os.Getpid() && p.Kill() == nil {
+			t.Log("the test has left process " + strconv.Itoa(pid) + " behind, which was ended")
+		}
+	}
 }

@@ -124,7 +124,8 @@ func free() (addr string, kept net.PacketConn) {
 	return "", nil
 }
 
-// ShortDir returns an empty directory that is removed after the test. Its path is short, whatever the test's name: the
+// ShortDir returns an empty directory that is removed after the test. The processes with this HOME that a test leaves
+// behind when it fails are ended: a passed test has waited for them. Its path is short, whatever the test's name: the
 // path of a Unix socket in it may have at most 107 bytes.
 func ShortDir(t testing.TB) string {
 	t.Helper()
@@ -133,6 +134,9 @@ func ShortDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			endProcesses(t, "HOME="+dir)
+		}
 		// Child processes that have not ended may still write.
 		Eventually(t, dir+" is removed", func() bool { return os.RemoveAll(dir) == nil })
 	})
