@@ -186,6 +186,9 @@ const refined = {
   "ModelContextReadOptions.params": "ModelContextReadParams<URI>",
 };
 
+/** Interfaces that other packages of types declare too. By hand, pagewire.d.ts joins these parts to theirs. */
+const parts = { Document: "DocumentWithModelContext", ModelContext: "ModelContextResources" };
+
 function types() {
   const type = (t, where) => {
     if (where in refined) return refined[where];
@@ -215,20 +218,18 @@ function types() {
     return m.required ? `${m.name}: ${type(m.idlType, where)};` : `${m.name}?: ${type(m.idlType, where)} | undefined;`;
   };
   const definition = (node) => {
-    const head = doc(node, "  ");
-    const name = node.name + (generics[node.name] ?? "");
+    const head = doc(node, "");
+    const name = (parts[node.name] ?? node.name) + (generics[node.name] ?? "");
     if (node.type === "enum")
-      return `${head}  type ${node.name} = ${node.values.map((v) => JSON.stringify(v.value)).join(" | ")};\n`;
+      return `${head}type ${node.name} = ${node.values.map((v) => JSON.stringify(v.value)).join(" | ")};\n`;
     if (node.type === "callback") {
       const result = results[node.name] ?? unsupported(`result of callback ${node.name}`);
-      return `${head}  type ${name} = (${parameters(node.arguments, node.name)}) => ${result};\n`;
+      return `${head}type ${name} = (${parameters(node.arguments, node.name)}) => ${result};\n`;
     }
-    return `${head}  interface ${name} {\n${node.members.map((m) => `${doc(m, "    ")}    ${member(m, node)}\n`).join("")}  }\n`;
+    return `${head}interface ${name} {\n${node.members.map((m) => `${doc(m, "  ")}  ${member(m, node)}\n`).join("")}}\n`;
   };
   const [, handwritten] = readFileSync(new URL("js/pagewire.d.ts", root), "utf8").split(byHand);
-  return `${generated}declare global {
-${ast.map(definition).join("\n")}}
-
+  return `${generated}${ast.map(definition).join("\n")}
 ${byHand}${handwritten}`;
 }
 

@@ -30,11 +30,20 @@ const modules = {
 };
 const modulesOfOthers = { store: "For state libraries.", elements: "For pages without scripts of their own." };
 
+/** Parts of interfaces, which pagewire.d.ts joins, and types that the module exports by another name. */
+const otherNames = {
+  DocumentWithModelContext: "Document",
+  ModelContextResources: "ModelContext",
+  PagewireFreshState: "FreshState",
+  PagewireMessage: "JSONRPCMessage",
+};
+
 const plain = (comment) => comment.value.replace(/^\s*\*+ ?/gm, "").trim();
 
 /** Parses a file. Gives its declarations, and functions that find the text and the doc comment of each. */
 function parse(name) {
-  const text = readFileSync(new URL(`js/${name}.d.ts`, root), "utf8");
+  const file = readFileSync(new URL(`js/${name}.d.ts`, root), "utf8");
+  const text = file.replace(/\w+/g, (word) => (Object.hasOwn(otherNames, word) ? otherNames[word] : word));
   const { program, comments, errors } = parseSync(`${name}.d.ts`, text, { lang: "dts" });
   if (errors.length) unsupported(`${name}.d.ts: ${errors[0].message}`);
   const source = {
@@ -106,7 +115,8 @@ function declaration(node, outer, source) {
   const title = [`### ${node.id?.name}`, ""];
   switch (node.type) {
     case "TSInterfaceDeclaration": {
-      const above = node.extends.map((e) => code(source.text(e))).join(", ");
+      const bases = node.extends.map(source.text).filter((base) => base !== node.id.name);
+      const above = bases.map(code).join(", ");
       if (node.body.body.length === 0) return [];
       return [...title, ...intro, ...prose(above && `It is also ${above}.`), ...members(node.body.body, source)];
     }
@@ -159,6 +169,7 @@ function moduleText(name) {
     switch (node.type) {
       case "TSModuleDeclaration":
       case "TSGlobalDeclaration":
+        if (node.id?.type === "Literal") break; // it joins a part to the types of another package
         for (const inner of node.body.body) globals.push(declaration(inner.declaration ?? inner, inner, source));
         break;
       case "ExportNamedDeclaration":

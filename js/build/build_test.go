@@ -195,7 +195,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 		}
 	}
 	if !strings.Contains(string(text), "\".\": {\n      \"types\": {\n        \"require\": \"./pagewire.d.cts\",\n"+
-		"        \"default\": \"./pagewire.d.ts\"\n      },\n      \"workerd\": \"./pagewire.server.mjs\"") {
+		"        \"default\": \"./pagewire.d.mts\"\n      },\n      \"workerd\": \"./pagewire.server.mjs\"") {
 		t.Errorf("types do not come first in\n%s", text)
 	}
 	offersPrograms(t, members, pkg.Version)

@@ -53,7 +53,7 @@ func typesOf(file string, commonJS bool) *typed {
 	case file == "":
 		return nil
 	case commonJS:
-		return &typed{strings.TrimSuffix(file, ".ts") + ".cts", file}
+		return &typed{file[:strings.LastIndex(file, ".")] + ".cts", file}
 	}
 	return &typed{Default: file}
 }
@@ -108,7 +108,8 @@ type peerMeta struct {
 
 // packaged are the files of the npm package that are not among shipped.
 var packaged = []string{
-	"cli.js", "pagewire.cjs", "pagewire.d.cts", "pagewire.server.mjs", "pagewire.server.cjs",
+	"cli.js", "pagewire.cjs", "pagewire.d.mts", "pagewire.d.cts",
+	"pagewire.server.mjs", "pagewire.server.cjs",
 	"react.js", "react.js.map", "react.cjs", "react.d.ts", "react.d.cts",
 	"store.js", "store.js.map", "store.cjs", "store.d.ts", "store.d.cts",
 	"vue.js", "vue.js.map", "vue.cjs", "vue.d.ts", "vue.d.cts",
@@ -135,7 +136,7 @@ func readPackage(path string) (source, error) {
 }
 
 func manifestOf(pkg source) manifest {
-	const types = "./pagewire.d.ts"
+	const types = "./pagewire.d.mts"
 	programs := map[string]string{}
 	for _, platform := range commands.Platforms {
 		programs[platform.Package()] = pkg.Version

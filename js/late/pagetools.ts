@@ -25,7 +25,7 @@ import { answer, departure } from "./departure.ts";
 import { olderContexts } from "./oldercontext.ts";
 import { describe } from "./reads.ts";
 import { failure } from "./refusal.ts";
-import type { FreshState } from "../pagewire.d.ts";
+import type { FreshState } from "../pagewire.d.mts";
 import type { Revisions } from "./revisions.ts";
 import type { Early, RegisteredTool, Tooling } from "../page/shared.ts";
 

@@ -6,7 +6,7 @@
  * because a new core gets all present registrations.
  */
 import type { Core, CoreOptions, PortCore, Start } from "../link/link.ts";
-import type { PagewireOptions, PagewireStats } from "../pagewire.d.ts";
+import type { PagewireOptions, PagewireStats } from "../pagewire.d.mts";
 import { type kept, SafeMap } from "./intrinsics.ts";
 
 /** A registration. */

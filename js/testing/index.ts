@@ -6,7 +6,7 @@
  */
 import "./place.ts"; // first
 import type * as types from "../testing.d.ts";
-import type { PagewireTransport } from "../pagewire.d.ts";
+import type { PagewireTransport } from "../pagewire.d.mts";
 import { boot } from "../page/pagewire.ts";
 import { remote } from "./remote.ts";
 

@@ -3,7 +3,7 @@
  * both have. Scripts are text: a function could be instrumented for coverage.
  */
 import type * as types from "../testing.d.ts";
-import type { PagewireTransport } from "../pagewire.d.ts";
+import type { PagewireTransport } from "../pagewire.d.mts";
 
 const agents = "globalThis[Symbol.for('pagewire.testing')]";
 

@@ -15,8 +15,8 @@ const modules = here("../../node_modules");
 const run = (file, args, options) =>
   promisify(execFile)(file, args, { timeout: 240_000, killSignal: "SIGKILL", ...options });
 
-/** A consumer's directory, and another one with the libraries that the package's modules are for. */
-let plain, reactive;
+/** A consumer's directory, one with the libraries that the package's modules are for, and one with WebMCP's types. */
+let plain, reactive, webmcp;
 const others =
   "react react-dom @types/react redux zustand svelte nanostores rxjs @preact/signals-core vue mobx jotai zod valibot @valibot/to-json-schema arktype";
 
@@ -27,15 +27,20 @@ before(async () => {
   const packed = (await readdir(plain)).find((name) => name.endsWith(".tgz"));
   await run("npm", ["install", "--offline", "--no-audit", "--no-fund", packed], { cwd: plain });
   await cp(here("consumer"), plain, { recursive: true });
-  reactive = plain + "-react";
-  await cp(plain, reactive, { recursive: true });
-  for (const name of others.split(" ")) {
-    await mkdir(dirname(join(reactive, "node_modules", name)), { recursive: true });
-    await symlink(join(modules, name), join(reactive, "node_modules", name));
-  }
+  const consumer = async (suffix, packages) => {
+    const dir = plain + suffix;
+    await cp(plain, dir, { recursive: true });
+    for (const name of packages.split(" ")) {
+      await mkdir(dirname(join(dir, "node_modules", name)), { recursive: true });
+      await symlink(join(modules, name), join(dir, "node_modules", name));
+    }
+    return dir;
+  };
+  reactive = await consumer("-react", others);
+  webmcp = await consumer("-webmcp", "webmcp-types @mcp-b/webmcp-types react @types/react vue");
 });
 
-after(() => Promise.all([plain, reactive].map((dir) => rm(dir, { recursive: true, force: true }))));
+after(() => Promise.all([plain, reactive, webmcp].map((dir) => rm(dir, { recursive: true, force: true }))));
 
 test("installing it installs nothing else", async () => {
   assert.deepEqual(
@@ -78,6 +83,62 @@ for (const resolution of ["node16", "bundler"]) {
   test(`stores of each library compile under ${resolution}`, () =>
     compile(reactive, resolution, "store.ts", "esnext", "--typeRoots", join(modules, "@types")));
 }
+
+/** Uses of the page API that compile beside any other types of WebMCP. */
+const uses = `
+  const uri = location.origin + "/state";
+  const state = { uri, name: "State", read: () => "text" };
+  navigator.modelContext.registerResource(state, { signal: AbortSignal.timeout(1) });
+  navigator.modelContext.notifyResourceUpdated(uri);
+  navigator.modelContext.addEventListener("resourceupdated", ({ detail }) => detail.uri.length);
+  navigator.modelContext.registerTool({ name: "add", description: "Adds", execute: ({ sku }) => sku });
+  document.modelContext?.registerResource(state);
+  document.modelContext?.unregisterResource(uri);
+  document.modelContext?.registerTool({ name: "add", description: "Adds", execute: ({ sku }) => sku });
+  // @ts-expect-error: no read
+  document.modelContext?.registerResource({ uri, name: "State" });
+  // @ts-expect-error: no name
+  navigator.modelContext.registerResource({ uri, read: () => "text" });
+  pagewire.configure({ load: "idle" });
+`;
+const alone = `document.modelContext.registerResource(state);
+  document.modelContext.addEventListener("resourceupdated", ({ detail }) => detail.uri.length);`;
+// What webmcp-types has of its own stays: methods, and the type of a tool's input.
+const withWebMCP = `document.modelContext?.getTools().then(([tool]) => tool?.origin.length);
+  document.modelContext?.addEventListener("resourceupdated", ({ detail }) => detail.uri.length);
+  const inputSchema = { type: "object", properties: { sku: { type: "string" } }, required: ["sku"] } as const;
+  document.modelContext?.registerTool({ name: "a", description: "b", inputSchema, execute: ({ sku }) => sku.at(0) });
+  export const tool: WebMCP.ModelContextTool = { name: "a", description: "b", execute: () => 1 };`;
+
+const imports = (name) => `import type {} from "${name}";`;
+const references = (name) => `/// <reference types="${name}" />`;
+const subpaths = "/iife /react /store /vue /elements /testing /view /views /extension/worker /core /wasm";
+/** Packages in the order of import; the ways to import them; further uses; whether it compiles without skipLibCheck. */
+const besides = [
+  ["pagewire", [imports, references], alone, true],
+  ["pagewire/iife", [imports], alone, true],
+  ["pagewire webmcp-types", [imports, references], withWebMCP, true],
+  ["webmcp-types pagewire", [imports, references], withWebMCP, true],
+  ["webmcp-types pagewire/iife", [imports], withWebMCP, true],
+  ["pagewire/store webmcp-types", [imports], withWebMCP, true],
+  // In Vue's own types errors show without skipLibCheck.
+  [`webmcp-types ${subpaths.replace(/\//, "pagewire/").replaceAll(" /", " pagewire/")}`, [imports], withWebMCP, false],
+  // This one does not compile alone without skipLibCheck.
+  ["pagewire @mcp-b/webmcp-types", [imports, references], "", false],
+  ["@mcp-b/webmcp-types pagewire", [imports, references], "", false],
+  ["@mcp-b/webmcp-types pagewire webmcp-types", [imports], "", false],
+];
+let number = 0;
+for (const [packages, ways, more, strict] of besides)
+  for (const way of ways)
+    for (const resolution of ["node16", "bundler"])
+      for (const options of strict ? [[], ["--skipLibCheck"]] : [["--skipLibCheck"]])
+        test(`types beside others: ${[way.name, packages, resolution, ...options].join(" ")}`, async () => {
+          const file = `beside${number++}.ts`;
+          const first = packages.split(" ").map(way).join("\n");
+          await writeFile(join(webmcp, file), `${first}\n${uses}\n${more}\nexport {};\n`);
+          await compile(webmcp, resolution, file, "es2022", ...options);
+        });
 
 test("a server renders components with the hook and the composable beside a store, and gets no page API", async () => {
   const script = `
