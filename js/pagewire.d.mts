@@ -1,22 +1,14 @@
 /// <reference path="./pagewire.d.ts" />
 
-// The module's own names for the types of the script. TypeScript exports no global by its name.
-type Listener = PagewireListener;
-type Transport = PagewireTransport;
-type Options = PagewireOptions;
-type Stats = PagewireStats;
-type EventMap = PagewireEventMap;
-type Global = Pagewire;
+// TypeScript exports no global under its own name, but an alias of it.
 export type FreshState = PagewireFreshState;
 export type JSONRPCMessage = PagewireMessage;
-export type {
-  EventMap as PagewireEventMap,
-  Global as Pagewire,
-  Listener as PagewireListener,
-  Options as PagewireOptions,
-  Stats as PagewireStats,
-  Transport as PagewireTransport,
-};
+export type Pagewire = globalThis.Pagewire;
+export type PagewireEventMap = globalThis.PagewireEventMap;
+export type PagewireListener = globalThis.PagewireListener;
+export type PagewireOptions = globalThis.PagewireOptions;
+export type PagewireStats = globalThis.PagewireStats;
+export type PagewireTransport = globalThis.PagewireTransport;
 
 /** The same object as `globalThis.pagewire`. Importing the module installs the page API. */
 export const pagewire: Pagewire;

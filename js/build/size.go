@@ -26,8 +26,8 @@ type artefact struct {
 // than pagewire.js: outside a page importing it must not throw. The budgets are those of TinyGo's build. A budget is
 // raised with the reason in the commit, or not at all.
 var artefacts = []artefact{
-	{"pagewire.js", 6_100},
-	{"pagewire.mjs", 6_500},
+	{"pagewire.js", 6_400},
+	{"pagewire.mjs", 6_800},
 	{"pagewire.core.js", 0}, {"pagewire.worker.js", 0},
 	{"pagewire.wasm", 46_000},
 	{"pagewire.elements.js", 0}, {"store.js", 0}, {"react.js", 0}, {"vue.js", 0}, {"views.js", 0}, {"view.js", 0},

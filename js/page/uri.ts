@@ -4,6 +4,7 @@
  * The algorithm is "the canonical form of a uri" of the IDL. The browser's own parser decides what a URI is; nothing
  * here second-guesses it, and the core only compares the results.
  */
+import { ofDocument } from "./basics.ts";
 import { exception, exec, indexOf, SafeURL, slice } from "./intrinsics.ts";
 
 export const maxURI = 8192;
@@ -23,24 +24,24 @@ export function canonical(uri: string, where: string): string {
   if (uri.length > maxURI)
     throw exception("QuotaExceededError", `${where}The URI exceeds the limit of ${maxURI} code units.`);
   const fail = (what: string) => {
-    throw new TypeError(`${where}'${uri}' ${what}.`);
+    throw new TypeError(`${where}'${uri}' ${what}`);
   };
   const brace = indexOf(uri, "{");
   const template = brace >= 0;
   const rest = template ? slice(uri, brace) : "";
   if (template && (!exec(expressions, rest) || exec(repeated, rest)))
-    fail("is not a valid URI template (only {name} and a last {?name,name})");
-  if (template && !exec(rooted, uri)) throw foreign(uri, where);
+    fail("is not a valid URI template (only {name} and a last {?name,name}).");
+  if (template && !exec(rooted, uri)) throw foreign(uri, where, rest);
   let url!: URL;
   try {
     // The x keeps the parser from trimming or resolving the end, which an expression continues.
     url = new SafeURL(template ? slice(uri, 0, brace) + "x" : uri);
   } catch {
-    fail("is not a valid absolute URI");
+    fail("is not a valid absolute URI. " + remedy(uri, rest));
   }
-  if (url.username || url.password) fail("contains credentials");
+  if (url.username || url.password) fail("contains credentials.");
   const { href } = url;
-  if (indexOf(href, "#") >= 0) fail("contains a fragment");
+  if (indexOf(href, "#") >= 0) fail("contains a fragment.");
   return template ? slice(href, 0, -1) + rest : href;
 }
 
@@ -49,16 +50,38 @@ export function canonical(uri: string, where: string): string {
  * where a gateway lists the resources that several tabs have under one URI.
  */
 export function requireOrigin(key: string, origin: string, where: string): string {
-  // An opaque origin is "null", which no http URI starts with.
-  if (!exec(/^https?:\/\/[^/]+\/(?!\.pagewire\/)/, key) || !isAt(key, origin)) throw foreign(key, where, origin);
+  if (!owns(key, origin)) throw foreign(key, where);
   return key;
 }
+
+/** An opaque origin is "null", which no http URI starts with. */
+const owns = (key: string, origin: string) => exec(/^https?:\/\/[^/]+\/(?!\.pagewire\/)/, key) && isAt(key, origin);
 
 /** Compares text, up to and with the "/", as the core does. */
 export const isAt = (key: string, origin: string) => slice(key, 0, origin.length + 1) === origin + "/";
 
-const foreign = (uri: string, where: string, origin = "") =>
+const foreign = (uri: string, where: string, rest = "") =>
   exception(
     "SecurityError",
-    `${where}'${uri}' is not at the page's origin${origin && ` '${origin}'`}, or is in its /.pagewire/.`,
+    `${where}'${uri}' is not at the page's origin, or is in its /.pagewire/. ${remedy(uri, rest)}`,
   );
+
+/**
+ * What to write instead of `uri`, whose part from the first brace on is `rest`. A relative URI gets
+ * the base that links have. One that begins with the page's host lacks the scheme.
+ */
+function remedy(uri: string, rest: string): string {
+  const { host, origin, protocol } = location;
+  if (globalThis.origin === "null") return "A page with an opaque origin has no URIs.";
+  let whole = "";
+  try {
+    const head = slice(uri, 0, uri.length - rest.length) + (rest && "x");
+    const scheme = indexOf(head, host + "/") ? "" : protocol + "//";
+    const { href } = new SafeURL(scheme + head, ofDocument("baseURI"));
+    whole = slice(exec(/^[^#]*/, href)![0], 0, rest ? -1 : maxURI) + rest;
+  } catch {}
+  // A blank URI, or a fragment alone, would name the document.
+  return exec(/^\s*[^\s#]/, uri) && owns(whole, origin) && (!rest || !exec(/#.*{/, uri))
+    ? `Write '${whole}', which is location.origin + '${slice(whole, origin.length)}'.`
+    : `Write one that begins with '${origin}/'.`;
+}

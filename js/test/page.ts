@@ -19,3 +19,5 @@ export { shared } from "../page/shared.ts";
 export { canonical, maxURI, requireOrigin } from "../page/uri.ts";
 
 keep(kept);
+// The page that messages name.
+globalThis.location ??= new URL("https://x.test/app/page?tab=1#top") as never;

@@ -59,8 +59,68 @@ test("only http and https origins have URIs", () => {
   assert.throws(() => at("chrome-extension://abc")("chrome-extension://abc/a"), { name: "SecurityError" });
 });
 
-test("a message says where, and which URI", () => {
-  assert.throws(() => canonical("nope", "Failed to execute 'x': "), {
-    message: "Failed to execute 'x': 'nope' is not a valid absolute URI.",
+test("a message says where, which URI, and what to write instead", (t) => {
+  globalThis.Document = class {
+    get baseURI() {
+      return this.base;
+    }
+  };
+  globalThis.document = Object.assign(new Document(), { base: "https://x.test/app/page?tab=1" });
+  t.after(() => {
+    delete globalThis.document;
+    delete globalThis.Document;
   });
+  const refusal = (uri) => {
+    try {
+      own(uri);
+    } catch ({ message }) {
+      return message;
+    }
+  };
+  assert.throws(() => canonical("nope", "Failed to execute 'x': "), {
+    message:
+      "Failed to execute 'x': 'nope' is not a valid absolute URI. " +
+      "Write 'https://x.test/app/nope', which is location.origin + '/app/nope'.",
+  });
+  const paths = {
+    "/state/cart": "/state/cart",
+    "state/cart": "/app/state/cart",
+    "./x": "/app/x",
+    "../x y/é": "/x%20y/%C3%A9",
+    "?q=1": "/app/page?q=1",
+    "/a#part": "/a",
+    "//x.test/a": "/a",
+    "x.test/state/cart": "/state/cart",
+    "state\\cart": "/app/state/cart",
+    "/state/{id}": "/state/{id}",
+    "{id}": "/app/{id}",
+    "?q={q}": "/app/page?q={q}",
+    "/s{?q,r}": "/s{?q,r}",
+    "//x.test/a/{id}": "/a/{id}",
+  };
+  for (const [uri, path] of Object.entries(paths)) {
+    assert.ok(refusal(uri).endsWith(` Write 'https://x.test${path}', which is location.origin + '${path}'.`), uri);
+    assert.equal(own("https://x.test" + path), "https://x.test" + path, "what a message says to write is accepted");
+  }
+  const begins = [
+    ...[
+      "",
+      " ",
+      "#x",
+      " #x",
+      "//other.test/a",
+      "https://",
+      "https://x.test:99999/",
+      "/.pagewire/a",
+      "https://other.test/a",
+    ],
+    ...["localhost:3000/a", "https://{host}/", "https://other.test/{a}", "//other.test/{a}", "/.pagewire/{a}"],
+  ];
+  for (const uri of begins) assert.ok(refusal(uri).endsWith(" Write one that begins with 'https://x.test/'."), uri);
+
+  document.base = "https://cdn.test/"; // by <base>
+  assert.match(refusal("a/b"), / Write one that begins with 'https:\/\/x\.test\/'\.$/);
+  globalThis.origin = "null";
+  t.after(() => delete globalThis.origin);
+  assert.match(refusal("/a"), / A page with an opaque origin has no URIs\.$/);
 });
