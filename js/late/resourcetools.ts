@@ -12,6 +12,7 @@ import { isObject } from "../page/basics.ts";
 import { isTemplate, type Revisions } from "./revisions.ts";
 import type { Carrier, Early, Port } from "../page/shared.ts";
 import { listen, SafeAbortController, SafePromise, slice, stringify, unlisten } from "./intrinsics.ts";
+import { lookalikes } from "./lookalike.ts";
 import { resourceWaits } from "./resourcewait.ts";
 import { copiesOf, describe, type Reads } from "./reads.ts";
 import { partOf } from "./pointer.ts";
@@ -49,7 +50,9 @@ export function resourceTools({ shared, settings, own }: Early, revisions: Revis
   const waits = resourceWaits(revisions);
   let running = 0;
 
-  shared.changed = (key) => {
+  const lookalike = lookalikes(shared, revisions);
+  shared.changed = (key, gone) => {
+    if (gone || key) lookalike(gone || key, !key);
     revisions.changed(key);
     waits.lookSoon();
   };

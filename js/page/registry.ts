@@ -97,15 +97,15 @@ function remove(key: string, entry: Entry): void {
   entries.delete(key);
   entry.release();
   shared.core?.unregister(key);
-  relisted();
+  relisted(key);
 }
 
 /**
  * Announces a changed list. An empty list is announced in a microtask, since a page that replaces its only resource
  * (React does at each mount) has none for a moment.
  */
-function relisted(): void {
-  shared.changed?.("");
+function relisted(gone?: string): void {
+  shared.changed?.("", gone);
   if (entries.size) shared.populated(true);
   else microtask(() => entries.size || shared.populated(false));
 }

@@ -35,8 +35,11 @@ export const shared = {
   unused: undefined as object | undefined,
   /** The annotations of a polyfill's tools, by the tool's name: the polyfill drops unknown ones (install.ts). */
   annotated: new SafeMap<string, Annotations>(),
-  /** Called with each notified key, and with "" when the list changes. Set by late/resourcetools.ts, once loaded. */
-  changed: undefined as ((key: string) => void) | undefined,
+  /**
+   * Called with each notified key, and with "" when the list changes; then `gone` is the key that was withdrawn, if any.
+   * Set by late/resourcetools.ts, once loaded.
+   */
+  changed: undefined as ((key: string, gone?: string) => void) | undefined,
   /** Called with each key that was notified, once per turn of the event loop: for content scripts. */
   hint: (_key: string): void => {},
   /** The counters that `pagewire.stats()` copies. */
