@@ -27,6 +27,7 @@ export interface Item {
 }
 
 const maxItems = 1000;
+const { getPrototypeOf } = Object;
 
 /** The canonical form of a URI at the page's origin; throws for any other. */
 type Own = (uri: string) => string;
@@ -41,10 +42,11 @@ export async function toContents(
   if (typeof value === "string") return [item(uri, mimeType, "text", value)];
   const list = isObject(value)
     ? (value as { contents?: unknown }).contents
-    : fail(`${value === null ? value : typeof value} is no result`);
+    : fail(`${value === null ? value : typeof value} is no result`, value);
   if (list === undefined) return [await convertItem(value, uri, mimeType, ownURI)];
   const count = isArray(list) ? list.length : 0;
-  if (count < 1 || count > maxItems) fail(`'contents' is not an array of 1 to ${maxItems}`);
+  if (count < 1 || count > maxItems)
+    fail(`'contents' is not an array of 1 to ${maxItems}`, isArray(list) ? undefined : value);
   const items: Item[] = [];
   for (let i = 0; i < count; i++) items[i] = await convertItem((list as unknown[])[i], uri, mimeType, ownURI);
   return items;
@@ -58,17 +60,34 @@ async function convertItem(value: unknown, uri: string, mimeType: string | undef
     if (typeof own !== "string") fail("'uri' is no string");
     uri = ownURI(own as string);
   }
-  if ((text === undefined) === (blob === undefined)) fail("an item has exactly one of 'text' and 'blob'");
+  // A Response has both, as methods.
+  if ((text === undefined) === (blob === undefined))
+    fail("an item has exactly one of 'text' and 'blob'", typeof text === "string" ? undefined : value);
   if (text === undefined) return item(uri, type as string, "blob", await base64(blob));
-  return typeof text === "string" ? item(uri, type as string, "text", text) : fail("'text' is no string");
+  return typeof text === "string"
+    ? item(uri, type as string, "text", text)
+    : fail("'text' is no string", typeof text === "function" ? value : text);
 }
 
 /** Without a prototype, so that no toJSON of a library gets into the envelope. */
 const item = (uri: string, mimeType: string | undefined, kind: "text" | "blob", data: string) =>
   ({ __proto__: null, uri, ...(mimeType !== undefined && { mimeType }), [kind]: data }) as unknown as Item;
 
-function fail(what: string): never {
-  throw new TypeError(`${what}; read returns a string, {text}, {blob} or {contents: [...]}`);
+function fail(what: string, given?: unknown): never {
+  throw new TypeError(`${what}; read returns a string, {text}, {blob} or {contents: [...]}${remedy(given)}`);
+}
+
+/** What makes contents of a value that is none. */
+function remedy(given: unknown): string {
+  if (isView(given) || is(bufferLength, given) || is(blobSize, given)) return ". For bytes, return {blob: value}";
+  try {
+    const json = stringify(given);
+    if (json === "{}" && getPrototypeOf(given as object) !== Object.prototype)
+      return ". Its JSON is {}: return JSON.stringify([...map]), await promise, or await response.text()";
+    return json ? ". For JSON, return JSON.stringify(value)" : "";
+  } catch {
+    return ""; // a cycle or a BigInt
+  }
 }
 
 /** Standard base64 of a base64 string (checked), a BufferSource or a Blob. */

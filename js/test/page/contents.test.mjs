@@ -83,6 +83,54 @@ const refused = {
 for (const [what, value] of Object.entries(refused))
   test(`${what} is refused`, () => assert.rejects(() => contents(value)));
 
+const json = "For JSON, return JSON.stringify(value)";
+const cycle = {};
+cycle.cycle = cycle;
+/** Results of `read`, by what the error says to return instead; "" for none. */
+const remedies = {
+  [json]: [
+    ...[
+      { a: 1 },
+      {},
+      [],
+      ["a"],
+      [{ text: "t" }],
+      5,
+      true,
+      null,
+      new Date(0),
+      Promise.resolve({ a: 1 }),
+      { text: { a: 1 } },
+    ],
+    ...[{ text: 5 }, { contents: { a: 1 } }, { contents: "of a letter" }, { contents: [{ a: 1 }] }, { uri, name: "n" }],
+    class Cart {
+      items = ["tea"];
+      toJSON = undefined;
+    },
+  ].map((value) => (typeof value === "function" ? new value() : value)),
+  "Its JSON is {}: return JSON.stringify([...map]), await promise, or await response.text()": [
+    ...[new Map([[1, 2]]), new Set(), { text: new Map() }, new Error("mine"), new (class Cart {})(), new WeakMap()],
+    ...[{ text: Promise.resolve("t") }, new Response("t"), Promise.resolve(new Response("t"))],
+  ],
+  "For bytes, return {blob: value}": [hi, hi.buffer, new DataView(hi.buffer), new Blob(["hi"]), Promise.resolve(hi)],
+  "": [
+    ...[undefined, Symbol("s"), () => {}, 5n, cycle, { n: 5n }],
+    ...[{ text: "", blob: "" }, { contents: [] }, { contents: ["s"] }, { blob: 5 }],
+  ],
+};
+for (const [remedy, values] of Object.entries(remedies))
+  test(`the error of a wrong result says what to return instead: ${remedy || "nothing"}`, async () => {
+    const end = remedy && `. ${remedy}`;
+    for (const value of values)
+      await assert.rejects(
+        async () => contents(await value),
+        ({ message }) => {
+          assert.equal(message.split("read returns a string, {text}, {blob} or {contents: [...]}")[1], end);
+          return true;
+        },
+      );
+  });
+
 test("each member is read once", async () => {
   const reads = [];
   const spy = (target) => new Proxy(target, { get: (object, key) => reads.push(key) && object[key] });
