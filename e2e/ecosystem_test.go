@@ -323,6 +323,42 @@ func finds(t *testing.T, cmd *exec.Cmd, dom bool) {
 	}
 }
 
+// ownShares are edits of the apps of TestEcosystemVitePlugin, after which they share stores by themselves, and what is
+// then to be read: by each way of the package, with the plugin's URI and with another one, and without the package.
+var ownShares = map[string]struct {
+	edits [][3]string // file, before, after
+	reads map[string]string
+}{
+	"react": {[][3]string{
+		{"App.jsx", "import", `import { useResource } from "pagewire/react"; import`},
+		{"App.jsx", "const { items, add } = useCart();", `const cart = useCart();
+			const { items, add } = cart;
+			useResource({ uri: "/state/basket", name: "Basket" }, cart);`},
+		{"main.jsx", "createRoot(", `document.modelContext.registerResource({ uri: location.origin + "/state/queries",
+			name: "Queries", read: () => "none" }); createRoot(`},
+		{"user.js", "import", `import { shareStore } from "pagewire/store"; import`},
+		{"user.js", "name: \"Ada\" }) => state });",
+			"name: \"Ada\" }) => state }); shareStore(user, { uri: \"/state/user\", name: \"User\", select: (user) => user.name });"},
+	}, map[string]string{
+		"/state/basket": `{"items":["tea"]}`, "/state/user": "Ada", "/state/queries": "none", "/state/route": `"path"`,
+		"/vite/errors": "[]",
+	}},
+	"vue": {[][3]string{
+		{"App.vue", "import", `import { useResource } from "pagewire/vue"; import`},
+		{"App.vue", "setup: () => ({ cart: useCart() })", `setup() {
+			const cart = useCart();
+			useResource({ uri: "/state/basket", name: "Basket" }, () => cart.$state);
+			useResource({ uri: "/state/route", name: "Route" }, () => "here");
+			return { cart };
+		}`},
+	}, map[string]string{"/state/basket": `{"items":["tea"]}`, "/state/route": "here", "/vite/errors": "[]"}},
+	"svelte": {[][3]string{
+		{"cart.js", "import", `import { shareStore } from "pagewire/store"; import`},
+		{"cart.js", `writable({ items: ["tea"] });`,
+			`writable({ items: ["tea"] }); shareStore(cart, { uri: "/state/cart", name: "My cart" });`},
+	}, map[string]string{"/state/cart": `{"items":["tea"]}`, "/state/route": `"path"`, "/vite/errors": "[]"}},
+}
+
 // Apps of Vite's own templates with stores (ecosystem/live) and the Vite plugin, without other setup for Pagewire.
 // During development pagewire ls lists their stores, and an agent is notified of their changes and of the dev server's
 // errors. Their build is the same as without the plugin.
@@ -422,6 +458,22 @@ func TestEcosystemVitePlugin(t *testing.T) {
 			edit(t, file, `import "./absent.js"; `, "")
 			holds("/vite/errors", `[]`)
 			holds("/state/cart", `{"items":["tea"]}`)
+
+			// Where the app shares a store itself, by the same URI or another, the plugin's share of it is gone.
+			b.navigate("about:blank")
+			for _, e := range ownShares[framework].edits {
+				edit(t, filepath.Join(app, "src", e[0]), e[1], e[2])
+			}
+			b.navigate(url)
+			var want []string
+			for path, contents := range ownShares[framework].reads {
+				holds(path, contents)
+				want = append(want, url+path)
+			}
+			a.Shows(want...)
+			if b.said("does not offer") || b.said("already registered") {
+				t.Error("the console has an error of the page layer")
+			}
 		})
 	}
 }

@@ -7,7 +7,7 @@
  */
 import { useEffect, useMemo, useRef } from "react";
 import type { ResourceDescriptor, useResource as Hook } from "../react.d.ts";
-import { type Offer, offer, textOf } from "../share/offer.ts";
+import { type Offer, offer, shared, textOf } from "../share/offer.ts";
 import { fitting, jsonSchemaOf } from "../share/schema.ts";
 
 export const useResource: typeof Hook = ({ read, schema, ...rest }: ResourceDescriptor, value?: unknown) => {
@@ -34,6 +34,7 @@ export const useResource: typeof Hook = ({ read, schema, ...rest }: ResourceDesc
   useEffect(() => {
     const mine = offer("useResource", {
       ...latest.current.descriptor,
+      [shared]: [latest.current.value],
       read(...args) {
         const { read, schema, value } = latest.current;
         return read ? read(...args) : fitting(textOf(value), value, schema, args[0]);

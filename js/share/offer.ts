@@ -18,6 +18,10 @@ export interface Offer {
 /** Registrations that failed because the URI was taken. They are tried again whenever an offer ends. */
 const waiting = new Set<() => void>();
 
+/** A member of a resource: the store and the state that it shares, for the Vite plugin, whose client shares them too. */
+export const shared = Symbol.for("pagewire.shared");
+type Shared = ModelContextResource & { [shared]?: unknown[] };
+
 /** The page API; empty without a secure context, and after `pagewire.uninstall()`. */
 export const api = (): Partial<ModelContext> => modelContext() ?? {};
 
@@ -25,7 +29,7 @@ export const api = (): Partial<ModelContext> => modelContext() ?? {};
  * Registers a resource. A refusal of registerResource is an error on the console, which names `by`, the caller, and
  * shows `what`. A URI that is taken is registered once it is free.
  */
-export function offer(by: string, resource: ModelContextResource, ...what: unknown[]): Offer {
+export function offer(by: string, resource: Shared, ...what: unknown[]): Offer {
   // registerResource reports a missing URI.
   const uri = resource.uri?.startsWith("/") ? location.origin + resource.uri : resource.uri;
   // Not unregisterResource: if this URI was taken, that would withdraw the other resource.

@@ -6,7 +6,7 @@
  * store: it fails the agent's read, and is on the console then.
  */
 import type * as types from "../store.d.ts";
-import { type Offer, offer, textOf } from "./offer.ts";
+import { type Offer, offer, shared, textOf } from "./offer.ts";
 import { fitting, jsonSchemaOf } from "./schema.ts";
 
 export { resource, tool } from "./schema.ts";
@@ -39,6 +39,7 @@ export const shareStore: typeof types.shareStore = (store, { select, schema, ...
     ...descriptor,
     contentSchema: descriptor.contentSchema ?? jsonSchemaOf(schema),
     mimeType: typeOf(seen.value),
+    [shared]: [store, seen.state],
     read() {
       const value = pick(source.get());
       return fitting({ text: textOf(value), mimeType: typeOf(value) }, value, schema, descriptor.uri);

@@ -3,6 +3,7 @@
  * connects to a gateway, and offers stores, the route, and the errors of the dev server.
  */
 import { pagewire } from "../page/module.ts"; // the package's own
+import { shared } from "../share/offer.ts";
 import { shareStore } from "../share/store.ts";
 
 /** The plugin puts the definition before this module. */
@@ -21,19 +22,41 @@ type Store = Parameters<typeof shareStore>[0];
 // biome-ignore lint/suspicious/noExplicitAny: what libraries take and give
 type Any = any;
 
-/** Name to the number of its stores, and URI to the function that ends its share. */
+/** Name to the number of its stores, and URI to the store that is shared there, with the function that ends that. */
 const counts = new Map<string, number>();
-const shared = new Map<string, () => void>();
+const shares = new Map<string, { store: Any; end: () => void }>();
+/** URIs that the app has registered. */
+const taken = new Set<string>();
+let sharing = false;
 
 /** Shares a store. When a module is evaluated again, each of its stores replaces the earlier one by the same URI. */
 function share(name: string, store: Store, description: string): void {
   const count = (counts.get(name) ?? 0) + 1;
   counts.set(name, count);
   const own = count > 1 ? `${name}-${count}` : name;
-  const uri = `/state/${encodeURIComponent(own)}`;
-  shared.get(uri)?.();
-  shared.set(uri, shareStore(store, { uri, name: own, description }));
+  const uri = `${location.origin}/state/${encodeURIComponent(own)}`;
+  shares.get(uri)?.end();
+  if (taken.has(uri)) return;
+  sharing = true;
+  shares.set(uri, { store, end: shareStore(store, { uri, name: own, description }) });
+  sharing = false;
 }
+
+// The app's own resources come first: a share of the same store, or by the same URI, ends.
+const context: Any = document.modelContext;
+const register = context?.registerResource;
+if (register)
+  context.registerResource = (resource: Any, ...rest: Any[]) => {
+    if (!sharing) taken.add(resource?.uri);
+    for (const [uri, { store, end }] of sharing ? [] : shares) {
+      const state = store.getState?.() ?? store.get?.();
+      const isSame = (of: unknown) => Object(of) === of && (of === store || of === state);
+      if (uri !== resource?.uri && !resource?.[shared]?.some(isSame)) continue;
+      shares.delete(uri);
+      end();
+    }
+    register.call(context, resource, ...rest);
+  };
 
 /** Wraps `maker`, to share each store that it makes. Zustand's may return a function that makes the store. */
 export function stores<F extends (...args: Any[]) => Any>(maker: F, name: string): F {
