@@ -11,6 +11,7 @@ package bridge_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -22,6 +23,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -648,5 +650,46 @@ func TestSourceCheckRefuses(t *testing.T) {
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%q:\n got %q\nwant %q", c.file, got, c.want)
 		}
+	}
+}
+
+// Package registries. A mirror, or another registry, is set in the configuration of the tool that asks there, so no
+// other file names a host.
+var (
+	registries = []string{"registry.npmjs.org", "registry.yarnpkg.com", "proxy.golang.org", "sum.golang.org",
+		"deb.debian.org", "security.debian.org", "archive.ubuntu.com", "pypi.org", "files.pythonhosted.org", "crates.io",
+		"rubygems.org", "docker.io", "ghcr.io", "quay.io"}
+	toolConfiguration = regexp.MustCompile(`^(?:\.github/workflows/release\.yml|(?:.+/)?(?:package-lock\.json|\.npmrc))$`)
+)
+
+func TestNoRegistryIsNamed(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir("..", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(file, ".."+string(filepath.Separator)))
+		switch {
+		case entry.IsDir() && slices.Contains([]string{".git", "node_modules", "bin", "dist"}, entry.Name()):
+			return fs.SkipDir
+		case !entry.Type().IsRegular(), toolConfiguration.MatchString(name), name == "bridge/policy_test.go":
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a temporary file of another test
+		} else if err != nil {
+			return err
+		}
+		seen++
+		for _, host := range registries {
+			if bytes.Contains(text, []byte(host)) {
+				t.Errorf("%s names %s, a package registry: only the configuration of a tool may", name, host)
+			}
+		}
+		return nil
+	})
+	if err != nil || seen < 1000 {
+		t.Errorf("%d files were read: %v", seen, err)
 	}
 }

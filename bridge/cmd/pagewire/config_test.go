@@ -159,6 +159,25 @@ func TestLinkHoldsTheEntry(t *testing.T) {
 	}
 }
 
+// The manual lists each program that --live sets up, and counts them right.
+func TestLiveProgramsOfTheManual(t *testing.T) {
+	read := func(file string) string { return string(testkit.Must(os.ReadFile("../../../" + file))(t)) }
+	live, count := read("demo/docs/live.md"), 0
+	for _, c := range clients {
+		if listed := strings.Contains(live, "\n| ["+c.title+"](clients/"); listed != (c.notifier != nil) {
+			t.Errorf("live.md lists %s: %t", c.title, listed)
+		} else if listed {
+			count++
+		}
+	}
+	number := []string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}[count]
+	for _, file := range []string{"README.md", "demo/docs/live.md", "demo/docs/faq.md"} {
+		if !strings.Contains(strings.ToLower(read(file)), number+" programs ") {
+			t.Errorf("%s does not say that %s programs are told of changes", file, number)
+		}
+	}
+}
+
 // The buttons of the manual add a server that npx starts.
 func TestLinksOfTheManual(t *testing.T) {
 	pages := testkit.Must(filepath.Glob("../../../demo/docs/clients/*.md"))(t)

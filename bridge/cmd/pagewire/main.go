@@ -85,7 +85,7 @@ func commands() *cobra.Command {
 		Use:   "pagewire",
 		Short: "Live page state for AI agents",
 		Long: "Pagewire wires live page state to AI agents: a page says what it can show and when that changes,\n" +
-			"and any MCP agent can list it, read it, and be told.",
+			"and any MCP agent can list it and read it, and is told of changes.",
 		Example:       "  pagewire config claude-desktop --write\n  pagewire ls",
 		SilenceErrors: true,
 		SilenceUsage:  true,
