@@ -100,7 +100,7 @@ func (e *Engine) era(r *request, name string) (method, *wire.Error) {
 			return h, invalidParams(wire.MetaVersion + " must be a string")
 		case meta.Get(wire.MetaCapabilities).Kind() != wire.Object:
 			return h, invalidParams(wire.MetaCapabilities + " must be an object")
-		case len(info) > 0 && (info.Get("name").Kind() != wire.String || info.Get("version").Kind() != wire.String):
+		case info.Kind() > wire.Null && (info.Get("name").Kind() != wire.String || info.Get("version").Kind() != wire.String):
 			return h, invalidParams(wire.MetaClientInfo + " must have a name and a version")
 		case !version.Is(wire.Modern):
 			data := wire.Text(`{"supported":["` + wire.Modern + `"],"requested":`).Bytes(version).Raw(`}`)

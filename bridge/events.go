@@ -150,16 +150,16 @@ func eventRequest(r *request) (q EventRequest, bad string) {
 	}
 	if v := p.Get("arguments"); v.Kind() == wire.Object {
 		q.Arguments = clone(v)
-	} else if len(v) > 0 {
+	} else if v.Kind() > wire.Null {
 		return q, "arguments must be an object"
 	}
-	if v := p.Get("delivery"); len(v) > 0 && v.Kind() != wire.Object {
+	if v := p.Get("delivery"); v.Kind() > wire.Null && v.Kind() != wire.Object {
 		return q, "delivery must be an object"
-	} else if len(v) > 0 {
+	} else if v.Kind() == wire.Object {
 		q.Delivery = clone(v)
 	}
 	count := func(name string, least int64, to func(int64)) {
-		if v := p.Get(name); len(v) > 0 && bad == "" {
+		if v := p.Get(name); v.Kind() > wire.Null && bad == "" {
 			n, ok := v.Int()
 			if !ok || n < least {
 				bad = name + " must be an integer of " + wire.Itoa(int(least)) + " or more"

@@ -51,7 +51,7 @@ func (p *page) put(text wire.Text) { p.text, p.first = text, len(text) }
 func cursorOf(r *request) (string, *wire.Error) {
 	v := r.params.Get("cursor")
 	cursor, ok := v.Text()
-	if len(v) > 0 && !ok {
+	if v.Kind() > wire.Null && !ok {
 		return "", invalidParams("cursor must be a string")
 	}
 	return cursor, nil

@@ -28,12 +28,12 @@ func (e *Engine) listen(r *request) *wire.Error {
 		return invalidParams("notifications must be an object")
 	}
 	for _, flag := range [...]string{listNames[listResources].flag, listNames[listTools].flag, "promptsListChanged"} {
-		if k := filter.Get(flag).Kind(); k != wire.Absent && k != wire.Bool {
+		if k := filter.Get(flag).Kind(); k > wire.Null && k != wire.Bool {
 			return invalidParams(flag + " must be a boolean")
 		}
 	}
 	list := filter.Get("resourceSubscriptions")
-	if k := list.Kind(); k != wire.Absent && k != wire.Array {
+	if k := list.Kind(); k > wire.Null && k != wire.Array {
 		return invalidParams("resourceSubscriptions must be an array")
 	}
 	var uris []string

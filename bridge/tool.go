@@ -202,7 +202,7 @@ func (e *Engine) callTool(r *request) *wire.Error {
 	args := r.params.Get("arguments")
 	switch args.Kind() {
 	case wire.Object:
-	case wire.Absent:
+	case wire.Absent, wire.Null:
 		args = wire.Value("{}")
 	default:
 		return invalidParams("arguments must be an object")

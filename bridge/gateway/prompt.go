@@ -275,21 +275,19 @@ const noChanges = "{}"
 // changes answers a call of page_changes. Its only text is always the hook's JSON: a program shows its user any other
 // text, or takes it for context.
 func (g *Gateway) changes(c *toolCall, args []byte) {
-	in := struct {
-		Ask
-		Session     json.RawMessage `json:"session"` // hides Ask's, which a model must not set
-		Hook, Event string
-	}{Hook: HookPrograms[0]}
-	err := json.Unmarshal(args, &in)
+	var in Ask // without a Session, which a model must not set
+	hook, event := HookPrograms[0], ""
+	err := own.Decode(toolChanges, args, map[string]any{"hook": &hook, "event": &event, "inline": &in.Inline,
+		"uris": &in.URIs, "forget": &in.Forget})
 	say := func(text string) {
-		text = cmp.Or(HookOutput(in.Hook, in.Event, text), noChanges)
+		text = cmp.Or(HookOutput(hook, event, text), noChanges)
 		c.Complete(own.Result(false, live.AsText(text)))
 	}
-	if err != nil || c.Memory() == nil || !in.Forget && HookOutput(in.Hook, in.Event, "x") == "" {
+	if err != nil || c.Memory() == nil || !in.Forget && HookOutput(hook, event, "x") == "" {
 		say("")
 		return
 	}
-	g.changesFor(c, in.Ask, say)
+	g.changesFor(c, in, say)
 }
 
 // HookPrograms are the programs whose hooks' output is known.

@@ -15,7 +15,7 @@ func (m *Message) Request() bool { return m.Method != "" && len(m.ID) > 0 }
 
 // Decode reads one message, nested at most depth arrays and objects deep. If it fails, it still returns the id, if it
 // could read it, for the error answer. The code is ParseError for text that is not JSON, InvalidRequest for JSON that
-// is not a JSON-RPC 2.0 message, InvalidParams for params that are not an object.
+// is not a JSON-RPC 2.0 message, InvalidParams for params that are not an object. Params of null are absent.
 func Decode(text []byte, depth int) (m Message, failure *Error) {
 	s := scanner{text: text, depth: depth}
 	s.space()
@@ -70,7 +70,11 @@ func Decode(text []byte, depth int) (m Message, failure *Error) {
 	if invalid != "" {
 		return m, &Error{Code: InvalidRequest, Message: "Invalid request: " + invalid}
 	}
-	if k := m.Params.Kind(); k != Absent && k != Object {
+	switch m.Params.Kind() {
+	case Absent, Object:
+	case Null: // some clients write each member that they do not set as null
+		m.Params = nil
+	default:
 		return m, &Error{Code: InvalidParams, Message: "Invalid params: params must be an object"}
 	}
 	return m, nil

@@ -5,7 +5,8 @@ import "unicode/utf8"
 // A Kind is the type of a JSON value.
 type Kind byte
 
-// The kinds. Absent is the kind of an empty Value.
+// The kinds. Absent is the kind of an empty Value. A message has an optional member if the kind is above Null: some
+// clients write null for what they do not set.
 const (
 	Absent Kind = iota
 	Null

@@ -28,7 +28,7 @@ func configure(cmd *cobra.Command, o *process.Options, env func(string) (string,
 		if err != nil {
 			return err
 		}
-		d := json.NewDecoder(bytes.NewReader(text))
+		d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 		if err := d.Decode(&members); err != nil {
 			return fmt.Errorf("%s is no JSON object: %w", file, err)
 		}

@@ -46,7 +46,7 @@ func write(t *testing.T, text string) string {
 
 // A flag counts before the environment, and the environment before the file.
 func TestWhatCountsFirst(t *testing.T) {
-	file := write(t, `{"listen":"127.0.0.1:1","admin":"127.0.0.1:2","public-url":"https://file.example",
+	file := write(t, "\ufeff"+`{"listen":"127.0.0.1:1","admin":"127.0.0.1:2","public-url":"https://file.example",
 		"join":["a:1","b:2"],"drain":"5s","max-pages":1000000,"insecure-http":true,"space":"file",
 		"issuers":[{"issuer":"https://login.example","tenant":"shop","jwks":"keys.json","for":["pages"]}]}`)
 	env := map[string]string{"PAGEWIRE_CONFIG": file, "PAGEWIRE_ADMIN": "127.0.0.1:3", "PAGEWIRE_SPACE": "env",

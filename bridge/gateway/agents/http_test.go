@@ -452,6 +452,14 @@ func TestLegacyErrors(t *testing.T) {
 		}
 	}
 	s.do("POST", legacyCall("1", "ping", ""), "Mcp-Session-Id: none").want(404, -32600)
+	begins := legacyCall("1", "initialize", `"protocolVersion":"2025-06-18"`)
+	began := s.do("POST", "\ufeff"+begins, "Mcp-Session-Id: of an earlier gateway")
+	began.want(200, 0)
+	next := "Mcp-Session-Id: " + began.Header.Get("Mcp-Session-Id")
+	s.do("POST", "\ufeff"+legacyCall("2", "ping", ""), next).want(200, 0)
+	if again := s.do("POST", begins, next); again.StatusCode != 200 || again.Header.Get("Mcp-Session-Id") != "" {
+		t.Errorf("initialize in an open session begins another: %v", again.Header)
+	}
 	s.do("GET", "", "Mcp-Session-Id: none").want(404, -32600)
 	s.do("GET", "").want(400, -32600)
 	s.do("DELETE", "").want(400, -32600)

@@ -47,9 +47,13 @@ func (h *HTTP) serveLegacy(w http.ResponseWriter, r *http.Request, body []byte, 
 
 // sessionFor finds the session of a POST, or begins it. If it fails, it answers the request itself and returns nil.
 func (h *HTTP) sessionFor(w http.ResponseWriter, r *http.Request, m bridge.Incoming) *session {
-	if m.Method != "initialize" || r.Header.Get("Mcp-Session-Id") != "" {
+	if m.Method != "initialize" {
 		return h.session(w, r, m.ID)
 	}
+	if s := h.enter(r); s != nil {
+		return s
+	}
+	// A client may still name a session that has ended, such as one of an earlier gateway.
 	s, err := h.newSession(who(r, m))
 	if full := (*fullError)(nil); errors.As(err, &full) {
 		full.refuse(w, question{id: m.ID})

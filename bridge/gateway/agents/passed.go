@@ -12,6 +12,8 @@ import (
 // still gets an answer.
 type Passed struct {
 	id bridge.JSON
+	// Begins says that it is an initialize: a session that is gone does not matter to it.
+	Begins bool
 	// Streams says that its answer is a stream until the client goes.
 	Streams bool
 }
@@ -22,7 +24,7 @@ func NewPassed(body []byte) Passed {
 	if !ok || m.Method == "" {
 		return Passed{}
 	}
-	return Passed{m.ID, m.Method == eventsStream}
+	return Passed{m.ID, m.Method == "initialize", m.Method == eventsStream}
 }
 
 // Refuse answers the request with an error. No part of an answer may have been sent. why is the reason in the error's

@@ -132,27 +132,33 @@ const handshake = 2
 // session finds the session of a request, and counts the request. If the session is unknown, session answers the
 // request itself and returns nil.
 func (h *HTTP) session(w http.ResponseWriter, r *http.Request, id bridge.JSON) *session {
-	name := r.Header.Get("Mcp-Session-Id")
-	if name == "" {
+	s := h.enter(r)
+	switch {
+	case s != nil:
+	case r.Header.Get("Mcp-Session-Id") == "":
 		refuse(w, http.StatusBadRequest, id, codeInvalidRequest,
 			"Mcp-Session-Id is missing: begin with initialize, or claim a version in _meta", nil)
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.sessions[name]
-	if s == nil {
+	default:
 		refuse(w, http.StatusNotFound, id, codeInvalidRequest,
 			"There is no such session any more: begin with initialize", nil)
-		return nil
 	}
-	s.requests++
-	s.served++
-	s.idle.Stop()
 	return s
 }
 
-// leave counts the end of an HTTP request that session or newSession has counted.
+// enter returns the session that a request names, and counts the request; nil if there is none.
+func (h *HTTP) enter(r *http.Request) *session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.sessions[r.Header.Get("Mcp-Session-Id")]
+	if s != nil {
+		s.requests++
+		s.served++
+		s.idle.Stop()
+	}
+	return s
+}
+
+// leave counts the end of an HTTP request that enter or newSession has counted.
 func (s *session) leave() {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()

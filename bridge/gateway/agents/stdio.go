@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
@@ -18,7 +19,7 @@ const settleTime = 700 * time.Millisecond
 var ErrNotRead = errors.New("the agent does not read what it asks for")
 
 // Lines serves an agent whose session has begun, and ends the session. in and out carry JSON-RPC messages, one per line
-// (the stdio transport of either era). A line may end in CR LF; blank lines are skipped. An invalid line, or a line of
+// (the stdio transport of either era). A line may begin with a byte order mark, and end in CR LF; blank lines are skipped. An invalid line, or a line of
 // more than most bytes, is answered with an error. The rest of such a long line is not held in memory.
 //
 // Lines returns nil when the gateway closes, or at the end of in, after at most 700 ms for the answers to earlier
@@ -59,7 +60,7 @@ func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
 		line, over, err := readLine(lines, most)
-		line = bytes.TrimRight(line, "\r\n")
+		line = bridge.Unmarked(bytes.TrimRight(line, "\r\n"))
 		switch blank := len(bytes.TrimSpace(line)) == 0; {
 		case over:
 			if agent.Oversize(line) != nil {

@@ -106,7 +106,7 @@ func TestStdioClient(t *testing.T) {
 	}
 }
 
-// Lines may end in LF or CR LF, be blank, be invalid, or have no end.
+// Lines may begin with a byte order mark, end in LF or CR LF, be blank, be invalid, or have no end.
 func TestStdioLines(t *testing.T) {
 	p := open(t)
 	c := stdio(t, t.Context(), p.g)
@@ -118,6 +118,11 @@ func TestStdioLines(t *testing.T) {
 		{"\n\r\n  \n" + call("1", "resources/list", "") + "\r\n", `1`, 0},
 		{"{\n", ``, -32700},
 		{"\xff\xfe\n", ``, -32700},
+		{"\ufeff\r\n\ufeff" + call("6", "resources/list", "") + "\n", `6`, 0},
+		{"\ufeff" + `{"jsonrpc":"2.0","id":7,"method":"resources/list","params":{"x":"` +
+			strings.Repeat("x", p.g.MessageBytes()) + `"}}` + "\n", `7`, -32600},
+		{"\ufeff\ufeff{}\n", ``, -32700},
+		{`{"jsonrpc":"2.0","id":8,"method":` + "\ufeff" + `"ping"}` + "\n", `8`, -32700},
 		{`{"jsonrpc":"2.0","id":2,"method":"ping","params":{"x":"` + "\xff" + `"}}` + "\n", `2`, -32700},
 		{"[]\n", ``, -32600},
 		{"null\n", ``, -32600},

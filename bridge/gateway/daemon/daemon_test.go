@@ -596,7 +596,7 @@ func TestPipeGoesOn(t *testing.T) {
 				}()
 				time.Sleep(aloneFirst + retireTimeout)
 				const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
-				io.WriteString(ask, ping)
+				io.WriteString(ask, "\ufeff"+ping) // as Codex on Windows begins
 				if line, err := next.In.ReadString('\n'); err != nil || line != ping {
 					t.Errorf("the next daemon gets %q, %v", line, err)
 				}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
@@ -55,7 +56,7 @@ type PipeOptions struct {
 	Log *slog.Logger
 }
 
-// Pipe carries an agent's messages to the daemon and back, unchanged. It returns nil when the agent has ended its
+// Pipe carries an agent's messages to the daemon and back, unchanged but for a byte order mark. It returns nil when the agent has ended its
 // input, or ctx is cancelled. When the daemon dies, hangs or retires, the session goes on at the next one. If no daemon
 // can run, Alone serves the agent, and the pipe looks for a daemon again later. Pipe fails with the error of In or Out,
 // with the cause of ctx's end, or with the reason why no daemon can continue the session. A Read of In or a Write to
@@ -113,6 +114,7 @@ func (p *pipe) fromAgent() {
 	in := bufio.NewReaderSize(p.o.In, 64<<10)
 	for {
 		line, _, err := readLine(in, maxToDaemon)
+		line = bridge.Unmarked(line)
 		if len(line) > 0 && !p.toDaemon(line) {
 			return
 		}

@@ -118,7 +118,7 @@ func TicketFile(path string) func(context.Context, string) (string, error) {
 			return "", fmt.Errorf("others on this machine may read %s: chmod 600 %[1]s", path)
 		}
 		found, last := "", 0.0
-		for _, line := range strings.Fields(string(text)) {
+		for _, line := range strings.Fields(strings.TrimPrefix(string(text), "\ufeff")) {
 			if c, err := claimsOf(line); err == nil && c.Origin == origin && c.Exp > last {
 				found, last = line, c.Exp
 			}

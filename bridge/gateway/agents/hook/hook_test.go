@@ -107,6 +107,7 @@ func TestRead(t *testing.T) {
 		`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"hello"}` + "\n": {"s", "UserPromptSubmit", ""},
 		`{"sessionId":"s","timestamp":1}`:                                                 {"s", "", ""},
 		`{"sessionId":"s","source":"resume"}`:                                             {"s", "", "resume"},
+		"\ufeff" + `{"session_id":"s"}`:                                                   {"s", "", ""},
 		`{}`:                                                                              {},
 		`{"session_id":"s"} and more`:                                                     {"s", "", ""},
 	} {
@@ -114,7 +115,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", " ", "{", "null", "[]", "7", `"s"`, "hello", `{"session_id":7}`,
+	for _, text := range []string{"", " ", "\ufeff", "\ufeff\ufeff{}", "{", "null", "[]", "7", `"s"`, "hello", `{"session_id":7}`,
 		`{"session_id":"s"`, "\x00", `{"session_id":"` + strings.Repeat("s", maxSession+1) + `"}`} {
 		if got, err := Read(t.Context(), strings.NewReader(text)); !errors.Is(err, ErrInput) {
 			t.Errorf("%.40q: %+v, %v", text, got, err)

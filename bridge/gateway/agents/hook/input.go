@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,7 +59,11 @@ func decode(from io.Reader) (Input, error) {
 		Event   string `json:"hook_event_name"`
 		Source  string `json:"source"`
 	}
-	if err := json.NewDecoder(from).Decode(&in); err != nil || in == nil {
+	text := bufio.NewReader(from)
+	if r, _, err := text.ReadRune(); err == nil && r != '\ufeff' { // PowerShell writes that mark before its text
+		_ = text.UnreadRune() // it cannot fail after ReadRune
+	}
+	if err := json.NewDecoder(text).Decode(&in); err != nil || in == nil {
 		return Input{}, ErrInput
 	}
 	session := in.Session

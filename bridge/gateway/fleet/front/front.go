@@ -245,8 +245,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		defer leave()
 		r = r.WithContext(context.WithValue(ctx, counted{}, leave))
 	}
-	if node, ok := h.elsewhere(r); ok {
-		h.pass(w, r, node, claim.User)
+	if node, ok := h.elsewhere(r); ok && h.pass(w, r, node, claim.User) {
 		return
 	}
 	user := claim.User

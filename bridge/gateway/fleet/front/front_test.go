@@ -371,6 +371,11 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 	if a := p.ask(1, "POST", ping, "Mcp-Session-Id", session); a.status != 404 {
 		t.Errorf("of a dead node: %+v", a)
 	}
+	for _, stale := range []string{session, p.nodes[1].ID() + ".x", "x.y", "xy"} {
+		if a := p.ask(1, "POST", initialize, "Mcp-Session-Id", stale); a.status != 200 || a.header.Get("Mcp-Session-Id") == "" {
+			t.Errorf("initialize with the session %s, which is over: %+v", stale, a)
+		}
+	}
 }
 
 // Nodes with certificates of a private authority pass requests on to each other if the authority is named.

@@ -21,13 +21,14 @@ import (
 const brokeOff = "The node of this session broke off before it answered. The request may have been carried out: look " +
 	"before you send it again"
 
-// pass passes a request of a user on to the node of its session. It ends the request when that node is dead, because a
+// pass passes a request of a user on to the node of its session. It returns false for an initialize if there is no such
+// node any more: then this node begins the session, and r still has its body. pass ends the request when that node is dead, because a
 // node that hangs would keep it for good. If either node fails, the agent still gets an answer or an error.
 //
 // The body is read before the request is passed on. Otherwise the transport would read the body once more after sending
 // it. If the answer had begun by then, the server would have closed the incoming body, and the transport would take
 // that for a failure. The answer would then end in its middle: 30 of 15,000 did, when the processors were busy.
-func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string) {
+func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string) (done bool) {
 	room := r.ContentLength
 	if room < 0 || room > gateway.MaxMessageBytes {
 		room = gateway.MaxMessageBytes
@@ -35,7 +36,7 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string
 	if h.held.Take(user, room) != nil {
 		w.Header().Set("Retry-After", "1")
 		h.refuse(w, "full", http.StatusServiceUnavailable, "This node passes on as much as it may: ask again.")
-		return
+		return true
 	}
 	defer h.held.Give(user, room)
 	body, err := agents.ReadBody(w, r, gateway.MaxMessageBytes)
@@ -44,7 +45,7 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string
 		body = append(body, ' ') // the session's node refuses a body that is one byte too long like a longer one
 	} else if err != nil {
 		request.Refuse(w, http.StatusBadRequest, "The body could not be read: "+err.Error(), "")
-		return
+		return true
 	}
 	if request.Streams {
 		streams(r)
@@ -52,8 +53,12 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string
 	at, dead, alive := h.o.Node.URLOf(r.Context(), node)
 	target, err := url.Parse(at)
 	if !alive || at == "" || err != nil || r.Header.Get(headerVia) != "" {
+		if request.Begins {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			return false
+		}
 		lost(w, request)
-		return
+		return true
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -67,6 +72,7 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, node, user string
 	}()
 	p := &passing{h: h, Passed: request, client: r, node: node, target: target, body: body}
 	p.serve(ctx, w)
+	return true
 }
 
 // A passing is a request that is passed on.

@@ -359,7 +359,7 @@ func secretOf(file, what string, least int) (string, error) {
 	if info, err := os.Stat(file); err == nil && info.Mode()&0o007 != 0 && runtime.GOOS != "windows" {
 		return "", usage("everybody on this machine may read %s: chmod o= %s", what, file)
 	}
-	secret := strings.TrimSpace(string(text))
+	secret := strings.TrimSpace(strings.TrimPrefix(string(text), "\ufeff"))
 	if len(secret) < least {
 		return "", usage("the secret in %s is too short: it must have %d characters at least", file, least)
 	}

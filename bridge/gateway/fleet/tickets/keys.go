@@ -1,6 +1,7 @@
 package tickets
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -116,7 +117,7 @@ func (k *keys) fetch() (jwk.Set, error) {
 	if len(text) > maxKeys {
 		return nil, fmt.Errorf("%s has more than %d bytes", k.where, maxKeys)
 	}
-	set, err := jwk.Parse(text)
+	set, err := jwk.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err == nil && set.Len() == 0 {
 		err = errors.New("there are no keys")
 	}

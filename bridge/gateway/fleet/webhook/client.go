@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge"
 )
 
 // ClientOptions are exceptions from the rules for endpoints, and replacements in tests.
@@ -247,7 +249,7 @@ func (c *Client) verify(ctx context.Context, to, subscription string, secret Sec
 	var echo struct {
 		Challenge string `json:"challenge"`
 	}
-	if json.Unmarshal(answer, &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(nonce)) != 1 {
+	if json.Unmarshal(bridge.Unmarked(answer), &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(nonce)) != 1 {
 		return failedChallenge
 	}
 	return ""

@@ -193,6 +193,13 @@ func TestVerification(t *testing.T) {
 	if failed := c.verify(t.Context(), e.URL+"/", "sub_1", secret); failed != "" {
 		t.Errorf("the right answer is %q", failed)
 	}
+	e.answers(func(w http.ResponseWriter, _ *http.Request, p *posted) bool {
+		_, _ = w.Write(append([]byte("\ufeff"), p.body...)) // as .NET writes by default
+		return true
+	})
+	if failed := c.verify(t.Context(), e.URL+"/", "sub_1", secret); failed != "" {
+		t.Errorf("the right answer after a byte order mark is %q", failed)
+	}
 	for answer, want := range map[string]string{`{"challenge":"x"}`: failedChallenge, "": failedChallenge,
 		"302": failedChallenge, "404": failed4xx, "503": failed5xx} {
 		e.answers(func(w http.ResponseWriter, r *http.Request, p *posted) bool {

@@ -146,14 +146,12 @@ func Result(failed bool, content ...any) []byte {
 }
 
 func (t *Tools) list(c Call, args []byte) {
-	var in struct {
-		Contains string
-		Tab      int
-	}
-	if err := json.Unmarshal(args, &in); err != nil {
-		t.fail(c, List+": "+err.Error())
+	contains, tab := "", int64(0)
+	if err := Decode(List, args, map[string]any{"contains": &contains, "tab": &tab}); err != nil {
+		t.fail(c, err.Error())
 		return
 	}
+	contains = strings.ToLower(contains)
 	out := struct {
 		Resources []Resource `json:"resources"`
 		Templates []Resource `json:"templates,omitempty"`
@@ -161,8 +159,8 @@ func (t *Tools) list(c Call, args []byte) {
 	}{Resources: []Resource{}}
 	const most = 200
 	for r := range t.Listed {
-		if !c.Sees(r.URI) || in.Tab != 0 && r.Tab != in.Tab || in.Contains != "" && !strings.Contains(
-			strings.ToLower(r.URI+"\n"+r.Title+"\n"+r.Description), strings.ToLower(in.Contains)) {
+		if !c.Sees(r.URI) || tab != 0 && int64(r.Tab) != tab ||
+			!strings.Contains(strings.ToLower(r.URI+"\n"+r.Title+"\n"+r.Description), contains) {
 			continue
 		}
 		if len(out.Resources)+len(out.Templates) == most {

@@ -231,6 +231,61 @@ func TestList(t *testing.T) {
 }
 
 // A result ends with a reminder of other changes. It has contents only for the origin of the call.
+// Each notation that can mean only one value is taken. Everything else is an error that names the argument.
+func TestLooseArguments(t *testing.T) {
+	d := open(t, own.Options{Listed: slices.Values([]own.Resource{{URI: cart, Tab: 1}, {URI: cart + "/2", Tab: 2}}),
+		Notices: func(own.Call) []string { return nil }})
+	const second = `{"resources":[{"uri":"` + cart + `/2"}]}`
+	for args, want := range map[string]string{
+		`{"tab":"2"}`: second, `{"tab":2.0}`: second, `{"tab":0.2e1}`: second, `{"tab":" 2 "}`: second, `{"tab":"2.0"}`: second,
+		`{"TAB":2,"contains":null,"other":{}}`: second, `{"tab":"","contains":2}`: second, `{"tab":1,"tab":2}`: second,
+		`{"tab":2.5}`:          "tab must be a whole number, such as 4000",
+		`{"tab":"second"}`:     "tab must be a whole number, such as 4000",
+		`{"tab":true}`:         "tab must be a whole number, such as 4000",
+		`{"tab":[2]}`:          "tab must be a whole number, such as 4000",
+		`{"tab":1e30}`:         "tab must be a whole number, such as 4000",
+		`{"tab":"NaN"}`:        "tab must be a whole number, such as 4000",
+		`{"contains":["a"]}`:   "contains must be a string",
+		`{"contains":{"a":1}}`: "contains must be a string",
+	} {
+		if want[0] != '{' {
+			want = own.List + ": " + want
+		}
+		if got := d.run(own.List, args); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s lists %q, want %q", args, got, want)
+		}
+	}
+	const list = "uris must be a list of strings"
+	for args, want := range map[string]string{
+		`{"uris":[null]}`: list, `{"uris":[""]}`: list, `{"uris":[7]}`: list, `{"uris":[["a"]]}`: list, `{"uris":"[7]"}`: list,
+		`{"timeout_ms":"soon"}`:                            "timeout_ms must be a whole number, such as 4000",
+		`{"since":{}}`:                                     "since must be a whole number, such as 4000",
+		`{"uris":null,"since":1}`:                          "name uris; without them it waits for what you have read, and that is nothing yet",
+		`{"uris":[` + strings.Repeat(`"a",`, 50) + `"a"]}`: "uris has 51 URIs; the limit is 50",
+	} {
+		if got, want := d.run(own.Wait, args), own.Wait+": "+want; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s waits for %q, want %q", args, got, want)
+		}
+	}
+	for _, uris := range []string{`["` + cart + `"]`, `"` + cart + `"`, `"[\"` + cart + `\"]"`} {
+		if d.run(own.Wait, `{"uris":`+uris+`,"timeout_ms":"500"}`); d.later[500*time.Millisecond] == nil {
+			t.Errorf("with the uris %s it does not wait: %q", uris, d.said)
+		}
+		d.later[500*time.Millisecond]()
+	}
+	first := d.run(own.Read, `{"uri":"`+cart+`","since":null,"pointer":"","max_chars":"4000"}`)
+	var head struct{ Revision float64 }
+	if json.Unmarshal([]byte(first[0]), &head); head.Revision == 0 {
+		t.Fatalf("it reads %q", first)
+	}
+	for _, since := range []string{strconv.FormatFloat(head.Revision, 'e', -1, 64), fmt.Sprintf("%.1f", head.Revision),
+		fmt.Sprintf(`"%.0f"`, head.Revision)} {
+		if got := d.run(own.Read, `{"uri":"`+cart+`","lines":"","since":`+since+`}`); !strings.Contains(got[0], `"unchanged":true`) {
+			t.Errorf("since %s it reads %q", since, got)
+		}
+	}
+}
+
 func TestRemind(t *testing.T) {
 	for name, how := range map[string]struct{ told, inline bool }{"off": {}, "names": {told: true},
 		"inline": {told: true, inline: true}} {

@@ -1,7 +1,6 @@
 package own
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
@@ -14,18 +13,16 @@ import (
 // read answers a call of read_page_resource.
 func (t *Tools) read(c Call, args []byte) {
 	var in struct {
-		URI     string
-		Since   *int64
-		Pointer *string
-		Lines   string
-		Cursor  string
-		Chars   int `json:"max_chars"`
+		URI, Pointer, Lines, Cursor string
+		Since                       *int64
+		Chars                       int64
 	}
-	err := json.Unmarshal(args, &in)
+	err := Decode(Read, args, map[string]any{"uri": &in.URI, "since": &in.Since, "pointer": &in.Pointer,
+		"lines": &in.Lines, "cursor": &in.Cursor, "max_chars": &in.Chars})
 	at, isCursor := live.ParseCursor(in.Cursor)
 	switch {
 	case err != nil:
-		t.fail(c, Read+": "+err.Error())
+		t.fail(c, err.Error())
 		return
 	case in.URI == "":
 		t.fail(c, Read+": uri must be the URI of a resource")
@@ -34,17 +31,17 @@ func (t *Tools) read(c Call, args []byte) {
 		t.fail(c, fmt.Sprintf("%s: cursor %.80q does not come from an earlier page of this text: leave it out", Read,
 			in.Cursor))
 		return
-	case in.Pointer != nil && in.Lines != "":
+	case in.Pointer != "" && in.Lines != "":
 		t.fail(c, Read+": pointer is for JSON, and lines for text: give one of them")
 		return
 	}
 	w := live.Wish{URI: in.URI, Since: in.Since, Chars: t.PageChars}
 	if in.Chars > 0 {
-		w.Chars = min(max(in.Chars, 2000), 100_000)
+		w.Chars = int(min(max(in.Chars, 2000), 100_000))
 	}
 	w.Chars -= ReminderChars
-	if in.Pointer != nil && *in.Pointer != "" {
-		w.Part = live.PartPointer + *in.Pointer
+	if in.Pointer != "" {
+		w.Part = live.PartPointer + in.Pointer
 	} else if in.Lines != "" {
 		w.Part = live.PartLines + in.Lines
 	}

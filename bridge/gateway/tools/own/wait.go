@@ -1,7 +1,6 @@
 package own
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -9,8 +8,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
-// maxGranted bounds the changed resources that a wait returns with contents. It only names the others.
-const maxGranted = 5
+const (
+	// maxURIs bounds the resources of one wait.
+	maxURIs = 50
+	// maxGranted bounds the changed resources that a wait returns with contents. It only names the others.
+	maxGranted = 5
+)
 
 // A waiting is a call of wait_for_page_update.
 type waiting struct {
@@ -32,10 +35,14 @@ func (t *Tools) wait(c Call, args []byte) {
 	in := struct {
 		URIs    []string
 		Since   *int64
-		Timeout int64 `json:"timeout_ms"`
+		Timeout int64
 	}{Timeout: 20_000}
-	if err := json.Unmarshal(args, &in); err != nil || len(in.URIs) > 50 {
-		t.fail(c, Wait+": uris must be at most 50 URIs of resources")
+	err := Decode(Wait, args, map[string]any{"uris": &in.URIs, "since": &in.Since, "timeout_ms": &in.Timeout})
+	if err == nil && len(in.URIs) > maxURIs {
+		err = fmt.Errorf("%s: uris has %d URIs; the limit is %d", Wait, len(in.URIs), maxURIs)
+	}
+	if err != nil {
+		t.fail(c, err.Error())
 		return
 	}
 	if len(in.URIs) == 0 {
