@@ -27,6 +27,16 @@ sum() { # without a program that sums it prints nothing, and then nothing is ins
 	if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d ' ' -f 1
 }
 
+# put_back undoes an installation that has not come to its end: the old programs, or none, are in place again.
+put_back() {
+	for program in $begun; do
+		[ -e "$staged/$program" ] || rm -f "$dir/$program"
+		[ ! -e "$staged/old/$program" ] && [ ! -L "$staged/old/$program" ] ||
+			mv -f "$staged/old/$program" "$dir/$program"
+	done
+	rm -rf "$work" "$staged"
+}
+
 # All commands are in a function: a script that arrives only in part does nothing.
 main() {
 	version=@VERSION@ dir=${HOME:?}/.local/bin url=
@@ -51,9 +61,10 @@ main() {
 	esac
 	name=pagewire-$version-$platform
 
-	work=$(mktemp -d)
-	trap 'rm -rf "$work"' EXIT
+	work= staged= begun=
+	trap put_back EXIT
 	trap 'exit 1' HUP INT TERM
+	work=$(mktemp -d)
 	fetch "$url/SHA256SUMS" "$work/sums"
 	fetch "$url/$name.tar.gz" "$work/archive"
 	want=$(awk -v name="$name.tar.gz" '$2 == name { print $1 }' "$work/sums")
@@ -66,12 +77,17 @@ main() {
 	for program in pagewire pagewire-node; do # mv would put the program into a directory of its name
 		[ ! -d "$dir/$program" ] || fail "$dir/$program is a directory: name another with --dir. Nothing was installed"
 	done
-	for program in pagewire pagewire-node; do
-		# Moved into place: a running program must not be written over.
-		cp "$work/$name/$program" "$dir/.$program.new"
-		chmod 755 "$dir/.$program.new"
-		mv -f "$dir/.$program.new" "$dir/$program"
+	# On the same disk, so that moving needs no room. Other users can neither guess its name nor write in it.
+	staged=$(mktemp -d "$dir/.pagewire.XXXXXXXX")
+	mkdir "$staged/old"
+	cp "$work/$name/pagewire" "$work/$name/pagewire-node" "$staged" || fail "nothing was installed"
+	chmod 755 "$staged/pagewire" "$staged/pagewire-node"
+	for program in pagewire pagewire-node; do # moved into place: a running program must not be written over
+		begun="$begun $program"
+		[ ! -e "$dir/$program" ] && [ ! -L "$dir/$program" ] || mv "$dir/$program" "$staged/old/"
+		mv "$staged/$program" "$dir/$program"
 	done
+	begun=
 	printf 'pagewire %s is in %s\n' "$version" "$dir"
 	case :$PATH: in
 	*":$dir:"*) ;;

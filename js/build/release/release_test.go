@@ -328,16 +328,6 @@ func (m made) install(t *testing.T) {
 	refused("and should have", nil)
 }
 
-// uname is an environment in which uname prints system.
-func uname(t *testing.T, system string) []string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "uname"), []byte("#!/bin/sh\necho "+system+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return []string{"PATH=" + dir + string(filepath.ListSeparator) + os.Getenv("PATH")}
-}
-
 // withoutCurl is a PATH with the programs that install.sh needs, but with wget in place of curl.
 func withoutCurl(t *testing.T) string {
 	t.Helper()
