@@ -17,9 +17,12 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/net/idna"
 
 	"github.com/pagewire/pagewire/bridge"
 )
@@ -96,7 +99,27 @@ func parseURL(text string) (*url.URL, error) {
 	case strings.Contains(text, "#"):
 		return nil, errors.New("delivery.url must have no fragment")
 	}
+	host := hostOf(u)
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	_, err = strconv.ParseUint(last, 0, 64)
+	_, none := netip.ParseAddr(host)
+	if none != nil && (err == nil || strings.Trim(last, "0123456789") == "") { // some resolvers take it for an address
+		return nil, errors.New("delivery.url: its host must be a name, or an address in its usual form")
+	}
 	return u, nil
+}
+
+// hostOf returns the one name of a URL's host, however it is written and whichever port is named: limits count by it.
+func hostOf(u *url.URL) string {
+	host := u.Hostname()
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // net/http does the same before it connects
+		host = ascii
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if a, err := netip.ParseAddr(host); err == nil {
+		host = a.Unmap().String()
+	}
+	return host
 }
 
 // special are the addresses that are not globally reachable, by IANA's special-purpose registries, and the prefixes
@@ -139,7 +162,7 @@ func (c *Client) allows(a netip.Addr) bool {
 
 // Check looks up the addresses of a URL's host, and connects to none. An error is errAddress, or the lookup's.
 func (c *Client) Check(ctx context.Context, u *url.URL) error {
-	_, err := c.lookup(ctx, u.Hostname())
+	_, err := c.lookup(ctx, hostOf(u))
 	return err
 }
 

@@ -89,6 +89,23 @@ func TestForgedTargets(t *testing.T) {
 	}
 }
 
+// However a host is written, limits have one name for it.
+func TestHostHasOneName(t *testing.T) {
+	for want, targets := range map[string]string{
+		"shop.example":       "shop.example SHOP.Example:8443 shop.example. Shop.Example.:1 ｓｈｏｐ.example shop。example shop．EXAMPLE",
+		"xn--bcher-kva.test": "bücher.test BÜCHER.test. xn--bcher-kva.test XN--BCHER-KVA.TEST b%C3%BCcher.test bu\u0308cher.test:443",
+		"1.1.1.1":            "1.1.1.1 1.1.1.1:8443 [::ffff:1.1.1.1] [::ffff:101:101] １.1.1.1 [0:0:0:0:0:FFFF:0101:0101]:1",
+		"2606:4700::1111":    "[2606:4700::1111] [2606:4700:0:0:0:0:0:1111]:443 [2606:4700:0000::1111] [2606:4700::1111]:8443",
+		"a_b.test":           "a_b.test A_B.test. A_b.test:1",
+	} {
+		for target := range strings.FieldsSeq(targets) {
+			if u, err := parseURL("https://" + target + "/hook"); err != nil || hostOf(u) != want {
+				t.Errorf("%s: %v, %v, want %s", target, u, err, want)
+			}
+		}
+	}
+}
+
 // A name that is public at the check, and loopback at the connection.
 func TestAddressThatChanges(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

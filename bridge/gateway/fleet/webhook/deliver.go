@@ -107,7 +107,7 @@ func (s *Service) start(u *user, key string, r *record) {
 		s.stats.Failed["subscription"]++
 		return
 	}
-	d := &delivery{user: u, key: key, host: to.Host, of: r.Principal + " " + r.URL, to: &address{}, renewed: r.Renewed,
+	d := &delivery{user: u, key: key, host: hostOf(to), of: r.Principal + " " + r.URL, to: &address{}, renewed: r.Renewed,
 		cursor: r.Cursor, delivered: r.Delivered, category: r.Failed, failing: r.Failing}
 	for _, other := range u.deliveries {
 		if other.of == d.of {

@@ -208,7 +208,7 @@ func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]b
 	if old != nil {
 		wants.Verified = old.Verified
 	}
-	if refused := s.proves(ctx, wants, u.Host, secret); refused != nil {
+	if refused := s.proves(ctx, wants, hostOf(u), secret); refused != nil {
 		return nil, refused
 	}
 	truncated := false
@@ -318,10 +318,13 @@ func (s *Service) proves(ctx context.Context, wants *record, host string, secret
 	}
 	may := s.limiter("principal "+wants.Principal, verifications).Allow()
 	failing := s.limiter("host "+host, failures)
-	may = may && failing.Tokens() >= 1
+	left := failing.Tokens()
 	s.mu.Unlock()
-	if !may {
+	switch {
+	case !may:
 		return exhausted("verifications", verifications)
+	case left < 1:
+		return exhausted("failed verifications at one host", failures)
 	}
 	if failed := s.client.verify(ctx, wants.URL, wants.id(), secret); failed != "" {
 		s.mu.Lock()

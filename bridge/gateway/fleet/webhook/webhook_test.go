@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -133,6 +134,28 @@ func TestSubscribeAndUnsubscribe(t *testing.T) {
 		_, refused = s.For(by(bob)).Subscribe(t.Context(), wants(t, e.URL+"/new"))
 	}
 	refusedAs(t, "too many challenges", refused, bridge.EventExhausted, `{"limit":"verifications","max":10}`)
+}
+
+// spelled writes the host of an endpoint's URL in another way.
+func spelled(url string) string { return strings.Replace(url, "127.0.0.1", "[::ffff:7f00:1]", 1) }
+
+// Failed challenges at one host have one bound for all principals, however the host is written.
+func TestFailuresAtOneHost(t *testing.T) {
+	w, e := newWorld(t)
+	s := w.open("a")
+	e.status(http.StatusNotFound)
+	for i := range failures {
+		to := []string{e.URL, spelled(e.URL)}[i%2]
+		_, refused := s.For(by(fmt.Sprint("user", i/verifications))).Subscribe(t.Context(), wants(t, to))
+		refusedAs(t, "no answer to the challenge", refused, bridge.EventCallback, `{"reason":"http_4xx"}`)
+	}
+	for _, to := range []string{e.URL, spelled(e.URL)} {
+		_, refused := s.For(by(bob)).Subscribe(t.Context(), wants(t, to))
+		refusedAs(t, to, refused, bridge.EventExhausted, `{"limit":"failed verifications at one host","max":120}`)
+	}
+	if n := e.challenges(); n != failures {
+		t.Errorf("%d challenges", n)
+	}
 }
 
 // Without the store a subscriber gets an error, and nothing hangs.
@@ -529,7 +552,7 @@ func TestRoom(t *testing.T) {
 	s := w.open("a")
 	const size = 3 * perHost
 	for i := range size {
-		subscribe(t, s, by(alice), wants(t, e.URL, func(r *gateway.WebhookRequest) {
+		subscribe(t, s, by(alice), wants(t, []string{e.URL, spelled(e.URL)}[i%2], func(r *gateway.WebhookRequest) {
 			r.Subscription = parsed(t, fmt.Sprintf(`{"uri":"a:%d"}`, i))
 		}))
 	}
@@ -539,6 +562,8 @@ func TestRoom(t *testing.T) {
 		return len(w.follows) == size
 	})
 	open := make(chan bool)
+	release := sync.OnceFunc(func() { close(open) })
+	defer release()
 	e.answers(func(http.ResponseWriter, *http.Request, *posted) bool { <-open; return true })
 	for i := range size {
 		w.set(alice, fmt.Sprintf("a:%d", i))
@@ -547,7 +572,7 @@ func TestRoom(t *testing.T) {
 	if n := len(e.had()); n > perHost {
 		t.Errorf("%d are under way", n)
 	}
-	close(open)
+	release()
 	testkit.Eventually(t, "all are delivered", func() bool { return s.Stats().Delivered == size })
 }
 
