@@ -34,7 +34,7 @@ func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 	c.T.Helper()
 	var skills bool
 	flags := map[string]*bool{"Skills": &skills, "NoSubscriptions": &o.NoSubscriptions, "ExposeErrors": &o.ExposeErrors, "Asks": &asks,
-		"AnyURI": &o.Rule.Any, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Relay": &o.Relay, "Several": &o.Several,
+		"AnyURI": &o.Rule.Any, "WebURI": &o.Rule.Web, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Relay": &o.Relay, "Several": &o.Several,
 		"Events": &o.Events}
 	times := map[string]*bridge.Time{"UpdateInterval": &o.UpdateInterval, "ListInterval": &o.ListInterval,
 		"ReadTimeout": &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout,

@@ -20,7 +20,7 @@ func (p *port) listening(id wire.Value) *listen {
 }
 
 // listen opens a stream. Its acknowledgement comes first, with the honored part of the filter: the lists that exist,
-// and every URI that the Rule admits, even if it has no resource or the port does not see it. If the honored part is
+// and every URI that has a resource or could have one, even if the port does not see it. If the honored part is
 // empty, the listen is acknowledged and completed immediately.
 func (e *Engine) listen(r *request) *wire.Error {
 	p, filter := r.port, r.params.Get("notifications")
@@ -45,7 +45,7 @@ func (e *Engine) listen(r *request) *wire.Error {
 		case !ok:
 			err = invalidParams("resourceSubscriptions must be strings")
 		case e.opt.NoSubscriptions:
-		case named[uri] || e.registry.Check(uri) != nil:
+		case named[uri] || !e.registry.Awaits(uri):
 		case p.subscriptions()+len(uris) >= e.opt.Limits.Subscriptions:
 			err = e.tooManySubscriptions(uri)
 		default:

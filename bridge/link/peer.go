@@ -236,3 +236,6 @@ func (p *Peer) refuseTools(err error) { p.Report("tools refused: " + err.Error()
 
 // Held is the size of the page's descriptors, in bytes.
 func (p *Peer) Held() int { return p.bytes }
+
+// URIBytes is the page's Limits.URIBytes.
+func (p *Peer) URIBytes() int { return p.limit.URIBytes }

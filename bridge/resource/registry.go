@@ -49,6 +49,11 @@ func (g *Registry) Check(uri string) error {
 	return g.rule.Check(uri)
 }
 
+// Awaits reports whether a URI of an agent has a resource, or could have one later.
+func (g *Registry) Awaits(uri string) bool {
+	return g.Check(uri) == nil && (!g.rule.Web || ofSomePage(uri) || g.Find(uri) != nil)
+}
+
 // Add registers r, or returns an *Error.
 func (g *Registry) Add(r Resource) (*Entry, error) {
 	if err := g.Check(r.URI); err != nil {
@@ -150,8 +155,8 @@ func (e *Entry) Answers(uri string) bool {
 }
 
 func (g *Registry) find(uri string) (*Entry, []pair) {
-	if indexByte(uri, '{') >= 0 {
-		return nil, nil // a template is not a URI, so no entry answers for it
+	if indexByte(uri, '{') >= 0 || g.maxURI > 0 && len(uri) > g.maxURI {
+		return nil, nil // a template is not a URI, so no entry answers for it; nor does one for what Check refuses
 	}
 	if e := g.byURI[uri]; e != nil {
 		return e, nil

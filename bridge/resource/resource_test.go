@@ -2,6 +2,7 @@ package resource
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -202,6 +203,26 @@ func BenchmarkFindTemplate(b *testing.B) {
 	for b.Loop() {
 		if g.Find("https://x.test/books/123?q=1") == nil {
 			b.Fatal("not found")
+		}
+	}
+}
+
+// No entry answers for a URI that is longer than the bound, as no page could say that it has changed.
+func TestLongURIs(t *testing.T) {
+	const most = 40
+	g := NewRegistry(Rule{Any: true}, 0, most)
+	for _, r := range []Resource{{URI: "https://x.test/i/{id}", Name: "i"}, {URI: "https://x.test/q", Name: "q",
+		Schema: &Schema{}}} {
+		if _, err := g.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, prefix := range []string{"https://x.test/i/", "https://x.test/q?a="} {
+		for n, want := range map[int]bool{most: true, most + 1: false} {
+			uri := prefix + strings.Repeat("x", n-len(prefix))
+			if _, _, err := g.Resolve(uri); (err == nil) != want || (g.Find(uri) != nil) != want {
+				t.Errorf("%d bytes: %v", n, err)
+			}
 		}
 	}
 }

@@ -8,6 +8,8 @@ type Rule struct {
 	// Any admits URIs of every scheme and origin, also those under GatewayPath and with fragments: for a host that has
 	// checked them itself.
 	Any bool
+	// Web is for a gateway with Any, all of whose pages are at web origins: URIs have no fragments.
+	Web bool
 }
 
 // GatewayPath is the prefix of the paths that belong to a gateway at every origin: the gateway lists URIs there that
@@ -60,7 +62,7 @@ func (r Rule) checkURI(uri string) error {
 		switch c := rest[i]; {
 		case c <= ' ' || c >= 0x7F || c == '"' || c == '<' || c == '>':
 			return bad("a character that must be percent-encoded")
-		case c == '#' && !r.Any:
+		case c == '#' && (!r.Any || r.Web):
 			return bad("it has a fragment")
 		case c == '@' && authority:
 			return bad("it has credentials")
@@ -69,6 +71,26 @@ func (r Rule) checkURI(uri string) error {
 		}
 	}
 	return nil
+}
+
+// ofSomePage reports whether some page could have a URI that Check admits: it is at a web origin in its canonical
+// spelling, and under GatewayPath only where a gateway lists the URIs of a tab.
+func ofSomePage(uri string) bool {
+	const tab = GatewayPath + "tab/"
+	at := indexByte(uri, ':') + len("://")
+	if at > len(uri) || uri[:at] != "https://" && uri[:at] != "http://" {
+		return false
+	}
+	path := at
+	for path < len(uri) && uri[path] != '/' {
+		if c := uri[path]; c == '?' || 'A' <= c && c <= 'Z' {
+			return false
+		}
+		path++
+	}
+	number := path + len(tab)
+	return at < path && path < len(uri) &&
+		(!atGateway(uri) || number < len(uri) && uri[path:number] == tab && '1' <= uri[number] && uri[number] <= '9')
 }
 
 func isSchemeByte(c byte, first bool) bool {

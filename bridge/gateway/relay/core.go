@@ -29,8 +29,12 @@ type pending struct {
 	end func()
 }
 
-// maxCalls is how many open calls a core may have. A Peer asks 64 at once.
-const maxCalls = 1024
+const (
+	// maxCalls is how many open calls a core may have. A Peer asks 64 at once.
+	maxCalls = 1024
+	// maxReport bounds a sentence for the page's developer, in bytes.
+	maxReport = 4096
+)
 
 // Join adds a core. It sends the core two frames at once: the page's description, and its offers. Without acts the core
 // does not get the page's tools and cannot call them.
@@ -123,13 +127,17 @@ func (c *Core) dispatch(said wire.Value) error {
 		n++
 		return true
 	})
+	if !c.fits(&q) {
+		return errNoFrame
+	}
 	switch q.text(0) {
 	case "hello":
 		return nil
 	case "refused":
 		return &Refused{q.text(1)}
 	case "report":
-		c.r.peer.Report(q.text(1))
+		sentence := q.text(1) // it may quote what the page has written
+		c.r.peer.Report(sentence[:min(len(sentence), maxReport)])
 		return nil
 	case "watched":
 		c.watch(q.text(1), q.args[2].True())
@@ -140,6 +148,27 @@ func (c *Core) dispatch(said wire.Value) error {
 		return errNoFrame
 	}
 	return c.ask(uint32(id), &q)
+}
+
+// fits reports whether the page has room for what a core names: a hostile node must not make the page say more than the
+// page's own limits, for which its link would end. The transport bounds a tool's arguments.
+func (c *Core) fits(q *request) bool {
+	name, most := q.text(0), c.r.peer.URIBytes()
+	for i := 1; i < len(q.args); i++ {
+		limit := 4 * most // of a name, or of parameters, whose JSON is longer than their URI
+		switch {
+		case name == "callTool" && i == 3, name == "report", name == "refused":
+			continue
+		case name == "callTool" && i == 4:
+			limit = 64 * most
+		case name == "watched" || name == "read" && i < 4:
+			limit = most
+		}
+		if len(q.text(i)) > limit {
+			return false
+		}
+	}
+	return true
 }
 
 // ask is dispatch for calls with a number.
@@ -153,7 +182,7 @@ func (c *Core) ask(id uint32, q *request) error {
 			_, p.end = c.r.peer.Read(q.text(2), q.text(3), q.text(4), done(p))
 		})
 	case "callTool":
-		unless, ok := conditions(q.text(4))
+		unless, ok := c.conditions(q.text(4))
 		if !ok || !c.acts {
 			return errNoFrame
 		}
@@ -182,7 +211,7 @@ func (c *Core) begin(id uint32, uri string, ask func(*pending)) error {
 }
 
 // conditions decodes the JSON text of [[uri, revision], …]. "" is an empty list.
-func conditions(text string) (list []link.Seen, ok bool) {
+func (c *Core) conditions(text string) (list []link.Seen, ok bool) {
 	if text == "" {
 		return nil, true
 	}
@@ -198,6 +227,7 @@ func conditions(text string) (list []link.Seen, ok bool) {
 			switch i {
 			case 0:
 				s.URI, ok = v.Text()
+				ok = ok && len(s.URI) <= c.r.peer.URIBytes()
 			case 1:
 				s.Revision, ok = v.Int()
 			}

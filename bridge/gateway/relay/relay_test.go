@@ -75,6 +75,20 @@ func TestRelay(t *testing.T) {
 	})
 }
 
+// A sentence of a core is cut to what a console needs.
+func TestLongReport(t *testing.T) {
+	r := New(0, "user", app, &Options{Build: "1", Offered: quota.New(1<<30, 1<<30), Send: func(*Core, []byte) {}})
+	if err := r.Receive(0, link.Parse([]byte(`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`), link.Limits{})); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Join(nil, true).Receive([]byte(`[["report","` + large + `"]]`)); err != nil {
+		t.Fatal(err)
+	}
+	if told := r.Take(1000); len(told) > maxReport+100 || !strings.Contains(string(told), "xxx") {
+		t.Errorf("the page is told %d bytes", len(told))
+	}
+}
+
 // A page's offers reach a core in order, in frames that fit into a message of the bus, in any amount.
 func TestMuchThatIsOffered(t *testing.T) {
 	var frames [][]byte
