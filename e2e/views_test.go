@@ -302,6 +302,62 @@ func TestViewsOfAPlainHost(t *testing.T) {
 	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 }
 
+// A frame that is gone, however it went, leaves no subscription, also if it was attached before it was in the document
+// and lived shorter than a second.
+func TestViewsThatAreGone(t *testing.T) {
+	t.Parallel()
+	s := typescriptServer(t)
+	b := openHost(t, s, "legacy")
+	b.expectations(`
+		const view = ` + "`" + `
+			const post = (m) => parent.postMessage({ jsonrpc: "2.0", ...m }, "*");
+			addEventListener("message", ({ data }) => {
+				if (data.id === 1) { post({ method: "ui/notifications/initialized" }); post({ id: 2, method: "resources/subscribe", params: { uri: "data://table" } }); }
+				if (data.id === 2) parent.postMessage({ subscribed: !data.error }, "*");
+			});
+			post({ id: 1, method: "ui/initialize", params: { appCapabilities: {}, appInfo: { name: "v", version: "1" }, protocolVersion: "2026-01-26" } });
+		` + "`" + `;
+		const loads = "<script>" + view + "</scr" + "ipt>";
+		const loading = "<script>document.open(); document.write(" + JSON.stringify(loads).replace("</", "<\\/") + ")</scr" + "ipt>"; // it is never closed
+		const box = (frame) => { const div = document.createElement("div"); document.body.append(div); div.append(frame); };
+		const shadow = (mode, to = document.body) => { const div = document.createElement("div"); to.append(div); return div.attachShadow({ mode }); };
+		const remove = (frame) => frame.remove();
+		for (const [what, html, put, end] of [
+			["removed", loads, (frame) => document.body.append(frame), remove],
+			["removed before it has loaded", loading, (frame) => document.body.append(frame), remove],
+			["moved", loads, box, box],
+			["moved before it has loaded", loading, box, box],
+			["replaced", loads, box, (frame) => frame.replaceWith("")],
+			["removed with what is around it", loads, box, (frame) => frame.parentNode.remove()],
+			["removed with a shadow tree", loads, (frame) => shadow("closed").append(frame), (frame) => frame.getRootNode().host.remove()],
+			["removed with an outer shadow tree", loading, (frame) => shadow("closed", shadow("closed")).append(frame), (frame) => frame.getRootNode().host.getRootNode().host.remove()],
+			["moved as it is into a shadow tree, and removed there", loads, box, async (frame) => { shadow("open").moveBefore(frame, null); await host.sleep(0); frame.remove(); }],
+			["moved into another document", loads, box, (frame) => { const other = document.createElement("iframe"); document.body.append(other); other.contentDocument.body.append(frame); }],
+		]) {
+			const frame = document.createElement("iframe");
+			frame.sandbox.add("allow-scripts");
+			frame.srcdoc = html;
+			const views = host.attachViews(frame, host.client, {});
+			await views.ready;
+			let subscribed;
+			addEventListener("message", ({ source, data }) => {
+				if (source !== frame.contentWindow) return;
+				if (data.method === "ui/initialize") frame.contentWindow.postMessage({ jsonrpc: "2.0", id: data.id, result: { protocolVersion: "2026-01-26", hostCapabilities: views.capabilities({ serverResources: {} }), hostInfo: { name: "h", version: "1" }, hostContext: {} } }, "*");
+				subscribed ??= data.subscribed;
+			});
+			put(frame);
+			await host.until(() => subscribed !== undefined);
+			expect(what + ": before", [subscribed, views.closed, views.stats().upstream], [true, false, 1]);
+			await end(frame);
+			await host.until(() => views.closed && views.stats().upstream === 0, 10_000).catch(() => {});
+			expect(what + ": after", [views.closed, views.stats().upstream], [true, 0]);
+			expect(what + ": announced", views.capabilities({}), {});
+			views.close?.();
+		}
+	`)
+	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+}
+
 // Demo 8: three Views are live with subscriptions. Each state that they show costs one call. With polling it costs more.
 func TestViewsDemo(t *testing.T) {
 	t.Parallel()

@@ -24,8 +24,15 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
   let window_ = element ? element.contentWindow : (frame as Window);
   let timer: ReturnType<typeof setInterval> | undefined;
   const observers: MutationObserver[] = [];
+  let roots: Node[] = []; // that are observed
   let src = "";
+  // A frame that comes into the document later is observed before its View can have a subscription: with its first
+  // message, or when it has loaded.
+  const onmessage = ({ source }: MessageEvent): void => {
+    if (!window_ && source && source === element?.contentWindow) observe(element);
+  };
   const onload = (): void => {
+    if (!window_) observe(element!);
     const { src: now, srcdoc, contentDocument } = element!;
     const perhapsSame = now !== src && base(now) === base(src) && !contentDocument;
     // A frame without a source has an empty document, which loads as well.
@@ -35,6 +42,7 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
   const stop = (): void => {
     clearInterval(timer);
     element?.removeEventListener("load", onload);
+    removeEventListener("message", onmessage, { capture: true });
     for (const observer of observers.splice(0)) observer.disconnect();
   };
   const check = (): void => {
@@ -42,18 +50,14 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
     else if (element ? !element.isConnected || element.contentWindow !== window_ : window_!.closed) {
       stop();
       events.close();
-    }
+    } else if (element && rootsOf(element).some((root, i) => root !== roots[i])) observe(element); // by moveBefore
   };
   const observe = (element: HTMLIFrameElement): void => {
     if (!element.isConnected) return; // not yet
     window_ = element.contentWindow;
     clearInterval(timer);
-    // A frame in a shadow tree is removed with any of the hosts around it.
-    for (
-      let root: Node | undefined = element.getRootNode();
-      root;
-      root = root instanceof ShadowRoot ? root.host.getRootNode() : undefined
-    ) {
+    for (const observer of observers.splice(0)) observer.disconnect();
+    for (const root of (roots = rootsOf(element))) {
       const observer = new MutationObserver(check);
       observer.observe(root, { childList: true, subtree: true });
       observers.push(observer);
@@ -61,8 +65,15 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
   };
   timer = setInterval(check, 1000);
   element?.addEventListener("load", onload);
+  addEventListener("message", onmessage, { capture: true });
   if (element) observe(element);
   return stop;
+}
+
+/** The trees around a frame: one in a shadow tree is removed with any of the hosts around it. */
+function rootsOf(node: Node): Node[] {
+  const root = node.getRootNode();
+  return root instanceof ShadowRoot ? [root, ...rootsOf(root.host)] : [root];
 }
 
 function base(url: string): string {

@@ -183,7 +183,7 @@ export class View implements Views {
 
   /** Whether requests can be answered here, now or when the core has started. */
   #works(): boolean {
-    return this.#port !== "refused" && this.#server.state !== "failed" && this.#server.connection.subscribes();
+    return !this.closed && this.#port !== "refused" && this.#server.state !== "failed" && this.#server.connection.subscribes();
   }
 
   /** Announces subscriptions to a View in the host context, since its handshake was with another host. */
