@@ -1,7 +1,8 @@
 // Package secret keeps secrets in files: a user's token, and the secret of the extension.
 //
-// It never follows a link, never waits, and never repairs, replaces or removes an existing file: it refuses one that is
-// empty, half written, not regular, or readable by others. The error names the file and says what to do.
+// It never follows a link to a file, nor a linked way that another user may change. It never waits, and never repairs,
+// replaces or removes an existing file: it refuses one that is empty, half written, not regular, or readable by others.
+// The error names the file and says what to do.
 package secret
 
 import (
@@ -36,6 +37,9 @@ func Make(path string) (string, error) {
 	text, err := Load(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return text, err
+	}
+	if err := userdir.CheckWay(filepath.Dir(path)); err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err

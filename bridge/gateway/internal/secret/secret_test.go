@@ -112,6 +112,59 @@ func TestFileOfAnotherUser(t *testing.T) {
 	}
 }
 
+// A linked directory is as good as its parts: if another user may change one of them, no secret is written there.
+func TestLinkedDirectories(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode   os.FileMode // of the directory around the link's target
+		link   string      // in place/way, to a directory
+		owner  map[string]int
+		path   string
+		writes bool
+	}{
+		"own":                          {0o755, "own/dir", nil, "way/link/deeper/secret", true},
+		"own, absolute":                {0o755, "/own/dir", nil, "way/link/secret", true},
+		"own, over another link":       {0o755, "again", nil, "way/link/secret", true},
+		"own, upwards":                 {0o755, "../way/own/dir", nil, "way/link/secret", true},
+		"all may write, sticky":        {0o777 | os.ModeSticky, "own/dir", nil, "way/link/secret", true},
+		"all may write":                {0o777, "own/dir", nil, "way/link/secret", false},
+		"all may write, over two":      {0o777, "again", nil, "way/link/secret", false},
+		"no link, and all may write":   {0o777, "own/dir", nil, "way/own/dir/secret", true},
+		"another user's link":          {0o755, "own/dir", map[string]int{"way/link": 65534}, "way/link/secret", false},
+		"to another user's":            {0o755, "own/dir", map[string]int{"way/own/dir": 65534}, "way/link/secret", false},
+		"within another user's":        {0o755, "own/dir", map[string]int{"way/own": 65534}, "way/link/secret", false},
+		"in another user's directory":  {0o755, "own/dir", map[string]int{"way": 65534}, "way/link/secret", false},
+		"round and round":              {0o755, "link", nil, "way/link/secret", false},
+		"to what is not there":         {0o755, "none", nil, "way/link/secret", false},
+		"another user's link at depth": {0o755, "again", map[string]int{"way/again": 65534}, "way/link/secret", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.owner != nil && os.Geteuid() != 0 {
+				t.Skip("needs root: only root can give a file away")
+			}
+			place := t.TempDir()
+			testkit.OK(t, os.MkdirAll(filepath.Join(place, "way/own/dir"), 0o755))
+			testkit.OK(t, os.Chmod(filepath.Join(place, "way/own"), c.mode))
+			to := c.link
+			if filepath.IsAbs(to) {
+				to = filepath.Join(place, "way", to)
+			}
+			testkit.OK(t, os.Symlink(to, filepath.Join(place, "way/link")))
+			testkit.OK(t, os.Symlink("own/dir", filepath.Join(place, "way/again")))
+			for part, uid := range c.owner {
+				testkit.OK(t, os.Lchown(filepath.Join(place, part), uid, uid))
+			}
+			path := filepath.Join(place, c.path)
+			secret, err := Make(path)
+			if (err == nil) != c.writes {
+				t.Errorf("%q, %v", secret, err)
+			}
+			if left, _ := os.ReadDir(filepath.Join(place, "way/own/dir")); (len(left) > 0) != c.writes {
+				t.Errorf("it has written %v", left)
+			}
+		})
+	}
+}
+
 // A place where no file can be made gives an error.
 func TestNoPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")

@@ -26,6 +26,19 @@ func owner(info fs.FileInfo) (uid int, known bool) {
 	return int(s.Uid), true
 }
 
+// changeable reports whether another user may change a part of a way. In a directory with the sticky bit, other users
+// cannot replace an entry of this user.
+func changeable(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
+	mode := info.Mode()
+	byGroup := mode&0o020 != 0 && s.Gid != 0 && int(s.Gid) != os.Getegid()
+	return s.Uid != 0 && int(s.Uid) != os.Geteuid() ||
+		mode.IsDir() && mode&fs.ModeSticky == 0 && (byGroup || mode&0o002 != 0)
+}
+
 // LockFile locks an open file, or fails with ErrHeld. A child that inherits a descriptor holds the lock too.
 func LockFile(f *os.File) error {
 	raw, err := f.SyscallConn()
