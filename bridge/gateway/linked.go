@@ -99,6 +99,10 @@ func (l *linked) settle(err error) {
 	p, g := l.p, l.p.g
 	l.count()
 	g.outgoing(l)
+	if p.still {
+		p.still = false
+		g.retool()
+	}
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
 		g.countRefused(why.Reason)
 		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
@@ -243,6 +247,9 @@ func (c *pageCore) Unregister(uri string) {
 }
 
 func (c *pageCore) Touch(uri string, revision int64) {
+	if taburi.Reserved(uri) {
+		return // the answer to watchOver
+	}
 	if w := c.p.watches[uri]; w != nil {
 		if !w.active {
 			w.revision = revision

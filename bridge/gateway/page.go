@@ -58,6 +58,7 @@ type Page struct {
 	absent    bool
 	ended     bool // it has no successor
 	gone      bool
+	still     bool // it was asked and has said nothing since: a page that reacts has its tools' plain names
 	parked    []parked
 	retitled  bool   // it is in catalog.retitled
 	where     string // set by locate, as meta is; "" until needed

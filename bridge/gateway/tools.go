@@ -19,7 +19,8 @@ import (
 
 // agentTools are all tools that agents see: ours, for agents that know only tools, and the pages'.
 //
-// If several tabs of one origin have a tool, the tab that was focused last has its plain name. The others have it under
+// If several tabs of one origin have a tool, the tab that was focused last has its plain name, unless its page stands
+// still and that of another tab does not. The others have it under
 // the name with _tabN appended.
 type agentTools struct {
 	names *tools.Names
@@ -214,7 +215,9 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 				Tabbed: tabbed, Bytes: len(o.shown.text)})
 		}
 	}
-	rank := func(p *Page) []int { return []int{truth(p.absent), -p.tab.focused, truth(p.Frame != ""), -p.order} }
+	rank := func(p *Page) []int {
+		return []int{truth(p.absent), truth(p.still), -p.tab.focused, truth(p.Frame != ""), -p.order}
+	}
 	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
 	for _, p := range pages {
 		place := pageTitle(p) + " at " + p.Origin + ", " + p.whereabouts()
@@ -327,5 +330,33 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 	c.page = o.page
 	args := slices.Clone(t.Arguments)
 	g.olderFor(c, o)
+	g.watchOver(c, o.page)
 	g.runTool(c, o, args, 1)
+}
+
+// watchOver notes when a page that is asked to run a tool stands still: in an alert, a busy script, a frozen tab. A
+// tool may take long, so a page that has been silent for a while is asked for a revision, which its page layer answers
+// at once. The next frame of the page ends the note.
+func (g *Gateway) watchOver(c *toolCall, p *Page) {
+	l := p.link
+	if l == nil {
+		return
+	}
+	heard, probe := l.peer.Heard(), p.Origin+bridge.GatewayPath+"alive"
+	c.OnEnd(g.after(g.opt.stillAfter/5, func() {
+		if l.closed || l.peer.Heard() > heard {
+			return
+		}
+		l.watched(probe, true)
+		g.after(g.opt.stillAfter-g.opt.stillAfter/5, func() {
+			if l.closed {
+				return
+			}
+			l.watched(probe, false)
+			if l.peer.Heard() == heard {
+				p.still = true
+				g.retool()
+			}
+		})
+	}))
 }

@@ -1,17 +1,21 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -92,8 +96,11 @@ func toolList(prefix string, n int, words string) string {
 // A toolPeer is a page that sends its tools in one call, and answers each tool call with its tab.
 type toolPeer struct {
 	*Page
-	t    *testing.T
-	sent chan string
+	t      *testing.T
+	sent   chan string
+	mute   atomic.Bool  // it stands still
+	slow   atomic.Bool  // its tools give no result
+	probes atomic.Int32 // messages watched
 }
 
 func openTools(t *testing.T, g *Gateway, tab, origin string) *toolPeer {
@@ -103,11 +110,17 @@ func openTools(t *testing.T, g *Gateway, tab, origin string) *toolPeer {
 		func(frame []byte) {
 			p.sent <- string(frame)
 			var calls [][]any
-			if json.Unmarshal(frame, &calls) != nil {
+			if p.mute.Load() || json.Unmarshal(frame, &calls) != nil {
 				return
 			}
 			for _, c := range calls {
-				if c[0] == "callTool" {
+				if c[0] == "watched" {
+					p.probes.Add(1)
+					if c[2] == true {
+						go p.receive([]any{"touch", c[1], 0})
+					}
+				}
+				if c[0] == "callTool" && !p.slow.Load() {
 					go p.Receive(fmt.Appendf(nil, `=%d 1 {"content":[{"type":"text","text":%q}]}`, int(c[1].(float64)), tab))
 				}
 			}
@@ -411,4 +424,60 @@ func TestNumbersHaveABound(t *testing.T) {
 			t.Errorf("%s has the number %d, not %d", key, c.numbers[key], want)
 		}
 	}
+}
+
+// Two tabs have a tool, and the one with the plain name stands still while it is asked: the other one gets the plain
+// name, and gives it back when the first reacts again. A tool that takes long on a page that reacts changes nothing,
+// and no tab of another origin is called.
+func TestTabThatStandsStill(t *testing.T) {
+	g := newGateway(t, Options{stillAfter: 300 * time.Millisecond})
+	a := openAgent(t, g)
+	const shop = "https://shop.example"
+	reacts, still := openTools(t, g, "reacts", shop), openTools(t, g, "still", shop)
+	for _, p := range []*toolPeer{reacts, still, openTools(t, g, "other", "https://other.example")} {
+		p.say(toolList("pay", 1, ""))
+	}
+	still.receive([]any{"note", map[string]any{"focused": 1000}})
+	stillRuns := func() bool {
+		still.reported() // so that there is room for more frames
+		reacts.reported()
+		return whoRuns(t, a, "pay0") == "still"
+	}
+	testkit.Eventually(t, "the tab in front has the plain name", stillRuns)
+
+	still.mute.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan error, 1)
+	go func() {
+		_, err := a.CallTool(ctx, &mcp.CallToolParams{Name: "pay0"})
+		asked <- err
+	}()
+	testkit.Eventually(t, "the other tab has the plain name", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.tools.routes["pay0"].page == reacts.Page
+	})
+	if got := whoRuns(t, a, "pay0"); got != "reacts" {
+		t.Errorf("the plain name runs %q", got)
+	}
+	names := toolNames(t, a)
+	if !names[tools.OfTab("pay0", still.tab.number)] || names[tools.OfTab("pay0", reacts.tab.number)] {
+		t.Errorf("listed are %v", names)
+	}
+	still.mute.Store(false)
+	still.receive([]any{"note", map[string]any{"title": "it goes on"}})
+	testkit.Eventually(t, "it has its plain name again", stillRuns)
+	cancel()
+	testkit.Receive(t, "the first call ends", asked)
+
+	still.slow.Store(true) // its tools take long, and it reacts
+	before := still.probes.Load()
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	go a.CallTool(ctx, &mcp.CallToolParams{Name: "pay0"})
+	testkit.Eventually(t, "it was asked whether it reacts, and has its plain name", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return still.probes.Load() >= before+2 && g.tools.routes["pay0"].page == still.Page
+	})
 }

@@ -19,6 +19,7 @@ type Peer struct {
 
 	begun bool
 	over  bool
+	heard int // frames of the page
 	earn  allowance
 
 	out    wire.Text   // calls for the page: a JSON array without its end
@@ -94,6 +95,7 @@ func (p *Peer) Apply(now bridge.Time, f Frame) error {
 	if p.over {
 		return nil
 	}
+	p.heard++
 	if reason := p.apply(now, f); reason != "" {
 		return p.Refuse(reason)
 	}
@@ -239,3 +241,6 @@ func (p *Peer) Held() int { return p.bytes }
 
 // URIBytes is the page's Limits.URIBytes.
 func (p *Peer) URIBytes() int { return p.limit.URIBytes }
+
+// Heard is the number of frames that the page has sent.
+func (p *Peer) Heard() int { return p.heard }
