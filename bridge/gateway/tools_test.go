@@ -117,7 +117,7 @@ func openTools(t *testing.T, g *Gateway, tab, origin string) *toolPeer {
 				if c[0] == "watched" {
 					p.probes.Add(1)
 					if c[2] == true {
-						go p.receive([]any{"touch", c[1], 0})
+						go p.Receive(fmt.Appendf(nil, `[["touch",%q,0]]`, c[1]))
 					}
 				}
 				if c[0] == "callTool" && !p.slow.Load() {

@@ -183,7 +183,7 @@ export class View implements Views {
 
   /** Whether requests can be answered here, now or when the core has started. */
   #works(): boolean {
-    return !this.closed && this.#port !== "refused" && this.#server.state !== "failed" && this.#server.connection.subscribes();
+    return this.#port !== "refused" && this.#server.state !== "failed" && this.#server.connection.subscribes();
   }
 
   /** Announces subscriptions to a View in the host context, since its handshake was with another host. */
@@ -237,7 +237,7 @@ export class View implements Views {
 
   capabilities<T extends object>(hostCapabilities: T): T {
     const host = this.#server.host;
-    if (!host || !this.#works()) return hostCapabilities;
+    if (!host || this.closed || !this.#works()) return hostCapabilities;
     const ours = JSON.parse(host.capabilities()) as Record<string, object>;
     const merged: Record<string, unknown> = { ...(hostCapabilities as Record<string, unknown>) };
     for (const [key, value] of Object.entries(ours)) merged[key] = { ...(merged[key] as object | undefined), ...value };
