@@ -37,8 +37,8 @@ type catalog struct {
 	waiting   map[*Page]bool    // pages with reads that wait for a successor
 	retitled  []*Page           // pages with a new title that agents do not know yet
 	described int               // how often an offer was described
-	// ranks are the values of tab.focused at an earlier gateway, for tabs that are not back yet.
-	ranks     map[string]int
+	// ranks are the values of tab.focused at an earlier gateway, for tabs that are not back yet, by number.
+	ranks     map[int]int
 	ordered   bool  // a snapshot has set ranks
 	orderedAt int64 // Focused of that snapshot
 	// awaits is set while the tabs of ranks may come back, within tabsTimeout.
@@ -54,7 +54,7 @@ type catalog struct {
 const firstFocus = 1 << 20
 
 type tab struct {
-	key    string
+	key    string // of its first document; each way of its documents has one in catalog.tabs
 	number int
 	// focused is greater for a later focus. Ranks of earlier gateways are below firstFocus: above 0 for a tab that was
 	// focused there, negative for one that was only listed there.
@@ -90,7 +90,7 @@ type place struct {
 
 func (c *catalog) init() {
 	c.pages, c.waiting = map[*Page]bool{}, map[*Page]bool{}
-	c.tabs, c.numbers, c.ranks = map[string]*tab{}, map[string]int{}, map[string]int{}
+	c.tabs, c.numbers, c.ranks = map[string]*tab{}, map[string]int{}, map[int]int{}
 	c.routes, c.places = map[string]*route{}, map[string]*place{}
 	c.focusedAt, c.focuses = math.MinInt64, firstFocus
 }
@@ -102,8 +102,9 @@ func (c *catalog) add(p *Page) {
 	p.order = c.arrivals
 	t := c.tabs[p.Tab]
 	if t == nil || t.closed {
-		t = &tab{key: p.Tab, number: c.numberOf(p.Tab), pages: map[*Page]bool{}, focused: c.ranks[p.Tab]}
-		delete(c.ranks, p.Tab)
+		number := c.numberOf(p.Tab)
+		t = &tab{key: p.Tab, number: number, pages: map[*Page]bool{}, focused: c.ranks[number]}
+		delete(c.ranks, number)
 		c.version.Add(1)
 		c.tabs[p.Tab] = t
 		if c.focusNext == p.Tab {
@@ -113,6 +114,24 @@ func (c *catalog) add(p *Page) {
 	}
 	p.tab = t
 	t.pages[p] = true
+	for _, w := range p.ways {
+		c.alias(t, w.info.Tab)
+	}
+}
+
+// alias makes a key lead to a tab, unless it leads to another one.
+func (c *catalog) alias(t *tab, key string) {
+	if c.tabs[key] == nil {
+		delete(c.ranks, c.numbers[key])
+		c.tabs[key], c.numbers[key] = t, t.number
+		c.version.Add(1)
+		c.trimNumbers()
+	}
+}
+
+// isIn reports whether the page's tab has a key.
+func (p *Page) isIn(key string) bool {
+	return p.Tab == key || p.tab != nil && p.tab == p.g.catalog.tabs[key]
 }
 
 // numberOf returns the number of the tab with this key. A tab without a number gets the next one.
@@ -145,8 +164,8 @@ func (c *catalog) trimNumbers() {
 func (c *catalog) remove(p *Page) {
 	delete(c.pages, p)
 	delete(p.tab.pages, p)
-	if len(p.tab.pages) == 0 && c.tabs[p.tab.key] == p.tab {
-		delete(c.tabs, p.tab.key)
+	if len(p.tab.pages) == 0 {
+		maps.DeleteFunc(c.tabs, func(_ string, t *tab) bool { return t == p.tab })
 		c.version.Add(1)
 	}
 }
@@ -274,7 +293,7 @@ func (g *Gateway) refresh() {
 	changed := c.changed
 	c.changed = nil
 	inFront := false
-	of := func(r *route) { inFront = inFront || r != nil && r.page.Tab == g.front.info.Tab }
+	of := func(r *route) { inFront = inFront || r != nil && r.page.isIn(g.front.info.Tab) }
 	for _, at := range changed {
 		at.changed = false
 		of(c.routes[at.key])
@@ -374,7 +393,7 @@ func (p *Page) locate() {
 }
 
 func (p *Page) tabMeta() map[string]any {
-	return map[string]any{metaTab: p.tab.number, metaKey: p.Tab, metaSegment: p.segment()}
+	return map[string]any{metaTab: p.tab.number, metaKey: p.tab.key, metaSegment: p.segment()}
 }
 
 // redescribe updates the title and _meta of all offers of a page.

@@ -95,7 +95,7 @@ func (g *Gateway) arrived(p *Page) {
 func (w *continuation) arrived(p *Page) {
 	from, g := w.o.page, w.c.g
 	switch {
-	case p == from || p.place() != from.place() || p.Frame != "" && p.Frame != from.Frame:
+	case p == from || p.place() != from.place() && !from.isIn(p.Tab) || p.Frame != "" && p.Frame != from.Frame:
 	case w.at != nil && !w.at.absent && w.at.Frame == "" && p.Frame != "":
 	case p.Origin != from.Origin:
 		w.finish(false, "The tool has led to a document of "+p.Origin+".")

@@ -39,7 +39,6 @@ func (j *journey) next(info PageInfo, says string, more ...string) *testPage {
 		state[info.Origin+path] = ""
 	}
 	p := &testPage{t: j.t, page: testkit.NewPage(j.t, state)}
-	p.page.Epoch("of " + info.Title)
 	offered := make(chan bool)
 	defer close(offered)
 	p.page.Arrived = func(ctx context.Context, _ json.RawMessage, _ func(map[string]any)) any {

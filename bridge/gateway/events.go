@@ -401,7 +401,7 @@ func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
 // visited notes that a page has come.
 func (g *Gateway) visited(p *Page) {
 	s := &g.events
-	key := visitKey{p.Tab, p.Origin}
+	key := visitKey{p.tab.key, p.Origin}
 	v := s.visits[key]
 	switch {
 	case v != nil:
@@ -425,7 +425,7 @@ func (g *Gateway) visited(p *Page) {
 // left notes that a page has gone.
 func (g *Gateway) left(p *Page) {
 	s := &g.events
-	key := visitKey{p.Tab, p.Origin}
+	key := visitKey{p.tab.key, p.Origin}
 	v := s.visits[key]
 	if v == nil {
 		return
@@ -442,7 +442,7 @@ func (g *Gateway) left(p *Page) {
 }
 
 func (g *Gateway) tellVisit(name string, p *Page) {
-	g.events.log.Add(events.Visit{Name: name, Page: p.Tab + " " + p.Origin, Epoch: p.epoch, Origin: p.Origin,
+	g.events.log.Add(events.Visit{Name: name, Page: p.tab.key + " " + p.Origin, Epoch: p.epoch, Origin: p.Origin,
 		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.tab.number, p.URL, p.Title)})
 	for f := range g.events.all {
 		if f.changes == nil {

@@ -81,7 +81,7 @@ func (g *Gateway) frontBy(p *Page) {
 		return
 	}
 	for own := range g.catalog.pages {
-		if own.Tab == p.Tab && own.Frame == "" && !own.absent {
+		if own.isIn(p.Tab) && own.Frame == "" && !own.absent {
 			g.setFront(own.PageInfo, own)
 			return
 		}

@@ -94,7 +94,7 @@ func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
 		r.page.park(c, asked)
 		return
 	}
-	c.cancel = r.page.link.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+	c.cancel = r.page.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
 		g.answerRead(c, r.page, asked, answer)
 	})
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/pagewire/pagewire/bridge/link"
 )
 
-// linked is the link with a page. The gateway's lock guards all of it except send.
+// linked is the link with a page. The gateway's lock guards all of it except of and send.
 type linked struct {
-	p    *Page
+	of   *Page    // whose transport it is
+	p    *Page    // of its document: of, until its hello names a document that has a page (ways.go)
+	info PageInfo // as its transport knows it
 	peer *link.Peer
 	// send is called without the lock, by the goroutine that has set sending.
 	send    func(frame []byte)
@@ -23,10 +25,15 @@ type linked struct {
 	closed  bool
 	ended   bool // send has been called with nil
 	held    int  // bytes of descriptors in Gateway.held
+	frames  int  // that the page has sent
+	ready   bool // it has offered what its document has
+	// offers and tools are what it has offered while it was not in use, or not ready; nil if the page has it.
+	offers map[string]bridge.Resource
+	tools  *[]bridge.Tool
 }
 
 func newLinked(p *Page, send func([]byte)) *linked {
-	l := &linked{p: p, send: send}
+	l := &linked{of: p, p: p, info: p.PageInfo, send: send}
 	g := p.g
 	l.peer = link.New(g.now(), (*pageCore)(l), g.opt.Version, g.opt.PageLimits)
 	l.late = time.AfterFunc(time.Hour, g.locked(func() { g.outgoing(l) }))
@@ -69,7 +76,7 @@ func (g *Gateway) dispatch(list []*linked) {
 				break
 			}
 			if frame != nil {
-				g.tap(Event{Way: ToPage, Page: l.p.URL, Text: frame})
+				g.tap(Event{Way: ToPage, Page: l.of.URL, Text: frame})
 			}
 			l.send(frame)
 		}
@@ -106,7 +113,7 @@ func (l *linked) settle(err error) {
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
 		g.countRefused(why.Reason)
 		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
-		p.depart(err.Error(), false) // the page would repeat its fault
+		l.of.leave(err.Error(), false) // the page would repeat its fault
 	}
 }
 
@@ -188,14 +195,22 @@ func (l *linked) watched(uri string, on bool) {
 type pageCore linked
 
 func (c *pageCore) Hello(a link.About) error {
-	c.p.epoch = a.Epoch
-	c.peer.Welcome(c.p.Given)
-	c.p.g.arrived(c.p)
+	p := c.p
+	p.epoch = a.Epoch
+	c.peer.Welcome(p.Given)
+	if d := p.g.documentOf((*linked)(c)); d != nil {
+		(*linked)(c).join(d)
+	} else {
+		p.g.arrived(p)
+	}
 	return nil
 }
 
+// inUse reports whether it is the way of its document that is in use.
+func (c *pageCore) inUse() bool { return c.p.link == (*linked)(c) }
+
 func (c *pageCore) Register(r bridge.Resource) error {
-	p, g := c.p, c.p.g
+	p := c.p
 	if taburi.Reserved(r.URI) {
 		return errors.New("it is under " + bridge.GatewayPath + ", which is the gateway's")
 	}
@@ -205,12 +220,13 @@ func (c *pageCore) Register(r bridge.Resource) error {
 	if p.absent {
 		return nil
 	}
-	if err := g.room(p.Origin); err != nil {
-		return err
+	if c.offers != nil {
+		c.offers[r.URI] = r
 	}
-	p.arrive()
-	g.offer(&offer{page: p, resource: r, base: r.URI, segment: p.segment()})
-	return nil
+	if !c.inUse() {
+		return nil
+	}
+	return p.register(r)
 }
 
 // room returns an error if an origin, or all pages together, have no room for another descriptor.
@@ -230,8 +246,8 @@ func (g *Gateway) room(origin string) error {
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
 	now := l.peer.Held()
-	if l.p.gone {
-		now = 0
+	if l.p.gone || l.p.link != l {
+		now = 0 // a reserve offers nothing beside the way in use
 	}
 	g.heldAll += now - l.held
 	if g.held[origin] += now - l.held; g.held[origin] == 0 {
@@ -241,14 +257,15 @@ func (l *linked) count() {
 }
 
 func (c *pageCore) Unregister(uri string) {
-	if o := c.p.offers[uri]; o != nil {
+	delete(c.offers, uri)
+	if o := c.p.offers[uri]; o != nil && c.inUse() {
 		c.p.g.withdraw(o)
 	}
 }
 
 func (c *pageCore) Touch(uri string, revision int64) {
-	if taburi.Reserved(uri) {
-		return // the answer to watchOver
+	if taburi.Reserved(uri) || !c.inUse() {
+		return // the answer to watchOver, or of a reserve
 	}
 	if w := c.p.watches[uri]; w != nil {
 		if !w.active {
@@ -281,9 +298,18 @@ func (c *pageCore) seal(own string) {
 	}
 }
 
-func (c *pageCore) SetTools(tools []bridge.Tool) error { return c.p.setTools(tools) }
+func (c *pageCore) SetTools(tools []bridge.Tool) error {
+	if !c.inUse() {
+		c.tools = &tools
+		return nil
+	}
+	return c.p.setTools(tools)
+}
 
 func (c *pageCore) Note(a link.About) {
+	if !c.inUse() {
+		return
+	}
 	if a.Title != nil {
 		c.p.retitle(*a.Title)
 	}
@@ -294,4 +320,4 @@ func (c *pageCore) Note(a link.About) {
 	}
 }
 
-func (c *pageCore) Bye(gone bool) { c.p.depart("the page has ended the link", !gone) }
+func (c *pageCore) Bye(gone bool) { c.of.leave("the page has ended the link", !gone) }

@@ -39,7 +39,7 @@ func (g *Gateway) look(uri string, sees func(uri string) bool, done func(*live.L
 			finish(&live.Look{Why: "its page is being reloaded; try again"})
 		default:
 			g.counts.reads++
-			stop = r.page.link.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+			stop = r.page.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
 				if answer.gone {
 					g.addMissed(uri)
 				}

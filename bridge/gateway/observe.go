@@ -189,9 +189,12 @@ func (g *Gateway) Snapshot() Snapshot {
 		}
 	}
 	for p := range g.catalog.pages {
-		info := p.PageInfo
+		info, key := p.PageInfo, p.Tab
+		if w := p.wayBy("extension"); w != nil {
+			key = w.info.Tab
+		}
 		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
-		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(p.Tab, maxWords), Number: p.tab.number,
+		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(key, maxWords), Number: p.tab.number,
 			Absent: p.absent, Resources: len(p.offers), Tools: len(p.published),
 			Focused: p.tab.focused == g.catalog.focuses})
 	}

@@ -44,17 +44,19 @@ type PageInfo struct {
 type Page struct {
 	PageInfo
 	g      *Gateway
-	link   *linked    // nil if runner is set
+	own    *linked    // the link of the transport that Attach was called for; without a peer if runner is set
 	shared Sharer     // nil if only this gateway uses the page
 	runner ToolRunner // runs the tools of a page that has only tools
 	done   chan struct{}
 	worked atomic.Int64 // take's working time, in ns
 
-	// Guarded by the gateway's lock.
-	tab       *tab   // nil until the page has offered something
-	order     int    // of arrival
-	window    int    // its number; 0 if it is not known
-	epoch     string // of the document, from its page layer; "" if unknown
+	// Guarded by the gateway's lock. Another page may have the document: own.p. Then all below is unused.
+	link      *linked   // the way in use; nil if runner is set
+	ways      []*linked // all ways of the document (ways.go); the last one stays when the page has gone
+	tab       *tab      // nil until the page has offered something
+	order     int       // of arrival
+	window    int       // its number; 0 if it is not known
+	epoch     string    // of the document, from its page layer; "" if unknown
 	absent    bool
 	ended     bool // it has no successor
 	gone      bool
@@ -114,7 +116,10 @@ var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before 
 var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
-	return &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{}, watches: map[string]*watch{}}
+	p := &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{}, watches: map[string]*watch{}}
+	p.own = &linked{of: p, p: p, info: info, closed: true}
+	p.ways = []*linked{p.own}
+	return p
 }
 
 // Attach takes on a page at the other end of a link. Receive takes the page's frames, beginning with its hello. send is
@@ -123,12 +128,13 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 // to agents once it offers something. Attach fails with ErrDenied or ErrClosed.
 func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) {
 	return g.attach(info, func(p *Page) {
-		p.link = newLinked(p, send)
+		p.own = newLinked(p, send)
+		p.link, p.ways = p.own, []*linked{p.own}
 		if g.opt.Share == nil {
 			return
 		}
 		if p.shared = g.opt.Share(p.PageInfo, p.apply, send); p.shared != nil {
-			p.link.send = p.shared.Send
+			p.own.send = p.shared.Send
 		}
 	})
 }
@@ -170,7 +176,7 @@ func (p *Page) Receive(frame []byte) error {
 }
 
 func (p *Page) apply(frame []byte) error {
-	g, l := p.g, p.link
+	g, l := p.g, p.own
 	began := g.opt.wallClock()
 	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})
 	f := link.Parse(frame, g.opt.PageLimits)
@@ -180,6 +186,9 @@ func (p *Page) apply(frame []byte) error {
 	locked := g.opt.wallClock()
 	err := l.peer.Apply(g.now(), f)
 	l.settle(err)
+	if l.frames++; l.frames == 2 && err == nil {
+		l.settled()
+	}
 	p.worked.Add(int64(parsed.Sub(began) + g.opt.wallClock().Sub(locked)))
 	return err
 }
@@ -191,7 +200,7 @@ func (p *Page) Worked() time.Duration { return time.Duration(p.worked.Load()) }
 // its waiting readers get the reason, as for a fault that Receive finds.
 func (p *Page) Refuse(reason string) {
 	defer p.g.lock()()
-	if l := p.link; l != nil {
+	if l := p.own; p.runner == nil {
 		l.settle(l.peer.Refuse(reason))
 		return
 	}
@@ -209,7 +218,7 @@ func (g *Gateway) CountRefused(reason string) {
 // if too much waits for the page's transport. It is called with the gateway's lock held, and must not block.
 func (p *Page) LimitCalls(full func() error) {
 	defer p.g.lock()()
-	p.link.full = full
+	p.own.full = full
 }
 
 // maxReasons bounds the different reasons, because some of them quote the page.
@@ -265,14 +274,14 @@ func (p *Page) Done() <-chan struct{} { return p.done }
 // Lost reports that the page's transport has ended. Its resources stay for Options.Grace, for the tab's next page.
 func (p *Page) Lost(reason string) {
 	defer p.g.lock()()
-	p.depart(reason, true)
+	p.leave(reason, true)
 }
 
-// Close removes the page and its resources at once.
+// Close removes the page and its resources at once, unless its document has another way.
 func (p *Page) Close(reason string) {
 	defer p.g.lock()()
-	p.depart(reason, false)
-	p.link.close()
+	p.leave(reason, false)
+	p.own.close()
 }
 
 // arrive adds a page to the catalog when it offers something for the first time.
@@ -286,7 +295,7 @@ func (p *Page) arrive() {
 	p.g.log.Info("page attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
 
-// depart ends a page. With mayReturn its resources stay for a while, in case the tab comes back with them. The lock is
+// depart ends a page, and all ways of its document. With mayReturn its resources stay for a while, in case the tab comes back with them. The lock is
 // held.
 func (p *Page) depart(reason string, mayReturn bool) {
 	g := p.g
@@ -296,12 +305,11 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		}
 		return
 	}
-	close(p.done)
 	if p.tab == nil { // no agent has seen it
 		delete(g.silent, p)
 		p.absent, p.gone = true, true
 		g.frontLeft(p)
-		p.link.close()
+		p.end()
 		return
 	}
 	g.log.Info("page gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
@@ -312,7 +320,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	for _, w := range watches {
 		w.settle()
 	}
-	p.link.close() // its waiting reads are parked or answered
+	p.end() // its waiting reads are parked or answered
 	if !stays {
 		g.drop(p)
 		return
@@ -360,7 +368,7 @@ func (g *Gateway) CloseTab(key string) {
 	defer g.lock()()
 	g.behind(key)
 	for w := range maps.Clone(g.continued) {
-		if w.o.page.Tab == key {
+		if w.o.page.isIn(key) {
 			g.complete(w.c.call, lost)
 		}
 	}
@@ -402,7 +410,9 @@ func (g *Gateway) focus(key string) {
 // Retitle sets a page's title. Agents get it within a few seconds, not at once: some pages count in their titles.
 func (p *Page) Retitle(title string) {
 	defer p.g.lock()()
-	p.retitle(title)
+	if d := p.own.p; d.link == nil || d.link == p.own {
+		d.retitle(title)
+	}
 }
 
 const maxTitle = 1 << 10
@@ -422,7 +432,7 @@ func (p *Page) retitle(title string) {
 		return
 	}
 	p.Title = title
-	if now := g.front.info; p.Frame == "" && p.Tab == now.Tab && p.Origin == now.Origin {
+	if now := g.front.info; p.Frame == "" && p.isIn(now.Tab) && p.Origin == now.Origin {
 		now.Title = title
 		g.setFront(now, g.front.page)
 	}

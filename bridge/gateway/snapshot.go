@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -67,9 +68,10 @@ type sessionTabs struct {
 }
 
 type sessionTab struct {
-	Key    string `json:"k"`
-	Number int    `json:"n"`
-	Rank   int    `json:"r,omitempty"` // tab.focused
+	Key    string   `json:"k"`
+	Also   []string `json:"a,omitempty"` // other keys
+	Number int      `json:"n"`
+	Rank   int      `json:"r,omitempty"` // tab.focused
 }
 
 type sessionName struct {
@@ -178,15 +180,22 @@ func (g *Gateway) shared() []byte {
 // would own a URI that all have, then the tabs that are gone, with the greatest number first.
 func (c *catalog) ranked() (tabs []sessionTab) {
 	arrived := map[string]int{}
-	for key, number := range c.numbers {
-		rank, awaited := c.ranks[key]
+	of := map[int]int{} // number to index in tabs
+	for _, key := range slices.Sorted(maps.Keys(c.numbers)) {
+		number := c.numbers[key]
+		if i, known := of[number]; known {
+			tabs[i].Also = append(tabs[i].Also, key)
+			continue
+		}
+		of[number] = len(tabs)
+		rank, awaited := c.ranks[number]
 		if t := c.tabs[key]; t != nil {
 			rank = t.focused
 			for p := range t.pages {
 				arrived[key] = max(arrived[key], p.order)
 			}
 		}
-		tabs = append(tabs, sessionTab{key, number, rank})
+		tabs = append(tabs, sessionTab{Key: key, Number: number, Rank: rank})
 		if awaited && c.awaits {
 			arrived[key] = max(arrived[key], 1)
 		}
@@ -293,16 +302,21 @@ func (g *Gateway) restoreTabs(s *sessionTabs) {
 		if t.Key == "" || t.Number <= 0 || t.Number > maxTab || len(c.numbers) >= maxNumbers {
 			continue
 		}
-		if c.numbers[t.Key] == 0 && !taken[t.Number] {
-			c.numbers[t.Key], taken[t.Number] = t.Number, true
-			c.lastTab = max(c.lastTab, t.Number)
+		keys := append([]string{t.Key}, t.Also...)
+		is := func(key string) bool { return c.numbers[key] == t.Number }
+		mine := !taken[t.Number] || slices.ContainsFunc(keys, is)
+		for _, key := range keys {
+			if mine && c.numbers[key] == 0 && len(c.numbers) < maxNumbers {
+				c.numbers[key], taken[t.Number] = t.Number, true
+				c.lastTab = max(c.lastTab, t.Number)
+			}
 		}
 		if !orders || t.Rank == 0 || t.Rank >= firstFocus || t.Rank <= -firstFocus || c.numbers[t.Key] == 0 {
 			continue
 		}
 		c.ordered, c.orderedAt, c.awaits = true, s.Focused, true
 		if here := c.tabs[t.Key]; here == nil {
-			c.ranks[t.Key] = t.Rank
+			c.ranks[c.numbers[t.Key]] = t.Rank
 		} else if here.focused < firstFocus {
 			here.focused = t.Rank
 			came = append(came, here)

@@ -42,7 +42,10 @@ func (g *Gateway) NameProfile(source, name string) (release func()) {
 // profile is the name that the user has given to the page's profile, or "".
 func (p *Page) profile() string {
 	if names := p.g.profiles[p.Source]; len(names) > 0 {
-		return *names[len(names)-1]
+		if given := *names[len(names)-1]; !differ(given, p.Profile) {
+			return given
+		}
+		return "" // two ways of the document vouch for different ones
 	}
 	return p.Profile
 }
@@ -62,7 +65,7 @@ func (c *catalog) windowOf(p *Page) int {
 	}
 	taken := map[int]bool{}
 	for other := range c.pages {
-		if other.Window == p.Window {
+		if other != p && other.Window == p.Window {
 			return other.window
 		}
 		taken[other.window] = true

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -63,10 +64,12 @@ type Tool struct {
 	Run func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
 }
 
+var epochs atomic.Int64
+
 // NewPage returns a page that offers these texts. It sends nothing before Connect.
 func NewPage(t testing.TB, state map[string]string) *Page {
 	p := &Page{
-		t: t, epoch: "epoch" + strconv.Itoa(len(t.Name())), state: map[string]string{},
+		t: t, epoch: "epoch" + strconv.FormatInt(epochs.Add(1), 10), state: map[string]string{},
 		reads: map[string]func(context.Context, string) (string, error){}, members: map[string]map[string]any{},
 		changed: map[string]int64{}, tools: map[string]Tool{}, watched: map[string]bool{},
 		calls: map[int64]call{},

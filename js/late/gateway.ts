@@ -40,7 +40,7 @@ const moveWithin = 2_000;
 const tabKey = "pagewire:tab";
 
 /** `until` has the signal that removes the listeners. */
-export function gateway(early: Early, { epoch }: Revisions, cores: Cores, until?: AddEventListenerOptions) {
+export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, until?: AddEventListenerOptions) {
   const { settings } = early;
   const send = uncurry(WebSocket.prototype.send) as (socket: WebSocket, text: string) => void;
   const close = uncurry(WebSocket.prototype.close) as (socket: WebSocket) => void;

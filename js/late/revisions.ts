@@ -27,6 +27,11 @@ export function revisionsOf(shared: typeof Shared) {
   const { entries } = shared;
   /** Distinguishes this document's revisions from those before a reload. */
   const epoch = Date.now().toString(36) + ((random() * 1296) | 0).toString(36);
+  /**
+   * Tells the document's cores that they have the same document: 128 random bits. Agents never see it, unlike `epoch`,
+   * because who knows it can pass for the document.
+   */
+  const id = epoch + crypto.randomUUID();
   let count = 0;
   /** The revision as of which everything counts as changed. */
   let floor = 0;
@@ -40,6 +45,7 @@ export function revisionsOf(shared: typeof Shared) {
 
   return {
     epoch,
+    id,
     /** Counts a change of a key, or with "" of the list. */
     changed(key: string): void {
       count++;

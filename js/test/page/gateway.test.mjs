@@ -78,7 +78,7 @@ const source = { dead() {}, closed() {}, send() {} };
 function open() {
   const page = gateway(
     { settings: { origin: "https://app.test", ticket: "/ticket" }, emit() {} },
-    { epoch: "e" },
+    { id: "e" },
     { attach: () => ({ source, adopt() {} }) },
   );
   page.dial("wss://live.test");
@@ -198,6 +198,7 @@ async function withPlainContext() {
   const settings = { __proto__: null, origin: "https://app.test" };
   const place = { context: make("first"), make };
   const early = { kept, shared, settings, emit() {}, tooling: () => place.context, projected: () => false };
+  place.early = early;
   place.late = arrive(early);
   place.late.warmUp("wss://live.test");
   sockets.at(-1).open();
@@ -223,4 +224,25 @@ test("a model context that is no EventTarget may be replaced by another one", as
   await turn();
   assert.match(JSON.stringify(sockets.at(-1).said), /second/);
   place.late.shutDown("");
+});
+
+test("a document gives each core the same id, which no other document has and no tool shows", async () => {
+  const idOf = (frame) => frame[0][3].epoch;
+  const ids = new Set();
+  for (let i = 0; i < 20; i++) {
+    const { late, early } = await withPlainContext();
+    const frames = [];
+    await late.warmUp((frame) => frames.push(JSON.parse(frame)));
+    const id = idOf(frames[0]);
+    assert.equal(idOf(sockets.at(-1).said[0]), id);
+    sockets.at(-1).end();
+    await after(20); // it connects anew
+    sockets.at(-1).open();
+    assert.equal(idOf(sockets.at(-1).said[0]), id);
+    // The tools of agents in the page show the epoch of revisions.
+    assert.ok(id.length <= 64 && id.replace(early.settings.epoch, "").replaceAll("-", "").length >= 32, id);
+    ids.add(id);
+    late.shutDown("");
+  }
+  assert.equal(ids.size, 20);
 });

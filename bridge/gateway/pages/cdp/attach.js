@@ -1,5 +1,5 @@
-// The gateway runs this in each document, over CDP. `name` is this document's own binding; `gateway` is the address at
-// which pages connect by themselves, or "". It finds Pagewire, at once or later, and carries texts between it and the
+// The gateway runs this in each document, over CDP. `name` is this document's own binding; `gateway` is the
+// gateway's address, or "". It finds Pagewire, at once or later, and carries texts between it and the
 // gateway. A posted text begins with a letter for document.go. The result takes texts of the gateway.
 //
 // The page can see only one change, a symbol for each address. With it a later gateway of the address, or the same one
@@ -19,7 +19,7 @@
   let leaves = false;
   const seen = ({ isTrusted, type }) => {
     if (type === "pagehide") leaves = true; // it is hidden next, but its tab stays in front
-    else if (!isTrusted || leaves || comes()) return;
+    else if (!isTrusted || leaves) return;
     else if (type === "focus" || document.visibilityState === "visible") post(linked ? "f" : "v");
     else post("h");
   };
@@ -57,23 +57,9 @@
     if (document.head) watch.observe(document.head, { subtree: true, childList: true, characterData: true });
   };
 
-  /** Reports whether a page of this machine connects to this gateway by itself: it must not be attached twice. */
-  const comes = () => {
-    const asked = document.querySelector("script[data-gateway]")?.dataset.gateway;
-    try {
-      return (
-        gateway !== "" &&
-        new URL(asked).host === gateway &&
-        /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname)
-      );
-    } catch {
-      return false;
-    }
-  };
-
   /** Begins a link with Pagewire, if it is there. */
   const look = () => {
-    if (linked || comes() || over || typeof globalThis.pagewire?.configure !== "function") return;
+    if (linked || over || typeof globalThis.pagewire?.configure !== "function") return;
     const link = (frame) => post("l" + frame);
     try {
       globalThis.pagewire.configure({ gateway: link });
@@ -94,7 +80,7 @@
   };
   const onload = () => {
     look();
-    if (linked || comes()) return;
+    if (linked) return;
     post("n" + about());
     if (document.hasFocus()) post("v");
   };

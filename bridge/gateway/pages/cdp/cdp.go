@@ -41,8 +41,7 @@ type Options struct {
 	Source string
 	// Inject gives the page layer to documents without Pagewire. It needs a binary with page files.
 	Inject bool
-	// Gateway is the host and port at which pages connect to this gateway by themselves. Run does not attach pages of
-	// this machine with this data-gateway. "" means that no page connects by itself.
+	// Gateway is this gateway's host and port, or "". Of two gateways of one address, the later one takes over a page.
 	Gateway string
 	// Log receives the log. Default none.
 	Log *slog.Logger
