@@ -95,6 +95,8 @@ type Node struct {
 	mu      sync.Mutex
 	tickets map[string]*ticket // by origin
 	told    map[string]string  // by origin: why its pages are not at the node
+
+	sent sync.Map // document to a chan struct{} that is closed when the document has left the node
 }
 
 // New returns a Node that works until ctx ends. Options must have passed Check.
@@ -161,7 +163,7 @@ func (p *page) Receive(frame []byte) error {
 		p.here = p.relay.Join(func(frame []byte) {
 			p.queue = append(p.queue, func() { _ = p.receive(frame) }) // the gateway tells the page why, by Send
 		}, true)
-		go p.run()
+		go p.run(cmp.Or(p.relay.About().Epoch, p.info.Tab) + " " + p.info.Origin)
 	}
 	p.settle()
 	return err
@@ -254,10 +256,30 @@ func (p *page) settle() {
 	})
 }
 
-func (p *page) run() {
+func (p *page) run(document string) {
+	defer p.n.enter(p.ctx, document)()
 	for range retry.Attempts(p.ctx, retryFirst, retryLast) {
 		if err := p.connect(); p.ctx.Err() == nil {
 			p.n.report(p.info.Origin, err)
+		}
+	}
+}
+
+// enter waits until no page of a document is at the node. A document that comes in several ways has several pages here,
+// and is one there.
+func (n *Node) enter(ctx context.Context, document string) (leave func()) {
+	for mine := make(chan struct{}); ; {
+		other, taken := n.sent.LoadOrStore(document, mine)
+		if !taken {
+			return func() {
+				n.sent.Delete(document)
+				close(mine)
+			}
+		}
+		select {
+		case <-other.(chan struct{}):
+		case <-ctx.Done():
+			return func() {}
 		}
 	}
 }

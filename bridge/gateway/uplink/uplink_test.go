@@ -125,6 +125,37 @@ func TestPagesGoToTheNode(t *testing.T) {
 	near.Shows(app+"/other", private+"/diary")
 }
 
+// A document that comes to the desktop in two ways is one page at the node, and stays there when one of them ends.
+func TestTwoWaysAtTheNode(t *testing.T) {
+	for last := range 2 {
+		w := open(t, false, good)
+		uri := app + "/doc"
+		var docs []*testkit.Page
+		var ways []*gateway.Page
+		for _, transport := range []string{"cdp", "websocket"} {
+			doc := testkit.NewPage(t, map[string]string{uri: "one"})
+			doc.Epoch("document")
+			doc.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+				at, err := w.desktop.Attach(gateway.PageInfo{Tab: transport, Origin: app, URL: app + "/", Transport: transport}, send)
+				ways = append(ways, at)
+				return at, err
+			})
+			docs = append(docs, doc)
+			testkit.Eventually(t, "one page is at the node", func() bool { return w.node.Stats().Pages == 1 })
+		}
+		far, near := w.agent(), agentOf(t, w.desktop)
+		far.Shows(uri)
+		near.Shows(uri)
+		ways[1-last].Lost("it has ended")
+		docs[last].Set(uri, "two")
+		far.Reads(uri, "two")
+		near.Reads(uri, "two")
+		if n := w.node.Stats().Pages; n != 1 {
+			t.Errorf("%d pages are at the node", n)
+		}
+	}
+}
+
 // Pages that come and go, before and after they are at the node, leave nothing: open looks for goroutines.
 func TestPagesThatComeAndGo(t *testing.T) {
 	w := open(t, false, good)
