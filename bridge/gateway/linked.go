@@ -203,6 +203,11 @@ func (c *pageCore) Hello(a link.About) error {
 	} else {
 		p.g.arrived(p)
 	}
+	for q := range p.g.catalog.pages {
+		if q.runner != nil && !q.absent && q.Origin == p.Origin {
+			q.runner.Look()
+		}
+	}
 	return nil
 }
 

@@ -10,6 +10,9 @@ type ToolRunner interface {
 	// later, with the JSON text of MCP's CallToolResult, unless cancel is called before. gone says that the page went
 	// away before the result came.
 	RunTool(name string, args []byte, done func(result []byte, gone bool)) (cancel func())
+	// Look looks for the page layer, because a page of this origin has connected in another way, maybe this one. It must
+	// not block, nor call the Gateway.
+	Look()
 }
 
 // AttachTools takes on a page that has tools and no page layer. The caller sets them with SetTools. It fails with

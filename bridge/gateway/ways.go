@@ -72,6 +72,11 @@ func (l *linked) join(p *Page) {
 	g.log.Info("a document has another way", "url", p.URL, "transport", l.info.Transport)
 	p.Browser, p.Profile = cmp.Or(p.Browser, l.info.Browser), cmp.Or(p.Profile, l.info.Profile)
 	p.Window, p.Source = cmp.Or(p.Window, l.info.Window), cmp.Or(p.Source, l.info.Source)
+	for q := range g.catalog.pages {
+		if q.runner != nil && q.absent && q.Tab == l.info.Tab && q.Frame == l.info.Frame {
+			g.drop(q) // the same document, before it had our page layer
+		}
+	}
 	if p.tab != nil {
 		g.catalog.alias(p.tab, l.info.Tab)
 		p.window = cmp.Or(p.window, g.catalog.windowOf(p))

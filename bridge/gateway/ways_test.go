@@ -316,11 +316,12 @@ func TestKeysOfATabInASnapshot(t *testing.T) {
 	}
 }
 
-// A document without our page layer has tools alone, by CDP, and no id. When the layer comes, CDP finds it, ends that
-// page and begins a link: the tools are listed once, as before, whichever way the layer takes first.
+// A document without our page layer has tools alone, by CDP, and no id. When the layer comes by WebSocket, CDP is asked
+// to look for it, ends that page and begins a link: the tools are listed once.
 func TestLayerThatComesLate(t *testing.T) {
 	g := newGateway(t, Options{})
-	bare, err := g.AttachTools(wayInfos[0], nil)
+	looks := make(lateRunner, 10)
+	bare, err := g.AttachTools(wayInfos[0], looks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,14 +331,27 @@ func TestLayerThatComesLate(t *testing.T) {
 	}
 	a := openAgent(t, g)
 	a.hasTool("pay")
-	bare.Lost("its document has the page layer now")
-	for _, info := range []PageInfo{wayInfos[0], wayInfos[2]} {
+	for _, info := range []PageInfo{wayInfos[2], wayInfos[0]} {
 		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
 		p.page.Epoch("e")
 		p.page.SetTool("pay", testkit.Tool{})
 		p.attach(g, info)
-		if names := strings.Join(a.ToolNames(), " "); strings.Count(names, "pay") != 1 {
-			t.Errorf("by %s the tools are %s", info.Transport, names)
+		if info.Transport == "websocket" {
+			testkit.Receive(t, "CDP is asked to look", looks)
+			bare.Lost("its document has the page layer now")
 		}
 	}
+	testkit.Eventually(t, "the tool is there once", func() bool {
+		return strings.Count(strings.Join(a.ToolNames(), " "), "pay") == 1
+	})
+	a.hasTool("pay")
+	if got := pagesOf(g); len(got) != 1 || len(looks) > 0 {
+		t.Errorf("the pages are %q, and CDP is asked %d times more", got, len(looks))
+	}
 }
+
+type lateRunner chan bool
+
+func (r lateRunner) Look() { r <- true }
+
+func (lateRunner) RunTool(string, []byte, func([]byte, bool)) func() { return func() {} }

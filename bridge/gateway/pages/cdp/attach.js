@@ -12,7 +12,7 @@
   globalThis[mark]?.();
   let over = false;
   let linked = false;
-  let receive = () => {};
+  let receive = (calls) => calls && look(); // the gateway asks for that
   const post = (text) => over || binding(text);
   // By the prototype: an element named "title" hides the document's own member.
   const about = () => `${Reflect.get(Document.prototype, "title", document) ?? ""}`.slice(0, 1000);

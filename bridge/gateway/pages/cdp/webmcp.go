@@ -170,6 +170,9 @@ func (n *webmcpTools) attach() {
 	})
 }
 
+// Look makes attach.js look for Pagewire, which then begins a link in place of this page.
+func (n *webmcpTools) Look() { n.d.sendText("[]") }
+
 // RunTool makes the browser run a tool.
 func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte, gone bool)) (cancel func()) {
 	i := &invocation{done: done}
