@@ -157,6 +157,9 @@ type Options struct {
 	ListInterval Time
 	// ReadTimeout is how long a read, or the consent to a subscription, may take. Default 30,000 ms.
 	ReadTimeout Time
+	// AwaitTimeout is how long requests wait for a host that does not know yet what it offers (Engine.Await). Default
+	// 2,000 ms.
+	AwaitTimeout Time
 	// ToolTimeout is how long a tool may take. Default 600,000 ms: some ask a person.
 	ToolTimeout Time
 	// PageSize and PageBytes bound one page of a listing: the number of resources, or tools, and their size as JSON
@@ -229,6 +232,7 @@ func (o Options) withDefaults() Options {
 	pick(&o.UpdateBurst, 3)
 	pickTime(&o.ListInterval, 16)
 	pickTime(&o.ReadTimeout, 30_000)
+	pickTime(&o.AwaitTimeout, 2_000)
 	pickTime(&o.ToolTimeout, 600_000)
 	pickTime(&o.HeartbeatInterval, 15_000)
 	if o.Name == "" {

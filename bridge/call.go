@@ -12,6 +12,7 @@ type call struct {
 	uri      string          // of a read or a subscription
 	entry    *resource.Entry // of a read
 	tool     string          // of a tool call, its name
+	held     []byte          // of a request that waits for the host: its message
 	fresh    bool            // it is one of Engine.fresh
 	waits    []*wait
 	deadline Time
@@ -29,6 +30,7 @@ const (
 	callUnsubscribe
 	callEvents
 	callStream // until the stream begins
+	callAwait  // the host is not asked
 )
 
 // fits reports whether the contents suit the kind: a non-empty array for a read, a non-empty object for a tool. It
@@ -218,7 +220,7 @@ func (e *Engine) endCall(c *call) {
 	delete(e.calls, c.id)
 	c.ages.remove(c)
 	e.seal(c)
-	if !c.fresh || e.endFresh(c) {
+	if !(restricts && c.kind == callAwait) && (!c.fresh || e.endFresh(c)) {
 		e.queue.ops = append(e.queue.ops, op{kind: opEnd, call: c.id})
 	}
 }

@@ -37,7 +37,7 @@ func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 		"AnyURI": &o.Rule.Any, "WebURI": &o.Rule.Web, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Relay": &o.Relay, "Several": &o.Several,
 		"Events": &o.Events}
 	times := map[string]*bridge.Time{"UpdateInterval": &o.UpdateInterval, "ListInterval": &o.ListInterval,
-		"ReadTimeout": &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout,
+		"ReadTimeout": &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout, "AwaitTimeout": &o.AwaitTimeout,
 		"HeartbeatInterval": &o.HeartbeatInterval}
 	l := &o.Limits
 	numbers := map[string]*int{"UpdateBurst": &o.UpdateBurst, "PageSize": &o.PageSize, "PageBytes": &o.PageBytes,
@@ -233,6 +233,10 @@ func (c *conversation) line(line string) {
 		e.Hold(c.now, bridge.PortID(number(first)), true)
 	case "release":
 		e.Hold(c.now, bridge.PortID(number(first)), false)
+	case "await":
+		e.Await(c.now, true)
+	case "known":
+		e.Await(c.now, false)
 	case "complete":
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
 	case "answer":

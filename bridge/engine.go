@@ -44,6 +44,10 @@ type Engine struct {
 
 	hostWatches map[string]bool // URIs that the host watches; none in a page
 
+	awaits     bool // requests wait for the host; never in a page
+	awaitUntil Time
+	awaiting   ages
+
 	streams map[CallID]*stream // of events; none in a page
 	beats   []*stream          // in the order of their heartbeats
 }
@@ -153,6 +157,10 @@ func (e *Engine) due() {
 	}
 	if restricts {
 		e.heartbeats()
+		if e.awaits && e.awaitEnd() <= e.now {
+			e.awaits = false
+			e.proceed(nil)
+		}
 	}
 	e.expire(&e.reads, e.opt.ReadTimeout)
 	e.expire(&e.toolCalls, e.opt.ToolTimeout)
@@ -172,6 +180,9 @@ func (e *Engine) Deadline() (at Time, ok bool) {
 	}
 	if restricts && len(e.beats) > 0 {
 		soonest(e.beats[0].beat, true)
+	}
+	if restricts && e.awaits {
+		soonest(e.awaitEnd(), true)
 	}
 	for _, list := range [...]*ages{&e.reads, &e.toolCalls} {
 		if c := list.first; c != nil {

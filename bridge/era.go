@@ -77,7 +77,7 @@ func (e *Engine) message(p *port, text []byte) {
 		return
 	}
 	h, err := e.era(&r, m.Method)
-	if err == nil {
+	if err == nil && !(restricts && e.awaits && e.hold(&r, text)) {
 		err = h.handle(e, &r)
 	}
 	if err != nil {

@@ -154,12 +154,15 @@ func (e *Engine) check() error {
 		return fmt.Errorf("%d waits are of no call", waits)
 	}
 	listed := 0
-	for _, list := range [...]*ages{&e.reads, &e.toolCalls} {
+	for _, list := range [...]*ages{&e.reads, &e.toolCalls, &e.awaiting} {
 		for c := list.first; c != nil; c = c.next {
 			if listed++; e.calls[c.id] != c {
 				return fmt.Errorf("call %d has ended and is still to expire", c.id)
 			}
 		}
+	}
+	if !e.awaits && e.awaiting.first != nil {
+		return fmt.Errorf("requests wait for nothing")
 	}
 	if listed != len(e.calls) {
 		return fmt.Errorf("%d calls are to expire, %d are under way", listed, len(e.calls))
@@ -225,7 +228,7 @@ func newWorld(t testing.TB, data []byte) *world {
 		due: map[*sub]Time{}, told: map[PortID]map[string]Time{}, blocked: map[PortID]bool{},
 		news: map[CallID]int{},
 	}
-	o := Options{Events: true, HeartbeatInterval: 400, Rule: Rule{Origin: "https://x.test"}, Tools: true, ReadTimeout: 500, ToolTimeout: 900, PageSize: 2}
+	o := Options{Events: true, HeartbeatInterval: 400, Rule: Rule{Origin: "https://x.test"}, Tools: true, ReadTimeout: 500, ToolTimeout: 900, AwaitTimeout: 700, PageSize: 2}
 	o.Limits = Limits{Ports: 6, Subscriptions: 6, Listens: 3, Streams: 2, Calls: 4, Resources: 6, UpdateRate: 3, MessageBytes: 4096,
 		ResultBytes: 200}
 	var host Host = w
@@ -458,7 +461,9 @@ func (w *world) receive(p PortID, text string) {
 }
 
 func (w *world) step() {
-	switch w.byte() % 23 {
+	switch w.byte() % 24 {
+	case 23:
+		w.engine.Await(w.now, w.byte()%2 == 0)
 	case 20, 21:
 		if len(w.streams) > 0 {
 			w.wake(pick(w, w.streams))

@@ -32,7 +32,8 @@ type Agent struct {
 	record    *seen.Record  // the memory's record, which outlives the memory
 	scope     Scope
 	reminders Reminders
-	debugging bool // the agent sees the tools that pages have for their developers
+	debugging bool   // the agent sees the tools that pages have for their developers
+	about     string // AgentOptions.About
 
 	// The gateway's lock guards all below.
 	sees      func(uri string) bool // reports whether the agent sees a URI; nil if it sees all
@@ -121,6 +122,8 @@ type AgentOptions struct {
 	Front bool
 	// Webhooks deliver events to the agent's principal. Default none: the agent can only poll and stream.
 	Webhooks Webhooks
+	// About is the subject of the notice for this agent's people (Agent.Notice). Default none.
+	About string
 	// Snapshot is the result of Agent.Snapshot for this session at an earlier gateway; nil for none. Invalid parts of
 	// it are left out. At worst, calls are then refused and contents are given in full.
 	Snapshot []byte
@@ -142,7 +145,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	c := cmp.Or(g.clients[name], &client{name: name})
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
-		reminders: cmp.Or(o.Reminders, g.opt.Reminders), debugging: o.DebuggingTools, webhooks: o.Webhooks}
+		reminders: cmp.Or(o.Reminders, g.opt.Reminders), debugging: o.DebuggingTools, about: o.About, webhooks: o.Webhooks}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
 	a.sees = a.scope.sees(g.profileOf)
 	g.admitToFront(a, o.Front)

@@ -41,7 +41,7 @@ type catalog struct {
 	ranks     map[int]int
 	ordered   bool  // a snapshot has set ranks
 	orderedAt int64 // Focused of that snapshot
-	// awaits is set while the tabs of ranks may come back, within tabsTimeout.
+	// awaits is set while the tabs of ranks may come back, see endLooks.
 	awaits bool
 	// version counts changes of the part that all agents' snapshots share: tabs' numbers and order, and tools' names.
 	// snapshot is that part at version made.

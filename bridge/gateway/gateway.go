@@ -62,6 +62,7 @@ type Options struct {
 	// wallClock gives the time for revisions, and measures the work on pages' frames. Default time.Now.
 	wallClock   func() time.Time
 	closedAfter time.Duration // closedAfter, except in tests
+	awaitTime   time.Duration // how long requests wait for a look. Default 2 s
 }
 
 // Reminders choose what a tool's result says of changes since the agent looked.
@@ -107,6 +108,8 @@ type Gateway struct {
 	tools         agentTools
 	differing     chan struct{}        // bounds how many large texts are compared at once
 	notices       map[string]string    // sentences, by subject
+	looks         map[int]bool         // under way; true while requests wait
+	lastLook      int                  // its greatest key
 	profiles      map[string][]*string // names, by PageInfo.Source
 	counts        counts
 	events        eventSources
@@ -131,7 +134,7 @@ func New(o Options) *Gateway {
 		calls: map[bridge.CallID]*call{}, continued: map[*continuation]bool{},
 		silent: map[*Page]bool{}, held: map[string]int{}, refusals: map[string]int{},
 		interest: map[string]*interest{}, moved: map[string]bool{},
-		notices: map[string]string{}, profiles: map[string][]*string{},
+		notices: map[string]string{}, looks: map[int]bool{}, profiles: map[string][]*string{},
 	}
 	g.catalog.init()
 	g.events.init(o.wallClock())
@@ -143,6 +146,7 @@ func New(o Options) *Gateway {
 		PageSize:     maxTools, // Codex reads only the first page
 		ExposeErrors: true,     // a page's error texts hold only what agents may know
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
+		AwaitTimeout: bridge.Time(o.awaitTime.Milliseconds()),
 		Limits: bridge.Limits{MessageBytes: MaxMessageBytes, ResultBytes: 32 << 20, Tools: maxTools,
 			Resources:     200_000, // of all pages; one page has at most 10,000
 			Ports:         4096,    // HTTP has three quarters of them (package agents' shares), stdio the rest
@@ -167,14 +171,6 @@ const MaxMessageBytes = 4 << 20
 
 // MessageBytes is the size above which an agent's message is refused unread.
 func (g *Gateway) MessageBytes() int { return g.engine.MessageBytes() }
-
-// Notice adds a sentence about a fault to each list_page_resources. A call with the same subject and "" removes it.
-func (g *Gateway) Notice(about, sentence string) {
-	defer g.lock()()
-	if g.notices[about] = sentence; sentence == "" {
-		delete(g.notices, about)
-	}
-}
 
 // Close answers all open requests and ends every session.
 func (g *Gateway) Close() {
@@ -219,6 +215,7 @@ func (g *Gateway) locked(f func()) func() {
 // leave runs before the lock is released. The function that it returns is called without the lock.
 func (g *Gateway) leave() (then func()) {
 	g.sweep()
+	g.endLooks()
 	if list := g.toSend; len(list) > 0 {
 		g.toSend = nil
 		return func() { g.dispatch(list) }

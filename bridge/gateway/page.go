@@ -68,6 +68,7 @@ type Page struct {
 	offers    map[string]*offer // by the page's own URI
 	published []toolOffer
 	toolBytes int               // what fitTools counts for published
+	settled   bool              // it has listed its tools
 	crowded   bool              // the page's console has a message that some of its tools are not listed
 	watches   map[string]*watch // the subscriptions at the page, by its own URI
 	wide      map[string]int64  // the revisions of its resources that answer for more URIs
@@ -243,6 +244,7 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	if p.absent {
 		return nil
 	}
+	p.settled = true
 	var refused error
 	var offers []toolOffer
 	for _, t := range tools {
@@ -260,7 +262,7 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	if len(offers) > 0 {
 		p.arrive()
 	}
-	if p.tab != nil {
+	if p.tab != nil && len(offers)+len(p.published) > 0 {
 		p.published = offers
 		refused = cmp.Or(p.g.fitTools(p), refused)
 		p.g.retool()

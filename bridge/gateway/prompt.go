@@ -71,6 +71,7 @@ func (a *Agent) Changes(ctx context.Context, q Ask) (string, error) {
 
 // changesOf answers for the agent that find returns. find is called with the lock held.
 func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (string, error) {
+	g.awaitLooks(ctx)
 	g.resume(ctx, q.Session, find)
 	answer := make(chan string, 1)
 	c := &toolCall{call: &call{}, g: g}

@@ -333,28 +333,12 @@ func (g *Gateway) restoreTabs(s *sessionTabs) {
 		g.tools.names.Recall(n.Origin, n.Tool, n.Name)
 	}
 	c.version.Add(1)
+	if len(c.ranks) > 0 && c.awaits {
+		g.engine.Await(g.now(), true)
+	}
 	for _, t := range came {
 		g.reown(t)
 	}
-}
-
-// tabsTimeout is the time for tabs to come back to a gateway that replaces another. They take some 100 ms.
-const tabsTimeout = time.Second
-
-// AwaitTabs returns when the tabs in the snapshots of connected agents are back, and after a second at most. Until then
-// the agents' lists would lack these tabs. A tab that has not come by then may have been closed: neither this gateway
-// nor the next waits for it again.
-func (g *Gateway) AwaitTabs(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, tabsTimeout)
-	defer cancel()
-	g.await(ctx, func() bool {
-		awaits := g.catalog.awaits && len(g.catalog.ranks) > 0
-		if awaits && ctx.Err() == context.DeadlineExceeded {
-			g.catalog.awaits = false
-			g.catalog.version.Add(1)
-		}
-		return !awaits
-	})
 }
 
 // await returns when met does, or ctx has ended. It calls met with the lock held, also after ctx has ended.

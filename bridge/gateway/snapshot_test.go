@@ -294,13 +294,12 @@ func TestTabThatStaysAway(t *testing.T) {
 	}
 	g.Close()
 	for _, awaited := range []int{1, 0} {
-		g = newGateway(t, Options{})
+		g = newGateway(t, Options{awaitTime: 50 * time.Millisecond})
 		a, kept = openKept(t, g, kept.snapshot())
 		openTab(t, g, "a", app)
 		if n := len(g.catalog.ranks); n != awaited {
 			t.Errorf("%d tabs are awaited, want %d", n, awaited)
 		}
-		g.AwaitTabs(t.Context())
 		if got := a.Text(app + "/doc"); got != "a" {
 			t.Errorf("it reads %q", got)
 		}

@@ -123,8 +123,5 @@ func (g *Gateway) noticed(c own.Call) (sentences []string) {
 			"%d; the most, %d, are of %s. Each can be called by its name with _tabN behind it, N being its tab's "+
 			"number. Fewer open tabs make room.", left, maxTools, byOrigin[most], most))
 	}
-	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
-		sentences = append(sentences, g.notices[about])
-	}
-	return sentences
+	return append(sentences, g.allNotices()...)
 }

@@ -142,7 +142,7 @@ func (b *agentTools) init(g *Gateway) {
 	b.listing = tools.NewListing(maxTools - len(ownTools))
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
 	b.revisions = follow.New((*follower)(g))
-	b.own = own.New(own.Options{Revisions: b.revisions, Listed: g.listed, Notices: g.noticed,
+	b.own = own.New(own.Options{Revisions: b.revisions, Listed: g.listed, Notices: g.noticed, Unseen: func() bool { return len(g.looks) > 0 },
 		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery})
 }
 

@@ -181,7 +181,13 @@ export function coresOf(early: Early, revisions: Revisions) {
         shared.core = all;
         if (given.carries) tools.prepare(); // late.ts does it for a core in the page
         entries.forEach(({ descriptor }) => over || given.register(descriptor));
-        if (tools.told(given.carries)) given.setTools(tools.told(given.carries));
+        if (tools.told(given.carries)) return given.setTools(tools.told(given.carries));
+        // The list of no tools says that this is all that the page offers.
+        if (given.carries)
+          void (async () => {
+            await tools.looked();
+            if (!over && !tools.told(true)) given.setTools("[]");
+          })();
       },
       detach: () => detach("it was given up"),
       held(call) {

@@ -21,6 +21,9 @@ import (
 // hookTime bounds a hook, since the user's prompt waits for it.
 const hookTime = 900 * time.Millisecond
 
+// lookTime is what a hook may take in addition while the first look at a browser is under way.
+const lookTime = 2 * time.Second
+
 func changesCommand() *cobra.Command {
 	var c changesAsk
 	cmd := &cobra.Command{
@@ -30,15 +33,15 @@ func changesCommand() *cobra.Command {
 			"call: URI and revision of each resource, and the contents of those that --inline and --uri name.\n" +
 			"Resources that exist at the first call are no change.\n\n" +
 			"With --hook it acts as a hook of that program: it reads the program's input for hooks and prints output\n" +
-			"in the program's format. It never holds up a prompt: it ends within a second, always with status 0, and\n" +
-			"prints nothing if no pagewire serve runs.",
+			"in the program's format. It never holds up a prompt: it ends within a second (three while a browser\n" +
+			"is looked at for the first time), always with status 0, and prints nothing if no pagewire serve runs.",
 		Example: "  pagewire changes",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.check(cmd); err != nil {
 				return usageError{cmd, err}
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), hookTime)
+			ctx, cancel := context.WithTimeout(cmd.Context(), hookTime+lookTime)
 			defer cancel()
 			if c.program != "" || c.Forget {
 				c.asHook(ctx, cmd.InOrStdin(), cmd.OutOrStdout())
@@ -108,7 +111,9 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	var given hook.Input
 	if !isTerminal(in) { // on a terminal a person tries it
 		var err error
-		if given, err = hook.Read(ctx, in); err != nil && !c.Forget {
+		limited, cancel := context.WithTimeout(ctx, hookTime)
+		defer cancel()
+		if given, err = hook.Read(limited, in); err != nil && !c.Forget {
 			return
 		}
 	}

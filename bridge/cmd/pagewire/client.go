@@ -112,6 +112,11 @@ func lsCommand() *cobra.Command {
 				list = append(list, listed{r.URITemplate, r.Name, r.Title, r.Description, r.MIMEType, tabOf(r.Meta),
 					true})
 			}
+			if is, err := serve.Ask(cmd.Context(), h.addr, versionName()); err == nil {
+				for _, notice := range is.Notices {
+					fmt.Fprintln(cmd.ErrOrStderr(), "pagewire:", plain(notice))
+				}
+			}
 			if asJSON {
 				_, err := io.WriteString(visible{cmd.OutOrStdout()}, indentedJSON(list))
 				return err

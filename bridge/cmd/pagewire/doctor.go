@@ -211,6 +211,7 @@ func checkDaemon(ctx context.Context, c checkup) finding {
 	if s.Log != "" {
 		says += ", log: " + s.Log
 	}
+	faults := strings.Join(s.Notices, " ")
 	switch {
 	case s.Version != versionName():
 		return warn(says+", and this is "+versionName(), "restart the agents, so that all of them run one version")
@@ -219,6 +220,8 @@ func checkDaemon(ctx context.Context, c checkup) finding {
 			"pages come only by --chrome, --launch and the extension, unless every serve has another --hub 127.0.0.1:PORT")
 	case s.Addr == "":
 		return warn(says+", and another program has "+c.addr+", where pages look for it", anotherPort)
+	case faults != "":
+		return warn(says+", and tells agents: "+faults, "until this is fixed, agents do not see these pages")
 	}
 	return ok(says + ", pages find it at " + s.Addr)
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -116,6 +118,23 @@ func TestDoctorOfADaemonWithoutItsPort(t *testing.T) {
 	serveAt(t, addr, "")
 	if f := checkDaemon(t.Context(), checkup{hubFlags: hubFlags{addr}}); f.Status != "warn" ||
 		!strings.Contains(f.Says, "cannot listen on "+addr) || !strings.Contains(f.Do, "its log says why") {
+		t.Errorf("it says %+v", f)
+	}
+}
+
+// ls and the doctor tell a person that no browser answers at the address of --chrome.
+func TestBrowserThatIsNotThere(t *testing.T) {
+	testkit.Home(t)
+	addr, url := testkit.Addr(t), "http://"+testkit.Addr(t)
+	serveWith(t, addr, serve.Options{Hub: addr, Flags: daemon.Flags{Chrome: url}})
+	want := "no browser answers at " + url
+	for _, args := range [][]string{{"ls"}, {"ls", "--json"}} {
+		if status, _, errs := run(append(args, "--hub", addr)...); status != exitDone || !strings.Contains(errs, want) {
+			t.Errorf("%v: status %d, stderr %q", args, status, errs)
+		}
+	}
+	if f := checkDaemon(t.Context(), checkup{hubFlags: hubFlags{addr}}); f.Status != "warn" ||
+		!strings.Contains(f.Says, want) || f.Do == "" {
 		t.Errorf("it says %+v", f)
 	}
 }

@@ -33,11 +33,14 @@ func serving(t *testing.T) (addr, token string) {
 }
 
 // serveAt runs a gateway until the test ends. It returns when the gateway answers and has the port at; "" is none.
-func serveAt(t *testing.T, addr, at string) {
+func serveAt(t *testing.T, addr, at string) { serveWith(t, at, serve.Options{Hub: addr}) }
+
+func serveWith(t *testing.T, at string, o serve.Options) {
 	t.Helper()
+	o.Version = versionName()
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
-	go func() { over <- serve.Foreground(ctx, serve.Options{Version: versionName(), Hub: addr}) }()
+	go func() { over <- serve.Foreground(ctx, o) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := testkit.Receive(t, "the gateway ends", over); err != nil {
@@ -45,7 +48,7 @@ func serveAt(t *testing.T, addr, at string) {
 		}
 	})
 	testkit.Eventually(t, "it serves", func() bool {
-		s, err := serve.Ask(ctx, addr, versionName())
+		s, err := serve.Ask(ctx, o.Hub, versionName())
 		return err == nil && s.Addr == at
 	})
 }

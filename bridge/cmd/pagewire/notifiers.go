@@ -44,7 +44,7 @@ type command struct {
 	inline       []string // origins whose contents the hooks may print
 }
 
-// hookSeconds is the program's timeout for our hook, which ends by itself within 1 s.
+// hookSeconds is the program's timeout for our hook, which ends by itself within 3 s.
 const hookSeconds = 5
 
 // wakeFlags are the arguments for the command that wakes an agent.

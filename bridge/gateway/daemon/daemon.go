@@ -27,6 +27,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -70,6 +71,8 @@ type Session interface {
 	// Snapshot is the state for the next daemon, from the next message on. SnapshotVersion counts its changes.
 	Snapshot() []byte
 	SnapshotVersion() uint64
+	// Notice is a sentence about the agent's browser for people, or "".
+	Notice() string
 }
 
 // ErrRuns is the error of Run if another daemon runs.
@@ -206,7 +209,7 @@ func (d *daemon) serve(c *Conn) {
 		return
 	}
 	c.SetReadDeadline(time.Time{})
-	b := &beating{c: c}
+	b := &beating{c: c, notices: h.Notices}
 	b.mu.Lock() // the hello goes before the line of a retire at this moment
 	mine := d.answer(h, b)
 	err = writeHello(c, mine)
@@ -263,6 +266,7 @@ func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 type beating struct {
 	c       *Conn
 	session Session // set by begin
+	notices bool    // the pipe takes notices
 
 	mu      sync.Mutex // held while a line is written
 	within  bool       // a long line has been written in part
@@ -276,9 +280,14 @@ func (b *beating) begin(s Session) {
 	go func() {
 		t := time.NewTicker(beatEvery)
 		defer t.Stop()
+		said := "\n" // no notice: the pipe may have one of the daemon before
 		for {
-			b.session.Settled() // takes the gateway's lock: a gateway that hangs has no heartbeat
-			if b.writeLine(beatLine) != nil {
+			line := beatLine
+			// It takes the gateway's lock: a gateway that hangs has no heartbeat.
+			if notice := b.session.Notice(); b.notices && notice != said {
+				said, line = notice, noticeHead+strconv.Quote(notice)+"\n"
+			}
+			if b.writeLine(line) != nil {
 				return
 			}
 			select {
@@ -384,7 +393,7 @@ func Alone(ctx context.Context, o Options, h Hello) *Conn {
 	pipe, its := memoryConns()
 	go func() {
 		defer its.Close()
-		b := &beating{c: its}
+		b := &beating{c: its, notices: h.Notices}
 		defer b.stop()
 		if err := o.Serve(ctx, h, its.In, b, b.begin); err != nil && ctx.Err() == nil {
 			o.Log.Info("the agent's session has ended", "reason", err)

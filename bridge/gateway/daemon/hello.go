@@ -40,6 +40,8 @@ type Hello struct {
 	As string `json:"as,omitempty"`
 	// Flags are this agent's.
 	Flags Flags `json:"flags,omitzero"`
+	// Notices means that the client takes the daemon's lines about notices.
+	Notices bool `json:"notices,omitempty"`
 	// Snapshot is the session's last snapshot from an earlier daemon.
 	Snapshot []byte `json:"snapshot,omitempty"`
 
@@ -61,6 +63,8 @@ type Flags struct {
 	Reminders    string   `json:"reminders,omitempty"`
 	Chrome       string   `json:"chrome,omitempty"`
 	Inject       bool     `json:"inject,omitempty"`
+	// Launch means that this agent's process asks for the launched browser, on a connection of its own (AsBrowser).
+	Launch bool `json:"launch,omitempty"`
 	// DebuggingTools shows the agent the pages' tools for their developers.
 	DebuggingTools bool `json:"debuggingTools,omitempty"`
 	// Front shows the agent which tab is in front.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ const (
 	beatLine     = "\n"
 	retireLine   = "!retire\n"
 	snapshotHead = "!snapshot "
+	noticeHead   = "!notice "
 )
 
 // PipeOptions configure a Pipe.
@@ -52,6 +54,8 @@ type PipeOptions struct {
 	// (may be nil) is called when a daemon has taken over the session.
 	Alone      func(h Hello, reason error) *Conn
 	AloneEnded func()
+	// Notice is called when the daemon has another sentence about the agent's browser, or none ("").
+	Notice func(sentence string)
 	// Log receives the log. Default none.
 	Log *slog.Logger
 }
@@ -104,6 +108,7 @@ type pipe struct {
 	over     bool       // the pipe has ended
 	record   *record
 	snapshot []byte
+	noticed  string // the last notice; only run has it
 
 	outMu   sync.Mutex // guards out, and is held for whole lines
 	out     *bufio.Writer
@@ -206,6 +211,7 @@ func (p *pipe) hello() Hello {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.o.Hello
+	h.Notices = p.o.Notice != nil
 	h.Snapshot = p.snapshot
 	return h
 }
@@ -315,6 +321,13 @@ func (p *pipe) fromDaemon(c *Conn) error {
 			continue
 		case bytes.HasPrefix(line, []byte(snapshotHead)):
 			snapshot = decodeSnapshot(line[len(snapshotHead):])
+			continue
+		case bytes.HasPrefix(line, []byte(noticeHead)):
+			notice, err := strconv.Unquote(string(bytes.TrimSpace(line[len(noticeHead):])))
+			if err == nil && notice != p.noticed && p.o.Notice != nil {
+				p.noticed = notice
+				p.o.Notice(notice)
+			}
 			continue
 		}
 		p.mu.Lock()

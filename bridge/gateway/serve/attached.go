@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -71,20 +72,22 @@ func (a *attached) count(url string, inject bool, by int) {
 	one := a.at[url]
 	one.agents[inject] += by
 	wanted, injects := one.agents[true]+one.agents[false] > 0, one.agents[true] > 0
+	if one.stop != nil && wanted && one.inject == injects {
+		return
+	}
+	seen := a.g.Look() // before the connection that this one replaces ends its look
 	if one.stop != nil {
-		if wanted && one.inject == injects {
-			return
-		}
 		one.stop()
 	}
 	if !wanted {
+		seen()
 		delete(a.at, url)
 		return
 	}
 	one.inject = injects
 	var ctx context.Context
 	ctx, one.stop = context.WithCancel(context.Background())
-	a.tasks.Go(func() { a.follow(ctx, cdp.Options{URL: url, Inject: injects}) })
+	a.tasks.Go(func() { a.follow(ctx, seen, cdp.Options{URL: url, Inject: injects}) })
 }
 
 func (a *attached) close() {
@@ -100,9 +103,12 @@ func (a *attached) close() {
 // reattachEvery is the pause between two attempts to attach to a browser.
 const reattachEvery = 250 * time.Millisecond
 
-// follow attaches to a browser until ctx ends, also after the user has restarted it.
-func (a *attached) follow(ctx context.Context, o cdp.Options) {
-	o.Gateway, o.Log, o.Source = a.hub, a.log, o.URL
+// follow attaches to a browser until ctx ends, also after the user has restarted it. It calls seen after the first look
+// at the browser, or when no browser answers.
+func (a *attached) follow(ctx context.Context, seen func(), o cdp.Options) {
+	defer seen()
+	o.Gateway, o.Log, o.Source, o.Looked = a.hub, a.log, o.URL, seen
+	defer a.say(o, nil)
 	said := ""
 	var err error
 	for range retry.Attempts(ctx, reattachEvery, reattachEvery) {
@@ -110,15 +116,47 @@ func (a *attached) follow(ctx context.Context, o cdp.Options) {
 			said = err.Error() // not after a launched browser has ended: that ends ctx during the pause
 			a.log.Warn("no browser, and try again", "browser", o.URL, "error", err)
 		}
-		err = a.attach(ctx, o)
+		if err = a.attach(ctx, o); err != nil {
+			a.say(o, err)
+		}
+		seen()
 	}
 }
 
 func (a *attached) attach(ctx context.Context, o cdp.Options) (err error) {
+	silent := time.AfterFunc(answerTime, func() { a.say(o, errSilent) })
+	defer silent.Stop()
+	o.Connected = func() {
+		silent.Stop()
+		a.say(o, nil)
+	}
 	if o.URL == "auto" {
 		if o.URL, err = browser.Running(); err != nil {
 			return err
 		}
 	}
 	return cdp.Run(ctx, a.g, o)
+}
+
+// answerTime is how long a browser may take to answer before agents and people are told that it does not.
+const answerTime = 2 * time.Second
+
+var errSilent = errors.New("it has not answered yet")
+
+// noticeOf is the subject of the notice that a browser of --chrome does not answer.
+func noticeOf(url string) string { return "browser " + url }
+
+// secret matches the part of a DevTools address that lets its reader control the browser.
+var secret = regexp.MustCompile(`/devtools/browser/[^\s:"]*`)
+
+// say tells agents and people why the pages of a browser of --chrome are missing, or with nil that they are not.
+func (a *attached) say(o cdp.Options, err error) {
+	sentence := ""
+	if err != nil {
+		sentence = secret.ReplaceAllString(fmt.Sprintf("The pages of the browser at %s (--chrome) are missing, and it is "+
+			"tried again: %v.", o.URL, err), "")
+	}
+	if o.Dial == nil {
+		a.g.Notice(noticeOf(o.Source), sentence)
+	}
 }

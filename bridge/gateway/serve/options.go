@@ -75,6 +75,7 @@ func (o *Options) check() error {
 			return fmt.Errorf("%w: %w", ErrUsage, err)
 		}
 	}
+	o.Flags.Launch = o.Launch != nil
 	if o.Launch != nil && o.Flags.Chrome != "" {
 		return fmt.Errorf("%w: a browser is launched or attached to, not both", ErrUsage)
 	}

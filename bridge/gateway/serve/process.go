@@ -38,6 +38,8 @@ type process struct {
 
 	mu        sync.Mutex      // guards debugging, and keeps pages from starting after stop
 	debugging int             // the number of agents with Flags.Debug
+	browsers  int             // launched browsers that are attached
+	launching func()          // ends the wait for a launched browser
 	ctx       context.Context // of everything that this process runs
 	stop      context.CancelFunc
 	all       sync.WaitGroup
@@ -82,10 +84,14 @@ func newProcess(o Options, known secrets) *process {
 			known.missing)
 	}
 	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, at: map[string]*attachment{}},
-		begun: make(chan struct{}), ctx: ctx, stop: stop}
+		begun: make(chan struct{}), launching: func() {}, ctx: ctx, stop: stop}
 	p.front = newFront(g, o, known.token, known.extension)
 	p.port = &pagePort{addr: o.Hub, handler: p.front.handler(false), notice: g.Notice, log: o.Log}
 	p.launched = launched.NewServer(p.attach, o.Log)
+	p.launched.Failed = func() {
+		g.Notice("launch", "No browser could be launched: the log of the agent that asked for it says why.")
+		p.awaitBrowser(false)
+	}
 	p.pages = sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -103,6 +109,9 @@ const launchedBrowser = "the launched browser"
 func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	seen := p.g.Look()
+	p.count(1)
+	defer p.count(-1)
 	go func() {
 		defer stop()
 		select {
@@ -110,8 +119,28 @@ func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
 		case <-ctx.Done():
 		}
 	}()
-	p.attached.follow(ctx, cdp.Options{URL: launchedBrowser, Inject: inject,
+	p.attached.follow(ctx, seen, cdp.Options{URL: launchedBrowser, Inject: inject,
 		Dial: func(ctx context.Context) (cdp.Conn, error) { return b.Dial(ctx) }})
+}
+
+// count adds to the number of launched browsers, and ends the wait for one.
+func (p *process) count(by int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.browsers += by
+	p.launching()
+	p.g.Notice("launch", "")
+}
+
+// awaitBrowser makes agents' requests wait for the launched browser, unless there is one, or lets them go on.
+func (p *process) awaitBrowser(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.launching
+	if on && p.browsers == 0 {
+		p.launching = p.g.Look()
+	}
+	before()
 }
 
 // endTimeout bounds end.
@@ -188,6 +217,7 @@ func (p *process) local() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(Status{ // the client may have gone
 			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(s.Pages), Agents: len(s.Agents),
+			Notices: p.g.Notices(),
 		})
 	})
 	return mux
@@ -197,12 +227,15 @@ func (p *process) local() http.Handler {
 func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out io.Writer,
 	work func(daemon.Session)) error {
 	o := p.o.scope(h.Flags)
-	o.Transport, o.Snapshot = gateway.TransportStdio, h.Snapshot
+	o.Transport, o.Snapshot, o.About = gateway.TransportStdio, h.Snapshot, noticeOf(h.Flags.Chrome)
 	if h.As == daemon.AsCommand {
 		o = gateway.AgentOptions{Transport: gateway.TransportCommand}
 	}
 	if h.Flags.Debug && p.o.LogLevel != nil {
 		defer p.debug()()
+	}
+	if h.Flags.Launch {
+		p.awaitBrowser(true)
 	}
 	if h.Flags.Chrome != "" {
 		release, err := p.attached.want(h.Flags.Chrome, h.Flags.Inject)
@@ -220,7 +253,6 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 		time.AfterFunc(comeBack, p.pages)
 	} else {
 		p.pages() // at once: the snapshot has brought the tabs' numbers
-		p.g.AwaitTabs(ctx)
 	}
 	if h.As == daemon.AsAgent {
 		defer p.hooks.Add(h.PID, agent)()
@@ -272,6 +304,8 @@ type Status struct {
 	Log    string `json:"log,omitempty"`
 	Pages  int    `json:"pages"`
 	Agents int    `json:"agents"`
+	// Notices are sentences about faults, as agents get them.
+	Notices []string `json:"notices,omitempty"`
 }
 
 // Ask asks the running daemon for its status. It fails with daemon.ErrNone, with ctx's error, or with a sentence.

@@ -52,6 +52,12 @@ func pipe(ctx context.Context, o Options, alone *atomic.Pointer[process], with d
 	defer hold(o, alone)()
 	with.In, with.Out, with.Hello, with.Log = o.In, o.Out, hello(o), o.Log
 	with.Probe = daemon.Dialer{Hub: o.Hub}.Dial
+	with.Notice = func(sentence string) {
+		if sentence == "" {
+			sentence = "The browser at " + o.Flags.Chrome + " (--chrome) answers now."
+		}
+		o.Log.Warn(sentence)
+	}
 	err := daemon.Pipe(ctx, with)
 	if errors.Is(err, agents.ErrOrphaned) {
 		return nil
@@ -97,6 +103,13 @@ func Foreground(ctx context.Context, o Options) error {
 	defer release()
 	p := newProcess(o, known)
 	defer p.close()
+	if !o.Stdio {
+		leave, err := p.browse() // before the first agent on HTTP comes
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if outside != nil {
@@ -127,26 +140,35 @@ func Foreground(ctx context.Context, o Options) error {
 }
 
 // agent serves the agent on standard input until it leaves or ctx ends, and returns context.Canceled or an error.
-// Without Stdio it gives HTTP agents the browsers of the flags until ctx ends, and returns nil or an error.
+// Without Stdio it returns nil when ctx ends.
 func (p *process) agent(ctx context.Context) error {
+	if !p.o.Stdio {
+		<-ctx.Done()
+		return nil
+	}
 	var alone atomic.Pointer[process]
 	alone.Store(p)
-	if p.o.Stdio {
-		if err := pipe(ctx, p.o, &alone, daemon.PipeOptions{
-			Dial:  daemon.Dialer{Hub: p.o.Hub}.Dial,
-			Alone: func(h daemon.Hello, _ error) *daemon.Conn { return daemon.Alone(ctx, p.options(nil), h) },
-		}); err != nil {
-			return err
-		}
-		return context.Canceled // the agent has left
+	if err := pipe(ctx, p.o, &alone, daemon.PipeOptions{
+		Dial:  daemon.Dialer{Hub: p.o.Hub}.Dial,
+		Alone: func(h daemon.Hello, _ error) *daemon.Conn { return daemon.Alone(ctx, p.options(nil), h) },
+	}); err != nil {
+		return err
 	}
-	defer hold(p.o, &alone)()
+	return context.Canceled // the agent has left
+}
+
+// browse gives HTTP agents the browsers of the flags until leave is called.
+func (p *process) browse() (leave func(), err error) {
 	p.nameProfile(p.o.Flags)
+	if p.o.Flags.Launch {
+		p.awaitBrowser(true)
+	}
 	if p.o.Flags.Chrome != "" {
 		if _, err := p.attached.want(p.o.Flags.Chrome, p.o.Flags.Inject); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	<-ctx.Done()
-	return nil
+	var alone atomic.Pointer[process]
+	alone.Store(p)
+	return hold(p.o, &alone), nil
 }

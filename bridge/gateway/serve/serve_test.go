@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
@@ -214,6 +215,83 @@ func TestAloneWithABrowser(t *testing.T) {
 		left, _ := filepath.Glob(filepath.Join(temp, "*"))
 		return len(left) == 0
 	})
+}
+
+// Agents, and the person who reads the log of an agent's process, are told that no browser answers at the address of
+// --chrome, and when it does. Secrets of the browser's address are not told.
+func TestBrowserThatIsNotThere(t *testing.T) {
+	o := options(t)
+	start(t, o)
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	host := l.Addr().String()
+	l.Close()
+	const id = "/devtools/browser/7c1a-secret"
+	log := testkit.LogOf(t, "the agent's process")
+	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o.Flags.Chrome = "ws://" + host + id
+	a, _ := connect(t, Agent, o)
+	if text, _ := a.Call("list_page_resources", nil); !strings.Contains(text, "connect to the browser at ws://"+host) ||
+		strings.Contains(text, "secret") {
+		t.Errorf("it lists %s", text)
+	}
+	testkit.Eventually(t, "a person is told", func() bool { return log.Has("connect to the browser at ws://" + host) })
+	if s := testkit.Must(Ask(t.Context(), o.Hub, o.Version))(t); len(s.Notices) != 1 || strings.Contains(s.Notices[0], "secret") {
+		t.Errorf("the status has %q", s.Notices)
+	}
+	other, _ := connect(t, Agent, Options{Hub: o.Hub, Version: o.Version, Log: o.Log})
+
+	l = testkit.Must(net.Listen("tcp", host))(t)
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := testkit.Must(websocket.Accept(w, r, nil))(t)
+		for err := error(nil); err == nil; {
+			_, _, err = c.Read(r.Context())
+		}
+	})}
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
+	testkit.Eventually(t, "a person is told that the browser answers", func() bool { return log.Has("answers now") })
+	if text, _ := other.Call("list_page_resources", nil); strings.Contains(text, host) {
+		t.Errorf("then it lists %s", text)
+	}
+	if n := log.Count("WARN"); n != 2 {
+		t.Errorf("there are %d messages", n)
+	}
+}
+
+// A browser that accepts the connection and says nothing is told of, too.
+func TestBrowserThatIsSilent(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	a := &attached{g: g, log: slog.New(slog.DiscardHandler), at: map[string]*attachment{}}
+	defer a.close()
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	release := testkit.Must(a.want("http://"+l.Addr().String(), false))(t)
+	testkit.Eventually(t, "agents are told", func() bool {
+		return strings.Contains(strings.Join(g.Notices(), ""), l.Addr().String()+" (--chrome) are missing")
+	})
+	release()
+	testkit.Eventually(t, "that is over with the agent", func() bool { return len(g.Notices()) == 0 })
+}
+
+// A list waits for the launched browser, and not for one that cannot be launched. That is said.
+func TestLaunchThatFails(t *testing.T) {
+	for name, run := range map[string]func(context.Context, Options) error{"a pipe": Agent, "in the foreground": Foreground} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t)
+			none := filepath.Join(t.TempDir(), "chromium")
+			testkit.OK(t, os.WriteFile(none, []byte("#!/bin/sh\nexit 1\n"), 0o755))
+			t.Setenv("PAGEWIRE_BROWSER", none)
+			if name == "a pipe" {
+				start(t, o)
+			}
+			o.Launch = &launched.Options{Log: o.Log}
+			a, _ := connect(t, run, o)
+			if text, _ := a.Call("list_page_resources", nil); !strings.Contains(text, "No browser could be launched") {
+				t.Errorf("it lists %s", text)
+			}
+		})
+	}
 }
 
 // The daemon's log is verbose while an agent with Flags.Debug is connected.

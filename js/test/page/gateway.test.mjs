@@ -193,8 +193,8 @@ test("pages that are refused a ticket ask again over 7.5 s", async () => {
 });
 
 /** A page at a gateway. Its model context is a polyfill's plain object. */
-async function withPlainContext() {
-  const make = (name) => ({ registerTool() {}, executeTool() {}, getTools: async () => [{ name, window }] });
+async function withPlainContext(getTools) {
+  const make = (name) => ({ registerTool() {}, executeTool() {}, getTools: getTools === undefined ? async () => [{ name, window }] : getTools });
   const settings = { __proto__: null, origin: "https://app.test" };
   const place = { context: make("first"), make };
   const early = { kept, shared, settings, emit() {}, tooling: () => place.context, projected: () => false };
@@ -246,3 +246,20 @@ test("a document gives each core the same id, which no other document has and no
   }
   assert.equal(ids.size, 20);
 });
+
+for (const [name, getTools, seconds] of [
+  ["without a context for tools", null, 0],
+  ["without tools", async () => [], 0],
+  ["whose tools are never listed", () => new Promise(() => {}), 0.6],
+  ["with a tool", async () => [{ name: "pay", window }], 0],
+])
+  test(`a page ${name} lists its tools once, after its resources`, async () => {
+    const { late } = await withPlainContext(getTools);
+    await after(seconds);
+    const lists = sockets.at(-1).said.flat().filter(([call]) => call === "setTools");
+    assert.deepEqual(
+      lists.map(([, tools]) => JSON.parse(tools).map((tool) => tool.name)),
+      [name === "with a tool" ? ["pay"] : []],
+    );
+    late.shutDown("");
+  });

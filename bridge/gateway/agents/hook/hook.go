@@ -31,8 +31,9 @@ const (
 	Path = "/changes"
 	// maxAsk and maxTold bound a question and its answer, in bytes.
 	maxAsk, maxTold = 256 << 10, 256 << 10
-	// patience bounds the time for an answer: hooks give up earlier.
-	patience = time.Second
+	// patience bounds the time for an answer: hooks give up earlier. A daemon that works lists its agents within
+	// listTime.
+	patience, listTime = 3 * time.Second, 900 * time.Millisecond
 )
 
 // A question is a hook's. Without PID and Session it asks for the list of agents.
@@ -93,6 +94,8 @@ func Unknown(ctx context.Context, daemon *http.Client, uris []string) ([]string,
 
 // pipes finds the process that started this one, and the pids of the pipes that descend from it.
 func pipes(ctx context.Context, daemon *http.Client) (s starter, found []int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
 	t, err := post(ctx, question{}, daemon)
 	if err != nil {
 		return s, nil, err

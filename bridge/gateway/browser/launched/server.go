@@ -23,7 +23,9 @@ const (
 // A Server is the daemon's part: it attaches the holders' browser, and decides which holder starts one. It has two
 // browsers only if a new daemon told a holder to start one before the holders of the first had connected to it.
 type Server struct {
-	attach  func(ctx context.Context, p *Pipe, inject bool)
+	attach func(ctx context.Context, p *Pipe, inject bool)
+	// Failed is called when a holder cannot start a browser. May be nil. It must be set before Serve.
+	Failed  func()
 	log     *slog.Logger
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
@@ -115,6 +117,9 @@ func (s *Server) handle(c *client, n notice, e *ends) {
 		c.wants = true
 	case failed:
 		c.starting = false
+		if s.Failed != nil {
+			s.Failed()
+		}
 	case closed, crashes:
 		if c.browser != nil {
 			select {

@@ -17,6 +17,7 @@ import (
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -43,6 +44,9 @@ type Options struct {
 	Inject bool
 	// Gateway is this gateway's host and port, or "". Of two gateways of one address, the later one takes over a page.
 	Gateway string
+	// Connected is called when the browser has accepted the connection, and Looked when the pages that were open then
+	// are known. Each may be nil. Run may end before it calls them.
+	Connected, Looked func()
 	// Log receives the log. Default none.
 	Log *slog.Logger
 }
@@ -70,10 +74,13 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	if err != nil {
 		return err
 	}
+	if o.Connected != nil {
+		o.Connected()
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script, gateway: o.Gateway, source: o.Source,
-		name: cryptorand.Text()[:8], sessions: map[string]*session{}, tabs: map[string]*tab{}}
+		name: cryptorand.Text()[:8], sessions: map[string]*session{}, tabs: map[string]*tab{}, looked: o.Looked}
 	// The first id is random, below the browser's 31 bits: a launched browser may still answer a dead daemon.
 	b.link.last = rand.Int64N(1 << 30)
 	var ended sync.WaitGroup
@@ -131,6 +138,9 @@ func socketOf(ctx context.Context, address string) (string, error) {
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
+		if failed := (*url.Error)(nil); errors.As(err, &failed) {
+			err = failed.Err // without the address, which the message has
+		}
 		return "", fmt.Errorf("no browser answers at %s (is it started with --remote-debugging-port?): %w", address,
 			err)
 	}

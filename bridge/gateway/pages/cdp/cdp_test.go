@@ -51,6 +51,76 @@ func TestWindowOfATab(t *testing.T) {
 	}
 }
 
+// The first look at a browser is over once all that its open pages offer is known, and not later: pages that offer
+// nothing, that connect by themselves or that could not be loaded are known too.
+func TestFirstLook(t *testing.T) {
+	t.Parallel()
+	const tool = `<script>document.modelContext.registerTool({ name: "say", description: "Says.", execute: () => "hello" })</script>`
+	r := browse(t, tagged)
+	r.address = "127.0.0.1:7433"
+	for path, document := range map[string]string{
+		"/tools": tool, "/empty": `<script src="/pagewire.js"></script>`,
+		"/frames":  "<iframe src=" + r.path + "></iframe><iframe allow=tools src=" + r.site.elsewhere() + "/tools></iframe>",
+		"/by-self": `<script data-gateway="ws://127.0.0.1:7433" src="/pagewire.js"></script>`,
+	} {
+		r.site.add(path, document)
+	}
+	for _, path := range []string{r.path, "/bare", "/tools", "/empty", "/frames", "/by-self"} {
+		r.open(path)
+	}
+	id := r.user.openLink("http://127.0.0.1:1/")
+	failed := &tabbed{r.user, r.site, id, r.user.attachTo(id)}
+	testkit.Eventually(t, "a page could not be loaded", func() bool {
+		text, err := failed.try("location.protocol")
+		return err == nil && text == "chrome-error:"
+	})
+	const want = 2 + 2*2 // resources, and names of tools
+	known := make(chan int, 2)
+	r.looked = func() {
+		s := r.g.Snapshot()
+		known <- len(s.Resources) + len(s.Tools)
+	}
+	r.attach()
+	if n := testkit.Receive(t, "the first look is over", known); n != want {
+		t.Errorf("then %d resources and names of tools are known, want %d", n, want)
+	}
+	late := r.open(r.path + "2")
+	testkit.Eventually(t, "a later page is there", func() bool { return len(r.g.Snapshot().Resources) == 3 })
+	late.close()
+	if len(known) > 0 {
+		t.Error("there is a second first look")
+	}
+}
+
+// A page that loads during the first look is waited for.
+func TestFirstLookAtAPageThatLoads(t *testing.T) {
+	t.Parallel()
+	r := browse(t, tagged)
+	goesOn := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { <-goesOn }))
+	t.Cleanup(slow.Close)
+	r.site.add("/slow", `<script src="`+slow.URL+`"></script>`+tag)
+	id := r.user.openLink(r.at("/slow"))
+	p := &tabbed{r.user, r.site, id, r.user.attachTo(id)}
+	testkit.Eventually(t, "the document is there", func() bool {
+		text, err := p.try("location.pathname")
+		return err == nil && text == "/slow"
+	})
+	known := make(chan int, 1)
+	r.looked = func() { known <- len(r.g.Snapshot().Resources) }
+	r.attach()
+	p.begun(r)
+	select {
+	case n := <-known:
+		t.Errorf("the look is over with %d resources, and the page still loads", n)
+	default:
+	}
+	close(goesOn)
+	if n := testkit.Receive(t, "the first look is over", known); n != 1 {
+		t.Errorf("there are %d resources", n)
+	}
+}
+
 func TestSameURIInTwoTabsFollowsFocus(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, k kind) {

@@ -53,6 +53,7 @@ type document struct {
 	title   string
 	bare    bool // it has been loaded, without Pagewire
 	cut     bool
+	apart   bool     // it is refused, gone or taken over
 	frames  [][]byte // of its link, until there is a page
 	linked  bool
 	webmcp  *webmcpTools
@@ -83,6 +84,7 @@ func (d *document) open() {
 		if err != nil || jsonv2.Unmarshal(result, &r, decodeOptions) != nil || r.Result == nil ||
 			r.Result.ObjectID == "" {
 			d.b.log.Debug("a document is not attached: it has gone", "url", d.s.tab.url, "error", err)
+			d.apart = true
 			return
 		}
 		call := []byte(`{"functionDeclaration":"function(m){this(m)}","silent":true,"objectId":`)
@@ -101,6 +103,17 @@ func (d *document) open() {
 type addBinding struct {
 	Name    string                     `json:"name"`
 	Context runtime.ExecutionContextID `json:"executionContextId"`
+}
+
+// known reports whether it is known what the document offers.
+func (d *document) known() bool {
+	switch {
+	case d.page != nil && d.linked:
+		return d.page.Settled()
+	case d.cut || d.apart:
+		return true
+	}
+	return d.bare && !d.s.retooling && (d.webmcp == nil || d.webmcp.page != nil)
 }
 
 // sendText passes JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
@@ -183,6 +196,7 @@ func (d *document) handleMessage(payload []byte) {
 // an agent that is served alone until a daemon runs: it may come last, goes first, and does not give documents back.
 func (d *document) returnLater() {
 	d.close()
+	d.apart = true
 	d.prefix = nil
 	pause := d.pause
 	d.pause = min(2*pause, lastReturn)
@@ -291,7 +305,7 @@ func (d *document) attach() {
 }
 
 func (d *document) refused(err error) {
-	d.linked = false
+	d.linked, d.apart = false, true
 	d.frames, d.waiting = nil, 0
 	d.b.log.Debug("a page is not served", "origin", d.origin, "error", err)
 }

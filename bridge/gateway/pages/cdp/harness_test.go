@@ -132,6 +132,7 @@ type rig struct {
 	address string // of the gateway
 	browser *launched.Started
 	dial    func(ctx context.Context) (Conn, error) // or nil, to browser.URL
+	looked  func()                                  // Options.Looked
 	killed  bool
 	g       *gateway.Gateway
 	log     *testkit.Log
@@ -237,14 +238,15 @@ func (r *rig) attach() {
 	r.t.Helper()
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	g := gateway.New(gateway.Options{Log: log})
+	r.g = g
 	ctx, cancel := context.WithCancel(context.Background())
 	returned := make(chan error, 1)
 	go func() {
-		returned <- Run(ctx, g, Options{URL: r.browser.URL, Dial: r.dial, Inject: r.inject, Gateway: r.address, Log: log})
+		returned <- Run(ctx, g, Options{URL: r.browser.URL, Dial: r.dial, Inject: r.inject, Gateway: r.address,
+			Looked: r.looked, Log: log})
 	}()
 	var once sync.Once
 	var result error
-	r.g = g
 	r.stop = func() error {
 		once.Do(func() {
 			cancel()

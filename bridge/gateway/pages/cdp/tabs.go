@@ -37,6 +37,8 @@ type attachment struct {
 	tabs     map[string]*tab // by target
 	bindings int
 	browser  string // its name
+	looked   func() // Options.Looked; nil once it is called
+	asked    int    // commands without an answer that tell which tabs, frames and documents there are
 }
 
 // A tab is a target of type page.
@@ -45,8 +47,12 @@ type tab struct {
 	url, title string                   // as last reported by the browser, together
 	origin     string                   // of its document; "" if that has none
 	window     string                   // as of its last document
+	failed     bool                     // its last load has failed
 	pages      map[string]*gateway.Page // the last one of each frame
 }
+
+// leads reports whether a tab is on its way to a document.
+func (t *tab) leads() bool { return t.origin == "" && !t.failed && strings.HasPrefix(t.url, "http") }
 
 // key is the tab's key in the gateway. A target keeps its id over reloads and navigations, even into another process.
 func (t *tab) key() string { return "cdp:" + t.target }
@@ -88,7 +94,34 @@ func yes() *bool { t := true; return &t }
 func (b *attachment) autoAttach(s target.SessionID) {
 	b.link.post(s, target.CommandSetAutoAttach,
 		&target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: b.inject != "", Flatten: yes(),
-			Filter: pages}, nil)
+			Filter: pages}, b.answered())
+}
+
+// answered counts a command of the first look. The result takes its answer.
+func (b *attachment) answered() func(jsonv2.Value, error) {
+	b.asked++
+	return func(jsonv2.Value, error) { b.asked-- }
+}
+
+// look calls looked once all documents that are open are known, with all that they offer.
+func (b *attachment) look() {
+	if b.looked == nil || b.asked > 0 {
+		return
+	}
+	for _, s := range b.sessions {
+		for _, d := range s.documents {
+			if !d.known() {
+				return
+			}
+		}
+	}
+	for _, t := range b.tabs {
+		if t.leads() {
+			return
+		}
+	}
+	b.looked()
+	b.looked = nil
 }
 
 func (b *attachment) start() {
@@ -146,6 +179,7 @@ func (s *session) clear() {
 func (b *attachment) handle(m *message, answered func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	defer b.look()
 	if answered != nil {
 		answered()
 		return
@@ -267,7 +301,7 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		b.link.post(s.id, page.CommandAddScriptToEvaluateOnNewDocument,
 			&page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()}, nil)
 	}
-	b.link.post(s.id, runtime.CommandEnable, nil, nil)
+	b.link.post(s.id, runtime.CommandEnable, nil, b.answered())
 	resume()
 }
 
@@ -298,7 +332,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	}
 	s.destroyed(c.ID)
 	if t := s.tab; aux.FrameID == t.target {
-		t.origin, t.title = "", ""
+		t.origin, t.title, t.failed = "", "", false
 		if webOrigin(c.Origin) {
 			t.origin = c.Origin
 		}
@@ -307,6 +341,11 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	if !webOrigin(c.Origin) {
 		if aux.FrameID == s.tab.target && strings.HasPrefix(s.tab.url, "http") {
 			b.log.Debug("a tab shows a page of the browser, as after a failed load", "url", s.tab.url)
+			b.link.post(s.id, page.CommandGetFrameTree, nil, func(result jsonv2.Value, err error) {
+				var r page.GetFrameTreeResult
+				s.tab.failed = err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil &&
+					strings.HasPrefix(urlOf(r.FrameTree, protocol.FrameID(aux.FrameID)), "chrome-error:")
+			})
 		}
 		return
 	}

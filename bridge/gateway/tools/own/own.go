@@ -58,6 +58,8 @@ type Options struct {
 	// Listed yields the resources that pages list, in order. Notices returns sentences for an agent about faults.
 	Listed  iter.Seq[Resource]
 	Notices func(Call) []string
+	// Unseen reports whether pages may be missing because a browser has not said yet which are open.
+	Unseen func() bool
 	// PageChars bounds a result with its reminder, unless the agent requests another bound.
 	PageChars int
 	// ReadTimeout bounds a page's time to answer. ProgressEvery is the interval of progress reports.
@@ -173,8 +175,15 @@ func (t *Tools) list(c Call, args []byte) {
 			out.Resources = append(out.Resources, r)
 		}
 	}
-	if len(out.Resources)+len(out.Templates) == 0 {
+	switch {
+	case len(out.Resources)+len(out.Templates) > 0:
+	case t.Unseen():
+		out.Note = "A browser has not said yet which pages are open: list again in a moment."
+	case contains != "" || tab != 0:
 		out.Note = "No open page offers a resource that fits."
+	default:
+		out.Note = "No open page offers a resource: the user can open one in a browser that Pagewire sees. pagewire " +
+			"doctor says what is missing."
 	}
 	for _, notice := range t.Notices(c) {
 		out.Note = strings.TrimSpace(out.Note + " " + notice)

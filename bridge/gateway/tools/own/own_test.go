@@ -213,6 +213,7 @@ func TestList(t *testing.T) {
 	d := open(t, own.Options{
 		Listed:  slices.Values([]own.Resource{{URI: cart, Title: "Cart", Tab: 1}, {URI: cart + "/{id}", Tab: 2}}),
 		Notices: func(own.Call) []string { return []string{"Something is wrong."} },
+		Unseen:  func() bool { return false },
 	})
 	for args, want := range map[string]string{
 		`{}`: `{"resources":[{"uri":"` + cart + `","title":"Cart"}],"templates":[{"uri":"` + cart +
@@ -227,6 +228,31 @@ func TestList(t *testing.T) {
 	}
 	if d.tools.Run(d, "another", nil) {
 		t.Error("a tool of another name is run")
+	}
+}
+
+// An empty list says why it is empty.
+func TestListOfNothing(t *testing.T) {
+	for _, c := range []struct {
+		unseen bool
+		args   string
+		want   string
+	}{
+		{false, `{}`, "No open page offers a resource: the user can open one"},
+		{false, `{"contains":""}`, "No open page offers a resource: the user can open one"},
+		{false, `{"contains":"cart"}`, "No open page offers a resource that fits."},
+		{false, `{"tab":3}`, "No open page offers a resource that fits."},
+		{true, `{}`, "A browser has not said yet which pages are open: list again"},
+		{true, `{"tab":3}`, "A browser has not said yet which pages are open: list again"},
+	} {
+		d := open(t, own.Options{
+			Listed:  slices.Values([]own.Resource(nil)),
+			Notices: func(own.Call) []string { return nil },
+			Unseen:  func() bool { return c.unseen },
+		})
+		if got := d.run(own.List, c.args); len(got) != 1 || !strings.HasPrefix(got[0], `{"resources":[],"note":"`+c.want) {
+			t.Errorf("%s lists %q, want %q", c.args, got, c.want)
+		}
 	}
 }
 

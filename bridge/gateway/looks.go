@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// An agent that asks before a browser has said which pages are open would take "not known yet" for "none". So requests
+// and hooks wait for the first look of each way in, and at a gateway that replaces another one for the tabs that its
+// agents knew. The engine bounds the wait (bridge.Engine.Await).
+
+// Look says that a way in looks for the pages that are open already. Agents' requests wait until seen is called.
+func (g *Gateway) Look() (seen func()) {
+	defer g.lock()()
+	g.lastLook++
+	look := g.lastLook
+	g.looks[look] = true
+	g.engine.Await(g.now(), true)
+	return g.locked(func() { delete(g.looks, look) })
+}
+
+// endLooks lets the requests go on once nothing is awaited. After the engine's time nothing is awaited any more: a tab
+// that has not come back by then may have been closed, and the next gateway does not wait for it either.
+func (g *Gateway) endLooks() {
+	if g.engine.Awaits() {
+		for _, awaited := range g.looks {
+			if awaited {
+				return
+			}
+		}
+		if g.awaitsTabs() {
+			return
+		}
+		if g.tools.pending {
+			g.setTools()
+		}
+		g.engine.Await(g.now(), false)
+	}
+	for look := range g.looks {
+		g.looks[look] = false
+	}
+	if g.catalog.awaits {
+		g.catalog.awaits = false
+		g.catalog.version.Add(1)
+	}
+}
+
+// awaitsTabs reports whether tabs of the gateway before this one are missing, or tools that their pages had there.
+func (g *Gateway) awaitsTabs() bool {
+	c := &g.catalog
+	if !c.awaits || len(c.ranks) > 0 {
+		return c.awaits
+	}
+	had := map[string]bool{}
+	g.tools.names.Given(func(origin, _, _ string) { had[origin] = true })
+	for p := range c.pages {
+		if had[p.Origin] && !p.settled && !p.absent {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitLooks returns when the pages that are open already are known, or when ctx has ended.
+func (g *Gateway) awaitLooks(ctx context.Context) {
+	g.await(ctx, func() bool { return !g.engine.Awaits() })
+}
+
+// Settled reports whether a page has said all that it offers: after its resources it lists its tools, if only none.
+func (p *Page) Settled() bool {
+	defer p.g.lock()()
+	d := p.own.p // the page of its document
+	return d.settled || p.own.tools != nil || d.absent
+}
+
+// Notice adds a sentence about a fault to each list_page_resources. A call with the same subject and "" removes it.
+func (g *Gateway) Notice(about, sentence string) {
+	defer g.lock()()
+	if g.notices[about] = sentence; sentence == "" {
+		delete(g.notices, about)
+	}
+}
+
+// Notice is the sentence of Gateway.Notice about AgentOptions.About, or "".
+func (a *Agent) Notice() string {
+	defer a.g.lock()()
+	return a.g.notices[a.about]
+}
+
+// Notices are the sentences of Notice, sorted by subject.
+func (g *Gateway) Notices() (sentences []string) {
+	defer g.lock()()
+	return g.allNotices()
+}
+
+func (g *Gateway) allNotices() (sentences []string) {
+	for _, about := range slices.Sorted(maps.Keys(g.notices)) {
+		sentences = append(sentences, g.notices[about])
+	}
+	return sentences
+}
