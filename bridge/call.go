@@ -165,9 +165,11 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 	case r.Failure == NotFound && c.kind == callTool:
 		e.finish(c, unknownTool(c.tool))
 	case r.Failure != "":
-		message := "Read failed"
+		message := "Read failed: the console of its page has the cause"
 		if c.kind == callTool {
 			message = "Tool call failed"
+		} else if e.opt.Relay {
+			message = "Read failed"
 		}
 		e.finish(c, readError(string(r.Failure), e.expose(message, r)))
 	case r.Size > e.opt.Limits.ResultBytes:

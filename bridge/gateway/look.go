@@ -59,7 +59,7 @@ func (g *Gateway) look(uri string, sees func(uri string) bool, done func(*live.L
 // lookAt evaluates a page's answer. Different contents at one revision are a change that the page did not report.
 func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Look {
 	if r.failure != "" {
-		return &live.Look{Why: cmp.Or(r.detail, "the page could not be read")}
+		return &live.Look{Why: cmp.Or(r.detail, "the page could not be read, and its console has the cause")}
 	}
 	l := live.DecodeContents(uri, r.contents)
 	if l.Why != "" {

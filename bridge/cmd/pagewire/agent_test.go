@@ -181,6 +181,26 @@ func (w *watching) json() (c change) {
 	return c
 }
 
+// A page that is not open yet is waited for, which a person is told once.
+func TestWatchOfAPageThatIsNotOpenYet(t *testing.T) {
+	r := start(t, "", "one")
+	const later = "https://shop.example/later"
+	w := r.watch(cart, later)
+	if line := w.line(); line != cart+"  3 bytes" {
+		t.Errorf("it prints %q", line)
+	}
+	const waits = "pagewire: no open page offers " + later + " yet; waiting for one\n"
+	testkit.Eventually(t, "it says that it waits", func() bool { return w.errs.Has(waits) })
+	r.page.Offer("https://shop.example/other", "x") // the list changes
+	r.page.Offer(later, "two!")
+	if line := w.line(); line != later+"  4 bytes" {
+		t.Errorf("it prints %q", line)
+	}
+	if got := w.errs.String(); got != waits {
+		t.Errorf("standard error has %q", got)
+	}
+}
+
 func TestWatchShowsWhatIsDifferent(t *testing.T) {
 	r := start(t, "", "milk\nbread\nhoney")
 	w := r.watch(cart, "--count", "2")

@@ -72,6 +72,12 @@ func resourceError(uri string, err error) error {
 	return err
 }
 
+// isAbsent reports whether an error says that no page offers a resource.
+func isAbsent(err error) bool {
+	var wire *jsonrpc.Error
+	return errors.As(err, &wire) && wire.Code == -32002
+}
+
 // listed is a resource or template in the output of ls --json.
 type listed struct {
 	URI         string `json:"uri"`

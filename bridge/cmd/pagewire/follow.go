@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,7 +95,7 @@ func (w *watcher) add(uri string) {
 	}
 }
 
-// strict reports whether a missing daemon or resource is an error. Otherwise the watcher waits for it.
+// strict reports whether a missing daemon, or a resource that cannot be read, is an error. Otherwise the watcher waits.
 func (w *watcher) strict() bool { return !w.started && !w.changes }
 
 // run follows the resources until ctx ends.
@@ -236,6 +237,11 @@ func (w *watcher) read(ctx context.Context, session *mcp.ClientSession, r *resou
 func (w *watcher) fail(ctx context.Context, r *resource, err error) error {
 	switch {
 	case ctx.Err() != nil: // the next session reads it
+	case !r.seen && isAbsent(err) && strings.Contains(r.uri, "://"):
+		if r.failed == "" && !w.changes {
+			fmt.Fprintf(w.cmd.ErrOrStderr(), "pagewire: no open page offers %s yet; waiting for one\n", plain(r.uri))
+		}
+		r.failed = err.Error()
 	case w.strict():
 		return resourceError(r.uri, err)
 	default:

@@ -43,8 +43,8 @@ func watchCommand() *cobra.Command {
 		Use:   "watch URI...",
 		Short: "Show changes of resources as they happen",
 		Long: "Subscribes to resources and prints each change: the time, the time since the last change, the new size,\n" +
-			"updates per second, and the difference in the text. It continues when the daemon is restarted. Ctrl+C ends\n" +
-			"it.\n\n" +
+			"updates per second, and the difference in the text. It waits for pages that are not open yet, and\n" +
+			"continues when the daemon is restarted. Ctrl+C ends it.\n\n" +
 			"--changes --all --lines is for programs that wake an agent. Each line names the changed resources that the\n" +
 			"agent that started this process has not seen. Nothing else is printed. It waits for pagewire serve, and\n" +
 			"ends with the program that started it.",
