@@ -99,9 +99,9 @@ func New(o Options, host Host) *Engine {
 			panic("bridge: Options.Events needs an EventHost")
 		}
 	}
-	e.capabilities = wire.Text(`"capabilities":{"resources":{`)
+	e.capabilities = wire.Text(resourcesHead)
 	if !o.NoSubscriptions {
-		e.capabilities = e.capabilities.Raw(`"subscribe":true,`)
+		e.capabilities = e.capabilities.Raw(subscribeOn)
 	}
 	e.capabilities = e.capabilities.Raw(`"listChanged":true}`)
 	if o.Tools {
@@ -117,6 +117,19 @@ func New(o Options, host Host) *Engine {
 	e.serverInfo = wire.Text(`{"name":`).Str(o.Name).Raw(`,"version":`).Str(o.Version).Raw(`}`)
 	e.modernMeta = wire.Text(`"_meta":{"` + wire.MetaServerInfo + `":`).Bytes(e.serverInfo).Raw(`}`)
 	return e
+}
+
+const (
+	resourcesHead = `"capabilities":{"resources":{`
+	subscribeOn   = `"subscribe":true,`
+)
+
+// capabilitiesOf are the capabilities that a port's agent is told.
+func (e *Engine) capabilitiesOf(p *port) []byte {
+	if restricts && p.forgoes && !e.opt.NoSubscriptions {
+		return wire.Text(resourcesHead).Bytes(wire.Value(e.capabilities[len(resourcesHead)+len(subscribeOn):]))
+	}
+	return e.capabilities
 }
 
 // enter begins every method that gets the time. It does the work that is due. So a late timer (in a hidden tab, timers

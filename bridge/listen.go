@@ -44,7 +44,7 @@ func (e *Engine) listen(r *request) *wire.Error {
 		switch {
 		case !ok:
 			err = invalidParams("resourceSubscriptions must be strings")
-		case e.opt.NoSubscriptions:
+		case !e.subscribes(p):
 		case named[uri] || !e.registry.Awaits(uri):
 		case p.subscriptions()+len(uris) >= e.opt.Limits.Subscriptions:
 			err = e.tooManySubscriptions(uri)

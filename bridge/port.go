@@ -15,6 +15,7 @@ type port struct {
 	sees     func(uri string) bool // nil sees all
 	// debugging shows it the tools with Tool.Debugging.
 	debugging bool
+	forgoes   bool // subscriptions
 
 	subscribed map[string]*sub // legacy: URI -> subscription
 	listens    []*listen
@@ -62,6 +63,16 @@ func (e *Engine) ShowDebugging(id PortID) {
 		p.debugging = true
 	}
 }
+
+// ForgoSubscriptions is Options.NoSubscriptions for one port. It must be called before the port's first message.
+func (e *Engine) ForgoSubscriptions(id PortID) {
+	if p := e.ports[id]; restricts && p != nil {
+		p.forgoes = true
+	}
+}
+
+// subscribes reports whether subscriptions are on for a port.
+func (e *Engine) subscribes(p *port) bool { return !e.opt.NoSubscriptions && !(restricts && p.forgoes) }
 
 // hides reports whether a port does not see a URI.
 func (p *port) hides(uri string) bool { return restricts && p.sees != nil && uri != "" && !p.sees(uri) }

@@ -26,7 +26,7 @@ type sub struct {
 }
 
 func (e *Engine) subscribe(r *request) *wire.Error {
-	if e.opt.NoSubscriptions {
+	if !e.subscribes(r.port) {
 		return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
 	}
 	uri, err := e.uri(r)
@@ -85,7 +85,7 @@ func (e *Engine) tooManySubscriptions(uri string) *wire.Error {
 
 // unsubscribeURI also confirms an unsubscribe without a subscription: the agent has the result that it wanted.
 func (e *Engine) unsubscribeURI(r *request) *wire.Error {
-	if e.opt.NoSubscriptions {
+	if !e.subscribes(r.port) {
 		return &wire.Error{Code: wire.MethodNotFound, Message: "Method not found: subscriptions are off"}
 	}
 	uri, ok := r.params.Get("uri").Text()

@@ -118,6 +118,8 @@ type AgentOptions struct {
 	Reminders Reminders
 	// DebuggingTools shows the agent also the tools that pages have for their developers. Default off.
 	DebuggingTools bool
+	// NoSubscriptions switches resource subscriptions off for this agent (bridge.Options.NoSubscriptions).
+	NoSubscriptions bool
 	// Front shows the agent which tab is in front. Default off.
 	Front bool
 	// Webhooks deliver events to the agent's principal. Default none: the agent can only poll and stream.
@@ -155,6 +157,9 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	g.engine.Restrict(a.id, a.sees)
 	if a.debugging {
 		g.engine.ShowDebugging(a.id)
+	}
+	if o.NoSubscriptions {
+		g.engine.ForgoSubscriptions(a.id)
 	}
 	if remembers(o.Transport) {
 		a.memory = g.tools.revisions.NewMemory(seen.Limits{})

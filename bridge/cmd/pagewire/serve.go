@@ -51,7 +51,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 			"Pages come from a browser (--chrome, --launch), or connect by themselves if their script tag has\n" +
 			"data-gateway. A browser that --launch starts listens on no port. All agents with --launch share it, and it\n" +
 			"is closed with the last of them.\n\n" +
-			"--allow-origin, --deny-origin, --only, --reminders, --debugging-tools and --front are this agent's alone.",
+			"--allow-origin, --deny-origin, --only, --reminders, --debugging-tools, --no-subscriptions and --front are\n" +
+			"this agent's alone.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,6 +119,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 		"`what` results of tools say about changes since the agent looked: off, names, inline")
 	f.BoolVar(&o.Flags.DebuggingTools, "debugging-tools", false, "show this agent also the tools that pages have for "+
 		"their developers")
+	f.BoolVar(&o.Flags.NoSubscriptions, "no-subscriptions", false, "offer this agent no subscriptions to resources: it "+
+		"gets method not found")
 	f.BoolVar(&o.Flags.Front, "front", false, "show this agent which tab is in front, at pagewire://front")
 	httpFlags(cmd, o)
 	nodeFlags(cmd, o)

@@ -67,6 +67,8 @@ type Flags struct {
 	Launch bool `json:"launch,omitempty"`
 	// DebuggingTools shows the agent the pages' tools for their developers.
 	DebuggingTools bool `json:"debuggingTools,omitempty"`
+	// NoSubscriptions switches the agent's resource subscriptions off.
+	NoSubscriptions bool `json:"noSubscriptions,omitempty"`
 	// Front shows the agent which tab is in front.
 	Front bool `json:"front,omitempty"`
 	// Name is the user's name for the profile of the browser.

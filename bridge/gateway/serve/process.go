@@ -290,7 +290,8 @@ func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 		f.AllowOrigins = nil // a list of origins would exclude URIs without an origin
 	}
 	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
-		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools, Front: f.Front}
+		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools, Front: f.Front,
+		NoSubscriptions: f.NoSubscriptions}
 }
 
 const statusPath = "/status"

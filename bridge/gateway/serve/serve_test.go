@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
@@ -193,6 +194,35 @@ func TestFlagsInEitherOrder(t *testing.T) {
 				t.Errorf("pages may connect from %v", got)
 			}
 		})
+	}
+}
+
+// An agent without subscriptions gets a clear error, and another one at the same daemon has them.
+func TestSubscriptionsAreAnAgentsOwn(t *testing.T) {
+	const uri = "https://shop.example/a"
+	for _, off := range [][]bool{{true, false}, {false, true}} {
+		o := options(t)
+		p := newProcess(o, secretsOf(&o))
+		t.Cleanup(p.close)
+		started := make(chan struct{})
+		begin(t, func(ctx context.Context) error { return daemon.Run(ctx, p.options(func() { close(started) })) })
+		testkit.Ends(t, "the daemon listens", started)
+		page := testkit.NewPage(t, map[string]string{uri: "x"})
+		page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+			return p.g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: uri, Transport: "test"}, send)
+		})
+		for _, off := range off {
+			o := o
+			o.Flags.NoSubscriptions = off
+			a, _ := connect(t, Agent, o)
+			a.Shows(uri)
+			var wire *jsonrpc.Error
+			err := a.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri})
+			refused := errors.As(err, &wire) && wire.Code == jsonrpc.CodeMethodNotFound
+			if is := a.InitializeResult().Capabilities.Resources.Subscribe; is == off || refused != off || !off && err != nil {
+				t.Errorf("off is %v: announced %v, error %v", off, is, err)
+			}
+		}
 	}
 }
 

@@ -80,6 +80,8 @@ type Options struct {
 	Shares agents.Shares
 	// DebuggingTools shows agents also the tools that pages have for their developers. Default off.
 	DebuggingTools bool
+	// NoSubscriptions switches agents' resource subscriptions off.
+	NoSubscriptions bool
 	// Log receives the log. Default none.
 	Log *slog.Logger
 }
@@ -312,7 +314,7 @@ func (h *Handler) lacks(w http.ResponseWriter, scope, what string) {
 
 func (h *Handler) server(g *gateway.Gateway) fleet.Server {
 	o := agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".", Log: h.o.Log, Streams: streams,
-		Agent: gateway.AgentOptions{DebuggingTools: h.o.DebuggingTools}}
+		Agent: gateway.AgentOptions{DebuggingTools: h.o.DebuggingTools, NoSubscriptions: h.o.NoSubscriptions}}
 	if h.webhooks != nil {
 		o.Webhooks = h.webhooksOf
 	}

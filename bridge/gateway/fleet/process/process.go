@@ -80,6 +80,8 @@ type Options struct {
 	AnyScheme bool
 	// DebuggingTools shows agents also the tools that pages have for their developers.
 	DebuggingTools bool
+	// NoSubscriptions switches agents' resource subscriptions off.
+	NoSubscriptions bool
 	// DrainDelay is how long a process that is to end goes on serving while /readyz says that it is not ready: a balancer
 	// needs that time to notice. Drain then bounds the time in which pages go to other nodes. Default 0, and DefaultDrain.
 	DrainDelay, Drain time.Duration
@@ -269,7 +271,8 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		Pages: o.Pages, UserPages: o.UserPages, Users: o.Users, OtherUsers: o.OtherUsers, UserMessages: o.UserMessages,
 		Interval: o.interval, Log: o.Log, Gateway: gateway.Options{AnyScheme: o.AnyScheme}}
 	doors := front.Options{Version: o.Version, Tickets: verifier, PublicURL: o.PublicURL, Origins: o.AllowOrigins, Roots: roots,
-		Shares: o.Shares, Admitted: p.admitted, DebuggingTools: o.DebuggingTools, Log: o.Log}
+		Shares: o.Shares, Admitted: p.admitted, DebuggingTools: o.DebuggingTools,
+		NoSubscriptions: o.NoSubscriptions, Log: o.Log}
 	if p.traces != nil {
 		members.Tracer, doors.Seen = p.traces, p.traces.Seen
 	}
