@@ -21,6 +21,15 @@ func (e *Engine) Await(now Time, on bool) {
 // Awaits reports whether requests wait.
 func (e *Engine) Awaits() bool { return e.awaits }
 
+// Proceed lets the requests of one port go on, because its agent does not wait for so long.
+func (e *Engine) Proceed(now Time, id PortID) {
+	e.enter(now)
+	defer e.drain()
+	if p := e.ports[id]; restricts && p != nil {
+		e.proceed(p)
+	}
+}
+
 // awaitEnd is the time at which Await is over.
 func (e *Engine) awaitEnd() Time {
 	if c := e.awaiting.first; c != nil {

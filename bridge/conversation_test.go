@@ -235,6 +235,8 @@ func (c *conversation) line(line string) {
 		e.Hold(c.now, bridge.PortID(number(first)), false)
 	case "forgo":
 		e.ForgoSubscriptions(bridge.PortID(number(first)))
+	case "proceed":
+		e.Proceed(c.now, bridge.PortID(number(first)))
 	case "await":
 		e.Await(c.now, true)
 	case "known":

@@ -67,6 +67,12 @@ func (g *Gateway) awaitLooks(ctx context.Context) {
 	g.await(ctx, func() bool { return !g.engine.Awaits() })
 }
 
+// Proceed answers the agent's requests that wait for a look by what is known now.
+func (a *Agent) Proceed() {
+	defer a.g.lock()()
+	a.g.engine.Proceed(a.g.now(), a.id)
+}
+
 // Settled reports whether a page has said all that it offers: after its resources it lists its tools, if only none.
 func (p *Page) Settled() bool {
 	defer p.g.lock()()

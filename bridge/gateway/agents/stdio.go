@@ -50,6 +50,8 @@ func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, ou
 		s.wait(nil)
 		return s.endReason()
 	}
+	// Requests that wait for the first look at a browser are answered in time.
+	defer time.AfterFunc(settleTime/2, agent.Proceed).Stop()
 	s.wait(agent.Settled)
 	return err
 }

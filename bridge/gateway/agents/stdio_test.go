@@ -72,6 +72,28 @@ func (c *console) ended() error {
 	return testkit.Receive(c.t, "Lines returns", c.done)
 }
 
+// A program that ends its input while its request waits for the first look at a browser is answered by what is known.
+func TestInputThatEndsBeforeTheFirstLook(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	defer g.Close()
+	g.Look()
+	c := stdio(t, t.Context(), g)
+	go func() {
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+			`"clientInfo":{"name":"a","version":"1"}}}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"resources/list"}` + "\n")
+		c.in.Close()
+	}()
+	for _, id := range []string{"1", "2"} {
+		line, err := c.lines.ReadString('\n')
+		if err != nil || !strings.Contains(line, `"id":`+id+`,"result"`) {
+			t.Fatalf("%s: %q, %v", id, line, err)
+		}
+	}
+	if err := c.ended(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestStdioClient(t *testing.T) {
 	for era, version := range versions {
 		t.Run(era, func(t *testing.T) {

@@ -194,7 +194,11 @@ test("pages that are refused a ticket ask again over 7.5 s", async () => {
 
 /** A page at a gateway. Its model context is a polyfill's plain object. */
 async function withPlainContext(getTools) {
-  const make = (name) => ({ registerTool() {}, executeTool() {}, getTools: getTools === undefined ? async () => [{ name, window }] : getTools });
+  const make = (name) => ({
+    registerTool() {},
+    executeTool() {},
+    getTools: getTools === undefined ? async () => [{ name, window }] : getTools,
+  });
   const settings = { __proto__: null, origin: "https://app.test" };
   const place = { context: make("first"), make };
   const early = { kept, shared, settings, emit() {}, tooling: () => place.context, projected: () => false };
@@ -256,7 +260,10 @@ for (const [name, getTools, seconds] of [
   test(`a page ${name} lists its tools once, after its resources`, async () => {
     const { late } = await withPlainContext(getTools);
     await after(seconds);
-    const lists = sockets.at(-1).said.flat().filter(([call]) => call === "setTools");
+    const lists = sockets
+      .at(-1)
+      .said.flat()
+      .filter(([call]) => call === "setTools");
     assert.deepEqual(
       lists.map(([, tools]) => JSON.parse(tools).map((tool) => tool.name)),
       [name === "with a tool" ? ["pay"] : []],
