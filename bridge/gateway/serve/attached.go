@@ -124,11 +124,20 @@ func (a *attached) follow(ctx context.Context, seen func(), o cdp.Options) {
 }
 
 func (a *attached) attach(ctx context.Context, o cdp.Options) (err error) {
-	silent := time.AfterFunc(answerTime, func() { a.say(o, errSilent) })
+	asked, answered := o, false // guarded by mu
+	silent := time.AfterFunc(answerTime, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if !answered {
+			a.say(asked, errSilent)
+		}
+	})
 	defer silent.Stop()
 	o.Connected = func() {
-		silent.Stop()
-		a.say(o, nil)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		answered = true
+		a.say(asked, nil)
 	}
 	if o.URL == "auto" {
 		if o.URL, err = browser.Running(); err != nil {
