@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -57,7 +56,7 @@ func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 		stop()
 		delete(g.continued, w)
 	})
-	w.progress(time.Now())
+	c.continued = true
 	for _, list := range []map[*Page]bool{g.silent, g.catalog.pages} { // it may have come before p's end was noticed
 		for q := range list {
 			if q.epoch != "" && q.Frame == p.Frame && !q.absent {
@@ -66,15 +65,6 @@ func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 		}
 	}
 	return true
-}
-
-func (w *continuation) progress(began time.Time) {
-	g := w.c.g
-	w.c.OnEnd(g.after(g.opt.progressEvery, func() {
-		w.c.Progress(fmt.Sprintf(`"progress":%d,"total":%d,"message":"waiting for the next page"`,
-			int(time.Since(began).Seconds()), int(g.opt.ReadTimeout.Seconds())))
-		w.progress(began)
-	}))
 }
 
 // Arrived reports a loaded document that is not attached: it has no Pagewire, or its origin is not served.
@@ -105,7 +95,7 @@ func (w *continuation) arrived(p *Page) {
 		w.answer(p)
 	default:
 		w.at = p
-		w.c.OnEnd(p.callTool(w.c.id, toolArrived, []byte("{}"), nil, func(r reply) {
+		w.c.OnEnd(p.callTool(w.c, toolArrived, []byte("{}"), nil, func(r reply) {
 			if w.at != p || r.gone {
 				return // another document follows
 			}

@@ -156,24 +156,39 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 	return l.ender(finish)
 }
 
-func (l *linked) callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func()) {
-	if l.refuses(done) {
+func (l *linked) callTool(c *toolCall, r *run, name string, args []byte, unless []condition) (end func()) {
+	if l.refuses(r.answer) {
 		return func() {}
 	}
 	g := l.p.g
 	var seen []link.Seen
-	for _, c := range unless {
-		seen = append(seen, link.Seen{URI: c.own, Revision: c.count})
+	for _, u := range unless {
+		seen = append(seen, link.Seen{URI: u.own, Revision: u.count})
 	}
-	_, finish := l.peer.CallTool(name, args, seen, func(a link.Answer) {
-		r := replyOf(a, '{', "the page's tool gave no result")
-		for _, c := range unless {
-			if slices.Contains(a.Stale, c.own) {
-				r.stale = append(r.stale, c.uri)
+	var h link.ToolHandler
+	h.Done = func(a link.Answer) {
+		answer := replyOf(a, '{', "the page's tool gave no result")
+		if a.Began {
+			answer.detail = "the page went away after the tool had begun. Its outcome is unknown: look at the page before " +
+				"you call it again"
+		}
+		for _, u := range unless {
+			if slices.Contains(a.Stale, u.own) {
+				answer.stale = append(answer.stale, u.uri)
 			}
 		}
-		done(r)
-	}, func(members []byte) { g.engine.Progress(g.now(), id, members) })
+		r.answer(answer)
+	}
+	h.Progress = func(members []byte) {
+		c.told = true
+		g.engine.Progress(g.now(), c.id, members)
+	}
+	h.Started = func() { r.began = true }
+	h.Starting = func(bridge.Time) bool {
+		r.reacted = time.Now()
+		return true
+	}
+	_, finish := l.peer.CallTool(g.now(), name, args, seen, h)
 	return l.ender(finish)
 }
 

@@ -67,12 +67,13 @@ type Page struct {
 	meta      []byte
 	offers    map[string]*offer // by the page's own URI
 	published []toolOffer
-	toolBytes int               // what fitTools counts for published
-	settled   bool              // it has listed its tools
-	crowded   bool              // the page's console has a message that some of its tools are not listed
-	watches   map[string]*watch // the subscriptions at the page, by its own URI
-	wide      map[string]int64  // the revisions of its resources that answer for more URIs
-	document  string            // its name in cursors of events; "" until it is needed
+	left      map[[32]byte]time.Time // by callKey: when nobody waited any more for a call that may have begun
+	settled   bool                   // it has listed its tools
+	toolBytes int                    // what fitTools counts for published
+	crowded   bool                   // the page's console has a message that some of its tools are not listed
+	watches   map[string]*watch      // the subscriptions at the page, by its own URI
+	wide      map[string]int64       // the revisions of its resources that answer for more URIs
+	document  string                 // its name in cursors of events; "" until it is needed
 }
 
 // A Sharer stands between the transport of a page and the gateway, so that the page has other cores too.
@@ -117,7 +118,8 @@ var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before 
 var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
-	p := &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{}, watches: map[string]*watch{}}
+	p := &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{}, watches: map[string]*watch{},
+		left: map[[32]byte]time.Time{}}
 	p.own = &linked{of: p, p: p, info: info, closed: true}
 	p.ways = []*linked{p.own}
 	return p

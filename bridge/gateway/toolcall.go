@@ -20,6 +20,14 @@ type toolCall struct {
 	g     *Gateway
 	agent *Agent          // nil if it has gone
 	older map[string]bool // URIs of which the agent had an older state when it called a page's tool
+
+	// Of a page's tool.
+	run       *run      // at the page; nil until the page is asked
+	since     time.Time // the agent has called
+	steps     int       // the last progress
+	told      bool      // the page reports progress itself
+	continued bool      // the tab's next document is to answer
+	silence   func()    // stops the reports
 }
 
 func (c *toolCall) Memory() *follow.Memory {

@@ -1,15 +1,19 @@
 package gateway
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
 	"github.com/pagewire/pagewire/bridge"
 )
 
 // A ToolRunner runs the tools of a page that has no page layer.
 type ToolRunner interface {
-	// RunTool runs a tool with the JSON text of an object. It must not block, nor call the Gateway. It calls done once,
-	// later, with the JSON text of MCP's CallToolResult, unless cancel is called before. gone says that the page went
-	// away before the result came.
-	RunTool(name string, args []byte, done func(result []byte, gone bool)) (cancel func())
+	// RunTool runs a tool with the JSON text of an object. It must not block, nor call the Gateway. It calls started when
+	// the page starts the tool, and then done once, later, with the JSON text of MCP's CallToolResult, unless cancel is
+	// called before. gone says that the page went away before the result came.
+	RunTool(name string, args []byte, started func(), done func(result []byte, gone bool)) (cancel func())
 	// Look looks for the page layer, because a page of this origin has connected in another way, maybe this one. It must
 	// not block, nor call the Gateway.
 	Look()
@@ -30,14 +34,105 @@ func (p *Page) SetTools(tools []bridge.Tool) error {
 	return p.setTools(tools)
 }
 
-// callTool makes a page run a tool. The page's progress goes to the engine's call. If one of the conditions has
-// changed, the tool does not run and the reply's failure is link.Stale. done is called once, unless end is called
-// before; end is called once.
-func (p *Page) callTool(id bridge.CallID, name string, args []byte, unless []condition, done func(reply)) (end func()) {
-	if p.link != nil {
-		return p.link.callTool(id, name, args, unless, done)
+// A run is a call of a page's tool. Once it has ended, the page does not start the tool: a page that got the call late
+// asks first, and one whose link has ended drops it.
+type run struct {
+	tells    bool      // the page says when it starts a tool
+	began    bool      // it has said so
+	reacted  time.Time // when the page was asked, or has last asked whether to start
+	answered bool
+	done     func(reply) // called once
+	over     bool        // done was called
+}
+
+// finish passes on a reply, unless there was one.
+func (r *run) finish(answer reply) {
+	if !r.over {
+		r.over = true
+		r.done(answer)
 	}
-	return p.runner.RunTool(name, args, func(result []byte, gone bool) {
-		p.g.locked(func() { done(reply{contents: result, gone: gone}) })()
+}
+
+// answer is finish for the page's reply.
+func (r *run) answer(a reply) {
+	r.answered = true
+	r.finish(a)
+}
+
+// callTool makes a page run a tool. The page's progress goes to the agent. If one of the conditions has changed, the
+// tool does not run and the reply's failure is link.Stale. done is called once, unless end is called before; end is
+// called once.
+func (p *Page) callTool(c *toolCall, name string, args []byte, unless []condition, done func(reply)) (end func()) {
+	r := &run{tells: p.link == nil || p.link.peer.Starts(), reacted: time.Now(), done: done}
+	c.run = r
+	var stop func()
+	if p.link != nil {
+		stop = p.link.callTool(c, r, name, args, unless)
+	} else {
+		stop = p.runner.RunTool(name, args, p.g.locked(func() { r.began = true }), func(result []byte, gone bool) {
+			p.g.locked(func() { r.answer(reply{contents: result, gone: gone}) })()
+		})
+	}
+	return func() {
+		stop()
+		// A page layer keeps such calls itself.
+		if r.over = true; !r.answered && (r.began || !r.tells) && (p.link == nil || !r.tells) && name != toolArrived {
+			if len(p.left) >= maxLeft {
+				clear(p.left)
+			}
+			p.left[callKey(name, args)] = time.Now()
+		}
+	}
+}
+
+const (
+	// maxLeft bounds a page's calls that were left, and leftFor is how long they count.
+	maxLeft, leftFor = 1000, 10 * time.Minute
+)
+
+// callKey is the same for calls with the same arguments.
+func callKey(name string, args []byte) [sha256.Size]byte {
+	return sha256.Sum256(append([]byte(name+"\x00"), args...))
+}
+
+// repeats reports whether a call is the same as one that may have begun, and that nobody waited for: an agent that tries
+// again must not cause a second effect unknowingly. The next such call is not.
+func (p *Page) repeats(o toolOffer, args []byte) bool {
+	if len(p.left) == 0 || o.tool.Annotations != nil && o.tool.Annotations.ReadOnlyHint {
+		return false
+	}
+	key := callKey(o.name, args)
+	at, ok := p.left[key]
+	delete(p.left, key)
+	return ok && time.Since(at) < leftFor
+}
+
+// report gives an agent progress for as long as it waits. It ends a call that its page does not start.
+func (c *toolCall) report() {
+	g, every := c.g, c.g.opt.progressEvery
+	if r := c.run; r != nil && r.tells && !r.began {
+		every = min(every, time.Until(r.reacted.Add(g.opt.ReadTimeout)))
+	}
+	c.silence = g.after(every, func() {
+		message := "waiting for the page"
+		switch r := c.run; {
+		case c.continued:
+			message = "waiting for the next page"
+		case r == nil || r.over || !r.tells:
+		case r.began:
+			message = "the tool runs"
+		case time.Since(r.reacted) < g.opt.ReadTimeout:
+			message = "the page has not started the tool yet"
+		default:
+			r.finish(reply{failure: bridge.ReadFailed, detail: fmt.Sprintf("the tool has not begun, and will not: its page "+
+				"has not reacted for %v. A dialog, a breakpoint or a busy script may hold it up, or its tab is frozen. Look "+
+				"at the tab, or ask the user, and then call the tool again", g.opt.ReadTimeout)})
+			return
+		}
+		if !c.told {
+			c.steps = max(c.steps+1, int(time.Since(c.since).Seconds()))
+			c.Progress(fmt.Sprintf(`"progress":%d,"message":%q`, c.steps, message))
+		}
+		c.report()
 	})
 }

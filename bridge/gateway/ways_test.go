@@ -354,4 +354,4 @@ type lateRunner chan bool
 
 func (r lateRunner) Look() { r <- true }
 
-func (lateRunner) RunTool(string, []byte, func([]byte, bool)) func() { return func() {} }
+func (lateRunner) RunTool(string, []byte, func(), func([]byte, bool)) func() { return func() {} }

@@ -14,12 +14,12 @@ func (p *Peer) Read(key, uri, params string, done func(Answer)) (call uint32, en
 	return a.id, p.ask(a)
 }
 
-// CallTool asks the page to run a tool, unless a URI of unless has changed since the given revision. args is the JSON
-// text of an object. progress, which may be nil, is called with the JSON text of members of a progress notification.
-func (p *Peer) CallTool(name string, args []byte, unless []Seen, done func(Answer),
-	progress func(members []byte)) (call uint32, end func()) {
-	a := p.newAsk(done)
-	a.progress = progress
+// CallTool asks the page at now to run a tool, unless a URI of unless has changed since the given revision. args is the
+// JSON text of an object.
+func (p *Peer) CallTool(now bridge.Time, name string, args []byte, unless []Seen, h ToolHandler) (call uint32, end func()) {
+	p.now = max(p.now, now)
+	a := p.newAsk(h.Done)
+	a.tool = &h
 	condition := wire.Text(nil)
 	for i, s := range unless {
 		if i > 0 {
@@ -31,8 +31,56 @@ func (p *Peer) CallTool(name string, args []byte, unless []Seen, done func(Answe
 		condition = wire.Text("[").Bytes(condition).Raw("]")
 	}
 	a.text = begin("callTool").Raw(",").Int(int(a.id)).Raw(",").Str(name).Raw(",").Str(string(args)).Raw(",").Str(
-		string(condition)).Raw("]")
+		string(condition))
 	return a.id, p.ask(a)
+}
+
+// A ToolHandler takes what a page says about a tool call.
+type ToolHandler struct {
+	// Asks makes the page ask before it starts the tool, because the call may be late already.
+	Asks bool
+	// Done is called once, with the page's answer, unless end is called before.
+	Done func(Answer)
+	// Progress, which may be nil, is called with the JSON text of members of a progress notification.
+	Progress func(members []byte)
+	// Started, which may be nil, is called when the page starts the tool.
+	Started func()
+	// Starting is called when the page got the call late and asks whether to start. It returns true to say so at once,
+	// or false to decide later, by Start or end. Nil is true.
+	Starting func(now bridge.Time) bool
+}
+
+// Starts reports whether the page says when it starts a tool, and asks before it starts one late.
+func (p *Peer) Starts() bool { return p.starts }
+
+// Start tells a page that has asked, to start a tool.
+func (p *Peer) Start(now bridge.Time, call uint32) {
+	if p.findAsk(call) != nil {
+		p.say("start", wire.Text{}.Int(int(call))).add(wire.Text{}.Int(int(now))).close()
+		p.urgent = true
+	}
+}
+
+// starting handles a page that asks whether to start a call.
+func (p *Peer) starting(call uint32) {
+	a := p.findAsk(call)
+	switch {
+	case a == nil || a.tool == nil:
+		p.say("end", wire.Text{}.Int(int(call))).close()
+		p.urgent = true
+	case a.tool.Starting == nil || a.tool.Starting(p.now):
+		p.Start(p.now, call)
+	}
+}
+
+// started notes that a page starts a call.
+func (p *Peer) started(call uint32) {
+	if a := p.findAsk(call); a != nil && a.tool != nil && !a.began {
+		a.began = true
+		if a.tool.Started != nil {
+			a.tool.Started()
+		}
+	}
 }
 
 func (p *Peer) newAsk(done func(Answer)) *ask {
@@ -62,7 +110,16 @@ func (p *Peer) sendWaiting() {
 		}
 		p.running++
 		a.sent = true
-		p.append(a.text)
+		if p.append(a.text); a.tool != nil {
+			if p.starts {
+				sent := max(p.now, 1)
+				if a.tool.Asks {
+					sent = 0
+				}
+				p.out = p.out.Raw(",").Int(int(sent))
+			}
+			p.out = p.out.Raw("]")
+		}
 		a.text = nil
 		p.urgent = true
 	}
@@ -76,7 +133,11 @@ func (p *Peer) endAsk(a *ask) {
 	if !a.sent {
 		return
 	}
-	p.say("end", wire.Text{}.Int(int(a.id))).close()
+	said := p.say("end", wire.Text{}.Int(int(a.id)))
+	if a.tool != nil && p.starts && !a.answered {
+		said = said.add(wire.Text("true"))
+	}
+	said.close()
 	if !a.answered {
 		p.urgent = true // the page can stop its work
 		p.crossed[p.ended%len(p.crossed)] = a.id

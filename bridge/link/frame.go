@@ -193,6 +193,14 @@ func (f *Frame) add(c *call, l *Limits) bool {
 		return f.complete(c)
 	case "progress":
 		return f.progress(c)
+	case "started", "starting":
+		id, ok := c.integer(0, 1<<32)
+		handle := (*Peer).started
+		if c.name == "starting" {
+			handle = (*Peer).starting
+		}
+		f.addStep(func(p *Peer) { handle(p, uint32(id)) })
+		return ok
 	case "note":
 		a, ok := about(c.args[0])
 		f.addStep(func(p *Peer) { p.core.Note(a) })
@@ -309,8 +317,8 @@ func (f *Frame) progress(c *call) bool {
 		return true
 	}
 	f.addStep(func(p *Peer) {
-		if asked := p.findAsk(uint32(id)); asked != nil && asked.progress != nil {
-			asked.progress(v[1 : len(v)-1])
+		if asked := p.findAsk(uint32(id)); asked != nil && asked.tool != nil && asked.tool.Progress != nil {
+			asked.tool.Progress(v[1 : len(v)-1])
 		}
 	})
 	return true
@@ -333,6 +341,7 @@ func about(v wire.Value) (a About, ok bool) {
 	}
 	a.Focused, _ = v.Get("focused").Int()
 	a.Dial, _ = v.Get("dial").Int()
+	a.Starts = v.Get("starts").True()
 	return a, v.Kind() == wire.Object
 }
 

@@ -24,6 +24,8 @@ type About struct {
 	Focused int64
 	// Dial counts the document's connections, including this one; 0 if the page does not give it.
 	Dial int64
+	// Starts says that the page says when it starts a tool, and asks before it starts one late.
+	Starts bool
 }
 
 // A Core receives a page's calls. Peer.Receive calls its methods, in the page's order.
@@ -64,6 +66,8 @@ type Answer struct {
 	Detail string
 	// Gone means that the link ended before an answer.
 	Gone bool
+	// Began, of an answer with Gone, means that the page had started the tool.
+	Began bool
 	// Stale has the URIs whose changes kept the tool from running.
 	Stale []string
 }

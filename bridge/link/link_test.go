@@ -105,7 +105,8 @@ func TestWhatACoreSays(t *testing.T) {
 	p := begun(t, &recorder{}, Limits{})
 	p.Welcome("abcdefgh")
 	_, endRead := p.Read("https://x.test/{id}", "https://x.test/5", `{"id":"5"}`, func(Answer) {})
-	p.CallTool("t", []byte(`{"a":1}`), []Seen{{"https://x.test/a", 3}, {"https://x.test/b", 0}}, func(Answer) {}, nil)
+	p.CallTool(0, "t", []byte(`{"a":1}`), []Seen{{"https://x.test/a", 3}, {"https://x.test/b", 0}},
+		ToolHandler{Done: func(Answer) {}})
 	p.Watched("https://x.test/a", true)
 	p.Watched("https://x.test/a", false)
 	p.Report(`a "sentence"`)
@@ -150,7 +151,8 @@ func TestAnswers(t *testing.T) {
 	}
 	_, end := p.Read("k", "u", "", done)
 	var steps []string
-	p.CallTool("t", nil, nil, done, func(members []byte) { steps = append(steps, string(members)) })
+	p.CallTool(0, "t", nil, nil, ToolHandler{Done: done,
+		Progress: func(members []byte) { steps = append(steps, string(members)) }})
 	p.Take(0)
 	for _, frame := range []string{
 		`=1 7 [{"text":"x"}]`,

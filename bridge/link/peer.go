@@ -17,10 +17,12 @@ type Peer struct {
 	build string
 	limit Limits
 
-	begun bool
-	over  bool
-	heard int // frames of the page
-	earn  allowance
+	begun  bool
+	starts bool // the page says when it starts a tool
+	over   bool
+	heard  int // frames of the page
+	earn   allowance
+	now    bridge.Time // of the last call that has one: the time may be later
 
 	out    wire.Text   // calls for the page: a JSON array without its end
 	urgent bool        // one of them cannot wait
@@ -45,7 +47,8 @@ type ask struct {
 	sent     bool
 	answered bool
 	done     func(Answer)
-	progress func(members []byte)
+	tool     *ToolHandler // nil for a read
+	began    bool         // the page has started the tool
 }
 
 // New returns the core's end of a link that begins at now. build is the version of Pagewire that is sent to the page.
@@ -77,6 +80,7 @@ func (p *Peer) close(told Answer) {
 		if a := p.asked[id]; a != nil {
 			delete(p.asked, id)
 			if !a.answered {
+				told.Began = a.began
 				a.done(told)
 			}
 		}
@@ -118,6 +122,7 @@ func (p *Peer) apply(now bridge.Time, f Frame) (reason string) {
 		return above("a frame has "+wire.Itoa(f.bytes)+" bytes", p.limit.HelloBytes, "")
 	}
 	p.owe(now)
+	p.now = now
 	tooMany := above("it says more calls than it may", p.limit.Calls, " a second")
 	cost := 1 // for the frame, which may be empty
 	if f.answered == nil || !p.expects(f.answered.call) {
@@ -168,7 +173,7 @@ func (p *Peer) hello(version int64, build string, a About) (reason string) {
 			" of the link, and Pagewire " +
 			p.build + " version " + wire.Itoa(Version) + ": update the older of the two"
 	}
-	p.begun = true
+	p.begun, p.starts = true, a.Starts
 	if err := p.core.Hello(a); err != nil {
 		return err.Error()
 	}
@@ -177,11 +182,17 @@ func (p *Peer) hello(version int64, build string, a About) (reason string) {
 
 // Welcome answers the page's hello. tab, if it is not "", is the page's new tab id.
 func (p *Peer) Welcome(tab string) {
-	about := wire.Text(`{}`)
+	about := wire.Text(`{`)
 	if tab != "" {
-		about = wire.Text(`{"tab":`).Str(tab).Raw(`}`)
+		about = about.Raw(`"tab":`).Str(tab)
 	}
-	p.say("hello", wire.Text{}.Int(Version)).add(quote(p.build)).add(about).close()
+	if p.starts {
+		if tab != "" {
+			about = about.Raw(`,`)
+		}
+		about = about.Raw(`"now":`).Int(int(p.now))
+	}
+	p.say("hello", wire.Text{}.Int(Version)).add(quote(p.build)).add(about.Raw(`}`)).close()
 	p.urgent = true
 }
 

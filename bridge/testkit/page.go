@@ -24,6 +24,8 @@ type Page struct {
 	Hold chan struct{}
 	// HoldWatch, if it is not nil, blocks the message that begins a watch.
 	HoldWatch chan struct{}
+	// Starts makes the page say when it starts a tool, as the page layer does. It asks before if the core wants it to.
+	Starts bool
 	// OnRead, if it is set, is called with each read.
 	OnRead func(uri string)
 	// Arrived, if it is not nil, runs pagewire/arrived: the page's own answer to a call that has led to it.
@@ -52,8 +54,9 @@ type Page struct {
 
 // A call is one of the core's calls that has not ended.
 type call struct {
-	uri string // of a read
-	end context.CancelFunc
+	uri   string // of a read
+	end   context.CancelFunc
+	start chan struct{} // closed when the core answers that it may start
 }
 
 // A Tool is a tool of a Page.
@@ -107,6 +110,9 @@ func (p *Page) Attach(attach func(send func(frame []byte)) (Receiver, error)) {
 // Connect begins a link: post carries frames to the core, and about extends the hello. The core's frames go to Hear.
 func (p *Page) Connect(post func(frame []byte), about map[string]any) {
 	all := map[string]any{"epoch": p.epoch}
+	if p.Starts {
+		all["starts"] = true
+	}
 	for name, value := range about {
 		all[name] = value
 	}
@@ -239,7 +245,13 @@ func (p *Page) obey(call []json.RawMessage) {
 	case "read":
 		p.read(number(1), text(2), text(3))
 	case "callTool":
-		p.run(number(1), text(2), json.RawMessage(text(3)), text(4))
+		p.run(number(1), text(2), json.RawMessage(text(3)), text(4), p.Starts && string(call[5]) == "0")
+	case "start":
+		p.mu.Lock()
+		if c, ok := p.calls[number(1)]; ok {
+			close(c.start)
+		}
+		p.mu.Unlock()
 	case "end":
 		p.mu.Lock()
 		if c, ok := p.calls[number(1)]; ok {
@@ -280,7 +292,7 @@ func (p *Page) obey(call []json.RawMessage) {
 func (p *Page) begin(id int64, uri string, f func(ctx context.Context, answer func(frame string))) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	p.mu.Lock()
-	p.calls[id] = call{uri, cancel}
+	p.calls[id] = call{uri, cancel, make(chan struct{})}
 	hold, post := p.Hold, p.post
 	p.mu.Unlock()
 	go func() {
@@ -339,7 +351,7 @@ func (p *Page) read(id int64, key, uri string) {
 	})
 }
 
-func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
+func (p *Page) run(id int64, name string, args json.RawMessage, unless string, asks bool) {
 	p.mu.Lock()
 	tool, ok := p.tools[name]
 	if name == "pagewire/arrived" {
@@ -365,6 +377,20 @@ func (p *Page) run(id int64, name string, args json.RawMessage, unless string) {
 		return
 	}
 	p.begin(id, "", func(ctx context.Context, answer func(frame string)) {
+		if asks {
+			p.mu.Lock()
+			start := p.calls[id].start
+			p.mu.Unlock()
+			answer(p.frame([]any{"starting", id}))
+			select {
+			case <-start:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if p.Starts {
+			answer(p.frame([]any{"started", id}))
+		}
 		if !ok {
 			answer(p.frame([]any{"complete", id, 1, count, ""}))
 			return

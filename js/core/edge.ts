@@ -9,6 +9,7 @@
  * the memory across a call that may make it grow.
  */
 import { guarded, instantiate, now, reported } from "./instance.ts";
+import { later } from "../link/lateness.ts";
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 
 /** The exports of wasm/edge.go. */
@@ -111,6 +112,9 @@ export async function attach(page: PortSource, module: WebAssembly.Module, optio
     unregister: (uri) => enter((e) => e.unregister(now(), write(uri))),
     // The engine in the page needs no revisions.
     touch: (uri) => enter((e) => e.touch(now(), write(uri))),
+    // An agent in the page may have withdrawn the call, in a message that waits behind it. Chromium 156 takes one message
+    // of a port alone after the page has stood still, and the others together.
+    starting: (call) => later(() => later(() => page.start(call))),
     setTools: (tools) => enter((e) => e.setTools(now(), write(tools))),
     open: (port) => enter((e) => e.open(now(), port)),
     receive: (port, message) =>

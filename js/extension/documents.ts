@@ -149,11 +149,12 @@ export class Live implements Omit<Document, "open" | "sessions"> {
     try {
       if (frame.length > maxHello) throw new RangeError("too long");
       const calls = JSON.parse(frame);
-      const [call, version, build, { epoch }] = calls[0];
+      const [call, version, build, { epoch, starts }] = calls[0];
       if (call !== "hello" || calls.length !== 1 || typeof epoch !== "string") throw new TypeError("no hello");
       const { frame: place, title, url, origin, focused } = this;
       const { windowId } = this.port.sender!.tab!;
       const about = {
+        ...(starts === true && { starts }),
         ...{ epoch, tab: this.name(this.tab), frame: place, title, url, origin, focused },
         ...{ browser: navigator.userAgent, profile: this.owner.profile() },
         ...(windowId !== undefined && { window: this.name(windowId) }),

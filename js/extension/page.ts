@@ -78,6 +78,7 @@ function run(port: MessagePort, begin: (post: Post) => void): void {
       endLink();
       postToPort(port, message);
       const fresh: Post = (post = (frame) => void (post === fresh && postToPort(port, frame)));
+      post.slow = true;
       begin(fresh);
     } else if (message === null) endLink();
     else if (post?.receive) post.receive(parse(message));

@@ -8,6 +8,7 @@
  */
 import { attach } from "../core/edge.ts";
 import { compile } from "../core/compile.ts";
+import { now } from "../core/instance.ts";
 import { linkVersion, type PortCore, type PortSource, Status } from "../link/link.ts";
 import type { Carrier, Document, Documents, Options, Session } from "../extension.d.ts";
 import { documents as keep, type Link, Live } from "./documents.ts";
@@ -45,7 +46,7 @@ export function documents(options: Options): Documents {
 
     private async start(core: DocumentCore): Promise<PortCore> {
       try {
-        return await core.start(await compiled());
+        return await core.launch(await compiled());
       } catch (cause) {
         core.finish((cause as Error).message); // so that it is tried again
         throw cause;
@@ -107,7 +108,7 @@ class DocumentCore implements PortSource {
   ) {}
 
   /** Starts the core, and waits for the page's registrations. */
-  async start(module: WebAssembly.Module): Promise<PortCore> {
+  async launch(module: WebAssembly.Module): Promise<PortCore> {
     const { origin } = this.document;
     const core = (this.core = await attach(this, module, { wasm: "", worker: "", origin, tools: true }));
     const registered = new Promise<void>((done) => {
@@ -161,8 +162,11 @@ class DocumentCore implements PortSource {
 
   callTool(id: number, name: string, args: string, unless: string): void {
     this.calls.set(id, { tool: true, uri: "" });
-    this.queueCall("callTool", id, name, args, unless);
+    this.queueCall("callTool", id, name, args, unless, now());
   }
+
+  /** Not called: the page's channel answers its own `starting`. */
+  start(): void {}
 
   end(id: number): void {
     this.calls.delete(id);
@@ -243,7 +247,7 @@ class DocumentCore implements PortSource {
     switch (name) {
       case "hello":
         if (a !== linkVersion) throw new TypeError(`version ${a} of the link, where this is ${linkVersion}`);
-        return this.queueCall("hello", linkVersion, PAGEWIRE_VERSION, {});
+        return this.queueCall("hello", linkVersion, PAGEWIRE_VERSION, { now: now() });
       case "register":
         return core.register(text(a));
       case "unregister":
@@ -258,6 +262,9 @@ class DocumentCore implements PortSource {
         if (this.calls.has(number(a))) core.complete(a as number, status, number(c), 0, text(d));
         return;
       }
+      case "starting":
+        return this.calls.has(number(a)) ? this.queueCall("start", a, now()) : this.queueCall("end", a);
+      case "started":
       case "note":
       case "progress":
       case "bye":

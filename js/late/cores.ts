@@ -7,6 +7,7 @@
  */
 import { type Core, type PortSource, type Source, Status } from "../link/link.ts";
 import { lengthForLimit } from "./contents.ts";
+import { failure } from "./refusal.ts";
 import { error, microtask, SafeAbortController, SafeMap, stringify } from "./intrinsics.ts";
 import { pageTools } from "./pagetools.ts";
 import { copiesOf, describe, type Reading, readsOf } from "./reads.ts";
@@ -18,11 +19,19 @@ interface Call {
   /** The URI that is read; "" for a tool. */
   readonly uri: string;
   reading?: Reading;
-  /** Gives the call up. */
-  stop(): void;
+  /** Starts the tool, once the core says so. */
+  start?: ((call: Call) => void) | undefined;
+  /** Gives the call up. `unheard`: the core may not have had the answer. */
+  stop(unheard?: boolean): void;
   /** The members of a tool's result, as JSON text. */
   members?: string;
 }
+
+/** How many calls that were left are kept, and for how long, in ms. */
+const maxLeft = 1000;
+const leftFor = 600_000;
+const repeated =
+  "The tool was not run: the same call began earlier, and nobody waited for its result. Its outcome is unknown: look at the page. To run the tool once more, call it again.";
 
 /** One core's part of the page layer. */
 export interface Attachment {
@@ -50,6 +59,8 @@ export function coresOf(early: Early, revisions: Revisions) {
   }
   const members = new SafeMap<number, Member>();
   let last = 0;
+  /** Calls that had begun when their core ended them, by name and arguments, and when: a second try is told once. */
+  const left = new SafeMap<string, number>();
   /** Watched URI to the number of cores that watch it. */
   const watched = new SafeMap<string, number>();
 
@@ -93,11 +104,21 @@ export function coresOf(early: Early, revisions: Revisions) {
       else reading.delete(known.uri);
       return known;
     };
-    const begin = (id: number, uri: string, start: (call: Call) => void, stop: (call: Call) => void) => {
-      if (over) return;
-      const call: Call = { uri, stop: () => stop(call) };
+    const begin = (
+      id: number,
+      uri: string,
+      start: (call: Call) => void,
+      stop: (call: Call, unheard?: boolean) => void,
+    ) => {
+      const call: Call = { uri, start, stop: (unheard) => stop(call, unheard) };
       calls.set(id, call);
       reading.set(uri, (reading.get(uri) ?? 0) + 1);
+    };
+    const start = (id: number) => {
+      const call = calls.get(id);
+      const start = call?.start;
+      if (!call || !start) return;
+      call.start = undefined;
       void (async () => {
         await 0; // cheaper than queueMicrotask, which calls back through the browser's bindings
         if (calls.get(id) === call) start(call); // it may have ended within the turn
@@ -105,7 +126,8 @@ export function coresOf(early: Early, revisions: Revisions) {
     };
 
     const source: PortSource = {
-      read: (id, key, uri, params) =>
+      read(id, key, uri, params) {
+        if (over) return;
         begin(
           id,
           uri,
@@ -119,25 +141,43 @@ export function coresOf(early: Early, revisions: Revisions) {
             core.complete(id, status, read.revision, size, detail);
           },
           (call) => call.reading?.leave(),
-        ),
-      callTool(id, name, args, unless) {
+        );
+        start(id);
+      },
+      callTool(id, name, args, unless, sent) {
+        if (over) return;
         const abort: AbortController = new SafeAbortController();
+        const key = name + " " + args;
+        let begun = false;
         begin(
           id,
           "",
           async (call) => {
             const revision = revisions.now();
-            const ran = await tools.run(name, args, unless, abort.signal, core?.carries);
+            const again = Date.now() - (left.get(key) ?? 0) < leftFor;
+            left.delete(key);
+            begun = !again && !tools.onlyReads(name);
+            const ran = again
+              ? { text: stringify(failure(repeated)) }
+              : await tools.run(name, args, unless, abort.signal, core?.carries);
+            if ("stale" in ran) begun = false;
             if (calls.get(id) !== call || !core) return;
             if ("stale" in ran) return core.complete(id, Status.stale, revision, 0, stringify(ran.stale));
             const { text } = ran;
             call.members = text.slice(1, -1);
             core.complete(id, Status.ok, revision, text.length, core.carries ? text : "");
           },
-          (call) => call.members === undefined && microtask(() => abort.abort()),
+          (call, unheard) => {
+            const runs = call.members === undefined;
+            if (left.size >= maxLeft) left.clear();
+            if (begun && (runs || unheard)) left.set(key, Date.now());
+            if (runs) microtask(() => abort.abort());
+          },
         );
+        core!.starting(id, sent);
       },
-      end: (id) => forget(id)?.stop(),
+      start,
+      end: (id, unheard) => forget(id)?.stop(unheard),
       watched(uri, on) {
         if (over || watching.has(uri) === on) return;
         if (on) watching.set(uri, true);
@@ -163,7 +203,7 @@ export function coresOf(early: Early, revisions: Revisions) {
       if (!members.size) shared.core = undefined;
       watching.forEach((_, uri) => count(uri, -1));
       watching.clear();
-      calls.forEach((_, call) => forget(call)!.stop());
+      calls.forEach((_, call) => forget(call)!.stop(true));
     }
 
     return {

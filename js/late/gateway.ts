@@ -247,7 +247,11 @@ export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, un
   /** Begins a link with a core that has passed in a function to post frames. */
   function linkBy(post: Post): void {
     const attachment = cores.attach(() => (post.receive = undefined as never));
-    const core = channel(attachment.source, post, { epoch });
+    let frozen = false;
+    listen(document, "freeze", () => void (frozen = true), until);
+    listen(document, "resume", () => void (frozen = false), until);
+    const how = { slow: !!post.slow, frozen: () => frozen };
+    const core = channel(attachment.source, post, { epoch }, undefined, how);
     post.receive = core.receive;
     attachment.adopt(core);
   }

@@ -259,6 +259,8 @@ export function pageTools(
 
   return {
     run,
+    /** Whether a call of a tool has no effect that a second one would repeat. */
+    onlyReads: (name: string) => tools.get(name)?.tool.annotations?.readOnlyHint ?? name === arrived,
     /** Begins to list the tools, for a core that is being started. Returns whether the page can have tools. */
     prepare(): boolean {
       const holder = older.adapt(tooling());

@@ -9,6 +9,7 @@
  * It never waits, and looks into no call: it keeps at most one touch a URI, and the calls of this turn.
  */
 import { microtask, SafeMap, stringify } from "../late/intrinsics.ts";
+import { later, lateAfter, lateness } from "./lateness.ts";
 import { type Core, linkVersion, type Source, Status } from "./link.ts";
 
 export type Call = readonly unknown[];
@@ -22,6 +23,7 @@ export interface About {
   url?: string;
   focused?: number;
   dial?: number;
+  now?: number;
 }
 
 /** A core elsewhere, with three more methods. */
@@ -43,12 +45,16 @@ const patience = 10_000;
 // The page may patch its own.
 const { setTimeout, clearTimeout } = globalThis;
 
-/** Begins a link. `post` carries frames to the core; `welcomed` is called with the facts of its hello. */
+/**
+ * Begins a link. `post` carries frames to the core, at once or, if `slow`, in a later task; `welcomed` is called with
+ * the facts of its hello. While `frozen`, a frame of the core can come although the page runs no tasks.
+ */
 export function channel(
   page: Source,
   post: (frame: string) => void,
   about: About,
   welcomed: (about: About) => void = () => {},
+  { slow, frozen }: { readonly slow?: boolean; readonly frozen?: () => boolean } = {},
 ): Channel {
   let live = true;
   let queue: Call[] = [];
@@ -56,6 +62,10 @@ export function channel(
   /** Runs while a frame is not answered. */
   let watch: ReturnType<typeof setTimeout> | undefined;
   let flushing = false;
+  const { now, heard, late, known } = lateness();
+  const hello = now();
+  /** The calls for which the core was asked whether to start them: when, and how late the answer may come, in ms. */
+  const asked = new SafeMap<number, { readonly at: typeof hello; readonly most: number }>();
 
   const send = (frame: string) => {
     post(frame);
@@ -89,6 +99,25 @@ export function channel(
     flushSoon();
   };
 
+  /** Starts a call that the core has sent, or allowed, at its time `sent`, or asks if that is longer ago than `most`. */
+  const start = (id: number, sent: number | undefined, most = lateAfter, next = lateAfter) => {
+    if (!known()) return page.start(id);
+    const begin = () => {
+      if (!live) return;
+      if (late(sent, most)) {
+        asked.set(id, { at: now(), most: next });
+        return call("starting", id);
+      }
+      call("started", id);
+      if (!slow) return page.start(id);
+      flush();
+      later(() => live && page.start(id));
+    };
+    // A debugger's message comes at a breakpoint too, and in a frozen page. The one runs no microtasks, the other no tasks.
+    if (frozen?.()) later(begin);
+    else microtask(begin);
+  };
+
   /** Performs one call of the core. An unknown name means that the other end is not a core of Pagewire. */
   const perform = (call: Call): void => {
     // Not by destructuring: a page can have patched the iterator of arrays.
@@ -97,18 +126,29 @@ export function channel(
     const b = call[2] as never;
     const c = call[3] as never;
     const d = call[4] as never;
+    const e = call[5] as never;
     switch (name) {
       case "read":
         return page.read(a, b, c, d);
       case "callTool":
-        return page.callTool(a, b, c, d);
+        return page.callTool(a, b, c, d, e);
+      case "start": {
+        const question = asked.get(a);
+        asked.delete(a);
+        if (!question) return;
+        heard(question.at, b);
+        // The page may have stood still once more. If it is the network that is slow, a later question gets through.
+        return start(a, b, question.most, 2 * question.most);
+      }
       case "end":
-        return page.end(a);
+        asked.delete(a);
+        return page.end(a, b);
       case "watched":
         return page.watched(a, b);
       case "report":
         return page.report(a);
       case "hello":
+        if ((c as About).now !== undefined) heard(hello, (c as About).now!);
         return a === linkVersion
           ? welcomed(c)
           : end(
@@ -120,7 +160,7 @@ export function channel(
     end(`it says '${name}', which is no call of version ${linkVersion} of the link`);
   };
 
-  send(stringify([["hello", linkVersion, PAGEWIRE_VERSION, about]]));
+  send(stringify([["hello", linkVersion, PAGEWIRE_VERSION, { ...about, starts: true }]]));
 
   return {
     carries: true,
@@ -145,6 +185,7 @@ export function channel(
       if (!watch) flushSoon();
     },
     setTools: (tools) => call("setTools", tools),
+    starting: (id, sent) => start(id, sent),
     complete(id, status, revision, _size, detail) {
       if (status !== Status.ok) return call("complete", id, status, revision, detail);
       flush();

@@ -26,6 +26,11 @@ export interface Core {
   /** Sets the tools: the JSON text of an array of MCP tools. */
   setTools(tools: string): void;
   /**
+   * Asks whether to start a tool that a `callTool` was sent for at `sent`. The core answers with `start`, or with `end`
+   * if nobody waits for the call any more.
+   */
+  starting(call: number, sent?: number): void;
+  /**
    * Answers a `read` or a `callTool`. With `Status.ok`, `size` is the length of the contents (or the tool's result) as
    * JSON text in UTF-16 code units; it may be less if the core's limit is out of reach. `detail` is that text if the
    * core `carries` contents. With any other status `detail` is the error message that agents may see.
@@ -57,14 +62,18 @@ export interface Source {
    */
   read(call: number, key: string, uri: string, params: string): void;
   /**
-   * Runs a tool with the JSON text of an object. The page holds its result, MCP's CallToolResult, like contents.
-   * `unless` is "", or the JSON text of an array of [uri, revision]: the tool does not run if one of them has changed.
+   * Runs a tool with the JSON text of an object, once the core has answered `starting`. The page holds its result, MCP's
+   * CallToolResult, like contents. `unless` is "", or the JSON text of an array of [uri, revision]: the tool does not
+   * run if one of them has changed. `sent` is the time of a core elsewhere, in ms.
    */
-  callTool(call: number, name: string, args: string, unless: string): void;
+  callTool(call: number, name: string, args: string, unless: string, sent?: number): void;
+  /** Answers `starting`: the tool runs now. */
+  start(call: number): void;
   /**
    * Ends a call, once per `read` and `callTool`. The page aborts it if it still runs, and drops its contents or result.
+   * `unheard` says that the core has not had the result of a tool.
    */
-  end(call: number): void;
+  end(call: number, unheard?: boolean): void;
   /** The first watcher of `uri` came (true) or the last one left (false). */
   watched(uri: string, on: boolean): void;
   /** Something that a developer should see, one sentence: a refused registration, a broken message. */

@@ -67,10 +67,11 @@ export interface CoreSettings extends CoreOptions {
 
 /**
  * A function that posts a frame to a core elsewhere. The link sets `receive`, which takes that core's frames; null ends
- * the link.
+ * the link. With `slow` a frame leaves the page in a later task.
  */
 export interface Post {
   (frame: string): void;
+  slow?: boolean;
   receive?: (calls: readonly (readonly unknown[])[] | null) => void;
 }
 

@@ -5,6 +5,7 @@ import { kept } from "../page/intrinsics.ts";
 export { kept };
 export { arrive } from "../late/late.ts";
 export { channel } from "../link/channel.ts";
+export { later } from "../link/lateness.ts";
 export { reconnect } from "../link/reconnect.ts";
 export { partOf } from "../late/pointer.ts";
 export { gateway } from "../late/gateway.ts";

@@ -23,7 +23,7 @@ var ErrNotRead = errors.New("the agent does not read what it asks for")
 // more than most bytes, is answered with an error. The rest of such a long line is not held in memory.
 //
 // Lines returns nil when the gateway closes, or at the end of in, after at most 700 ms for the answers to earlier
-// requests. It returns the error of in or out; ErrNotRead when 64 MiB wait to be read; ctx's cause when ctx ends, after
+// requests. It returns the error of in or out at once; ErrNotRead when 64 MiB wait to be read; ctx's cause when ctx ends, after
 // an answer to the agent's requests and listens. It returns within a second. A Read of in or a Write to out that is
 // under way then goes on until the owner of in or out closes it.
 func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, out io.Writer) error {
@@ -50,9 +50,11 @@ func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, ou
 		s.wait(nil)
 		return s.endReason()
 	}
-	// Requests that wait for the first look at a browser are answered in time.
-	defer time.AfterFunc(settleTime/2, agent.Proceed).Stop()
-	s.wait(agent.Settled)
+	if err == nil { // otherwise the agent is gone
+		// Requests that wait for the first look at a browser are answered in time.
+		defer time.AfterFunc(settleTime/2, agent.Proceed).Stop()
+		s.wait(agent.Settled)
+	}
 	return err
 }
 

@@ -230,7 +230,7 @@ func (d *daemon) serve(c *Conn) {
 	defer c.Close()
 	defer b.stop()
 	// Not Run's ctx: while the daemon retires, a session goes on until its requests are answered.
-	if err := d.o.Serve(context.Background(), h, c.In, b, b.begin); err != nil {
+	if err := d.o.Serve(context.Background(), h, b, b, b.begin); err != nil {
 		d.o.Log.Info("an agent's session has ended", "reason", err)
 	}
 }
@@ -297,6 +297,16 @@ func (b *beating) begin(s Session) {
 			}
 		}
 	}()
+}
+
+// Read reads the agent's messages. At their end it tells a pipe that still reads from one that is gone: nobody waits for
+// what that has asked for.
+func (b *beating) Read(to []byte) (n int, err error) {
+	n, err = b.c.In.Read(to)
+	if err == io.EOF && b.writeLine(beatLine) != nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 func (b *beating) stop() {

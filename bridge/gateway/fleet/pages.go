@@ -316,7 +316,7 @@ func (n *Node) openCore(m *message) {
 		return
 	}
 	p.cores = append(p.cores, f)
-	f.core = p.relay.Join(f, m.word(3) == "1")
+	f.core = p.relay.Join(n.now(), f, m.word(3) == "1")
 	p.settle()
 }
 
@@ -376,7 +376,7 @@ func (n *Node) fromCore(m *message) {
 
 // handle takes a frame of the core. The page's lock is held.
 func (f *remoteCore) handle(frame []byte) {
-	err := f.core.Receive(frame)
+	err := f.core.Receive(f.page.node.now(), frame)
 	n, refused := f.page.node, (*relay.Refused)(nil)
 	switch {
 	case err == nil:

@@ -21,12 +21,16 @@ type Core struct {
 	out     wire.Text           // calls for the core: a JSON array without its end
 	pending map[uint32]*pending // by the core's number
 	left    bool
+	began   bridge.Time // of the session
+	late    link.Lateness
 }
 
 // A pending is a read or a tool call of a core, until the core ends it.
 type pending struct {
-	uri string // of a read that has not been answered; "" otherwise
-	end func()
+	uri   string // of a read that has not been answered; "" otherwise
+	call  uint32 // the number at the page
+	asked bridge.Time
+	end   func()
 }
 
 const (
@@ -38,8 +42,8 @@ const (
 
 // Join adds a core. It sends the core two frames at once: the page's description, and its offers. Without acts the core
 // does not get the page's tools and cannot call them.
-func (r *Relay) Join(owner any, acts bool) *Core {
-	c := &Core{Owner: owner, r: r, acts: acts, pending: map[uint32]*pending{}}
+func (r *Relay) Join(now bridge.Time, owner any, acts bool) *Core {
+	c := &Core{Owner: owner, r: r, acts: acts, pending: map[uint32]*pending{}, began: now}
 	r.cores = append(r.cores, c)
 	c.say(call("hello").Int(link.Version).Raw(",").Str(r.opt.Build).Raw(",").Bytes(r.describe()))
 	c.flush()
@@ -86,13 +90,13 @@ func (c *Core) Leave() {
 }
 
 // Receive takes a frame of the core. An error means that it is not a valid frame: the core must leave.
-func (c *Core) Receive(frame []byte) error {
+func (c *Core) Receive(now bridge.Time, frame []byte) error {
 	v, err := wire.Parse(frame, nesting)
 	if err != nil || v.Kind() != wire.Array {
 		return errNoFrame
 	}
 	v.Elements(func(said wire.Value) bool {
-		err = c.dispatch(said)
+		err = c.dispatch(now, said)
 		return err == nil && !c.left
 	})
 	c.r.flush()
@@ -110,14 +114,14 @@ type Refused struct{ Reason string }
 func (e *Refused) Error() string { return e.Reason }
 
 // A request is one call of a core: its name and its arguments.
-type request struct{ args [5]wire.Value }
+type request struct{ args [6]wire.Value }
 
 func (q *request) text(i int) string {
 	s, _ := q.args[i].Text()
 	return s
 }
 
-func (c *Core) dispatch(said wire.Value) error {
+func (c *Core) dispatch(now bridge.Time, said wire.Value) error {
 	var q request
 	n := 0
 	said.Elements(func(v wire.Value) bool {
@@ -132,6 +136,9 @@ func (c *Core) dispatch(said wire.Value) error {
 	}
 	switch q.text(0) {
 	case "hello":
+		if theirs, ok := q.args[3].Get("now").Int(); ok {
+			c.late.Heard(c.began, bridge.Time(theirs))
+		}
 		return nil
 	case "refused":
 		return &Refused{q.text(1)}
@@ -147,7 +154,7 @@ func (c *Core) dispatch(said wire.Value) error {
 	if !ok || id < 1 || id >= 1<<32 {
 		return errNoFrame
 	}
-	return c.ask(uint32(id), &q)
+	return c.ask(now, uint32(id), &q)
 }
 
 // fits reports whether the page has room for what a core names: a hostile node must not make the page say more than the
@@ -172,14 +179,14 @@ func (c *Core) fits(q *request) bool {
 }
 
 // ask is dispatch for calls with a number.
-func (c *Core) ask(id uint32, q *request) error {
+func (c *Core) ask(now bridge.Time, id uint32, q *request) error {
 	done := func(p *pending) func(link.Answer) {
 		return func(a link.Answer) { c.answer(id, p, a) }
 	}
 	switch q.text(0) {
 	case "read":
 		return c.begin(id, q.text(3), func(p *pending) {
-			_, p.end = c.r.peer.Read(q.text(2), q.text(3), q.text(4), done(p))
+			p.call, p.end = c.r.peer.Read(q.text(2), q.text(3), q.text(4), done(p))
 		})
 	case "callTool":
 		unless, ok := c.conditions(q.text(4))
@@ -187,9 +194,26 @@ func (c *Core) ask(id uint32, q *request) error {
 			return errNoFrame
 		}
 		return c.begin(id, "", func(p *pending) {
-			_, p.end = c.r.peer.CallTool(q.text(2), []byte(q.text(3)), unless, done(p),
-				func(members []byte) { c.progress(id, members) })
+			h := link.ToolHandler{Done: done(p), Progress: func(members []byte) { c.progress(id, members) }}
+			if sent, ok := q.args[5].Int(); ok && c.late.Known() {
+				h.Asks = c.late.Late(now, bridge.Time(sent))
+				h.Started = func() { c.starts("started", id) }
+				h.Starting = func(now bridge.Time) bool {
+					p.asked = now
+					c.starts("starting", id)
+					return false
+				}
+			}
+			p.call, p.end = c.r.peer.CallTool(now, q.text(2), []byte(q.text(3)), unless, h)
 		})
+	case "start":
+		if p := c.pending[id]; p != nil {
+			if theirs, ok := q.args[2].Int(); ok {
+				c.late.Heard(p.asked, bridge.Time(theirs))
+			}
+			c.r.peer.Start(now, p.call)
+		}
+		return nil
 	case "end":
 		if p := c.pending[id]; p != nil {
 			delete(c.pending, id)
@@ -280,6 +304,13 @@ func listed(texts []string) string {
 func (c *Core) progress(id uint32, members []byte) {
 	if !c.left {
 		c.say(call("progress").Int(int(id)).Raw(",").Str("{" + string(members) + "}"))
+	}
+}
+
+// starts passes on that the page starts a tool, or asks whether to.
+func (c *Core) starts(name string, id uint32) {
+	if !c.left {
+		c.say(call(name).Int(int(id)))
 	}
 }
 

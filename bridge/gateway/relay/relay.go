@@ -153,7 +153,11 @@ func (r *Relay) describe() wire.Text {
 	if a.Title != nil {
 		title = *a.Title
 	}
+	starts := ""
+	if a.Starts {
+		starts = `,"starts":true`
+	}
 	return wire.Text(`{"epoch":`).Str(a.Epoch).Raw(`,"tab":`).Str(a.Tab).Raw(`,"frame":`).Str(a.Frame).
 		Raw(`,"title":`).Str(title).Raw(`,"url":`).Str(a.URL).Raw(`,"focused":`).Int(int(a.Focused)).
-		Raw(`,"dial":`).Int(int(a.Dial)).Raw(`,"origin":`).Str(r.origin).Raw(`}`)
+		Raw(`,"dial":`).Int(int(a.Dial)).Raw(`,"origin":`).Str(r.origin).Raw(starts + `}`)
 }

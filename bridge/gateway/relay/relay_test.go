@@ -45,7 +45,7 @@ func TestRelay(t *testing.T) {
 				case says && who == "page":
 					err = r.Receive(now, link.Parse([]byte(frame), link.Limits{}))
 				case says:
-					err = cores[who].Receive([]byte(frame))
+					err = cores[who].Receive(now, []byte(frame))
 				case verb == "leave":
 					cores[name].Leave()
 				case verb == "close":
@@ -53,7 +53,7 @@ func TestRelay(t *testing.T) {
 				case verb == "held":
 					s.Say("%d", kept.Held())
 				default:
-					cores[name] = r.Join(name, verb == "join")
+					cores[name] = r.Join(now, name, verb == "join")
 				}
 				if err != nil {
 					s.Say("error: %v", err)
@@ -81,7 +81,7 @@ func TestLongReport(t *testing.T) {
 	if err := r.Receive(0, link.Parse([]byte(`[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1"}]]`), link.Limits{})); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Join(nil, true).Receive([]byte(`[["report","` + large + `"]]`)); err != nil {
+	if err := r.Join(0, nil, true).Receive(0, []byte(`[["report","`+large+`"]]`)); err != nil {
 		t.Fatal(err)
 	}
 	if told := r.Take(1000); len(told) > maxReport+100 || !strings.Contains(string(told), "xxx") {
@@ -105,7 +105,7 @@ func TestMuchThatIsOffered(t *testing.T) {
 	for i := range many {
 		say(fmt.Sprintf(`[["register","{\"uri\":\"%s/%02d\",\"name\":\"%s\"}"]]`, app, i, strings.Repeat("x", 200<<10)))
 	}
-	r.Join(nil, true)
+	r.Join(0, nil, true)
 	all := ""
 	for i, frame := range frames {
 		if len(frame) > 2<<20 || !json.Valid(frame) {
@@ -119,5 +119,64 @@ func TestMuchThatIsOffered(t *testing.T) {
 			t.Fatalf("resource %d does not come, or comes too early", i)
 		}
 		all = all[at:]
+	}
+}
+
+// A page's word that it starts a tool reaches the core that has called. A call that came late over the bus makes the
+// page ask, and the core answers. A core that tells no time is not told.
+func TestLateCalls(t *testing.T) {
+	var toCore []string
+	r := New(0, "user", app, &Options{Build: "1", Offered: quota.New(1<<30, 1<<30), Send: func(_ *Core, frame []byte) {
+		toCore = append(toCore, string(frame))
+	}})
+	page := func(at bridge.Time, frame string) {
+		t.Helper()
+		if err := r.Receive(at, link.Parse([]byte(frame), link.Limits{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page(0, `[["hello",1,"0",{"epoch":"e","tab":"tab-tab-1","starts":true}]]`)
+	c, older := r.Join(1000, nil, true), r.Join(1000, nil, true)
+	if !strings.Contains(toCore[0], `"starts":true`) {
+		t.Errorf("the core is told %s", toCore[0])
+	}
+	core := func(at bridge.Time, frame string) {
+		t.Helper()
+		if err := c.Receive(at, []byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	core(1001, `[["hello",1,"0",{"now":500000}]]`)
+	r.Take(2000)
+	for _, step := range []struct{ who, says, page, core string }{
+		{"core", `[["callTool",7,"pay","{}","",501010]]`, `[["callTool",1,"pay","{}","",2010]]`, ""}, // in time
+		{"page", `[["started",1]]`, `[]`, `[["started",7]]`},
+		{"core", `[["callTool",8,"pay","{}","",500010]]`, `[["callTool",2,"pay","{}","",0]]`, ""}, // late
+		{"page", `[["starting",2]]`, `[]`, `[["starting",8]]`},
+		{"core", `[["start",8,501015]]`, `[["start",2,2010]]`, ""},
+		{"core", `[["end",8]]`, `[["end",2,true]]`, ""},
+		{"page", `[["starting",2]]`, `[["end",2]]`, ""},
+		{"page", `[["started",2]]`, `[]`, ""},
+		{"older", `[["callTool",7,"pay","{}",""]]`, `[["callTool",3,"pay","{}","",2010]]`, ""},
+		{"page", `[["starting",3]]`, `[["start",3,2010]]`, ""},
+		{"page", `[["started",3]]`, `[]`, ""},
+	} {
+		toCore = nil
+		switch step.who {
+		case "page":
+			page(2010, step.says)
+		case "core":
+			core(2010, step.says)
+		default:
+			if err := older.Receive(2010, []byte(step.says)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := strings.Join(toCore, " "); got != step.core {
+			t.Errorf("%s: the core gets %s, want %s", step.says, got, step.core)
+		}
+		if got := string(r.Take(3000)); got != step.page {
+			t.Errorf("%s: the page gets %s, want %s", step.says, got, step.page)
+		}
 	}
 }

@@ -160,7 +160,7 @@ func (p *page) Receive(frame []byte) error {
 	err := p.relay.Receive(p.n.now(), f)
 	if err == nil && p.here == nil {
 		p.introduce()
-		p.here = p.relay.Join(func(frame []byte) {
+		p.here = p.relay.Join(p.n.now(), func(frame []byte) {
 			p.queue = append(p.queue, func() { _ = p.receive(frame) }) // the gateway tells the page why, by Send
 		}, true)
 		go p.run(cmp.Or(p.relay.About().Epoch, p.info.Tab) + " " + p.info.Origin)
@@ -208,7 +208,7 @@ func (p *page) Send(frame []byte) {
 		p.stop()
 		p.queue = append(p.queue, func() { p.send(nil) })
 	case p.here != nil: // before the page's hello the gateway has sent only its hello; the relay sends its own
-		if refused := (*relay.Refused)(nil); errors.As(p.here.Receive(frame), &refused) {
+		if refused := (*relay.Refused)(nil); errors.As(p.here.Receive(p.n.now(), frame), &refused) {
 			p.relay.Refuse(refused.Reason)
 		}
 		p.settle()
@@ -325,7 +325,7 @@ func (p *page) join(conn *wsconn.Conn) *relay.Core {
 		return nil
 	}
 	p.relay.About().Dial++
-	return p.relay.Join(conn.Send, p.n.o.Tools)
+	return p.relay.Join(p.n.now(), conn.Send, p.n.o.Tools)
 }
 
 func (p *page) leave(core *relay.Core) {
@@ -344,7 +344,7 @@ func (p *page) handleFrame(core *relay.Core, frame []byte) error {
 	if p.ended {
 		return nil
 	}
-	err := core.Receive(frame)
+	err := core.Receive(p.n.now(), frame)
 	p.settle()
 	return err
 }

@@ -117,6 +117,7 @@ test("tools of the page are carried: listed, called, and their change announced"
   p.core.receive(1, request(1, "tools/list"));
   p.core.receive(1, request(2, "tools/call", { name: "greet", arguments: { who: "é" } }));
   p.core.setTools("[{}]");
+  while (sent(p).length < 4) await sleep(0); // a tool starts behind the messages that wait
   const [{ result }, changed, listed, called] = sent(p);
   assert.deepEqual(result.capabilities.tools, { listChanged: true });
   assert.equal(changed.method, "notifications/tools/list_changed");

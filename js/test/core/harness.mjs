@@ -90,7 +90,10 @@ export async function page(reads = {}, options = {}) {
     callTool(call, name, args) {
       p.log.push(["callTool", call, name, args]);
       p.held.set(call, { content: [{ type: "text", text: `${name} ${args}` }] });
-      p.core.complete(call, 0, 0, JSON.stringify(p.held.get(call)).length, "");
+      p.core.starting(call);
+    },
+    start(call) {
+      if (p.held.has(call)) p.core.complete(call, 0, 0, JSON.stringify(p.held.get(call)).length, "");
     },
     end(call) {
       p.log.push(["end", call]);

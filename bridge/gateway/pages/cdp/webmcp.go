@@ -6,6 +6,7 @@ import (
 
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/webmcp"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -173,29 +174,34 @@ func (n *webmcpTools) attach() {
 // Look makes attach.js look for Pagewire, which then begins a link in place of this page.
 func (n *webmcpTools) Look() { n.d.sendText("[]") }
 
-// RunTool makes the browser run a tool.
-func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte, gone bool)) (cancel func()) {
+// reacts is a task of the page. It ends once the page runs tasks: not behind a dialog, at a breakpoint or frozen.
+var reacts = jsonv2.Value(`{"awaitPromise":true,"expression":"new Promise(done => { const { port1, port2 } = ` +
+	`new MessageChannel(); port1.onmessage = () => done(port1.close()); port2.postMessage(0) })"}`)
+
+// RunTool makes the browser run a tool. The browser's own queue for the page knows no withdrawal: a call that waits
+// there, behind a dialog, runs later. So the page must react before the browser is told. What remains is a page that
+// stops within the millisecond between the two. Such a call counts as started.
+func (n *webmcpTools) RunTool(name string, args []byte, started func(), done func(result []byte, gone bool)) (cancel func()) {
 	i := &invocation{done: done}
 	input := append(jsonv2.Value(nil), args...)
 	params := &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: name, Input: input}
-	why := ""
 	if err := n.d.b.link.full(); err != nil {
-		why = err.Error()
-	} else if n.d.b.link.post(n.d.s.id, webmcp.CommandInvokeTool, params, func(result jsonv2.Value, err error) {
-		var r webmcp.InvokeToolResult
-		if err == nil {
-			err = jsonv2.Unmarshal(result, &r, decodeOptions)
-		}
-		if err != nil {
-			n.finish(i, failed("The tool could not be called: "+err.Error()), false)
-			return
-		}
-		n.begun(i, r.InvocationID)
-	}) != nil {
-		why = "The browser is gone."
-	}
-	if why != "" {
-		go n.finish(i, failed(why), false)
+		go n.finish(i, failed(err.Error()), false)
+	} else {
+		n.ask(i, runtime.CommandEvaluate, reacts, func(jsonv2.Value) error {
+			if n.waits(i) {
+				started()
+				n.ask(i, webmcp.CommandInvokeTool, params, func(result jsonv2.Value) error {
+					var r webmcp.InvokeToolResult
+					err := jsonv2.Unmarshal(result, &r, decodeOptions)
+					if err == nil {
+						n.begun(i, r.InvocationID)
+					}
+					return err
+				})
+			}
+			return nil
+		})
 	}
 	return func() {
 		n.mu.Lock()
@@ -206,6 +212,32 @@ func (n *webmcpTools) RunTool(name string, args []byte, done func(result []byte,
 			n.cancel(i.id)
 		}
 	}
+}
+
+// ask sends a command of a call to the browser. If it or answered fails, so does the call.
+func (n *webmcpTools) ask(i *invocation, command string, params any, answered func(jsonv2.Value) error) {
+	err := n.d.b.link.post(n.d.s.id, command, params, func(result jsonv2.Value, err error) {
+		if err == nil {
+			err = answered(result)
+		}
+		if err != nil {
+			n.finish(i, failed("The tool could not be called: "+err.Error()), false)
+		}
+	})
+	if err != nil {
+		go n.finish(i, failed("The browser is gone."), false)
+	}
+}
+
+// waits reports whether a call is still waited for. It ends the call of a document that has gone.
+func (n *webmcpTools) waits(i *invocation) bool {
+	n.mu.Lock()
+	gone, ended := n.invocations == nil, i.ended
+	n.mu.Unlock()
+	if gone {
+		n.finish(i, failed(pageHasGone), true)
+	}
+	return !gone && !ended
 }
 
 // begun notes the browser's id of a call: its result comes as an event. It cancels the call if nothing waits for it.

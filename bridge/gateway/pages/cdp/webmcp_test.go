@@ -38,10 +38,12 @@ func TestToolCallOfADocumentThatHasGone(t *testing.T) {
 		invocations: map[string]*invocation{},
 	}
 	results := make(chan string, 2)
-	tools.RunTool("say", []byte("{}"), func(result []byte, _ bool) { results <- string(result) })
+	tools.RunTool("say", []byte("{}"), func() {}, func(result []byte, _ bool) { results <- string(result) })
+	testkit.Receive(t, "the page is asked to react", c.heard)
+	c.says <- `{"id":1,"result":{"result":{"type":"undefined"}},"sessionId":"S"}`
 	testkit.Receive(t, "the browser is asked", c.heard)
 	tools.close()
-	c.says <- `{"id":1,"result":{"invocationId":"I"},"sessionId":"S"}`
+	c.says <- `{"id":2,"result":{"invocationId":"I"},"sessionId":"S"}`
 	if got := testkit.Receive(t, "the call ends", results); !strings.Contains(got, pageHasGone) {
 		t.Errorf("it gives %s", got)
 	}
