@@ -30,7 +30,8 @@ sum() { # without a program that sums it prints nothing, and then nothing is ins
 # put_back undoes an installation that has not come to its end: the old programs, or none, are in place again.
 put_back() {
 	for program in $begun; do
-		[ -e "$staged/$program" ] || rm -f "$dir/$program"
+		[ ! -e "$staged/$program" ] || { [ ! -e "$dir/$program" ] && [ ! -L "$dir/$program" ]; } || continue
+		rm -f "$dir/$program"
 		[ ! -e "$staged/old/$program" ] && [ ! -L "$staged/old/$program" ] ||
 			mv -f "$staged/old/$program" "$dir/$program"
 	done
@@ -84,8 +85,10 @@ main() {
 	chmod 755 "$staged/pagewire" "$staged/pagewire-node"
 	for program in pagewire pagewire-node; do # moved into place: a running program must not be written over
 		begun="$begun $program"
-		[ ! -e "$dir/$program" ] && [ ! -L "$dir/$program" ] || mv "$dir/$program" "$staged/old/"
-		mv "$staged/$program" "$dir/$program"
+		# By a link, so that the name always has a program. Some file systems have no links.
+		[ ! -e "$dir/$program" ] && [ ! -L "$dir/$program" ] || ln -P "$dir/$program" "$staged/old/" 2>/dev/null ||
+			mv "$dir/$program" "$staged/old/"
+		mv -f "$staged/$program" "$dir/$program"
 	done
 	begun=
 	printf 'pagewire %s is in %s\n' "$version" "$dir"

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // release serves a release of two programs with the text "new", and returns its URL and an install.sh for it.
@@ -71,7 +72,7 @@ func TestInstallsAllOrNothing(t *testing.T) {
 	for before, programs := range map[string]map[string]string{"both": {"pagewire": "old", "pagewire-node": "old"},
 		"one": {"pagewire-node": "old"}} {
 		for _, how := range []string{"exit 1", "kill -INT 0; exit 1", `"$real" "$@"; kill -TERM 0; exit 0`} {
-			for _, tool := range []string{"mktemp", "mkdir", "cp", "chmod", "mv"} {
+			for _, tool := range []string{"mktemp", "mkdir", "cp", "chmod", "ln", "mv"} {
 				real, err := exec.LookPath(tool)
 				testkit.OK(t, err)
 				for failing, failed := 1, true; failed; failing++ {
@@ -84,7 +85,7 @@ func TestInstallsAllOrNothing(t *testing.T) {
 						"exec \"$real\" \"$@\"\n", real, fakes, failing, how)
 					testkit.OK(t, os.WriteFile(filepath.Join(fakes, tool), []byte(fake), 0o755))
 					testkit.OK(t, os.WriteFile(filepath.Join(fakes, "uname"), []byte("#!/bin/sh\necho Linux x86_64\n"), 0o755))
-					run := exec.Command("sh", script, "--base-url", url, "--dir", dir)
+					run := testcmd.Command("sh", script, "--base-url", url, "--dir", dir)
 					run.Env = append(os.Environ(), "PATH="+fakes+":"+os.Getenv("PATH"), "TMPDIR="+t.TempDir())
 					run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal reaches all of them, as from a terminal
 					out, err := run.CombinedOutput()
@@ -114,7 +115,7 @@ func TestInstallFollowsNoLink(t *testing.T) {
 	for _, name := range []string{".pagewire.new", ".pagewire-node.new", "pagewire", "pagewire-node", "old"} {
 		testkit.OK(t, os.Symlink(outside, filepath.Join(dir, name)))
 	}
-	run := exec.Command("sh", script, "--base-url", url, "--dir", dir)
+	run := testcmd.Command("sh", script, "--base-url", url, "--dir", dir)
 	fakes := uname(t, "Linux x86_64")
 	run.Env = append(os.Environ(), fakes...)
 	if out, err := run.CombinedOutput(); err != nil {
