@@ -566,12 +566,15 @@ func TestNativeTools(t *testing.T) {
 		gives("say", nil, "hello", false)
 		gives("mcp", nil, "own", true)
 	}
+	hung := 0 // a call that began, and that nobody waited for, does not run again at once
 	hang := func() (cancel func(), ended <-chan struct{}) {
+		hung++
+		params := &mcp.CallToolParams{Name: "hang", Arguments: map[string]int{"n": hung}}
 		ctx, cancel := context.WithCancel(r.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+			r.CallTool(ctx, params)
 		}()
 		return cancel, done
 	}
