@@ -2,6 +2,7 @@ package cdp
 
 import (
 	"encoding/json"
+	"strconv"
 	"sync"
 
 	protocol "github.com/chromedp/cdproto/cdp"
@@ -21,11 +22,13 @@ type webmcpTools struct {
 	tools []bridge.Tool // until there is a page
 
 	mu          sync.Mutex             // taken with the gateway's lock held, and never the other way round
-	invocations map[string]*invocation // by the browser's id; nil when the document has gone
+	invocations map[string]*invocation // by the browser's id, or one of ours before; nil when the document has gone
+	last        int
 }
 
 type invocation struct {
-	id    string // the browser's; "" before it is known
+	id    string // the browser's; one of ours before it is known
+	begun bool   // it is the browser's
 	done  func(result []byte, gone bool)
 	ended bool // its result is not needed
 }
@@ -185,6 +188,12 @@ func (n *webmcpTools) RunTool(name string, args []byte, started func(), done fun
 	i := &invocation{done: done}
 	input := append(jsonv2.Value(nil), args...)
 	params := &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: name, Input: input}
+	n.mu.Lock()
+	n.last++
+	if i.id = "asked " + strconv.Itoa(n.last); n.invocations != nil {
+		n.invocations[i.id] = i // so that it ends with its document: the browser does not answer for each that has gone
+	}
+	n.mu.Unlock()
 	if err := n.d.b.link.full(); err != nil {
 		go n.finish(i, failed(err.Error()), false)
 	} else {
@@ -208,8 +217,9 @@ func (n *webmcpTools) RunTool(name string, args []byte, started func(), done fun
 		defer n.mu.Unlock()
 		i.ended = true
 		if n.invocations[i.id] == i {
-			delete(n.invocations, i.id)
-			n.cancel(i.id)
+			if delete(n.invocations, i.id); i.begun {
+				n.cancel(i.id)
+			}
 		}
 	}
 }
@@ -243,7 +253,8 @@ func (n *webmcpTools) waits(i *invocation) bool {
 // begun notes the browser's id of a call: its result comes as an event. It cancels the call if nothing waits for it.
 func (n *webmcpTools) begun(i *invocation, id string) {
 	n.mu.Lock()
-	i.id = id
+	delete(n.invocations, i.id)
+	i.id, i.begun = id, true
 	gone, ended := n.invocations == nil, i.ended
 	if !gone && !ended {
 		n.invocations[id] = i
