@@ -220,7 +220,10 @@ func (w *till) row(t *testing.T, h userHome, b *tab, args []string, way string, 
 	reacts(a)
 	late := w.take()
 	again := ""
-	if s.tool == "pay" || ended != "the daemon is killed" { // then the first answer says all
+	// After the daemon's death the first answer says all. Without the page layer the daemon alone knows what began, and
+	// it ends with its last agent.
+	knows := ended == "cancelled" || ended != "the daemon is killed" && way != "CDP without the page layer"
+	if s.tool == "pay" || knows {
 		go func() { answer <- pays(t.Context(), a) }()
 		again = testkit.Receive(t, "the answer to the second try", answer)
 	}
@@ -230,7 +233,7 @@ func (w *till) row(t *testing.T, h userHome, b *tab, args []string, way string, 
 		t.Errorf("%s, %s, %s: it ran late: %q, and the second try gives %q", way, s.name, ended, late, again)
 	case s.tool == "ask" && ended == "the daemon is killed" && !strings.Contains(first, "may have been done or not"):
 		t.Errorf("%s, %s, %s: the answer is %q", way, s.name, ended, first)
-	case s.tool == "ask" && ended != "the daemon is killed" && !strings.Contains(again, "the same call began"):
+	case s.tool == "ask" && knows && !strings.Contains(again, "the same call began"):
 		t.Errorf("%s, %s, %s: the answer to the second try is %q", way, s.name, ended, again)
 	}
 	a.Close()
