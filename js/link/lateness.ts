@@ -39,30 +39,25 @@ export function lateness() {
   };
 }
 
-const { MessageChannel } = globalThis;
-/** Node waits for a port only while it has a `ref`. */
-type Port = MessagePort & { ref?(): void; unref?(): void };
-/** What waits for its task. One port serves all: to make one takes longer than the task. */
+/** What waits for its task. One port serves all, made here: to make one takes longer than the task, and much stack. */
 const jobs = { __proto__: null } as unknown as Record<number, () => void>;
 let first = 0;
 let next = 0;
-let ours: Port | undefined;
-let theirs: MessagePort;
+/** Node waits for a port only while it has a `ref`. */
+type Port = MessagePort & { ref?(): void; unref?(): void };
+const { port1, port2 } = new globalThis.MessageChannel();
+const ours: Port = port1;
+ours.onmessage = () => {
+  const job = jobs[first]!;
+  delete jobs[first++];
+  if (first === next) ours.unref?.();
+  job();
+};
+ours.unref?.();
 
-/** Calls f in a later task, behind the messages that wait now. */
+/** Calls f in a later task, behind the messages that wait now. Throws, and does nothing, if the stack is full. */
 export function later(f: () => void): void {
-  if (!ours) {
-    const { port1, port2 } = new MessageChannel();
-    ours = port1;
-    theirs = port2;
-    port1.onmessage = () => {
-      const job = jobs[first]!;
-      delete jobs[first++];
-      if (first === next) ours!.unref?.();
-      job();
-    };
-  }
-  ours.ref?.();
+  port2.postMessage(0); // first: with a full stack it throws, and a job without a message would run in place of the next
   jobs[next++] = f;
-  theirs.postMessage(0);
+  ours.ref?.();
 }
