@@ -23,15 +23,6 @@ func DecodeMessage(text []byte) (m Incoming, ok bool) {
 	return m, m.Method != "" || len(m.ID) > 0 && (len(m.Result) > 0) != (len(m.Failure) > 0)
 }
 
-// Unmarked returns text without a byte order mark at its beginning, which programs on Windows write. RFC 8259, section
-// 8.1, allows it to be ignored.
-func Unmarked(text []byte) []byte {
-	if len(text) > 2 && string(text[:3]) == "\ufeff" {
-		return text[3:]
-	}
-	return text
-}
-
 // An Incoming is a message of a peer. Missing members are absent.
 type Incoming struct {
 	ID, Params, Result, Failure JSON

@@ -229,11 +229,11 @@ func LimitBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) {
 	}
 }
 
-// ReadBody reads the body of a request without a byte order mark, and ends LimitBody's limit. If the body is longer than most bytes, it returns
-// the beginning, with a *http.MaxBytesError.
+// ReadBody reads the body of a request without a byte order mark, and ends LimitBody's limit. If the body is longer than
+// most bytes, it returns the beginning, with a *http.MaxBytesError.
 func ReadBody(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
-	body = bridge.Unmarked(body)
+	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	}

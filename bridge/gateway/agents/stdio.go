@@ -8,7 +8,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
 
@@ -64,7 +63,8 @@ func readLines(agent *gateway.Agent, in io.Reader, most int) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
 		line, over, err := readLine(lines, most)
-		line = bridge.Unmarked(bytes.TrimRight(line, "\r\n"))
+		// Programs on Windows begin with a byte order mark. RFC 8259, section 8.1, allows it to be ignored.
+		line = bytes.TrimPrefix(bytes.TrimRight(line, "\r\n"), []byte("\ufeff"))
 		switch blank := len(bytes.TrimSpace(line)) == 0; {
 		case over:
 			if agent.Oversize(line) != nil {

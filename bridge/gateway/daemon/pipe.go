@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
@@ -119,7 +118,7 @@ func (p *pipe) fromAgent() {
 	in := bufio.NewReaderSize(p.o.In, 64<<10)
 	for {
 		line, _, err := readLine(in, maxToDaemon)
-		line = bridge.Unmarked(line)
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		if len(line) > 0 && !p.toDaemon(line) {
 			return
 		}

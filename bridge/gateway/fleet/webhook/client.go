@@ -23,8 +23,6 @@ import (
 	"time"
 
 	"golang.org/x/net/idna"
-
-	"github.com/pagewire/pagewire/bridge"
 )
 
 // ClientOptions are exceptions from the rules for endpoints, and replacements in tests.
@@ -272,7 +270,8 @@ func (c *Client) verify(ctx context.Context, to, subscription string, secret Sec
 	var echo struct {
 		Challenge string `json:"challenge"`
 	}
-	if json.Unmarshal(bridge.Unmarked(answer), &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(nonce)) != 1 {
+	if json.Unmarshal(bytes.TrimPrefix(answer, []byte("\ufeff")), &echo) != nil ||
+		subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(nonce)) != 1 {
 		return failedChallenge
 	}
 	return ""
