@@ -131,9 +131,6 @@ func (c *Core) dispatch(now bridge.Time, said wire.Value) error {
 		n++
 		return true
 	})
-	if !c.fits(&q) {
-		return errNoFrame
-	}
 	switch q.text(0) {
 	case "hello":
 		if theirs, ok := q.args[3].Get("now").Int(); ok {
@@ -147,6 +144,9 @@ func (c *Core) dispatch(now bridge.Time, said wire.Value) error {
 		c.r.peer.Report(sentence[:min(len(sentence), maxReport)])
 		return nil
 	case "watched":
+		if len(q.text(1)) > c.r.peer.URIBytes() {
+			return errNoFrame
+		}
 		c.watch(q.text(1), q.args[2].True())
 		return nil
 	}
@@ -157,40 +157,24 @@ func (c *Core) dispatch(now bridge.Time, said wire.Value) error {
 	return c.ask(now, uint32(id), &q)
 }
 
-// fits reports whether the page has room for what a core names: a hostile node must not make the page say more than the
-// page's own limits, for which its link would end. The transport bounds a tool's arguments.
-func (c *Core) fits(q *request) bool {
-	name, most := q.text(0), c.r.peer.URIBytes()
-	for i := 1; i < len(q.args); i++ {
-		limit := 4 * most // of a name, or of parameters, whose JSON is longer than their URI
-		switch {
-		case name == "callTool" && i == 3, name == "report", name == "refused":
-			continue
-		case name == "callTool" && i == 4:
-			limit = 64 * most
-		case name == "watched" || name == "read" && i < 4:
-			limit = most
-		}
-		if len(q.text(i)) > limit {
-			return false
-		}
-	}
-	return true
-}
-
-// ask is dispatch for calls with a number.
+// ask is dispatch for calls with a number. A hostile node must not make the page say more than the page's own limits, for
+// which its link would end. JSON that names URIs may be longer than one, and the transport bounds a tool's arguments.
 func (c *Core) ask(now bridge.Time, id uint32, q *request) error {
+	most := c.r.peer.URIBytes()
 	done := func(p *pending) func(link.Answer) {
 		return func(a link.Answer) { c.answer(id, p, a) }
 	}
 	switch q.text(0) {
 	case "read":
+		if max(len(q.text(2)), len(q.text(3)), len(q.text(4))/4) > most {
+			return errNoFrame
+		}
 		return c.begin(id, q.text(3), func(p *pending) {
 			p.call, p.end = c.r.peer.Read(q.text(2), q.text(3), q.text(4), done(p))
 		})
 	case "callTool":
 		unless, ok := c.conditions(q.text(4))
-		if !ok || !c.acts {
+		if !ok || !c.acts || max(len(q.text(2))/4, len(q.text(4))/64) > most {
 			return errNoFrame
 		}
 		return c.begin(id, "", func(p *pending) {
