@@ -155,8 +155,9 @@ func (e *Entry) Answers(uri string) bool {
 }
 
 func (g *Registry) find(uri string) (*Entry, []pair) {
+	// A template is not a URI, so no entry answers for it; nor does one for what Check refuses.
 	if indexByte(uri, '{') >= 0 || g.maxURI > 0 && len(uri) > g.maxURI {
-		return nil, nil // a template is not a URI, so no entry answers for it; nor does one for what Check refuses
+		return nil, nil
 	}
 	if e := g.byURI[uri]; e != nil {
 		return e, nil

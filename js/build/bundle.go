@@ -79,9 +79,9 @@ func bundleAll(root, dist string, tc toolchain) error {
 	}
 	errs = append(errs, minifyAll(root, dist), leaveImports(filepath.Join(dist, "pagewire.mjs")),
 		leaveImports(filepath.Join(dist, "pagewire.cjs")))
-	for _, name := range []string{"pagewire.d.ts", "pagewire.d.mts", "pagewire.d.cts", "react.d.ts", "store.d.ts",
-		"vue.d.ts", "elements.d.ts", "iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts", "testing.d.ts", "vite.d.ts", "extension.d.ts",
-		"inspector/index.html"} {
+	for _, name := range []string{"pagewire.d.ts", "pagewire.d.mts", "pagewire.d.cts", "react.d.ts",
+		"store.d.ts", "vue.d.ts", "elements.d.ts", "iife.d.ts", "hosted.d.ts", "views.d.ts", "view.d.ts",
+		"testing.d.ts", "vite.d.ts", "extension.d.ts", "inspector/index.html"} {
 		errs = append(errs, copyFile(filepath.Join(dist, name), filepath.Join(root, "js", name)))
 	}
 	for _, name := range []string{"react", "store", "vue", "elements", "iife", "testing"} {

@@ -122,7 +122,8 @@ function attachFrame(frame: HTMLIFrameElement | Window, server: Server, options:
     // A request that is answered here must not reach the host's own listener, which would refuse it.
     if (view.incoming(event.data)) event.stopImmediatePropagation();
   };
-  view.undo.push(watchFrame(options.frame ?? frame, view)); // before our listener, which stops messages
+  // Before our listener, which stops messages.
+  view.undo.push(watchFrame(options.frame ?? frame, view));
   addEventListener("message", listener, { capture: true });
   view.undo.push(() => removeEventListener("message", listener, { capture: true }));
   return view;

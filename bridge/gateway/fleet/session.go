@@ -30,12 +30,14 @@ type session struct {
 	state  atomic.Int32  // as below
 	sent   atomic.Uint64 // frames; a frame counts after it was published
 
-	page   *gateway.Page // set when attached, as about and tab; before, those of the previous session, if any
-	about  link.About
-	tab    string            // its name at the gateway
-	others map[*session]bool // before: documents with names of its tab that were asked for, and whether they live
-	heard  uint64            // frames
-	more   bool              // the last one does not end the page's offers
+	// These are set when attached. Before, they are those of the previous session, if any. tab is the name at the gateway.
+	page  *gateway.Page
+	about link.About
+	tab   string
+	// others are documents with names of its tab that were asked for, and whether they live. It is nil when attached.
+	others map[*session]bool
+	heard  uint64 // frames
+	more   bool   // the last one does not end the page's offers
 	trail  trail
 }
 

@@ -129,7 +129,7 @@ func bundleManifest(version string, platform commands.Platform) object {
 	}
 	return object{
 		"manifest_version": "0.4", "name": "pagewire", "display_name": "Pagewire", "version": version, "description": about,
-		"long_description": "Pages say what they can show and when it changes. Its contents stay there until they are read.",
+		"long_description": "Pages say what they can show and when it changes. Contents stay in the page until they are read.",
 		"author":           object{"name": "Pagewire", "url": repository},
 		"repository":       object{"type": "git", "url": repository}, "homepage": repository,
 		"documentation": repository + "/tree/main/demo/docs", "support": repository + "/issues", "icon": "icon.png",

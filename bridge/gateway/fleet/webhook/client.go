@@ -101,8 +101,9 @@ func parseURL(text string) (*url.URL, error) {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, err = strconv.ParseUint(last, 0, 64)
 	_, none := netip.ParseAddr(host)
-	if none != nil && (err == nil || strings.Trim(last, "0123456789") == "") { // some resolvers take it for an address
-		return nil, errors.New("delivery.url: its host must be a name, or an address in its usual form")
+	// Some resolvers take it for an address.
+	if none != nil && (err == nil || strings.Trim(last, "0123456789") == "") {
+		return nil, errors.New("delivery.url: its host must be a name or an address in its usual form")
 	}
 	return u, nil
 }
@@ -110,7 +111,8 @@ func parseURL(text string) (*url.URL, error) {
 // hostOf returns the one name of a URL's host, however it is written and whichever port is named: limits count by it.
 func hostOf(u *url.URL) string {
 	host := u.Hostname()
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // net/http does the same before it connects
+	// net/http does the same before it connects.
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
 		host = ascii
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
