@@ -1,3 +1,5 @@
+//go:build unix
+
 package userdir
 
 import (
@@ -20,8 +22,8 @@ func CheckWay(dir string) error {
 	if err != nil {
 		return err
 	}
-	at, links, foreign := filepath.VolumeName(dir)+string(filepath.Separator), 0, ""
-	for left := strings.Split(dir[len(filepath.VolumeName(dir)):], string(filepath.Separator)); len(left) > 0; {
+	at, links, foreign := "/", 0, ""
+	for left := strings.Split(dir, "/"); len(left) > 0; {
 		next := filepath.Join(at, left[0])
 		left = left[1:]
 		info, err := os.Lstat(next)
@@ -42,14 +44,13 @@ func CheckWay(dir string) error {
 			return fmt.Errorf("%s: the link %s cannot be followed", dir, next)
 		}
 		if filepath.IsAbs(to) {
-			at = filepath.VolumeName(to) + string(filepath.Separator)
-			to = to[len(filepath.VolumeName(to)):]
+			at = "/"
 		}
-		left = append(strings.Split(to, string(filepath.Separator)), left...)
+		left = append(strings.Split(to, "/"), left...)
 	}
 	if links > 0 && foreign != "" {
-		return fmt.Errorf("the way to %s leads over a link, and another user may change %s: name a directory that only "+
-			"this user can change", dir, foreign)
+		return fmt.Errorf("the way to %s leads over a link, and another user may change %s: "+
+			"name a directory that only this user can change", dir, foreign)
 	}
 	return nil
 }
