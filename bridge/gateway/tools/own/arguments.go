@@ -13,8 +13,8 @@ import (
 
 // Decode decodes a tool's arguments, an object. into has a pointer for each argument: *string, *int64, **int64, *bool or
 // *[]string. Models write loosely, so each notation that can mean only one value is accepted: 4000.0, 4e3 and "4000" for
-// 4000, "true" for true, and for a list a single string, or the list's JSON in a string. null and "" count as absent.
-// The error is for the model: it names the argument, and what it must be.
+// 4000, "true" for true, and for a list a single string, or the list's JSON in a string. null and blank text count as
+// absent. The error is for the model: it names the argument, and what it must be.
 func Decode(tool string, args []byte, into map[string]any) error {
 	var given map[string]any
 	d := json.NewDecoder(bytes.NewReader(args))
@@ -23,23 +23,23 @@ func Decode(tool string, args []byte, into map[string]any) error {
 		return fmt.Errorf("%s: the arguments must be a JSON object", tool)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		to, value := into[strings.ToLower(name)], given[name]
-		if to == nil || value == nil || value == "" {
-			continue
-		}
-		if wanted := assign(to, value); wanted != "" {
+		if wanted := assign(into[strings.ToLower(name)], given[name]); wanted != "" {
 			return fmt.Errorf("%s: %s must be %s", tool, name, wanted)
 		}
 	}
 	return nil
 }
 
-// assign sets an argument, or returns what the argument must be.
+// assign sets an argument, or returns what the argument must be. Without an argument of that name, to is nil.
 func assign(to, value any) (wanted string) {
 	text := "" // of a string, number or boolean
-	switch v := value.(type) {
+	switch value.(type) {
+	case nil:
+		return ""
 	case string, json.Number, bool:
-		text = strings.TrimSpace(fmt.Sprint(v))
+		if text = strings.TrimSpace(fmt.Sprint(value)); text == "" {
+			return ""
+		}
 	}
 	switch to := to.(type) {
 	case *string:

@@ -256,7 +256,6 @@ func TestListOfNothing(t *testing.T) {
 	}
 }
 
-// A result ends with a reminder of other changes. It has contents only for the origin of the call.
 // Each notation that can mean only one value is taken. Everything else is an error that names the argument.
 func TestLooseArguments(t *testing.T) {
 	d := open(t, own.Options{Listed: slices.Values([]own.Resource{{URI: cart, Tab: 1}, {URI: cart + "/2", Tab: 2}}),
@@ -264,7 +263,8 @@ func TestLooseArguments(t *testing.T) {
 	const second = `{"resources":[{"uri":"` + cart + `/2"}]}`
 	for args, want := range map[string]string{
 		`{"tab":"2"}`: second, `{"tab":2.0}`: second, `{"tab":0.2e1}`: second, `{"tab":" 2 "}`: second, `{"tab":"2.0"}`: second,
-		`{"TAB":2,"contains":null,"other":{}}`: second, `{"tab":"","contains":2}`: second, `{"tab":1,"tab":2}`: second,
+		`{"TAB":2,"contains":null,"other":{}}`: second, `{"tab":" ","contains":2}`: second, `{"tab":2,"contains":" "}`: second, `{"tab":"","contains":2}`: second,
+		`{"tab":1,"tab":2}`:    second,
 		`{"tab":2.5}`:          "tab must be a whole number, such as 4000",
 		`{"tab":"second"}`:     "tab must be a whole number, such as 4000",
 		`{"tab":true}`:         "tab must be a whole number, such as 4000",
@@ -312,6 +312,7 @@ func TestLooseArguments(t *testing.T) {
 	}
 }
 
+// A result ends with a reminder of other changes. It has contents only for the origin of the call.
 func TestRemind(t *testing.T) {
 	for name, how := range map[string]struct{ told, inline bool }{"off": {}, "names": {told: true},
 		"inline": {told: true, inline: true}} {
