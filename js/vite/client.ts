@@ -27,7 +27,8 @@ const counts = new Map<string, number>();
 const shares = new Map<string, { store: Any; end: () => void }>();
 /** URIs that the app has registered. */
 const taken = new Set<string>();
-let sharing = false;
+/** A member of the resources that this module registers. */
+const ours = Symbol();
 
 /** Shares a store. When a module is evaluated again, each of its stores replaces the earlier one by the same URI. */
 function share(name: string, store: Store, description: string): void {
@@ -37,9 +38,8 @@ function share(name: string, store: Store, description: string): void {
   const uri = `${location.origin}/state/${encodeURIComponent(own)}`;
   shares.get(uri)?.end();
   if (taken.has(uri)) return;
-  sharing = true;
-  shares.set(uri, { store, end: shareStore(store, { uri, name: own, description }) });
-  sharing = false;
+  const descriptor = { uri, name: own, description, [ours]: true };
+  shares.set(uri, { store, end: shareStore(store, descriptor) });
 }
 
 // The app's own resources come first: a share of the same store, or by the same URI, ends.
@@ -47,8 +47,8 @@ const context: Any = document.modelContext;
 const register = context?.registerResource;
 if (register)
   context.registerResource = (resource: Any, ...rest: Any[]) => {
-    if (!sharing) taken.add(resource?.uri);
-    for (const [uri, { store, end }] of sharing ? [] : shares) {
+    if (!resource?.[ours]) taken.add(resource?.uri);
+    for (const [uri, { store, end }] of resource?.[ours] ? [] : shares) {
       const state = store.getState?.() ?? store.get?.();
       const isSame = (of: unknown) => Object(of) === of && (of === store || of === state);
       if (uri !== resource?.uri && !resource?.[shared]?.some(isSame)) continue;
