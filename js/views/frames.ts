@@ -23,7 +23,7 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
   const element = isElement(frame) ? frame : elementOf(frame, document);
   let window_ = element ? element.contentWindow : (frame as Window);
   let timer: ReturnType<typeof setInterval> | undefined;
-  const observers: MutationObserver[] = [];
+  const observer = new MutationObserver(() => check());
   let roots: Node[] = []; // that are observed
   let src = "";
   // A frame that comes into the document later is observed before its View can have a subscription: with its first
@@ -43,7 +43,7 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
     clearInterval(timer);
     element?.removeEventListener("load", onload);
     removeEventListener("message", onmessage, { capture: true });
-    for (const observer of observers.splice(0)) observer.disconnect();
+    observer.disconnect();
   };
   const check = (): void => {
     if (element && !window_) observe(element);
@@ -56,12 +56,9 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
     if (!element.isConnected) return; // not yet
     window_ = element.contentWindow;
     clearInterval(timer);
-    for (const observer of observers.splice(0)) observer.disconnect();
-    for (const root of (roots = rootsOf(element))) {
-      const observer = new MutationObserver(check);
-      observer.observe(root, { childList: true, subtree: true });
-      observers.push(observer);
-    }
+    observer.disconnect();
+    roots = rootsOf(element);
+    for (const root of roots) observer.observe(root, { childList: true, subtree: true });
   };
   timer = setInterval(check, 1000);
   element?.addEventListener("load", onload);
