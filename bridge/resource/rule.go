@@ -89,8 +89,8 @@ func ofSomePage(uri string) bool {
 		path++
 	}
 	number := path + len(tab)
-	return at < path && path < len(uri) &&
-		(!atGateway(uri) || number < len(uri) && uri[path:number] == tab && '1' <= uri[number] && uri[number] <= '9')
+	return at < path && path < len(uri) && (!atGateway(uri) ||
+		number < len(uri) && uri[path:number] == tab && '1' <= uri[number] && uri[number] <= '9')
 }
 
 func isSchemeByte(c byte, first bool) bool {
