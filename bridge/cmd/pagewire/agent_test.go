@@ -201,6 +201,21 @@ func TestWatchOfAPageThatIsNotOpenYet(t *testing.T) {
 	}
 }
 
+// A URI that no page can have is not waited for.
+func TestWatchOfAURIThatNoPageCanHave(t *testing.T) {
+	r := start(t, "", "one")
+	for _, uri := range []string{"https://shop.example/state/cart#top", "https://shop.example", "https://shop.example?a=1",
+		"HTTPS://shop.example/a", "https://Shop.example/a", "https://u:p@shop.example/a", "https:///a", "ftp://shop.example/a",
+		"pagewire://front", "shop.example/a", "/a", "https://shop.example/a b", "https://shop.example/é", "https://",
+		"https://shop.example/a\nb", "https://shop.example/%zz", "//shop.example/a", ""} {
+		w := r.watch(uri)
+		testkit.Eventually(t, "watch of "+uri+" ends", func() bool { return len(w.status) > 0 })
+		if status := <-w.status; status != 1 {
+			t.Errorf("watch of %s ends with status %d, stderr %q", uri, status, w.errs)
+		}
+	}
+}
+
 func TestWatchShowsWhatIsDifferent(t *testing.T) {
 	r := start(t, "", "milk\nbread\nhoney")
 	w := r.watch(cart, "--count", "2")

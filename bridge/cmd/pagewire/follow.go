@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -237,7 +238,7 @@ func (w *watcher) read(ctx context.Context, session *mcp.ClientSession, r *resou
 func (w *watcher) fail(ctx context.Context, r *resource, err error) error {
 	switch {
 	case ctx.Err() != nil: // the next session reads it
-	case !r.seen && isAbsent(err) && strings.Contains(r.uri, "://"):
+	case !r.seen && isAbsent(err) && couldCome(r.uri):
 		if r.failed == "" && !w.changes {
 			fmt.Fprintf(w.cmd.ErrOrStderr(), "pagewire: no open page offers %s yet; waiting for one\n", plain(r.uri))
 		}
@@ -248,6 +249,13 @@ func (w *watcher) fail(ctx context.Context, r *resource, err error) error {
 		w.reportError(r, err)
 	}
 	return nil
+}
+
+// couldCome reports whether a page could offer a resource later: it is at a web origin, in lower case.
+func couldCome(uri string) bool {
+	u, err := url.Parse(uri)
+	return err == nil && u.Host != "" && u.Fragment == "" && (u.Scheme == "http" || u.Scheme == "https") &&
+		strings.HasPrefix(uri, u.Scheme+"://"+strings.ToLower(u.Host)+"/")
 }
 
 // hold returns how long changes still wait, so that they are printed together, and at most once in w.every.
