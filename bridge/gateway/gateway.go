@@ -123,7 +123,7 @@ func New(o Options) *Gateway {
 	o.OriginBytes, o.AllBytes = cmp.Or(o.OriginBytes, 16<<20), cmp.Or(o.AllBytes, 64<<20)
 	o.Reminders, o.PageChars = cmp.Or(o.Reminders, RemindersInline), cmp.Or(o.PageChars, 8000)
 	o.progressEvery, o.closedAfter = cmp.Or(o.progressEvery, 5*time.Second), cmp.Or(o.closedAfter, closedAfter)
-	o.stillAfter = cmp.Or(o.stillAfter, 10*time.Second)
+	o.stillAfter, o.awaitTime = cmp.Or(o.stillAfter, 10*time.Second), cmp.Or(o.awaitTime, 2*time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.wallClock == nil {
 		o.wallClock = time.Now

@@ -62,8 +62,11 @@ func (g *Gateway) awaitsTabs() bool {
 	return false
 }
 
-// awaitLooks returns when the pages that are open already are known, or when ctx has ended.
+// awaitLooks returns when the pages that are open already are known, after the engine's time at most, or when ctx has
+// ended.
 func (g *Gateway) awaitLooks(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, g.opt.awaitTime)
+	defer cancel()
 	g.await(ctx, func() bool { return !g.engine.Awaits() })
 }
 

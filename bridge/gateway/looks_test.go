@@ -187,6 +187,27 @@ func TestHookWaitsForTheFirstLook(t *testing.T) {
 	}
 }
 
+// Where looks begin again and again, a hook waits for as long as a request.
+func TestHookWaitsNoLongerThanARequest(t *testing.T) {
+	g := newGateway(t, Options{awaitTime: 100 * time.Millisecond})
+	seen := g.Look()
+	told := make(chan bool)
+	go func() {
+		changes(t, g, Ask{Session: talk})
+		close(told)
+	}()
+	for over := false; !over; {
+		select {
+		case <-told:
+			over = true
+		default:
+			next := g.Look()
+			seen()
+			seen = next
+		}
+	}
+}
+
 // A call that is cancelled while it waits for the look never runs.
 func TestCancelledBeforeTheLook(t *testing.T) {
 	g := newGateway(t, Options{awaitTime: time.Hour})
