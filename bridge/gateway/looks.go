@@ -91,10 +91,11 @@ func (g *Gateway) Notice(about, sentence string) {
 	}
 }
 
-// Notice is the sentence of Gateway.Notice about AgentOptions.About, or "".
-func (a *Agent) Notice() string {
+// Notice is the sentence of Gateway.Notice about AgentOptions.About, or "". It is not known while a look may bring one.
+func (a *Agent) Notice() (sentence string, known bool) {
 	defer a.g.lock()()
-	return a.g.notices[a.about]
+	sentence = a.g.notices[a.about]
+	return sentence, sentence != "" || !a.g.engine.Awaits()
 }
 
 // Notices are the sentences of Notice, sorted by subject.

@@ -71,8 +71,8 @@ type Session interface {
 	// Snapshot is the state for the next daemon, from the next message on. SnapshotVersion counts its changes.
 	Snapshot() []byte
 	SnapshotVersion() uint64
-	// Notice is a sentence about the agent's browser for people, or "".
-	Notice() string
+	// Notice is a sentence about the agent's browser for people, or "", if that is known.
+	Notice() (sentence string, known bool)
 }
 
 // ErrRuns is the error of Run if another daemon runs.
@@ -284,7 +284,7 @@ func (b *beating) begin(s Session) {
 		for {
 			line := beatLine
 			// It takes the gateway's lock: a gateway that hangs has no heartbeat.
-			if notice := b.session.Notice(); b.notices && notice != said {
+			if notice, known := b.session.Notice(); b.notices && known && notice != said {
 				said, line = notice, noticeHead+strconv.Quote(notice)+"\n"
 			}
 			if b.writeLine(line) != nil {

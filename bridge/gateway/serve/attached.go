@@ -147,8 +147,9 @@ func (a *attached) attach(ctx context.Context, o cdp.Options) (err error) {
 	return cdp.Run(ctx, a.g, o)
 }
 
-// answerTime is how long a browser may take to answer before agents and people are told that it does not.
-const answerTime = 2 * time.Second
+// answerTime is how long a browser may take to answer before agents and people are told that it does not. An agent whose
+// request waits for the look gets the notice with its answer.
+const answerTime = 1500 * time.Millisecond
 
 var errSilent = errors.New("it has not answered yet")
 

@@ -288,6 +288,29 @@ func TestBrowserThatIsNotThere(t *testing.T) {
 	}
 }
 
+// The next daemon does not say that the browser answers before it has looked.
+func TestBrowserThatIsNotThereAtTheNextDaemonEither(t *testing.T) {
+	o := options(t)
+	first := start(t, o)
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	l.Close()
+	log := testkit.LogOf(t, "the agent's process")
+	o.Flags.Chrome = "http://" + l.Addr().String()
+	with := o
+	with.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	connect(t, Agent, with)
+	testkit.Eventually(t, "a person is told", func() bool { return log.Has("(--chrome) are missing") })
+	silent := testkit.Must(net.Listen("tcp", l.Addr().String()))(t)
+	defer silent.Close()
+	first.stop()
+	o.Flags.Chrome = ""
+	start(t, o)
+	testkit.Eventually(t, "a person is told that it is silent", func() bool { return log.Has("it has not answered yet") })
+	if log.Has("answers now") {
+		t.Errorf("a person was told that the browser answers:\n%s", log)
+	}
+}
+
 // A browser that accepts the connection and says nothing is told of, too.
 func TestBrowserThatIsSilent(t *testing.T) {
 	g := gateway.New(gateway.Options{})
