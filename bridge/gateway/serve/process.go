@@ -236,6 +236,7 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 	}
 	if h.Flags.Launch {
 		p.awaitBrowser(true)
+		defer p.g.Notice("launch", "")
 	}
 	if h.Flags.Chrome != "" {
 		release, err := p.attached.want(h.Flags.Chrome, h.Flags.Inject)

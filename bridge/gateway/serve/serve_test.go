@@ -335,13 +335,22 @@ func TestLaunchThatFails(t *testing.T) {
 			none := filepath.Join(t.TempDir(), "chromium")
 			testkit.OK(t, os.WriteFile(none, []byte("#!/bin/sh\nexit 1\n"), 0o755))
 			t.Setenv("PAGEWIRE_BROWSER", none)
-			if name == "a pipe" {
+			piped, other := name == "a pipe", o
+			if piped {
 				start(t, o)
 			}
 			o.Launch = &launched.Options{Log: o.Log}
-			a, _ := connect(t, run, o)
+			a, leave := connect(t, run, o)
 			if text, _ := a.Call("list_page_resources", nil); !strings.Contains(text, "No browser could be launched") {
 				t.Errorf("it lists %s", text)
+			}
+			if piped {
+				a, _ := connect(t, Agent, other)
+				leave()
+				testkit.Eventually(t, "that is over with the agent that asked", func() bool {
+					text, _ := a.Call("list_page_resources", nil)
+					return !strings.Contains(text, "launched")
+				})
 			}
 		})
 	}
