@@ -75,14 +75,14 @@ func (a *attached) count(url string, inject bool, by int) {
 	if one.stop != nil && wanted && one.inject == injects {
 		return
 	}
+	if !wanted {
+		one.stop()
+		delete(a.at, url)
+		return
+	}
 	seen := a.g.Look() // before the connection that this one replaces ends its look
 	if one.stop != nil {
 		one.stop()
-	}
-	if !wanted {
-		seen()
-		delete(a.at, url)
-		return
 	}
 	one.inject = injects
 	var ctx context.Context
@@ -132,11 +132,15 @@ func (a *attached) attach(ctx context.Context, o cdp.Options) (err error) {
 			a.say(asked, errSilent)
 		}
 	})
-	defer silent.Stop()
-	o.Connected = func() {
+	answer := func() {
+		silent.Stop()
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		answered = true
+	}
+	defer answer() // what follows is said last
+	o.Connected = func() {
+		answer()
 		a.say(asked, nil)
 	}
 	if o.URL == "auto" {
