@@ -5,9 +5,9 @@ import "github.com/pagewire/pagewire/bridge/wire"
 // A host may not know yet what it offers: a browser that it has asked has not answered, or pages are still coming back.
 // "Not yet" must not look like "none" to an agent that asks once. So requests wait, in order, until the host knows.
 
-// Await makes the requests of agents wait, or with false lets all of them go on. The handshake does not wait. Await is
-// over after Options.AwaitTimeout: a browser may never answer. A request that comes before that waits for so long too,
-// but when the first one has waited so long, Await is over for all.
+// Await makes the requests of agents wait, or with false lets all of them go on. The handshake does not wait. Each waits
+// for Options.AwaitTimeout at most: a browser may never answer. Await, too, is over after that time, or when a request
+// that came before that has waited so long.
 func (e *Engine) Await(now Time, on bool) {
 	e.enter(now)
 	defer e.drain()
@@ -30,7 +30,7 @@ func (e *Engine) Proceed(now Time, id PortID) {
 	}
 }
 
-// awaitEnd is the time at which Await is over.
+// awaitEnd is the time at which Await is over, at least for the first request.
 func (e *Engine) awaitEnd() Time {
 	if c := e.awaiting.first; c != nil {
 		return c.deadline
@@ -59,12 +59,13 @@ func (e *Engine) hold(r *request, text []byte) bool {
 	return true
 }
 
-// proceed handles the requests that wait, in order: of one port, or with nil of all.
+// proceed handles the requests that wait, in order: while Await is on, those of one port, or with nil those that have
+// waited long enough; then all.
 func (e *Engine) proceed(only *port) {
 	awaits := e.awaits
 	e.awaits = false
 	for c := e.awaiting.first; c != nil; c = c.next {
-		if w := c.waits[0]; only == nil || w.port == only {
+		if w := c.waits[0]; !awaits || w.port == only || c.deadline <= e.now {
 			e.leave(w)
 			e.message(w.port, c.held)
 		}

@@ -171,7 +171,7 @@ func (e *Engine) due() {
 	if restricts {
 		e.heartbeats()
 		if e.awaits && e.awaitEnd() <= e.now {
-			e.awaits = false
+			e.awaits = e.now < e.awaitUntil
 			e.proceed(nil)
 		}
 	}
