@@ -40,7 +40,8 @@ type Engine struct {
 	queue queue
 	stats Stats
 
-	capabilities, serverInfo, modernMeta wire.Text // the same JSON for every session
+	// The same JSON for every session. Capabilities begin after resources' subscribe.
+	capabilities, serverInfo, modernMeta wire.Text
 
 	hostWatches map[string]bool // URIs that the host watches; none in a page
 
@@ -99,11 +100,7 @@ func New(o Options, host Host) *Engine {
 			panic("bridge: Options.Events needs an EventHost")
 		}
 	}
-	e.capabilities = wire.Text(resourcesHead)
-	if !o.NoSubscriptions {
-		e.capabilities = e.capabilities.Raw(subscribeOn)
-	}
-	e.capabilities = e.capabilities.Raw(`"listChanged":true}`)
+	e.capabilities = wire.Text(`"listChanged":true}`)
 	if o.Tools {
 		e.capabilities = e.capabilities.Raw(`,"tools":{"listChanged":true}`)
 	}
@@ -119,17 +116,13 @@ func New(o Options, host Host) *Engine {
 	return e
 }
 
-const (
-	resourcesHead = `"capabilities":{"resources":{`
-	subscribeOn   = `"subscribe":true,`
-)
-
-// capabilitiesOf are the capabilities that a port's agent is told.
-func (e *Engine) capabilitiesOf(p *port) []byte {
-	if restricts && p.forgoes && !e.opt.NoSubscriptions {
-		return wire.Text(resourcesHead).Bytes(wire.Value(e.capabilities[len(resourcesHead)+len(subscribeOn):]))
+// declare appends the capabilities that a port's agent is told.
+func (e *Engine) declare(text wire.Text, p *port) wire.Text {
+	text = text.Raw(`"capabilities":{"resources":{`)
+	if e.subscribes(p) {
+		text = text.Raw(`"subscribe":true,`)
 	}
-	return e.capabilities
+	return text.Bytes(e.capabilities)
 }
 
 // enter begins every method that gets the time. It does the work that is due. So a late timer (in a hidden tab, timers

@@ -19,7 +19,7 @@ func (e *Engine) initialize(r *request) *wire.Error {
 	}
 	r.port.legacy = asked
 	text := e.result(r).Raw(`"protocolVersion":`).Str(asked)
-	text = text.Raw(`,`).Bytes(e.capabilitiesOf(r.port)).Raw(`,"serverInfo":`).Bytes(e.serverInfo)
+	text = e.declare(text.Raw(`,`), r.port).Raw(`,"serverInfo":`).Bytes(e.serverInfo)
 	e.send(r.port, e.closeResult(r, text))
 	return nil
 }
@@ -31,7 +31,7 @@ func (e *Engine) ping(r *request) *wire.Error {
 
 func (e *Engine) discover(r *request) *wire.Error {
 	text := e.result(r).Raw(`"supportedVersions":["` + wire.Modern + `"],` + cacheable)
-	e.send(r.port, e.closeResult(r, text.Bytes(e.capabilitiesOf(r.port))))
+	e.send(r.port, e.closeResult(r, e.declare(text, r.port)))
 	return nil
 }
 
