@@ -108,8 +108,7 @@ type Gateway struct {
 	tools         agentTools
 	differing     chan struct{}        // bounds how many large texts are compared at once
 	notices       map[string]string    // sentences, by subject
-	looks         map[int]bool         // under way; true while requests wait
-	lastLook      int                  // its greatest key
+	looks         map[*byte]bool       // under way; true while requests wait
 	profiles      map[string][]*string // names, by PageInfo.Source
 	counts        counts
 	events        eventSources
@@ -134,7 +133,7 @@ func New(o Options) *Gateway {
 		calls: map[bridge.CallID]*call{}, continued: map[*continuation]bool{},
 		silent: map[*Page]bool{}, held: map[string]int{}, refusals: map[string]int{},
 		interest: map[string]*interest{}, moved: map[string]bool{},
-		notices: map[string]string{}, looks: map[int]bool{}, profiles: map[string][]*string{},
+		notices: map[string]string{}, looks: map[*byte]bool{}, profiles: map[string][]*string{},
 	}
 	g.catalog.init()
 	g.events.init(o.wallClock())

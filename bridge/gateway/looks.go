@@ -13,8 +13,7 @@ import (
 // Look says that a way in looks for the pages that are open already. Agents' requests wait until seen is called.
 func (g *Gateway) Look() (seen func()) {
 	defer g.lock()()
-	g.lastLook++
-	look := g.lastLook
+	look := new(byte)
 	g.looks[look] = true
 	g.engine.Await(g.now(), true)
 	return g.locked(func() { delete(g.looks, look) })

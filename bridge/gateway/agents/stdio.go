@@ -18,13 +18,14 @@ const settleTime = 700 * time.Millisecond
 var ErrNotRead = errors.New("the agent does not read what it asks for")
 
 // Lines serves an agent whose session has begun, and ends the session. in and out carry JSON-RPC messages, one per line
-// (the stdio transport of either era). A line may begin with a byte order mark, and end in CR LF; blank lines are skipped. An invalid line, or a line of
-// more than most bytes, is answered with an error. The rest of such a long line is not held in memory.
+// (the stdio transport of either era). A line may begin with a byte order mark, and end in CR LF; blank lines are
+// skipped. An invalid line, or a line of more than most bytes, is answered with an error. The rest of such a long line
+// is not held in memory.
 //
 // Lines returns nil when the gateway closes, or at the end of in, after at most 700 ms for the answers to earlier
-// requests. It returns the error of in or out at once; ErrNotRead when 64 MiB wait to be read; ctx's cause when ctx ends, after
-// an answer to the agent's requests and listens. It returns within a second. A Read of in or a Write to out that is
-// under way then goes on until the owner of in or out closes it.
+// requests. It returns the error of in or out at once; ErrNotRead when 64 MiB wait to be read; ctx's cause when ctx
+// ends, after an answer to the agent's requests and listens. It returns within a second. A Read of in or a Write to out
+// that is under way then goes on until the owner of in or out closes it.
 func Lines(ctx context.Context, agent *gateway.Agent, most int, in io.Reader, out io.Writer) error {
 	defer agent.Close()
 	var err error

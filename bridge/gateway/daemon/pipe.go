@@ -59,11 +59,11 @@ type PipeOptions struct {
 	Log *slog.Logger
 }
 
-// Pipe carries an agent's messages to the daemon and back, unchanged but for a byte order mark. It returns nil when the agent has ended its
-// input, or ctx is cancelled. When the daemon dies, hangs or retires, the session goes on at the next one. If no daemon
-// can run, Alone serves the agent, and the pipe looks for a daemon again later. Pipe fails with the error of In or Out,
-// with the cause of ctx's end, or with the reason why no daemon can continue the session. A Read of In or a Write to
-// Out that is under way then goes on until the owner of In or Out closes it.
+// Pipe carries an agent's messages to the daemon and back, unchanged but for a byte order mark. It returns nil when the
+// agent has ended its input, or ctx is cancelled. When the daemon dies, hangs or retires, the session goes on at the
+// next one. If no daemon can run, Alone serves the agent, and the pipe looks for a daemon again later. Pipe fails with
+// the error of In or Out, with the cause of ctx's end, or with the reason why no daemon can continue the session. A Read
+// of In or a Write to Out that is under way then goes on until the owner of In or Out closes it.
 func Pipe(ctx context.Context, o PipeOptions) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
