@@ -189,7 +189,7 @@ func (p *Page) apply(frame []byte) error {
 	locked := g.opt.wallClock()
 	err := l.peer.Apply(g.now(), f)
 	l.settle(err)
-	if l.frames++; l.frames == 2 && err == nil {
+	if l.frames++; l.frames == 2 && !l.closed {
 		l.settled()
 	}
 	p.worked.Add(int64(parsed.Sub(began) + g.opt.wallClock().Sub(locked)))

@@ -355,3 +355,23 @@ type lateRunner chan bool
 func (r lateRunner) Look() { r <- true }
 
 func (lateRunner) RunTool(string, []byte, func(), func([]byte, bool)) func() { return func() {} }
+
+// A way that ends with its first words is never used.
+func TestWayThatEndsAtOnce(t *testing.T) {
+	doc := app + "/doc"
+	g := newGateway(t, Options{})
+	openWay(t, g, wayInfos[2], "e", map[string]string{doc: "1"})
+	better, err := g.Attach(wayInfos[0], func([]byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, frame := range []string{`[["hello",1,"0",{"epoch":"e"}]]`, `[["bye",false]]`} {
+		if err := better.Receive([]byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := pagesOf(g); !slices.Equal(got, []string{"tab 1 by websocket"}) {
+		t.Errorf("the pages are %q", got)
+	}
+	openAgent(t, g).CheckText(doc, "1")
+}
