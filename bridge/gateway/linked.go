@@ -326,10 +326,8 @@ func (c *pageCore) SetTools(tools []bridge.Tool) error {
 	return c.p.setTools(tools)
 }
 
+// Note counts over each way: all of a document say the same, one after the other.
 func (c *pageCore) Note(a link.About) {
-	if !c.inUse() {
-		return
-	}
 	if a.Title != nil {
 		c.p.retitle(*a.Title)
 	}

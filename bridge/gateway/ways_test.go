@@ -375,3 +375,15 @@ func TestWayThatEndsAtOnce(t *testing.T) {
 	}
 	openAgent(t, g).CheckText(doc, "1")
 }
+
+// A title that came over a reserve is not lost if the way in use ends before it has said the same.
+func TestTitleOverAReserve(t *testing.T) {
+	g := newGateway(t, Options{})
+	ways := []*testPage{openWay(t, g, wayInfos[0], "e", map[string]string{app + "/doc": "1"}),
+		openWay(t, g, wayInfos[2], "e", map[string]string{app + "/doc": "1"})}
+	ways[1].page.Post(`[["note",{"title":"Cart"}]]`)
+	ways[0].crash()
+	if got := g.Snapshot().Pages[0].Title; got != "Cart" {
+		t.Errorf("the title is %q", got)
+	}
+}
