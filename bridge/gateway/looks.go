@@ -79,7 +79,7 @@ func (a *Agent) Proceed() {
 func (p *Page) Settled() bool {
 	defer p.g.lock()()
 	d := p.own.p // the page of its document
-	return d.settled || p.own.tools != nil || d.absent
+	return d.settled || d.absent
 }
 
 // Notice adds a sentence about a fault to each list_page_resources. A call with the same subject and "" removes it.

@@ -387,3 +387,19 @@ func TestTitleOverAReserve(t *testing.T) {
 		t.Errorf("the title is %q", got)
 	}
 }
+
+// A document has said what it offers when agents can see it, not when one of its ways has.
+func TestSettledInTwoWays(t *testing.T) {
+	g := newGateway(t, Options{})
+	ways := []*testPage{openWay(t, g, wayInfos[0], "e", map[string]string{app + "/doc": "1"}),
+		openWay(t, g, wayInfos[1], "e", map[string]string{app + "/doc": "1"})}
+	settled := func() []bool { return []bool{ways[0].Settled(), ways[1].Settled()} }
+	ways[1].page.SetTool("pay", testkit.Tool{})
+	if got := settled(); got[0] || got[1] {
+		t.Errorf("before agents see its tool it is settled: %v", got)
+	}
+	ways[0].page.SetTool("pay", testkit.Tool{})
+	if got := settled(); !got[0] || !got[1] {
+		t.Errorf("when agents see its tool it is settled: %v", got)
+	}
+}
