@@ -107,10 +107,6 @@ func (c *catalog) add(p *Page) {
 		delete(c.ranks, number)
 		c.version.Add(1)
 		c.tabs[p.Tab] = t
-		if c.focusNext == p.Tab {
-			c.focusNext = ""
-			c.focus(t)
-		}
 	}
 	p.tab = t
 	t.pages[p] = true

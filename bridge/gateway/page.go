@@ -295,6 +295,7 @@ func (p *Page) arrive() {
 	}
 	delete(p.g.silent, p)
 	p.g.catalog.add(p)
+	p.g.focusNow(p)
 	p.g.visited(p)
 	p.g.log.Info("page attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
@@ -408,6 +409,14 @@ func (g *Gateway) focus(key string) {
 		g.catalog.focusNext = key // the page has not come yet
 	} else if g.catalog.focus(t) {
 		g.reown(t)
+	}
+}
+
+// focusNow focuses a page's tab if that came to the front before one of its keys was known.
+func (g *Gateway) focusNow(p *Page) {
+	if next := g.catalog.focusNext; next != "" && p.isIn(next) {
+		g.catalog.focusNext = ""
+		g.focus(next)
 	}
 }
 

@@ -79,6 +79,7 @@ func (l *linked) join(p *Page) {
 	}
 	if p.tab != nil {
 		g.catalog.alias(p.tab, l.info.Tab)
+		g.focusNow(p)
 		p.window = cmp.Or(p.window, g.catalog.windowOf(p))
 		g.redescribe(p)
 		g.retool()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -401,5 +402,31 @@ func TestSettledInTwoWays(t *testing.T) {
 	ways[0].page.SetTool("pay", testkit.Tool{})
 	if got := settled(); !got[0] || !got[1] {
 		t.Errorf("when agents see its tool it is settled: %v", got)
+	}
+}
+
+// A tab that had the focus before its document came is focused, whichever of its keys was named.
+func TestFocusBeforeAWayComes(t *testing.T) {
+	doc := app + "/doc"
+	for _, attaching := range []bool{false, true} { // the way itself says so, or its browser
+		g := newGateway(t, Options{})
+		openWay(t, g, wayInfos[2], "e", map[string]string{doc: "1"})
+		openPage(t, g, tabInfo("b"), map[string]string{doc: "2"})
+		a := openAgent(t, g)
+		g.Focus("b")
+		a.Shows(taburiOf(1), doc)
+		info := wayInfos[0]
+		if attaching {
+			info.Focused = time.Now().UnixMilli() + 1000
+		} else {
+			g.Focus(info.Tab)
+		}
+		openWay(t, g, info, "e", map[string]string{doc: "1"})
+		a.Shows(doc, taburiOf(2))
+		g.locked(func() {
+			if g.catalog.focusNext != "" {
+				t.Errorf("%q is still awaited", g.catalog.focusNext)
+			}
+		})()
 	}
 }
