@@ -350,7 +350,7 @@ func (g *Gateway) watchOver(c *toolCall, p *Page) {
 	if l == nil {
 		return
 	}
-	heard, probe := l.peer.Heard(), p.Origin+bridge.GatewayPath+"alive"
+	heard, probe := l.peer.Heard(), fmt.Sprint(p.Origin, bridge.GatewayPath, "alive/", c.id)
 	c.OnEnd(g.after(g.opt.stillAfter/5, func() {
 		if l.closed || l.peer.Heard() > heard {
 			return

@@ -106,6 +106,7 @@ type toolPeer struct {
 func openTools(t *testing.T, g *Gateway, tab, origin string) *toolPeer {
 	t.Helper()
 	p := &toolPeer{t: t, sent: make(chan string, 1000)}
+	watched := map[any]any{}
 	page, err := g.Attach(PageInfo{Tab: tab, Origin: origin, URL: origin + "/" + tab, Transport: "websocket"},
 		func(frame []byte) {
 			p.sent <- string(frame)
@@ -116,7 +117,8 @@ func openTools(t *testing.T, g *Gateway, tab, origin string) *toolPeer {
 			for _, c := range calls {
 				if c[0] == "watched" {
 					p.probes.Add(1)
-					if c[2] == true {
+					news := watched[c[1]] != c[2]
+					if watched[c[1]] = c[2]; news && c[2] == true { // as the page layer does
 						go p.Receive(fmt.Appendf(nil, `[["touch",%q,0]]`, c[1]))
 					}
 				}
@@ -480,4 +482,31 @@ func TestTabThatStandsStill(t *testing.T) {
 		defer g.mu.Unlock()
 		return still.probes.Load() >= before+2 && g.tools.routes["pay0"].page == still.Page
 	})
+}
+
+// Calls that overlap ask a page each for itself whether it reacts: it does not answer what it is asked already.
+func TestOverlappingCallsOfAPageThatReacts(t *testing.T) {
+	g := newGateway(t, Options{stillAfter: 300 * time.Millisecond})
+	p := openTools(t, g, "slow", "https://shop.example")
+	p.say(toolList("pay", 1, ""))
+	p.slow.Store(true)
+	a := openAgent(t, g)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	heard := func() int {
+		defer g.lock()()
+		return p.link.peer.Heard()
+	}
+	before := heard()
+	for n := range 2 {
+		go a.CallTool(ctx, &mcp.CallToolParams{Name: "pay0"})
+		testkit.Eventually(t, "it has answered whether it reacts", func() bool {
+			return heard() > before+n || p.probes.Load() >= 4
+		})
+	}
+	testkit.Eventually(t, "it is asked no more", func() bool { return p.probes.Load() == 4 })
+	defer g.lock()()
+	if p.still {
+		t.Error("it counts as standing still")
+	}
 }
