@@ -476,7 +476,8 @@ func TestTabThatStandsStill(t *testing.T) {
 	before := still.probes.Load()
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
-	go a.CallTool(ctx, &mcp.CallToolParams{Name: "pay0"})
+	again := map[string]any{"again": true} // the first call may have begun
+	go a.CallTool(ctx, &mcp.CallToolParams{Name: "pay0", Arguments: again})
 	testkit.Eventually(t, "it was asked whether it reacts, and has its plain name", func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
