@@ -244,12 +244,15 @@ export function gateway(early: Early, { id: epoch }: Revisions, cores: Cores, un
       );
   };
 
+  let frozen = false;
+  const onfreeze = ({ type }: Event) => void (frozen = type === "freeze");
+
   /** Begins a link with a core that has passed in a function to post frames. */
   function linkBy(post: Post): void {
     const attachment = cores.attach(() => (post.receive = undefined as never));
-    let frozen = false;
-    listen(document, "freeze", () => void (frozen = true), until);
-    listen(document, "resume", () => void (frozen = false), until);
+    // As in dial.
+    listen(document, "freeze", onfreeze, until);
+    listen(document, "resume", onfreeze, until);
     const how = { slow: !!post.slow, frozen: () => frozen };
     const core = channel(attachment.source, post, { epoch }, undefined, how);
     post.receive = core.receive;

@@ -1,5 +1,6 @@
 // A page at a gateway of its service: its tickets and its connections.
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { beforeEach, mock, test } from "node:test";
 
 mock.timers.enable({ apis: ["setTimeout", "Date"] }); // before the page layer takes them
@@ -270,3 +271,10 @@ for (const [name, getTools, seconds] of [
     );
     late.shutDown("");
   });
+
+test("links that begin one after the other leave no listeners behind", async () => {
+  const { late } = await withPlainContext();
+  for (let i = 0; i < 3; i++) await late.warmUp(() => {});
+  for (const type of ["freeze", "resume"]) assert.ok(getEventListeners(target, type).length <= 1, type);
+  late.shutDown("");
+});
