@@ -101,10 +101,17 @@ func (c *catalog) add(p *Page) {
 	c.arrivals++
 	p.order = c.arrivals
 	t := c.tabs[p.Tab]
-	if t == nil || t.closed {
+	if t == nil {
 		number := c.numberOf(p.Tab)
-		t = &tab{key: p.Tab, number: number, pages: map[*Page]bool{}, focused: c.ranks[number]}
-		delete(c.ranks, number)
+		for _, known := range c.tabs {
+			if known.number == number {
+				t = known // an earlier gateway has known it by this key too
+			}
+		}
+		if t == nil {
+			t = &tab{key: p.Tab, number: number, pages: map[*Page]bool{}, focused: c.ranks[number]}
+			delete(c.ranks, number)
+		}
 		c.version.Add(1)
 		c.tabs[p.Tab] = t
 	}

@@ -179,30 +179,30 @@ func (g *Gateway) shared() []byte {
 // ranked are all tabs that have a number. First come the tabs that are here or awaited, in the order in which they
 // would own a URI that all have, then the tabs that are gone, with the greatest number first.
 func (c *catalog) ranked() (tabs []sessionTab) {
-	arrived := map[string]int{}
-	of := map[int]int{} // number to index in tabs
+	arrived := map[int]int{} // by number
+	of := map[int]int{}      // number to index in tabs
 	for _, key := range slices.Sorted(maps.Keys(c.numbers)) {
 		number := c.numbers[key]
-		if i, known := of[number]; known {
+		i, known := of[number]
+		if known {
 			tabs[i].Also = append(tabs[i].Also, key)
-			continue
+		} else {
+			i = len(tabs)
+			of[number] = i
+			rank, awaited := c.ranks[number]
+			tabs = append(tabs, sessionTab{Key: key, Number: number, Rank: rank})
+			arrived[number] = truth(awaited && c.awaits)
 		}
-		of[number] = len(tabs)
-		rank, awaited := c.ranks[number]
 		if t := c.tabs[key]; t != nil {
-			rank = t.focused
+			tabs[i].Rank = t.focused
 			for p := range t.pages {
-				arrived[key] = max(arrived[key], p.order)
+				arrived[number] = max(arrived[number], p.order)
 			}
-		}
-		tabs = append(tabs, sessionTab{Key: key, Number: number, Rank: rank})
-		if awaited && c.awaits {
-			arrived[key] = max(arrived[key], 1)
 		}
 	}
 	slices.SortFunc(tabs, func(a, b sessionTab) int {
-		return cmp.Or(-cmp.Compare(truth(arrived[a.Key] > 0), truth(arrived[b.Key] > 0)),
-			-cmp.Compare(a.Rank, b.Rank), -cmp.Compare(arrived[a.Key], arrived[b.Key]), -cmp.Compare(a.Number, b.Number))
+		return cmp.Or(-cmp.Compare(truth(arrived[a.Number] > 0), truth(arrived[b.Number] > 0)),
+			-cmp.Compare(a.Rank, b.Rank), -cmp.Compare(arrived[a.Number], arrived[b.Number]), -cmp.Compare(a.Number, b.Number))
 	})
 	focused := 0
 	for _, t := range tabs {
@@ -210,7 +210,7 @@ func (c *catalog) ranked() (tabs []sessionTab) {
 	}
 	for i := range tabs {
 		switch t := &tabs[i]; {
-		case arrived[t.Key] == 0:
+		case arrived[t.Number] == 0:
 			t.Rank = 0
 		case t.Rank > 0:
 			t.Rank = focused - i

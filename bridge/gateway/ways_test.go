@@ -317,6 +317,46 @@ func TestKeysOfATabInASnapshot(t *testing.T) {
 	}
 }
 
+// A tab that is back is so by each of its keys: a frame that only CDP sees is in it before CDP has its document, and the
+// next snapshot has its rank.
+func TestKeysOfATabThatIsBack(t *testing.T) {
+	doc := app + "/doc"
+	before, after := newGateway(t, Options{}), newGateway(t, Options{})
+	both := []PageInfo{wayInfos[2], wayInfos[0]}
+	for _, info := range both {
+		openWay(t, before, info, "e", map[string]string{doc: "1"})
+	}
+	openPage(t, before, tabInfo("b"), map[string]string{doc: "2"})
+	restored := func(to, from *Gateway) {
+		var s sessionTabs
+		from.locked(func() {
+			if err := json.Unmarshal(from.shared(), &s); err != nil {
+				t.Error(err)
+			}
+		})()
+		to.locked(func() { to.restoreTabs(&s) })()
+	}
+	before.Focus("b")
+	before.Focus(both[1].Tab)
+	restored(after, before)
+	openWay(t, after, both[0], "e", map[string]string{doc: "1"})
+	openPage(t, after, tabInfo("b"), map[string]string{doc: "2"})
+	last := newGateway(t, Options{})
+	restored(last, after)
+	openWay(t, last, both[0], "e", map[string]string{doc: "1"})
+	openPage(t, last, tabInfo("b"), map[string]string{doc: "2"})
+	openAgent(t, last).Shows(doc, taburiOf(2))
+
+	frame := both[1]
+	frame.Frame, frame.Origin, frame.URL = "F", "https://frame.example", "https://frame.example/"
+	openWay(t, after, frame, "f", map[string]string{frame.Origin + "/doc": "1"})
+	openWay(t, after, both[1], "e", map[string]string{doc: "1"})
+	after.CloseTab(both[1].Tab)
+	if got := pagesOf(after); len(got) != 1 {
+		t.Errorf("after the end of the tab there are %q", got)
+	}
+}
+
 // A document without our page layer has tools alone, by CDP, and no id. When the layer comes by WebSocket, CDP is asked
 // to look for it, ends that page and begins a link: the tools are listed once.
 func TestLayerThatComesLate(t *testing.T) {
