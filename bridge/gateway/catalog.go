@@ -59,7 +59,6 @@ type tab struct {
 	// focused is greater for a later focus. Ranks of earlier gateways are below firstFocus: above 0 for a tab that was
 	// focused there, negative for one that was only listed there.
 	focused int
-	closed  bool
 	pages   map[*Page]bool
 }
 

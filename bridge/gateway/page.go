@@ -318,7 +318,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		return
 	}
 	g.log.Info("page gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
-	stays := mayReturn && !g.closed && !p.tab.closed
+	stays := mayReturn && !g.closed
 	p.absent, p.ended = true, !stays
 	watches := p.watches
 	p.watches = map[string]*watch{}
@@ -378,7 +378,6 @@ func (g *Gateway) CloseTab(key string) {
 		}
 	}
 	if t := g.catalog.tabs[key]; t != nil {
-		t.closed = true
 		for p := range t.pages {
 			p.depart("its tab was closed", false)
 		}
