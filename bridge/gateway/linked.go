@@ -25,7 +25,6 @@ type linked struct {
 	closed  bool
 	ended   bool // send has been called with nil
 	held    int  // bytes of descriptors in Gateway.held
-	frames  int  // that the page has sent
 	ready   bool // it has offered what its document has
 	// offers and tools are what it has offered while it was not in use, or not ready; nil if the page has it.
 	offers map[string]bridge.Resource

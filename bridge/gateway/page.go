@@ -118,8 +118,8 @@ var lost = reply{failure: bridge.ReadFailed, detail: "the page went away before 
 var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
-	p := &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{}, watches: map[string]*watch{},
-		left: map[[32]byte]time.Time{}}
+	p := &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{},
+		watches: map[string]*watch{}, left: map[[32]byte]time.Time{}}
 	p.own = &linked{of: p, p: p, info: info, closed: true}
 	p.ways = []*linked{p.own}
 	return p
@@ -189,7 +189,7 @@ func (p *Page) apply(frame []byte) error {
 	locked := g.opt.wallClock()
 	err := l.peer.Apply(g.now(), f)
 	l.settle(err)
-	if l.frames++; l.frames == 2 && !l.closed {
+	if l.peer.Heard() == 2 && !l.closed {
 		l.settled()
 	}
 	p.worked.Add(int64(parsed.Sub(began) + g.opt.wallClock().Sub(locked)))
@@ -300,8 +300,8 @@ func (p *Page) arrive() {
 	p.g.log.Info("page attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
 
-// depart ends a page, and all ways of its document. With mayReturn its resources stay for a while, in case the tab comes back with them. The lock is
-// held.
+// depart ends a page, and all ways of its document. With mayReturn its resources stay for a while, in case the tab comes
+// back with them. The lock is held.
 func (p *Page) depart(reason string, mayReturn bool) {
 	g := p.g
 	if p.absent || p.gone {

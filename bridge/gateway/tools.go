@@ -20,8 +20,7 @@ import (
 // agentTools are all tools that agents see: ours, for agents that know only tools, and the pages'.
 //
 // If several tabs of one origin have a tool, the tab that was focused last has its plain name, unless its page stands
-// still and that of another tab does not. The others have it under
-// the name with _tabN appended.
+// still and that of another tab does not. The others have it under the name with _tabN appended.
 type agentTools struct {
 	names *tools.Names
 	// listing chooses the pages' tools that are listed. routes has all of them, by each of their names.

@@ -42,7 +42,8 @@ func (g *Gateway) documentOf(l *linked) (found *Page) {
 				continue
 			}
 			w := d.wayBy(l.info.Transport)
-			if found != nil || w != nil && (w.info.Tab != l.info.Tab || w.info.Frame != l.info.Frame) {
+			elsewhere := w != nil && (w.info.Tab != l.info.Tab || w.info.Frame != l.info.Frame)
+			if found != nil || elsewhere {
 				g.log.Warn("a page repeats the id of another document", "url", p.URL)
 				return nil
 			}
