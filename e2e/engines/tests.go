@@ -34,6 +34,7 @@ var rows = []row{
 	{"beside other libraries, under each Content Security Policy", "TestMatrix TestPolyfillIsExtended " +
 		"TestOriginAgentCluster TestInsecureContext TestIntegrity", nil},
 	{"a core that dies", "TestCoreDeath", nil},
+	{"calls that an agent in the page withdraws", "", map[string]string{"chromium": "TestCallsWithdrawnInThePage"}},
 	{"frames and windows", "TestWindows TestPageLeft", nil},
 	{"back/forward cache", "TestBackForwardCache", nil},
 	{"a hidden tab, whose timers are throttled", "TestHiddenTab", nil},
@@ -55,7 +56,8 @@ type exclusion struct{ tests, why string }
 
 var leftOut = []exclusion{
 	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos " +
-		"TestSoak TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready",
+		"TestSoak TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready TestCallsOfPagesThatStandStill " +
+		"TestWaysOfADocument",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
 		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile " +
@@ -69,7 +71,7 @@ var leftOut = []exclusion{
 	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +
 		"TestEcosystemVitePlugin", "they are about bundlers, servers and deployments: make test-ecosystem runs them"},
 	{"TestViewsSubscribe TestViewsNavigate TestViewsOutliveTheConnection TestViewsWithoutTheWasm " +
-		"TestViewsOfAPlainHost TestViewsDemo", "hosts of MCP Apps' Views: not carried over yet"},
+		"TestViewsOfAPlainHost TestViewsThatAreGone TestViewsDemo", "hosts of MCP Apps' Views: not carried over yet"},
 }
 
 // runs returns the tests of an engine, as a pattern for go test -run.
