@@ -99,7 +99,7 @@ func (b *tab) playsOlder() {
 			add("hangs", () => new Promise(() => { running = true; }));
 			await eventually(async () => (await a.toolNames()) === "early hangs throws");
 			expect(era + " throws", await a.use("throws"), "error: The tool failed.");
-			const stop = new AbortController(), hanging = agent.refusal(a.use("hangs", {}, { signal: stop.signal }));
+			const stop = new AbortController(), hanging = agent.refusal(a.use("hangs", { era }, { signal: stop.signal }));
 			await agent.until(() => running);
 			stop.abort();
 			await hanging;

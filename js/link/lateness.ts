@@ -10,11 +10,14 @@ export const lateAfter = 250;
 /** The part by which two clocks may differ more with time. */
 const drift = 10_000;
 
+// The page may patch its own.
 const { performance, Date } = globalThis;
+const sinceStart = performance.now.bind(performance);
+const sinceEpoch = Date.now;
 
 export function lateness() {
   /** The first clock stands still while the machine sleeps. The second jumps when it is set. */
-  const now = () => [performance.now(), Date.now()] as const;
+  const now = () => [sinceStart(), sinceEpoch()] as const;
   let base: ReturnType<typeof now> | undefined;
   let core = 0;
   return {
