@@ -48,19 +48,24 @@ let first = 0;
 let next = 0;
 /** Node waits for a port only while it has a `ref`. */
 type Port = MessagePort & { ref?(): void; unref?(): void };
-const { port1, port2 } = new globalThis.MessageChannel();
-const ours: Port = port1;
-ours.onmessage = () => {
-  const job = jobs[first]!;
-  delete jobs[first++];
-  if (first === next) ours.unref?.();
-  job();
-};
-ours.unref?.();
+const { MessageChannel, setTimeout } = globalThis;
+/** undefined in jsdom, which has no channels. */
+const channel = MessageChannel && new MessageChannel();
+const ours: Port | undefined = channel?.port1;
+if (ours)
+  ours.onmessage = () => {
+    const job = jobs[first]!;
+    delete jobs[first++];
+    if (first === next) ours.unref?.();
+    job();
+  };
+ours?.unref?.();
 
 /** Calls f in a later task, behind the messages that wait now. Throws, and does nothing, if the stack is full. */
 export function later(f: () => void): void {
-  port2.postMessage(0); // first: with a full stack it throws, and a job without a message would run in place of the next
+  if (!channel) return void setTimeout(f);
+  // First: with a full stack it throws, and a job without a message would run in place of the next.
+  channel.port2.postMessage(0);
   jobs[next++] = f;
-  ours.ref?.();
+  ours?.ref?.();
 }
