@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -139,13 +140,13 @@ func (b *balancer) start(ctx context.Context, dir, program, public string, login
 		}
 		b.nodes = append(b.nodes, n)
 	}
-	eventually("the nodes know each other", func() bool {
-		for _, n := range b.nodes {
-			if !strings.Contains(fetch("http://"+n.admin+"/metrics"), fmt.Sprintf("pagewire_node_nodes %d\n", size)) {
-				return false
-			}
-		}
-		return true
+	eventually("the nodes know each other", func() bool { return b.all("pagewire_node_nodes", size) })
+}
+
+// all reports whether a metric has a value at all nodes.
+func (b *balancer) all(metric string, value int) bool {
+	return !slices.ContainsFunc(b.nodes, func(n *node) bool {
+		return !strings.Contains(fetch("http://"+n.admin+"/metrics"), fmt.Sprintf("%s %d\n", metric, value))
 	})
 }
 

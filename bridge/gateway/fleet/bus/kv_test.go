@@ -174,6 +174,12 @@ func TestChangesAtTheSameTime(t *testing.T) {
 	testkit.Settles(t, "each node keeps a copy, and no second server does", func() string {
 		return strings.TrimPrefix(fmt.Sprint(holders(t, k)), "[a b c]")
 	})
+	testkit.Settles(t, "three copies are counted", func() string {
+		if copies, err := k.Copies(t.Context()); copies != storeReplicas || err != nil {
+			return fmt.Sprint(copies, err)
+		}
+		return ""
+	})
 	nodes[0].Close() // two have a copy
 	sets(t, k, "after", "1")
 	has(t, table(t, nodes[2]), "after", "1")

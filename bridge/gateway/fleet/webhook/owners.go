@@ -225,7 +225,7 @@ func (s *Service) runLease() {
 
 func (s *Service) renew(count int) {
 	s.mu.Lock()
-	owners, began := s.owners, time.Now()
+	subs, owners, began := s.subs, s.owners, time.Now()
 	var dead []string
 	for name, l := range s.nodes {
 		if began.Sub(l.seen) > 10*s.o.Lease {
@@ -257,6 +257,11 @@ func (s *Service) renew(count int) {
 		_, _ = owners.Change(ctx, keyNode+name, func([]byte) ([]byte, error) { return nil, nil }) // or the next time
 	}
 	s.wantSettle()
+	kept, _ := subs.Copies(ctx) // 0 with an error
+	claims, _ := owners.Copies(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Copies = min(kept, claims)
 }
 
 func (s *Service) wantSettle() {

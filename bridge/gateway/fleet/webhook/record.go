@@ -16,6 +16,7 @@ type Store interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	Put(ctx context.Context, key string, value []byte) error
 	Change(ctx context.Context, key string, change func(old []byte) ([]byte, error)) (revision uint64, err error)
+	Copies(ctx context.Context) (int, error)
 	Watch(ctx context.Context, take func(key string, value []byte, revision uint64), all func()) error
 }
 

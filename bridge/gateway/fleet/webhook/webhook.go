@@ -501,6 +501,7 @@ func (s *Service) Revoke(ctx context.Context, user string) (count int, err error
 // are as in fleet.Stats.
 type Stats struct {
 	Subscriptions int   `metric:"subscriptions" help:"Live subscriptions of the fleet."`
+	Copies        int   `metric:"copies" help:"Nodes that keep the fleet's subscriptions: 3 outlive the loss of one."`
 	Users         int   `metric:"users" help:"Users for whom this node delivers."`
 	InFlight      int   `metric:"in_flight" help:"Deliveries that are under way."`
 	Waiting       int   `metric:"waiting" help:"Deliveries that wait for room."`
