@@ -542,7 +542,7 @@ func TestNativeTools(t *testing.T) {
 		document.modelContext.registerTool({ name: "say", description: "Says.", execute: () => "hello" });
 		document.modelContext.registerTool({ name: "fail", description: "Fails.", execute: () => { throw new Error("no") } });
 		document.modelContext.registerTool({ name: "mcp", description: "Gives MCP's own.", execute: () => ({ content: [{ type: "text", text: "own" }], isError: true }) });
-		document.modelContext.registerTool({ name: "hang", description: "Hangs.", execute: (_, { signal }) => new Promise(() => { signal.onabort = () => document.title = "aborted" }) });
+		document.modelContext.registerTool({ name: "hang", description: "Hangs.", execute: ({ n }, { signal }) => new Promise(() => { document.title = "runs " + n; signal.onabort = () => document.title = "aborted" }) });
 	</script>`
 	r := begin(t, tagged)
 	r.site.add("/tools", tools)
@@ -568,6 +568,7 @@ func TestNativeTools(t *testing.T) {
 	}
 	hung := 0 // a call that began, and that nobody waited for, does not run again at once
 	hang := func() (cancel func(), ended <-chan struct{}) {
+		t.Helper()
 		hung++
 		params := &mcp.CallToolParams{Name: "hang", Arguments: map[string]int{"n": hung}}
 		ctx, cancel := context.WithCancel(r.Context())
@@ -576,11 +577,10 @@ func TestNativeTools(t *testing.T) {
 			defer close(done)
 			r.CallTool(ctx, params)
 		}()
+		// A call that is cancelled before it begins never runs, so there would be nothing to abort.
+		runs := fmt.Sprint("runs ", hung)
+		testkit.Eventually(t, "call "+runs, func() bool { return p.eval("document.title") == runs })
 		return cancel, done
-	}
-	running := func(n int) {
-		t.Helper()
-		testkit.Eventually(t, fmt.Sprintf("%d calls run", n), func() bool { return r.g.Snapshot().Stats.Calls == n })
 	}
 	aborted := func() {
 		t.Helper()
@@ -593,14 +593,12 @@ func TestNativeTools(t *testing.T) {
 	}
 	// The page aborts a call that the agent cancels.
 	cancel, ended := hang()
-	running(1)
 	cancel()
 	testkit.Ends(t, "the cancelled call", ended)
 	aborted()
 
 	// A call whose page goes ends.
 	_, ended = hang()
-	running(1)
 	p.visit("/tools2")
 	testkit.Ends(t, "the call of a page that has gone", ended)
 	counted(5)
@@ -632,7 +630,6 @@ func TestNativeTools(t *testing.T) {
 	// Calls run in parallel, and a cancellation ends only its own.
 	cancel, first := hang()
 	_, second := hang()
-	running(2)
 	gives("say", nil, "hello", false)
 	cancel()
 	testkit.Ends(t, "the cancelled call", first)
