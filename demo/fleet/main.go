@@ -110,7 +110,7 @@ type node struct {
 	cmd           *exec.Cmd
 }
 
-// start starts the nodes behind the balancer. Each joins the first, and has a copy of the store. ca is the authority of
+// start starts the nodes behind the balancer. Each joins the others, and has a copy of the store. ca is the authority of
 // the assistant's receiver, which is on loopback.
 func (b *balancer) start(ctx context.Context, dir, program, public string, login *issuertest.Issuer, ca []byte) {
 	keys, secret := filepath.Join(dir, "keys.json"), filepath.Join(dir, "secret")
@@ -123,16 +123,16 @@ func (b *balancer) start(ctx context.Context, dir, program, public string, login
 		config: text, storeKey: []byte(rand.Text() + rand.Text()), webhookCA: ca} {
 		check(os.WriteFile(name, text, 0o600))
 	}
-	first := ""
+	cluster := freeAddrs(size)
 	for i := range size {
-		addrs := freeAddrs(3)
+		addrs := freeAddrs(2)
 		n := &node{name: string(rune('A' + i)), listen: addrs[0], admin: addrs[1]}
 		n.cmd = exec.CommandContext(ctx, program, "--config", config, "--listen", n.listen, "--admin", n.admin,
-			"--cluster", addrs[2], "--name", n.name, "--store", filepath.Join(dir, n.name))
-		if first != "" {
-			n.cmd.Args = append(n.cmd.Args, "--join", first)
-		} else {
-			first = addrs[2]
+			"--cluster", cluster[i], "--name", n.name, "--store", filepath.Join(dir, n.name))
+		for j, other := range cluster {
+			if j != i {
+				n.cmd.Args = append(n.cmd.Args, "--join", other)
+			}
 		}
 		n.cmd.Stderr = must(os.Create(filepath.Join(dir, n.name+".log")))
 		if err := n.cmd.Start(); err != nil {

@@ -232,7 +232,7 @@ func (o *Options) beside(first *server.Options) *server.Options {
 	opts.StoreDir = filepath.Join(o.Store, "second")
 	opts.Cluster.Host, opts.Cluster.Port, opts.Cluster.Advertise = "127.0.0.1", server.RANDOM_PORT, ""
 	opts.Cluster.NoAdvertise = true
-	opts.Routes = []*url.URL{o.route(o.Cluster)}
+	opts.Routes = slices.Repeat([]*url.URL{o.route(o.Cluster)}, len(first.Routes))
 	return opts
 }
 
@@ -258,6 +258,12 @@ func (o *Options) cluster(opts *server.Options) error {
 		}
 		local = local && loopback(h)
 		opts.Routes = append(opts.Routes, o.route(peer))
+	}
+	if n := len(opts.Routes); n > 0 && o.Store != "" {
+		// At its first start a server takes the number of its routes, at least 2, for the number of servers with JetStream, a
+		// majority of which elects a leader. A node and n others have two servers each. With 2, two pairs could elect leaders
+		// at the same time, and copies of tables were never made (in 4 of 28 fleets; in none of 20 with 6).
+		opts.Routes = slices.Repeat(opts.Routes, 4)[:2*(n+1)]
 	}
 	if !local && o.TLS == nil {
 		return errors.New("nodes that speak to each other past loopback need TLS, with a certificate at each")

@@ -21,7 +21,7 @@ var ErrKeep = errors.New("nothing is to change")
 // storeReplicas is the number of nodes that keep a bucket, once so many nodes have a store.
 const storeReplicas = 3
 
-// copyFirst and copyLast are the first and the longest pause before an attempt to copy a table to more nodes.
+// copyFirst and copyLast are the first and the longest pause between attempts to copy a table to more nodes.
 const copyFirst, copyLast = time.Second, 30 * time.Second
 
 // KV opens a table, and creates it if it does not exist. A value disappears when it was not set for age; 0 keeps it.
@@ -36,12 +36,11 @@ func (b *Bus) KV(ctx context.Context, name string, age time.Duration) (*KV, erro
 	}
 	bucket, err := js.CreateOrUpdateKeyValue(ctx, config)
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) { // too few nodes with a store
-		first := copyLast
 		if bucket, err = js.KeyValue(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) {
-			config.Replicas, first = 1, copyFirst
+			config.Replicas = 1
 			bucket, err = js.CreateOrUpdateKeyValue(ctx, config)
 		}
-		b.copy(js, config, first)
+		b.copy(js, config)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
@@ -50,15 +49,13 @@ func (b *Bus) KV(ctx context.Context, name string, age time.Duration) (*KV, erro
 }
 
 // copy copies a table to storeReplicas nodes once so many have a store: nodes that start together come up one after the
-// other. Only nodes with a store do that. The node that made the table begins, after the pause first, and the others
-// stand in for it: after three requests at once, one of 8 fleets had no second copy for a minute.
-func (b *Bus) copy(js jetstream.JetStream, config jetstream.KeyValueConfig, first time.Duration) {
+// other. Only nodes with a store do that.
+func (b *Bus) copy(js jetstream.JetStream, config jetstream.KeyValueConfig) {
 	if _, begun := b.copied.LoadOrStore(config.Bucket, true); begun || b.second == nil {
 		return
 	}
 	config.Replicas = storeReplicas
 	go func() {
-		retry.Sleep(b.closed, first)
 		for range retry.Attempts(b.closed, copyFirst, copyLast) {
 			ctx, cancel := context.WithTimeout(b.closed, copyLast)
 			_, err := js.UpdateKeyValue(ctx, config)

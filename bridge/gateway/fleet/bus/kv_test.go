@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -201,4 +202,25 @@ func holders(t *testing.T, k *KV) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// At its first start a server elects a leader with a majority of as many servers as it has routes.
+func TestRoutesOfAStore(t *testing.T) {
+	for n := range 5 {
+		o := Options{Name: "a", Store: t.TempDir(), Secret: "secret", Cluster: "127.0.0.1:7434"}
+		for i := range n {
+			o.Join = append(o.Join, fmt.Sprint("127.0.0.1:", i+1))
+		}
+		opts := &server.Options{Tags: []string{nodeTag + "a", tablesTag}}
+		if err := o.cluster(opts); err != nil {
+			t.Fatal(err)
+		}
+		want := 2 * (n + 1)
+		if n == 0 {
+			want = 1 // which counts as 2
+		}
+		if got, second := len(opts.Routes), len(o.beside(opts).Routes); got != want || second != want {
+			t.Errorf("with %d others it has %d routes and %d, want %d", n, got, second, want)
+		}
+	}
 }
