@@ -57,8 +57,6 @@ type Options struct {
 	Log *slog.Logger
 	// progressEvery is how often a waiting call reports progress: some clients give up after a silent minute. Default 5 s.
 	progressEvery time.Duration
-	// stillAfter is the silence after which a page that was asked counts as standing still. Default 10 s.
-	stillAfter time.Duration
 	// wallClock gives the time for revisions, and measures the work on pages' frames. Default time.Now.
 	wallClock   func() time.Time
 	closedAfter time.Duration // closedAfter, except in tests
@@ -122,7 +120,7 @@ func New(o Options) *Gateway {
 	o.OriginBytes, o.AllBytes = cmp.Or(o.OriginBytes, 16<<20), cmp.Or(o.AllBytes, 64<<20)
 	o.Reminders, o.PageChars = cmp.Or(o.Reminders, RemindersInline), cmp.Or(o.PageChars, 8000)
 	o.progressEvery, o.closedAfter = cmp.Or(o.progressEvery, 5*time.Second), cmp.Or(o.closedAfter, closedAfter)
-	o.stillAfter, o.awaitTime = cmp.Or(o.stillAfter, 10*time.Second), cmp.Or(o.awaitTime, 2*time.Second)
+	o.awaitTime = cmp.Or(o.awaitTime, 2*time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.wallClock == nil {
 		o.wallClock = time.Now

@@ -105,10 +105,7 @@ func (l *linked) settle(err error) {
 	p, g := l.p, l.p.g
 	l.count()
 	g.outgoing(l)
-	if p.still {
-		p.still = false
-		g.retool()
-	}
+	p.setStill(false)
 	if why := (*link.Ended)(nil); errors.As(err, &why) {
 		g.countRefused(why.Reason)
 		g.log.Warn("a page's link has ended", "origin", p.Origin, "url", p.URL, "reason", err)
@@ -182,7 +179,7 @@ func (l *linked) callTool(c *toolCall, r *run, name string, args []byte, unless 
 		c.told = true
 		g.engine.Progress(g.now(), c.id, members)
 	}
-	h.Started = func() { r.began = true }
+	h.Started = r.starts
 	h.Starting = func(bridge.Time) bool {
 		r.reacted = time.Now()
 		return true
@@ -284,7 +281,7 @@ func (c *pageCore) Unregister(uri string) {
 
 func (c *pageCore) Touch(uri string, revision int64) {
 	if taburi.Reserved(uri) || !c.inUse() {
-		return // the answer to watchOver, or of a reserve
+		return // of no resource, or of a reserve
 	}
 	if w := c.p.watches[uri]; w != nil {
 		if !w.active {

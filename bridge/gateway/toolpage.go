@@ -11,8 +11,8 @@ import (
 // A ToolRunner runs the tools of a page that has no page layer.
 type ToolRunner interface {
 	// RunTool runs a tool with the JSON text of an object. It must not block, nor call the Gateway. It calls started when
-	// the page starts the tool, and then done once, later, with the JSON text of MCP's CallToolResult, unless cancel is
-	// called before. gone says that the page went away before the result came.
+	// the page reacts, which starts the tool unless cancel was called, and then done once, later, with the JSON text of
+	// MCP's CallToolResult, unless cancel is called before. gone says that the page went away before the result came.
 	RunTool(name string, args []byte, started func(), done func(result []byte, gone bool)) (cancel func())
 	// Look looks for the page layer, because a page of this origin has connected in another way, maybe this one. It must
 	// not block, nor call the Gateway.
@@ -37,6 +37,7 @@ func (p *Page) SetTools(tools []bridge.Tool) error {
 // A run is a call of a page's tool. Once it has ended, the page does not start the tool: a page that got the call late
 // asks first, and one whose link has ended drops it.
 type run struct {
+	page     *Page
 	tells    bool      // the page says when it starts a tool
 	began    bool      // it has said so
 	reacted  time.Time // when the page was asked, or has last asked whether to start
@@ -53,6 +54,12 @@ func (r *run) finish(answer reply) {
 	}
 }
 
+// starts notes that the page starts the tool, and so reacts.
+func (r *run) starts() {
+	r.began = true
+	r.page.setStill(false)
+}
+
 // answer is finish for the page's reply.
 func (r *run) answer(a reply) {
 	r.answered = true
@@ -63,13 +70,13 @@ func (r *run) answer(a reply) {
 // tool does not run and the reply's failure is link.Stale. done is called once, unless end is called before; end is
 // called once.
 func (p *Page) callTool(c *toolCall, name string, args []byte, unless []condition, done func(reply)) (end func()) {
-	r := &run{tells: p.link == nil || p.link.peer.Starts(), reacted: time.Now(), done: done}
+	r := &run{page: p, tells: p.link == nil || p.link.peer.Starts(), reacted: time.Now(), done: done}
 	c.run = r
 	var stop func()
 	if p.link != nil {
 		stop = p.link.callTool(c, r, name, args, unless)
 	} else {
-		stop = p.runner.RunTool(name, args, p.g.locked(func() { r.began = true }), func(result []byte, gone bool) {
+		stop = p.runner.RunTool(name, args, p.g.locked(r.starts), func(result []byte, gone bool) {
 			p.g.locked(func() { r.answer(reply{contents: result, gone: gone}) })()
 		})
 	}
@@ -107,7 +114,16 @@ func (p *Page) repeats(o toolOffer, args []byte) bool {
 	return ok && time.Since(at) < leftFor
 }
 
-// report gives an agent progress for as long as it waits. It ends a call that its page does not start.
+// setStill notes whether a page stands still: in an alert, a busy script, a frozen tab.
+func (p *Page) setStill(still bool) {
+	if p.still != still {
+		p.still = still
+		p.g.retool()
+	}
+}
+
+// report gives an agent progress for as long as it waits. It notes that a page stands still if that does not start a
+// call for a while, and then ends the call.
 func (c *toolCall) report() {
 	g, every := c.g, c.g.opt.progressEvery
 	if r := c.run; r != nil && r.tells && !r.began {
@@ -123,6 +139,9 @@ func (c *toolCall) report() {
 			message = "the tool runs"
 		case time.Since(r.reacted) < g.opt.ReadTimeout:
 			message = "the page has not started the tool yet"
+			if time.Since(r.reacted) >= 2*g.opt.progressEvery {
+				r.page.setStill(true)
+			}
 		default:
 			r.finish(reply{failure: bridge.ReadFailed, detail: fmt.Sprintf("the tool has not begun, and will not: its page "+
 				"has not reacted for %v. A dialog, a breakpoint or a busy script may hold it up, or its tab is frozen. Look "+

@@ -335,35 +335,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 			"nobody waited for its result. Its outcome is unknown: look at the page. To run the tool once more, call it again"})
 		return
 	}
-	g.watchOver(c, o.page)
 	c.report()
 	c.OnEnd(func() { c.silence() })
 	g.runTool(c, o, args, 1)
-}
-
-// watchOver notes when a page that is asked to run a tool stands still: in an alert, a busy script, a frozen tab. A
-// tool may take long, so a page that has been silent for a while is asked for a revision, which its page layer answers
-// at once. The next frame of the page ends the note.
-func (g *Gateway) watchOver(c *toolCall, p *Page) {
-	l := p.link
-	if l == nil {
-		return
-	}
-	heard, probe := l.peer.Heard(), fmt.Sprint(p.Origin, bridge.GatewayPath, "alive/", c.id)
-	c.OnEnd(g.after(g.opt.stillAfter/5, func() {
-		if l.closed || l.peer.Heard() > heard {
-			return
-		}
-		l.watched(probe, true)
-		g.after(g.opt.stillAfter-g.opt.stillAfter/5, func() {
-			if l.closed {
-				return
-			}
-			l.watched(probe, false)
-			if l.peer.Heard() == heard {
-				p.still = true
-				g.retool()
-			}
-		})
-	}))
 }

@@ -96,17 +96,15 @@ func toolList(prefix string, n int, words string) string {
 // A toolPeer is a page that sends its tools in one call, and answers each tool call with its tab.
 type toolPeer struct {
 	*Page
-	t      *testing.T
-	sent   chan string
-	mute   atomic.Bool  // it stands still
-	slow   atomic.Bool  // its tools give no result
-	probes atomic.Int32 // messages watched
+	t    *testing.T
+	sent chan string
+	mute atomic.Bool // it stands still
+	slow atomic.Bool // its tools give no result
 }
 
 func openTools(t *testing.T, g *Gateway, tab, origin string) *toolPeer {
 	t.Helper()
 	p := &toolPeer{t: t, sent: make(chan string, 1000)}
-	watched := map[any]any{}
 	page, err := g.Attach(PageInfo{Tab: tab, Origin: origin, URL: origin + "/" + tab, Transport: "websocket"},
 		func(frame []byte) {
 			p.sent <- string(frame)
@@ -115,23 +113,22 @@ func openTools(t *testing.T, g *Gateway, tab, origin string) *toolPeer {
 				return
 			}
 			for _, c := range calls {
-				if c[0] == "watched" {
-					p.probes.Add(1)
-					news := watched[c[1]] != c[2]
-					if watched[c[1]] = c[2]; news && c[2] == true { // as the page layer does
-						go p.Receive(fmt.Appendf(nil, `[["touch",%q,0]]`, c[1]))
+				if c[0] != "callTool" {
+					continue
+				}
+				go func(call int, slow bool) {
+					p.Receive(fmt.Appendf(nil, `[["started",%d]]`, call))
+					if !slow {
+						p.Receive(fmt.Appendf(nil, `=%d 1 {"content":[{"type":"text","text":%q}]}`, call, tab))
 					}
-				}
-				if c[0] == "callTool" && !p.slow.Load() {
-					go p.Receive(fmt.Appendf(nil, `=%d 1 {"content":[{"type":"text","text":%q}]}`, int(c[1].(float64)), tab))
-				}
+				}(int(c[1].(float64)), p.slow.Load())
 			}
 		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Page = page
-	p.receive([]any{"hello", 1, "0", map[string]any{"epoch": tab}})
+	p.receive([]any{"hello", 1, "0", map[string]any{"epoch": tab, "starts": true}})
 	return p
 }
 
@@ -432,7 +429,7 @@ func TestNumbersHaveABound(t *testing.T) {
 // name, and gives it back when the first reacts again. A tool that takes long on a page that reacts changes nothing,
 // and no tab of another origin is called.
 func TestTabThatStandsStill(t *testing.T) {
-	g := newGateway(t, Options{stillAfter: 300 * time.Millisecond})
+	g := newGateway(t, Options{progressEvery: 50 * time.Millisecond})
 	a := openAgent(t, g)
 	const shop = "https://shop.example"
 	reacts, still := openTools(t, g, "reacts", shop), openTools(t, g, "still", shop)
@@ -466,48 +463,74 @@ func TestTabThatStandsStill(t *testing.T) {
 	if !names[tools.OfTab("pay0", still.tab.number)] || names[tools.OfTab("pay0", reacts.tab.number)] {
 		t.Errorf("listed are %v", names)
 	}
+	cancel()
+	testkit.Receive(t, "the first call ends", asked)
 	still.mute.Store(false)
 	still.receive([]any{"note", map[string]any{"title": "it goes on"}})
 	testkit.Eventually(t, "it has its plain name again", stillRuns)
-	cancel()
-	testkit.Receive(t, "the first call ends", asked)
 
 	still.slow.Store(true) // its tools take long, and it reacts
-	before := still.probes.Load()
+	progress := make(chan any, 1000)
+	slow, _ := openAgentWith(t, g, AgentOptions{}, func(p *mcp.ProgressNotificationParams) {
+		if p.Message == "the tool runs" {
+			progress <- p.ProgressToken
+		}
+	})
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
-	again := map[string]any{"again": true} // the first call may have begun
-	go a.CallTool(ctx, &mcp.CallToolParams{Name: "pay0", Arguments: again})
-	testkit.Eventually(t, "it was asked whether it reacts, and has its plain name", func() bool {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return still.probes.Load() >= before+2 && g.tools.routes["pay0"].page == still.Page
-	})
+	for _, token := range []string{"one", "two"} {
+		// With other arguments: the first call may have begun.
+		again := &mcp.CallToolParams{Name: "pay0", Arguments: map[string]any{"again": token}}
+		again.SetProgressToken(token)
+		go slow.CallTool(ctx, again)
+		for n := 0; n < 3; {
+			if testkit.Receive(t, "it runs for longer than the other stood still", progress) == token {
+				n++
+			}
+		}
+	}
+	defer g.lock()()
+	if g.tools.routes["pay0"].page != still.Page {
+		t.Error("it has lost its plain name")
+	}
 }
 
-// Calls that overlap ask a page each for itself whether it reacts: it does not answer what it is asked already.
-func TestOverlappingCallsOfAPageThatReacts(t *testing.T) {
-	g := newGateway(t, Options{stillAfter: 300 * time.Millisecond})
-	p := openTools(t, g, "slow", "https://shop.example")
-	p.say(toolList("pay", 1, ""))
-	p.slow.Store(true)
+// startsLater runs no tool before its element is received: its page stands still.
+type startsLater chan func()
+
+func (s startsLater) RunTool(_ string, _ []byte, started func(), _ func([]byte, bool)) func() {
+	s <- started
+	return func() {}
+}
+
+func (startsLater) Look() {}
+
+// A tab without a page layer that stands still loses a tool's plain name, and gets it back when it reacts, even if nobody
+// waits any more.
+func TestBareTabThatStandsStill(t *testing.T) {
+	g := newGateway(t, Options{progressEvery: 10 * time.Millisecond})
 	a := openAgent(t, g)
+	const shop = "https://shop.example"
+	openTools(t, g, "reacts", shop).say(toolList("pay", 1, ""))
+	runner := make(startsLater, 1)
+	still, err := g.AttachTools(PageInfo{Tab: "still", Origin: shop, Focused: 1000, Transport: "cdp"}, runner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := still.SetTools([]bridge.Tool{{Name: "pay0", JSON: []byte(`{"name":"pay0","inputSchema":{"type":"object"}}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	plain := func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.tools.routes["pay0"].page == still
+	}
+	testkit.Eventually(t, "the tab in front has the plain name", plain)
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	heard := func() int {
-		defer g.lock()()
-		return p.link.peer.Heard()
-	}
-	before := heard()
-	for n := range 2 {
-		go a.CallTool(ctx, &mcp.CallToolParams{Name: "pay0"})
-		testkit.Eventually(t, "it has answered whether it reacts", func() bool {
-			return heard() > before+n || p.probes.Load() >= 4
-		})
-	}
-	testkit.Eventually(t, "it is asked no more", func() bool { return p.probes.Load() == 4 })
-	defer g.lock()()
-	if p.still {
-		t.Error("it counts as standing still")
-	}
+	go a.CallTool(ctx, &mcp.CallToolParams{Name: "pay0"})
+	started := testkit.Receive(t, "the page is asked", runner)
+	testkit.Eventually(t, "the other tab has the plain name", func() bool { return !plain() })
+	cancel()
+	started()
+	testkit.Eventually(t, "it has its plain name again", plain)
 }

@@ -198,8 +198,9 @@ func (n *webmcpTools) RunTool(name string, args []byte, started func(), done fun
 		go n.finish(i, failed(err.Error()), false)
 	} else {
 		n.ask(i, runtime.CommandEvaluate, reacts, func(jsonv2.Value) error {
-			if n.waits(i) {
-				started()
+			waits := n.waits(i)
+			started()
+			if waits {
 				n.ask(i, webmcp.CommandInvokeTool, params, func(result jsonv2.Value) error {
 					var r webmcp.InvokeToolResult
 					err := jsonv2.Unmarshal(result, &r, decodeOptions)
