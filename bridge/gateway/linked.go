@@ -153,7 +153,7 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 }
 
 func (l *linked) callTool(c *toolCall, r *run, name string, args []byte, unless []condition) (end func()) {
-	if l.refuses(r.answer) {
+	if l.refuses(r.finish) {
 		return func() {}
 	}
 	g := l.p.g
@@ -173,7 +173,7 @@ func (l *linked) callTool(c *toolCall, r *run, name string, args []byte, unless 
 				answer.stale = append(answer.stale, u.uri)
 			}
 		}
-		r.answer(answer)
+		r.finish(answer)
 	}
 	h.Progress = func(members []byte) {
 		c.told = true

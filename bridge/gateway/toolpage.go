@@ -37,13 +37,12 @@ func (p *Page) SetTools(tools []bridge.Tool) error {
 // A run is a call of a page's tool. Once it has ended, the page does not start the tool: a page that got the call late
 // asks first, and one whose link has ended drops it.
 type run struct {
-	page     *Page
-	tells    bool      // the page says when it starts a tool
-	began    bool      // it has said so
-	reacted  time.Time // when the page was asked, or has last asked whether to start
-	answered bool
-	done     func(reply) // called once
-	over     bool        // done was called
+	page    *Page
+	tells   bool        // the page says when it starts a tool
+	began   bool        // it has said so
+	reacted time.Time   // when the page was asked, or has last asked whether to start
+	done    func(reply) // called once
+	over    bool        // done was called, or nobody waits
 }
 
 // finish passes on a reply, unless there was one.
@@ -60,12 +59,6 @@ func (r *run) starts() {
 	r.page.setStill(false)
 }
 
-// answer is finish for the page's reply.
-func (r *run) answer(a reply) {
-	r.answered = true
-	r.finish(a)
-}
-
 // callTool makes a page run a tool. The page's progress goes to the agent. If one of the conditions has changed, the
 // tool does not run and the reply's failure is link.Stale. done is called once, unless end is called before; end is
 // called once.
@@ -77,13 +70,14 @@ func (p *Page) callTool(c *toolCall, name string, args []byte, unless []conditio
 		stop = p.link.callTool(c, r, name, args, unless)
 	} else {
 		stop = p.runner.RunTool(name, args, p.g.locked(r.starts), func(result []byte, gone bool) {
-			p.g.locked(func() { r.answer(reply{contents: result, gone: gone}) })()
+			p.g.locked(func() { r.finish(reply{contents: result, gone: gone}) })()
 		})
 	}
 	return func() {
 		stop()
-		// A page layer keeps such calls itself.
-		if r.over = true; !r.answered && (r.began || !r.tells) && (p.link == nil || !r.tells) && name != toolArrived {
+		// A page layer that says what it starts keeps such calls itself.
+		left := !r.over && (!r.tells || r.began && p.link == nil) && name != toolArrived
+		if r.over = true; left {
 			if len(p.left) >= maxLeft {
 				clear(p.left)
 			}
