@@ -90,11 +90,11 @@ func (g *Gateway) Notice(about, sentence string) {
 	}
 }
 
-// Notice is the sentence of Gateway.Notice about AgentOptions.About, or "". It is not known while a look may bring one.
+// Notice is the sentence of Gateway.Notice about AgentOptions.About, or "". It is not known during a look, which may
+// bring or end one.
 func (a *Agent) Notice() (sentence string, known bool) {
 	defer a.g.lock()()
-	sentence = a.g.notices[a.about]
-	return sentence, sentence != "" || !a.g.engine.Awaits()
+	return a.g.notices[a.about], !a.g.engine.Awaits()
 }
 
 // Notices are the sentences of Notice, sorted by subject.

@@ -78,6 +78,7 @@ func (a *attached) count(url string, inject bool, by int) {
 	if !wanted {
 		one.stop()
 		delete(a.at, url)
+		a.g.Notice(noticeOf(url), "")
 		return
 	}
 	seen := a.g.Look() // before the connection that this one replaces ends its look
@@ -108,7 +109,7 @@ const reattachEvery = 250 * time.Millisecond
 func (a *attached) follow(ctx context.Context, seen func(), o cdp.Options) {
 	defer seen()
 	o.Gateway, o.Log, o.Source, o.Looked = a.hub, a.log, o.URL, seen
-	defer a.say(o, nil)
+	a.say(ctx, o, errSilent) // until it answers: it may accept the connection, and no more
 	said := ""
 	var err error
 	for range retry.Attempts(ctx, reattachEvery, reattachEvery) {
@@ -117,32 +118,15 @@ func (a *attached) follow(ctx context.Context, seen func(), o cdp.Options) {
 			a.log.Warn("no browser, and try again", "browser", o.URL, "error", err)
 		}
 		if err = a.attach(ctx, o); err != nil {
-			a.say(o, err)
+			a.say(ctx, o, err)
 		}
 		seen()
 	}
 }
 
 func (a *attached) attach(ctx context.Context, o cdp.Options) (err error) {
-	asked, answered := o, false // guarded by mu
-	silent := time.AfterFunc(answerTime, func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if !answered {
-			a.say(asked, errSilent)
-		}
-	})
-	answer := func() {
-		silent.Stop()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		answered = true
-	}
-	defer answer() // what follows is said last
-	o.Connected = func() {
-		answer()
-		a.say(asked, nil)
-	}
+	asked := o
+	o.Connected = func() { a.say(ctx, asked, nil) }
 	if o.URL == "auto" {
 		if o.URL, err = browser.Running(); err != nil {
 			return err
@@ -150,10 +134,6 @@ func (a *attached) attach(ctx context.Context, o cdp.Options) (err error) {
 	}
 	return cdp.Run(ctx, a.g, o)
 }
-
-// answerTime is how long a browser may take to answer before agents and people are told that it does not. An agent whose
-// request waits for the look gets the notice with its answer.
-const answerTime = 1500 * time.Millisecond
 
 var errSilent = errors.New("it has not answered yet")
 
@@ -163,14 +143,17 @@ func noticeOf(url string) string { return "browser " + url }
 // secret matches the part of a DevTools address that lets its reader control the browser.
 var secret = regexp.MustCompile(`/devtools/browser/[^\s:"]*`)
 
-// say tells agents and people why the pages of a browser of --chrome are missing, or with nil that they are not.
-func (a *attached) say(o cdp.Options, err error) {
+// say tells agents and people why the pages of a browser of --chrome are missing, or with nil that they are not. It does
+// nothing once the connection is not wanted any more.
+func (a *attached) say(ctx context.Context, o cdp.Options, err error) {
 	sentence := ""
 	if err != nil {
 		sentence = secret.ReplaceAllString(fmt.Sprintf("The pages of the browser at %s (--chrome) are missing, and it is "+
 			"tried again: %v.", o.URL, err), "")
 	}
-	if o.Dial == nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o.Dial == nil && ctx.Err() == nil {
 		a.g.Notice(noticeOf(o.Source), sentence)
 	}
 }
