@@ -2,7 +2,6 @@ package cdp
 
 import (
 	"encoding/json"
-	"strconv"
 	"sync"
 
 	protocol "github.com/chromedp/cdproto/cdp"
@@ -21,16 +20,13 @@ type webmcpTools struct {
 	page  *gateway.Page // guarded by the browser's lock, as are document's fields
 	tools []bridge.Tool // until there is a page
 
-	mu          sync.Mutex             // taken with the gateway's lock held, and never the other way round
-	invocations map[string]*invocation // by the browser's id, or one of ours before; nil when the document has gone
-	last        int
+	mu          sync.Mutex           // taken with the gateway's lock held, and never the other way round
+	invocations map[*invocation]bool // that are waited for; nil when the document has gone
 }
 
 type invocation struct {
-	id    string // the browser's; one of ours before it is known
-	begun bool   // it is the browser's
-	done  func(result []byte, gone bool)
-	ended bool // its result is not needed
+	id   string // the browser's; "" before it is known
+	done func(result []byte, gone bool)
 }
 
 var _ gateway.ToolRunner = (*webmcpTools)(nil)
@@ -102,7 +98,7 @@ func (s *session) offerTools() {
 			continue
 		}
 		if d.webmcp == nil {
-			d.webmcp = &webmcpTools{d: d, invocations: map[string]*invocation{}}
+			d.webmcp = &webmcpTools{d: d, invocations: map[*invocation]bool{}}
 			d.webmcp.attach()
 		}
 		d.webmcp.offer(tools)
@@ -189,12 +185,14 @@ func (n *webmcpTools) RunTool(name string, args []byte, started func(), done fun
 	input := append(jsonv2.Value(nil), args...)
 	params := &webmcp.InvokeToolParams{FrameID: protocol.FrameID(n.d.frameID), ToolName: name, Input: input}
 	n.mu.Lock()
-	n.last++
-	if i.id = "asked " + strconv.Itoa(n.last); n.invocations != nil {
-		n.invocations[i.id] = i // so that it ends with its document: the browser does not answer for each that has gone
+	gone := n.invocations == nil
+	if !gone {
+		n.invocations[i] = true // so that it ends with its document: the browser does not answer for each that has gone
 	}
 	n.mu.Unlock()
-	if err := n.d.b.link.full(); err != nil {
+	if gone {
+		go done(failed(pageHasGone), true)
+	} else if err := n.d.b.link.full(); err != nil {
 		go n.finish(i, failed(err.Error()), false)
 	} else {
 		n.ask(i, runtime.CommandEvaluate, reacts, func(jsonv2.Value) error {
@@ -216,12 +214,10 @@ func (n *webmcpTools) RunTool(name string, args []byte, started func(), done fun
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		i.ended = true
-		if n.invocations[i.id] == i {
-			if delete(n.invocations, i.id); i.begun {
-				n.cancel(i.id)
-			}
+		if n.invocations[i] && i.id != "" {
+			n.cancel(i.id)
 		}
+		delete(n.invocations, i)
 	}
 }
 
@@ -240,41 +236,42 @@ func (n *webmcpTools) ask(i *invocation, command string, params any, answered fu
 	}
 }
 
-// waits reports whether a call is still waited for. It ends the call of a document that has gone.
+// called returns the call with the browser's id, or nil.
+func (n *webmcpTools) called(id string) *invocation {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range n.invocations {
+		if i.id == id {
+			return i
+		}
+	}
+	return nil
+}
+
 func (n *webmcpTools) waits(i *invocation) bool {
 	n.mu.Lock()
-	gone, ended := n.invocations == nil, i.ended
-	n.mu.Unlock()
-	if gone {
-		n.finish(i, failed(pageHasGone), true)
-	}
-	return !gone && !ended
+	defer n.mu.Unlock()
+	return n.invocations[i]
 }
 
 // begun notes the browser's id of a call: its result comes as an event. It cancels the call if nothing waits for it.
 func (n *webmcpTools) begun(i *invocation, id string) {
 	n.mu.Lock()
-	delete(n.invocations, i.id)
-	i.id, i.begun = id, true
-	gone, ended := n.invocations == nil, i.ended
-	if !gone && !ended {
-		n.invocations[id] = i
-	}
+	i.id = id
+	waits := n.invocations[i]
 	n.mu.Unlock()
-	if gone || ended {
+	if !waits {
 		n.cancel(id)
-		n.finish(i, failed(pageHasGone), true)
 	}
 }
 
 // finish passes on a result, if the call still waits for it.
 func (n *webmcpTools) finish(i *invocation, result []byte, gone bool) {
 	n.mu.Lock()
-	ended := i.ended
-	i.ended = true
-	delete(n.invocations, i.id)
+	waits := n.invocations[i]
+	delete(n.invocations, i)
 	n.mu.Unlock()
-	if !ended {
+	if waits {
 		i.done(result, gone)
 	}
 }
@@ -291,23 +288,16 @@ func (n *webmcpTools) close() {
 	all := n.invocations
 	n.invocations = nil
 	n.mu.Unlock()
-	for _, i := range all {
-		n.finish(i, failed(pageHasGone), true)
+	for i := range all {
+		i.done(failed(pageHasGone), true)
 	}
 }
 
 // finish ends a call with its tool's result.
 func (s *session) finish(id string, result []byte) {
 	for _, d := range s.documents {
-		n := d.webmcp
-		if n == nil {
-			continue
-		}
-		n.mu.Lock()
-		i := n.invocations[id]
-		n.mu.Unlock()
-		if i != nil {
-			n.finish(i, result, false)
+		if n := d.webmcp; n != nil {
+			n.finish(n.called(id), result, false)
 		}
 	}
 }

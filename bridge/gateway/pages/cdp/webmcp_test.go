@@ -35,7 +35,7 @@ func TestToolCallOfADocumentThatHasGone(t *testing.T) {
 	go func() { ended <- l.read(func(_ *message, answered func()) { answered() }) }()
 	tools := &webmcpTools{
 		d:           &document{b: &attachment{link: l}, s: &session{id: "S"}, frameID: "F"},
-		invocations: map[string]*invocation{},
+		invocations: map[*invocation]bool{},
 	}
 	results := make(chan string, 2)
 	tools.RunTool("say", []byte("{}"), func() {}, func(result []byte, _ bool) { results <- string(result) })
