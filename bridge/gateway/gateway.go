@@ -138,7 +138,8 @@ func New(o Options) *Gateway {
 	g.tools.init(g)
 	g.engine = bridge.New(bridge.Options{
 		Name: "pagewire", Version: o.Version, Instructions: instructions,
-		Rule:  bridge.Rule{Any: true, Web: !o.AnyScheme}, // page.go checks that a URI is at the page's origin
+		// page.go checks that a URI is at the page's origin.
+		Rule:  bridge.Rule{Any: true, Web: !o.AnyScheme},
 		Tools: true, UnlistedTools: true, Events: true, Skills: skills.Served(), Several: o.Found != nil,
 		PageSize:     maxTools, // Codex reads only the first page
 		ExposeErrors: true,     // a page's error texts hold only what agents may know

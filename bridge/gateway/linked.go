@@ -165,8 +165,8 @@ func (l *linked) callTool(c *toolCall, r *run, name string, args []byte, unless 
 	h.Done = func(a link.Answer) {
 		answer := replyOf(a, '{', "the page's tool gave no result")
 		if a.Began {
-			answer.detail = "the page went away after the tool had begun. Its outcome is unknown: look at the page before " +
-				"you call it again"
+			answer.detail = "the page went away after the tool had begun. Its outcome is " +
+				"unknown: look at the page before you call it again"
 		}
 		for _, u := range unless {
 			if slices.Contains(a.Stale, u.own) {

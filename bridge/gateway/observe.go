@@ -194,9 +194,9 @@ func (g *Gateway) Snapshot() Snapshot {
 			key = w.info.Tab
 		}
 		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
-		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(key, maxWords), Number: p.tab.number,
-			Absent: p.absent, Resources: len(p.offers), Tools: len(p.published),
-			Focused: p.tab.focused == g.catalog.focuses})
+		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(key, maxWords),
+			Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
+			Tools: len(p.published), Focused: p.tab.focused == g.catalog.focuses})
 	}
 	slices.SortFunc(s.Pages, func(a, b PageState) int {
 		return cmp.Or(a.Number-b.Number, strings.Compare(a.Frame, b.Frame))

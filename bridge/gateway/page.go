@@ -44,7 +44,7 @@ type PageInfo struct {
 type Page struct {
 	PageInfo
 	g      *Gateway
-	own    *linked    // the link of the transport that Attach was called for; without a peer if runner is set
+	own    *linked    // of the transport that has called Attach; without a peer if runner is set
 	shared Sharer     // nil if only this gateway uses the page
 	runner ToolRunner // runs the tools of a page that has only tools
 	done   chan struct{}
@@ -52,7 +52,7 @@ type Page struct {
 
 	// Guarded by the gateway's lock. Another page may have the document: own.p. Then all below is unused.
 	link      *linked   // the way in use; nil if runner is set
-	ways      []*linked // all ways of the document (ways.go); the last one stays when the page has gone
+	ways      []*linked // of the document (ways.go); the last one stays when the page has gone
 	tab       *tab      // nil until the page has offered something
 	order     int       // of arrival
 	window    int       // its number; 0 if it is not known
@@ -60,20 +60,21 @@ type Page struct {
 	absent    bool
 	ended     bool // it has no successor
 	gone      bool
-	still     bool // it was asked and has said nothing since: a page that reacts has its tools' plain names
+	still     bool // it does not start a call: a page that reacts has its tools' plain names
 	parked    []parked
 	retitled  bool   // it is in catalog.retitled
 	where     string // set by locate, as meta is; "" until needed
 	meta      []byte
 	offers    map[string]*offer // by the page's own URI
 	published []toolOffer
-	left      map[[32]byte]time.Time // by callKey: when nobody waited any more for a call that may have begun
-	settled   bool                   // it has listed its tools
-	toolBytes int                    // what fitTools counts for published
-	crowded   bool                   // the page's console has a message that some of its tools are not listed
-	watches   map[string]*watch      // the subscriptions at the page, by its own URI
-	wide      map[string]int64       // the revisions of its resources that answer for more URIs
-	document  string                 // its name in cursors of events; "" until it is needed
+	// left says, by callKey, when nobody waited any more for a call that may have begun.
+	left      map[[32]byte]time.Time
+	settled   bool              // it has listed its tools
+	toolBytes int               // what fitTools counts for published
+	crowded   bool              // its console says that some of its tools are not listed
+	watches   map[string]*watch // the subscriptions at the page, by its own URI
+	wide      map[string]int64  // the revisions of its resources that answer for more URIs
+	document  string            // its name in cursors of events; "" until it is needed
 }
 
 // A Sharer stands between the transport of a page and the gateway, so that the page has other cores too.

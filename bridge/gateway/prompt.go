@@ -278,8 +278,8 @@ const noChanges = "{}"
 func (g *Gateway) changes(c *toolCall, args []byte) {
 	var in Ask // without a Session, which a model must not set
 	hook, event := HookPrograms[0], ""
-	err := own.Decode(toolChanges, args, map[string]any{"hook": &hook, "event": &event, "inline": &in.Inline,
-		"uris": &in.URIs, "forget": &in.Forget})
+	err := own.Decode(toolChanges, args, map[string]any{"hook": &hook, "event": &event,
+		"inline": &in.Inline, "uris": &in.URIs, "forget": &in.Forget})
 	say := func(text string) {
 		text = cmp.Or(HookOutput(hook, event, text), noChanges)
 		c.Complete(own.Result(false, live.AsText(text)))

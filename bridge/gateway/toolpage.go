@@ -137,9 +137,10 @@ func (c *toolCall) report() {
 				r.page.setStill(true)
 			}
 		default:
-			r.finish(reply{failure: bridge.ReadFailed, detail: fmt.Sprintf("the tool has not begun, and will not: its page "+
-				"has not reacted for %v. A dialog, a breakpoint or a busy script may hold it up, or its tab is frozen. Look "+
-				"at the tab, or ask the user, and then call the tool again", g.opt.ReadTimeout)})
+			r.finish(reply{failure: bridge.ReadFailed, detail: fmt.Sprintf("the tool has not "+
+				"begun, and will not: its page has not reacted for %v. A dialog, a breakpoint or "+
+				"a busy script may hold it up, or its tab is frozen. Look at the tab, or ask the "+
+				"user, and then call the tool again", g.opt.ReadTimeout)})
 			return
 		}
 		if !c.told {

@@ -331,8 +331,9 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 	g.olderFor(c, o)
 	c.since = time.Now()
 	if o.page.repeats(o, args) {
-		g.complete(c.call, reply{failure: bridge.ReadFailed, detail: "the tool was not run: the same call began earlier, and " +
-			"nobody waited for its result. Its outcome is unknown: look at the page. To run the tool once more, call it again"})
+		g.complete(c.call, reply{failure: bridge.ReadFailed, detail: "the tool was not run: the " +
+			"same call began earlier, and nobody waited for its result. Its outcome is unknown: " +
+			"look at the page. To run the tool once more, call it again"})
 		return
 	}
 	c.report()

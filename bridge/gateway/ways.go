@@ -137,7 +137,8 @@ func (p *Page) use(l *linked) {
 		}
 	}
 	for uri := range p.watches {
-		l.watched(uri, true) // the page answers with its revision, so that no change in between is missed
+		// The page answers with its revision, so that no change in between is missed.
+		l.watched(uri, true)
 		if stays {
 			before.watched(uri, false)
 		}

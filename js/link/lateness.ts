@@ -29,7 +29,8 @@ export function lateness() {
     },
     /** Whether a call may be older than `most`, that the core has sent at its time `sent`: 0 is late always. */
     late(sent: number | undefined, most = lateAfter): boolean {
-      if (!base || sent === undefined) return false; // the core is older, and does not know `starting`
+      // The core is older, and does not know `starting`.
+      if (!base || sent === undefined) return false;
       for (let i = 0; i < 2; i++) {
         const passed = now()[i]! - base[i]!;
         const age = passed + passed / drift - (sent - core);

@@ -124,8 +124,8 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 		"bus (default 2,000)")
 	f.BoolVar(&o.DebuggingTools, "debugging-tools", false, "show agents also the tools that pages have for their "+
 		"developers")
-	f.BoolVar(&o.NoSubscriptions, "no-subscriptions", false, "offer agents no subscriptions to resources: they get method "+
-		"not found")
+	f.BoolVar(&o.NoSubscriptions, "no-subscriptions", false,
+		"offer agents no subscriptions to resources: they get method not found")
 	f.StringVar(&o.Traces, "traces", "", "`URL` of a receiver of traces, by OTLP over HTTP (default that of "+
 		"OTEL_EXPORTER_OTLP_ENDPOINT; without either there are none)")
 	busFlags(cmd, o)

@@ -119,8 +119,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 		"`what` results of tools say about changes since the agent looked: off, names, inline")
 	f.BoolVar(&o.Flags.DebuggingTools, "debugging-tools", false, "show this agent also the tools that pages have for "+
 		"their developers")
-	f.BoolVar(&o.Flags.NoSubscriptions, "no-subscriptions", false, "offer this agent no subscriptions to resources: it "+
-		"gets method not found")
+	f.BoolVar(&o.Flags.NoSubscriptions, "no-subscriptions", false,
+		"offer this agent no subscriptions to resources: it gets method not found")
 	f.BoolVar(&o.Flags.Front, "front", false, "show this agent which tab is in front, at pagewire://front")
 	httpFlags(cmd, o)
 	nodeFlags(cmd, o)

@@ -148,8 +148,8 @@ var secret = regexp.MustCompile(`/devtools/browser/[^\s:"]*`)
 func (a *attached) say(ctx context.Context, o cdp.Options, err error) {
 	sentence := ""
 	if err != nil {
-		sentence = secret.ReplaceAllString(fmt.Sprintf("The pages of the browser at %s (--chrome) are missing, and it is "+
-			"tried again: %v.", o.URL, err), "")
+		sentence = secret.ReplaceAllString(fmt.Sprintf("The pages of the browser at %s "+
+			"(--chrome) are missing, and it is tried again: %v.", o.URL, err), "")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

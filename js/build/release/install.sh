@@ -83,7 +83,8 @@ main() {
 	mkdir "$staged/old"
 	cp "$work/$name/pagewire" "$work/$name/pagewire-node" "$staged" || fail "nothing was installed"
 	chmod 755 "$staged/pagewire" "$staged/pagewire-node"
-	for program in pagewire pagewire-node; do # moved into place: a running program must not be written over
+	# Moved into place: a running program must not be written over.
+	for program in pagewire pagewire-node; do
 		begun="$begun $program"
 		# By a link, so that the name always has a program. Some file systems have no links.
 		[ ! -e "$dir/$program" ] && [ ! -L "$dir/$program" ] || ln -P "$dir/$program" "$staged/old/" 2>/dev/null ||

@@ -60,7 +60,8 @@ func decode(from io.Reader) (Input, error) {
 		Source  string `json:"source"`
 	}
 	text := bufio.NewReader(from)
-	if r, _, err := text.ReadRune(); err == nil && r != '\ufeff' { // PowerShell writes that mark before its text
+	// PowerShell writes that mark before its text.
+	if r, _, err := text.ReadRune(); err == nil && r != '\ufeff' {
 		_ = text.UnreadRune() // it cannot fail after ReadRune
 	}
 	if err := json.NewDecoder(text).Decode(&in); err != nil || in == nil {

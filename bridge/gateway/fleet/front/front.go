@@ -313,8 +313,9 @@ func (h *Handler) lacks(w http.ResponseWriter, scope, what string) {
 }
 
 func (h *Handler) server(g *gateway.Gateway) fleet.Server {
-	o := agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".", Log: h.o.Log, Streams: streams,
-		Agent: gateway.AgentOptions{DebuggingTools: h.o.DebuggingTools, NoSubscriptions: h.o.NoSubscriptions}}
+	o := agents.HTTPOptions{Shares: h.o.Shares, SessionPrefix: h.o.Node.ID() + ".", Log: h.o.Log,
+		Streams: streams, Agent: gateway.AgentOptions{DebuggingTools: h.o.DebuggingTools,
+			NoSubscriptions: h.o.NoSubscriptions}}
 	if h.webhooks != nil {
 		o.Webhooks = h.webhooksOf
 	}

@@ -38,7 +38,7 @@ type attachment struct {
 	bindings int
 	browser  string // its name
 	looked   func() // Options.Looked; nil once it is called
-	asked    int    // commands without an answer that tell which tabs, frames and documents there are
+	asked    int    // commands without an answer, for tabs, frames and documents that there are
 }
 
 // A tab is a target of type page.

@@ -20,7 +20,7 @@ type webmcpTools struct {
 	page  *gateway.Page // guarded by the browser's lock, as are document's fields
 	tools []bridge.Tool // until there is a page
 
-	mu          sync.Mutex           // taken with the gateway's lock held, and never the other way round
+	mu          sync.Mutex           // taken with the gateway's lock held, never the other way
 	invocations map[*invocation]bool // that are waited for; nil when the document has gone
 }
 
@@ -187,7 +187,8 @@ func (n *webmcpTools) RunTool(name string, args []byte, started func(), done fun
 	n.mu.Lock()
 	gone := n.invocations == nil
 	if !gone {
-		n.invocations[i] = true // so that it ends with its document: the browser does not answer for each that has gone
+		// It ends with its document: the browser does not answer for each that has gone.
+		n.invocations[i] = true
 	}
 	n.mu.Unlock()
 	if gone {

@@ -182,8 +182,8 @@ func (t *Tools) list(c Call, args []byte) {
 	case contains != "" || tab != 0:
 		out.Note = "No open page offers a resource that fits."
 	default:
-		out.Note = "No open page offers a resource: the user can open one in a browser that Pagewire sees. pagewire " +
-			"doctor says what is missing."
+		out.Note = "No open page offers a resource: the user can open one in a browser that " +
+			"Pagewire sees. pagewire doctor says what is missing."
 	}
 	for _, notice := range t.Notices(c) {
 		out.Note = strings.TrimSpace(out.Note + " " + notice)

@@ -17,8 +17,8 @@ func (t *Tools) read(c Call, args []byte) {
 		Since                       *int64
 		Chars                       int64
 	}
-	err := Decode(Read, args, map[string]any{"uri": &in.URI, "since": &in.Since, "pointer": &in.Pointer,
-		"lines": &in.Lines, "cursor": &in.Cursor, "max_chars": &in.Chars})
+	err := Decode(Read, args, map[string]any{"uri": &in.URI, "since": &in.Since,
+		"pointer": &in.Pointer, "lines": &in.Lines, "cursor": &in.Cursor, "max_chars": &in.Chars})
 	at, isCursor := live.ParseCursor(in.Cursor)
 	switch {
 	case err != nil:
