@@ -12,18 +12,16 @@ export type ToPage = { [K in keyof PortSource]: [K, ...Parameters<PortSource[K]>
 
 /** All calls except `stop`. */
 const names: Exclude<keyof Calls, "stop">[] = [
-  ...([
-    "register",
-    "unregister",
-    "touch",
-    "setTools",
-    "starting",
-    "open",
-    "receive",
-    "writable",
-    "close",
-    "complete",
-  ] as const),
+  "register",
+  "unregister",
+  "touch",
+  "setTools",
+  "starting",
+  "open",
+  "receive",
+  "writable",
+  "close",
+  "complete",
 ];
 
 const hint = "Content-Security-Policy: allow 'wasm-unsafe-eval' in script-src";
