@@ -36,6 +36,7 @@ const tillScript = `
 	tool("ask", ({ order }) => { say("asked " + order); return confirm("Pay?") ? "paid" : "not paid"; });
 	tool("look", () => "seen");
 	globalThis.still = (f) => setTimeout(() => { say("stands"); f(); });
+	document.addEventListener("freeze", () => navigator.sendBeacon("/say?stands"));
 	globalThis.busy = () => { while (say("goes?") !== "true"); };`
 
 func serveTill(t *testing.T, tag string) *till {
@@ -92,8 +93,12 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) {
 }
 
 func lifecycle(state cdppage.SetWebLifecycleStateState) func(*till, *tab) {
-	return func(_ *till, b *tab) {
+	return func(w *till, b *tab) {
+		w.stands.Store(false)
 		call(b, cdppage.SetWebLifecycleState, cdppage.SetWebLifecycleStateParams{State: state})
+		if state == cdppage.SetWebLifecycleStateStateFrozen { // the answer comes before the renderer has heard of it
+			testkit.Eventually(b.t, "the page is frozen", w.stands.Load)
+		}
 	}
 }
 
