@@ -25,6 +25,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,6 +36,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // Options configure the bus.
@@ -75,14 +78,15 @@ func (o *Options) Alone() bool { return o.URL == "" && o.Cluster == "" }
 type Bus struct {
 	conn     *nats.Conn
 	server   *server.Server    // nil for an existing cluster
-	second   *server.Server    // nil without a store in a cluster
+	second   *server.Server    // see beside; only seconding sets it
 	password string            // for clients of this process's server
 	sender   [senderBytes]byte // for parts
 	number   atomic.Uint32     // number of the last message in parts
 
-	closed context.Context // ends with Close
-	close  context.CancelFunc
-	copied sync.Map // names of the tables for which copy runs
+	closed    context.Context // ends with Close
+	close     context.CancelFunc
+	seconding sync.WaitGroup
+	copied    sync.Map // names of the tables for which copy runs
 }
 
 const (
@@ -94,6 +98,9 @@ const (
 	// pendingBytes and pendingMessages bound the queue of a subscription's handler. Messages above them are lost.
 	pendingBytes, pendingMessages = 256 << 20, 1 << 20
 	startTimeout                  = 10 * time.Second
+	// leaderPoll is the pause between looks for the leader of the store, and leaderTimeout the wait for it, at a node's
+	// first start. nats-server elects one within 9 s, except where two servers ask at once.
+	leaderPoll, leaderTimeout = time.Second / 4, 15 * time.Second
 	// storeBytes bounds a node's store on disk, and storeMemory the memory for the nodes that follow a table.
 	storeBytes, storeMemory = 4 << 30, 256 << 20
 	// nodeTag begins the tag that names a server's node. tablesTag marks the servers that keep tables. The second servers
@@ -199,14 +206,36 @@ func (b *Bus) embed(o Options) error {
 		return errors.New("to join other nodes a node must have an address where they find it: name it by cluster")
 	}
 	var err error
-	if b.server, err = start(opts); err == nil && opts.JetStream && o.Cluster != "" {
-		b.second, err = start(o.beside(opts))
-	}
-	if err != nil {
+	if b.server, err = start(opts); err != nil {
 		b.stop()
 		return fmt.Errorf("start the bus at %s: %w", o.Cluster, err)
 	}
+	if opts.JetStream && o.Cluster != "" {
+		b.seconding.Go(func() { b.startSecond(o.beside(opts), o.Log) })
+	}
 	return nil
+}
+
+// startSecond starts the second server. At a node's first start it waits for a leader of the store: a server that does
+// not know the others takes two for a majority, so two nodes with two servers each could elect a leader each, and no
+// copies of tables were made (in 4 of 28 fleets). Where one node alone has a store, nobody is elected without the second.
+func (b *Bus) startSecond(opts *server.Options, log *slog.Logger) {
+	_, err := os.Stat(opts.StoreDir)
+	for began := time.Now(); err != nil && !b.led() && time.Since(began) < leaderTimeout; {
+		retry.Sleep(b.closed, leaderPoll)
+	}
+	if b.closed.Err() != nil {
+		return
+	}
+	if b.second, err = start(opts); err != nil {
+		log.Error("a store that one node alone has does not open: its second server does not start", "error", err)
+	}
+}
+
+// led reports whether this node knows a leader of the store.
+func (b *Bus) led() bool {
+	info, err := b.server.Jsz(nil)
+	return err == nil && info.Meta != nil && info.Meta.Leader != ""
 }
 
 func start(opts *server.Options) (*server.Server, error) {
@@ -232,7 +261,7 @@ func (o *Options) beside(first *server.Options) *server.Options {
 	opts.StoreDir = filepath.Join(o.Store, "second")
 	opts.Cluster.Host, opts.Cluster.Port, opts.Cluster.Advertise = "127.0.0.1", server.RANDOM_PORT, ""
 	opts.Cluster.NoAdvertise = true
-	opts.Routes = slices.Repeat([]*url.URL{o.route(o.Cluster)}, len(first.Routes))
+	opts.Routes = []*url.URL{o.route(o.Cluster)}
 	return opts
 }
 
@@ -258,12 +287,6 @@ func (o *Options) cluster(opts *server.Options) error {
 		}
 		local = local && loopback(h)
 		opts.Routes = append(opts.Routes, o.route(peer))
-	}
-	if n := len(opts.Routes); n > 0 && o.Store != "" {
-		// At its first start a server takes the number of its routes, at least 2, for the number of servers with JetStream, a
-		// majority of which elects a leader. A node and n others have two servers each. With 2, two pairs could elect leaders
-		// at the same time, and copies of tables were never made (in 4 of 28 fleets; in none of 20 with 6).
-		opts.Routes = slices.Repeat(opts.Routes, 4)[:2*(n+1)]
 	}
 	if !local && o.TLS == nil {
 		return errors.New("nodes that speak to each other past loopback need TLS, with a certificate at each")
@@ -338,12 +361,13 @@ func (b *Bus) Peers() int {
 
 // Close leaves the bus.
 func (b *Bus) Close() {
-	b.close()
 	b.conn.Close()
 	b.stop()
 }
 
 func (b *Bus) stop() {
+	b.close()
+	b.seconding.Wait()
 	for _, s := range []*server.Server{b.second, b.server} {
 		if s != nil {
 			s.Shutdown()

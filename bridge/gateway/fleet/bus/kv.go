@@ -51,7 +51,7 @@ func (b *Bus) KV(ctx context.Context, name string, age time.Duration) (*KV, erro
 // copy copies a table to storeReplicas nodes once so many have a store: nodes that start together come up one after the
 // other. Only nodes with a store do that.
 func (b *Bus) copy(js jetstream.JetStream, config jetstream.KeyValueConfig) {
-	if _, begun := b.copied.LoadOrStore(config.Bucket, true); begun || b.second == nil {
+	if _, begun := b.copied.LoadOrStore(config.Bucket, true); begun || b.server == nil || !b.server.JetStreamIsClustered() {
 		return
 	}
 	config.Replicas = storeReplicas

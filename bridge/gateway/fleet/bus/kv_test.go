@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -204,23 +203,17 @@ func holders(t *testing.T, k *KV) (names []string) {
 	return names
 }
 
-// At its first start a server elects a leader with a majority of as many servers as it has routes.
-func TestRoutesOfAStore(t *testing.T) {
-	for n := range 5 {
-		o := Options{Name: "a", Store: t.TempDir(), Secret: "secret", Cluster: "127.0.0.1:7434"}
-		for i := range n {
-			o.Join = append(o.Join, fmt.Sprint("127.0.0.1:", i+1))
+// The node that alone has a store names the others, which have none, at its first start.
+func TestAStoreThatJoins(t *testing.T) {
+	addrs := []string{testkit.Addr(t), testkit.Addr(t), testkit.Addr(t)}
+	nodes := make([]*Bus, len(addrs))
+	for i := range addrs {
+		o := Options{Name: "abc"[i : i+1], Secret: "secret", Cluster: addrs[i], Join: slices.Delete(slices.Clone(addrs), i, i+1)}
+		if i == 0 {
+			o.Store = t.TempDir()
 		}
-		opts := &server.Options{Tags: []string{nodeTag + "a", tablesTag}}
-		if err := o.cluster(opts); err != nil {
-			t.Fatal(err)
-		}
-		want := 2 * (n + 1)
-		if n == 0 {
-			want = 1 // which counts as 2
-		}
-		if got, second := len(opts.Routes), len(o.beside(opts).Routes); got != want || second != want {
-			t.Errorf("with %d others it has %d routes and %d, want %d", n, got, second, want)
-		}
+		nodes[i] = open(t, o)
 	}
+	sets(t, table(t, nodes[0]), "key", "one")
+	has(t, table(t, nodes[2]), "key", "one")
 }
