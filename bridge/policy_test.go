@@ -109,7 +109,7 @@ var packages = []row{
 	// Beyond one machine: only the bus imports NATS, and nothing that the desktop's serve links imports the fleet.
 	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus " +
-		"bridge/gateway/retry",
+		"bridge/gateway/internal/quota bridge/gateway/retry",
 		"golang.org/x/net golang.org/x/time"},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},

@@ -78,7 +78,7 @@ func NewClient(o ClientOptions) *Client {
 		Transport: &http.Transport{ // without Proxy: it uses none
 			DialContext: c.dial, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout: headerTimeout, ResponseHeaderTimeout: headerTimeout, MaxResponseHeaderBytes: maxHeader,
-			DisableCompression: true, MaxConnsPerHost: perHost, MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second,
+			DisableCompression: true, MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second,
 		},
 	}
 	return c

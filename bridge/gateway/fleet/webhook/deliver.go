@@ -14,6 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
@@ -22,13 +23,14 @@ type delivery struct {
 	user    *user
 	key     string
 	host    string
-	of      string    // its subscriber and URL
-	to      *address  // shared by all deliveries with the same of
+	of      string    // its subscriber
+	url     string    // and its URL
+	to      *address  // shared by all deliveries with the same of and url
 	renewed time.Time // the last refresh
 	follow  Follow
 	queue   []item
-	busy    bool        // an attempt is under way
-	waits   bool        // it waits for a retry, or for room
+	busy    bool        // an attempt is under way, or waits for a place
+	waits   bool        // it waits for a retry
 	timer   *time.Timer // of a retry
 	failed  int         // failed attempts since the last success
 	ended   bool
@@ -94,7 +96,7 @@ func (s *Service) reconcile(u *user, key string) {
 		s.stop(d)
 		delete(u.deliveries, key)
 		if r.Revoked && !s.o.NoControl {
-			s.tellRevoked(u, r.record)
+			s.tellRevoked(u, r.record, d.host)
 		}
 	}
 }
@@ -107,10 +109,10 @@ func (s *Service) start(u *user, key string, r *record) {
 		s.stats.Failed["subscription"]++
 		return
 	}
-	d := &delivery{user: u, key: key, host: hostOf(to), of: r.Principal + " " + r.URL, to: &address{}, renewed: r.Renewed,
-		cursor: r.Cursor, delivered: r.Delivered, category: r.Failed, failing: r.Failing}
+	d := &delivery{user: u, key: key, host: hostOf(to), of: r.Principal, url: r.URL, to: &address{},
+		renewed: r.Renewed, cursor: r.Cursor, delivered: r.Delivered, category: r.Failed, failing: r.Failing}
 	for _, other := range u.deliveries {
-		if other.of == d.of {
+		if other.of == d.of && other.url == d.url {
 			d.to = other.to
 		}
 	}
@@ -129,7 +131,6 @@ func (s *Service) stop(d *delivery) {
 		d.timer.Stop()
 	}
 	d.follow.Close()
-	s.ready = slices.DeleteFunc(s.ready, func(o *delivery) bool { return o == d })
 }
 
 // wakes are deliveries that may have events. They have their own lock: a gateway holds its lock when it calls add.
@@ -177,20 +178,26 @@ func (s *Service) runWakes() {
 	}
 }
 
-// pump begins the next attempt of a delivery, if an item waits and there is room. The lock is held.
+// pump begins the next attempt of a delivery, if an item waits. The lock is held.
 func (s *Service) pump(d *delivery) {
 	if d.ended || d.busy || d.waits || d.to.suspended {
 		return
 	}
-	s.fill(d)
-	switch {
-	case len(d.queue) == 0:
-	case !s.hasRoom(d):
-		d.waits = true
-		s.ready = append(s.ready, d)
-	default:
-		s.attempt(d)
+	if s.fill(d); len(d.queue) == 0 {
+		return
 	}
+	d.busy = true
+	ctx := d.user.ctx
+	d.user.attempts.Go(func() {
+		leave, err := s.enter(ctx, d.of, d.host)
+		if err != nil {
+			return // another node delivers for the user
+		}
+		again := s.attempt(ctx, d)
+		if leave(); again {
+			s.wakes.add(d)
+		}
+	})
 }
 
 // fill takes the next event, and up to maxQueue while an endpoint fails: a newer one replaces one about its subject.
@@ -236,59 +243,43 @@ func envelope(kind, cursor string, members map[string]any) item {
 	return item{id: "msg_" + kind + "_" + rand.Text(), cursor: cursor, body: body, control: true}
 }
 
-// hasRoom reports whether an attempt may begin. The lock is held.
-func (s *Service) hasRoom(d *delivery) bool {
-	return s.leased(time.Now()) && s.inFlight < s.o.InFlight && s.perHost[d.host] < perHost
+// enter waits for a place for a request to a host, which leave gives back. Subscribers have shares of all places and of
+// a host's: those with slow endpoints hold up only themselves.
+func (s *Service) enter(ctx context.Context, principal, host string) (leave func(), err error) {
+	return s.places.Enter(ctx, principal, host, s.all(), quota.Room{Name: host, Places: perHost})
 }
 
-// startReady begins the waiting attempts for which there is room. The lock is held.
-func (s *Service) startReady() {
-	list := s.ready
-	s.ready = nil
-	for i, d := range list {
-		if s.inFlight >= s.o.InFlight {
-			s.ready = append(s.ready, list[i:]...)
-			return
-		}
-		d.waits = false
-		s.pump(d) // it may have to wait again
-	}
-}
+func (s *Service) all() quota.Room { return quota.Room{Places: s.o.InFlight} }
 
-// attempt posts the first item. The lock is held.
-func (s *Service) attempt(d *delivery) {
+// attempt posts the first item. It returns false if the delivery waits for settle, or for the next lease.
+func (s *Service) attempt(ctx context.Context, d *delivery) (again bool) {
 	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func() { d.busy = false }()
 	r := d.user.records[d.key]
 	if !r.live(now) {
 		s.wantSettle()
-		return
+		return false
 	}
-	d.busy = true
-	s.inFlight++
-	s.perHost[d.host]++
+	if d.ended || !s.leased(now) {
+		return false
+	}
 	i := d.queue[0]
 	to, secrets, ends := r.URL, r.signedBy(now), s.renewed.Add(s.o.Lease)
-	d.user.attempts.Go(func() {
-		ctx, cancel := context.WithDeadline(d.user.ctx, ends)
-		defer cancel()
-		status, _, failed := s.client.post(ctx, to, idOf(d.key), i.id, i.body, secrets)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		d.busy = false
-		s.inFlight--
-		if s.perHost[d.host]--; s.perHost[d.host] == 0 {
-			delete(s.perHost, d.host)
+	s.mu.Unlock()
+	ctx, cancel := context.WithDeadline(ctx, ends)
+	defer cancel()
+	status, _, failed := s.client.post(ctx, to, idOf(d.key), i.id, i.body, secrets)
+	s.mu.Lock()
+	if failed == "" || ctx.Err() == nil && !d.ended {
+		if d.to.count(time.Now(), failed != "") {
+			s.o.Log.Warn("an endpoint fails all the time: nothing is sent there until its subscription is renewed",
+				"subscription", idOf(d.key), "reason", failed)
 		}
-		if failed == "" || ctx.Err() == nil && !d.ended {
-			if d.to.count(time.Now(), failed != "") {
-				s.o.Log.Warn("an endpoint fails all the time: nothing is sent there until its subscription is renewed",
-					"subscription", idOf(d.key), "reason", failed)
-			}
-			s.attempted(d, status, failed)
-		}
-		s.startReady()
-		s.pump(d)
-	})
+		s.attempted(d, status, failed)
+	}
+	return true
 }
 
 // attempted takes the result of the attempt with the first item. The lock is held.
@@ -351,11 +342,16 @@ func (s *Service) retry(d *delivery) {
 }
 
 // tellRevoked posts the envelope "terminated" to an endpoint. The lock is held.
-func (s *Service) tellRevoked(u *user, r *record) {
+func (s *Service) tellRevoked(u *user, r *record, host string) {
 	i := envelope("terminated", "", map[string]any{"error": map[string]any{
 		"code": bridge.EventForbidden.Code(false), "message": "Forbidden: the subscription was revoked", "data": map[string]any{}}})
 	secrets, ctx := r.signedBy(time.Now()), u.ctx
-	u.attempts.Go(func() { _, _, _ = s.client.post(ctx, r.URL, r.id(), i.id, i.body, secrets) }) // once
+	u.attempts.Go(func() { // once
+		if leave, err := s.enter(ctx, r.Principal, host); err == nil {
+			defer leave()
+			_, _, _ = s.client.post(ctx, r.URL, r.id(), i.id, i.body, secrets)
+		}
+	})
 }
 
 func (s *Service) runFlush() {

@@ -100,7 +100,7 @@ type endpoint struct {
 
 func listen(t *testing.T) *endpoint {
 	t.Helper()
-	own := testkit.Authority(t, "hook.test")
+	own := testkit.Authority(t, "hook.test", "*.hook.test")
 	e := &endpoint{t: t, roots: own.RootCAs}
 	e.Server = httptest.NewUnstartedServer(e)
 	e.TLS = own

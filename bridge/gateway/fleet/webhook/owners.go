@@ -250,8 +250,14 @@ func (s *Service) renew(count int) {
 		return
 	}
 	s.mu.Lock()
+	if !s.leased(time.Now()) { // what has come meanwhile waits for this
+		for _, u := range s.users {
+			for _, d := range u.deliveries {
+				s.wakes.add(d)
+			}
+		}
+	}
 	s.renewed = began
-	s.startReady()
 	s.mu.Unlock()
 	for _, name := range dead {
 		_, _ = owners.Change(ctx, keyNode+name, func([]byte) ([]byte, error) { return nil, nil }) // or the next time

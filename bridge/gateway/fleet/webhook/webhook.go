@@ -19,6 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 )
 
 // Options configure a Service.
@@ -41,7 +42,7 @@ type Options struct {
 	// before another node takes over a dead node's users. Default 15 s.
 	Lease time.Duration
 	// PerPrincipal bounds the subscriptions of one principal, and PerNode those of the fleet for each live node. Default
-	// 100 and 10,000. InFlight bounds the deliveries of this node that are under way. Default 64.
+	// 100 and 10,000. InFlight bounds the requests of this node to endpoints. Default 64.
 	PerPrincipal, PerNode, InFlight int
 	// Log receives the log. Default none.
 	Log *slog.Logger
@@ -90,6 +91,7 @@ type Service struct {
 	wakes  wakes
 	kick   chan struct{} // asks for settle
 	moves  chan struct{} // has room for maxMoves
+	places quota.Places  // of requests to endpoints
 
 	mu       sync.Mutex
 	subs     Store // nil until the store is reached
@@ -104,9 +106,6 @@ type Service struct {
 	pending  map[string]int // subscriptions on their way into the store, by principal
 	limiters map[string]*rate.Limiter
 	unread   bool // a record could not be decrypted
-	inFlight int
-	perHost  map[string]int
-	ready    []*delivery // deliveries that wait for room
 	stats    Stats
 }
 
@@ -130,7 +129,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{o: o, box: b, client: NewClient(o.Client), kick: make(chan struct{}, 1),
 		moves: make(chan struct{}, maxMoves), users: map[string]*user{}, nodes: map[string]lease{}, pending: map[string]int{},
-		limiters: map[string]*rate.Limiter{}, perHost: map[string]int{}, watches: map[Store]context.CancelFunc{}}
+		limiters: map[string]*rate.Limiter{}, watches: map[Store]context.CancelFunc{}}
 	s.wakes.signal = make(chan struct{}, 1)
 	s.stats.Failed = map[string]int64{}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -326,6 +325,11 @@ func (s *Service) proves(ctx context.Context, wants *record, host string, secret
 	case left < 1:
 		return exhausted("failed verifications at one host", failures)
 	}
+	leave, err := s.enter(ctx, wants.Principal, host)
+	if err != nil {
+		return errStore // nobody waits for the answer
+	}
+	defer leave()
 	if failed := s.client.verify(ctx, wants.URL, wants.id(), secret); failed != "" {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -521,7 +525,7 @@ func (s *Service) Stats() Stats {
 	defer s.mu.Unlock()
 	st := s.stats
 	st.Failed = maps.Clone(s.stats.Failed)
-	st.InFlight, st.Waiting = s.inFlight, len(s.ready)
+	st.InFlight, st.Waiting = s.places.Held(s.all())
 	for _, u := range s.users {
 		if u.state == mine {
 			st.Users++

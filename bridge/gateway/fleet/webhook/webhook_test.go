@@ -552,7 +552,8 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// The requests under way to one host are bounded, and the others wait without a loss.
+// One subscriber's requests to one host are bounded by half of the host's places. The others wait without a loss, and
+// another subscriber's do not wait for them.
 func TestRoom(t *testing.T) {
 	w, e := newWorld(t)
 	s := w.open("a")
@@ -574,12 +575,55 @@ func TestRoom(t *testing.T) {
 	for i := range size {
 		w.set(alice, fmt.Sprintf("a:%d", i))
 	}
-	testkit.Eventually(t, "the others wait", func() bool { return s.Stats().Waiting == size-perHost })
-	if n := len(e.had()); n > perHost {
+	testkit.Eventually(t, "the others wait", func() bool { return s.Stats().Waiting == size-perHost/2 })
+	if n := len(e.had()); n > perHost/2 {
 		t.Errorf("%d are under way", n)
 	}
+	e.answers(nil)
+	r := wants(t, e.URL)
+	subscribe(t, s, by(bob), r) // its challenge has a place at the host, too
+	e.delivered(r.Subscription, "a:0", w.set(bob, "a:0"))
 	release()
-	testkit.Eventually(t, "all are delivered", func() bool { return s.Stats().Delivered == size })
+	testkit.Eventually(t, "all are delivered", func() bool { return s.Stats().Delivered == size+1 })
+}
+
+// Accounts whose endpoints do not answer, at as many hosts as they like, leave places for the others.
+func TestSlowAccounts(t *testing.T) {
+	w, e := newWorld(t)
+	hosts := map[string][]string{}
+	for i := range 40 {
+		hosts[fmt.Sprintf("h%d.hook.test", i)] = []string{"127.0.0.1"}
+	}
+	s := w.open("a", func(o *Options) { o.InFlight, o.Client.Resolver = 16, names(t, hosts) })
+	open := make(chan bool)
+	release := sync.OnceFunc(func() { close(open) })
+	defer release()
+	for i := range 4 {
+		user := strings.Repeat(string(rune('C'+i)), 43)
+		for host := range 10 {
+			for n := range 2 {
+				url := strings.Replace(e.URL, "127.0.0.1", fmt.Sprintf("h%d.hook.test", 10*i+host), 1)
+				subscribe(t, s, by(user), wants(t, url, func(r *gateway.WebhookRequest) {
+					r.Subscription = parsed(t, fmt.Sprintf(`{"uri":"a:%d"}`, n))
+				}))
+			}
+		}
+		e.answers(func(_ http.ResponseWriter, r *http.Request, p *posted) bool {
+			if p.member("type") != "verification" && !strings.HasPrefix(r.Host, "127.0.0.1:") {
+				<-open
+			}
+			return false
+		})
+		w.set(user, "a:0")
+		w.set(user, "a:1")
+		testkit.Eventually(t, "its share is taken", func() bool { st := s.Stats(); return st.InFlight+st.Waiting == 20*(i+1) })
+	}
+	r := wants(t, e.URL)
+	subscribe(t, s, by(alice), r)
+	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
+	if st := s.Stats(); st.InFlight < 15 || st.InFlight > 16 {
+		t.Errorf("%d places of 16 are taken", st.InFlight)
+	}
 }
 
 func TestChosen(t *testing.T) {

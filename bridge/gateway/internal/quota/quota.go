@@ -1,5 +1,6 @@
-// Package quota bounds the bytes or things that are held at a time, by each owner and by all together. A Quota refuses
-// an amount that does not fit. A Backlog ends a receiver to make room. Neither makes a caller wait.
+// Package quota divides what several parties use: each origin, agent or user has a share, and none can take all. A
+// Quota refuses an amount that does not fit. A Backlog ends a receiver to make room. Places let those wait who have used
+// up their share, until it is their turn. The package never knows what it divides, and never looks at a clock.
 package quota
 
 import "sync"
