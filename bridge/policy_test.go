@@ -121,7 +121,7 @@ var packages = []row{
 	{"bridge/gateway/fleet/traces", native, "", "go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk " +
 		"go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"},
 	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
-		"bridge/gateway/internal/keypair bridge/gateway/fleet/...",
+		"bridge/gateway/internal/bearer bridge/gateway/internal/keypair bridge/gateway/fleet/...",
 		"github.com/prometheus/client_golang"},
 	// serve puts them together.
 	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},

@@ -113,6 +113,8 @@ type process struct {
 	traces *traces.Traces // nil without traces
 	tls    *keypair.Pair  // nil without TLS
 	leaves atomic.Bool
+	// revoker is the token that ends a user's webhooks.
+	revoker string
 	*figures
 }
 
@@ -284,7 +286,9 @@ func newProcess(o Options, listen net.Listener) (*process, error) {
 		return nil, err
 	}
 	doors.Node = p.node
-	doors.Webhooks = hooks
+	if doors.Webhooks = hooks; hooks != nil {
+		p.revoker = revokerOf(hooks.Key)
+	}
 	hosts := o.AllowHosts
 	if u, err := url.Parse(self); err == nil && u.Hostname() != "" {
 		hosts = append([]string{u.Hostname()}, hosts...)

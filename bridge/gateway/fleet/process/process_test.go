@@ -154,11 +154,11 @@ func (h header) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-func bearer(token string) header { return header{"Authorization": {"Bearer " + token}} }
+func withToken(token string) header { return header{"Authorization": {"Bearer " + token}} }
 
 func (f *place) agent(m *member, subject string) *testkit.Agent {
 	f.t.Helper()
-	return f.agentBy(m, bearer(f.login.Token(subject, "pages:read pages:act")), testkit.Legacy)
+	return f.agentBy(m, withToken(f.login.Token(subject, "pages:read pages:act")), testkit.Legacy)
 }
 
 func (f *place) agentBy(m *member, by http.RoundTripper, version string) *testkit.Agent {
@@ -271,7 +271,7 @@ func TestEventStreamWhileANodeEnds(t *testing.T) {
 			if session != "" {
 				r.Header.Set("Mcp-Session-Id", session)
 			}
-			answer := testkit.Must(bearer(f.login.Token("alice", "pages:read")).RoundTrip(r))(t)
+			answer := testkit.Must(withToken(f.login.Token("alice", "pages:read")).RoundTrip(r))(t)
 			t.Cleanup(func() { answer.Body.Close() })
 			return answer
 		}

@@ -81,7 +81,7 @@ func TestTraces(t *testing.T) {
 	f.start()
 	f.page(f.nodes[0], testkit.NewPage(t, map[string]string{app + "/doc": "one"}), "alice")
 	const id, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-	by := bearer(f.login.Token("alice", "pages:read"))
+	by := withToken(f.login.Token("alice", "pages:read"))
 	by["Traceparent"] = []string{"00-" + id + "-" + span + "-01"}
 	a := f.agentBy(f.nodes[1], by, testkit.Modern)
 	a.Shows(app + "/doc")

@@ -1,12 +1,14 @@
 package process
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/netip"
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/bearer"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
@@ -37,13 +39,24 @@ func (o *Options) webhooks() (*webhook.Options, error) {
 	return w, nil
 }
 
-// revoke ends the subscriptions of a user: DELETE /webhooks?tenant=TENANT&subject=SUBJECT. Other machines may read
-// metrics at this address; only the operator of this machine may revoke.
+// revokerOf is the operator's token for revoke, which is made of the store's key. It is not the key itself: if the node
+// has ended, another program may listen at its address.
+func revokerOf(storeKey string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte("revoke webhooks "+storeKey)))
+}
+
+// revoke ends the subscriptions of a user: DELETE /webhooks?tenant=TENANT&subject=SUBJECT. Every user of this machine
+// reaches the address, and a browser's pages do; only the operator has the token.
 func (p *process) revoke(w http.ResponseWriter, r *http.Request) {
 	tenant, subject := r.FormValue("tenant"), r.FormValue("subject")
 	switch {
 	case !weborigin.IsLoopback("http://" + r.RemoteAddr):
 		http.Error(w, "This is for requests from the node's own machine.", http.StatusForbidden)
+		return
+	case !bearer.Has(r, p.revoker):
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "Send the operator's token: webhooks.md of the manual makes it of the store's key.",
+			http.StatusUnauthorized)
 		return
 	case tenant == "" || subject == "":
 		http.Error(w, "Name a tenant and a subject.", http.StatusBadRequest)

@@ -127,11 +127,13 @@ func TestAnAssistantIsWoken(t *testing.T) {
 		t.Error(<-a.Wrong)
 	}
 
-	revoke := func(query string) string {
+	token := revokerOf(strings.Repeat("k", minStoreKey))
+	revoke := func(query, token string) string {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://"+f.nodes[0].admin+"/webhooks?"+query, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.Header.Set("Authorization", token)
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -140,11 +142,18 @@ func TestAnAssistantIsWoken(t *testing.T) {
 		text, _ := io.ReadAll(answer.Body)
 		return answer.Status + " " + string(text)
 	}
-	if got := revoke("tenant=x"); !strings.HasPrefix(got, "400 ") {
+	alice := url.Values{"tenant": {f.login.Name}, "subject": {"alice"}}.Encode()
+	for _, other := range []string{"", "Bearer", "Bearer " + strings.Repeat("k", minStoreKey), "Bearer " + a.Token,
+		"Basic " + token, "Bearer " + token[1:], "Bearer " + revokerOf("")} {
+		if got := revoke(alice, other); !strings.HasPrefix(got, "401 ") {
+			t.Errorf("with %q: %s", other, got)
+		}
+	}
+	token = "Bearer " + token
+	if got := revoke("tenant=x", token); !strings.HasPrefix(got, "400 ") {
 		t.Errorf("without a subject: %s", got)
 	}
-	if got := revoke(url.Values{"tenant": {f.login.Name}, "subject": {"alice"}}.Encode()); got !=
-		"200 OK 1 subscriptions have ended\n" {
+	if got := revoke(alice, token); got != "200 OK 1 subscriptions have ended\n" {
 		t.Errorf("the operator ends: %s", got)
 	}
 	if err := a.Unsubscribe(t.Context(), updated, arguments); err != nil {
@@ -165,7 +174,7 @@ func TestScopeOfWebhooks(t *testing.T) {
 		!strings.Contains(refused.Challenge, `scope="pages:read pages:events"`) {
 		t.Errorf("it is answered %+v", err)
 	}
-	agent := f.agentBy(m, bearer(a.Token), testkit.Legacy)
+	agent := f.agentBy(m, withToken(a.Token), testkit.Legacy)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.Endpoint,
 		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"events\/unsubscribe","params":{}}`))
 	if err != nil {
