@@ -34,11 +34,14 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/pagewire/pagewire/bridge/gateway/internal/userdir"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 const (
 	// Linger is the time that a daemon waits for another agent after its last, firstLinger the time for its first.
 	Linger, firstLinger = 300 * time.Millisecond, 3 * time.Second
+	// acceptFirst and acceptLast are the first and the longest pause after a failed accept.
+	acceptFirst, acceptLast = 5 * time.Millisecond, time.Second
 	// retireTimeout bounds the time in which a daemon that retires answers open requests.
 	retireTimeout = time.Second
 )
@@ -102,15 +105,16 @@ func Run(ctx context.Context, o Options) error {
 	stop := context.AfterFunc(ctx, d.retire)
 	defer stop()
 	o.Started()
-	for {
+	// A failed accept ends nothing: without descriptors (EMFILE) the next one waits until connections have ended.
+	for range retry.Attempts(ctx, acceptFirst, acceptLast) {
 		c, err := l.Accept()
-		if err != nil {
-			if !d.retires() {
-				return fmt.Errorf("the daemon's socket: %w", err)
-			}
+		for ; err == nil; c, err = l.Accept() {
+			all.Go(func() { d.serve(newConn(c)) })
+		}
+		if d.retires() {
 			break
 		}
-		all.Go(func() { d.serve(newConn(c)) })
+		o.Log.Warn("no process can connect for a moment", "error", err)
 	}
 	defer time.AfterFunc(retireTimeout, d.closeAgents).Stop()
 	server.Close()

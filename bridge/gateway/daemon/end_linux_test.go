@@ -3,9 +3,14 @@ package daemon
 import (
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -38,4 +43,35 @@ func TestEndOfThePeer(t *testing.T) {
 	}
 	a.reads(t, "0")
 	m.checkDaemons(2)
+}
+
+// A daemon without descriptors cannot accept. It goes on for its agents, and accepts again when it can.
+func TestFailedAccept(t *testing.T) {
+	m := newMachine(t)
+	a := m.connect(testkit.Legacy)
+	c := testkit.Must(m.dial(AsCommand))(t)
+	defer c.Close()
+	var before unix.Rlimit
+	testkit.OK(t, unix.Prlimit(c.Daemon.PID, unix.RLIMIT_NOFILE, nil, &before))
+	none := before
+	none.Cur = 0
+	testkit.OK(t, unix.Prlimit(c.Daemon.PID, unix.RLIMIT_NOFILE, &none, nil))
+	waits := make(chan error, 1)
+	go func() {
+		later, err := m.dial(AsCommand)
+		if err == nil {
+			later.Close()
+		}
+		waits <- err
+	}()
+	testkit.Eventually(t, "an accept has failed", func() bool {
+		text, err := os.ReadFile(filepath.Join(m.home, "daemon.log"))
+		return err == nil && strings.Contains(string(text), "too many open files")
+	})
+	a.reads(t, "0")
+	m.tab.set(uri, "1")
+	a.reads(t, "1")
+	testkit.OK(t, unix.Prlimit(c.Daemon.PID, unix.RLIMIT_NOFILE, &before, nil))
+	testkit.OK(t, testkit.Receive(t, "the process that waits is served", waits))
+	m.checkDaemons(1)
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -300,6 +301,70 @@ func TestSlowClients(t *testing.T) {
 	}
 	for range 60 {
 		testkit.Receive(t, "the server gives up who does not end a header", ended)
+	}
+}
+
+// Connections without a request are bounded: new ones, ones that have begun a header, and ones between two requests. A
+// request under way, and a WebSocket, count for nothing, and new clients are served.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	asked, answer := make(chan bool, 2), make(chan bool)
+	server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/slow":
+			asked <- true
+			<-answer
+		case "/hijack":
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			asked <- true
+			<-answer
+			io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+			c.Close()
+		}
+	}), slog.New(slog.DiscardHandler))
+	server.ReadHeaderTimeout, server.IdleTimeout = 0, 0 // nothing else closes a connection
+	go server.Serve(l)
+	defer server.Close()
+	open := func(text string) net.Conn {
+		c := testkit.Must(net.Dial("tcp", l.Addr().String()))(t)
+		t.Cleanup(func() { c.Close() })
+		io.WriteString(c, text)
+		return c
+	}
+	const head = " HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	busy := []net.Conn{open("GET /slow" + head), open("GET /hijack" + head)}
+	for range busy {
+		testkit.Receive(t, "a request is under way", asked)
+	}
+	const each = maxIdle
+	ended := make(chan error, 3*each)
+	for _, text := range []string{"", "GET / HTTP", "GET /" + head} {
+		for range each {
+			c := open(text)
+			go func() {
+				_, err := io.Copy(io.Discard, c)
+				ended <- err
+			}()
+		}
+	}
+	for range 2 * each {
+		testkit.Receive(t, "an idle connection is closed", ended)
+	}
+	answered := func(c net.Conn) {
+		t.Helper()
+		if r, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || r.StatusCode != http.StatusOK {
+			t.Errorf("it is answered %v, %v", r, err)
+		}
+	}
+	answered(open("GET /" + head))
+	close(answer)
+	for _, c := range busy {
+		answered(c)
 	}
 }
 

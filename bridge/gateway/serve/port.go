@@ -6,11 +6,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/access"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/peer"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
@@ -23,6 +26,9 @@ const (
 	// headerTimeout is the time for a request's header. Connections without a full header by then are dropped.
 	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
 	maxHeader                  = 64 << 10
+	// maxIdle bounds the connections of a port without a request under way. Above it, one of the user, or of the other
+	// machine, with most of them is closed: idle connections must not use up the process's descriptors.
+	maxIdle = 128
 	// shutdownTimeout bounds the requests under way when the daemon ends.
 	shutdownTimeout = 500 * time.Millisecond
 )
@@ -86,10 +92,42 @@ func inUse(err error) bool {
 
 // newServer returns the server for a port: of the daemon, or of --http.
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	idle := quota.NewBacklog(maxIdle, func(c net.Conn) { c.Close() })
+	type key struct{}
+	var owners sync.Map // by connection
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ConnContext: access.ConnContext, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			idle.Set(r.Context().Value(key{}).(net.Conn), nil, 0)
+			h.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(access.ConnContext(ctx, c), key{}, c)
+		},
+		ConnState: func(c net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				owners.Store(c, ownerOf(c))
+				fallthrough
+			case http.StateIdle:
+				owner, _ := owners.Load(c)
+				idle.Set(c, owner, 1)
+			case http.StateHijacked, http.StateClosed:
+				owners.Delete(c)
+				idle.Set(c, nil, 0)
+			}
+		},
 	}
+}
+
+// ownerOf is the user, or the other machine, at the other end of a connection.
+func ownerOf(c net.Conn) string {
+	who := peer.Of(c)
+	if host, _, err := net.SplitHostPort(c.RemoteAddr().String()); err == nil && who == peer.Gone {
+		return host
+	}
+	return who.String()
 }
 
 // accept serves at the port until ctx ends, or the listener fails. late means that without has reported an error.

@@ -96,6 +96,22 @@ func (b *Backlog[R]) Add(r R, owner any, bytes int) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.add(r, owner, bytes)
+}
+
+// Set is Add for the difference to the bytes that wait.
+func (b *Backlog[R]) Set(r R, owner any, bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w := b.of[r]; w != nil {
+		bytes -= w.bytes
+	}
+	if bytes != 0 {
+		b.add(r, owner, bytes)
+	}
+}
+
+func (b *Backlog[R]) add(r R, owner any, bytes int) {
 	w := b.of[r]
 	if w == nil {
 		w = &behind{owner: owner}
