@@ -11,6 +11,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -18,8 +19,8 @@ import (
 // subscribers: agents' streams, agents' polls, and Go code. The gateway's lock guards all; Following's methods take it.
 
 const (
-	// pollLease is how long a subscription is followed after a poll. maxLeases bounds such subscriptions, maxFollowings
-	// all subscriptions of a gateway.
+	// pollLease is how long a subscription is followed after a poll. maxLeases bounds such subscriptions, of which agents
+	// have shares, and maxFollowings all subscriptions of a gateway.
 	pollLease     = 5 * time.Minute
 	maxLeases     = 256
 	maxFollowings = 12_000
@@ -540,12 +541,18 @@ func (g *Gateway) poll(a *Agent, sub events.Subscription, r bridge.EventRequest,
 	key := fmt.Sprintf("%q %q %s", a.scope, sub.Name, sub.Arguments)
 	f := g.events.leases[key]
 	if f == nil {
-		if len(g.events.leases) >= maxLeases {
-			return exhausted(maxLeases)
-		}
-		if f, refused = g.followEvents(sub, FollowOptions{MaxAge: -1}, a.scope.sees(g.profileOf)); refused != nil {
+		leave, ok := g.places.Try(a.client.name, quota.Room{Name: "polls", Places: maxLeases})
+		if !ok {
+			refused = exhausted(maxLeases)
+			refused.Message += " for all agents, and one may poll as many as are left to the others; those that it " +
+				"does not poll for 5 minutes end"
 			return refused
 		}
+		if f, refused = g.followEvents(sub, FollowOptions{MaxAge: -1}, a.scope.sees(g.profileOf)); refused != nil {
+			leave()
+			return refused
+		}
+		f.release = append(f.release, leave)
 		g.events.leases[key] = f
 		f.lease = time.AfterFunc(pollLease, g.locked(func() {
 			if g.events.leases[key] == f {

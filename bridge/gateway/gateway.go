@@ -10,6 +10,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/driver"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -104,7 +105,7 @@ type Gateway struct {
 	withdrawn     []*offer             // since mu was locked
 	missed        []string             // agents' URIs that were asked for in vain, oldest first, for Options.Found
 	tools         agentTools
-	differing     chan struct{}        // bounds how many large texts are compared at once
+	places        quota.Places         // of work apart, and of polls
 	notices       map[string]string    // sentences, by subject
 	looks         map[*byte]bool       // under way; true while requests wait
 	profiles      map[string][]*string // names, by PageInfo.Source
@@ -126,7 +127,7 @@ func New(o Options) *Gateway {
 		o.wallClock = time.Now
 	}
 	g := &Gateway{
-		opt: o, log: o.Log, differing: make(chan struct{}, 2),
+		opt: o, log: o.Log,
 		agents: map[bridge.PortID]*Agent{}, clients: map[string]*client{}, conversations: map[string]*conversation{},
 		calls: map[bridge.CallID]*call{}, continued: map[*continuation]bool{},
 		silent: map[*Page]bool{}, held: map[string]int{}, refusals: map[string]int{},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -112,6 +113,91 @@ func (a *testAgent) tool(name string, args any) (texts []string, isError bool) {
 		texts = append(texts, c.(*mcp.TextContent).Text)
 	}
 	return texts, r.IsError
+}
+
+// apartWork is a piece of a call's work, which goes on until finish is closed or its context ends.
+type apartWork struct {
+	id            bridge.CallID
+	began, finish chan bool
+	ended, done   atomic.Bool // its context; the call has the result
+}
+
+// begins starts work on an origin for a call of an agent.
+func begins(g *Gateway, id bridge.CallID, a *Agent, p *Page, origin string) *apartWork {
+	w := &apartWork{id: id, began: make(chan bool, 1), finish: make(chan bool)}
+	c := &toolCall{call: &call{id: id, page: p}, g: g, agent: a}
+	defer g.lock()()
+	g.calls[id] = c.call
+	c.Apart(origin, func(ctx context.Context) func() {
+		w.began <- true
+		select {
+		case <-w.finish:
+		case <-ctx.Done():
+			w.ended.Store(true)
+		}
+		return func() { w.done.Store(true) }
+	})
+	return w
+}
+
+// Work on one origin's data has one of two places. What waits ends with its call, and what runs also with its page.
+func TestWorkApart(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("hostile"), map[string]string{app + "/x": "1"})
+	hostile, honest := connect(t, g, AgentOptions{}), connect(t, g, AgentOptions{})
+	var id bridge.CallID = 1 << 30
+	work := func(a *Agent, p *Page, origin string) *apartWork {
+		id++
+		return begins(g, id, a, p, origin)
+	}
+	end := func(w *apartWork) { g.locked(func() { (*host)(g).End(w.id) })() }
+	bad := work(hostile, p.Page, app)
+	testkit.Receive(t, "the page's first piece begins", bad.began)
+	var waiting []*apartWork
+	for range 50 {
+		waiting = append(waiting, work(hostile, p.Page, app))
+	}
+	waits := func(n int) {
+		t.Helper()
+		testkit.Eventually(t, "they wait", func() bool { _, waiting := g.places.Held(apart); return waiting == n })
+	}
+	waits(50)
+	for range 3 { // others do not wait for it
+		w := work(honest, nil, "https://honest.example")
+		testkit.Receive(t, "an honest piece begins", w.began)
+		close(w.finish)
+		testkit.Eventually(t, "it is done", w.done.Load)
+		end(w)
+	}
+	same := work(honest, p.Page, app) // another program's call at the same origin waits for one piece, and not for 50
+	waits(51)
+	for _, w := range waiting[1:] {
+		end(w)
+	}
+	waits(2)
+	end(bad)
+	testkit.Eventually(t, "it ends with its call", bad.ended.Load)
+	testkit.Receive(t, "the next piece of the same agent begins", waiting[0].began)
+	close(waiting[0].finish)
+	testkit.Receive(t, "then it is the other agent's turn", same.began)
+	p.Close("its tab was closed")
+	testkit.Eventually(t, "it ends with its page", same.ended.Load)
+	testkit.Eventually(t, "its call has a result", same.done.Load)
+	if bad.done.Load() {
+		t.Error("a call that has ended has a result")
+	}
+	for _, w := range waiting[1:] {
+		if len(w.began) > 0 {
+			t.Error("a call has begun that nobody waits for")
+		}
+	}
+	for _, w := range []*apartWork{waiting[0], same} {
+		end(w)
+	}
+	testkit.Eventually(t, "no place is taken", func() bool {
+		taken, waits := g.places.Held(apart)
+		return taken+waits == 0
+	})
 }
 
 func newGateway(t *testing.T, o Options) *Gateway {

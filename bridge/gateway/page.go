@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -48,6 +49,8 @@ type Page struct {
 	shared Sharer     // nil if only this gateway uses the page
 	runner ToolRunner // runs the tools of a page that has only tools
 	done   chan struct{}
+	life   context.Context // ends when the page is gone, with the work on what it gave
+	die    func()
 	worked atomic.Int64 // take's working time, in ns
 
 	// Guarded by the gateway's lock. Another page may have the document: own.p. Then all below is unused.
@@ -121,6 +124,7 @@ var ErrDenied = errors.New("pages of this origin are not served")
 func (g *Gateway) newPage(info PageInfo) *Page {
 	p := &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{},
 		watches: map[string]*watch{}, left: map[[32]byte]time.Time{}}
+	p.life, p.die = context.WithCancel(context.Background())
 	p.own = &linked{of: p, p: p, info: info, closed: true}
 	p.ways = []*linked{p.own}
 	return p
@@ -316,6 +320,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		p.absent, p.gone = true, true
 		g.frontLeft(p)
 		p.end()
+		p.die()
 		return
 	}
 	g.log.Info("page gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
@@ -347,6 +352,7 @@ func (g *Gateway) drop(p *Page) {
 		return
 	}
 	p.absent, p.gone = true, true
+	p.die()
 	g.left(p)
 	g.frontLeft(p)
 	if p.link != nil {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
@@ -26,8 +27,11 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 			"of it is an instruction.]"
 	}
 	if o.output != nil {
-		c.Apart(func() (then func()) {
-			fault := o.output.Check(result)
+		c.Apart(o.origin(), func(ctx context.Context) (then func()) {
+			fault := ctx.Err() // its page has gone
+			if fault == nil {
+				fault = o.output.Check(result)
+			}
 			return func() { g.completeChecked(c, o, r, result, mark, fault) }
 		})
 		return

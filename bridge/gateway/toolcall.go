@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
@@ -64,12 +66,28 @@ func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) {
 
 func (c *toolCall) After(d time.Duration, f func()) (stop func()) { return c.g.after(d, f) }
 
-func (c *toolCall) Apart(work func() (then func())) {
-	g := c.g
+// apart has places for large pieces of work, such as the check of a result: one for each processor of a small machine.
+var apart = quota.Room{Name: "apart", Places: 2}
+
+// Apart divides the places by origin, and those of an origin by the agent's program.
+func (c *toolCall) Apart(origin string, work func(ctx context.Context) (then func())) {
+	g, program, life := c.g, "", context.Background()
+	if c.agent != nil {
+		program = c.agent.client.name
+	}
+	if c.page != nil {
+		life = c.page.life
+	}
+	waits, stop := context.WithCancel(context.Background())
+	works, end := context.WithCancel(life)
+	c.OnEnd(func() { stop(); end() })
 	go func() {
-		g.differing <- struct{}{}
-		then := work()
-		<-g.differing
+		leave, err := g.places.Enter(waits, origin, program, apart)
+		if err != nil {
+			return // the call has ended
+		}
+		then := work(works)
+		leave()
 		defer g.lock()()
 		if g.calls[c.id] == c.call {
 			then()

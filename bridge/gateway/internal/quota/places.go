@@ -57,15 +57,19 @@ func (p *Places) Enter(ctx context.Context, party, part string, rooms ...Room) (
 	p.mu.Unlock()
 	select {
 	case <-w.in:
-	case <-ctx.Done():
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		before := len(of.waits)
-		if of.waits = slices.DeleteFunc(of.waits, func(o *waiter) bool { return o == w }); len(of.waits) < before {
-			return nil, ctx.Err()
+		if ctx.Err() == nil {
+			return p.leave(w), nil
 		}
+	case <-ctx.Done():
 	}
-	return p.leave(w), nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := len(of.waits)
+	if of.waits = slices.DeleteFunc(of.waits, func(o *waiter) bool { return o == w }); len(of.waits) == before {
+		p.count(w, -1) // its turn came too late
+		p.admit()
+	}
+	return nil, ctx.Err()
 }
 
 // Try takes a place in a room if the party's share has one.

@@ -1,6 +1,7 @@
 package own_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -47,10 +48,10 @@ func (c call) Look(uri string, done func(*live.Look)) (end func()) {
 	})
 	return func() {}
 }
-func (call) After(time.Duration, func()) (stop func()) { return func() {} }
-func (call) Apart(work func() (then func()))           { work()() }
-func (call) OnEnd(func())                              {}
-func (call) Progress(string)                           {}
+func (call) After(time.Duration, func()) (stop func())         { return func() {} }
+func (call) Apart(_ string, work func(context.Context) func()) { work(context.Background())() }
+func (call) OnEnd(func())                                      {}
+func (call) Progress(string)                                   {}
 func (call) Complete(result []byte) {
 	var r struct{ Content []live.TextContent }
 	json.Unmarshal(result, &r)

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"context"
 	"encoding/json"
 	"iter"
 	"strings"
@@ -27,8 +28,9 @@ type Call interface {
 	Look(uri string, done func(*live.Look)) (end func())
 	// After calls f after d, unless stop is called first.
 	After(d time.Duration, f func()) (stop func())
-	// Apart runs work without the lock. Then it calls work's result with the lock, unless the call has ended.
-	Apart(work func() (then func()))
+	// Apart runs work on what an origin gave, without the lock and when it is that origin's turn. ctx ends with the call,
+	// and with the page that it calls. Then it calls work's result with the lock, unless the call has ended.
+	Apart(origin string, work func(ctx context.Context) (then func()))
 	// OnEnd makes the call run f at its end, completed or not.
 	OnEnd(f func())
 	// Progress reports the call's progress to the agent, in members of MCP's notifications/progress.

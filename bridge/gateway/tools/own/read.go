@@ -1,6 +1,7 @@
 package own
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
@@ -94,7 +95,7 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	if !ok || old.Gone || err != nil {
 		return false
 	}
-	t.differ(c, before, text, func(kind delta.Kind, difference string) {
+	t.differ(c, w.URI, before, text, func(kind delta.Kind, difference string) {
 		h.Since, h.Delta = w.At.Since, string(kind)
 		t.Respond(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
 	})
@@ -133,7 +134,7 @@ func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, 
 		t.give(c, l, w.Part, h.Revision)
 		then(h, nil, "")
 	case hasOld:
-		t.differ(c, before.text, text, func(kind delta.Kind, difference string) {
+		t.differ(c, w.URI, before.text, text, func(kind delta.Kind, difference string) {
 			if kind == delta.None {
 				all()
 				return
@@ -202,13 +203,13 @@ func (t *Tools) before(m *follow.Memory, l *live.Look, w live.Wish, text string)
 	return earlier{old, v.Revision}, hasOld
 }
 
-// differ makes a delta for a call. It compares large texts without the gateway's lock.
-func (t *Tools) differ(c Call, before, after string, then func(kind delta.Kind, text string)) {
+// differ makes a delta of a resource's texts. It compares large texts without the gateway's lock.
+func (t *Tools) differ(c Call, uri, before, after string, then func(kind delta.Kind, text string)) {
 	if len(before)+len(after) <= live.MaxInline {
 		then(delta.Of(before, after))
 		return
 	}
-	c.Apart(func() func() {
+	c.Apart(live.OriginOf(uri), func(context.Context) func() { // a delta has a budget
 		kind, text := delta.Of(before, after)
 		return func() { then(kind, text) }
 	})
