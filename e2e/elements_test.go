@@ -164,13 +164,25 @@ func TestElementsPrivateParts(t *testing.T) {
 			<div data-resource-private><label for=cups>Cups for SECRET5</label></div><input id=cups name=cups value=2>
 			<label for=two data-resource-private>SECRET6</label><input id=two name=two>
 			<select name=card><option>none<option value=SECRET7 data-resource-private selected>Visa</select>
-		</form>`)
+		</form>
+		<select data-resource="/option"><option>1<option data-resource-private selected>SECRET9</select>
+		<select data-resource="/group"><option>1<optgroup data-resource-private><option selected>SECRET9</select>
+		<select data-resource="/chosen"><option>1<option selected>2</select>
+		<form toolname="mail" tooldescription="Mails." toolautosubmit onsubmit="event.preventDefault()">
+			<input name=to required><input type=email name=from data-resource-private value=SECRET9>
+			<p data-resource-private><input name=SECRET9 type=email value=SECRET9></p>
+			<input name=pin type=url autocomplete=one-time-code value=SECRET9>
+			<input name=key type=url style="-webkit-text-security: disc" value=SECRET9>
+			<select name=card><option data-resource-private selected>SECRET9</select></form>`)
 	b.expectations(`
 		const secrets = (value) => JSON.stringify(value).match(/SECRET\d/g) ?? [];
 		expect("resources", secrets(await a.client.listResources()), []);
 		expect("a name", (await listed()).includes("/orders Orders"), true);
 		expect("tools", secrets((await a.client.listTools()).tools), []);
 		expect("contents", [await json("/order"), await json("/orders"), await a.read(at("/key"))], [{ cups: "2", two: "" }, [{ Key: "" }], ""]);
+		expect("options", [await a.read(at("/option")), await a.read(at("/group")), await a.read(at("/chosen"))], ["", "", "2"]);
+		expect("a call", (await a.use("mail", { to: "" })).replace(/to: .*? The/, "to: it is required. The"),
+			"error: The form is filled in, and cannot be submitted. to: it is required. The user has to correct a field that no agent may read.");
 		document.body.insertAdjacentHTML("beforeend", "<input form=order type=password id=pw name=pw value=SECRET8>");
 		await agent.sleep(0);
 		$("#pw").type = "text";

@@ -45,7 +45,8 @@ export function contentsOf(element: Element): string {
   if (!isField(element)) return textOf(element as HTMLElement);
   if (isSecret(element)) throw new Error("it is a field that no agent may read");
   if (/^(checkbox|radio)$/.test(element.type)) return `${(element as HTMLInputElement).checked}`;
-  return isList(element) ? JSON.stringify(entriesOf(element)) : element.value;
+  if (isList(element)) return JSON.stringify(entriesOf(element));
+  return element instanceof HTMLSelectElement ? `${entriesOf(element)[0] ?? ""}` : element.value;
 }
 
 /** The names of a form's fields (or of a field without a form) that have been passwords. */

@@ -191,8 +191,14 @@ async function call(form: HTMLFormElement, input: Input, signal: AbortSignal | u
     signal?.addEventListener("abort", () => mine.cancel("the agent has cancelled it"));
     if (attribute(form, "novalidate") !== null || checkValidity.call(form)) requestSubmit.call(form, button);
     const wrong = Array.from(fieldsOf(form)).filter((field) => isField(field) && is(field, ":invalid")) as Field[];
-    const why = wrong.map((field) => `${field.name}: ${field.validationMessage}`).join(" ");
-    if (!mine.event) throw new Refusal(`The form is filled in, and cannot be submitted. ${why}`);
+    // The browser's message may quote the value.
+    const why = wrong.map((field) =>
+      isSecret(field)
+        ? "The user has to correct a field that no agent may read."
+        : `${field.name}: ${field.validationMessage}`,
+    );
+    if (!mine.event)
+      throw new Refusal(`The form is filled in, and cannot be submitted. ${[...new Set(why)].join(" ")}`);
     if (!mine.event.defaultPrevented) return "The form is submitted.";
     return await Promise.race([mine.answer ?? "The form is submitted to a script, which does not answer.", cancelled]);
   } catch (cause) {
