@@ -3,6 +3,7 @@ module github.com/pagewire/pagewire
 go 1.26.0
 
 require (
+	code.dny.dev/ssrf v0.3.0
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/VictoriaMetrics/metrics v1.35.1
 	github.com/andybalholm/brotli v1.2.8

@@ -110,7 +110,7 @@ var packages = []row{
 	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus " +
 		"bridge/gateway/internal/quota bridge/gateway/retry",
-		"golang.org/x/net golang.org/x/time"},
+		"code.dny.dev/ssrf golang.org/x/net golang.org/x/time"},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
 	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},

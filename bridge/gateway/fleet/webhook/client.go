@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"code.dny.dev/ssrf"
 	"golang.org/x/net/idna"
 )
 
@@ -122,42 +123,22 @@ func hostOf(u *url.URL) string {
 	return host
 }
 
-// special are the addresses that are not globally reachable, by IANA's special-purpose registries, and the prefixes
-// that embed an IPv4 address for a gateway.
-var special = prefixes("0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 " +
-	"192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 " +
-	"::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001:db8::/32 3fff::/20 5f00::/16 fc00::/7 " +
-	"fe80::/9 ff00::/8")
-
-func prefixes(list string) (all []netip.Prefix) {
-	for text := range strings.FieldsSeq(list) {
-		all = append(all, netip.MustParsePrefix(text))
-	}
-	return all
-}
-
 func within(a netip.Addr, list []netip.Prefix) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// sixToFour addresses have an IPv4 address after these 16 bits.
-var sixToFour = netip.MustParsePrefix("2002::/16")
-
-// allows reports whether a connection to an address is allowed: it is public, or one of the exceptions.
+// allows reports whether a connection to an address is allowed: it is public by IANA's registries, or one of the
+// exceptions. Of IPv6 only the range for global unicast is: all others reach this network, or nothing.
 func (c *Client) allows(a netip.Addr) bool {
-	if a.Zone() != "" {
+	switch a = a.Unmap(); {
+	case a.Zone() != "":
 		return false
-	}
-	if a = a.Unmap(); within(a, c.o.Allow) {
+	case within(a, c.o.Allow):
 		return true
+	case a.Is4():
+		return !within(a, ssrf.IPv4DeniedPrefixes)
 	}
-	if sixToFour.Contains(a) {
-		b := a.As16()
-		if within(netip.AddrFrom4([4]byte(b[2:6])), special) {
-			return false
-		}
-	}
-	return a.IsValid() && !within(a, special)
+	return ssrf.IPv6GlobalUnicast.Contains(a) && !within(a, ssrf.IPv6DeniedPrefixes)
 }
 
 // Check looks up the addresses of a URL's host, and connects to none. An error is errAddress, or the lookup's.
