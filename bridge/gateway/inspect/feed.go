@@ -109,14 +109,13 @@ func (r *ring) drain() (entries []entry, dropped int) {
 	return entries, dropped
 }
 
+const tooMany = "pagewire: too many inspectors are open"
+
 func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
-	select {
-	case h.places <- struct{}{}:
-	default:
-		http.Error(w, "pagewire: too many inspectors are open", http.StatusServiceUnavailable)
+	if len(h.places) == maxInspectors {
+		http.Error(w, tooMany, http.StatusServiceUnavailable)
 		return
 	}
-	defer func() { <-h.places }()
 	// Package access has checked the Origin if Admit is set. Otherwise only the page's own origin is accepted.
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: h.opt.Admit != nil})
 	if err != nil {
@@ -125,10 +124,20 @@ func (h *Handler) feed(w http.ResponseWriter, r *http.Request) {
 	defer ws.CloseNow()
 	ws.SetReadLimit(16 << 10)
 	if h.opt.Admit != nil {
-		if err := h.opt.Admit(r.Context(), r, texts{ws}); err != nil {
+		h.strangers.Set(ws, r.Header.Get("Origin"), 1)
+		err := h.opt.Admit(r.Context(), r, texts{ws})
+		h.strangers.Set(ws, nil, 0)
+		if err != nil {
 			ws.Close(websocket.StatusPolicyViolation, gateway.Shorten(err.Error(), 120))
 			return
 		}
+	}
+	select { // not before: what is not admitted takes no place
+	case h.places <- struct{}{}:
+		defer func() { <-h.places }()
+	default:
+		ws.Close(websocket.StatusTryAgainLater, tooMany)
+		return
 	}
 	h.opt.Log.Info("inspector opened", "remote", r.RemoteAddr)
 	v := &viewer{h: h, ws: ws, sent: map[string][]byte{}, open: map[string]*opened{}, read: make(chan value)}

@@ -19,9 +19,12 @@ import (
 	"net/http"
 	"path"
 
+	"github.com/coder/websocket"
+
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 )
 
 // Options configure a Handler.
@@ -46,15 +49,18 @@ type Handler struct {
 	opt    Options
 	taps   taps
 	places chan struct{} // one for each open inspector
+	// strangers are the feeds before Admit. Above maxStrangers, one of the origin with most of them is closed.
+	strangers *quota.Backlog[*websocket.Conn]
 }
 
 // maxInspectors is how many may be open at once. Each holds up to 1 MiB of messages.
-const maxInspectors = 16
+const maxInspectors, maxStrangers = 16, 16
 
 // New returns a gateway's Handler. A gateway can have only one, since it takes the gateway's Tap.
 func New(g *gateway.Gateway, o Options) *Handler {
 	o.Version, o.Log = cmp.Or(o.Version, "0"), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	h := &Handler{g: g, opt: o, places: make(chan struct{}, maxInspectors)}
+	h.strangers = quota.NewBacklog(maxStrangers, func(ws *websocket.Conn) { _ = ws.CloseNow() })
 	h.taps.g, h.taps.logs = g, map[*ring]bool{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, "index.html") })

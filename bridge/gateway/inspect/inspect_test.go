@@ -529,6 +529,52 @@ func TestInspectorsAreLimited(t *testing.T) {
 	}
 }
 
+// A feed that is not admitted takes no place, does not keep the daemon, and is closed when there are many.
+func TestStrangersTakeNoPlace(t *testing.T) {
+	g := gateway.New(gateway.Options{})
+	h := New(g, Options{Admit: func(ctx context.Context, _ *http.Request, m proof.Messages) error {
+		_, err := m.Read(ctx)
+		return err
+	}})
+	s := httptest.NewServer(h)
+	defer s.Close()
+	defer g.Close()
+	dial := func(origin string) *websocket.Conn {
+		ws, _, err := websocket.Dial(t.Context(), s.URL+"/feed", &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ws.CloseNow() })
+		return ws
+	}
+	closed := make(chan error, 4*maxStrangers)
+	for range 4 * maxStrangers {
+		ws := dial("https://allowed.example")
+		go func() {
+			_, _, err := ws.Read(t.Context())
+			closed <- err
+		}()
+	}
+	if h.Busy() {
+		t.Error("feeds that are not admitted keep the daemon")
+	}
+	for range 3 * maxStrangers {
+		testkit.Receive(t, "a stranger is turned away", closed)
+	}
+	for range maxInspectors {
+		ws := dial(s.URL)
+		if err := ws.Write(t.Context(), websocket.MessageText, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ws.Read(t.Context()); err != nil {
+			t.Errorf("beside strangers an inspector is not opened: %v", err)
+		}
+	}
+	if !h.Busy() {
+		t.Error("open inspectors do not keep the daemon")
+	}
+}
+
 func TestFeedEndsWithItsGateway(t *testing.T) {
 	g := gateway.New(gateway.Options{})
 	attach(t, g, "one")
