@@ -7,7 +7,7 @@
 //   - Origin, if present, must be the port's own, or an origin that the user has allowed. A page cannot choose it.
 //   - User: a process that the kernel reports as another user's (package peer) is refused. Every other client must send
 //     the token, or a session in exchange for a ticket. With NoToken a process that the kernel reports as this user's
-//     needs neither.
+//     needs neither, unless it is a browser that asks for a page of another origin.
 //
 // Pages cannot have a token. A browser sends their Origin, and package socket decides by that. A program can forge an
 // Origin, so on Linux the program must be this user's. If the kernel does not report the user (macOS, Windows), or root
@@ -41,14 +41,14 @@ import (
 type Options struct {
 	// Token is the user's token. "" means that it could not be read: requests that need it are refused.
 	Token string
-	// NoToken admits processes without a token that the kernel reports as this user's.
+	// NoToken admits processes without a token that the kernel reports as this user's. A page of Origins still needs it.
 	NoToken bool
 	// Public means that other machines reach the port. Then NoToken has no effect.
 	Public bool
 	// Hosts are names that the Host header may have, besides loopback's, without port.
 	Hosts []string
-	// Origins returns the origins whose pages may send requests by CORS, with the token unless NoToken is set: patterns
-	// as in gateway.Options.Allow. May be nil.
+	// Origins returns the origins whose pages may send requests by CORS, with the token: patterns as in
+	// gateway.Options.Allow. May be nil.
 	Origins func() []string
 	// Extension is the origin of the extension. Its DevTools panel opens the feed after both ends have proved that they
 	// know Secret. "" and nil admit no extension.
@@ -194,9 +194,13 @@ func (g *Gate) present(r *http.Request) *refusal {
 	return g.user(r)
 }
 
-// free reports whether a request needs no token.
+// free reports whether a request needs no token. The request of a foreign page always needs one: the
+// kernel reports its browser as this user's, but the page is not the user's program.
 func (g *Gate) free(r *http.Request) bool {
-	return g.o.NoToken && !g.o.Public && peer.From(r.Context()) == peer.Same
+	_, foreign := g.origin(r)
+	site := r.Header.Get("Sec-Fetch-Site") // browsers send no Origin with some requests
+	return g.o.NoToken && !g.o.Public && !foreign && site != "cross-site" && site != "same-site" &&
+		peer.From(r.Context()) == peer.Same
 }
 
 func (g *Gate) tokenMissing() *refusal {

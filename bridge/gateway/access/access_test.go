@@ -248,6 +248,47 @@ func TestWhoNeedsNoToken(t *testing.T) {
 	}
 }
 
+// Two options that are harmless alone: NoToken is for the user's programs, and Origins lets a page ask with the token. A
+// browser is a process of this user, so its pages' requests need the token in spite of NoToken.
+func TestPagesNeedTheToken(t *testing.T) {
+	const site = "https://shop.example"
+	for _, c := range []struct {
+		what    string
+		headers []string
+		want    int
+	}{
+		{"a program", nil, 200},
+		{"a program that names an origin of its own", []string{"Origin", "http://127.0.0.1"}, 200},
+		{"the inspector", []string{"Origin", "http://127.0.0.1", "Sec-Fetch-Site", "same-origin"}, 200},
+		{"an address that the user has typed", []string{"Sec-Fetch-Site", "none"}, 200},
+		{"a script of the site", []string{"Origin", site}, 401},
+		{"the same, spelled otherwise", []string{"Origin", "HTTPS://SHOP.EXAMPLE"}, 401},
+		{"a script of a local page", []string{"Origin", "http://localhost:3000"}, 401},
+		{"a page without CORS", []string{"Sec-Fetch-Site", "cross-site"}, 401},
+		{"a page of another port, without CORS", []string{"Sec-Fetch-Site", "same-site"}, 401},
+		{"a script of the site, with a wrong token", []string{"Origin", site, "Authorization", "Bearer x"}, 401},
+		{"a script of the site, with the token", []string{"Origin", site, "Authorization", "Bearer " + token}, 200},
+		{"a page of another site", []string{"Origin", "https://other.example"}, 403},
+	} {
+		g := New(Options{Token: token, NoToken: true, Origins: func() []string {
+			return []string{site, "http://localhost:3000"}
+		}})
+		for path, wrap := range map[string]func(http.Handler) http.Handler{"/mcp": g.Agents, "/metrics": g.Agents} {
+			for _, method := range []string{"GET", "POST", "DELETE"} {
+				w, r := httptest.NewRecorder(), httptest.NewRequest(method, "http://127.0.0.1"+path, nil)
+				for i := 0; i < len(c.headers); i += 2 {
+					r.Header.Set(c.headers[i], c.headers[i+1])
+				}
+				wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w,
+					r.WithContext(peer.With(r.Context(), peer.Same)))
+				if w.Code != c.want {
+					t.Errorf("%s: %s %s: HTTP %d, want %d", c.what, method, path, w.Code, c.want)
+				}
+			}
+		}
+	}
+}
+
 // A process of root, or of an unknown user, may be a page's browser. Another user's, or one that has gone, may not.
 func TestWhoMayBeAPage(t *testing.T) {
 	for who, want := range map[peer.Who]int{peer.Same: 200, peer.Unknown: 200, peer.Root: 200, peer.Gone: 403,

@@ -212,10 +212,14 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
-// With NoToken this user's programs need neither for the feed.
+// With NoToken this user's programs need neither for the feed, and pages that may ask still need one.
 func TestFeedWithoutToken(t *testing.T) {
 	needsLinux(t)
-	d := openFeeds(t, Options{Token: token, NoToken: true})
+	const site = "https://shop.example"
+	d := openFeeds(t, Options{Token: token, NoToken: true, Origins: func() []string { return []string{site} }})
+	if got, err := d.feed(http.Header{"Origin": {site}}, says(`{"session":""}`)); err == nil {
+		t.Errorf("a page of %s without a session: %q", site, got)
+	}
 	if got, err := d.feed(nil, says(`{"session":""}`)); got != "admitted" {
 		t.Errorf("%q, %v", got, err)
 	}
