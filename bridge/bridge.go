@@ -99,6 +99,8 @@ type Result struct {
 	Detail string
 	// Refused is the error of a request to an EventHost that has no result.
 	Refused *EventError
+	// Owner is whose the answer is: a port that does not see it gets none. The zero Owner is for every port.
+	Owner Owner
 }
 
 // A Failure is a way for a read to fail. Its text is the data.reason that agents see.

@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"slices"
+
 	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -156,6 +158,11 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 		e.answerEvents(c, r)
 		return
 	}
+	if restricts && r.Owner != (Owner{}) {
+		if e.withhold(c, r.Owner); e.calls[id] == nil {
+			return
+		}
+	}
 	if r.Failure == "" && r.Size <= e.opt.Limits.ResultBytes && !c.kind.fits(&r) {
 		r.Failure = InvalidContents
 	}
@@ -183,6 +190,22 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 			}
 		}
 		e.finish(c, nil)
+	}
+}
+
+// withhold ends the requests whose ports do not see the owner of their call's answer any more, as
+// requests for what does not exist.
+func (e *Engine) withhold(c *call, of Owner) {
+	for _, w := range slices.Clone(c.waits) {
+		if !w.port.hidesOwner(of) {
+			continue
+		}
+		why := unknownTool(c.tool)
+		if c.kind == callRead {
+			why = notFound(w.modern, c.uri)
+		}
+		e.fail(w.port, w.id, why)
+		e.leave(w)
 	}
 }
 

@@ -222,7 +222,7 @@ func (c *conversation) line(line string) {
 	case "debugging":
 		e.ShowDebugging(bridge.PortID(number(first)))
 	case "restrict":
-		e.Restrict(bridge.PortID(number(first)), func(uri string) bool { return strings.HasPrefix(uri, second) })
+		e.Restrict(bridge.PortID(number(first)), sightOf(func(uri string) bool { return strings.HasPrefix(uri, second) }))
 	case "close":
 		e.Close(c.now, bridge.PortID(number(first)))
 	case "block":
@@ -266,7 +266,7 @@ func (c *conversation) line(line string) {
 		tools, err := bridge.DecodeTools([]byte(rest))
 		for i := range tools {
 			v, _ := wire.Parse(tools[i].JSON, 100)
-			tools[i].Origin, _ = v.Get("origin").Text()
+			tools[i].Owner.Origin, _ = v.Get("origin").Text()
 			tools[i].First = v.Get("first").True()
 			tools[i].Debugging = v.Get("debugging").True()
 		}
@@ -331,3 +331,9 @@ func message(short string) []byte {
 	}
 	return []byte(short)
 }
+
+// A sightOf sees an owner by its origin alone.
+type sightOf func(uri string) bool
+
+func (s sightOf) Sees(uri string) bool        { return s(uri) }
+func (s sightOf) Permits(o bridge.Owner) bool { return s(o.Origin) }

@@ -22,7 +22,7 @@ func (e *Engine) check() error {
 	}
 	subs, listens, waits, restricted, streams := 0, 0, 0, 0, 0
 	for i, p := range e.order {
-		if p.sees != nil {
+		if p.sight != nil {
 			restricted++
 		}
 		if p.index != i || e.ports[p.id] != p {
@@ -363,7 +363,7 @@ func (w *world) Send(to PortID, m Message) {
 	if (v.Method == "") == (v.Result == nil && v.Error == nil) {
 		w.t.Fatalf("neither notification nor answer: %s", text)
 	}
-	if w.engine.ports[to].sees != nil && v.Error == nil && bytes.Contains(text, []byte(`"uri":"`+hidden)) {
+	if w.engine.ports[to].sight != nil && v.Error == nil && bytes.Contains(text, []byte(`"uri":"`+hidden)) {
 		w.t.Fatalf("a port is told of what it does not see: %s", text)
 	}
 	if w.blocked[to] && (v.Method == wire.EventsEvent || v.Method == wire.EventsHeartbeat) {
@@ -479,7 +479,7 @@ func (w *world) step() {
 			delete(w.open, w.last)
 			w.last--
 		} else if w.last%3 == 0 {
-			w.engine.Restrict(w.last, func(uri string) bool { return !strings.HasPrefix(uri, hidden) })
+			w.engine.Restrict(w.last, sight(func(uri string) bool { return !strings.HasPrefix(uri, hidden) }))
 		}
 	case 1:
 		if p := w.port(); w.byte()%4 == 0 {
@@ -651,3 +651,9 @@ func TestRandomSteps(t *testing.T) {
 		t.Errorf("%d steps caused only %d messages: the steps do not reach the engine", steps, messages)
 	}
 }
+
+// A sight sees an owner by its origin alone.
+type sight func(uri string) bool
+
+func (s sight) Sees(uri string) bool { return s(uri) }
+func (s sight) Permits(o Owner) bool { return s(o.Origin) }

@@ -38,18 +38,14 @@ func (e *Engine) listChanged(kind listKind) {
 	}
 }
 
-// markSeenWhereHidden hides the next change of a list from the ports that see none of the URIs at. "" is a URI that
-// every port sees.
-func (e *Engine) markSeenWhereHidden(kind listKind, at ...string) {
+// markSeenWhereHidden hides the next change of a list from the ports to which all that has changed
+// is hidden.
+func (e *Engine) markSeenWhereHidden(kind listKind, hidden func(*port) bool) {
 	if e.restricted == 0 {
 		return
 	}
 	for _, p := range e.order {
-		hidden := 0
-		for hidden < len(at) && p.hides(at[hidden]) {
-			hidden++
-		}
-		if hidden < len(at) {
+		if !hidden(p) {
 			continue
 		}
 		e.markSeen(&p.lists[kind], kind)

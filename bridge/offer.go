@@ -46,7 +46,7 @@ func (e *Engine) Register(now Time, r Resource) error {
 func (e *Engine) offered(entry *resource.Entry) {
 	if !entry.Unlisted {
 		if restricts {
-			e.markSeenWhereHidden(listResources, entry.URI)
+			e.markSeenWhereHidden(listResources, func(p *port) bool { return p.hides(entry.URI) })
 		}
 		e.listChanged(listResources)
 	}
@@ -61,7 +61,7 @@ func (e *Engine) Replace(now Time, r Resource) bool {
 	ok, listed := e.registry.Replace(r)
 	if listed {
 		if restricts {
-			e.markSeenWhereHidden(listResources, r.URI)
+			e.markSeenWhereHidden(listResources, func(p *port) bool { return p.hides(r.URI) })
 		}
 		e.listChanged(listResources)
 	}

@@ -72,6 +72,7 @@ var packages = []row{
 	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk " +
 		"github.com/google/jsonschema-go"},
 	{"bridge/gateway/retry", native, "", ""},
+	{"bridge/gateway/door", native, "bridge bridge/gateway/weborigin", ""},
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/internal/...", native, "bridge/gateway/retry", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
@@ -86,7 +87,7 @@ var packages = []row{
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
-		"bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
+		"bridge/gateway/door bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
 		"bridge/gateway/events bridge/gateway/skills bridge/gateway/internal/taburi bridge/gateway/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in: of these only uplink imports another, relay.
@@ -104,7 +105,7 @@ var packages = []row{
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/gateway/assets bridge/gateway/internal/...",
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
 	{"bridge/gateway/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},
-	{"bridge/gateway/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/relay bridge/gateway/retry " +
+	{"bridge/gateway/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/door bridge/gateway/relay bridge/gateway/retry " +
 		"bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
 	// Beyond one machine: only the bus imports NATS, and nothing that the desktop's serve links imports the fleet.
 	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},

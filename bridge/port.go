@@ -10,9 +10,9 @@ type port struct {
 	index    int    // in Engine.order
 	legacy   string // the version negotiated by initialize; "" before that
 	writable bool
-	held     bool                  // it accepts only answers and progress
-	lists    [listKinds]interest   // legacy: all of them, once it is initialized
-	sees     func(uri string) bool // nil sees all
+	held     bool                // it accepts only answers and progress
+	lists    [listKinds]interest // legacy: all of them, once it is initialized
+	sight    Sight               // nil sees all
 	// debugging shows it the tools with Tool.Debugging.
 	debugging bool
 	forgoes   bool // subscriptions
@@ -47,12 +47,25 @@ func (e *Engine) Open(now Time, id PortID) error {
 	return nil
 }
 
-// Restrict limits the URIs that a port sees, and the tools, by Tool.Origin. The others do not exist for it. The
-// engine's methods call sees, which must always give the same answer for a URI. Restrict must be called before the
-// port's first message, or before the host offers a resource or tool that sees hides.
-func (e *Engine) Restrict(id PortID, sees func(uri string) bool) {
-	if p := e.ports[id]; restricts && p != nil && p.sees == nil && sees != nil {
-		p.sees = sees
+// An Owner is whose a resource or a tool is: that of the pages of an origin, in a profile of a
+// browser. The zero Owner is the host.
+type Owner struct{ Origin, Profile string }
+
+// A Sight is what a restricted port sees. What it does not see does not exist for it. The engine's
+// methods call it, at the begin of a request and again when something is sent, since the answers
+// may change: a URI may lead to another page, and a page to another profile.
+type Sight interface {
+	// Sees reports whether the port sees the resource or template that has a URI now.
+	Sees(uri string) bool
+	// Permits reports whether the port sees what is the owner's.
+	Permits(Owner) bool
+}
+
+// Restrict limits what a port sees. It must be called before the port's first message, or before
+// the host offers a resource or tool that the Sight hides.
+func (e *Engine) Restrict(id PortID, s Sight) {
+	if p := e.ports[id]; restricts && p != nil && p.sight == nil && s != nil {
+		p.sight = s
 		e.restricted++
 	}
 }
@@ -75,7 +88,12 @@ func (e *Engine) ForgoSubscriptions(id PortID) {
 func (e *Engine) subscribes(p *port) bool { return !e.opt.NoSubscriptions && !(restricts && p.forgoes) }
 
 // hides reports whether a port does not see a URI.
-func (p *port) hides(uri string) bool { return restricts && p.sees != nil && uri != "" && !p.sees(uri) }
+func (p *port) hides(uri string) bool { return restricts && p.sight != nil && !p.sight.Sees(uri) }
+
+// hidesOwner reports whether a port does not see what is an owner's.
+func (p *port) hidesOwner(o Owner) bool {
+	return restricts && p.sight != nil && o != Owner{} && !p.sight.Permits(o)
+}
 
 // OpenShaken is Open for a port that has done a handshake other than MCP's with the host, such as the ui/initialize of
 // MCP Apps. From the first request on, the engine answers it in the newest legacy version. Such a port gets no
@@ -112,7 +130,7 @@ func (e *Engine) drop(p *port) {
 	if p.throttled {
 		e.throttled = remove(e.throttled, p)
 	}
-	if restricts && p.sees != nil {
+	if restricts && p.sight != nil {
 		e.restricted--
 	}
 	last := e.order[len(e.order)-1]

@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"slices"
+
 	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -32,8 +34,8 @@ type Tool struct {
 	Name string
 	// JSON is MCP's Tool object, with the name.
 	JSON []byte
-	// Origin is the origin of the tool's page. Restricted ports see the tool by it. "" is for every port.
-	Origin string
+	// Owner is the tool's page. Restricted ports see the tool by it. The zero Owner is for every port.
+	Owner Owner
 	// First tools come before all others, on a list's first page: some agents read only that page.
 	First bool
 	// Debugging tools exist only for ports with ShowDebugging.
@@ -100,11 +102,14 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 	}
 	same := len(sorted) == len(e.tools)
 	for i := 0; same && i < len(sorted); i++ {
-		same = sorted[i].Name == e.tools[i].Name && string(sorted[i].JSON) == string(e.tools[i].JSON)
+		same = unchanged(&sorted[i], &e.tools[i])
 	}
 	if !same {
 		if restricts {
-			e.markSeenWhereHidden(listTools, append(missing(e.tools, sorted), missing(sorted, e.tools)...)...)
+			of := append(missing(e.tools, sorted), missing(sorted, e.tools)...)
+			e.markSeenWhereHidden(listTools, func(p *port) bool {
+				return !slices.ContainsFunc(of, func(o Owner) bool { return !p.hidesOwner(o) })
+			})
 		}
 		e.tools = sorted
 		e.listChanged(listTools)
@@ -118,7 +123,7 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 
 // hidesTool reports whether a tool is hidden from this port.
 func (p *port) hidesTool(t *Tool) bool {
-	return restricts && t.Debugging && !p.debugging || p.hides(t.Origin)
+	return restricts && t.Debugging && !p.debugging || p.hidesOwner(t.Owner)
 }
 
 // hidesNamed reports whether the listed tool with a name is hidden from this port.
@@ -126,14 +131,19 @@ func (p *port) hidesNamed(e *Engine, name string) bool {
 	return named(e.tools, name) && p.hidesTool(&e.tools[toolAfter(e.tools, name)-1])
 }
 
-// missing are the origins of the tools of list that from, which is ordered by name, does not have unchanged.
-func missing(list, from []Tool) (origins []string) {
-	for _, t := range list {
-		if i := toolAfter(from, t.Name); i == 0 || from[i-1].Name != t.Name || string(from[i-1].JSON) != string(t.JSON) {
-			origins = append(origins, t.Origin)
+// missing are the owners of the tools of list that from, which is ordered by name, does not have unchanged.
+func missing(list, from []Tool) (owners []Owner) {
+	for i := range list {
+		at := toolAfter(from, list[i].Name)
+		if at == 0 || !unchanged(&list[i], &from[at-1]) {
+			owners = append(owners, list[i].Owner)
 		}
 	}
-	return origins
+	return owners
+}
+
+func unchanged(a, b *Tool) bool {
+	return a.Name == b.Name && string(a.JSON) == string(b.JSON) && a.Owner == b.Owner
 }
 
 // named reports whether a list that is ordered by name has a tool with a name.

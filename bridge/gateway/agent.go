@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
@@ -30,13 +31,11 @@ type Agent struct {
 	dropped   chan struct{} // closed when the session has ended and its unread messages are discarded
 	blocked   atomic.Bool   // the engine has been told that the port is not writable
 	record    *seen.Record  // the memory's record, which outlives the memory
-	scope     Scope
+	pass      *pass         // the gateway's lock guards its use
 	reminders Reminders
-	debugging bool   // the agent sees the tools that pages have for their developers
 	about     string // AgentOptions.About
 
 	// The gateway's lock guards all below.
-	sees      func(uri string) bool // reports whether the agent sees a URI; nil if it sees all
 	isDropped bool
 	name      string // the agent's name for itself; "" until it gives one
 	whole     bool   // priorities must be integers: wantsWhole
@@ -112,7 +111,7 @@ type AgentOptions struct {
 	Transport string
 	// Client names the session's program. Its sessions share a bound on unread bytes; with "" the session has its own.
 	Client string
-	// Allow, Deny and Only are the agent's Scope. Pages outside it do not exist for the agent.
+	// Allow, Deny and Only are the agent's door.Scope. Pages outside it do not exist for the agent.
 	Allow, Deny, Only []string
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
@@ -146,16 +145,16 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	name := cmp.Or(o.Client, strconv.Itoa(int(g.lastPort)))
 	c := cmp.Or(g.clients[name], &client{name: name})
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
-		done: make(chan struct{}), dropped: make(chan struct{}), scope: Scope{o.Allow, o.Deny, o.Only},
-		reminders: cmp.Or(o.Reminders, g.opt.Reminders), debugging: o.DebuggingTools, about: o.About, webhooks: o.Webhooks}
+		done: make(chan struct{}), dropped: make(chan struct{}), reminders: cmp.Or(o.Reminders, g.opt.Reminders),
+		about: o.About, webhooks: o.Webhooks, pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
+			Front: o.Front, Debugging: o.DebuggingTools})}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
-	a.sees = a.scope.sees(g.profileOf)
-	g.admitToFront(a, o.Front)
+	g.offerFront(a)
 	if err := g.engine.Open(g.now(), a.id); err != nil {
 		return nil, err
 	}
-	g.engine.Restrict(a.id, a.sees)
-	if a.debugging {
+	g.restrict(a)
+	if a.pass.SeesDebugging() {
 		g.engine.ShowDebugging(a.id)
 	}
 	if o.NoSubscriptions {

@@ -31,7 +31,7 @@ type catalog struct {
 	focuses   int
 	focusNext string            // a tab that was focused before it had a page
 	focusedAt bridge.Time       // when a tab was last focused, as far as pages give the time
-	routes    map[string]*route // by the key in the engine
+	entries   map[string]*entry // by the key in the engine
 	places    map[string]*place // by the key in the engine
 	changed   []*place          // places whose state in the engine is out of date
 	waiting   map[*Page]bool    // pages with reads that wait for a successor
@@ -62,16 +62,17 @@ type tab struct {
 	pages   map[*Page]bool
 }
 
-// A route is a URI or template in the engine, with the page that it leads to.
-type route struct {
+// An entry is a URI or template in the engine, with the page that it leads to.
+type entry struct {
 	page    *Page
 	segment string // of the page's tab; it is in the path of URIs that only this tab has
 	title   string // the page's own
 	shown   bridge.Resource
+	owner   bridge.Owner // of the page, when the entry was made
 }
 
-// own is the page's own form of a URI for which the route answers.
-func (r *route) own(uri string) string {
+// own is the page's own form of a URI for which the entry answers.
+func (r *entry) own(uri string) string {
 	if own, segment := taburi.Split(uri); segment == r.segment {
 		return own
 	}
@@ -90,7 +91,7 @@ type place struct {
 func (c *catalog) init() {
 	c.pages, c.waiting = map[*Page]bool{}, map[*Page]bool{}
 	c.tabs, c.numbers, c.ranks = map[string]*tab{}, map[string]int{}, map[int]int{}
-	c.routes, c.places = map[string]*route{}, map[string]*place{}
+	c.entries, c.places = map[string]*entry{}, map[string]*place{}
 	c.focusedAt, c.focuses = math.MinInt64, firstFocus
 }
 
@@ -295,19 +296,19 @@ func (g *Gateway) refresh() {
 	changed := c.changed
 	c.changed = nil
 	inFront := false
-	of := func(r *route) { inFront = inFront || r != nil && r.page.isIn(g.front.info.Tab) }
+	of := func(r *entry) { inFront = inFront || r != nil && r.page.isIn(g.front.info.Tab) }
 	for _, at := range changed {
 		at.changed = false
-		of(c.routes[at.key])
+		of(c.entries[at.key])
 		if len(at.offers) == 0 {
 			delete(c.places, at.key)
-			g.engine.Unregister(g.now(), at.key) // before the route goes, in which a Scope looks up the page
-			delete(c.routes, at.key)
+			g.engine.Unregister(g.now(), at.key) // before the entry goes, in which the door looks up the page
+			delete(c.entries, at.key)
 		}
 	}
 	for _, at := range changed {
 		if len(at.offers) > 0 {
-			r := c.route(at)
+			r := c.entry(at)
 			g.lead(at.key, r)
 			of(r)
 		}
@@ -317,24 +318,24 @@ func (g *Gateway) refresh() {
 	}
 }
 
-// route is the route of a place's key.
-func (c *catalog) route(at *place) *route {
+// entry is the entry of a place's key.
+func (c *catalog) entry(at *place) *entry {
 	o := at.offers[0]
-	r := &route{page: o.page, segment: o.segment, title: o.resource.Title, shown: o.shown(c)}
+	r := &entry{page: o.page, segment: o.segment, title: o.resource.Title, shown: o.shown(c), owner: o.page.Owner()}
 	r.shown.URI = at.key
 	r.shown.Unlisted = at.key != o.base && c.places[o.base].offers[0] == o
 	return r
 }
 
-// lead sets the route of an engine's key.
-func (g *Gateway) lead(key string, r *route) {
+// lead sets the entry of an engine's key.
+func (g *Gateway) lead(key string, r *entry) {
 	c := &g.catalog
-	before := c.routes[key]
+	before := c.entries[key]
 	if before == nil {
-		c.routes[key] = r
+		c.entries[key] = r
 		if err := g.engine.Register(g.now(), r.shown); err != nil {
 			g.log.Warn("a resource could not be offered", "uri", key, "error", err)
-			delete(c.routes, key)
+			delete(c.entries, key)
 			return
 		}
 		g.followKey(key, r, false)
@@ -343,19 +344,33 @@ func (g *Gateway) lead(key string, r *route) {
 	}
 	if !reflect.DeepEqual(before.shown.Schema, r.shown.Schema) { // the URI now answers for other URIs
 		g.engine.Unregister(g.now(), key)
-		delete(c.routes, key)
+		delete(c.entries, key)
 		g.lead(key, r)
 		return
 	}
-	c.routes[key] = r
+	c.entries[key] = r
 	g.engine.Replace(g.now(), r.shown)
 	if before.shown.Unlisted {
 		g.eventOffered(key, &r.shown)
 	}
-	if before.page != r.page {
-		g.engine.Seal(key) // a read under way is of the page before, which later readers may not see
+	if before.page == r.page && before.owner == r.owner {
+		return
+	}
+	g.engine.Seal(key) // a read under way is of the page before, which later readers may not see
+	g.eventWished(key, &r.shown)
+	if before.page != r.page || g.gains(before.owner, r.owner) {
 		g.followKey(key, r, true)
 	}
+}
+
+// gains reports whether an agent sees what is one owner's, and not what is another's.
+func (g *Gateway) gains(before, now bridge.Owner) bool {
+	for _, a := range g.agents {
+		if a.pass.Permits(now) && !a.pass.Permits(before) {
+			return true
+		}
+	}
+	return false
 }
 
 // shown is the resource as agents see it: its title names its page.
@@ -485,7 +500,7 @@ func (g *Gateway) unpark() {
 			}
 			r := g.successor(old, w.asked.URI)
 			if r == nil {
-				r = &route{page: old}
+				r = &entry{page: old}
 			} else {
 				w.asked.Key = r.shown.URI
 			}
@@ -527,5 +542,5 @@ func (c *catalog) reorder(at *place, t *tab) {
 	}
 }
 
-// tab is the number of the tab that a route leads to.
-func (r *route) tab() int { return r.page.tab.number }
+// tab is the number of the tab that an entry leads to.
+func (r *entry) tab() int { return r.page.tab.number }

@@ -165,7 +165,7 @@ func TestCatalogIsWhatPagesOffer(t *testing.T) {
 			}
 		}
 		g.Close()
-		if n := len(g.catalog.places) + len(g.catalog.tabs) + len(g.catalog.routes); n != 0 {
+		if n := len(g.catalog.places) + len(g.catalog.tabs) + len(g.catalog.entries); n != 0 {
 			t.Fatalf("seed %d: %d places, tabs and routes are left", seed, n)
 		}
 	}
@@ -180,7 +180,7 @@ func (g *Gateway) wrongInCatalog() string {
 			byURI[uri] = append(byURI[uri], o)
 		}
 	}
-	left, done := maps.Clone(g.catalog.routes), map[string]bool{}
+	left, done := maps.Clone(g.catalog.entries), map[string]bool{}
 	for uri, offers := range byURI {
 		slices.SortFunc(offers, (*offer).before)
 		for i, o := range offers {
@@ -228,7 +228,7 @@ func TestFocusByAClockThatWasAhead(t *testing.T) {
 	}
 	owner := func() string {
 		defer g.lock()()
-		return g.catalog.routes[app+"/doc"].page.Tab
+		return g.catalog.entries[app+"/doc"].page.Tab
 	}
 	focused(a, now)
 	if got := owner(); got != "a" {

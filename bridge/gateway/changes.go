@@ -42,7 +42,7 @@ func (g *Gateway) changed(p *Page, own string) {
 		return
 	}
 	g.counts.updates++
-	r := cmp.Or(g.routeOf(own), g.catalog.routes[own]) // own may be a template, which the engine does not find
+	r := cmp.Or(g.entryOf(own), g.catalog.entries[own]) // own may be a template, which the engine does not find
 	if r != nil && r.page == p {
 		g.touch(own)
 	}
@@ -174,10 +174,10 @@ func (g *Gateway) sweep() {
 	g.released = nil
 }
 
-// routeOf finds the route of an agents' URI, or nil.
-func (g *Gateway) routeOf(uri string) *route {
-	key, _ := g.engine.Find(uri) // no route has the key ""
-	return g.catalog.routes[key]
+// entryOf finds the entry of an agents' URI, or nil.
+func (g *Gateway) entryOf(uri string) *entry {
+	key, _ := g.engine.Find(uri) // no entry has the key ""
+	return g.catalog.entries[key]
 }
 
 // leads reports whether a key of the engine answers for an agents' URI.
@@ -188,7 +188,7 @@ func (g *Gateway) leads(uri, key string) bool {
 
 // lookup finds the page that answers for an agents' URI, and the page's own URI.
 func (g *Gateway) lookup(uri string) (p *Page, own string) {
-	if r := g.routeOf(uri); r != nil {
+	if r := g.entryOf(uri); r != nil {
 		return r.page, r.own(uri)
 	}
 	return nil, ""
@@ -252,7 +252,7 @@ func (g *Gateway) settle() {
 // followKey follows the watched URIs of a key at the page that answers for it now. If another page answered before
 // (moved), it announces a change. With Options.Found, an agent may have read the resource through another gateway
 // before this page reported changes: if the page has had a change, it is announced again.
-func (g *Gateway) followKey(key string, r *route, moved bool) {
+func (g *Gateway) followKey(key string, r *entry, moved bool) {
 	if r.page.absent {
 		return
 	}

@@ -84,18 +84,19 @@ func (g *Gateway) arrived(p *Page) {
 // tab's own document takes precedence over a frame's.
 func (w *continuation) arrived(p *Page) {
 	from, g := w.o.page, w.c.g
+	route := w.c.to(p, false)
 	switch {
 	case p == from || p.place() != from.place() && !from.isIn(p.Tab) || p.Frame != "" && p.Frame != from.Frame:
 	case w.at != nil && !w.at.absent && w.at.Frame == "" && p.Frame != "":
-	case p.Origin != from.Origin:
+	case p.Origin != from.Origin || route == nil:
 		w.finish(false, "The tool has led to a document of "+p.Origin+".")
 	case p.epoch != "" && p.epoch == from.epoch: // the document was never left
 		g.complete(w.c.call, lost)
 	case p.link == nil:
 		w.answer(p)
 	default:
-		w.at = p
-		w.c.OnEnd(p.callTool(w.c, toolArrived, []byte("{}"), nil, func(r reply) {
+		w.at, w.c.route = p, route
+		w.c.OnEnd(route.Page().callTool(w.c, toolArrived, []byte("{}"), nil, func(r reply) {
 			if w.at != p || r.gone {
 				return // another document follows
 			}
@@ -117,7 +118,7 @@ func (w *continuation) answer(p *Page) {
 		Shorten(p.URL, maxArrivedURL))
 	var uris []string
 	for r := range w.c.g.listed {
-		if at := w.c.g.catalog.routes[r.URI]; at != nil && at.page == p { // the tab in front has no route
+		if at := w.c.g.catalog.entries[r.URI]; at != nil && at.page == p { // the tab in front has no entry
 			uris = append(uris, r.URI)
 		}
 	}

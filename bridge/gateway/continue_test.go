@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -140,7 +141,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			openFront(j.t, j.g, AgentOptions{})
 			j.leave()
 			j.next(results(), "found")
-		}, want: []string{"found", "Results", "\n" + app + "/results"}, not: frontURI},
+		}, want: []string{"found", "Results", "\n" + app + "/results"}, not: door.FrontURI},
 		"another tab": {options: Options{ReadTimeout: 100 * time.Millisecond}, act: func(j *journey) {
 			j.leave()
 			j.next(tabInfo("b"), "of another tab")

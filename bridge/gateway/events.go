@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/wire"
@@ -50,7 +51,8 @@ type visitKey struct{ tab, origin string }
 
 type visit struct {
 	pages int
-	back  func() bool // stops the timer that sends page.closed
+	owner *bridge.Owner // as of now, while there are pages
+	back  func() bool   // stops the timer that sends page.closed
 }
 
 func (s *eventSources) init(now time.Time) {
@@ -100,7 +102,7 @@ type Following struct {
 	g       *Gateway
 	sub     events.Subscription
 	opt     FollowOptions
-	sees    func(uri string) bool // nil sees all
+	pass    *pass
 	feed    events.Feed
 	changes *events.Changes // the feed of a subscription to events.Updated; otherwise nil
 	asked   map[string]bool // URIs whose page has been asked
@@ -117,10 +119,10 @@ type Following struct {
 // and after Close.
 func (g *Gateway) FollowEvents(s events.Subscription, o FollowOptions) (*Following, *bridge.EventError) {
 	defer g.lock()()
-	return g.followEvents(s, o, nil)
+	return g.followEvents(s, o, g.all)
 }
 
-func (g *Gateway) followEvents(s events.Subscription, o FollowOptions, sees func(string) bool) (
+func (g *Gateway) followEvents(s events.Subscription, o FollowOptions, p *pass) (
 	*Following, *bridge.EventError) {
 	refused := events.CheckCursor(s.Name, o.Cursor)
 	if refused != nil {
@@ -129,14 +131,14 @@ func (g *Gateway) followEvents(s events.Subscription, o FollowOptions, sees func
 	if g.closed || len(g.events.all) >= maxFollowings {
 		return nil, exhausted(maxFollowings)
 	}
-	f := &Following{g: g, sub: s, opt: o, sees: sees, asked: map[string]bool{}}
+	f := &Following{g: g, sub: s, opt: o, pass: p, asked: map[string]bool{}}
 	g.events.all[f] = true
 	if s.Name != events.Updated {
-		f.feed, _ = events.NewVisits(s, g.events.log, sees, o.Cursor, o.MaxAge, g.opt.wallClock())
+		f.feed, _ = events.NewVisits(s, g.events.log, p.Permits, o.Cursor, o.MaxAge, g.opt.wallClock())
 		f.begin()
 		return f, nil
 	}
-	f.changes = events.NewChanges(s, o.MinInterval)
+	f.changes = events.NewChanges(s, o.MinInterval, p.Sees)
 	f.feed = f.changes
 	f.timer = time.AfterFunc(time.Hour, g.locked(f.wake))
 	f.timer.Stop()
@@ -229,8 +231,8 @@ func (g *Gateway) complement(n *events.Note) {
 		return
 	}
 	uri := n.Subject
-	title, tab, origin := "", 0, webOriginOf(uri)
-	if r := g.routeOf(uri); r != nil {
+	title, tab, origin := "", 0, door.OriginOf(uri)
+	if r := g.entryOf(uri); r != nil {
 		title, tab, origin = cmp.Or(r.title, r.shown.Name), r.tab(), r.page.Origin
 	}
 	n.Data = events.UpdatedData(uri, title, origin, tab, g.tools.revisions.Revision(uri))
@@ -274,7 +276,8 @@ func (f *Following) whenBegun(then func()) {
 // wants appends a URI if the subscription includes it and does not follow it yet.
 func (f *Following) wants(uris []string, uri string) []string {
 	template := f.sub.URI == "" && strings.Contains(uri, "{")
-	if f.asked[uri] || template || uri == frontURI || f.sees != nil && !f.sees(uri) || !f.sub.Matches(uri, webOriginOf(uri)) {
+	if f.asked[uri] || template || uri == door.FrontURI || !f.pass.Sees(uri) ||
+		!f.sub.Matches(uri, door.OriginOf(uri)) {
 		return uris
 	}
 	if len(f.asked)+1 > events.MaxURIs {
@@ -307,7 +310,11 @@ func (f *Following) follow(uris []string, then func()) {
 				continue
 			}
 			f.release = append(f.release, revisions.Hold(uri))
-			f.changes.Add(uri, f.g.eventState(uri))
+			state := events.State{} // as without a page, if it leads to one that the agent does not see by now
+			if f.pass.Sees(uri) {
+				state = f.g.eventState(uri)
+			}
+			f.changes.Add(uri, state)
 		}
 		then()
 	})
@@ -315,7 +322,7 @@ func (f *Following) follow(uris []string, then func()) {
 
 // eventState is the document and revision of a followed URI, as last reported by its page; zero if unknown.
 func (g *Gateway) eventState(uri string) (s events.State) {
-	r := g.routeOf(uri)
+	r := g.entryOf(uri)
 	if r == nil || r.page.absent {
 		return s
 	}
@@ -337,7 +344,7 @@ func (g *Gateway) eventTouched(uri string) {
 		return
 	}
 	uris := []string{uri}
-	if r := g.catalog.routes[uri]; r != nil && answersForMore(uri, &r.shown) {
+	if r := g.catalog.entries[uri]; r != nil && answersForMore(uri, &r.shown) {
 		uris = append(uris, g.watchedOf(uri, &r.shown)...)
 	}
 	for _, uri := range uris {
@@ -347,8 +354,10 @@ func (g *Gateway) eventTouched(uri string) {
 		}
 		state := g.eventState(uri)
 		for f := range all {
-			f.changes.Touched(uri, state)
-			f.last = g.opt.wallClock()
+			if f.pass.Sees(uri) {
+				f.changes.Touched(uri, state)
+				f.last = g.opt.wallClock()
+			}
 		}
 	}
 }
@@ -362,8 +371,10 @@ func (g *Gateway) eventChanged(uri string) {
 	g.whenFollowed(uri, func() {
 		state := g.eventState(uri)
 		for f := range g.events.byURI[uri] {
-			f.changes.Changed(uri, state)
-			f.wake()
+			if f.pass.Sees(uri) {
+				f.changes.Changed(uri, state)
+				f.wake()
+			}
 		}
 	})
 }
@@ -377,6 +388,11 @@ func (g *Gateway) eventOffered(key string, r *bridge.Resource) {
 	for _, uri := range g.watchedOf(key, r) {
 		g.eventChanged(uri)
 	}
+	g.eventWished(key, r)
+}
+
+// eventWished follows a resource of subscriptions that want it, and could not have it until now.
+func (g *Gateway) eventWished(key string, r *bridge.Resource) {
 	for f := range g.events.all {
 		if f.changes == nil {
 			continue
@@ -414,13 +430,22 @@ func (g *Gateway) visited(p *Page) {
 		}
 		return
 	default:
-		v = &visit{back: func() bool { return false }}
+		v = &visit{back: func() bool { return false }, owner: &bridge.Owner{}}
 		s.visits[key] = v
+		*v.owner = p.Owner()
 		if g.opt.wallClock().Sub(s.began) >= arrivalTime {
-			g.tellVisit(events.Opened, p)
+			g.tellVisit(events.Opened, p, v)
 		}
 	}
 	v.pages++
+	*v.owner = p.Owner()
+}
+
+// revisited notes that a page's profile may have another name.
+func (g *Gateway) revisited(p *Page) {
+	if v := g.events.visits[visitKey{p.tab.key, p.Origin}]; v != nil && v.pages > 0 {
+		*v.owner = p.Owner()
+	}
 }
 
 // left notes that a page has gone.
@@ -437,16 +462,16 @@ func (g *Gateway) left(p *Page) {
 	v.back = time.AfterFunc(g.opt.closedAfter, g.locked(func() {
 		if s.visits[key] == v && v.pages == 0 && !g.closed {
 			delete(s.visits, key)
-			g.tellVisit(events.Closed, p)
+			g.tellVisit(events.Closed, p, v)
 		}
 	})).Stop
 }
 
-func (g *Gateway) tellVisit(name string, p *Page) {
-	g.events.log.Add(events.Visit{Name: name, Page: p.tab.key + " " + p.Origin, Epoch: p.epoch, Origin: p.Origin,
+func (g *Gateway) tellVisit(name string, p *Page, v *visit) {
+	g.events.log.Add(events.Visit{Name: name, Page: p.tab.key + " " + p.Origin, Epoch: p.epoch, Owner: v.owner,
 		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.tab.number, p.URL, p.Title)})
 	for f := range g.events.all {
-		if f.changes == nil {
+		if f.changes == nil && f.pass.Permits(*v.owner) {
 			f.last = g.opt.wallClock()
 			f.wake()
 		}
@@ -487,7 +512,7 @@ func (g *Gateway) eventsFor(c *call, r bridge.EventRequest, answer func([]byte, 
 		return g.poll(c.agent, sub, r, answer)
 	case wire.EventsStream:
 		f, refused := g.followEvents(sub, FollowOptions{Cursor: r.Cursor, MaxAge: milliseconds(r.MaxAge),
-			Wake: func() { g.engine.Wake(g.now(), c.id) }}, c.agent.sees)
+			Wake: func() { g.engine.Wake(g.now(), c.id) }}, c.agent.pass)
 		if refused != nil {
 			return refused
 		}
@@ -519,7 +544,7 @@ func (g *Gateway) subscriptionOf(a *Agent, r bridge.EventRequest) (s events.Subs
 		return s, refused
 	}
 	for _, at := range []string{s.URI, s.Origin} {
-		if at != "" && (at == frontURI || a.sees != nil && !a.sees(at) || webOriginOf(at) != "" && !g.Admits(webOriginOf(at))) {
+		if at != "" && !a.pass.MayWish(at) {
 			return s, &bridge.EventError{Kind: bridge.EventForbidden, Message: "this agent does not see " +
 				Shorten(at, maxTitle), Data: wire.Text(`{"reason":"scope"}`)}
 		}
@@ -538,7 +563,7 @@ func milliseconds(n bridge.Time) time.Duration {
 // poll answers events/poll. The resources stay followed for the next poll.
 func (g *Gateway) poll(a *Agent, sub events.Subscription, r bridge.EventRequest,
 	answer func([]byte, *bridge.EventError)) (refused *bridge.EventError) {
-	key := fmt.Sprintf("%q %q %s", a.scope, sub.Name, sub.Arguments)
+	key := fmt.Sprintf("%s %q %s", a.pass, sub.Name, sub.Arguments)
 	f := g.events.leases[key]
 	if f == nil {
 		leave, ok := g.places.Try(a.client.name, quota.Room{Name: "polls", Places: maxLeases})
@@ -548,7 +573,7 @@ func (g *Gateway) poll(a *Agent, sub events.Subscription, r bridge.EventRequest,
 				"does not poll for 5 minutes end"
 			return refused
 		}
-		if f, refused = g.followEvents(sub, FollowOptions{MaxAge: -1}, a.scope.sees(g.profileOf)); refused != nil {
+		if f, refused = g.followEvents(sub, FollowOptions{MaxAge: -1}, a.pass); refused != nil {
 			leave()
 			return refused
 		}
@@ -572,7 +597,7 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) []byte {
 	if f.changes != nil {
 		feed, _ = f.changes.At(r.Cursor, maxAge, now)
 	} else {
-		feed, _ = events.NewVisits(f.sub, f.g.events.log, f.sees, r.Cursor, maxAge, now)
+		feed, _ = events.NewVisits(f.sub, f.g.events.log, f.pass.Permits, r.Cursor, maxAge, now)
 	}
 	text := wire.Text(`{"events":[`)
 	truncated, more, count, at := false, false, 0, ""

@@ -95,7 +95,7 @@ func (g *Gateway) runTool(c *toolCall, o toolOffer, args []byte, tries int) {
 		g.tryStale(c, o, args, unsure, tries)
 		return
 	}
-	c.OnEnd(o.page.callTool(c, o.name, args, list, func(r reply) {
+	c.OnEnd(c.route.Page().callTool(c, o.name, args, list, func(r reply) {
 		if r.failure == link.Stale {
 			g.tryStale(c, o, args, r.stale, tries)
 			return

@@ -5,11 +5,9 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
-
-// frontURI is the URI of the tab in front, for agents with AgentOptions.Front. Each agent reads only what it may see.
-const frontURI = "pagewire://front"
 
 const (
 	// maxFrontURIs bounds the resources that its contents name, as in a tool's list.
@@ -18,9 +16,9 @@ const (
 	maxFrontURL = 8 << 10
 )
 
-// frontResource has at most two updates a second, because some pages count in their titles.
+// frontResource is for agents with AgentOptions.Front. Each reads only what it sees. It has at most two updates a second, because some pages count in their titles.
 var frontResource = bridge.Resource{
-	URI: frontURI, Name: "front", Title: "The tab in front of the user", MIMEType: "application/json", Size: -1,
+	URI: door.FrontURI, Name: "front", Title: "The tab in front of the user", MIMEType: "application/json", Size: -1,
 	Description: "Which tab the user looks at: its title, URL, live resources and selection. Of a site that you do not " +
 		"see it has the origin alone. null is a page without an origin, or an unknown one",
 	PerPort: true, MinInterval: 500,
@@ -67,7 +65,7 @@ func (g *Gateway) setFront(info PageInfo, by *Page) {
 
 func (g *Gateway) touchFront() {
 	if g.front.offered {
-		g.touch(frontURI)
+		g.touch(door.FrontURI)
 	}
 }
 
@@ -96,31 +94,28 @@ func (g *Gateway) frontLeft(p *Page) {
 	}
 }
 
-// admitToFront shows the tab in front to a new agent, or hides it. A Scope hides it already. Agents without a Scope are
-// restricted only when some agent sees the tab, because a restricted agent costs time at each change of the list.
-func (g *Gateway) admitToFront(a *Agent, sees bool) {
-	hidden := func(uri string) bool { return uri != frontURI }
-	if sees && !g.front.offered {
-		g.front.offered = true
-		for _, other := range g.agents {
-			if other.sees == nil {
-				other.sees = hidden
-				g.engine.Restrict(other.id, hidden)
-			}
-		}
-		if err := g.engine.Register(g.now(), frontResource); err != nil {
-			g.log.Warn("the tab in front cannot be offered", "error", err)
-		}
+// offerFront offers the tab in front when the first agent connects that sees it. Until then agents without a Scope are
+// not restricted, because a restricted agent costs time at each change of the list.
+func (g *Gateway) offerFront(a *Agent) {
+	if g.front.offered || !a.pass.Sees(door.FrontURI) {
+		return
 	}
-	scoped := a.sees
-	if sees && scoped != nil {
-		a.sees = func(uri string) bool { return uri == frontURI || scoped(uri) }
-	} else if !sees && scoped == nil && g.front.offered {
-		a.sees = hidden
+	g.front.offered = true
+	for _, other := range g.agents {
+		g.restrict(other)
+	}
+	if err := g.engine.Register(g.now(), frontResource); err != nil {
+		g.log.Warn("the tab in front cannot be offered", "error", err)
 	}
 }
 
-// frontFor are the contents of frontURI for an agent.
+func (g *Gateway) restrict(a *Agent) {
+	if a.pass.Restricts(g.front.offered) {
+		g.engine.Restrict(a.id, a.pass)
+	}
+}
+
+// frontFor are the contents of door.FrontURI for an agent.
 func (g *Gateway) frontFor(a *Agent) []byte {
 	c, info := &g.catalog, g.front.info
 	var shown struct {
@@ -133,18 +128,17 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		More      int      `json:"more,omitempty"` // resources that are not named
 		Selection string   `json:"selection,omitempty"`
 	}
-	sees := func(uri string) bool { return a.sees == nil || a.sees(uri) }
 	p := &Page{PageInfo: info, g: g}
 	if info.Origin != "" {
 		shown.Origin = &info.Origin
 	}
-	if info.URL != "" && g.Admits(info.Origin) && sees(info.Origin+profilePath+p.profile()) {
+	if info.URL != "" && a.pass.Permits(p.Owner()) {
 		p.tab, p.window = &tab{number: c.numberOf(info.Tab)}, c.windowOf(p)
 		shown.Tab, shown.Where, shown.Title, shown.URL = p.tab.number, p.whereabouts(), info.Title, info.URL
 		shown.Resources = []string{}
 		if t := c.tabs[info.Tab]; t != nil {
 			for page := range t.pages {
-				uris := page.listedURIs(sees)
+				uris := page.listedURIs(a.pass)
 				shown.Resources = append(shown.Resources, uris...)
 				for _, uri := range uris {
 					if page.Frame == "" && strings.HasSuffix(uri, "/selection") {
@@ -157,16 +151,16 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 		shown.More = max(0, len(shown.Resources)-maxFrontURIs)
 		shown.Resources = shown.Resources[:len(shown.Resources)-shown.More]
 	}
-	return text([]any{map[string]any{"uri": frontURI, "mimeType": frontResource.MIMEType,
+	return text([]any{map[string]any{"uri": door.FrontURI, "mimeType": frontResource.MIMEType,
 		"text": string(text(shown))}})
 }
 
 // listedURIs returns the listed URIs of the page's resources that an agent sees, sorted.
-func (p *Page) listedURIs(sees func(uri string) bool) (uris []string) {
+func (p *Page) listedURIs(pass *pass) (uris []string) {
 	for _, o := range p.offers {
 		for _, at := range o.places {
-			r := p.g.catalog.routes[at.key]
-			if r != nil && r.page == p && !r.shown.Unlisted && !strings.Contains(at.key, "{") && sees(at.key) {
+			r := p.g.catalog.entries[at.key]
+			if r != nil && r.page == p && !r.shown.Unlisted && !strings.Contains(at.key, "{") && pass.Sees(at.key) {
 				uris = append(uris, at.key)
 			}
 		}
@@ -175,10 +169,10 @@ func (p *Page) listedURIs(sees func(uri string) bool) (uris []string) {
 	return uris
 }
 
-// lookAtFront is look for frontURI. It does not compare contents at one revision, because they differ among agents.
+// lookAtFront is look for door.FrontURI. It does not compare contents at one revision, because they differ among agents.
 func (g *Gateway) lookAtFront(a *Agent) *live.Look {
-	g.tools.revisions.Track([]string{frontURI}, func(map[string]string) {})
-	l := live.DecodeContents(frontURI, g.frontFor(a))
-	l.URI, l.Revision = frontURI, g.tools.revisions.Revision(frontURI)
+	g.tools.revisions.Track([]string{door.FrontURI}, func(map[string]string) {})
+	l := live.DecodeContents(door.FrontURI, g.frontFor(a))
+	l.URI, l.Revision = door.FrontURI, g.tools.revisions.Revision(door.FrontURI)
 	return l
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -19,15 +20,15 @@ func openFront(t *testing.T, g *Gateway, o AgentOptions) *testAgent {
 		t.Fatal(err)
 	}
 	a := &testAgent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
-	a.Watch(frontURI)
+	a.Watch(door.FrontURI)
 	return a
 }
 
 // shows waits for one update of the tab in front, and checks its contents.
 func (a *testAgent) shows(want string) {
 	a.t.Helper()
-	a.Told(frontURI)
-	if got := a.Text(frontURI); got != want {
+	a.Told(door.FrontURI)
+	if got := a.Text(door.FrontURI); got != want {
 		a.t.Errorf("in front is %s, want %s", got, want)
 	}
 }
@@ -44,7 +45,7 @@ func TestTabInFront(t *testing.T) {
 	g := newGateway(t, Options{})
 	before := openAgent(t, g)
 	a, ofApp := openFront(t, g, AgentOptions{}), openFront(t, g, AgentOptions{Only: []string{app, ProfilePrefix + "Work"}})
-	if got := a.Text(frontURI); got != nothing {
+	if got := a.Text(door.FrontURI); got != nothing {
 		t.Errorf("in front is %s before anything is known", got)
 	}
 
@@ -76,10 +77,10 @@ func TestTabInFront(t *testing.T) {
 	info.Title = "App c"
 
 	// The tools have it too.
-	if list := a.must(own.List, map[string]any{})[0]; !strings.Contains(list, frontURI) {
+	if list := a.must(own.List, map[string]any{})[0]; !strings.Contains(list, door.FrontURI) {
 		t.Errorf("listed are %s", list)
 	}
-	if texts := ofApp.must(own.Read, map[string]any{"uri": frontURI}); !strings.Contains(texts[1], "App c") {
+	if texts := ofApp.must(own.Read, map[string]any{"uri": door.FrontURI}); !strings.Contains(texts[1], "App c") {
 		t.Errorf("the tool reads %q", texts)
 	}
 	// A page of another profile is not shown.
@@ -90,23 +91,23 @@ func TestTabInFront(t *testing.T) {
 	ofApp.quiet()
 	info.URL = "" // as the extension reports a site that its user has not allowed
 	g.Front(info, false, "c")
-	testkit.Eventually(t, "it has the origin alone", func() bool { return a.Text(frontURI) == `{"origin":"https://app.example"}` })
+	testkit.Eventually(t, "it has the origin alone", func() bool { return a.Text(door.FrontURI) == `{"origin":"https://app.example"}` })
 	g.CloseTab(info.Tab)
 	ofApp.shows(nothing)
 
 	for name, other := range map[string]*testAgent{"before": before, "after": openAgent(t, g)} {
 		for _, uri := range other.URIs() {
-			if uri == frontURI {
+			if uri == door.FrontURI {
 				t.Errorf("an agent of %s, without the flag, has it in its list", name)
 			}
 		}
-		if text, err := other.Read(frontURI); err == nil {
+		if text, err := other.Read(door.FrontURI); err == nil {
 			t.Errorf("an agent of %s, without the flag, reads %s", name, text)
 		}
-		if texts, failed := other.tool(own.Read, map[string]any{"uri": frontURI}); !failed {
+		if texts, failed := other.tool(own.Read, map[string]any{"uri": door.FrontURI}); !failed {
 			t.Errorf("an agent of %s, without the flag, reads %q", name, texts)
 		}
-		if list := other.must(own.List, map[string]any{})[0]; strings.Contains(list, frontURI) {
+		if list := other.must(own.List, map[string]any{})[0]; strings.Contains(list, door.FrontURI) {
 			t.Errorf("an agent of %s, without the flag, lists %s", name, list)
 		}
 	}
@@ -127,11 +128,11 @@ func TestPageInFront(t *testing.T) {
 	p := openPage(t, g, at("a", "", "websocket"), map[string]string{app + "/a": ""})
 	want := `{"tab":2,"where":"tab 2","title":"App a","url":"https://app.example/","origin":"https://app.example",` +
 		`"resources":["https://app.example/a"]}`
-	testkit.Eventually(t, "the page is in front", func() bool { return a.Text(frontURI) == want })
+	testkit.Eventually(t, "the page is in front", func() bool { return a.Text(door.FrontURI) == want })
 	g.Front(bare("b", bank), true, "")
 	openPage(t, g, at("a", "1", "websocket"), map[string]string{app + "/frame": ""})
 	want = strings.Replace(want, `/a"]`, `/a","https://app.example/frame"]`, 1)
-	testkit.Eventually(t, "the tab of the frame is in front", func() bool { return a.Text(frontURI) == want })
+	testkit.Eventually(t, "the tab of the frame is in front", func() bool { return a.Text(door.FrontURI) == want })
 	p.Close("its user does not allow the site any more")
-	testkit.Eventually(t, "the page is in front no more", func() bool { return a.Text(frontURI) == nothing })
+	testkit.Eventually(t, "the page is in front no more", func() bool { return a.Text(door.FrontURI) == nothing })
 }

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/driver"
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
@@ -22,7 +24,7 @@ var ErrClosed = errors.New("the gateway is closed")
 type Options struct {
 	// Version is shown to agents and pages. Default "0".
 	Version string
-	// Allow and Deny are the Scope of the pages that are served to any agent. An agent may see less: AgentOptions.
+	// Allow and Deny are the door.Scope of the pages that are served to any agent. An agent may see less: AgentOptions.
 	Allow, Deny []string
 	// AllowPages are origins whose pages may connect by themselves, in addition to origins that a connected agent allows.
 	AllowPages []string
@@ -92,6 +94,8 @@ type Gateway struct {
 	clients       map[string]*client // by name
 	calls         map[bridge.CallID]*call
 	continued     map[*continuation]bool
+	door          *door.Door[*Page]
+	all           *pass // sees all pages: for those who look for the user, or for several agents
 	catalog       catalog
 	front         front
 	silent        map[*Page]bool // pages that have offered nothing yet
@@ -134,6 +138,8 @@ func New(o Options) *Gateway {
 		interest: map[string]*interest{}, moved: map[string]bool{},
 		notices: map[string]string{}, looks: map[*byte]bool{}, profiles: map[string][]*string{},
 	}
+	g.door = door.New(door.Scope{Allow: o.Allow, Deny: o.Deny}, g.find)
+	g.all = g.door.Pass(door.Scope{})
 	g.catalog.init()
 	g.events.init(o.wallClock())
 	g.tools.init(g)
@@ -223,7 +229,19 @@ func (g *Gateway) leave() (then func()) {
 }
 
 // Admits reports whether pages of an origin are served.
-func (g *Gateway) Admits(origin string) bool {
-	s := Scope{Allow: g.opt.Allow, Deny: g.opt.Deny}
-	return s.Admits(origin)
+func (g *Gateway) Admits(origin string) bool { return g.door.Serves(origin) }
+
+// ProfilePrefix begins a profile in AgentOptions.Only.
+const ProfilePrefix = door.ProfilePrefix
+
+// AllowedOrigins are the origin patterns in Options.Allow, Options.AllowPages and the Allow of connected agents. Pages
+// of these origins may connect by themselves, as pages of this machine may.
+func (g *Gateway) AllowedOrigins() []string {
+	defer g.lock()()
+	all := slices.Concat(g.opt.Allow, g.opt.AllowPages)
+	for _, a := range g.agents {
+		all = append(all, a.pass.Allowed()...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -125,8 +125,11 @@ type apartWork struct {
 // begins starts work on an origin for a call of an agent.
 func begins(g *Gateway, id bridge.CallID, a *Agent, p *Page, origin string) *apartWork {
 	w := &apartWork{id: id, began: make(chan bool, 1), finish: make(chan bool)}
-	c := &toolCall{call: &call{id: id, page: p}, g: g, agent: a}
+	c := &toolCall{call: &call{id: id, agent: a}, g: g}
 	defer g.lock()()
+	if p != nil {
+		c.route = a.pass.To(p, false)
+	}
 	g.calls[id] = c.call
 	c.Apart(origin, func(ctx context.Context) func() {
 		w.began <- true

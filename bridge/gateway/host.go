@@ -1,10 +1,17 @@
 package gateway
 
 import (
+	"maps"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
+)
+
+type (
+	pass  = door.Pass[*Page]
+	route = door.Route[*Page]
 )
 
 // host is the Gateway as the engine sees it. Its methods run with the lock held.
@@ -20,7 +27,7 @@ var (
 // A call is an engine's question that a page or one of our tools is to answer.
 type call struct {
 	id     bridge.CallID
-	page   *Page     // the page whose tool it calls; only this page may report progress
+	route  *route    // to the page that is asked; nil for our own tools, until they look
 	cancel func()    // stops the work on it when the call has ended; nil before the work has begun
 	began  time.Time // of a read, for its latency; otherwise zero
 
@@ -32,9 +39,16 @@ type call struct {
 	count    int64
 	seen     *live.Look
 
-	// For streams of events.
-	events *Following
-	agent  *Agent
+	events *Following // of a stream of events
+	agent  *Agent     // of a tool call or a request for events; nil if it has gone
+}
+
+// owner is whose the call's answer is: a port that does not see it gets none.
+func (c *call) owner() (o bridge.Owner) {
+	if c.route != nil {
+		o = c.route.Page().Owner()
+	}
+	return o
 }
 
 // OnEnd adds f to the functions that End calls.
@@ -72,8 +86,8 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 		g.engine.Complete(g.now(), id, bridge.Result{Contents: g.frontFor(a)})
 		return
 	}
-	route := g.catalog.routes[r.Key]
-	if route == nil {
+	e := g.catalog.entries[r.Key]
+	if e == nil {
 		g.addMissed(r.URI)
 		gone := bridge.Result{Failure: bridge.ReadFailed, Detail: "the page has gone"}
 		if _, known := g.engine.Find(r.URI); !known {
@@ -85,18 +99,22 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 	g.counts.reads++
 	c.began = time.Now()
 	g.trackRead(c, r.URI)
-	g.readAt(c, route, r)
+	g.readAt(c, e, r)
 }
 
 // readAt asks a page. If the page is being reloaded, the read waits for the page's successor.
-func (g *Gateway) readAt(c *call, r *route, asked bridge.Request) {
+func (g *Gateway) readAt(c *call, r *entry, asked bridge.Request) {
 	if r.page.absent {
 		r.page.park(c, asked)
 		return
 	}
-	c.cancel = r.page.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
-		g.answerRead(c, r.page, asked, answer)
-	})
+	c.route = g.all.To(r.page, false)
+	c.cancel = read(c.route, r, asked, func(answer reply) { g.answerRead(c, r.page, asked, answer) })
+}
+
+// read asks the page of a route for the contents of an entry that leads to it.
+func read(r *route, e *entry, asked bridge.Request, done func(reply)) (end func()) {
+	return r.Page().read(e.own(asked.Key), e.own(asked.URI), asked.Params, done)
 }
 
 // answerRead completes a read with the page's answer. If the page left before answering, its successor is asked: reads
@@ -120,10 +138,10 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 	g.complete(c, answer)
 }
 
-// successor is the route on which a page's read may go on, or nil. Agents that see the page may not see one of another
+// successor is the entry at which a page's read may go on, or nil. Agents that see the page may not see one of another
 // profile.
-func (g *Gateway) successor(p *Page, uri string) *route {
-	if r := g.routeOf(uri); r != nil && r.page.profile() == p.profile() {
+func (g *Gateway) successor(p *Page, uri string) *entry {
+	if r := g.entryOf(uri); r != nil && r.page.Owner() == p.Owner() {
 		return r
 	}
 	return nil
@@ -131,7 +149,7 @@ func (g *Gateway) successor(p *Page, uri string) *route {
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 	g := (*Gateway)(h)
-	c := &toolCall{call: &call{id: id}, g: g, agent: g.agents[t.Port]}
+	c := &toolCall{call: &call{id: id, agent: g.agents[t.Port]}, g: g}
 	g.calls[id] = c.call
 	g.counts.toolCalls++
 	g.callTool(c, t)
@@ -139,7 +157,16 @@ func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 
 func (g *Gateway) complete(c *call, r reply) {
 	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: r.contents, Sound: r.sound, Failure: r.failure,
-		Detail: r.detail})
+		Detail: r.detail, Owner: c.owner()})
+}
+
+// revoke ends the calls of pages' tools that are no longer permitted, after the profile of a page has changed.
+func (g *Gateway) revoke() {
+	for id, c := range maps.Clone(g.calls) {
+		if c.route != nil && !c.route.Holds() {
+			g.engine.Complete(g.now(), id, bridge.Result{Failure: bridge.NotFound})
+		}
+	}
 }
 
 func (h *host) End(id bridge.CallID) {

@@ -10,9 +10,9 @@ import (
 )
 
 // look reads a URI at its page, and counts its changes from then on. done is called once, with the lock held, unless
-// end is called before. The caller must call end. sees is asked when the page is known, since the URI may lead to
-// another profile by then; nil sees all.
-func (g *Gateway) look(uri string, sees func(uri string) bool, done func(*live.Look)) (end func()) {
+// end is called before. The caller must call end. The pass is asked when the page is known, and again when it has
+// answered.
+func (g *Gateway) look(uri string, p *pass, done func(*live.Look)) (end func()) {
 	ended := false
 	stop := func() {}
 	finish := func(l *live.Look) {
@@ -24,14 +24,14 @@ func (g *Gateway) look(uri string, sees func(uri string) bool, done func(*live.L
 	g.tools.revisions.Track([]string{uri}, func(failed map[string]string) {
 		revision := g.tools.revisions.Revision(uri) // before the read: a change during the read counts as new
 		asked, err := g.engine.Resolve(uri)
-		r := g.catalog.routes[asked.Key]
+		r, route := g.catalog.entries[asked.Key], p.Resolve(uri)
 		switch {
 		case ended:
-		case sees != nil && !sees(uri):
+		case !p.Sees(uri):
 			finish(&live.Look{Why: own.Unknown})
 		case failed[uri] != "":
 			finish(&live.Look{Why: failed[uri]})
-		case err != nil || r == nil:
+		case err != nil || r == nil || route == nil:
 			g.addMissed(uri)
 			finish(&live.Look{Why: "no open page offers this resource now"})
 		case r.page.absent:
@@ -39,9 +39,13 @@ func (g *Gateway) look(uri string, sees func(uri string) bool, done func(*live.L
 			finish(&live.Look{Why: "its page is being reloaded; try again"})
 		default:
 			g.counts.reads++
-			stop = r.page.read(r.own(asked.Key), r.own(asked.URI), asked.Params, func(answer reply) {
+			stop = read(route, r, asked, func(answer reply) {
 				if answer.gone {
 					g.addMissed(uri)
+				}
+				if !route.Holds() {
+					finish(&live.Look{Why: own.Unknown})
+					return
 				}
 				finish(g.lookAt(uri, revision, r.page, answer))
 			})
@@ -78,7 +82,7 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 	found := make(chan *live.Look, 1)
 	end := func() {}
 	g.locked(func() {
-		end = g.look(uri, nil, func(l *live.Look) { found <- l })
+		end = g.look(uri, g.all, func(l *live.Look) { found <- l })
 		revision = g.tools.revisions.Revision(uri)
 	})()
 	defer g.locked(end)()

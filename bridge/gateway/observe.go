@@ -201,8 +201,8 @@ func (g *Gateway) Snapshot() Snapshot {
 	slices.SortFunc(s.Pages, func(a, b PageState) int {
 		return cmp.Or(a.Number-b.Number, strings.Compare(a.Frame, b.Frame))
 	})
-	for _, key := range slices.Sorted(maps.Keys(g.catalog.routes)) {
-		r := g.catalog.routes[key]
+	for _, key := range slices.Sorted(maps.Keys(g.catalog.entries)) {
+		r := g.catalog.entries[key]
 		if r.shown.Unlisted {
 			continue
 		}

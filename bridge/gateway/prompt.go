@@ -153,7 +153,7 @@ func (g *Gateway) asking(session string, now time.Time) *Agent {
 	if c == nil {
 		g.endConversations(now)
 		memory := g.tools.revisions.NewMemory(seen.Limits{Bytes: conversationBytes})
-		c = &conversation{agent: &Agent{g: g, memory: memory, sees: g.allSee, reminders: g.opt.Reminders}}
+		c = &conversation{agent: &Agent{g: g, memory: memory, pass: g.door.Joint(g.passes), reminders: g.opt.Reminders}}
 		g.remembering++
 		g.conversations[session] = c
 	}
@@ -161,23 +161,18 @@ func (g *Gateway) asking(session string, now time.Time) *Agent {
 	return c.agent
 }
 
-// allSee reports whether every connected agent sees a URI. A conversation belongs to one of them, so it sees only such
-// URIs.
-func (g *Gateway) allSee(uri string) bool {
+// passes are those of all connected agents. A conversation belongs to one of them, so it sees what all see.
+func (g *Gateway) passes(yield func(*pass) bool) {
 	for _, a := range g.agents {
-		if a.sees != nil && !a.sees(uri) {
-			return false
+		if !yield(a.pass) {
+			return
 		}
 	}
-	return true
 }
 
 // seen are the URIs that the agent sees.
 func (a *Agent) seen(uris []string) []string {
-	if a.sees == nil {
-		return uris
-	}
-	return slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return !a.sees(uri) })
+	return slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return !a.pass.Sees(uri) })
 }
 
 // endConversations makes room for one more conversation.
@@ -251,7 +246,7 @@ func (g *Gateway) newsAtPrompt(a *Agent, q Ask) []follow.News {
 	}
 	list := a.memory.NewsAtPrompt(a.seen(q.URIs), a.seen(listed))
 	// The conversation may see less now than when it was told of a resource.
-	return slices.DeleteFunc(list, func(n follow.News) bool { return a.sees != nil && !a.sees(n.URI) })
+	return slices.DeleteFunc(list, func(n follow.News) bool { return !a.pass.Sees(n.URI) })
 }
 
 // toolChanges is the tool for hooks that are tool calls.

@@ -19,51 +19,6 @@ const (
 	here = "http://127.0.0.1:3000"
 )
 
-func TestScope(t *testing.T) {
-	origins := []string{app, bank, here, "https://a.bank.example"}
-	for name, c := range map[string]struct {
-		scope Scope
-		want  []string
-	}{
-		"all":                     {Scope{}, origins},
-		"denied":                  {Scope{Deny: []string{bank, here}}, []string{app, "https://a.bank.example"}},
-		"denied below":            {Scope{Deny: []string{"https://*.bank.example"}}, []string{app, bank, here}},
-		"allowed":                 {Scope{Allow: []string{app}}, []string{app, here}},
-		"allowed and denied":      {Scope{Allow: []string{app, bank}, Deny: []string{bank, "loopback"}}, []string{app}},
-		"only":                    {Scope{Only: []string{bank}}, []string{bank}},
-		"only what is here":       {Scope{Only: []string{"loopback"}}, []string{here}},
-		"only, of what is denied": {Scope{Only: []string{bank}, Deny: []string{bank}}, nil},
-		"only, and allowed":       {Scope{Only: []string{bank, app}, Allow: []string{app}}, []string{app}},
-		"only, and all this":      {Scope{Only: []string{here}, Allow: []string{app}}, []string{here}},
-	} {
-		var got []string
-		for _, origin := range append([]string{"null", ""}, origins...) {
-			if c.scope.Admits(origin) {
-				got = append(got, origin)
-			}
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: it admits %q, want %q", name, got, c.want)
-		}
-		sees := c.scope.sees(nil)
-		if sees == nil {
-			continue
-		}
-		for _, origin := range origins {
-			for _, rest := range []string{"", "/", "/doc", "/.pagewire/tab/2/doc", "/{id}", "?a=http://" + bank} {
-				if sees(origin+rest) != slices.Contains(c.want, origin) {
-					t.Errorf("%s: it sees %s: %t", name, origin+rest, sees(origin+rest))
-				}
-			}
-		}
-		for _, uri := range []string{"test://static/text", "urn:a:b", app + ".evil.example/", app + ":1/", app + "@x/", ""} {
-			if sees(uri) && len(c.scope.Allow)+len(c.scope.Only) > 0 || sees("urn:a:b") {
-				t.Errorf("%s: it sees %q", name, uri)
-			}
-		}
-	}
-}
-
 // Each agent sees its scope, no matter whether it or the pages came first. Other resources seem not to exist.
 func TestAgentsSeeTheirScopes(t *testing.T) {
 	scopes := map[string]AgentOptions{

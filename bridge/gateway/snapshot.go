@@ -271,7 +271,7 @@ func (a *Agent) recall(s *sessionAgent) {
 		v := seen.Version{Part: one.Part, Epoch: one.Epoch, Count: one.Count,
 			Revision: min(max(one.Revision, 1), latest), Current: min(max(one.Current, 1), latest)}
 		switch told := i >= len(s.Seen); {
-		case one.URI == "" || a.sees != nil && !a.sees(one.URI) || !told && len(one.Hash) != len(v.Hash):
+		case one.URI == "" || !a.pass.Sees(one.URI) || !told && len(one.Hash) != len(v.Hash):
 			continue
 		case told:
 			m.RecallTold(one.URI, v)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
@@ -20,7 +20,6 @@ import (
 type toolCall struct {
 	*call
 	g     *Gateway
-	agent *Agent          // nil if it has gone
 	older map[string]bool // URIs of which the agent had an older state when it called a page's tool
 
 	// Of a page's tool.
@@ -42,7 +41,15 @@ func (c *toolCall) Memory() *follow.Memory {
 func (c *toolCall) Older() map[string]bool { return c.older }
 
 func (c *toolCall) Sees(uri string) bool {
-	return c.agent == nil || c.agent.sees == nil || c.agent.sees(uri)
+	return c.agent != nil && c.agent.pass.Sees(uri)
+}
+
+// to is the call's route to a page, or nil.
+func (c *toolCall) to(p *Page, debugging bool) *route {
+	if c.agent == nil {
+		return nil
+	}
+	return c.agent.pass.To(p, debugging)
 }
 
 func (c *toolCall) Reminds() (told, inline bool) {
@@ -56,10 +63,10 @@ func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) {
 	switch {
 	case !c.Sees(uri):
 		done(&live.Look{URI: uri, Why: own.Unknown})
-	case uri == frontURI && c.agent != nil:
+	case uri == door.FrontURI:
 		done(c.g.lookAtFront(c.agent))
 	default:
-		return c.g.look(uri, c.Sees, done)
+		return c.g.look(uri, c.agent.pass, done)
 	}
 	return func() {}
 }
@@ -75,8 +82,8 @@ func (c *toolCall) Apart(origin string, work func(ctx context.Context) (then fun
 	if c.agent != nil {
 		program = c.agent.client.name
 	}
-	if c.page != nil {
-		life = c.page.life
+	if c.route != nil {
+		life = c.route.Page().life
 	}
 	waits, stop := context.WithCancel(context.Background())
 	works, end := context.WithCancel(life)
@@ -98,7 +105,7 @@ func (c *toolCall) Apart(origin string, work func(ctx context.Context) (then fun
 func (c *toolCall) Progress(members string) { c.g.engine.Progress(c.g.now(), c.id, []byte(members)) }
 
 func (c *toolCall) Complete(result []byte) {
-	c.g.engine.Complete(c.g.now(), c.id, bridge.Result{Contents: result})
+	c.g.engine.Complete(c.g.now(), c.id, bridge.Result{Contents: result, Owner: c.owner()})
 }
 
 // after calls f later, with the lock held, unless stop is called before.
@@ -117,12 +124,12 @@ func (g *Gateway) after(d time.Duration, f func()) (stop func()) {
 
 // listed yields the tab in front, and then the resources and templates that pages list, in order.
 func (g *Gateway) listed(yield func(own.Resource) bool) {
-	if g.front.offered && !yield(own.Resource{URI: frontURI, Title: frontResource.Title,
+	if g.front.offered && !yield(own.Resource{URI: door.FrontURI, Title: frontResource.Title,
 		Description: frontResource.Description, MIMEType: frontResource.MIMEType}) {
 		return
 	}
-	for _, key := range taburi.Sorted(maps.Keys(g.catalog.routes)) {
-		r := g.catalog.routes[key]
+	for _, key := range taburi.Sorted(maps.Keys(g.catalog.entries)) {
+		r := g.catalog.entries[key]
 		s := &r.shown
 		if !s.Unlisted && !yield(own.Resource{URI: key, Title: s.Title, Description: s.Description,
 			MIMEType: s.MIMEType, Tab: r.tab()}) {
@@ -135,13 +142,15 @@ func (g *Gateway) listed(yield func(own.Resource) bool) {
 // listed comes first.
 func (g *Gateway) noticed(c own.Call) (sentences []string) {
 	left, byOrigin, most := 0, map[string]int{}, ""
-	for _, uri := range slices.Sorted(maps.Keys(g.tools.unlisted)) {
-		if c.Sees(uri) {
-			origin, _, _ := strings.Cut(uri, profilePath)
-			left += g.tools.unlisted[uri]
-			if byOrigin[origin] += g.tools.unlisted[uri]; byOrigin[origin] > byOrigin[most] {
-				most = origin
-			}
+	for owner, n := range g.tools.unlisted {
+		if a := c.(*toolCall).agent; a != nil && a.pass.Permits(owner) {
+			left += n
+			byOrigin[owner.Origin] += n
+		}
+	}
+	for _, origin := range slices.Sorted(maps.Keys(byOrigin)) {
+		if byOrigin[origin] > byOrigin[most] {
+			most = origin
 		}
 	}
 	if left > 0 {

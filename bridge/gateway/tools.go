@@ -33,8 +33,8 @@ type agentTools struct {
 	changes *rate.Limiter
 	told    int
 	pending bool
-	// unlisted counts the tools that have no place in the list, by toolOffer.scoped.
-	unlisted map[string]int
+	// unlisted counts the tools that have no place in the list.
+	unlisted map[bridge.Owner]int
 }
 
 type toolOffer struct {
@@ -190,7 +190,7 @@ func (g *Gateway) setTools() {
 	var left []*toolOffer
 	for i, chosen := range b.listing.Choose(entries) {
 		if o := wanted[i]; chosen {
-			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Origin: o.scoped(),
+			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Owner: o.page.Owner(),
 				Debugging: o.hints.Debugging})
 		} else {
 			left = append(left, o)
@@ -245,9 +245,9 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 // leaveOut counts the tools without a place in the list, for noticed. It tells each page on its console, once in the
 // page's life.
 func (g *Gateway) leaveOut(left []*toolOffer) {
-	g.tools.unlisted = map[string]int{}
+	g.tools.unlisted = map[bridge.Owner]int{}
 	for _, o := range left {
-		g.tools.unlisted[o.scoped()]++
+		g.tools.unlisted[o.page.Owner()]++
 		p := o.page
 		if p.link == nil || p.crowded {
 			continue
@@ -290,9 +290,6 @@ const metaOrigin = "pagewire/origin"
 
 func (o *toolOffer) origin() string { return o.page.Origin }
 
-// scoped is the URI that a Scope sees for the tool.
-func (o *toolOffer) scoped() string { return o.page.Origin + profilePath + o.page.profile() }
-
 // InputSchema returns the JSON Schema of a tool's arguments, by the name that agents know, or nil if no page has it.
 func (g *Gateway) InputSchema(name string) []byte {
 	defer g.lock()()
@@ -316,7 +313,10 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		return
 	}
 	o, ok := g.tools.routes[t.Name]
-	if !ok || !c.Sees(o.scoped()) || o.hints.Debugging && (c.agent == nil || !c.agent.debugging) {
+	if ok {
+		c.route = c.to(o.page, o.hints.Debugging)
+	}
+	if c.route == nil {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.NotFound})
 		return
 	}
@@ -326,7 +326,6 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 			"tool is gone or is being reloaded"})
 		return
 	}
-	c.page = o.page
 	args := slices.Clone(t.Arguments)
 	g.olderFor(c, o)
 	c.since = time.Now()

@@ -82,7 +82,7 @@ func (l *linked) join(p *Page) {
 		g.catalog.alias(p.tab, l.info.Tab)
 		g.focusNow(p)
 		p.window = cmp.Or(p.window, g.catalog.windowOf(p))
-		g.redescribe(p)
+		g.reprofiled(p)
 		g.retool()
 		g.unpark() // a read may wait for a page of this profile
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pagewire/pagewire/bridge"
 )
 
 // BrowserOf is the everyday name of the browser that sends a User-Agent; "" if unknown.
@@ -30,7 +32,7 @@ func (g *Gateway) NameProfile(source, name string) (release func()) {
 		}
 		for p := range g.catalog.pages {
 			if p.Source == source {
-				g.redescribe(p)
+				g.reprofiled(p)
 			}
 		}
 		g.retool()
@@ -50,12 +52,24 @@ func (p *Page) profile() string {
 	return p.Profile
 }
 
-// profileOf is the profile of the page that has a URI or a template, or "".
-func (g *Gateway) profileOf(uri string) string {
-	if r := cmp.Or(g.catalog.routes[uri], g.routeOf(uri)); r != nil {
-		return r.page.profile()
+// Owner is whose the page is, for the door.
+func (p *Page) Owner() bridge.Owner { return bridge.Owner{Origin: p.Origin, Profile: p.profile()} }
+
+// find is the page that has a URI or a template now, for the door.
+func (g *Gateway) find(uri string) (*Page, bool) {
+	if e := cmp.Or(g.catalog.entries[uri], g.entryOf(uri)); e != nil {
+		return e.page, true
 	}
-	return ""
+	return nil, false
+}
+
+// reprofiled brings all in line with a page whose profile may have another name now.
+func (g *Gateway) reprofiled(p *Page) {
+	if p.tab != nil {
+		g.redescribe(p)
+		g.revisited(p)
+	}
+	g.revoke()
 }
 
 // windowOf is the number of a page's window: that of the window's other pages, or the smallest free one; 0 if unknown.

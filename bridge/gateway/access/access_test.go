@@ -273,7 +273,11 @@ func TestPagesNeedTheToken(t *testing.T) {
 		g := New(Options{Token: token, NoToken: true, Origins: func() []string {
 			return []string{site, "http://localhost:3000"}
 		}})
-		for path, wrap := range map[string]func(http.Handler) http.Handler{"/mcp": g.Agents, "/metrics": g.Agents} {
+		for path, wrap := range map[string]func(http.Handler) http.Handler{"/mcp": g.Agents, "/metrics": g.Agents,
+			FeedPath: g.Feed} {
+			if path == FeedPath && c.headers != nil && c.headers[0] == "Sec-Fetch-Site" {
+				continue // a browser's upgrade has an Origin, and AdmitFeed asks for a session
+			}
 			for _, method := range []string{"GET", "POST", "DELETE"} {
 				w, r := httptest.NewRecorder(), httptest.NewRequest(method, "http://127.0.0.1"+path, nil)
 				for i := 0; i < len(c.headers); i += 2 {

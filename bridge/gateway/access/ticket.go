@@ -156,7 +156,13 @@ var errNotExtension = errors.New("it does not prove that it is this user's: run 
 
 // Feed admits requests for a feed. AdmitFeed must then check the client.
 func (g *Gate) Feed(next http.Handler) http.Handler {
-	own, extension := g.admit(next, true, g.present), g.Pages(next)
+	own, extension := g.admit(next, true, func(r *http.Request) *refusal {
+		why := g.present(r)
+		if _, foreign := g.origin(r); why == nil && foreign && !bearer.Has(r, g.o.Token) {
+			why = g.tokenMissing()
+		}
+		return why
+	}), g.Pages(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.extension(r) {
 			extension.ServeHTTP(w, r)

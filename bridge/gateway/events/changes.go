@@ -31,6 +31,7 @@ type State struct {
 type Changes struct {
 	sub   Subscription
 	every time.Duration // the least time between two events of a resource
+	sees  func(uri string) bool
 	items map[string]*item
 	dirty map[*item]bool
 	// latest is the count of the last change of each document, and in is the number of its resources.
@@ -75,11 +76,12 @@ func (s *noteState) before(cursor func() string) (n Note, ok bool) {
 }
 
 // NewChanges returns Changes without resources. every applies to a subscription whose arguments have no minIntervalMs.
-func NewChanges(s Subscription, every time.Duration) *Changes {
+// An event of a resource that the subscriber does not see (sees) waits until it does.
+func NewChanges(s Subscription, every time.Duration, sees func(uri string) bool) *Changes {
 	if s.MinInterval > 0 {
 		every = s.MinInterval
 	}
-	return &Changes{sub: s, every: every, items: map[string]*item{}, dirty: map[*item]bool{},
+	return &Changes{sub: s, every: every, sees: sees, items: map[string]*item{}, dirty: map[*item]bool{},
 		latest: Documents{}, in: map[string]int{}, old: Documents{}}
 }
 
@@ -155,7 +157,7 @@ func (c *Changes) Begin(cursor string, maxAge time.Duration, now time.Time) *bri
 
 // At returns the Changes for a client with a cursor. It shares only the times of the last events with c.
 func (c *Changes) At(cursor string, maxAge time.Duration, now time.Time) (*Changes, *bridge.EventError) {
-	other := NewChanges(c.sub, c.every)
+	other := NewChanges(c.sub, c.every, c.sees)
 	other.note.over = c.note.over
 	for uri, it := range c.items {
 		same := &item{uri: uri, next: it.next}
@@ -216,7 +218,7 @@ func (c *Changes) Next(now time.Time) (n Note, ok bool, at time.Time) {
 	for it := range c.dirty {
 		l := least[it.now.Document]
 		switch {
-		case !it.ready:
+		case !it.ready || !c.sees(it.uri):
 		case it.next.After(now):
 			if at.IsZero() || it.next.Before(at) {
 				at = it.next
@@ -295,11 +297,12 @@ type logged struct {
 
 // A Visit is an entry of a Log: a page that has come or gone.
 type Visit struct {
-	Name          string // Opened or Closed
-	Page          string // only its tab and origin
-	Epoch, Origin string
-	Time          time.Time
-	Data          []byte
+	Name  string // Opened or Closed
+	Page  string // only its tab and origin
+	Epoch string
+	Owner *bridge.Owner // whose the page is, by the last name of its profile
+	Time  time.Time
+	Data  []byte
 }
 
 // maxLogged bounds the entries of a Log.
@@ -318,18 +321,18 @@ func (l *Log) Add(v Visit) {
 	l.entries = append(l.entries, logged{l.clock, v})
 }
 
-// Visits are the pending events of one subscription to Opened or Closed. sees is nil if it sees every origin.
+// Visits are the pending events of one subscription to Opened or Closed, of the owners that it sees.
 type Visits struct {
 	sub  Subscription
 	log  *Log
-	sees func(origin string) bool
+	sees func(bridge.Owner) bool
 	at   int64
 	note noteState
 }
 
 // NewVisits returns the visits after a cursor; "" is now. It leaves out visits older than maxAge, unless maxAge is
 // negative.
-func NewVisits(s Subscription, l *Log, sees func(string) bool, cursor string, maxAge time.Duration, now time.Time) (
+func NewVisits(s Subscription, l *Log, sees func(bridge.Owner) bool, cursor string, maxAge time.Duration, now time.Time) (
 	*Visits, *bridge.EventError) {
 	v := &Visits{sub: s, log: l, sees: sees, at: max(l.clock, now.UnixMicro())}
 	if cursor == "" {
@@ -364,7 +367,7 @@ func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 			continue
 		}
 		v.at = e.at
-		if e.Name == v.sub.Name && v.sub.Matches("", e.Origin) && (v.sees == nil || v.sees(e.Origin)) {
+		if e.Name == v.sub.Name && v.sub.Matches("", e.Owner.Origin) && v.sees(*e.Owner) {
 			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data, Cursor: v.Cursor(),
 				ID: v.sub.ID(0, e.Page, e.Epoch)}
 			return n, true, at

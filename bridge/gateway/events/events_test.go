@@ -142,7 +142,7 @@ func TestNothingIsLost(t *testing.T) {
 			states[uri(i)] = State{document(page(i)), 0, now}
 		}
 		begin := func(cursor string) *Changes {
-			c := NewChanges(sub, every)
+			c := NewChanges(sub, every, seesAll)
 			for _, u := range slices.Sorted(maps.Keys(states)) {
 				c.Add(u, states[u])
 			}
@@ -241,7 +241,7 @@ func TestNothingIsLost(t *testing.T) {
 func TestMinInterval(t *testing.T) {
 	sub, _ := Parse(Updated, []byte(`{"minIntervalMs":10000}`))
 	now := time.Unix(1764103000, 0)
-	c := NewChanges(sub, 0)
+	c := NewChanges(sub, 0, seesAll)
 	c.Add("u", State{"d", 0, now})
 	c.Begin("", -1, now)
 	c.Next(now)
@@ -266,12 +266,40 @@ func TestMinInterval(t *testing.T) {
 	}
 }
 
+func seesAll(string) bool { return true }
+
+// An event waits while its subscriber does not see the resource, and no cursor covers it meanwhile.
+func TestEventsOfWhatIsHidden(t *testing.T) {
+	now, hidden := time.Unix(1764103000, 0), false
+	c := NewChanges(Subscription{Name: Updated}, 0, func(string) bool { return !hidden })
+	state := func(count int64) State { return State{Document: "d", Count: count, At: now} }
+	c.Add("https://x.test/a", state(1))
+	_ = c.Begin("", -1, now)
+	c.Next(now)
+	before := c.Cursor()
+	c.Changed("https://x.test/a", state(2))
+	hidden = true
+	if n, ok, at := c.Next(now); ok || !at.IsZero() || c.Cursor() != before {
+		t.Errorf("hidden, it is told as %+v, %v, and the cursor goes from %s to %s", n, at, before, c.Cursor())
+	}
+	again, _ := c.At(before, -1, now)
+	again.Next(now)
+	if n, ok, _ := again.Next(now); ok {
+		t.Errorf("hidden, a poll tells %+v", n)
+	}
+	hidden = false
+	if n, ok, _ := c.Next(now); !ok || n.Subject != "https://x.test/a" || c.Cursor() == before {
+		t.Errorf("seen again, it is told as %+v, %v", n, ok)
+	}
+}
+
 func TestLogForgetsTheOldest(t *testing.T) {
 	now := time.Unix(1764103000, 0)
 	l := NewLog(now)
 	sub, _ := Parse(Opened, []byte(`{"origin":"https://x.test"}`))
+	everyOwner := func(o bridge.Owner) bool { return o.Profile == "" }
 	begin := func(cursor string, maxAge time.Duration) (list []string, truncated bool) {
-		v, refused := NewVisits(sub, l, nil, cursor, maxAge, now)
+		v, refused := NewVisits(sub, l, everyOwner, cursor, maxAge, now)
 		if refused != nil {
 			t.Fatal(refused)
 		}
@@ -284,12 +312,13 @@ func TestLogForgetsTheOldest(t *testing.T) {
 		return list, truncated
 	}
 	start := TimeCursor(now.UnixMicro())
-	v, _ := NewVisits(sub, l, func(origin string) bool { return origin != "https://y.test" }, "", -1, now)
+	one, other := &bridge.Owner{Origin: "https://x.test"}, &bridge.Owner{Origin: "https://x.test", Profile: "other"}
+	v, _ := NewVisits(sub, l, func(o bridge.Owner) bool { return o != *other }, "", -1, now)
 	v.Next(now)
 	for i := range 300 {
 		now = now.Add(time.Second)
-		l.Add(Visit{Name: []string{Opened, Closed}[i%2], Page: fmt.Sprint(i), Origin: "https://x.test", Time: now})
-		l.Add(Visit{Name: Opened, Page: "other", Origin: "https://y.test", Time: now})
+		l.Add(Visit{Name: []string{Opened, Closed}[i%2], Page: fmt.Sprint(i), Owner: one, Time: now})
+		l.Add(Visit{Name: Opened, Page: "other", Owner: other, Time: now})
 	}
 	if n, _, _ := v.Next(now); n.Kind != Active || !n.Truncated {
 		t.Errorf("a gap is told as %+v", n)
@@ -342,7 +371,7 @@ func TestPageThatIsMetLater(t *testing.T) {
 	now := time.Unix(1_764_000_000, 0)
 	doc := Document("https://app.example", "epoch")
 	for _, cursor := range []string{Documents{doc: 2}.String(), ""} {
-		c := NewChanges(Subscription{Name: Updated}, 0)
+		c := NewChanges(Subscription{Name: Updated}, 0, seesAll)
 		if refused := c.Begin(cursor, -1, now); refused != nil {
 			t.Fatal(refused)
 		}

@@ -22,8 +22,9 @@ import (
 	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
@@ -200,7 +201,7 @@ type modelAgent struct {
 	process *os.Process
 	exited  chan struct{}
 	watched map[string]bool
-	scope   gateway.Scope // the origins that its user lets it see
+	scope   door.Scope // the origins that its user lets it see
 
 	turn sync.Mutex        // held while it waits for an answer
 	seen map[string]int    // the last count that it was told, by URI
@@ -227,7 +228,7 @@ func (w *world) openAgent(build int) {
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // saves a second at the end of a process under -race
 	cmd.Stderr = w.log
 	in, out := testkit.Pipes(w.t, cmd)
-	a := &modelAgent{w: w, scope: gateway.Scope{Deny: flags.DenyOrigins, Only: flags.OnlyOrigins},
+	a := &modelAgent{w: w, scope: door.Scope{Deny: flags.DenyOrigins, Only: flags.OnlyOrigins},
 		process: cmd.Process, exited: make(chan struct{}), watched: map[string]bool{},
 		seen: map[string]int{}, held: map[string]string{}, revisions: map[string]int64{}}
 	go func() {
@@ -291,11 +292,11 @@ func (a *modelAgent) sees(text string) {
 // isRefused.
 func (w *world) pair() (*modelAgent, *modelPage) {
 	a, p := pick(w, w.agents), pick(w, w.pages)
-	if a.scope.Admits(p.origin) {
+	if door.Admits(a.scope, bridge.Owner{Origin: p.origin}) {
 		return a, p
 	}
 	w.isRefused(a, p)
-	seen := slices.DeleteFunc(slices.Clone(w.pages), func(p *modelPage) bool { return !a.scope.Admits(p.origin) })
+	seen := slices.DeleteFunc(slices.Clone(w.pages), func(p *modelPage) bool { return !door.Admits(a.scope, bridge.Owner{Origin: p.origin}) })
 	if len(seen) == 0 {
 		return a, nil
 	}
@@ -305,7 +306,7 @@ func (w *world) pair() (*modelAgent, *modelPage) {
 // may fails the test if a text has the state of a page that is hidden from the agent.
 func (a *modelAgent) may(text string) {
 	for _, m := range said.FindAllStringSubmatch(text, -1) {
-		if !a.scope.Admits(m[1][:strings.LastIndexByte(m[1], '/')]) {
+		if !door.Admits(a.scope, bridge.Owner{Origin: m[1][:strings.LastIndexByte(m[1], '/')]}) {
 			a.w.t.Errorf("an agent of the scope %+v is told of %s: %s", a.scope, m[1], text)
 		}
 	}
@@ -565,7 +566,7 @@ func (w *world) settle() {
 	for _, a := range w.agents {
 		var want []string
 		for _, p := range w.pages {
-			if !a.scope.Admits(p.origin) {
+			if !door.Admits(a.scope, bridge.Owner{Origin: p.origin}) {
 				continue
 			}
 			if want = append(want, p.uri); p.offersMore {
@@ -583,7 +584,7 @@ func (w *world) settle() {
 	})
 	for _, p := range w.pages {
 		a := pick(w, w.agents)
-		if !a.scope.Admits(p.origin) {
+		if !door.Admits(a.scope, bridge.Owner{Origin: p.origin}) {
 			continue
 		}
 		testkit.Eventually(w.t, "a page is there again", func() bool { return a.readByTool(p) })

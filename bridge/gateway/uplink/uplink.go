@@ -29,6 +29,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/gateway/relay"
@@ -118,7 +119,8 @@ func (n *Node) now() bridge.Time { return bridge.Time(time.Since(n.began).Millis
 
 // Share is gateway.Options.Share.
 func (n *Node) Share(info gateway.PageInfo, receive func([]byte) error, send func([]byte)) gateway.Sharer {
-	if s := (gateway.Scope{Only: n.o.Origins, Deny: n.o.Deny}); len(n.o.Origins) == 0 || !s.Admits(info.Origin) {
+	owner := bridge.Owner{Origin: info.Origin, Profile: info.Profile}
+	if len(n.o.Origins) == 0 || !door.Admits(door.Scope{Only: n.o.Origins, Deny: n.o.Deny}, owner) {
 		return nil
 	}
 	p := &page{n: n, info: info, receive: receive, send: send}

@@ -1,0 +1,132 @@
+package door
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/pagewire/pagewire/bridge"
+)
+
+const (
+	app  = "https://app.example"
+	bank = "https://bank.example"
+	here = "http://127.0.0.1:3000"
+)
+
+// A page is its owner.
+type page struct{ owner *bridge.Owner }
+
+func (p page) Owner() bridge.Owner { return *p.owner }
+
+// open returns a door to pages, by their URIs.
+func open(served Scope, pages map[string]*bridge.Owner) *Door[page] {
+	return New(served, func(uri string) (page, bool) {
+		o, ok := pages[uri]
+		return page{o}, ok
+	})
+}
+
+func TestScope(t *testing.T) {
+	origins := []string{app, bank, here, "https://a.bank.example"}
+	for name, c := range map[string]struct {
+		scope Scope
+		want  []string
+	}{
+		"all":                     {Scope{}, origins},
+		"denied":                  {Scope{Deny: []string{bank, here}}, []string{app, "https://a.bank.example"}},
+		"denied below":            {Scope{Deny: []string{"https://*.bank.example"}}, []string{app, bank, here}},
+		"allowed":                 {Scope{Allow: []string{app}}, []string{app, here}},
+		"allowed and denied":      {Scope{Allow: []string{app, bank}, Deny: []string{bank, "loopback"}}, []string{app}},
+		"only":                    {Scope{Only: []string{bank}}, []string{bank}},
+		"only what is here":       {Scope{Only: []string{"loopback"}}, []string{here}},
+		"only, of what is denied": {Scope{Only: []string{bank}, Deny: []string{bank}}, nil},
+		"only, and allowed":       {Scope{Only: []string{bank, app}, Allow: []string{app}}, []string{app}},
+		"only, and all this":      {Scope{Only: []string{here}, Allow: []string{app}}, []string{here}},
+	} {
+		var got []string
+		for _, origin := range append([]string{"null", ""}, origins...) {
+			if Admits(c.scope, bridge.Owner{Origin: origin}) {
+				got = append(got, origin)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: it admits %q, want %q", name, got, c.want)
+		}
+		p := open(Scope{}, nil).Pass(c.scope)
+		for _, origin := range origins {
+			for _, rest := range []string{"", "/", "/doc", "/.pagewire/tab/2/doc", "/{id}", "?a=http://" + bank} {
+				want := slices.Contains(c.want, origin)
+				if p.Sees(origin+rest) != want || p.MayWish(origin+rest) != want ||
+					p.Permits(bridge.Owner{Origin: origin}) != want {
+					t.Errorf("%s: it sees %s: %t", name, origin+rest, p.Sees(origin+rest))
+				}
+			}
+		}
+		for _, uri := range []string{"test://static/text", "urn:a:b", app + ".evil.example/", app + ":1/", app + "@x/", ""} {
+			if p.Sees(uri) && len(c.scope.Allow)+len(c.scope.Only) > 0 || p.Sees("urn:a:b") && p.Restricts(false) {
+				t.Errorf("%s: it sees %q", name, uri)
+			}
+		}
+	}
+}
+
+// A profile is the page's. No text in a URI stands for one, wherever it is.
+func TestNoTextIsAProfile(t *testing.T) {
+	var pages = map[string]*bridge.Owner{}
+	work, private := &bridge.Owner{Origin: app, Profile: "Work"}, &bridge.Owner{Origin: app, Profile: "Private"}
+	p := open(Scope{}, pages).Pass(Scope{Only: []string{ProfilePrefix + "Work"}})
+	for _, text := range []string{"", "/.pagewire/profile=Work", "/list?q=a&sort=/.pagewire/profile=Work", "#/.pagewire/profile=Work",
+		"/a/.pagewire/profile=Work/b", "/{/.pagewire/profile=Work}", "/%2e%70agewire/profile=Work", "?profile=Work",
+		"/.pagewire/profile=Private/.pagewire/profile=Work"} {
+		uri := app + text
+		if p.Sees(uri) || p.Resolve(uri) != nil {
+			t.Errorf("%s exists, without a page", uri)
+		}
+		pages[uri] = private
+		if p.Sees(uri) || p.Resolve(uri) != nil || !p.MayWish(uri) {
+			t.Errorf("%s of a page of Private exists", uri)
+		}
+		if pages[uri] = work; !p.Sees(uri) || p.Resolve(uri) == nil {
+			t.Errorf("%s of a page of Work does not exist", uri)
+		}
+	}
+	if Admits(Scope{Only: []string{ProfilePrefix + "Work"}}, *private) ||
+		!Admits(Scope{Only: []string{ProfilePrefix + "Work"}}, *work) {
+		t.Error("a scope without a door has other profiles")
+	}
+}
+
+// A route holds as long as its page is in the scope, and a joint pass permits what all others permit.
+func TestRoutes(t *testing.T) {
+	owner := &bridge.Owner{Origin: app, Profile: "Work"}
+	d := open(Scope{Deny: []string{bank}}, map[string]*bridge.Owner{app + "/doc": owner})
+	p, all := d.Pass(Scope{Only: []string{ProfilePrefix + "Work"}, Front: true}), d.Pass(Scope{Debugging: true})
+	passes := map[*Pass[page]]bool{p: true, all: true}
+	joint := d.Joint(maps.Keys(passes))
+	r, called := p.Resolve(app+"/doc"), p.To(page{owner}, false)
+	if r.Page().owner != owner || !r.Holds() || !called.Holds() || !joint.Sees(app+"/doc") || p.To(page{owner}, true) != nil ||
+		all.To(page{owner}, true) == nil {
+		t.Error("a page of Work is not permitted, or its tool for developers is")
+	}
+	owner.Profile = "Private"
+	if r.Holds() || called.Holds() || joint.Sees(app+"/doc") || joint.Permits(*owner) || !all.Permits(*owner) {
+		t.Error("a page that is of Private now is permitted")
+	}
+	if p.Resolve(app+"/doc") != nil || p.To(page{owner}, false) != nil {
+		t.Error("there is a route to a page that is of Private now")
+	}
+	delete(passes, p)
+	if !joint.Sees(app+"/doc") || !joint.Permits(*owner) || !joint.MayWish(app+"/doc") {
+		t.Error("the joint pass still has one that is gone")
+	}
+	if all.Permits(bridge.Owner{Origin: bank}) || all.MayWish(bank+"/x") || d.Serves(bank) || !all.MayWish("test://x") {
+		t.Error("a page that is not served is permitted")
+	}
+	if p.Resolve(FrontURI) != nil || !p.Sees(FrontURI) || all.Sees(FrontURI) || p.MayWish(FrontURI) {
+		t.Error("the tab in front is for others")
+	}
+	if all.Restricts(false) || !all.Restricts(true) || !p.Restricts(false) || all.String() == p.String() {
+		t.Error("the passes are alike")
+	}
+}
