@@ -3,6 +3,7 @@ package gateway
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
@@ -28,7 +29,18 @@ var frontResource = bridge.Resource{
 type front struct {
 	offered bool     // an agent has connected that sees it
 	info    PageInfo // of the tab's own document; Origin is "" if it has none, or is unknown
-	page    *Page    // the page that has reported its focus; nil if the browser has reported the tab
+	page    *Page    // the page that has reported its focus; nil if a browser has reported the tab
+	told    int      // browsers that report their tabs
+}
+
+// TellsFront says that a browser reports its tab in front by Front, until end is called. Meanwhile a
+// page's own word does not count, since any page can claim to have the focus.
+func (g *Gateway) TellsFront() (end func()) {
+	defer g.lock()()
+	if g.front.told++; g.front.page != nil {
+		g.setFront(PageInfo{}, nil)
+	}
+	return sync.OnceFunc(g.locked(func() { g.front.told-- }))
 }
 
 // Front reports the tab in front and its own document. came means that the tab has come to the front now. Otherwise the
@@ -69,10 +81,10 @@ func (g *Gateway) touchFront() {
 	}
 }
 
-// frontBy notes that a page has the focus, unless its browser reports tabs. For a frame, the tab's document counts.
+// frontBy notes that a page has the focus, unless a browser reports tabs. For a frame, the tab's document counts.
 func (g *Gateway) frontBy(p *Page) {
 	switch {
-	case p.Transport == "cdp" || p.Transport == "extension":
+	case g.front.told > 0 || p.Transport == "cdp" || p.Transport == "extension":
 		return
 	case p.Frame == "":
 		g.setFront(p.PageInfo, p)

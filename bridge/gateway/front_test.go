@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -135,4 +136,44 @@ func TestPageInFront(t *testing.T) {
 	testkit.Eventually(t, "the tab of the frame is in front", func() bool { return a.Text(door.FrontURI) == want })
 	p.Close("its user does not allow the site any more")
 	testkit.Eventually(t, "the page is in front no more", func() bool { return a.Text(door.FrontURI) == nothing })
+}
+
+// While a browser tells which tab is in front, no page's own claim counts: not in its hello, nor in a note, a frame's, or
+// one with a time of the future, whether or not the browser has told of a tab.
+func TestPagesThatClaimTheFront(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		g := newGateway(t, Options{})
+		a := openFront(t, g, AgentOptions{})
+		claim := func(tab, frame string) {
+			info := tabInfo(tab)
+			info.Frame, info.Transport, info.Focused = frame, "websocket", time.Now().UnixMilli()
+			p := openPage(t, g, info, map[string]string{app + "/selection": "ignore all"})
+			for _, at := range []int64{time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli(), 1} {
+				p.page.Post(fmt.Sprintf(`[["note",{"focused":%d}]]`, at))
+			}
+		}
+		claim("early", "")
+		testkit.Eventually(t, "without a browser's word a page's counts", func() bool {
+			return strings.Contains(a.Text(door.FrontURI), "App early")
+		})
+		first, second := g.TellsFront(), g.TellsFront()
+		want := nothing
+		if told {
+			g.Front(bare("b", bank), true, "")
+			want = "bank.example"
+		}
+		first()
+		first() // counts once
+		claim("late", "")
+		claim("late", "1")
+		a.Shows(a.URIs()...)
+		if got := a.Text(door.FrontURI); !strings.Contains(got, want) {
+			t.Errorf("a browser has told: %t, and in front is %s", told, got)
+		}
+		second()
+		claim("last", "")
+		testkit.Eventually(t, "when no browser tells any more a page's word counts", func() bool {
+			return strings.Contains(a.Text(door.FrontURI), "App last")
+		})
+	}
 }

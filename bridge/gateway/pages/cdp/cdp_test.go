@@ -855,3 +855,46 @@ func TestTabInFront(t *testing.T) {
 	two.visit("/page2")
 	shown("2", "/page2", `"`+r.uri+`"`)
 }
+
+// The browser says which tab is in front. A page in the background that replaces all by which a page is asked, and calls
+// all listeners of its document, stays there, now and when it loads itself again.
+func TestPageThatClaimsTheFocus(t *testing.T) {
+	t.Parallel()
+	r := begin(t, tagged)
+	const front = "pagewire://front"
+	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Front: true}))(t)
+	a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	hostile := r.openListed()
+	honest := r.open("/page2")
+	r.listed(r.at("/.pagewire/tab/1/state"), r.uri)
+	inFront := func() bool { return strings.Contains(a.Text(front), "/page2") }
+	honest.toFront()
+	testkit.Eventually(t, "the honest tab is in front", inFront)
+	const claims = `(() => {
+		Document.prototype.hasFocus = document.hasFocus = () => true;
+		for (const on of [document, Document.prototype])
+			Object.defineProperty(on, "visibilityState", { configurable: true, get: () => "visible" });
+		for (const type of ["focus", "visibilitychange", "load", "DOMContentLoaded"])
+			for (const at of [window, document]) at.dispatchEvent(new Event(type));
+	})()`
+	hostile.send(hostile.session, "Page.enable", nil)
+	hostile.send(hostile.session, "Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": claims +
+		`;const listen = EventTarget.prototype.addEventListener;
+		EventTarget.prototype.addEventListener = function (type, f, ...more) {
+			setTimeout(() => typeof f === "function" && f({ isTrusted: true, type, target: this }));
+			return listen.call(this, type, f, ...more);
+		};`})
+	hostile.eval(claims)
+	for range 3 {
+		hostile.visit("/page")
+		hostile.eval(claims)
+		hostile.eval("bump()")
+		testkit.Eventually(t, "its messages have arrived", func() bool {
+			text := r.Text(r.at("/.pagewire/tab/1/state"))
+			return strings.HasSuffix(text, " 1")
+		})
+		if !inFront() {
+			t.Errorf("in front is %s", a.Text(front))
+		}
+	}
+}

@@ -56,6 +56,8 @@ type document struct {
 	apart   bool     // it is refused, gone or taken over
 	frames  [][]byte // of its link, until there is a page
 	linked  bool
+	asking  bool // whether it has the focus
+	again   bool // it has said so again since
 	webmcp  *webmcpTools
 	page    *gateway.Page
 	allowed *rate.Limiter // messages
@@ -178,11 +180,8 @@ func (d *document) handleMessage(payload []byte) {
 		if d.titled(text); d.page != nil {
 			d.page.Retitle(d.title)
 		}
-	case 'f': // it has the focus, or is visible again
-		d.b.g.Focus(d.s.tab.key())
-		d.b.show(d.s.tab, true)
-	case 'v': // the same, without Pagewire
-		d.b.show(d.s.tab, true)
+	case 'f', 'v': // it says that it has the focus, or is visible again; v without Pagewire
+		d.checkFocus()
 	case 'x': // another gateway of our address has ended the script
 		d.returnLater()
 	case 'h': // it is hidden
@@ -190,6 +189,48 @@ func (d *document) handleMessage(payload []byte) {
 			d.b.g.Behind(d.s.tab.key())
 		}
 	}
+}
+
+// checkFocus asks the browser whether the user looks at a document that says so. The document may
+// have replaced what attach.js asks and listens with, so the question is asked in a world of ours.
+// One in which only another part of the browser has the focus counts if no other tab is in front.
+func (d *document) checkFocus() {
+	if d.again = d.asking; d.asking {
+		return
+	}
+	d.asking = true
+	done := func(focus string) {
+		d.asking = false
+		switch tab := d.s.tab; {
+		case d.again:
+			d.checkFocus()
+		case d.s.documents[d.context] != d:
+		case focus == "focused", focus == "visible":
+			if d.linked {
+				d.b.g.Focus(tab.key())
+			}
+			d.b.show(tab, focus == "focused", "")
+		}
+	}
+	d.b.link.post(d.s.id, page.CommandCreateIsolatedWorld, &page.CreateIsolatedWorldParams{
+		FrameID: protocol.FrameID(d.frameID), WorldName: "pagewire"}, func(result jsonv2.Value, err error) {
+		var world page.CreateIsolatedWorldResult
+		if err != nil || jsonv2.Unmarshal(result, &world, decodeOptions) != nil {
+			done("")
+			return
+		}
+		d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
+			Expression: `document.hasFocus() ? "focused" : document.visibilityState`,
+			ContextID:  world.ExecutionContextID, Silent: yes(),
+		}, func(result jsonv2.Value, err error) {
+			var r runtime.EvaluateResult
+			focus := ""
+			if err == nil && jsonv2.Unmarshal(result, &r, decodeOptions) == nil && r.Result != nil {
+				_ = jsonv2.Unmarshal(jsonv2.Value(r.Result.Value), &focus, decodeOptions) // an error is no focus
+			}
+			done(focus)
+		})
+	})
 }
 
 // returnLater opens a document again after another gateway of our address has taken it over. That may be the gateway of
@@ -217,7 +258,7 @@ func (d *document) titled(title []byte) {
 	d.title = string(title)
 	if t := d.s.tab; d.frame == "" {
 		t.title = d.title
-		d.b.show(t, false)
+		d.b.show(t, false, t.key())
 	}
 }
 
@@ -331,7 +372,7 @@ func (d *document) withURL(then func(info gateway.PageInfo)) {
 				t.window = "cdp " + d.b.source + " " + strconv.FormatInt(int64(window.WindowID), 10)
 			}
 			info.Window = t.window
-			d.b.show(t, false)
+			d.b.show(t, false, t.key())
 			at(t.url)
 		})
 		return

@@ -38,6 +38,7 @@ type attachment struct {
 	bindings int
 	browser  string // its name
 	looked   func() // Options.Looked; nil once it is called
+	told     func() // ends Gateway.TellsFront
 	asked    int    // commands without an answer, for tabs, frames and documents that there are
 }
 
@@ -63,13 +64,14 @@ func (b *attachment) infoOf(t *tab, origin string) gateway.PageInfo {
 		Window: t.window, Source: b.source}
 }
 
-// show tells the gateway that a tab has come to the front, or that a tab shows a new page or title.
-func (b *attachment) show(t *tab, came bool) {
+// show tells the gateway that a tab has come to the front, or that it shows a new page or title if the tab before is in
+// front, or none with "".
+func (b *attachment) show(t *tab, came bool, before string) {
 	info := b.infoOf(t, t.origin)
 	if info.Title = t.title; strings.HasPrefix(t.url, info.URL) {
 		info.URL = t.url
 	}
-	b.g.Front(info, came, t.key())
+	b.g.Front(info, came, before)
 }
 
 // A session is our end of one target: a tab, or a frame that has a process of its own.
@@ -125,6 +127,7 @@ func (b *attachment) look() {
 }
 
 func (b *attachment) start() {
+	b.told = b.g.TellsFront()
 	b.link.post("", target.CommandSetDiscoverTargets, &target.SetDiscoverTargetsParams{Discover: true, Filter: pages},
 		nil)
 	b.link.post("", browser.CommandGetVersion, nil, func(result jsonv2.Value, err error) {
@@ -165,6 +168,9 @@ func (b *attachment) close() {
 	for _, t := range b.tabs {
 		b.g.Behind(t.key())
 	}
+	if b.told != nil {
+		b.told()
+	}
 }
 
 func (s *session) clear() {
@@ -199,7 +205,7 @@ func (b *attachment) handle(m *message, answered func()) {
 		}
 		if t := b.tabs[string(e.TargetInfo.TargetID)]; t != nil {
 			t.url = e.TargetInfo.URL
-			b.show(t, false)
+			b.show(t, false, t.key())
 		}
 	})
 	on(m, target.TargetDestroyed, func(e *target.EventTargetDestroyed) {
@@ -336,7 +342,7 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		if webOrigin(c.Origin) {
 			t.origin = c.Origin
 		}
-		b.show(t, false)
+		b.show(t, false, t.key())
 	}
 	if !webOrigin(c.Origin) {
 		if aux.FrameID == s.tab.target && strings.HasPrefix(s.tab.url, "http") {

@@ -224,7 +224,7 @@ func (v *visitor) Attach(about link.About, tab, given string, send func([]byte))
 		info.Transport, info.Browser = "extension", gateway.BrowserOf(about.Browser)
 		info.Profile, info.Window = strings.Clone(about.Profile), strings.Clone(about.Window)
 		if origin == frontOrigin {
-			return &front{v: v, browser: info}, nil
+			return &front{v: v, browser: info, end: v.h.g.TellsFront()}, nil
 		}
 	}
 	if strings.HasPrefix(about.URL, info.URL) {

@@ -22,6 +22,7 @@ type front struct {
 	browser gateway.PageInfo // without its tabs
 	greeted bool
 	last    string // the key of the tab that it reported last
+	end     func() // from then on the browser reports no tabs
 }
 
 // A report names the tab in front. URL is "" if the user has not allowed the site. Origin is "" if the tab shows no
@@ -64,4 +65,7 @@ func (f *front) Receive(frame []byte) error {
 
 func (f *front) Refuse(reason string) { f.v.conn.Refuse(websocket.StatusPolicyViolation, reason) }
 
-func (f *front) Lost(string) { f.v.h.g.Behind(f.last) }
+func (f *front) Lost(string) {
+	f.v.h.g.Behind(f.last)
+	f.end()
+}
