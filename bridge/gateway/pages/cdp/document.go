@@ -52,6 +52,7 @@ type document struct {
 	waiting int          // bytes of early, and of frames
 	title   string
 	bare    bool // it has been loaded, without Pagewire
+	greeted bool // by the script that has the binding
 	cut     bool
 	apart   bool     // it is refused, gone or taken over
 	frames  [][]byte // of its link, until there is a page
@@ -76,6 +77,7 @@ func webOrigin(origin string) bool {
 // open gives a document a new binding and runs attach.js in it.
 func (d *document) open() {
 	d.b.bindings++
+	d.greeted = false
 	d.binding = fmt.Sprintf("pagewire_%s_%d", d.b.name, d.b.bindings)
 	d.b.link.post(d.s.id, runtime.CommandAddBinding, &addBinding{d.binding, d.context}, nil)
 	d.b.link.post(d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
@@ -158,8 +160,12 @@ func (d *document) handleMessage(payload []byte) {
 	}
 	kind, text := payload[0], payload[1:]
 	switch kind {
-	case 'p': // it has Pagewire
-		d.bare = false
+	case 'p': // it has Pagewire, which attach.js says once: the page has found the binding
+		if d.greeted {
+			d.cutOff("it speaks for the script that attaches it")
+			return
+		}
+		d.bare, d.greeted = false, true
 		d.titled(text)
 		d.close()
 		d.s.unfollow()
@@ -169,10 +175,12 @@ func (d *document) handleMessage(payload []byte) {
 		if d.linked {
 			d.receiveFrame(text)
 		}
-	case 'n': // it has been loaded without Pagewire
-		d.bare = true
+	case 'n': // it has been loaded without Pagewire; any page can repeat the event
 		d.titled(text)
-		if d.frame == "" {
+		if d.bare || d.greeted {
+			return
+		}
+		if d.bare = true; d.frame == "" {
 			d.withURL(d.b.g.Arrived)
 		}
 		d.s.retool()

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp/jsonv2"
@@ -24,6 +25,8 @@ type stalling struct {
 	said    chan string
 	over    chan struct{}
 	end     sync.Once
+	asked   atomic.Int32 // how often for the page's window
+	removed atomic.Bool  // its binding
 
 	mu      sync.Mutex
 	stalled chan struct{} // closed when it goes on; nil while it runs
@@ -96,6 +99,10 @@ func (b *stalling) Write(message []byte) error {
 		b.event("S", "Runtime.executionContextCreated", map[string]any{"context": map[string]any{"id": 1,
 			"origin": stallingApp, "name": "", "uniqueId": "U",
 			"auxData": map[string]any{"isDefault": true, "frameId": "T"}}})
+	case "Browser.getWindowForTarget":
+		b.asked.Add(1)
+	case "Runtime.removeBinding":
+		b.removed.Store(true)
 	case "Runtime.addBinding":
 		b.binding = m.Params.Name
 	case "Runtime.evaluate":
@@ -133,6 +140,43 @@ func (b *stalling) event(session, method string, params any) {
 func (b *stalling) call(payload string) {
 	b.event("S", "Runtime.bindingCalled", map[string]any{"name": b.binding, "payload": payload,
 		"executionContextId": 1})
+}
+
+// A page that has found its binding gains nothing: it can say nothing that its link does not, and a second greeting
+// ends it. Load events that it makes up cost no commands.
+func TestPageThatHasItsBinding(t *testing.T) {
+	b := &stalling{said: make(chan string, 1000), over: make(chan struct{}),
+		page: testkit.NewPage(t, map[string]string{stallingApp + "/doc": "text"})}
+	g := gateway.New(gateway.Options{ReadTimeout: testkit.Patience})
+	t.Cleanup(g.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, g, Options{URL: "a test", Dial: func(context.Context) (Conn, error) { return b, nil }})
+	}()
+	t.Cleanup(func() {
+		stop()
+		testkit.Receive(t, "Run returns", ended)
+	})
+	resources := func() int { return len(g.Snapshot().Resources) }
+	testkit.Eventually(t, "the page's resource is there", func() bool { return resources() == 1 })
+	for range 100 {
+		b.call("nApp")
+	}
+	for n := range 100 {
+		b.call(fmt.Sprint("pApp", n))
+		b.call(fmt.Sprintf(`l[["hello",1,"0",{"epoch":"e%d"}]]`, n))
+		b.call(`l[["register","{\"uri\":\"` + stallingApp + `/x\",\"name\":\"x\"}"]]`)
+	}
+	testkit.Eventually(t, "it is cut off", func() bool {
+		return g.Snapshot().Ended["it speaks for the script that attaches it"] == 1 && b.removed.Load()
+	})
+	testkit.Eventually(t, "its resources have gone", func() bool {
+		return !slices.ContainsFunc(g.Snapshot().Resources, func(r gateway.ResourceState) bool { return strings.HasSuffix(r.URI, "/x") })
+	})
+	if asked := b.asked.Load(); asked != 1 {
+		t.Errorf("the browser is asked %d times for the page's window", asked)
+	}
 }
 
 // An agent that calls a tool in a stalled browser gets answers to its other requests.
