@@ -245,13 +245,15 @@ func (c *pageCore) Register(r bridge.Resource) error {
 	return p.register(r)
 }
 
-// room returns an error if an origin, or all pages together, have no room for another descriptor.
+// room returns an error if an origin has no room for another descriptor. It leaves as much to other origins as it has,
+// and always has room for some, whatever the others have.
 func (g *Gateway) room(origin string) error {
 	if most := g.opt.OriginBytes; g.held[origin] >= most {
 		return fmt.Errorf("the pages of %s together have too long descriptors; the limit is %d bytes", origin, most)
 	}
-	if g.heldAll >= g.opt.AllBytes {
-		return fmt.Errorf("all open pages together have too long descriptors; the limit is %d bytes", g.opt.AllBytes)
+	if g.held[origin] >= max(toolsAlways, g.opt.AllBytes-g.heldAll) {
+		return fmt.Errorf("all open pages together have too long descriptors; the limit is %d bytes, of which %s leaves "+
+			"as many to the others as it has", g.opt.AllBytes, origin)
 	}
 	return nil
 }

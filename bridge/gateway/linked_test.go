@@ -365,3 +365,30 @@ func TestCallsOfAPageWhoseTransportIsFull(t *testing.T) {
 		}
 	}
 }
+
+// Pages of one origin, or of several, leave room for resources of others.
+func TestOriginsLeaveRoom(t *testing.T) {
+	g := newGateway(t, Options{OriginBytes: 1 << 20, AllBytes: 3 << 20})
+	offers := func(origin string) (n int) {
+		p := openPage(t, g, PageInfo{Tab: origin, Origin: origin}, nil)
+		for i := range 40 {
+			p.page.Post(fmt.Sprintf(`[["register","{\"uri\":\"%s/%d\",\"name\":\"x\",\"description\":\"%s\"}"]]`, origin, i,
+				strings.Repeat("d", 32<<10)))
+			if strings.Contains(strings.Join(p.page.Reports(), "\n"), "all open pages together have too long descriptors") {
+				return i
+			}
+		}
+		return 40
+	}
+	for i := range 40 {
+		offers(fmt.Sprintf("https://%d.evil.example", i))
+	}
+	if n := offers(app); n == 0 {
+		t.Error("an origin that comes later has no room")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if most := 3<<20 + 42*(toolsAlways+32<<10+200); g.heldAll > most {
+		t.Errorf("%d bytes are held, more than %d", g.heldAll, most)
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/link"
@@ -35,7 +36,8 @@ type Options struct {
 }
 
 const (
-	// maxPerOrigin and maxPages bound the connected documents. Chromium allows 255 WebSockets in all.
+	// maxPerOrigin and maxPages bound the connected documents; of the latter origins have shares. Chromium allows 255
+	// WebSockets in all.
 	maxPerOrigin, maxPages = 256, 1024
 	// frames bounds the frames under way of all pages together, as a multiple of the largest frame.
 	frames = 2
@@ -53,6 +55,7 @@ type Handler struct {
 	g *gateway.Gateway
 	o Options
 
+	places  quota.Places // of documents, by origin
 	mu      sync.Mutex
 	origins map[string]*origin
 }
@@ -126,6 +129,7 @@ type visitor struct {
 	proves    bool
 	conn      *wsconn.Conn
 	of        *origin // of the page; nil until it is known
+	leave     func()  // gives back its place
 	*gateway.Page
 }
 
@@ -181,6 +185,11 @@ func (v *visitor) enter(name string) error {
 		why = fmt.Sprintf("the gateway has %d documents of %s, and takes no more", maxPerOrigin, name)
 	}
 	v.h.mu.Unlock()
+	var ok bool
+	if v.leave, ok = v.h.places.Try(name, quota.Room{Places: maxPages}); !ok {
+		why = fmt.Sprintf("the gateway has places for %d documents, and takes no more of %s: it leaves some to others",
+			maxPages, name)
+	}
 	switch {
 	case why != "":
 		return v.refuse(why, true)
@@ -262,6 +271,9 @@ func (v *visitor) LetGo(err error) {
 
 // Leave counts the page off its origin.
 func (v *visitor) Leave() {
+	if v.leave != nil {
+		v.leave()
+	}
 	if v.of != nil {
 		v.h.mu.Lock()
 		defer v.h.mu.Unlock()

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/seats"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/wsconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -361,6 +362,18 @@ func TestPagesThatAreTooMuch(t *testing.T) {
 		if got := a.Text(doc); got != "raw" {
 			t.Errorf("another origin's page reads %q", got)
 		}
+		// Other origins take all that they get, and leave a place.
+		for i := range 8 {
+			for leave, ok := p.pages.places.Try(fmt.Sprint(i), quota.Room{Places: maxPages}); ok; {
+				defer leave()
+				leave, ok = p.pages.places.Try(fmt.Sprint(i), quota.Room{Places: maxPages})
+			}
+		}
+		last := p.connect("http://localhost:7000", hi("another001"))
+		offer(t, last, "http://localhost:7000/doc")
+		p.waitFor(2)
+		p.connect("http://localhost:7000", hi("another002"))
+		closes(t, "more than it leaves", p.connect("http://localhost:7000", hi("another003")), websocket.StatusTryAgainLater, "takes no more")
 		// They never answer, and are given up.
 		testkit.Eventually(t, "they are gone", func() bool { return p.documents(local) == 0 })
 	})
