@@ -18,7 +18,8 @@ func (t Text) Bytes(b []byte) Text { return append(t, b...) }
 
 const hexDigits = "0123456789abcdef"
 
-// Str appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json.
+// Str appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json. Characters that break
+// lines are escaped.
 func (t Text) Str(s string) Text {
 	t = t.Raw(`"`)
 	from := 0
@@ -35,6 +36,9 @@ func (t Text) Str(s string) Text {
 			if r == utf8.RuneError && size == 1 {
 				t = t.Raw(s[from:i]).Raw("\uFFFD")
 				from = i + 1
+			} else if BreaksLines(r) {
+				t = append(t.Raw(s[from:i]).Raw(`\u`), hexDigits[r>>12], '0', hexDigits[r>>4&15], hexDigits[r&15])
+				from = i + size
 			}
 			i += size
 			continue

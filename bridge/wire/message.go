@@ -26,7 +26,11 @@ func Decode(text []byte, depth int) (m Message, failure *Error) {
 		return m, &Error{Code: InvalidRequest, Message: "Invalid request: not an object"}
 	}
 	var version, id, method, result, errObj Value
-	err := s.object(func(key, value Value) {
+	err := s.object(func(key Value) error {
+		value, err := s.take()
+		if err != nil {
+			return err
+		}
 		switch string(key.unescaped()) {
 		case `"jsonrpc"`:
 			version = value
@@ -41,6 +45,7 @@ func Decode(text []byte, depth int) (m Message, failure *Error) {
 		case `"error"`:
 			errObj = value
 		}
+		return nil
 	})
 	if id.Integer() || id.Kind() == String {
 		m.ID = id
@@ -89,10 +94,12 @@ func PeekID(text []byte) (id Value) {
 		return nil
 	}
 	// The scan fails at the end of the text at the latest; the members before that are valid.
-	_ = s.object(func(key, value Value) {
-		if key.Is("id") && (value.Kind() == String || value.Integer() && s.pos < len(text)) { // a number may go on
+	_ = s.object(func(key Value) error {
+		value, err := s.take()
+		if err == nil && key.Is("id") && (value.Kind() == String || value.Integer() && s.pos < len(text)) { // a number may go on
 			id = value
 		}
+		return err
 	})
 	return id
 }

@@ -6,7 +6,8 @@ import "unicode/utf8"
 type scanner struct {
 	text  []byte
 	pos   int
-	depth int // how many more arrays and objects may open
+	depth int  // how many more arrays and objects may open
+	odd   bool // see Walk.Odd
 }
 
 func (s *scanner) fail(what string) *Error {
@@ -28,7 +29,7 @@ func (s *scanner) value() error {
 	case '{':
 		return s.object(nil)
 	case '[':
-		return s.array()
+		return s.array(nil)
 	case '"':
 		return s.str()
 	case 't':
@@ -48,8 +49,15 @@ func (s *scanner) value() error {
 	}
 }
 
-// object scans an object and calls member, if it is not nil, with each of its own members.
-func (s *scanner) object(member func(key, value Value)) error {
+// take scans a value and returns it.
+func (s *scanner) take() (Value, error) {
+	from := s.pos
+	err := s.value()
+	return s.text[from:s.pos], err
+}
+
+// object scans an object. member, if it is not nil, is called with each key, and scans the value.
+func (s *scanner) object(member func(key Value) error) error {
 	if s.depth--; s.depth < 0 {
 		return s.fail("nested too deep")
 	}
@@ -77,12 +85,14 @@ func (s *scanner) object(member func(key, value Value)) error {
 		}
 		s.pos++
 		s.space()
-		from = s.pos
-		if err := s.value(); err != nil {
-			return err
-		}
+		err := error(nil)
 		if member != nil {
-			member(key, s.text[from:s.pos])
+			err = member(key)
+		} else {
+			err = s.value()
+		}
+		if err != nil {
+			return err
 		}
 		s.space()
 	}
@@ -91,7 +101,8 @@ func (s *scanner) object(member func(key, value Value)) error {
 	return nil
 }
 
-func (s *scanner) array() error {
+// array scans an array. element, if it is not nil, is called for each element, and scans it.
+func (s *scanner) array(element func() error) error {
 	if s.depth--; s.depth < 0 {
 		return s.fail("nested too deep")
 	}
@@ -105,7 +116,13 @@ func (s *scanner) array() error {
 			s.pos++
 			s.space()
 		}
-		if err := s.value(); err != nil {
+		err := error(nil)
+		if element != nil {
+			err = element()
+		} else {
+			err = s.value()
+		}
+		if err != nil {
 			return err
 		}
 		s.space()
@@ -164,6 +181,7 @@ func (s *scanner) str() error {
 			if r == utf8.RuneError && size == 1 {
 				return s.fail("invalid UTF-8")
 			}
+			s.odd = s.odd || BreaksLines(r)
 			s.pos += size
 		}
 	}
@@ -176,6 +194,7 @@ func (s *scanner) escape() error {
 		s.pos++
 		return nil
 	case 'u':
+		from := s.pos
 		for range 4 {
 			s.pos++
 			c := s.peek()
@@ -184,6 +203,7 @@ func (s *scanner) escape() error {
 			}
 		}
 		s.pos++
+		s.odd = s.odd || s.text[from+1]|' ' == 'd' && s.text[from+2] >= '8' // a surrogate
 		return nil
 	}
 	return s.fail("unknown escape")
@@ -217,7 +237,10 @@ func (s *scanner) number() error {
 		if c := s.peek(); c == '+' || c == '-' {
 			s.pos++
 		}
-		return s.digits()
+		from := s.pos
+		err := s.digits()
+		s.odd = s.odd || s.pos-from > 2
+		return err
 	}
 	return nil
 }
@@ -227,6 +250,7 @@ func (s *scanner) digits() error {
 	for '0' <= s.peek() && s.peek() <= '9' {
 		s.pos++
 	}
+	s.odd = s.odd || s.pos-from > 300
 	if s.pos == from {
 		return s.fail("expected a digit")
 	}

@@ -242,3 +242,67 @@ func BenchmarkEncode(b *testing.B) {
 			"https://example.com/app/resources/selection").Raw(`,"text":""}]}}`)
 	}
 }
+
+// A Walk reads what Parse reads, and in the same pass hands over the members and the elements.
+func TestWalk(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":[1,{"b":2}],"c":"d"}`:    `{"a":[1 {"b":2} ]"c":"d" }`,
+		" [ [ ] , { } ] ":              `[[]{ } ]`,
+		`{"a":{"a":{}},"\u0061":null}`: `{"a":{"a":{}} "\u0061":null }`,
+		`5`:                            `5 `, `"x"`: `"x" `, `{"a":}`: "", `[1 2]`: "", `[]]`: "", ``: "", `{"a" 1}`: "", `[1,`: "", `{"a":1`: "",
+	} {
+		w := NewWalk([]byte(text), 3)
+		got := ""
+		depth := 0
+		var value func() error
+		value = func() error {
+			switch kind := w.Kind(); {
+			case kind == Object && depth == 0:
+				got += "{"
+				depth++
+				err := w.Object(func(key Value) error {
+					got += string(key) + ":"
+					return value()
+				})
+				got += "}"
+				return err
+			case kind == Array && depth < 2:
+				got += "["
+				depth++
+				err := w.Array(value)
+				depth--
+				got += "]"
+				return err
+			}
+			v, err := w.Value()
+			got += string(v) + " "
+			return err
+		}
+		err := value()
+		if err == nil {
+			err = w.End()
+		}
+		if _, parsed := Parse([]byte(text), 3); (parsed == nil) != (err == nil) || err == nil && got != want {
+			t.Errorf("%s: %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
+func TestOdd(t *testing.T) {
+	for text, want := range map[string]bool{`{"a":"\u00e9\\ud83c\ncafé"}`: false, `"\ud83c"`: true, `"\uDF55"`: true,
+		`{"\uD83C":1}`: true, "\"\u2028\"": true, "\"\u2029\"": true, "\"\u0085\"": true, "\"\u2027\u0086\"": false,
+		`1e99`: false, `[1e+100]`: true, strings.Repeat("1", 301): true, `1.5`: false} {
+		w := NewWalk([]byte(text), 5)
+		if _, err := w.Value(); err != nil || w.Odd() != want {
+			t.Errorf("%.50s: %v, %v", text, w.Odd(), err)
+		}
+	}
+}
+
+// No line separator is written into a string as it is.
+func TestLineSeparators(t *testing.T) {
+	got := string(Text(nil).Str("a\u2028b\u2029c\u0085d\u2027"))
+	if got != `"a\u2028b\u2029c\u0085d`+"\u2027"+`"` {
+		t.Error(got)
+	}
+}

@@ -87,6 +87,9 @@ type Subscription struct {
 	MinInterval            time.Duration
 }
 
+// jcs writes what is inside a string as JCS does, if there is no control character in it.
+var jcs = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
 // Parse reads a subscription. arguments is the JSON text of an object.
 func Parse(name string, arguments []byte) (s Subscription, refused *bridge.EventError) {
 	if !slices.ContainsFunc(types, func(t struct{ name, description, input, payload string }) bool {
@@ -118,7 +121,7 @@ func Parse(name string, arguments []byte) (s Subscription, refused *bridge.Event
 				refused = invalid(key + " must be a string that is not empty")
 			}
 			*to = text
-			given[key] = wire.Text(nil).Str(text)
+			given[key] = wire.Text(`"`).Raw(jcs.Replace(text)).Raw(`"`)
 		case key == "minIntervalMs" && name == Updated:
 			n, ok := m.Int()
 			if !ok || n < leastMs || n > mostMs {
