@@ -23,6 +23,7 @@ import {
   unlisten,
 } from "./intrinsics.ts";
 import { loopback } from "./loopback.ts";
+import { textOf } from "./refusal.ts";
 import type { Early } from "../page/shared.ts";
 
 interface Tool {
@@ -217,7 +218,7 @@ export function modelContextTools({ shared, settings }: Early) {
         void (async () => {
           try {
             const output = await apply(tool.execute, undefined, [input, { signal: abort.signal }]);
-            resolve(typeof output === "string" ? output : (stringify(output) ?? `${output}`));
+            resolve(textOf(tool.name, output));
           } catch (cause) {
             // The caller learns no more than from a browser; the console has the cause.
             if (!aborted(abort.signal)) error(`pagewire: the tool ${name} failed:`, cause);

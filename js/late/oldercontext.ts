@@ -5,8 +5,9 @@
  * Its getTools and invokeTool need a second preference, dom.modelcontext.testing.enabled. Without them the page's own
  * tools cannot be served.
  */
-import { apply, defineProperty, stringify } from "./intrinsics.ts";
+import { apply, defineProperty } from "./intrinsics.ts";
 import { uncurry } from "../page/basics.ts";
+import { textOf } from "./refusal.ts";
 import type { RegisteredTool, Tooling } from "../page/shared.ts";
 
 interface Older {
@@ -58,7 +59,7 @@ export function olderContexts() {
         },
         async executeTool({ name }: RegisteredTool, input: object, options: { signal: AbortSignal }) {
           const output = await apply(invokeTool, context, [name, input, options]);
-          return typeof output === "string" ? output : (stringify(output) ?? `${output}`);
+          return textOf(name, output);
         },
       });
       wrap(context, "registerTool");
