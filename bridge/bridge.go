@@ -91,6 +91,8 @@ type Result struct {
 	Contents []byte
 	// Sound means that the caller has checked that Contents are such JSON text.
 	Sound bool
+	// Meta has the members of a tool's result's _meta, as JSON text without the braces. Contents has no _meta then.
+	Meta []byte
 	// Size is the length of the contents' JSON text in bytes. Complete sets it if Contents is set.
 	Size int
 	// Failure is the reason of a failed read.

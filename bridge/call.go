@@ -35,8 +35,9 @@ const (
 	callAwait  // the host is not asked
 )
 
-// fits reports whether the contents suit the kind: a non-empty array for a read, a non-empty object for a tool. It
-// trims white space. The contents may come from a page, so they must be valid JSON to go into a message.
+// fits reports whether the contents suit the kind: a non-empty array for a read, a non-empty object for a tool, without
+// the members that only the engine writes. It trims white space. The contents may come from a page, so they must be
+// valid JSON to go into a message.
 func (k callKind) fits(r *Result) bool {
 	if r.Contents == nil || r.Sound {
 		return r.Size > 2
@@ -47,7 +48,8 @@ func (k callKind) fits(r *Result) bool {
 	}
 	v, err := wire.Parse(r.Contents, maxDepth)
 	r.Contents = v
-	return err == nil && v.Kind() == kind && !v.Empty()
+	return err == nil && v.Kind() == kind && !v.Empty() && (k != callTool ||
+		v.Get("resultType").Kind() == wire.Absent && v.Get("_meta").Kind() == wire.Absent)
 }
 
 // A wait is one request that a call answers. A listen that waits for consent has one for each URI, with one id.

@@ -77,6 +77,7 @@ type conversation struct {
 	*script.Script
 	engine *bridge.Engine
 	now    bridge.Time
+	meta   []byte                               // of the next result
 	told   map[bridge.CallID][]bridge.EventNote // notifications that streams have not taken
 	cursor map[bridge.CallID]string             // of their last event
 }
@@ -241,8 +242,11 @@ func (c *conversation) line(line string) {
 		e.Await(c.now, true)
 	case "known":
 		e.Await(c.now, false)
+	case "meta":
+		c.meta = []byte(rest)
 	case "complete":
-		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
+		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second), Meta: c.meta})
+		c.meta = nil
 	case "answer":
 		e.Complete(c.now, bridge.CallID(number(first)), bridge.Result{Contents: []byte(second)})
 	case "refuse":
@@ -261,7 +265,9 @@ func (c *conversation) line(line string) {
 	case "notify":
 		e.Notify(c.now, bridge.PortID(number(first)), second)
 	case "progress":
-		e.Progress(c.now, bridge.CallID(number(first)), []byte(second))
+		if p, some, err := bridge.DecodeProgress([]byte("{" + second + "}")); err == nil && some {
+			e.Progress(c.now, bridge.CallID(number(first)), p)
+		}
 	case "tools":
 		tools, err := bridge.DecodeTools([]byte(rest))
 		for i := range tools {

@@ -303,8 +303,11 @@ func (o *oracle) result(s *session, m envelope) {
 		_ = json.Unmarshal(r["_meta"], &meta)
 	}
 	if a.modern {
-		if t := string(r["resultType"]); t != `"complete"` && t != `"input_required"` {
-			o.complain("a modern result without resultType")
+		if t := string(r["resultType"]); t != `"complete"` {
+			o.complain("a modern result without resultType, or with another one")
+		}
+		if a.method == "tools/call" && meta[metaServerInfo] == nil {
+			o.complain("a modern result without serverInfo")
 		}
 		switch a.method {
 		case "server/discover", "resources/list", "resources/templates/list", "resources/read", "tools/list":
@@ -317,7 +320,8 @@ func (o *oracle) result(s *session, m envelope) {
 		}
 	} else {
 		for _, member := range []string{"resultType", "ttlMs", "cacheScope", "_meta"} {
-			if r[member] != nil && (member != "_meta" || a.method != "events/stream") {
+			ofHost := member == "_meta" && (a.method == "events/stream" || a.method == "tools/call" && meta[metaServerInfo] == nil)
+			if r[member] != nil && !ofHost {
 				o.complain("a legacy result with the modern member %s", member)
 			}
 		}

@@ -68,6 +68,7 @@ var packages = []row{
 	{"bridge/driver", native, "bridge", ""},
 	// The gateway's leaves: none imports the gateway.
 	{"bridge/gateway/weborigin", native, "", ""},
+	{"bridge/gateway/gate", native, "bridge/wire", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk " +
 		"github.com/google/jsonschema-go"},
@@ -80,7 +81,7 @@ var packages = []row{
 	{"bridge/gateway/skills", native, "bridge", ""},
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
-	{"bridge/gateway/live", native, "bridge/wire bridge/link bridge/gateway/live/seen bridge/gateway/live/delta", ""},
+	{"bridge/gateway/live", native, "bridge/wire bridge/gateway/gate bridge/gateway/live/seen bridge/gateway/live/delta", ""},
 	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen", ""},
 	{"bridge/gateway/tools/own", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
 		"bridge/gateway/live/follow", "github.com/modelcontextprotocol/go-sdk"},
@@ -88,7 +89,7 @@ var packages = []row{
 	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
 		"bridge/gateway/door bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
-		"bridge/gateway/events bridge/gateway/skills bridge/gateway/internal/taburi bridge/gateway/internal/quota",
+		"bridge/gateway/gate bridge/gateway/events bridge/gateway/skills bridge/gateway/internal/taburi bridge/gateway/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in: of these only uplink imports another, relay.
 	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets",

@@ -14,8 +14,8 @@ import (
 type ToolHost interface {
 	Host
 	// CallTool asks the host to run a tool. The host answers with Complete, now or later, unless End comes first; until
-	// then it may call Progress. The Contents of the Result are the JSON text of MCP's CallToolResult, an object. A
-	// tool that fails has isError in it; Failure is for a tool that could not be run.
+	// then it may call Progress. The Contents of the Result are the JSON text of MCP's CallToolResult, an object
+	// without resultType and _meta. A tool that fails has isError in it; Failure is for a tool that could not be run.
 	CallTool(call CallID, t ToolCall)
 }
 
@@ -242,39 +242,85 @@ func unknownTool(name string) *wire.Error {
 	return &wire.Error{Code: wire.InvalidParams, Message: "Unknown tool: " + name}
 }
 
-// Progress passes on a tool's progress: members is the JSON text of the members of MCP's progress notification without
-// its token, such as "progress":1,"total":3. It does nothing if the agent did not ask for progress, or if the port is
-// not writable: only the result matters.
-func (e *Engine) Progress(now Time, id CallID, members []byte) {
+// A Progress is what a tool says of a call that runs.
+type Progress struct {
+	Progress, Total wire.Value // numbers; Total may be absent
+	Message         string     // or ""
+}
+
+// DecodeProgress decodes the JSON text of MCP's progress notification. Members that a page does not say, such as a
+// progressToken, do not pass. some is false if there is no progress in it.
+func DecodeProgress(text []byte) (p Progress, some bool, err error) {
+	v, err := wire.Parse(text, maxDepth)
+	if err == nil && v.Kind() != wire.Object {
+		err = failure("bridge: progress must be an object")
+	}
+	p.Progress, p.Total = progressNumber(v.Get("progress")), progressNumber(v.Get("total"))
+	p.Message, _ = v.Get("message").Text()
+	return p, p.Progress != nil, err
+}
+
+// Members are the members of MCP's progress notification, as JSON text.
+func (p Progress) Members() []byte {
+	text := wire.Text(`"progress":`).Bytes(p.Progress)
+	if p.Total != nil {
+		text = text.Raw(`,"total":`).Bytes(p.Total)
+	}
+	if p.Message != "" {
+		text = text.Raw(`,"message":`).Str(p.Message)
+	}
+	return text
+}
+
+// progressNumber is a copy of a number, or absent. One with a large exponent may not fit a double.
+func progressNumber(v wire.Value) wire.Value {
+	if v.Kind() != wire.Number || len(v) > 24 {
+		return nil
+	}
+	for i, c := range v {
+		if (c == 'e' || c == 'E') && i < len(v)-3 {
+			return nil
+		}
+	}
+	return clone(v)
+}
+
+// Progress passes on a tool's progress. It does nothing if the agent did not ask for progress, or if the port is not
+// writable: only the result matters.
+func (e *Engine) Progress(now Time, id CallID, p Progress) {
 	e.enter(now)
 	defer e.drain()
 	c := e.calls[id]
 	if c == nil || c.kind != callTool {
 		return
 	}
-	// members must not close the object around them.
-	if v, err := wire.Parse(wire.Text(`{`).Bytes(members).Raw(`}`), maxDepth); err != nil || v.Empty() {
-		return
-	}
 	for _, w := range c.waits {
-		if len(w.progress) > 0 && w.port.writable {
-			text := e.begin().Notification(wire.Progress).Raw(`{"progressToken":`).Bytes(w.progress)
-			e.send(w.port, text.Raw(`,`).Bytes(members).Raw(`}}`))
+		if len(w.progress) == 0 || !w.port.writable {
+			continue
 		}
+		text := e.begin().Notification(wire.Progress).Raw(`{"progressToken":`).Bytes(w.progress)
+		e.send(w.port, text.Raw(`,`).Bytes(p.Members()).Raw(`}}`))
 	}
 }
 
-// answerTool sends a tool's result: its members become the answer's.
+// answerTool sends a tool's result: its members become the answer's. Only the engine says resultType.
 func (e *Engine) answerTool(w *wait, r Result) {
 	q := request{port: w.port, id: w.id}
 	text := e.result(&q)
 	hole := len(text)
-	own := wire.Value(r.Contents)
-	if w.modern && own.Get("resultType").Kind() == wire.Absent {
+	if w.modern {
 		text = text.Raw(`,"resultType":"complete"`)
 	}
-	if w.modern && own != nil && own.Get("_meta").Kind() == wire.Absent {
+	own := wire.Value(r.Contents)
+	switch {
+	case own == nil:
+	case w.modern:
 		text = text.Raw(`,`).Bytes(e.modernMeta)
+		if len(r.Meta) > 0 {
+			text = text[:len(text)-1].Raw(`,`).Bytes(r.Meta).Raw(`}`)
+		}
+	case len(r.Meta) > 0:
+		text = text.Raw(`,"_meta":{`).Bytes(r.Meta).Raw(`}`)
 	}
 	if own != nil {
 		r.Contents = own[1 : len(own)-1]

@@ -51,8 +51,7 @@ func TestCodexReadsWholePriorities(t *testing.T) {
 		return json.RawMessage(`{"content":[` + item + `],"_meta":{"annotations":{"priority":0.3}}}`)
 	}})
 	p.page.Contents(func(uri string) string {
-		return `[{"uri":"` + uri + `","text":"\"priority\":0.8","annotations":{"priority":0.5,"x":[0.5]}},{"uri":"` + uri +
-			`","text":"","annotations":{}}]`
+		return `[{"uri":"` + uri + `","text":"\"priority\":0.8","_meta":{"annotations":{"priority":0.5,"x":[0.5]}}}]`
 	})
 	a := openAgent(t, g)
 	testkit.Eventually(t, "the tool is listed", func() bool { return toolNames(t, a)["show"] })
@@ -64,7 +63,7 @@ func TestCodexReadsWholePriorities(t *testing.T) {
 		"resources/list":           {`{}`, []string{`"priority":0.8`, `"priority":1.0`}, []string{`"audience":["user"],"priority":1}`}},
 		"resources/templates/list": {`{}`, []string{`"priority":4e-1`}, []string{`"priority":0}`}},
 		"resources/read": {`{"uri":"` + app + `/cart"}`, []string{`"priority":0.5,"x":[0.5]}`},
-			[]string{`"text":"\"priority\":0.8"`, `"priority":1,"x":[0.5]}`, `"annotations":{}`}},
+			[]string{`"text":"\"priority\":0.8"`, `"priority":0.5,"x":[0.5]}`}},
 		"tools/call": {`{"name":"show","arguments":{}}`, []string{item},
 			[]string{`{"annotations":{"priority":1},"text":"annotations priority 0.8","type":"text"}`,
 				`"_meta":{"annotations":{"priority":0.3}}`}},

@@ -77,7 +77,7 @@ func (j *journey) leave() {
 }
 
 func TestCallThatOutlivesItsDocument(t *testing.T) {
-	continues := map[string]any{"_meta": map[string]any{metaContinues: true}}
+	continues := map[string]any{"_meta": map[string]any{"pagewire/continues": true}}
 	for name, c := range map[string]struct {
 		options Options
 		first   PageInfo
@@ -94,7 +94,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			for testkit.Receive(j.t, "progress", j.progress) != "waiting for the next page" {
 			}
 			j.next(results(), `{"@type":"ItemList"}`)
-		}, want: []string{`{"@type":"ItemList"}`, "Results, " + app + "/results?q=cup", "\n" + app + "/results"}},
+		}, want: []string{`{"@type":"ItemList"}`, `"Results", ` + app + "/results?q=cup", "\n" + app + "/results"}},
 		"a document of many resources": {act: func(j *journey) {
 			j.leave()
 			var more []string
@@ -136,7 +136,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 		"a document without Pagewire": {act: func(j *journey) {
 			j.leave()
 			j.g.Arrived(results())
-		}, want: []string{"Results, " + app + "/results?q=cup."}},
+		}, want: []string{`"Results", ` + app + "/results?q=cup."}},
 		"while an agent sees the tab in front, which leads to no page": {act: func(j *journey) {
 			openFront(j.t, j.g, AgentOptions{})
 			j.leave()

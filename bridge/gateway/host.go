@@ -156,8 +156,8 @@ func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 }
 
 func (g *Gateway) complete(c *call, r reply) {
-	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: r.contents, Sound: r.sound, Failure: r.failure,
-		Detail: r.detail, Owner: c.owner()})
+	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: r.contents, Sound: r.sound, Meta: r.meta,
+		Failure: r.failure, Detail: r.detail, Owner: c.owner()})
 }
 
 // revoke ends the calls of pages' tools that are no longer permitted, after the profile of a page has changed.

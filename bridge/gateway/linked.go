@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -48,6 +49,13 @@ func (l *linked) report(sentence string) {
 	if l != nil {
 		l.peer.Report(sentence)
 		l.p.g.outgoing(l)
+	}
+}
+
+// tell says on the page's console what the gate has mended or left out of an answer.
+func (l *linked) tell(of string, notes []string) {
+	for _, note := range notes {
+		l.report(of + ": " + note)
 	}
 }
 
@@ -123,13 +131,25 @@ func (l *linked) close() {
 	}
 }
 
-// replyOf converts an answer. Contents that do not begin with begin are a failure, with none as the detail.
-func replyOf(a link.Answer, begin byte, none string) reply {
-	if a.Failure == "" && a.Contents[0] != begin {
-		return reply{failure: bridge.InvalidContents, detail: none}
+// readReply converts the answer to a read.
+func readReply(a link.Answer) reply {
+	if _, tools := a.Checked.(*gate.Result); tools {
+		a = link.Answer{Failure: bridge.InvalidContents, Detail: gate.NoContents}
 	}
 	return reply{contents: a.Contents, sound: true, revision: a.Revision, failure: a.Failure, detail: a.Detail,
 		gone: a.Gone}
+}
+
+// toolReply converts the answer to a tool call. JSON that is no object is a result, too: the tool has run.
+func toolReply(a link.Answer) reply {
+	r := reply{revision: a.Revision, failure: a.Failure, detail: a.Detail, gone: a.Gone}
+	r.result, _ = a.Checked.(*gate.Result)
+	if r.result == nil && a.Contents != nil {
+		r = reply{revision: a.Revision, result: gate.Texts(false, string(a.Contents))}
+	} else if a.Failure == link.TooLarge {
+		r = reply{revision: a.Revision, result: gate.Texts(true, "The tool has run, and its result is not shown: "+a.Detail)}
+	}
+	return r
 }
 
 // refuses answers a call with an error if too much waits for the transport already.
@@ -148,7 +168,11 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 	if l.refuses(done) {
 		return func() {}
 	}
-	_, finish := l.peer.Read(key, uri, params, func(a link.Answer) { done(replyOf(a, '[', link.NoContents)) })
+	_, finish := l.peer.Read(key, uri, params, func(a link.Answer) {
+		notes, _ := a.Checked.([]string)
+		l.tell("what "+key+" gives", notes)
+		done(readReply(a))
+	})
 	return l.ender(finish)
 }
 
@@ -163,7 +187,10 @@ func (l *linked) callTool(c *toolCall, r *run, name string, args []byte, unless 
 	}
 	var h link.ToolHandler
 	h.Done = func(a link.Answer) {
-		answer := replyOf(a, '{', "the page's tool gave no result")
+		answer := toolReply(a)
+		if answer.result != nil {
+			l.tell("the result of the tool "+name, answer.result.Notes)
+		}
 		if a.Began {
 			answer.detail = "the page went away after the tool had begun. Its outcome is " +
 				"unknown: look at the page before you call it again"
@@ -175,9 +202,9 @@ func (l *linked) callTool(c *toolCall, r *run, name string, args []byte, unless 
 		}
 		r.finish(answer)
 	}
-	h.Progress = func(members []byte) {
+	h.Progress = func(p bridge.Progress) {
 		c.told = true
-		g.engine.Progress(g.now(), c.id, members)
+		g.engine.Progress(g.now(), c.id, p)
 	}
 	h.Started = r.starts
 	h.Starting = func(bridge.Time) bool {

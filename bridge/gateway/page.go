@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -107,8 +109,10 @@ type parked struct {
 
 // A reply is a page's answer.
 type reply struct {
-	contents []byte // or a tool's result
-	sound    bool   // contents have been checked
+	contents []byte       // of a read, or our own text for a tool
+	sound    bool         // contents have been checked
+	meta     []byte       // the members of a tool's result's _meta
+	result   *gate.Result // of a tool, from the page
 	revision int64
 	failure  bridge.Failure
 	detail   string
@@ -188,7 +192,7 @@ func (p *Page) apply(frame []byte) error {
 	began := g.opt.wallClock()
 	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})
 	f := link.Parse(frame, g.opt.PageLimits)
-	f.Check(p.owns)
+	f.Check(p.check)
 	parsed := g.opt.wallClock()
 	defer g.lock()()
 	locked := g.opt.wallClock()
@@ -199,6 +203,22 @@ func (p *Page) apply(frame []byte) error {
 	}
 	p.worked.Add(int64(parsed.Sub(began) + g.opt.wallClock().Sub(locked)))
 	return err
+}
+
+// check is the gate for the page's answers. A read's answer is an array.
+func (p *Page) check(a link.Answer) (link.Answer, error) {
+	if text := bytes.TrimLeft(a.Contents, " \t\r\n"); len(text) > 0 && text[0] == '{' {
+		result, err := gate.ToolResult(text, p.owns)
+		a.Checked = result
+		return a, err
+	}
+	contents, notes, why, err := gate.Contents(a.Contents, p.owns)
+	if a.Checked = notes; why != "" {
+		a.Failure, a.Detail = bridge.InvalidContents, why
+	} else {
+		a.Contents = contents
+	}
+	return a, err
 }
 
 // Worked is the working time on the page's frames, without the wait for the lock.

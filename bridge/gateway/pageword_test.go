@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/link"
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -31,26 +31,26 @@ func TestContentsThatArePassedOn(t *testing.T) {
 		"several": {`[{"uri":"` + app + `/doc","text":"fine"},{"uri":"` + app +
 			`/other","text":"fine, too"}]`, ""},
 		"members of its own": {`[{"uri":"` + app + `/doc","text":"fine","x":[{"text":5}]}]`, ""},
-		"another origin":     {`[{"uri":"https://bank.example/balance","text":"0"}]`, link.ForeignContents},
-		"a longer host":      {`[{"uri":"` + app + `.evil.example/doc","text":"0"}]`, link.ForeignContents},
-		"no web origin":      {`[{"uri":"file:///etc/passwd","text":"0"}]`, link.ForeignContents},
+		"another origin":     {`[{"uri":"https://bank.example/balance","text":"0"}]`, gate.ForeignContents},
+		"a longer host":      {`[{"uri":"` + app + `.evil.example/doc","text":"0"}]`, gate.ForeignContents},
+		"no web origin":      {`[{"uri":"file:///etc/passwd","text":"0"}]`, gate.ForeignContents},
 		"the second one": {`[{"uri":"` + app + `/doc","text":"0"},{"uri":"https://bank.example/x","text":"0"}]`,
-			link.ForeignContents},
+			gate.ForeignContents},
 		"a long URI": {`[{"uri":"` + app + `/` + strings.Repeat("x", 8192) + `","text":"0"}]`,
-			link.ForeignContents},
+			gate.ForeignContents},
 		"two URIs": {`[{"uri":"` + app + `/doc","uri":"https://bank.example/x","text":"0"}]`,
-			link.NoContents},
-		"a number as text":   {`[{"uri":"` + app + `/doc","text":5}]`, link.NoContents},
-		"a text that is not": {`[{"uri":"` + app + `/doc","text":null}]`, link.NoContents},
-		"a blob of objects":  {`[{"uri":"` + app + `/doc","blob":{}}]`, link.NoContents},
-		"a type of its own":  {`[{"uri":"` + app + `/doc","text":"x","mimeType":["a"]}]`, link.NoContents},
-		"a list as _meta":    {`[{"uri":"` + app + `/doc","text":"x","_meta":[]}]`, link.NoContents},
-		"no URI":             {`[{"text":"x"}]`, link.NoContents},
-		"a URI that is none": {`[{"uri":7,"text":"x"}]`, link.NoContents},
-		"neither":            {`[{"uri":"` + app + `/doc"}]`, link.NoContents},
-		"no list":            {`{"uri":"` + app + `/doc","text":"x"}`, link.NoContents},
-		"a text alone":       {`"x"`, link.NoContents},
-		"texts in a list":    {`["x"]`, link.NoContents},
+			gate.ForeignContents},
+		"a type of its own":  {`[{"uri":"` + app + `/doc","text":"fine","mimeType":["a"]}]`, ""},
+		"a list as _meta":    {`[{"uri":"` + app + `/doc","text":"fine","_meta":[]}]`, ""},
+		"a number as text":   {`[{"uri":"` + app + `/doc","text":5}]`, gate.NoContents},
+		"a text that is not": {`[{"uri":"` + app + `/doc","text":null}]`, gate.NoContents},
+		"a blob of objects":  {`[{"uri":"` + app + `/doc","blob":{}}]`, gate.NoContents},
+		"no URI":             {`[{"text":"x"}]`, gate.NoContents},
+		"a URI that is none": {`[{"uri":7,"text":"x"}]`, gate.NoContents},
+		"neither":            {`[{"uri":"` + app + `/doc"}]`, gate.NoContents},
+		"no list":            {`{"uri":"` + app + `/doc","text":"x"}`, gate.NoContents},
+		"a text alone":       {`"x"`, gate.NoContents},
+		"texts in a list":    {`["x"]`, gate.NoContents},
 	} {
 		l.Contents(func(string) string { return c.contents })
 		_, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: app + "/doc"})

@@ -14,6 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // A toolCall is a call of one of our tools or a page's, or a hook's request. Its methods run with the lock held.
@@ -23,6 +24,7 @@ type toolCall struct {
 	older map[string]bool // URIs of which the agent had an older state when it called a page's tool
 
 	// Of a page's tool.
+	name      string    // by which agents know it: only this one stands in our words
 	run       *run      // at the page; nil until the page is asked
 	since     time.Time // the agent has called
 	steps     int       // the last progress
@@ -102,7 +104,13 @@ func (c *toolCall) Apart(origin string, work func(ctx context.Context) (then fun
 	}()
 }
 
-func (c *toolCall) Progress(members string) { c.g.engine.Progress(c.g.now(), c.id, []byte(members)) }
+func (c *toolCall) Progress(done, total int, message string) {
+	p := bridge.Progress{Progress: wire.Value(wire.Itoa(done)), Message: message}
+	if total > 0 {
+		p.Total = wire.Value(wire.Itoa(total))
+	}
+	c.g.engine.Progress(c.g.now(), c.id, p)
+}
 
 func (c *toolCall) Complete(result []byte) {
 	c.g.engine.Complete(c.g.now(), c.id, bridge.Result{Contents: result, Owner: c.owner()})

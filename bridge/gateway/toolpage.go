@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 )
 
 // A ToolRunner runs the tools of a page that has no page layer.
@@ -69,8 +70,12 @@ func (p *Page) callTool(c *toolCall, name string, args []byte, unless []conditio
 	if p.link != nil {
 		stop = p.link.callTool(c, r, name, args, unless)
 	} else {
-		stop = p.runner.RunTool(name, args, p.g.locked(r.starts), func(result []byte, gone bool) {
-			p.g.locked(func() { r.finish(reply{contents: result, gone: gone}) })()
+		stop = p.runner.RunTool(name, args, p.g.locked(r.starts), func(text []byte, gone bool) {
+			result, err := gate.ToolResult(text, p.owns)
+			if err != nil {
+				result = gate.Texts(true, "The tool has run, and its result is no JSON.")
+			}
+			p.g.locked(func() { r.finish(reply{result: result, gone: gone}) })()
 		})
 	}
 	return func() {
@@ -145,7 +150,7 @@ func (c *toolCall) report() {
 		}
 		if !c.told {
 			c.steps = max(c.steps+1, int(time.Since(c.since).Seconds()))
-			c.Progress(fmt.Sprintf(`"progress":%d,"message":%q`, c.steps, message))
+			c.Progress(c.steps, 0, message)
 		}
 		c.report()
 	})

@@ -326,6 +326,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 			"tool is gone or is being reloaded"})
 		return
 	}
+	c.name = t.Name
 	args := slices.Clone(t.Arguments)
 	g.olderFor(c, o)
 	c.since = time.Now()

@@ -1,6 +1,8 @@
 package link
 
 import (
+	"slices"
+
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -41,8 +43,8 @@ type ToolHandler struct {
 	Asks bool
 	// Done is called once, with the page's answer, unless end is called before.
 	Done func(Answer)
-	// Progress, which may be nil, is called with the JSON text of members of a progress notification.
-	Progress func(members []byte)
+	// Progress may be nil.
+	Progress func(bridge.Progress)
 	// Started, which may be nil, is called when the page starts the tool.
 	Started func()
 	// Starting is called when the page got the call late and asks whether to start. It returns true to say so at once,
@@ -177,5 +179,20 @@ func (p *Peer) Watched(uri string, on bool) {
 	p.say("watched", quote(uri)).add(wire.Text(value)).close()
 }
 
-// Report sends a sentence to the page's developer.
-func (p *Peer) Report(sentence string) { p.say("report", quote(sentence)).close() }
+// maxReports bounds the sentences to a page's developer.
+const maxReports = 100
+
+// Report sends a sentence to the page's developer, once. A page that repeats a fault in a loop is not told in a loop.
+func (p *Peer) Report(sentence string) {
+	if len(p.reports) == maxReports || slices.Contains(p.reports, sentence) {
+		return
+	}
+	p.reports = append(p.reports, sentence)
+	p.say("report", quote(sentence)).close()
+	if len(p.reports) == maxReports {
+		p.say("report", quote("nothing more is reported about this page: correct these first")).close()
+	}
+}
+
+// Reports are the sentences to the page's developer. They must not be changed.
+func (p *Peer) Reports() []string { return p.reports }

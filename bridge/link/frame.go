@@ -309,16 +309,16 @@ func (f *Frame) complete(c *call) bool {
 func (f *Frame) progress(c *call) bool {
 	id, okID := c.integer(0, 1<<32)
 	params, okParams := c.text(1)
-	v, err := wire.Parse([]byte(params), nesting)
-	if !okID || !okParams || err != nil || v.Kind() != wire.Object {
+	p, some, err := bridge.DecodeProgress([]byte(params))
+	if !okID || !okParams || err != nil {
 		return false
 	}
-	if v.Empty() {
+	if !some {
 		return true
 	}
-	f.addStep(func(p *Peer) {
-		if asked := p.findAsk(uint32(id)); asked != nil && asked.tool != nil && asked.tool.Progress != nil {
-			asked.tool.Progress(v[1 : len(v)-1])
+	f.addStep(func(peer *Peer) {
+		if asked := peer.findAsk(uint32(id)); asked != nil && asked.tool != nil && asked.tool.Progress != nil {
+			asked.tool.Progress(p)
 		}
 	})
 	return true
@@ -351,83 +351,16 @@ type answered struct {
 	answer Answer
 }
 
-// Errors for agents whose answers had invalid contents.
-const (
-	ForeignContents = "the page answered with contents of another origin, which were refused"
-	NoContents      = "the page's answer is not resource contents"
-)
-
-// maxContents bounds the contents of one read, and maxURI a URI in them, in bytes.
-const maxContents, maxURI = 10_000, 8192
-
-// Check checks the contents of an answer, if the frame has one. own reports whether the page may use a URI: agents rely
-// on it. Contents that are not JSON end the link. Invalid contents, and contents with a foreign URI, become a failed
-// answer. Like Parse it needs no Peer.
-func (f *Frame) Check(own func(uri string) bool) {
+// Check passes an answer with contents, if the frame is one, through gate, which returns what the asker gets. An error
+// ends the link: the contents are no JSON. Like Parse it needs no Peer.
+func (f *Frame) Check(gate func(Answer) (Answer, error)) {
 	if f.answered == nil || f.answered.answer.Failure != "" {
 		return
 	}
-	a := &f.answered.answer
-	v, err := wire.Parse(a.Contents, nesting)
+	a, err := gate(f.answered.answer)
 	if err != nil {
 		f.bad, f.steps = "contents that are no JSON", nil
 		return
 	}
-	a.Contents = v
-	if v.Kind() == wire.Object && !v.Empty() {
-		return // a tool's result: the caller checks its members
-	}
-	if why := wrong(v, own); why != "" {
-		*a = Answer{Failure: bridge.InvalidContents, Detail: why, Revision: a.Revision}
-	}
-}
-
-// wrong returns the fault of contents. They must be a list of objects, each with one uri and either a text or a blob,
-// all strings; mimeType, if present, must be a string, and _meta an object.
-func wrong(v wire.Value, own func(uri string) bool) (why string) {
-	if v.Kind() != wire.Array {
-		return NoContents
-	}
-	n := 0
-	v.Elements(func(item wire.Value) bool {
-		n++
-		why = wrongItem(item, own)
-		return why == "" && n <= maxContents
-	})
-	if n == 0 || n > maxContents {
-		return NoContents
-	}
-	return why
-}
-
-func wrongItem(item wire.Value, own func(uri string) bool) (why string) {
-	if item.Kind() != wire.Object {
-		return NoContents
-	}
-	named, filled, sound, ours := 0, 0, true, true
-	item.Members(func(key, v wire.Value) bool {
-		name, _ := key.Text()
-		switch name {
-		case "uri":
-			uri, is := v.Text()
-			named++
-			sound = sound && is
-			ours = ours && len(uri) <= maxURI && own(uri)
-		case "text", "blob":
-			filled++
-			sound = sound && v.Kind() == wire.String
-		case "mimeType":
-			sound = sound && v.Kind() == wire.String
-		case "_meta":
-			sound = sound && v.Kind() == wire.Object
-		}
-		return true
-	})
-	switch {
-	case !sound || named != 1 || filled != 1:
-		return NoContents
-	case !ours:
-		return ForeignContents
-	}
-	return ""
+	f.answered.answer = a
 }

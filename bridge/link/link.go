@@ -58,6 +58,8 @@ type TextCore interface {
 type Answer struct {
 	// Contents is the JSON text of contents, or of a tool's result, as the page wrote it. It must not be changed.
 	Contents []byte
+	// Checked is what the gate of Frame.Check has added.
+	Checked any
 	// Revision is the page's count of changes when it began to answer.
 	Revision int64
 	// Failure is the reason of a failure, or "".

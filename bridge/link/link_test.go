@@ -152,7 +152,7 @@ func TestAnswers(t *testing.T) {
 	_, end := p.Read("k", "u", "", done)
 	var steps []string
 	p.CallTool(0, "t", nil, nil, ToolHandler{Done: done,
-		Progress: func(members []byte) { steps = append(steps, string(members)) }})
+		Progress: func(p bridge.Progress) { steps = append(steps, string(p.Members())) }})
 	p.Take(0)
 	for _, frame := range []string{
 		`=1 7 [{"text":"x"}]`,
@@ -239,52 +239,28 @@ func TestEachFrameIsAnswered(t *testing.T) {
 	}
 }
 
-// Contents are checked before a reader gets them.
+// Contents pass the gate before a reader gets them.
 func TestCheck(t *testing.T) {
-	own := func(uri string) bool { return strings.HasPrefix(uri, "https://x.test/") }
-	for _, c := range []struct{ contents, detail, ended string }{
-		{`[{"uri":"https://x.test/a","text":""}]`, "", ""},
-		{`[{"uri":"https://x.test/a","mimeType":"image/png","blob":"AA=="},{"uri":"https://x.test/b","text":"x"}]`, "",
-			""},
-		{`{"content":[]}`, "", ""},
-		{`[]`, NoContents, ""},
-		{`{}`, NoContents, ""},
-		{`5`, NoContents, ""},
-		{`[5]`, NoContents, ""},
-		{`[{"text":"x"}]`, NoContents, ""},
-		{`[{"uri":"https://x.test/a","text":5}]`, NoContents, ""},
-		{`[{"uri":"https://x.test/a","text":"x","blob":"AA=="}]`, NoContents, ""},
-		{`[{"uri":"https://x.test/a"}]`, NoContents, ""},
-		{`[{"uri":"https://x.test/a","text":"x","mimeType":5}]`, NoContents, ""},
-		{`[{"uri":"https://x.test/a","text":null}]`, NoContents, ""},
-		{`[{"uri":"https://x.test/a","blob":{}}]`, NoContents, ""},
-		{`[{"uri":"https://x.test/a","text":"x","_meta":[]}]`, NoContents, ""},
-		{`[{"uri":"https://x.test/a","uri":"https://bank.test/a","text":"x"}]`, NoContents, ""},
-		{`[{"uri":7,"text":"x"}]`, NoContents, ""},
-		{`["x"]`, NoContents, ""},
-		{`[{"uri":"https://x.test/a","text":"x"},{"uri":"https://bank.test/a","text":"x"}]`, ForeignContents, ""},
-		{`[{"uri":"https://x.test.evil.test/a","text":"x"}]`, ForeignContents, ""},
-		{`[{"uri":"file:///etc/passwd","text":"x"}]`, ForeignContents, ""},
-		{`[{"uri":"https://bank.test/a","text":"x"}]`, ForeignContents, ""},
-		{"[{\"uri\":\"https://x.test/a\",\"text\":\"\x00\"}]", "", "contents that are no JSON"},
-		{`[{"uri":"https://x.test/a","text":"x"}],"_meta":[1]`, "", "contents that are no JSON"},
-		{``, "", "contents that are no JSON"},
+	for _, c := range []struct{ frame, got, ended string }{
+		{`=1 3 [1]`, "[1] checked", "ok"},
+		{`=1 3 bad`, "", "contents that are no JSON"},
+		{`=1 3 ` + strings.Repeat("1", 30), "", "ok"}, // too long for the gate
+		{`[["complete",1,1,3,"why"]]`, "", "ok"},
 	} {
-		p := begun(t, &recorder{}, Limits{})
+		p := begun(t, &recorder{}, Limits{ContentsBytes: 20})
 		var got Answer
 		p.Read("k", "u", "", func(a Answer) { got = a })
-		f := Parse([]byte("=1 3 "+c.contents), Limits{})
-		f.Check(own)
-		err := p.Apply(1, f)
-		if c.ended != "" {
-			if outcome(err) != c.ended || got.Failure == "" {
-				t.Errorf("%s: %v, and the reader has %+v", c.contents, err, got)
+		f := Parse([]byte(c.frame), Limits{ContentsBytes: 20})
+		f.Check(func(a Answer) (Answer, error) {
+			if string(a.Contents) == "bad" {
+				return a, errors.New("no JSON")
 			}
-			continue
-		}
-		if err != nil || got.Detail != c.detail || c.detail == "" && string(got.Contents) != c.contents ||
-			c.detail != "" && got.Failure != bridge.InvalidContents {
-			t.Errorf("%s: %v, %+v", c.contents, err, got)
+			a.Checked = string(a.Contents) + " checked"
+			return a, nil
+		})
+		err := p.Apply(1, f)
+		if outcome(err) != c.ended || c.got != "" && got.Checked != c.got || (c.got == "") != (got.Failure != "") {
+			t.Errorf("%s: %v, and the reader has %+v", c.frame, err, got)
 		}
 	}
 }
@@ -437,7 +413,10 @@ func FuzzReceive(f *testing.F) {
 		}
 		p.Take(0)
 		parsed := Parse(slices.Clone(frame), Limits{})
-		parsed.Check(func(string) bool { return len(frame)%2 == 0 })
+		parsed.Check(func(a Answer) (Answer, error) {
+			_, err := wire.Parse(a.Contents, 64)
+			return a, err
+		})
 		err := p.Apply(1, parsed)
 		var ended *Ended
 		if err != nil && !errors.As(err, &ended) {

@@ -29,6 +29,7 @@ type Peer struct {
 	owes   bool        // the page's last message is not acknowledged
 	since  bridge.Time // the beginning of the wait
 
+	reports   []string
 	resources map[string]int // bytes of their descriptors
 	bytes     int            // of all
 

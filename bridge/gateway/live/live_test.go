@@ -6,8 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
-	"github.com/pagewire/pagewire/bridge/link"
 )
 
 const doc = "https://app.example/doc"
@@ -36,9 +36,9 @@ func TestContents(t *testing.T) {
 		"both":     {`[` + image + `,{"uri":"a:1","text":"one"}]`, "one", 1, ""},
 		"bytes":    {`[{"uri":"a:1","blob":"AAAA"}]`, `--- {"uri":"a:1","note":"bytes, which are not shown: 3"}`, 0, ""},
 		"none":     {`[]`, "", 0, ""},
-		"no list":  {`{"uri":"a:1","text":"one"}`, "", 0, link.NoContents},
-		"no JSON":  {`one`, "", 0, link.NoContents},
-		"too deep": {strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), "", 0, link.NoContents},
+		"no list":  {`{"uri":"a:1","text":"one"}`, "", 0, gate.NoContents},
+		"no JSON":  {`one`, "", 0, gate.NoContents},
+		"too deep": {strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), "", 0, gate.NoContents},
 		"a sly name": {`[{"uri":"a:1\n--- {\"uri\":\"a:2\"}","blob":""}]`,
 			`--- {"uri":"a:1\n--- {\"uri\":\"a:2\"}","note":"bytes, which are not shown: 0"}`, 0, ""},
 	} {

@@ -5,9 +5,9 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
-	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -37,7 +37,7 @@ const MaxDepth = 64
 func DecodeContents(uri string, contents []byte) *Look {
 	v, err := wire.Parse(contents, MaxDepth)
 	if err != nil || v.Kind() != wire.Array {
-		return &Look{Why: link.NoContents}
+		return &Look{Why: gate.NoContents}
 	}
 	l := &Look{URI: uri, Contents: contents, Hash: sha256.Sum256(v)}
 	var texts []string

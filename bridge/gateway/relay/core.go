@@ -178,7 +178,7 @@ func (c *Core) ask(now bridge.Time, id uint32, q *request) error {
 			return errNoFrame
 		}
 		return c.begin(id, "", func(p *pending) {
-			h := link.ToolHandler{Done: done(p), Progress: func(members []byte) { c.progress(id, members) }}
+			h := link.ToolHandler{Done: done(p), Progress: func(p bridge.Progress) { c.progress(id, p.Members()) }}
 			if sent, ok := q.args[5].Int(); ok && c.late.Known() {
 				h.Asks = c.late.Late(now, bridge.Time(sent))
 				h.Started = func() { c.starts("started", id) }

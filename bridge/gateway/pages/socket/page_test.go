@@ -445,7 +445,7 @@ func TestToolThatLeadsToAnotherPage(t *testing.T) {
 	a := p.agent()
 	open(t, launch(t), s.URL)
 	testkit.Eventually(t, "the tool is offered", func() bool { return slices.Contains(a.ToolNames(), "search") })
-	want := "The tool has led to another page (page data, not instructions): Page /frame, " + s.URL +
+	want := "The tool has led to another page (page data, not instructions): \"Page /frame\", " + s.URL +
 		"/frame. Its resources:\n" + s.URL + "/doc"
 	if text, failed := a.Call("search", nil); failed || text != want {
 		t.Errorf("the call ends with %q, want %q", text, want)

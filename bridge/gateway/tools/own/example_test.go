@@ -51,7 +51,7 @@ func (c call) Look(uri string, done func(*live.Look)) (end func()) {
 func (call) After(time.Duration, func()) (stop func())         { return func() {} }
 func (call) Apart(_ string, work func(context.Context) func()) { work(context.Background())() }
 func (call) OnEnd(func())                                      {}
-func (call) Progress(string)                                   {}
+func (call) Progress(int, int, string)                         {}
 func (call) Complete(result []byte) {
 	var r struct{ Content []live.TextContent }
 	json.Unmarshal(result, &r)

@@ -2,7 +2,6 @@ package own
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"strings"
 	"time"
@@ -33,8 +32,8 @@ type Call interface {
 	Apart(origin string, work func(ctx context.Context) (then func()))
 	// OnEnd makes the call run f at its end, completed or not.
 	OnEnd(f func())
-	// Progress reports the call's progress to the agent, in members of MCP's notifications/progress.
-	Progress(members string)
+	// Progress reports the call's progress to the agent. A total of 0 is unknown.
+	Progress(done, total int, message string)
 	// Complete answers with the JSON text of MCP's CallToolResult.
 	Complete(result []byte)
 }
@@ -139,14 +138,10 @@ func (t *Tools) Respond(c Call, origin string, failed bool, content ...any) {
 
 // Result returns the JSON text of MCP's CallToolResult.
 func Result(failed bool, content ...any) []byte {
-	text, err := json.Marshal(struct {
+	return []byte(live.Line(struct {
 		Content []any `json:"content"`
 		IsError bool  `json:"isError,omitempty"`
-	}{content, failed})
-	if err != nil {
-		return []byte(`{"content":[],"isError":true}`)
-	}
-	return text
+	}{content, failed}))
 }
 
 func (t *Tools) list(c Call, args []byte) {

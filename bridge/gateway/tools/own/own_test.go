@@ -78,8 +78,10 @@ func (d *desk) After(after time.Duration, f func()) (stop func()) {
 
 func (d *desk) Reminds() (told, inline bool) { return d.reminded, d.inline }
 
-func (d *desk) OnEnd(f func())          { d.ends = append(d.ends, f) }
-func (d *desk) Progress(members string) { d.told = append(d.told, members) }
+func (d *desk) OnEnd(f func()) { d.ends = append(d.ends, f) }
+func (d *desk) Progress(done, total int, message string) {
+	d.told = append(d.told, fmt.Sprint(done, "of", total, message))
+}
 
 func (d *desk) Complete(result []byte) {
 	var r struct{ Content []live.TextContent }
@@ -106,7 +108,7 @@ func TestAWaitEndsWithTheChange(t *testing.T) {
 	for range 2 {
 		d.later[5*time.Second]()
 	}
-	if len(d.told) != 2 || !strings.Contains(d.told[0], `"total":20`) {
+	if len(d.told) != 2 || !strings.Contains(d.told[0], "of20") {
 		t.Errorf("who waits is told %q", d.told)
 	}
 	d.page.Updated(cart)

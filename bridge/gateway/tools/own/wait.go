@@ -127,8 +127,7 @@ func (w *waiting) begin() {
 func (w *waiting) after(d time.Duration, f func()) { w.timers = append(w.timers, w.c.After(d, f)) }
 
 func (w *waiting) progress(began time.Time) {
-	w.c.Progress(fmt.Sprintf(`"progress":%d,"total":%d,"message":"waiting for a page to change"`,
-		int(time.Since(began).Seconds()), int(w.timeout.Seconds())))
+	w.c.Progress(int(time.Since(began).Seconds()), int(w.timeout.Seconds()), "waiting for a page to change")
 	w.after(w.t.ProgressEvery, func() { w.progress(began) })
 }
 
