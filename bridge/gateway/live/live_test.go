@@ -23,7 +23,7 @@ func read(t *testing.T, text string) *Look {
 }
 
 func TestContents(t *testing.T) {
-	const image = `{"uri":"` + doc + `","mimeType":"image/png","blob":"AAAA"}`
+	const image = `{"uri":"` + doc + `","mimeType":"image/png","blob":"iVBORw0KGgoAAAAN"}`
 	for name, c := range map[string]struct {
 		contents, text string
 		images         int

@@ -41,6 +41,7 @@ func DecodeContents(uri string, contents []byte) *Look {
 	}
 	l := &Look{URI: uri, Contents: contents, Hash: sha256.Sum256(v)}
 	var texts []string
+	var images gate.Media
 	alone := true
 	for part := range v.Elements {
 		text, isText := part.Get("text").Text()
@@ -53,17 +54,33 @@ func DecodeContents(uri string, contents []byte) *Look {
 			if alone = alone && len(texts) == 1; alone {
 				l.Text = text
 			}
-		case strings.HasPrefix(mime, "image/"):
-			l.Images = append(l.Images, ImageContent{"image", blob, mime})
+		case images.Takes(blob):
+			l.Images = append(l.Images, ImageContent{"image", blob, gate.ImageType(blob)})
 		default:
 			alone = false
-			texts = append(texts, partLine(own, mime, "bytes, which are not shown: "+wire.Itoa(len(blob)*3/4)))
+			note := "bytes, which are not shown: " + wire.Itoa(len(blob)*3/4)
+			if strings.HasPrefix(mime, "image/") {
+				note += ", since " + gate.ImagesOnly
+			}
+			texts = append(texts, partLine(own, mime, note))
 		}
 	}
 	if !alone {
 		l.Text = strings.Join(texts, "\n")
 	}
 	return l
+}
+
+// ImagesWithin returns the images if their base64 has at most so many characters, or else a note. 0 is no bound.
+func (l *Look) ImagesWithin(chars int) (images []any, note string) {
+	length := 0
+	for _, image := range l.Images {
+		length += len(image.(ImageContent).Data)
+	}
+	if chars > 0 && length > chars {
+		return nil, "its images have " + wire.Itoa(length) + " characters of base64: leave max_chars out to get them"
+	}
+	return l.Images, ""
 }
 
 // partLine is the line before a part.

@@ -16,6 +16,8 @@ type Wish struct {
 	Since *int64 // the revision that the agent has
 	At    Cursor // where the agent continues
 	Chars int    // the maximum of the result with its head
+	// Images is the maximum of the images, in base64; 0 for those that the look has.
+	Images int
 }
 
 // A Cursor is the place where an agent continues to read a text. The text is that of a revision, or the delta from an

@@ -3,6 +3,7 @@ package own
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
@@ -39,6 +40,7 @@ func (t *Tools) read(c Call, args []byte) {
 	w := live.Wish{URI: in.URI, Since: in.Since, Chars: t.PageChars}
 	if in.Chars > 0 {
 		w.Chars = int(min(max(in.Chars, 2000), 100_000))
+		w.Images = w.Chars
 	}
 	w.Chars -= ReminderChars
 	if in.Pointer != "" {
@@ -126,7 +128,9 @@ func (t *Tools) grant(c Call, l *live.Look, w live.Wish, then func(h live.Head, 
 	all := func() {
 		t.give(c, l, w.Part, h.Revision)
 		content := live.Page(&h, w, text)
-		then(h, append(content, l.Images...), "")
+		images, note := l.ImagesWithin(w.Images)
+		h.Note = strings.TrimSpace(h.Note + " " + note)
+		then(h, append(content, images...), "")
 	}
 	switch how {
 	case hasNow:
