@@ -17,10 +17,10 @@ const GatewayPath = resource.GatewayPath
 // DecodeResource decodes a Resource from the JSON text of its members, which are named as in the IDL. It keeps no part
 // of text. The error is a *resource.Error, or a *wire.Error if text is not JSON.
 func DecodeResource(text []byte) (Resource, error) {
-	r := Resource{Size: -1}
+	r := given{Resource{Size: -1}}
 	v, err := wire.Parse(text, 64)
 	if err != nil {
-		return r, err
+		return r.Resource, err
 	}
 	bad := ""
 	v.Members(func(key, m wire.Value) bool {
@@ -42,13 +42,18 @@ func DecodeResource(text []byte) (Resource, error) {
 		case key.Is("minUpdateInterval"):
 			r.MinInterval, ok = count(m, resource.MaxInterval)
 		case key.Is("icons"):
-			r.Icons, ok = clone(m), isArrayOf(m, isIcon)
+			r.Icons, ok = r.icons(m)
 		case key.Is("annotations"):
-			r.Annotations, ok = clone(m), isAnnotations(m)
+			r.Annotations, ok = r.annotations(m)
 		case key.Is("_meta"):
-			r.Meta, ok = clone(m), m.Kind() == wire.Object
+			r.Meta, ok = r.known("_meta", m, func(key, m wire.Value) (wire.Value, bool) {
+				if name, _ := key.Text(); resource.Reserved(name) {
+					m = nil
+				}
+				return m, true
+			})
 		case key.Is("contentSchema"):
-			r.Meta, ok = append(append([]byte(`{"pagewire/schema":`), clone(m)...), '}'), m.Kind() == wire.Object
+			r.Meta, ok = wire.Text(`{"pagewire/schema":`).Sound(m).Raw(`}`), m.Kind() == wire.Object
 		case key.Is("uriSchema"):
 			var why string
 			if r.Schema, why = decodeSchema(m); why != "" {
@@ -65,42 +70,94 @@ func DecodeResource(text []byte) (Resource, error) {
 		bad = "a resource must be an object"
 	}
 	if bad != "" {
-		return r, &resource.Error{Reason: resource.Invalid, Message: bad}
+		return r.Resource, &resource.Error{Reason: resource.Invalid, Message: bad}
 	}
-	return r, nil
+	return r.Resource, nil
 }
 
-// Icons and annotations go to agents unchanged. The members that MCP defines are checked: a strict client refuses the
-// list of all pages for one "audience":5. Other members may have any value.
+// A given is a resource as a page gives it. Agents get the members that MCP defines, and no others: a strict client
+// refuses the list of all pages for one "audience":5.
+type given struct{ Resource }
 
-func isIcon(v wire.Value) bool {
-	_, ok := v.Get("src").Text()
-	return ok && membersAre(v, func(key, m wire.Value) bool {
-		switch {
-		case key.Is("mimeType"):
-			return isText(m)
-		case key.Is("sizes"):
-			return isArrayOf(m, isText)
-		case key.Is("theme"):
-			return m.Is("light") || m.Is("dark")
+// mended notes what agents do not get.
+func (r *given) mended(member, why string) {
+	if len(r.Mended) > 500 {
+		return
+	}
+	if r.Mended != "" {
+		r.Mended += "; "
+	}
+	r.Mended += member + " is left out: " + why
+}
+
+// known writes the members of an object that as returns: nil is for one that is unknown. It reports whether all are
+// valid.
+func (r *given) known(of string, v wire.Value, as func(key, m wire.Value) (wire.Value, bool)) (t wire.Text, ok bool) {
+	ok = v.Kind() == wire.Object
+	more := "{"
+	v.Members(func(key, m wire.Value) bool {
+		value, valid := as(key, m)
+		if ok = ok && valid; len(value) > 0 {
+			t = t.Raw(more).Bytes(key).Raw(":").Sound(value)
+			more = ","
+		} else if value == nil && valid {
+			name, _ := key.Text()
+			r.mended(of+"."+name, "agents get no such member")
 		}
-		return true
+		return ok
 	})
+	if more == "{" {
+		return wire.Text("{}"), ok
+	}
+	return t.Raw("}"), ok
 }
 
-func isAnnotations(v wire.Value) bool {
-	return membersAre(v, func(key, m wire.Value) bool {
+func (r *given) icons(v wire.Value) (t wire.Text, ok bool) {
+	more := "["
+	ok = isArrayOf(v, func(icon wire.Value) bool {
+		_, valid := icon.Get("src").Text()
+		text, known := r.known("icons", icon, func(key, m wire.Value) (wire.Value, bool) {
+			switch {
+			case key.Is("src"), key.Is("mimeType"):
+				return m, isText(m)
+			case key.Is("sizes"):
+				return m, isArrayOf(m, isText)
+			case key.Is("theme"):
+				return m, m.Is("light") || m.Is("dark")
+			}
+			return nil, true
+		})
+		t = t.Raw(more).Bytes(text)
+		more = ","
+		return valid && known
+	})
+	if more == "[" {
+		t = t.Raw("[")
+	}
+	return t.Raw("]"), ok
+}
+
+func (r *given) annotations(v wire.Value) (wire.Text, bool) {
+	return r.known("annotations", v, func(key, m wire.Value) (wire.Value, bool) {
 		switch {
 		case key.Is("audience"):
-			return isArrayOf(m, func(who wire.Value) bool { return who.Is("user") || who.Is("assistant") })
+			return m, isArrayOf(m, func(who wire.Value) bool { return who.Is("user") || who.Is("assistant") })
 		case key.Is("priority"):
-			return m.Kind() == wire.Number && resource.Within(string(m), "0", "1")
+			return m, m.Kind() == wire.Number && resource.Within(string(m), "0", "1")
 		case key.Is("lastModified"):
-			return isText(m)
+			text, ok := m.Text()
+			time := resource.DateTime(text)
+			if time == "" {
+				if ok {
+					r.mended("annotations.lastModified", "write a time with its offset, such as new Date().toISOString()")
+				}
+				return wire.Value{}, ok
+			}
+			return wire.Value(wire.Text(nil).Str(time)), ok
 		case key.Is("subscribeHint"):
-			return m.Kind() == wire.Bool
+			return m, m.Kind() == wire.Bool
 		}
-		return true
+		return nil, true
 	})
 }
 
@@ -114,16 +171,6 @@ func isArrayOf(v wire.Value, is func(wire.Value) bool) bool {
 	ok := v.Kind() == wire.Array
 	v.Elements(func(element wire.Value) bool {
 		ok = ok && is(element)
-		return ok
-	})
-	return ok
-}
-
-// membersAre reports whether v is an object whose members all satisfy are.
-func membersAre(v wire.Value, are func(key, m wire.Value) bool) bool {
-	ok := v.Kind() == wire.Object
-	v.Members(func(key, m wire.Value) bool {
-		ok = ok && are(key, m)
 		return ok
 	})
 	return ok

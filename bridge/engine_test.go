@@ -139,8 +139,8 @@ func TestDecodeResource(t *testing.T) {
 	if err != nil || string(r.Meta) != `{"a":1}` || r.Size != -1 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	const icons = `[{"src":"i.svg","mimeType":"image/svg+xml","sizes":["any"],"theme":"dark","x":1},{"src":""}]`
-	const annotations = `{"audience":["user","assistant"],"priority":5e-324,"lastModified":"2026","subscribeHint":true,"x":[]}`
+	const icons = `[{"src":"i.svg","mimeType":"image/svg+xml","sizes":["any"],"theme":"dark"},{"src":""}]`
+	const annotations = `{"audience":["user","assistant"],"priority":5e-324,"lastModified":"2026-11-27T10:00:00Z","subscribeHint":true}`
 	r, err = DecodeResource([]byte(`{"uri":"u","name":"n","contentSchema":{"type":"array"}}`))
 	if err != nil || string(r.Meta) != `{"pagewire/schema":{"type":"array"}}` {
 		t.Errorf("the schema of contents is in _meta: %v, %s", err, r.Meta)
@@ -149,8 +149,24 @@ func TestDecodeResource(t *testing.T) {
 		t.Error("a schema that is no object is taken")
 	}
 	r, err = DecodeResource([]byte(`{"uri":"u","name":"n","icons":` + icons + `,"annotations":` + annotations + `}`))
-	if err != nil || string(r.Icons) != icons || string(r.Annotations) != annotations {
+	if err != nil || string(r.Icons) != icons || string(r.Annotations) != annotations || r.Mended != "" {
 		t.Errorf("%+v, %v", r, err)
+	}
+	// Agents get the members that MCP defines alone, and times as clients take them.
+	for given, want := range map[string][2]string{
+		`"icons":[{"src":"a","x":1}]`: {`[{"src":"a"}]`, "icons.x is left out"}, `"icons":[]`: {`[]`, ""},
+		`"annotations":{"x":[]}`:                         {`{}`, "annotations.x is left out"},
+		`"annotations":{"lastModified":"2026-11-27"}`:    {`{"lastModified":"2026-11-27T00:00:00Z"}`, ""},
+		`"annotations":{"lastModified":"","priority":1}`: {`{"priority":1}`, "annotations.lastModified is left out"},
+		`"_meta":{"a":"\ud83d","ui":{},"pagewire/tab":5,"io.modelcontextprotocol/x":1,"mcp.dev/a":1,"x.y/z":{"ui":1}}`: {
+			`{"a":"` + "\uFFFD" + `","x.y/z":{"ui":1}}`, "_meta.ui is left out"},
+		`"contentSchema":{"\ud83d":1}`: {`{"pagewire/schema":{"` + "\uFFFD" + `":1}}`, ""},
+	} {
+		r, err := DecodeResource([]byte(`{"uri":"u","name":"n",` + given + `}`))
+		if got := string(r.Icons) + string(r.Annotations) + string(r.Meta); err != nil || got != want[0] ||
+			!strings.Contains(r.Mended, want[1]) || (r.Mended == "") != (want[1] == "") {
+			t.Errorf("%s: %s, %q, %v", given, got, r.Mended, err)
+		}
 	}
 }
 

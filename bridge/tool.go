@@ -40,19 +40,18 @@ type Tool struct {
 	First bool
 	// Debugging tools exist only for ports with ShowDebugging.
 	Debugging bool
+	// Typed is what a host has made of JSON. The engine does not use it.
+	Typed any
 }
 
-// DecodeTools decodes the JSON text of an array of MCP's Tool objects. It keeps no part of text.
+// DecodeTools decodes the JSON text of an array of MCP's Tool objects. It keeps no part of text. With an error it
+// returns the tools that have a name.
 func DecodeTools(text []byte) (tools []Tool, err error) {
 	err = EachTool(text, func(t Tool) { tools = append(tools, Tool{Name: t.Name, JSON: clone(t.JSON)}) })
-	if err != nil {
-		return nil, err
-	}
-	return tools, nil
+	return tools, err
 }
 
-// EachTool is DecodeTools without copies: it calls f with each tool, whose JSON is a part of text. After an error, f
-// has not been called with all of them.
+// EachTool is DecodeTools without copies: it calls f with each tool, whose JSON is a part of text.
 func EachTool(text []byte, f func(Tool)) error {
 	v, err := wire.Parse(text, 64)
 	if err != nil {
@@ -61,10 +60,11 @@ func EachTool(text []byte, f func(Tool)) error {
 	bad := v.Kind() != wire.Array
 	v.Elements(func(m wire.Value) bool {
 		name, ok := m.Get("name").Text()
-		if bad = bad || !ok; !bad {
+		if ok {
 			f(Tool{Name: name, JSON: m})
 		}
-		return !bad
+		bad = bad || !ok
+		return true
 	})
 	if bad {
 		return failure("bridge: tools must be an array of objects with a name")

@@ -107,6 +107,8 @@ func register(now float64, n int32) (status int32) {
 	}
 	if err != nil {
 		report("resource refused: " + r.URI + ": " + err.Error())
+	} else if r.Mended != "" {
+		report("the resource " + r.URI + " differs for agents: " + r.Mended)
 	}
 	return alive
 }
@@ -134,9 +136,10 @@ func touch(now float64, n int32) (status int32) {
 //go:wasmexport setTools
 func setTools(now float64, n int32) (status int32) {
 	defer contain(&status)
-	tools, err := bridge.DecodeTools(input[:n])
+	tools, bad := bridge.DecodeTools(input[:n])
+	err := engine.SetTools(bridge.Time(now), tools)
 	if err == nil {
-		err = engine.SetTools(bridge.Time(now), tools)
+		err = bad
 	}
 	if err != nil {
 		report("tools refused: " + err.Error())

@@ -13,6 +13,7 @@ type Frame struct {
 	bytes int
 	steps []step
 	bad   string // the reason why the link ends after these steps; "" if it does not
+	tools [][]bridge.Tool
 
 	hello    *About    // of a hello
 	answered *answered // of an answer's contents
@@ -246,14 +247,26 @@ func (f *Frame) setTools(text string, l *Limits) {
 		}
 	})
 	switch {
-	case err != nil:
+	case err != nil && all == 0:
 		f.addStep(func(p *Peer) { p.refuseTools(err) })
 		return
 	case all > len(tools):
 		err = errors.New(wire.Itoa(all-len(tools)) + " of " + wire.Itoa(all) + " are left out: " + why)
 		text = arrayOf(tools)
+	case err != nil:
+		text = arrayOf(tools)
 	}
+	f.tools = append(f.tools, tools)
 	f.addStep(func(p *Peer) { p.setTools(tools, text, err) })
+}
+
+// EachTool calls set with each tool that the frame offers, before Apply. Like Parse it needs no Peer.
+func (f *Frame) EachTool(set func(*bridge.Tool)) {
+	for _, list := range f.tools {
+		for i := range list {
+			set(&list[i])
+		}
+	}
 }
 
 func arrayOf(tools []bridge.Tool) string {

@@ -219,6 +219,9 @@ func (p *Peer) register(r bridge.Resource, descriptor string, err error) {
 			refuse(err.Error())
 			return
 		}
+		if r.Mended != "" {
+			p.Report("the resource " + r.URI + " differs for agents: " + r.Mended)
+		}
 		p.resources[r.URI] = bytes
 		p.bytes += bytes - before
 	}

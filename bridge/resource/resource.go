@@ -8,8 +8,7 @@ type Resource struct {
 	Name, Title, Description, MIMEType string
 	// Size is the size of the contents in bytes; negative if it is unknown.
 	Size int64
-	// Icons, Annotations and Meta are the JSON text of MCP's icons, annotations and _meta, each empty if absent. They
-	// are passed on unread.
+	// Icons, Annotations and Meta are the JSON text of MCP's icons, annotations and _meta, each empty if absent.
 	Icons, Annotations, Meta []byte
 	// Schema defines the query parameters of URI, or the types of a template's variables. nil means no parameters, and
 	// variables that are strings.
@@ -22,6 +21,8 @@ type Resource struct {
 	// Unlisted keeps the resource out of the listings. It still answers agents that have its URI from an earlier
 	// listing.
 	Unlisted bool
+	// Mended says what of a page's description agents do not get as it is, or "". It is for the page's developer.
+	Mended string
 	// PerPort means that its contents differ among ports: no two share a read of it. A page's core ignores it.
 	PerPort bool
 }

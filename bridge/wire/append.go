@@ -63,6 +63,24 @@ func (t Text) Str(s string) Text {
 	}
 }
 
+// Sound appends a page's value. Half of a surrogate pair in its strings becomes U+FFFD: some parsers refuse the whole
+// message for one.
+func (t Text) Sound(v Value) Text {
+	for i := 0; i < len(v); {
+		end := i + 1
+		if v[i] == '"' {
+			if end = skipString(v, i); !plain(v[i:end]) {
+				text, _ := v[i:end].Text()
+				t = t.Str(text)
+				i = end
+			}
+		}
+		t = t.Bytes(v[i:end])
+		i = end
+	}
+	return t
+}
+
 // Int appends n in decimal.
 func (t Text) Int(n int) Text { return t.Int64(int64(n)) }
 
