@@ -68,10 +68,9 @@ var packages = []row{
 	{"bridge/driver", native, "bridge", ""},
 	// The gateway's leaves: none imports the gateway.
 	{"bridge/gateway/weborigin", native, "", ""},
-	{"bridge/gateway/gate", native, "bridge/wire", ""},
 	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/tools", native, "bridge/wire", "github.com/modelcontextprotocol/go-sdk " +
-		"github.com/google/jsonschema-go"},
+	{"bridge/gateway/gate", native, "bridge/wire bridge/resource", ""},
+	{"bridge/gateway/tools", native, "bridge/wire", ""},
 	{"bridge/gateway/retry", native, "", ""},
 	{"bridge/gateway/door", native, "bridge bridge/gateway/weborigin", ""},
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},

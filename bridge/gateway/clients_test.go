@@ -110,7 +110,7 @@ func TestListsSuitClients(t *testing.T) {
 		t.Errorf("the first page has %d tools, and %q is next", len(first.Tools), first.NextCursor)
 	}
 	for i, tool := range first.Tools {
-		if own := i < len(ownTools); own != (tool.Meta[metaOrigin] == nil) ||
+		if own := i < len(ownTools); own != (tool.Meta["pagewire/origin"] == nil) ||
 			own != (tool.Annotations != nil && tool.Annotations.ReadOnlyHint) {
 			t.Errorf("%s is tool %d of the list: %+v", tool.Name, i, tool)
 		}
@@ -120,7 +120,7 @@ func TestListsSuitClients(t *testing.T) {
 		if strings.Contains(tool.Description, ";") {
 			t.Errorf("%s: %s", tool.Name, tool.Description)
 		}
-		if _, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: tool.Name}); tool.Meta[metaOrigin] != nil && err != nil {
+		if _, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: tool.Name}); tool.Meta["pagewire/origin"] != nil && err != nil {
 			t.Errorf("%s cannot be called: %v", tool.Name, err)
 		}
 	}

@@ -16,8 +16,6 @@ import (
 // _meta, a call does not end with the document: the tab's next document answers it within Options.ReadTimeout.
 
 const (
-	// metaNavigates is true in the _meta of a tool that may lead to another document.
-	metaNavigates = "pagewire/navigates"
 	// toolArrived is a tool of each page layer. It gives the document's own answer to a call that has led to the document.
 	toolArrived = "pagewire/arrived"
 	// maxArrived bounds the document's resources that an answer names, maxArrivedURL the length of its URL in bytes.
@@ -35,7 +33,7 @@ type continuation struct {
 // continues reports whether the tab's next document is to answer a call. If so, it starts the wait for the document.
 func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 	p := o.page
-	if o.tool.Meta[metaNavigates] != true || r.gone && p.ended || !r.gone && (r.result == nil || !r.result.Continues) {
+	if !o.tool.Navigates || r.gone && p.ended || !r.gone && (r.result == nil || !r.result.Continues) {
 		return false
 	}
 	w := &continuation{c: c, o: o}

@@ -209,7 +209,7 @@ func TestCallThatOutlivesItsDocument(t *testing.T) {
 			j := &journey{t, g, openPage(t, g, c.first, nil), stop, progress}
 			runs := make(chan bool)
 			j.first.page.SetTool("search", testkit.Tool{
-				Members: map[string]any{"_meta": map[string]any{metaNavigates: !c.stays}},
+				Members: map[string]any{"_meta": map[string]any{"pagewire/navigates": !c.stays}},
 				Run: func(ctx context.Context, _ json.RawMessage, _ func(map[string]any)) any {
 					close(runs)
 					if c.result == nil {

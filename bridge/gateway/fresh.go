@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,31 +17,8 @@ import (
 // refused, and the answer says what has changed. The page decides by its own revisions, in the turn in which the tool
 // would run. So every change until then counts.
 
-// metaFresh is the key of a tool's freshness in its _meta.
-const metaFresh = "pagewire/freshState"
-
-const (
-	// maxFresh is how many URIs a tool may depend on.
-	maxFresh = 32
-	// maxTries bounds the tries of one call while the page reports changes but the contents stay the same.
-	maxTries = 3
-)
-
-// A freshness lists the resources that a tool depends on.
-type freshness struct {
-	URIs    []string `json:"uris"`              // the page's own
-	OnStale string   `json:"onStale,omitempty"` // "tell": the tool runs, and its result says what was older
-}
-
-// freshnessOf decodes a freshness. It is nil if the page gives none or more than maxFresh URIs.
-func freshnessOf(meta map[string]any, owns func(string) bool) *freshness {
-	f := &freshness{}
-	if meta[metaFresh] == nil || json.Unmarshal(text(meta[metaFresh]), f) != nil || len(f.URIs) > maxFresh {
-		return nil
-	}
-	f.URIs = slices.DeleteFunc(f.URIs, func(uri string) bool { return !owns(uri) })
-	return f
-}
+// maxTries bounds the tries of one call while the page reports changes but the contents stay the same.
+const maxTries = 3
 
 // A condition is the version that an agent has seen of a resource on which a tool depends.
 type condition struct {
@@ -55,10 +31,10 @@ type condition struct {
 // conditions returns a tool's conditions for an agent. unsure are URIs that the agent has seen in another document or
 // at an earlier gateway: their revisions cannot be compared.
 func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, unsure []string) {
-	if m == nil || o.fresh == nil || o.fresh.OnStale == "tell" {
+	if m == nil || o.tool.Fresh == nil || o.tool.Fresh.OnStale == "tell" {
 		return nil, nil
 	}
-	for _, own := range o.fresh.URIs {
+	for _, own := range o.tool.Fresh.URIs {
 		uri := g.knownAs(m, o, own)
 		v, ok := m.Last(uri)
 		switch {

@@ -44,7 +44,21 @@ func newLinked(p *Page, send func([]byte)) *linked {
 // outgoing sends the page's frames when the lock is released, or when they are due.
 func (g *Gateway) outgoing(l *linked) { g.outgoingAt(l, g.now()) }
 
-// report tells the page's developer on its console.
+// report tells the page's developer on its console. It skips "".
+func (p *Page) report(sentence string) {
+	switch {
+	case sentence == "":
+	case p.runner == nil:
+		p.link.report(sentence)
+	case len(p.said) < maxSaid && !slices.Contains(p.said, sentence):
+		p.said = append(p.said, sentence)
+		p.runner.Report(sentence)
+	}
+}
+
+// maxSaid bounds Page.said.
+const maxSaid = 100
+
 func (l *linked) report(sentence string) {
 	if l != nil {
 		l.peer.Report(sentence)

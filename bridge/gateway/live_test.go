@@ -271,7 +271,7 @@ func TestStructuredContentIsText(t *testing.T) {
 
 // fresh has the members of a tool that depends on the cart.
 func fresh(how string) map[string]any {
-	return map[string]any{"_meta": map[string]any{metaFresh: map[string]any{"uris": []string{cart}, "onStale": how}}}
+	return map[string]any{"_meta": map[string]any{"pagewire/freshState": map[string]any{"uris": []string{cart}, "onStale": how}}}
 }
 
 // While a tab is reloaded, its tool's plain name leads to another tab, with other contents. There the state that the

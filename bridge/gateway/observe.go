@@ -136,6 +136,22 @@ type PageState struct {
 	Absent    bool   `json:"absent,omitempty"`  // it is being reloaded
 	Resources int    `json:"resources"`
 	Tools     int    `json:"tools"`
+	// Reports are the last sentences on the page's console: what is served otherwise, or not at all.
+	Reports []string `json:"reports,omitempty"`
+}
+
+// maxShown bounds PageState.Reports.
+const maxShown = 20
+
+func (p *Page) reports() (last []string) {
+	all := p.said
+	if p.link != nil {
+		all = p.link.peer.Reports()
+	}
+	for _, sentence := range all[max(0, len(all)-maxShown):] {
+		last = append(last, Shorten(sentence, maxWords))
+	}
+	return last
 }
 
 // A ResourceState is a resource or template as agents see it.
@@ -195,8 +211,8 @@ func (g *Gateway) Snapshot() Snapshot {
 		}
 		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
 		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(key, maxWords),
-			Number: p.tab.number, Absent: p.absent, Resources: len(p.offers),
-			Tools: len(p.published), Focused: p.tab.focused == g.catalog.focuses})
+			Number: p.tab.number, Absent: p.absent, Resources: len(p.offers), Tools: len(p.published),
+			Focused: p.tab.focused == g.catalog.focuses, Reports: p.reports()})
 	}
 	slices.SortFunc(s.Pages, func(a, b PageState) int {
 		return cmp.Or(a.Number-b.Number, strings.Compare(a.Frame, b.Frame))

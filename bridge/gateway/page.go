@@ -72,10 +72,13 @@ type Page struct {
 	meta      []byte
 	offers    map[string]*offer // by the page's own URI
 	published []toolOffer
+	learned   map[string]gate.Names // names of arguments that its tools have had for agents, by tool
+	aliases   int                   // names that learned has room for
 	// left says, by callKey, when nobody waited any more for a call that may have begun.
 	left      map[[32]byte]time.Time
 	settled   bool              // it has listed its tools
 	toolBytes int               // what fitTools counts for published
+	said      []string          // what runner has reported
 	crowded   bool              // its console says that some of its tools are not listed
 	watches   map[string]*watch // the subscriptions at the page, by its own URI
 	wide      map[string]int64  // the revisions of its resources that answer for more URIs
@@ -127,7 +130,8 @@ var ErrDenied = errors.New("pages of this origin are not served")
 
 func (g *Gateway) newPage(info PageInfo) *Page {
 	p := &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{},
-		watches: map[string]*watch{}, left: map[[32]byte]time.Time{}}
+		watches: map[string]*watch{}, learned: map[string]gate.Names{}, aliases: maxAliases,
+		left: map[[32]byte]time.Time{}}
 	p.life, p.die = context.WithCancel(context.Background())
 	p.own = &linked{of: p, p: p, info: info, closed: true}
 	p.ways = []*linked{p.own}
@@ -193,6 +197,7 @@ func (p *Page) apply(frame []byte) error {
 	g.tap(Event{Way: FromPage, Page: p.URL, Text: frame})
 	f := link.Parse(frame, g.opt.PageLimits)
 	f.Check(p.check)
+	f.EachTool(typed)
 	parsed := g.opt.wallClock()
 	defer g.lock()()
 	locked := g.opt.wallClock()
@@ -279,12 +284,12 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 			p.g.log.Warn("refused a tool whose name looks like one of the gateway's own", "tool", t.Name, "origin", p.Origin)
 			continue
 		}
-		o, err := decodeTool(t)
-		refused = cmp.Or(err, refused)
-		if o.tool != nil {
-			o.fresh = freshnessOf(o.tool.Meta, p.owns)
-			offers = append(offers, o)
+		tool := t.Typed.(*gate.Tool)
+		p.report(tool.Told())
+		if tool.Left() {
+			continue
 		}
+		offers = append(offers, p.offerOf(tool, len(t.JSON)))
 	}
 	if len(offers) > 0 {
 		p.arrive()

@@ -202,7 +202,7 @@ func TestOutputSchema(t *testing.T) {
 	}
 	reports := func() string { return strings.Join(p.page.Reports(), "\n") }
 	for _, want := range []string{"the result of the tool wrong", "the result of the tool none",
-		"list is served without its outputSchema"} {
+		"the tool list differs for agents: outputSchema.type"} {
 		testkit.Eventually(t, "the developer is told of "+want, func() bool { return strings.Contains(reports(), want) })
 	}
 	if got := reports(); strings.Contains(got, "tool fits") || strings.Contains(got, "tool fails") {

@@ -15,6 +15,8 @@ type ToolRunner interface {
 	// the page reacts, which starts the tool unless cancel was called, and then done once, later, with the JSON text of
 	// MCP's CallToolResult, unless cancel is called before. gone says that the page went away before the result came.
 	RunTool(name string, args []byte, started func(), done func(result []byte, gone bool)) (cancel func())
+	// Report shows a sentence on the page's console. It must not block, nor call the Gateway.
+	Report(sentence string)
 	// Look looks for the page layer, because a page of this origin has connected in another way, maybe this one. It must
 	// not block, nor call the Gateway.
 	Look()
@@ -31,6 +33,9 @@ func (g *Gateway) AttachTools(info PageInfo, runner ToolRunner) (*Page, error) {
 
 // SetTools replaces the tools of a page that AttachTools has attached.
 func (p *Page) SetTools(tools []bridge.Tool) error {
+	for i := range tools {
+		typed(&tools[i])
+	}
 	defer p.g.lock()()
 	return p.setTools(tools)
 }
@@ -104,7 +109,7 @@ func callKey(name string, args []byte) [sha256.Size]byte {
 // repeats reports whether a call is the same as one that may have begun, and that nobody waited for: an agent that tries
 // again must not cause a second effect unknowingly. The next such call is not.
 func (p *Page) repeats(o toolOffer, args []byte) bool {
-	if len(p.left) == 0 || o.tool.Annotations != nil && o.tool.Annotations.ReadOnlyHint {
+	if len(p.left) == 0 || o.tool.ReadOnly {
 		return false
 	}
 	key := callKey(o.name, args)

@@ -1,20 +1,20 @@
 package gateway
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // agentTools are all tools that agents see: ours, for agents that know only tools, and the pages'.
@@ -39,40 +39,36 @@ type agentTools struct {
 
 type toolOffer struct {
 	name  string // the page's own
-	tool  *mcp.Tool
+	tool  *gate.Tool
 	page  *Page
-	fresh *freshness // nil if it depends on nothing
-	// output checks results against the tool's outputSchema; nil if it has none.
-	output *tools.Output
-	hints  tools.Hints
-	bytes  int // of the page's description, at least toolBytes
-	shown  shownTool
+	bytes int // of the page's description, at least toolBytes
+	shown shownTool
 }
 
 // A shownTool is a page's tool as agents see it. It is kept because each change of a tool rebuilds the list of all:
 // with 1,000 tools of 4 KB that takes 4 ms, and 35 ms if each is encoded again (BenchmarkRetool).
 type shownTool struct {
 	as, at string // the name and the page's place that it was encoded for
-	text   []byte // nil if its schema is no JSON
+	text   []byte
 }
 
-// decodeTool makes an offer from a page's description of a tool. An outputSchema that cannot be served is left out,
-// with an error.
-func decodeTool(t bridge.Tool) (o toolOffer, err error) {
-	var decoded mcp.Tool
-	if err := json.Unmarshal(t.JSON, &decoded); err != nil {
-		return toolOffer{}, fmt.Errorf("%s is not described as MCP has it: %w", t.Name, err)
+// typed passes a page's tool through the gate. It needs no lock.
+func typed(t *bridge.Tool) { t.Typed = gate.NewTool(t.Name, wire.Value(t.JSON)) }
+
+// offerOf makes an offer of a page's tool. Arguments may have each name that agents were told since the document came.
+func (p *Page) offerOf(t *gate.Tool, bytes int) toolOffer {
+	if t.Fresh != nil {
+		t.Fresh.URIs = slices.DeleteFunc(t.Fresh.URIs, func(uri string) bool { return !p.owns(uri) })
 	}
-	o = toolOffer{name: t.Name, tool: &decoded, hints: tools.HintsOf(&decoded), bytes: max(toolBytes, len(t.JSON))}
-	if decoded.OutputSchema == nil {
-		return o, nil
+	if t.Names != nil && p.aliases > 0 && p.learned[t.Name] == nil {
+		p.learned[t.Name] = gate.Names{}
 	}
-	if o.output, err = tools.NewOutput(decoded.OutputSchema); err != nil {
-		decoded.OutputSchema = nil
-		err = fmt.Errorf("%s is served without its outputSchema: %w", t.Name, err)
-	}
-	return o, err
+	t.Names.Adopt(p.learned[t.Name], &p.aliases)
+	return toolOffer{name: t.Name, tool: t, page: p, bytes: max(toolBytes, bytes)}
 }
+
+// maxAliases bounds the names in Page.learned.
+const maxAliases = 1000
 
 const (
 	// toolBytes is the least size of a tool in Options.OriginBytes and AllBytes: its names and its decoded form take as
@@ -191,7 +187,7 @@ func (g *Gateway) setTools() {
 	for i, chosen := range b.listing.Choose(entries) {
 		if o := wanted[i]; chosen {
 			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Owner: o.page.Owner(),
-				Debugging: o.hints.Debugging})
+				Debugging: o.tool.Hints.Debugging})
 		} else {
 			left = append(left, o)
 		}
@@ -208,11 +204,10 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 	b := &g.tools
 	b.routes = map[string]toolOffer{}
 	want := func(o *toolOffer, name, place string, tabbed bool) {
-		if o.show(name, place); o.shown.text != nil {
-			wanted = append(wanted, o)
-			entries = append(entries, tools.Entry{Name: name, Origin: o.origin(), Page: o.page.order,
-				Tabbed: tabbed, Bytes: len(o.shown.text)})
-		}
+		o.show(name, place)
+		wanted = append(wanted, o)
+		entries = append(entries, tools.Entry{Name: name, Origin: o.origin(), Page: o.page.order,
+			Tabbed: tabbed, Bytes: len(o.shown.text)})
 	}
 	rank := func(p *Page) []int {
 		return []int{truth(p.absent), truth(p.still), -p.tab.focused, truth(p.Frame != ""), -p.order}
@@ -222,7 +217,6 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 		place := pageTitle(p) + " at " + p.Origin + ", " + p.whereabouts()
 		for i := range p.published {
 			o := &p.published[i]
-			o.page = p
 			name := b.names.Of(p.Origin, o.name)
 			tabbed := tools.OfTab(name, p.tab.number)
 			named := b.routes[name].tool == nil
@@ -265,28 +259,8 @@ func (o *toolOffer) show(name, place string) {
 	if o.shown.as == name && o.shown.at == place {
 		return
 	}
-	p := o.page
-	shown := tools.Claimed(o.tool, o.hints)
-	shown.Meta = mcp.Meta{}
-	maps.Copy(shown.Meta, o.tool.Meta)
-	if delete(shown.Meta, metaFresh); o.fresh != nil {
-		shown.Meta[metaFresh] = o.fresh
-	}
-	if delete(shown.Meta, tools.MetaHints); o.hints != (tools.Hints{}) {
-		shown.Meta[tools.MetaHints] = o.hints
-	}
-	if shown.Meta[metaNavigates] == true {
-		shown.OutputSchema = nil // another document answers
-	}
-	shown.Meta[metaOrigin] = p.Origin
-	// mcp-context-forge before 0.7.0 refuses a semicolon.
-	shown.Description = strings.ReplaceAll(shown.Description+" [tool of the page "+place+"]", ";", ",")
-	shown.Name = name
-	o.shown = shownTool{as: name, at: place, text: text(&shown)}
+	o.shown = shownTool{as: name, at: place, text: o.tool.Shown(name, place, o.page.Origin)}
 }
-
-// metaOrigin is the key of the origin of a tool's page.
-const metaOrigin = "pagewire/origin"
 
 func (o *toolOffer) origin() string { return o.page.Origin }
 
@@ -297,7 +271,7 @@ func (g *Gateway) InputSchema(name string) []byte {
 	if o.tool == nil {
 		return nil
 	}
-	return text(o.tool.InputSchema)
+	return o.tool.Input
 }
 
 // callTool runs one of our own tools or passes the call to its page.
@@ -314,7 +288,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 	}
 	o, ok := g.tools.routes[t.Name]
 	if ok {
-		c.route = c.to(o.page, o.hints.Debugging)
+		c.route = c.to(o.page, o.tool.Hints.Debugging)
 	}
 	if c.route == nil {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.NotFound})
@@ -327,7 +301,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		return
 	}
 	c.name = t.Name
-	args := slices.Clone(t.Arguments)
+	args := o.tool.Names.Arguments(slices.Clone(t.Arguments))
 	g.olderFor(c, o)
 	c.since = time.Now()
 	if o.page.repeats(o, args) {

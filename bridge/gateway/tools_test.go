@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -56,14 +57,10 @@ func BenchmarkRetool(b *testing.B) {
 	}
 	g.mu.Lock()
 	for n := range 1000 {
-		o, err := decodeTool(
-			bridge.Tool{Name: strconv.Itoa(n),
-				JSON: []byte(`{"name":"` + strconv.Itoa(n) + `","inputSchema":{"type":"object"},"description":"` +
-					strings.Repeat("words ", 680) + `"}`)})
-		if err != nil {
-			b.Fatal(err)
-		}
-		p.published = append(p.published, o)
+		tool := bridge.Tool{Name: strconv.Itoa(n), JSON: []byte(`{"name":"` + strconv.Itoa(n) +
+			`","inputSchema":{"type":"object"},"description":"` + strings.Repeat("words ", 680) + `"}`)}
+		typed(&tool)
+		p.published = append(p.published, p.offerOf(tool.Typed.(*gate.Tool), len(tool.JSON)))
 	}
 	g.mu.Unlock()
 	for _, kept := range []bool{true, false} {
@@ -392,12 +389,12 @@ func TestToolsThatAreNone(t *testing.T) {
 	a := openAgent(t, g)
 	p := openTools(t, g, "app", "https://app.example")
 	p.say(toolList("do", 3, ""))
-	p.say(`[{"name":"do1","inputSchema":{"type":"object"}},{"name":"bad","description":5}]`)
+	p.say(`[{"name":"do1","inputSchema":{"type":"object"}},{"name":"bad","inputSchema":5},{"title":"no name"}]`)
 	testkit.Eventually(t, "what is gone is gone", func() bool {
 		names := toolNames(t, a)
 		return names["do1"] && !names["do0"] && !names["bad"]
 	})
-	p.told("bad is not described as MCP has it")
+	p.told("the tool bad is left out: inputSchema: it is no object")
 }
 
 // The numbers of tabs that are gone are kept up to a bound. No number is given to another tab.
@@ -503,7 +500,8 @@ func (s startsLater) RunTool(_ string, _ []byte, started func(), _ func([]byte, 
 	return func() {}
 }
 
-func (startsLater) Look() {}
+func (startsLater) Look()         {}
+func (startsLater) Report(string) {}
 
 // A tab without a page layer that stands still loses a tool's plain name, and gets it back when it reacts, even if nobody
 // waits any more.

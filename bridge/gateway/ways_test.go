@@ -395,6 +395,8 @@ type lateRunner chan bool
 
 func (r lateRunner) Look() { r <- true }
 
+func (lateRunner) Report(string) {}
+
 func (lateRunner) RunTool(string, []byte, func(), func([]byte, bool)) func() { return func() {} }
 
 // A way that ends with its first words is never used.

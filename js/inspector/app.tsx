@@ -115,6 +115,7 @@ function Tabs({ feed, tab, setTab }: { feed: Feed; tab: number | undefined; setT
                 <b class="n">{n}</b> <span class="text">{top.title || top.url}</span>
                 {top.focused && <span class="tag">focused</span>}
                 {top.absent && <span class="tag warn">reloading</span>}
+                <Warned of={pages.flatMap((p) => p.reports ?? [])} />
               </span>
               <span class="line dim">
                 <span class="text">{top.origin || top.url}</span> {top.transport} · {resources}

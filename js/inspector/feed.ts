@@ -20,6 +20,8 @@ export interface Page {
   absent?: boolean;
   resources: number;
   tools: number;
+  /** What the gateway has said on the page's console. */
+  reports?: string[];
 }
 
 export interface Resource {

@@ -135,10 +135,10 @@ func (g *passage) mend() {
 			n = 2
 		case c == '\\':
 			n = 6
-			if r := hex(in[i+2:]); utf16.IsSurrogate(r) {
+			if r := hexOf(in[i+2:]); utf16.IsSurrogate(r) {
 				low := rune(0)
 				if r < 0xDC00 && bytes.HasPrefix(in[i+6:], []byte(`\u`)) {
-					low = hex(in[i+8:])
+					low = hexOf(in[i+8:])
 				}
 				if utf16.DecodeRune(r, low) != utf8.RuneError {
 					n = 12
@@ -170,8 +170,8 @@ func (g *passage) mend() {
 	g.text, g.mended = out, true
 }
 
-// hex is the number of four hexadecimal digits.
-func hex(digits []byte) rune {
+// hexOf is the number of four hexadecimal digits.
+func hexOf(digits []byte) rune {
 	n, _ := strconv.ParseUint(string(digits[:4]), 16, 16)
 	return rune(n)
 }

@@ -1,6 +1,3 @@
-// Package gate turns what pages answer into typed values, on arrival: results of tools, contents of reads, progress and
-// _meta. What clients refuse is mended or left out, one entry at a time, and noted for the page's developer. No member
-// that it does not know passes. It never holds a lock, and never compiles or matches anything of a page.
 package gate
 
 import (

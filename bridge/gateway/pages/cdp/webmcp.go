@@ -19,6 +19,9 @@ type webmcpTools struct {
 	d     *document
 	page  *gateway.Page // guarded by the browser's lock, as are document's fields
 	tools []bridge.Tool // until there is a page
+	// schemas are those that the browser has left out, by name; asking is set while the document is asked.
+	schemas map[string]json.RawMessage
+	asking  bool
 
 	mu          sync.Mutex           // taken with the gateway's lock held, never the other way
 	invocations map[*invocation]bool // that are waited for; nil when the document has gone
@@ -42,6 +45,11 @@ func (s *session) addTools(tools []*webmcp.Tool) {
 			s.tools[string(t.FrameID)] = of
 		}
 		of[t.Name] = t
+		for _, d := range s.documents {
+			if d.webmcp != nil && d.frameID == string(t.FrameID) {
+				delete(d.webmcp.schemas, t.Name) // it may have another one now
+			}
+		}
 	}
 	s.offerTools()
 }
@@ -107,21 +115,16 @@ func (s *session) offerTools() {
 
 // offer sets the tools, in the form of MCP.
 func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
+	missing := false
 	list := make([]bridge.Tool, 0, len(tools))
 	for name, t := range tools {
-		var schema map[string]any
-		json.Unmarshal(t.InputSchema, &schema)
-		if schema == nil {
-			schema = map[string]any{}
-		}
-		if kind, ok := schema["type"]; !ok {
-			schema["type"] = "object"
-		} else if kind != "object" {
-			n.d.b.log.Warn("a tool is not served: its inputSchema is not of type object", "tool", name, "origin",
-				n.d.origin)
+		described := map[string]any{"name": name, "description": t.Description, "inputSchema": n.schemas[name]}
+		if schema := json.RawMessage(t.InputSchema); json.Valid(schema) {
+			described["inputSchema"] = schema
+		} else if _, known := n.schemas[name]; !known {
+			missing = true
 			continue
 		}
-		described := map[string]any{"name": name, "description": t.Description, "inputSchema": schema}
 		meta := map[string]any{}
 		if t.BackendNodeID != 0 { // a form
 			meta["pagewire/navigates"] = true
@@ -141,8 +144,50 @@ func (n *webmcpTools) offer(tools map[string]*webmcp.Tool) {
 		}
 		list = append(list, bridge.Tool{Name: name, JSON: text})
 	}
+	if missing {
+		n.askSchemas(tools)
+	}
 	n.tools = list
 	n.publish()
+}
+
+// schemas is the names and schemas of the document's tools. The browser leaves a schema out if it has a character
+// outside ASCII.
+const schemas = `(async () => JSON.stringify((await (document.modelContext ?? navigator.modelContext).getTools()).map(` +
+	`({ name, inputSchema }) => ({ name, inputSchema }))))()`
+
+// askSchemas asks the document for the schemas that the browser has left out, and then offers the tools that lack them.
+func (n *webmcpTools) askSchemas(tools map[string]*webmcp.Tool) {
+	if n.asking {
+		return
+	}
+	n.asking = true
+	n.d.b.link.post(n.d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{Expression: schemas,
+		UniqueContextID: n.d.world, AwaitPromise: yes(), ReturnByValue: yes(), Silent: yes()},
+		func(result jsonv2.Value, err error) {
+			var r runtime.EvaluateResult
+			var text string
+			var list []struct {
+				Name        string
+				InputSchema json.RawMessage
+			}
+			if n.asking = false; err != nil || n.d.webmcp != n {
+				return
+			}
+			if jsonv2.Unmarshal(result, &r, decodeOptions) == nil && r.Result != nil {
+				if json.Unmarshal(r.Result.Value, &text) != nil || json.Unmarshal([]byte(text), &list) != nil {
+					n.Report("the parameters of its tools are unknown: neither the browser nor getTools() gives them.")
+				}
+			}
+			n.schemas = map[string]json.RawMessage{}
+			for name := range n.d.s.tools[n.d.frameID] {
+				n.schemas[name] = nil // it has none
+			}
+			for _, t := range list {
+				n.schemas[t.Name] = t.InputSchema
+			}
+			n.offer(n.d.s.tools[n.d.frameID])
+		})
 }
 
 // publish passes the tools to the gateway, once there is a page.
@@ -172,6 +217,14 @@ func (n *webmcpTools) attach() {
 
 // Look makes attach.js look for Pagewire, which then begins a link in place of this page.
 func (n *webmcpTools) Look() { n.d.sendText("[]") }
+
+// Report shows a sentence on the page's console, and in our log.
+func (n *webmcpTools) Report(sentence string) {
+	text, _ := json.Marshal("pagewire: " + sentence)
+	n.d.b.log.Warn("a page is told", "origin", n.d.origin, "report", sentence)
+	n.d.b.link.post(n.d.s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
+		Expression: "console.error(" + string(text) + ")", UniqueContextID: n.d.world, Silent: yes()}, nil)
+}
 
 // reacts is a task of the page. It ends once the page runs tasks: not behind a dialog, at a breakpoint or frozen.
 var reacts = jsonv2.Value(`{"awaitPromise":true,"expression":"new Promise(done => { const { port1, port2 } = ` +

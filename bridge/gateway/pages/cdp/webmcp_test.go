@@ -70,7 +70,7 @@ func TestHintsOfTheBrowsersTools(t *testing.T) {
 		`,"annotations":{"autosubmit":true,"readOnly":true}`: `"readOnlyHint":true`,
 	} {
 		var tool webmcp.Tool
-		if err := jsonv2.Unmarshal([]byte(`{"name":"do","frameId":"F"`+given+`}`), &tool, decodeOptions); err != nil {
+		if err := jsonv2.Unmarshal([]byte(`{"name":"do","frameId":"F","inputSchema":{}`+given+`}`), &tool, decodeOptions); err != nil {
 			t.Fatal(given, err)
 		}
 		n := &webmcpTools{d: &document{b: &attachment{}}}

@@ -1,0 +1,361 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/pagewire/pagewire/bridge/resource"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// A Tool is a page's tool. Nothing else of the page's description reaches agents.
+type Tool struct {
+	Name               string // the page's own
+	Title, Description string
+	// Input is the JSON Schema of the arguments for agents; nil if the tool cannot be served. Names leads
+	// from its names to the page's.
+	Input []byte
+	Names Names
+	// Output is nil without an outputSchema that can be served.
+	Output *Output
+	Hints  Hints
+	// Navigates means that another document may answer a call. Fresh is what the tool depends on, or nil.
+	Navigates bool
+	Fresh     *Freshness
+	// ReadOnly is the page's claim that the tool changes nothing.
+	ReadOnly bool
+	// Faults are the parts that agents do not get as they are.
+	Faults []Fault
+
+	claims      []string // of its annotations, in words
+	destructive bool
+	meta        wire.Text // the other members of its _meta, each after a comma
+}
+
+// Keys of a tool's _meta that a page may set, and the key of its page's origin.
+const (
+	metaHints     = "pagewire/hints"
+	metaFresh     = "pagewire/freshState"
+	metaNavigates = "pagewire/navigates"
+	metaOrigin    = "pagewire/origin"
+)
+
+// Hints are the hints that WebMCP has and MCP's annotations lack. A page sends them in _meta, as an
+// object of booleans. They cannot be annotations, since MCP's typed SDKs drop unknown members there.
+type Hints struct {
+	// Consequential means that a call may not be undone: it buys, sends or deletes.
+	Consequential bool `json:"consequentialHint,omitempty"`
+	// UntrustedContent means that results hold text that the page did not write.
+	UntrustedContent bool `json:"untrustedContentHint,omitempty"`
+	// Debugging means that the tool is for developers of the page.
+	Debugging bool `json:"debugging,omitempty"`
+}
+
+// A Freshness lists the resources that a tool depends on.
+type Freshness struct {
+	URIs    []string `json:"uris"`              // the page's own
+	OnStale string   `json:"onStale,omitempty"` // "tell": the tool runs, and its result says what was older
+}
+
+// maxFresh is how many URIs a tool may depend on.
+const maxFresh = 32
+
+// toolMembers are the members of MCP's Tool that a page gives, with their kinds.
+var toolMembers = map[string]wire.Kind{"name": wire.String, "title": wire.String, "description": wire.String,
+	"inputSchema": wire.Object, "outputSchema": wire.Object, "annotations": wire.Object, "_meta": wire.Object}
+
+// NewTool reads a page's description of a tool, which is valid JSON. It keeps no part of it.
+func NewTool(name string, description wire.Value) *Tool {
+	t := &Tool{Name: strings.Clone(name)}
+	m := map[string]wire.Value{}
+	description.Members(func(key, v wire.Value) bool {
+		member, _ := key.Text()
+		kind, known := toolMembers[member]
+		schema := known && strings.HasSuffix(member, "Schema")
+		if v.Kind() > wire.Null && v.Kind() != kind && !schema && len(t.Faults) < maxFaults {
+			t.drop(cut(member, 100), "left out, because agents get no such member")
+		} else {
+			m[member] = v
+		}
+		return true
+	})
+	a := m["annotations"]
+	t.Title, _ = m["title"].Text()
+	if t.Title == "" {
+		t.Title, _ = a.Get("title").Text()
+	}
+	t.Description, _ = m["description"].Text()
+	claim := func(name, yes, no string) bool {
+		v := a.Get(name)
+		words := map[string]string{"true": yes, "false": no}[string(v)]
+		if words != "" {
+			t.claims = append(t.claims, words)
+		} else if v.Kind() > wire.Null && v.Kind() != wire.Bool {
+			t.drop("annotations."+name, "left out, because it is no boolean")
+		}
+		return v.True()
+	}
+	t.ReadOnly = claim("readOnlyHint", "read-only", "")
+	t.destructive = claim("destructiveHint", "destructive", "not destructive")
+	claim("idempotentHint", "idempotent", "")
+	claim("openWorldHint", "", "closed world")
+	t.readMeta(m["_meta"])
+	var faults, others []Fault
+	t.Input, t.Names, faults = normalise(m["inputSchema"], "inputSchema", false)
+	if output := m["outputSchema"]; output.Kind() > wire.Null {
+		var text []byte
+		if text, _, others = normalise(output, "outputSchema", true); text != nil {
+			t.Output = &Output{text: text}
+			_ = json.Unmarshal(text, &t.Output.schema) // it is what normalise wrote
+		}
+	}
+	t.Faults = slices.Concat(t.Faults, others, faults)
+	return t
+}
+
+func (t *Tool) drop(member, reason string) { t.Faults = append(t.Faults, Fault{member, reason}) }
+
+// readMeta reads _meta. A hint that is no boolean counts as true, which is the safe side: each hint only
+// makes a client ask more, or show less.
+func (t *Tool) readMeta(meta wire.Value) {
+	says := func(name string) bool {
+		v := meta.Get(metaHints).Get(name)
+		return v.Kind() > wire.Null && string(v) != "false"
+	}
+	t.Hints = Hints{says("consequentialHint"), says("untrustedContentHint"), says("debugging")}
+	t.Navigates = meta.Get(metaNavigates).True()
+	if v := meta.Get(metaFresh); v.Kind() > wire.Null {
+		uris, valid := textsOf(v.Get("uris"))
+		if t.Fresh = (&Freshness{URIs: uris}); !valid || uris == nil || len(uris) > maxFresh {
+			t.Fresh = nil
+			t.drop("_meta."+metaFresh, "left out, because it has no list of 1 to 32 uris")
+		} else {
+			t.Fresh.OnStale, _ = v.Get("onStale").Text()
+		}
+	}
+	o := object{begun: true}
+	meta.Members(func(key, v wire.Value) bool {
+		if name, _ := key.Text(); !resource.Reserved(name) {
+			o.key(name).data(v)
+		}
+		return true
+	})
+	t.meta = o.t
+}
+
+// Left reports whether the tool cannot be served. The last fault says why.
+func (t *Tool) Left() bool { return t.Input == nil }
+
+// Told is what the page's developer is to know of the faults, or "".
+func (t *Tool) Told() string {
+	if len(t.Faults) == 0 {
+		return ""
+	}
+	var all []string
+	for _, f := range t.Faults {
+		all = append(all, f.Member+": "+f.Reason)
+	}
+	how := " differs for agents: "
+	if t.Left() {
+		how = " is left out: "
+	}
+	return "the tool " + cut(t.Name, 200) + how + strings.Join(all, "; ") +
+		". Correct its description where that matters, or say it in words"
+}
+
+// maxDescription bounds a description in UTF-16 code units: one API refuses a request for a longer one.
+const maxDescription = 1024
+
+// Shown returns the tool as agents see it, under a name, at a place that the description ends with. The
+// page's annotations become words in the description, as its own claims: clients skip questions for a
+// tool with readOnlyHint, and a page may claim anything. Only a destructiveHint, for which clients ask
+// more, is an annotation too.
+func (t *Tool) Shown(name, place, origin string) []byte {
+	o := object{t: wire.Text("{")}
+	o.key("name").Str(name)
+	if t.Title != "" {
+		o.key("title").Str(t.Title)
+	}
+	o.key("description").Str(t.described(place))
+	o.key("inputSchema").Bytes(t.Input)
+	if t.Output != nil && !t.Navigates { // another document answers
+		o.key("outputSchema").Bytes(t.Output.text)
+	}
+	if t.destructive || t.Hints.Consequential {
+		o.key("annotations").Raw(`{"destructiveHint":true,"idempotentHint":false,"readOnlyHint":false}`)
+	}
+	own := map[string]any{metaOrigin: origin}
+	if t.Fresh != nil {
+		own[metaFresh] = t.Fresh
+	}
+	if t.Hints != (Hints{}) {
+		own[metaHints] = t.Hints
+	}
+	if t.Navigates {
+		own[metaNavigates] = true
+	}
+	meta, _ := json.Marshal(own)
+	return o.key("_meta").Bytes(meta[:len(meta)-1]).Bytes(t.meta).Raw("}}").t
+}
+
+func (t *Tool) described(place string) string {
+	var ours string
+	if len(t.claims) > 0 {
+		ours += "The page says: " + strings.Join(t.claims, ", ") + ". "
+	}
+	if t.Hints.Consequential {
+		ours += "The page says that this may not be undone. "
+	}
+	if t.Hints.UntrustedContent {
+		ours += "Its results hold text that the page did not write. "
+	}
+	ours = cut(ours+"[tool of the page "+place, maxDescription-1) + "]"
+	room := maxDescription - 1 - len(utf16.Encode([]rune(ours)))
+	text := strings.TrimSpace(cut(t.Description, room)) + " " + ours
+	// mcp-context-forge before 0.7.0 refuses a semicolon.
+	return strings.ReplaceAll(strings.TrimSpace(text), ";", ",")
+}
+
+// An Output checks results against an outputSchema that normalise has written.
+type Output struct {
+	text   []byte
+	schema any
+}
+
+// maxChecked bounds structuredContent, in bytes, and maxSteps the work of a check: about 0.1 s.
+const maxChecked, maxSteps = 1 << 20, 1 << 20
+
+// Check returns an error if a result has no structuredContent that fits the schema. A tool's error needs none.
+func (o *Output) Check(result wire.Value) error {
+	structured := result.Get("structuredContent")
+	switch {
+	case structured == nil && result.Get("isError").True():
+		return nil
+	case structured.Kind() != wire.Object:
+		return errors.New("it is no object")
+	case len(structured) > maxChecked:
+		return fmt.Errorf("it has %d bytes; the limit is %d", len(structured), maxChecked)
+	}
+	var v any
+	if err := json.Unmarshal(structured, &v); err != nil {
+		return err
+	}
+	c := checker{left: maxSteps}
+	why := c.wrong(o.schema, v)
+	if c.left <= 0 {
+		why = "it takes too long to check: the schema has too many alternatives for this result"
+	}
+	if why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// A checker checks a value against the keywords that normalise writes for results.
+type checker struct{ left int }
+
+// wrong says what is wrong with a value, or returns "".
+func (c *checker) wrong(schema, v any) string {
+	s, _ := schema.(map[string]any)
+	if c.left--; c.left <= 0 || len(s) == 0 {
+		return ""
+	}
+	if kinds := s["type"]; kinds != nil && !c.any(kinds, func(kind any) bool { return isKind(kind, v) }) {
+		return fmt.Sprintf("a value is not of type %v", kinds)
+	}
+	if enum, is := s["enum"].([]any); is && !c.any(enum, func(e any) bool { return e == v }) {
+		return "a value is not in the enum"
+	}
+	if want, is := s["const"]; is && want != v {
+		return "a value is not the const"
+	}
+	why := ""
+	switch v := v.(type) {
+	case float64:
+		why = c.bounds(s, "minimum", "maximum", v)
+	case string:
+		c.left -= len(v) >> 6
+		why = c.bounds(s, "minLength", "maxLength", float64(utf8.RuneCountInString(v)))
+	case []any:
+		why = c.bounds(s, "minItems", "maxItems", float64(len(v)))
+		for i := 0; s["items"] != nil && i < len(v) && why == "" && c.left > 0; i++ {
+			why = c.wrong(s["items"], v[i])
+		}
+	case map[string]any:
+		why = c.members(s, v)
+	}
+	all, _ := s["allOf"].([]any)
+	for i := 0; i < len(all) && why == "" && c.left > 0; i++ {
+		why = c.wrong(all[i], v)
+	}
+	if some, is := s["anyOf"].([]any); is && why == "" && !c.any(some, func(s any) bool { return c.wrong(s, v) == "" }) {
+		why = "a value fits none of the alternatives"
+	}
+	return why
+}
+
+func (c *checker) members(s, v map[string]any) (why string) {
+	required, _ := s["required"].([]any)
+	for _, name := range required {
+		if _, is := v[name.(string)]; !is {
+			return "the member " + name.(string) + " is missing"
+		}
+	}
+	c.left -= len(required)
+	properties, _ := s["properties"].(map[string]any)
+	for name, member := range v {
+		of, known := properties[name]
+		if !known {
+			of = s["additionalProperties"]
+		}
+		if of == false {
+			return "the member " + name + " is not in the schema"
+		}
+		if why = c.wrong(of, member); why != "" || c.left <= 0 {
+			return why
+		}
+	}
+	return ""
+}
+
+func (c *checker) bounds(s map[string]any, low, high string, n float64) string {
+	if least, is := s[low].(float64); is && n < least {
+		return "a value is below its " + low
+	}
+	if most, is := s[high].(float64); is && n > most {
+		return "a value is above its " + high
+	}
+	return ""
+}
+
+// any reports whether f holds for an element of a list, or for a value that is no list.
+func (c *checker) any(list any, f func(any) bool) bool {
+	all, is := list.([]any)
+	if !is {
+		all = []any{list}
+	}
+	c.left -= len(all)
+	return slices.ContainsFunc(all, f)
+}
+
+func isKind(kind, v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return kind == "null"
+	case bool:
+		return kind == "boolean"
+	case string:
+		return kind == "string"
+	case float64:
+		return kind == "number" || kind == "integer" && v == math.Trunc(v)
+	case []any:
+		return kind == "array"
+	}
+	return kind == "object"
+}

@@ -1,0 +1,142 @@
+package gate
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// An object is the text of a JSON object, or of another list, that is being written.
+type object struct {
+	t     wire.Text
+	begun bool
+}
+
+// next begins an element.
+func (o *object) next(comma string) *object {
+	if o.begun {
+		o.Raw(comma)
+	}
+	o.begun = true
+	return o
+}
+
+// key begins a member.
+func (o *object) key(name string) *object { return o.next(",").Str(name).Raw(":") }
+
+func (o *object) Raw(s string) *object   { o.t = o.t.Raw(s); return o }
+func (o *object) Bytes(b []byte) *object { o.t = o.t.Bytes(b); return o }
+func (o *object) Str(s string) *object   { o.t = o.t.Str(s); return o }
+
+func (o *object) list(texts []string) {
+	for i, s := range texts {
+		o.Raw("[,"[min(i, 1):][:1]).Str(s)
+	}
+	o.Raw("]")
+}
+
+// data writes any value of a page as JavaScript reads it: of two members with one name the last, no
+// half of a surrogate pair, and null for a number that is infinite.
+func (o *object) data(v wire.Value) {
+	if k := v.Kind(); k < wire.String && is("number", v) || k < wire.Number {
+		o.Bytes(v)
+		return
+	}
+	var x any
+	if json.Unmarshal(v, &x) != nil {
+		x = nil
+	}
+	text, _ := json.Marshal(x)
+	o.t = o.t.Sound(text)
+}
+
+// cut shortens a text to most UTF-16 code units, between characters.
+func cut(text string, most int) string {
+	for i, r := range text {
+		if most -= max(1, utf16.RuneLen(r)); most < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// each calls f with the elements of an array, or with any other value that is there.
+func each(v wire.Value, f func(wire.Value)) {
+	if v.Kind() == wire.Array {
+		v.Elements(func(e wire.Value) bool { f(e); return true })
+	} else if v != nil {
+		f(v)
+	}
+}
+
+// textsOf are the different texts of an array. valid is false for any other value that is there.
+func textsOf(v wire.Value) (texts []string, valid bool) {
+	seen := map[string]bool{}
+	valid = v == nil || v.Kind() == wire.Array
+	v.Elements(func(e wire.Value) bool {
+		text, ok := e.Text()
+		if valid = valid && ok; valid && !seen[text] {
+			seen[text] = true
+			texts = append(texts, text)
+		}
+		return valid
+	})
+	if !valid {
+		return nil, false
+	}
+	return texts, true
+}
+
+var formats = strings.Fields(`date-time date time duration email idn-email hostname idn-hostname ipv4
+	ipv6 uri uri-reference iri iri-reference uuid uri-template json-pointer relative-json-pointer regex`)
+
+// is reports whether a value is of a kind of keywords.
+func is(kind string, v wire.Value) bool {
+	text, isText := v.Text()
+	number, err := strconv.ParseFloat(string(v), 64)
+	isNumber := v.Kind() == wire.Number && err == nil
+	switch kind {
+	case "text":
+		return isText
+	case "list":
+		return v.Kind() == wire.Array
+	case "bool":
+		return v.Kind() == wire.Bool
+	case "number":
+		return isNumber
+	case "positive":
+		return isNumber && number > 0
+	case "count":
+		n, ok := v.Int()
+		return ok && n >= 0
+	case "format":
+		return isText && slices.Contains(formats, text)
+	case "pattern":
+		return isText && len(text) <= 500 && simple.MatchString(text) && !slices.ContainsFunc(
+			repeated.FindAllStringSubmatch(text, -1), func(m []string) bool {
+				return len(m[1]) > len(m[2]) || len(m[1]) == len(m[2]) && m[1] > m[2] // {3,1}
+			})
+	}
+	return true
+}
+
+const (
+	escape = `\\[dDwWsStnr.^$*+?()\[\]{}|/\\]`
+	times  = `(?:(?:[*+?]|\{[0-9]{1,3}(?:,(?:[0-9]{1,3})?)?\})\??)?`
+	class  = `\[\^?-?(?:` + escape + `|a-z|A-Z|0-9|a-f|A-F|[^\\\]\[\-^\x00-\x1f])+-?\]`
+	one    = `(?:` + escape + `|` + class + `|[^\\\[\](){}*+?|\x00-\x1f])`
+	group  = `(?:` + one + `|\((?:\?:)?(?:` + one + times + `|\|)*\))`
+)
+
+var (
+	// simple matches patterns that mean the same in JavaScript's mode u and elsewhere. Programs compile
+	// patterns, and some drop the list for one that their engine refuses.
+	simple   = regexp.MustCompile(`^(?:` + group + times + `|\|)*$`)
+	repeated = regexp.MustCompile(`\{0*([0-9]+),0*([0-9]+)\}`)
+	token    = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$") // RFC 9110
+)
