@@ -62,6 +62,7 @@ type Options struct {
 	progressEvery time.Duration
 	// wallClock gives the time for revisions, and measures the work on pages' frames. Default time.Now.
 	wallClock   func() time.Time
+	resources   int           // of all pages. Default 200,000
 	closedAfter time.Duration // closedAfter, except in tests
 	awaitTime   time.Duration // how long requests wait for a look. Default 2 s
 }
@@ -98,10 +99,10 @@ type Gateway struct {
 	all           *pass // sees all pages: for those who look for the user, or for several agents
 	catalog       catalog
 	front         front
-	silent        map[*Page]bool // pages that have offered nothing yet
-	toSend        []*linked      // pages with frames to send
-	held          map[string]int // bytes of descriptors, by origin
-	heldAll       int
+	silent        map[*Page]bool  // pages that have offered nothing yet
+	toSend        []*linked       // pages with frames to send
+	held          map[string]held // by origin
+	heldAll       held
 	refusals      map[string]int       // ended links, by reason
 	interest      map[string]*interest // by the agents' URI
 	moved         map[string]bool      // agents' URIs that lead to another page since mu was locked
@@ -122,6 +123,7 @@ type Gateway struct {
 func New(o Options) *Gateway {
 	o.Version = cmp.Or(o.Version, "0")
 	o.Grace, o.ReadTimeout = cmp.Or(o.Grace, 2*time.Second), cmp.Or(o.ReadTimeout, 30*time.Second)
+	o.resources = cmp.Or(o.resources, 200_000)
 	o.OriginBytes, o.AllBytes = cmp.Or(o.OriginBytes, 16<<20), cmp.Or(o.AllBytes, 64<<20)
 	o.Reminders, o.PageChars = cmp.Or(o.Reminders, RemindersInline), cmp.Or(o.PageChars, 8000)
 	o.progressEvery, o.closedAfter = cmp.Or(o.progressEvery, 5*time.Second), cmp.Or(o.closedAfter, closedAfter)
@@ -134,7 +136,7 @@ func New(o Options) *Gateway {
 		opt: o, log: o.Log,
 		agents: map[bridge.PortID]*Agent{}, clients: map[string]*client{}, conversations: map[string]*conversation{},
 		calls: map[bridge.CallID]*call{}, continued: map[*continuation]bool{},
-		silent: map[*Page]bool{}, held: map[string]int{}, refusals: map[string]int{},
+		silent: map[*Page]bool{}, held: map[string]held{}, refusals: map[string]int{},
 		interest: map[string]*interest{}, moved: map[string]bool{},
 		notices: map[string]string{}, looks: map[*byte]bool{}, profiles: map[string][]*string{},
 	}
@@ -153,8 +155,8 @@ func New(o Options) *Gateway {
 		ReadTimeout:  bridge.Time(o.ReadTimeout.Milliseconds()),
 		AwaitTimeout: bridge.Time(o.awaitTime.Milliseconds()),
 		Limits: bridge.Limits{MessageBytes: MaxMessageBytes, ResultBytes: 32 << 20, Tools: maxTools,
-			Resources:     200_000, // of all pages; one page has at most 10,000
-			Ports:         4096,    // HTTP has three quarters of them (package agents' shares), stdio the rest
+			Resources:     o.resources, // one page has at most 10,000
+			Ports:         4096,        // HTTP has three quarters of them (package agents' shares), stdio the rest
 			Subscriptions: events.MaxAllURIs,
 			Calls:         1000, // waiting ones included: a page gets 64 at once
 		},

@@ -25,7 +25,7 @@ type linked struct {
 	late    *time.Timer  // sends frames that are due while nothing else happens
 	closed  bool
 	ended   bool // send has been called with nil
-	held    int  // bytes of descriptors in Gateway.held
+	held    held // in Gateway.held
 	ready   bool // it has offered what its document has
 	// offers and tools are what it has offered while it was not in use, or not ready; nil if the page has it.
 	offers map[string]bridge.Resource
@@ -289,10 +289,15 @@ func (c *pageCore) Register(r bridge.Resource) error {
 // room returns an error if an origin has no room for another descriptor. It leaves as much to other origins as it has,
 // and always has room for some, whatever the others have.
 func (g *Gateway) room(origin string) error {
-	if most := g.opt.OriginBytes; g.held[origin] >= most {
+	now, all := g.held[origin], g.heldAll
+	if most := g.opt.OriginBytes; now.bytes >= most {
 		return fmt.Errorf("the pages of %s together have too long descriptors; the limit is %d bytes", origin, most)
 	}
-	if g.held[origin] >= max(toolsAlways, g.opt.AllBytes-g.heldAll) {
+	if now.places >= max(placesAlways, g.opt.resources-all.places) {
+		return fmt.Errorf("all open pages together have too many resources; the limit is %d, of which %s leaves as many "+
+			"to the others as it has", g.opt.resources, origin)
+	}
+	if now.bytes >= max(toolsAlways, g.opt.AllBytes-all.bytes) {
 		return fmt.Errorf("all open pages together have too long descriptors; the limit is %d bytes, of which %s leaves "+
 			"as many to the others as it has", g.opt.AllBytes, origin)
 	}
@@ -304,15 +309,25 @@ func (g *Gateway) room(origin string) error {
 // go could hold any amount.
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
-	now := l.peer.Held()
+	now := held{l.peer.Held(), 2 * len(l.p.offers)}
 	if l.p.gone || l.p.link != l {
-		now = 0 // a reserve offers nothing beside the way in use
+		now = held{} // a reserve offers nothing beside the way in use
 	}
-	g.heldAll += now - l.held
-	if g.held[origin] += now - l.held; g.held[origin] == 0 {
+	g.heldAll = g.heldAll.changed(l.held, now)
+	if g.held[origin] = g.held[origin].changed(l.held, now); g.held[origin] == (held{}) {
 		delete(g.held, origin)
 	}
 	l.held = now
+}
+
+// held counts the bytes of descriptors, and their places in the engine: under the page's URI, and under the tab's.
+type held struct{ bytes, places int }
+
+// placesAlways are the places that each origin may have, whatever others have.
+const placesAlways = 200
+
+func (h held) changed(from, to held) held {
+	return held{h.bytes + to.bytes - from.bytes, h.places + to.places - from.places}
 }
 
 func (c *pageCore) Unregister(uri string) {

@@ -388,7 +388,33 @@ func TestOriginsLeaveRoom(t *testing.T) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if most := 3<<20 + 42*(toolsAlways+32<<10+200); g.heldAll > most {
-		t.Errorf("%d bytes are held, more than %d", g.heldAll, most)
+	if most := 3<<20 + 42*(toolsAlways+32<<10+200); g.heldAll.bytes > most {
+		t.Errorf("%d bytes are held, more than %d", g.heldAll.bytes, most)
+	}
+}
+
+// Frames of one page, with as many resources as they may have, leave places for resources of others.
+func TestOriginsLeaveResources(t *testing.T) {
+	g := newGateway(t, Options{resources: 1000})
+	const evil = "https://evil.example"
+	for i := range 25 {
+		p := openPage(t, g, PageInfo{Tab: "evil", Frame: fmt.Sprint(i + 1), Origin: evil}, nil)
+		for n := range 100 {
+			p.page.Post(fmt.Sprintf(`[["register","{\"uri\":\"%s/%d/%d\",\"name\":\"x\"}"]]`, evil, i, n))
+		}
+	}
+	g.locked(func() {
+		if n := g.heldAll.places; n != 500 {
+			t.Errorf("one origin has %d places of 1,000", n)
+		}
+	})()
+	for i := range 3 {
+		origin := fmt.Sprintf("https://%d.example", i)
+		openPage(t, g, PageInfo{Tab: origin, Origin: origin}, map[string]string{origin + "/doc": "one"})
+		testkit.Eventually(t, "an origin that comes later has a place for its resource", func() bool {
+			defer g.lock()()
+			_, known := g.engine.Find(origin + "/doc")
+			return known
+		})
 	}
 }

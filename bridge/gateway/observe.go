@@ -195,7 +195,7 @@ func (g *Gateway) Snapshot() Snapshot {
 	s := Snapshot{Pages: []PageState{}, Resources: []ResourceState{}, Agents: []AgentState{}, Tools: []ToolState{},
 		Watched: []WatchState{}, Closed: g.closed,
 		Counts: Counts{Stats: g.engine.Stats(), Reads: g.counts.reads, ToolCalls: g.counts.toolCalls,
-			Updates: g.counts.updates, Latency: g.counts.latency, Ended: maps.Clone(g.refusals), Descriptors: g.heldAll}}
+			Updates: g.counts.updates, Latency: g.counts.latency, Ended: maps.Clone(g.refusals), Descriptors: g.heldAll.bytes}}
 	for i, way := range ways {
 		s.Passed = append(s.Passed, PassedState{way, g.passed[i].messages.Load(), g.passed[i].bytes.Load()})
 	}
