@@ -195,6 +195,16 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 	}
 }
 
+// Withhold ends the requests of a read or a tool call whose ports do not see an owner any more. The
+// host calls it when its answer to Permits has changed for the page that is asked.
+func (e *Engine) Withhold(now Time, id CallID, of Owner) {
+	e.enter(now)
+	defer e.drain()
+	if c := e.calls[id]; c != nil && (c.kind == callRead || c.kind == callTool) {
+		e.withhold(c, of)
+	}
+}
+
 // withhold ends the requests whose ports do not see the owner of their call's answer any more, as
 // requests for what does not exist.
 func (e *Engine) withhold(c *call, of Owner) {

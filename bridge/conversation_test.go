@@ -272,7 +272,8 @@ func (c *conversation) line(line string) {
 		tools, err := bridge.DecodeTools([]byte(rest))
 		for i := range tools {
 			v, _ := wire.Parse(tools[i].JSON, 100)
-			tools[i].Owner.Origin, _ = v.Get("origin").Text()
+			origin, _ := v.Get("origin").Text()
+			tools[i].Owner = func() bridge.Owner { return bridge.Owner{Origin: origin} }
 			tools[i].First = v.Get("first").True()
 			tools[i].Debugging = v.Get("debugging").True()
 		}

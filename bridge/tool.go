@@ -34,8 +34,8 @@ type Tool struct {
 	Name string
 	// JSON is MCP's Tool object, with the name.
 	JSON []byte
-	// Owner is the tool's page. Restricted ports see the tool by it. The zero Owner is for every port.
-	Owner Owner
+	// Owner returns whose the tool is now. Restricted ports see the tool by it. nil is for every port.
+	Owner func() Owner
 	// First tools come before all others, on a list's first page: some agents read only that page.
 	First bool
 	// Debugging tools exist only for ports with ShowDebugging.
@@ -123,7 +123,7 @@ func (e *Engine) SetTools(now Time, tools []Tool) error {
 
 // hidesTool reports whether a tool is hidden from this port.
 func (p *port) hidesTool(t *Tool) bool {
-	return restricts && t.Debugging && !p.debugging || p.hidesOwner(t.Owner)
+	return restricts && t.Debugging && !p.debugging || t.Owner != nil && p.hidesOwner(t.Owner())
 }
 
 // hidesNamed reports whether the listed tool with a name is hidden from this port.
@@ -136,14 +136,18 @@ func missing(list, from []Tool) (owners []Owner) {
 	for i := range list {
 		at := toolAfter(from, list[i].Name)
 		if at == 0 || !unchanged(&list[i], &from[at-1]) {
-			owners = append(owners, list[i].Owner)
+			var of Owner
+			if list[i].Owner != nil {
+				of = list[i].Owner()
+			}
+			owners = append(owners, of)
 		}
 	}
 	return owners
 }
 
 func unchanged(a, b *Tool) bool {
-	return a.Name == b.Name && string(a.JSON) == string(b.JSON) && a.Owner == b.Owner
+	return a.Name == b.Name && string(a.JSON) == string(b.JSON)
 }
 
 // named reports whether a list that is ordered by name has a tool with a name.

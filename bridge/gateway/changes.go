@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -42,11 +41,11 @@ func (g *Gateway) changed(p *Page, own string) {
 		return
 	}
 	g.counts.updates++
-	r := cmp.Or(g.entryOf(own), g.catalog.entries[own]) // own may be a template, which the engine does not find
-	if r != nil && r.page == p {
-		g.touch(own)
+	for _, uri := range []string{own, taburi.Of(own, p.segment())} { // which may be templates, or lead to another document
+		if q, ok := g.find(uri); ok && q == p {
+			g.touch(uri)
+		}
 	}
-	g.touch(taburi.Of(own, p.segment()))
 }
 
 // touch announces a change to the agents that watch a URI.

@@ -51,8 +51,7 @@ type visitKey struct{ tab, origin string }
 
 type visit struct {
 	pages int
-	owner *bridge.Owner // as of now, while there are pages
-	back  func() bool   // stops the timer that sends page.closed
+	back  func() bool // stops the timer that sends page.closed
 }
 
 func (s *eventSources) init(now time.Time) {
@@ -430,22 +429,13 @@ func (g *Gateway) visited(p *Page) {
 		}
 		return
 	default:
-		v = &visit{back: func() bool { return false }, owner: &bridge.Owner{}}
+		v = &visit{back: func() bool { return false }}
 		s.visits[key] = v
-		*v.owner = p.Owner()
 		if g.opt.wallClock().Sub(s.began) >= arrivalTime {
-			g.tellVisit(events.Opened, p, v)
+			g.tellVisit(events.Opened, p)
 		}
 	}
 	v.pages++
-	*v.owner = p.Owner()
-}
-
-// revisited notes that a page's profile may have another name.
-func (g *Gateway) revisited(p *Page) {
-	if v := g.events.visits[visitKey{p.tab.key, p.Origin}]; v != nil && v.pages > 0 {
-		*v.owner = p.Owner()
-	}
 }
 
 // left notes that a page has gone.
@@ -462,16 +452,16 @@ func (g *Gateway) left(p *Page) {
 	v.back = time.AfterFunc(g.opt.closedAfter, g.locked(func() {
 		if s.visits[key] == v && v.pages == 0 && !g.closed {
 			delete(s.visits, key)
-			g.tellVisit(events.Closed, p, v)
+			g.tellVisit(events.Closed, p)
 		}
 	})).Stop
 }
 
-func (g *Gateway) tellVisit(name string, p *Page, v *visit) {
-	g.events.log.Add(events.Visit{Name: name, Page: p.tab.key + " " + p.Origin, Epoch: p.epoch, Owner: v.owner,
+func (g *Gateway) tellVisit(name string, p *Page) {
+	g.events.log.Add(events.Visit{Name: name, Page: p.tab.key + " " + p.Origin, Epoch: p.epoch, Owner: p.Owner,
 		Time: g.opt.wallClock(), Data: events.PageData(p.Origin, p.tab.number, p.URL, p.Title)})
 	for f := range g.events.all {
-		if f.changes == nil && f.pass.Permits(*v.owner) {
+		if f.changes == nil && f.pass.Permits(p.Owner()) {
 			f.last = g.opt.wallClock()
 			f.wake()
 		}

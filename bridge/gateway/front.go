@@ -144,11 +144,18 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 	if info.Origin != "" {
 		shown.Origin = &info.Origin
 	}
-	if info.URL != "" && a.pass.Permits(p.Owner()) {
+	permitted := info.URL != "" && a.pass.Permits(p.Owner())
+	t := c.tabs[info.Tab]
+	if t != nil {
+		for page := range t.pages { // its other ways may tell another profile than the browser that reports it
+			permitted = permitted && (page.Origin != info.Origin || a.pass.Permits(page.Owner()))
+		}
+	}
+	if permitted {
 		p.tab, p.window = &tab{number: c.numberOf(info.Tab)}, c.windowOf(p)
 		shown.Tab, shown.Where, shown.Title, shown.URL = p.tab.number, p.whereabouts(), info.Title, info.URL
 		shown.Resources = []string{}
-		if t := c.tabs[info.Tab]; t != nil {
+		if t != nil {
 			for page := range t.pages {
 				uris := page.listedURIs(a.pass)
 				shown.Resources = append(shown.Resources, uris...)

@@ -149,7 +149,7 @@ func (g *Gateway) successor(p *Page, uri string) *entry {
 
 func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 	g := (*Gateway)(h)
-	c := &toolCall{call: &call{id: id, agent: g.agents[t.Port]}, g: g}
+	c := &toolCall{call: &call{id: id, agent: g.agents[t.Port]}, g: g, used: map[*Page]*route{}}
 	g.calls[id] = c.call
 	g.counts.toolCalls++
 	g.callTool(c, t)
@@ -160,12 +160,10 @@ func (g *Gateway) complete(c *call, r reply) {
 		Failure: r.failure, Detail: r.detail, Owner: c.owner()})
 }
 
-// revoke ends the calls of pages' tools that are no longer permitted, after the profile of a page has changed.
+// revoke ends the reads and calls of pages that are no longer permitted, after the profile of a page has changed.
 func (g *Gateway) revoke() {
 	for id, c := range maps.Clone(g.calls) {
-		if c.route != nil && !c.route.Holds() {
-			g.engine.Complete(g.now(), id, bridge.Result{Failure: bridge.NotFound})
-		}
+		g.engine.Withhold(g.now(), id, c.owner())
 	}
 }
 

@@ -10,21 +10,23 @@ import (
 )
 
 // look reads a URI at its page, and counts its changes from then on. done is called once, with the lock held, unless
-// end is called before. The caller must call end. The pass is asked when the page is known, and again when it has
-// answered.
-func (g *Gateway) look(uri string, p *pass, done func(*live.Look)) (end func()) {
+// end is called before. The caller must call end. done gets the route to the page too, if it was read. The pass is
+// asked when the page is known, and again when it has answered.
+func (g *Gateway) look(uri string, p *pass, done func(*live.Look, *route)) (end func()) {
+	var route *route
 	ended := false
 	stop := func() {}
 	finish := func(l *live.Look) {
 		if !ended {
 			l.URI = uri
-			done(l)
+			done(l, route)
 		}
 	}
 	g.tools.revisions.Track([]string{uri}, func(failed map[string]string) {
 		revision := g.tools.revisions.Revision(uri) // before the read: a change during the read counts as new
 		asked, err := g.engine.Resolve(uri)
-		r, route := g.catalog.entries[asked.Key], p.Resolve(uri)
+		r := g.catalog.entries[asked.Key]
+		route = p.Resolve(uri)
 		switch {
 		case ended:
 		case !p.Sees(uri):
@@ -82,7 +84,7 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 	found := make(chan *live.Look, 1)
 	end := func() {}
 	g.locked(func() {
-		end = g.look(uri, g.all, func(l *live.Look) { found <- l })
+		end = g.look(uri, g.all, func(l *live.Look, _ *route) { found <- l })
 		revision = g.tools.revisions.Revision(uri)
 	})()
 	defer g.locked(end)()

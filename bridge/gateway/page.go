@@ -386,7 +386,7 @@ func (g *Gateway) drop(p *Page) {
 	for _, o := range p.offers {
 		g.catalog.release(o)
 	}
-	p.offers = map[string]*offer{}
+	p.offers, p.published = map[string]*offer{}, nil
 	g.catalog.remove(p)
 	g.refresh()
 	waiting := p.parked

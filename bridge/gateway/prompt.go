@@ -74,7 +74,7 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 	g.awaitLooks(ctx)
 	g.resume(ctx, q.Session, find)
 	answer := make(chan string, 1)
-	c := &toolCall{call: &call{}, g: g}
+	c := &toolCall{call: &call{}, g: g, used: map[*Page]*route{}}
 	var err error
 	g.locked(func() {
 		if g.closed {
@@ -213,8 +213,9 @@ func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 		}
 	}
 	g.tools.own.Looks(c, ask, own.LookFor, func(found map[string]*live.Look) {
-		if c.Memory() == nil {
-			then("") // the agent has gone
+		if c.Memory() == nil || !c.holds() {
+			clear(c.used)
+			then("") // the agent has gone, or may not have it any more
 			return
 		}
 		maps.DeleteFunc(found, func(uri string, l *live.Look) bool {

@@ -26,7 +26,12 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 		g.complete(c.call, reply{contents: result.JSON(typed, more...), sound: true, meta: result.Meta})
 	}
 	if o.tool.Output == nil {
-		g.tools.own.Remind(c, o.origin(), func(block string) { complete(false, mark, block) })
+		g.tools.own.Remind(c, o.origin(), func(block string) {
+			if !c.holds() {
+				block = ""
+			}
+			complete(false, mark, block)
+		})
 		return
 	}
 	c.Apart(o.origin(), func(ctx context.Context) (then func()) {

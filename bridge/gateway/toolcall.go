@@ -21,7 +21,8 @@ import (
 type toolCall struct {
 	*call
 	g     *Gateway
-	older map[string]bool // URIs of which the agent had an older state when it called a page's tool
+	used  map[*Page]*route // to pages whose contents the answer may have
+	older map[string]bool  // URIs of which the agent had an older state when it called a page's tool
 
 	// Of a page's tool.
 	name      string    // by which agents know it: only this one stands in our words
@@ -68,7 +69,12 @@ func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) {
 	case uri == door.FrontURI:
 		done(c.g.lookAtFront(c.agent))
 	default:
-		return c.g.look(uri, c.agent.pass, done)
+		return c.g.look(uri, c.agent.pass, func(l *live.Look, r *route) {
+			if l.Why == "" {
+				c.used[r.Page()] = r
+			}
+			done(l)
+		})
 	}
 	return func() {}
 }
@@ -112,7 +118,20 @@ func (c *toolCall) Progress(done, total int, message string) {
 	c.g.engine.Progress(c.g.now(), c.id, p)
 }
 
+// holds reports whether the agent may still have all contents that it was to get.
+func (c *toolCall) holds() bool {
+	for _, r := range c.used {
+		if !r.Holds() {
+			return false
+		}
+	}
+	return true
+}
+
 func (c *toolCall) Complete(result []byte) {
+	if !c.holds() {
+		result = own.Result(true, live.AsText(own.Unknown))
+	}
 	c.g.engine.Complete(c.g.now(), c.id, bridge.Result{Contents: result, Owner: c.owner()})
 }
 
@@ -150,10 +169,10 @@ func (g *Gateway) listed(yield func(own.Resource) bool) {
 // listed comes first.
 func (g *Gateway) noticed(c own.Call) (sentences []string) {
 	left, byOrigin, most := 0, map[string]int{}, ""
-	for owner, n := range g.tools.unlisted {
-		if a := c.(*toolCall).agent; a != nil && a.pass.Permits(owner) {
+	for page, n := range g.tools.unlisted {
+		if a := c.(*toolCall).agent; a != nil && a.pass.Permits(page.Owner()) {
 			left += n
-			byOrigin[owner.Origin] += n
+			byOrigin[page.Origin] += n
 		}
 	}
 	for _, origin := range slices.Sorted(maps.Keys(byOrigin)) {

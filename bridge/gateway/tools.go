@@ -34,7 +34,7 @@ type agentTools struct {
 	told    int
 	pending bool
 	// unlisted counts the tools that have no place in the list.
-	unlisted map[bridge.Owner]int
+	unlisted map[*Page]int
 }
 
 type toolOffer struct {
@@ -186,7 +186,7 @@ func (g *Gateway) setTools() {
 	var left []*toolOffer
 	for i, chosen := range b.listing.Choose(entries) {
 		if o := wanted[i]; chosen {
-			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Owner: o.page.Owner(),
+			all = append(all, bridge.Tool{Name: o.shown.as, JSON: o.shown.text, Owner: o.page.Owner,
 				Debugging: o.tool.Hints.Debugging})
 		} else {
 			left = append(left, o)
@@ -239,9 +239,9 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 // leaveOut counts the tools without a place in the list, for noticed. It tells each page on its console, once in the
 // page's life.
 func (g *Gateway) leaveOut(left []*toolOffer) {
-	g.tools.unlisted = map[bridge.Owner]int{}
+	g.tools.unlisted = map[*Page]int{}
 	for _, o := range left {
-		g.tools.unlisted[o.page.Owner()]++
+		g.tools.unlisted[o.page]++
 		p := o.page
 		if p.link == nil || p.crowded {
 			continue

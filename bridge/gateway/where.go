@@ -67,7 +67,6 @@ func (g *Gateway) find(uri string) (*Page, bool) {
 func (g *Gateway) reprofiled(p *Page) {
 	if p.tab != nil {
 		g.redescribe(p)
-		g.revisited(p)
 	}
 	g.revoke()
 }

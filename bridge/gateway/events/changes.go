@@ -300,7 +300,7 @@ type Visit struct {
 	Name  string // Opened or Closed
 	Page  string // only its tab and origin
 	Epoch string
-	Owner *bridge.Owner // whose the page is, by the last name of its profile
+	Owner func() bridge.Owner // whose the page is, by the present name of its profile
 	Time  time.Time
 	Data  []byte
 }
@@ -367,7 +367,7 @@ func (v *Visits) Next(time.Time) (n Note, ok bool, at time.Time) {
 			continue
 		}
 		v.at = e.at
-		if e.Name == v.sub.Name && v.sub.Matches("", e.Owner.Origin) && v.sees(*e.Owner) {
+		if e.Name == v.sub.Name && v.sub.Matches("", e.Owner().Origin) && v.sees(e.Owner()) {
 			n.Occurrence = Occurrence{Name: e.Name, Time: e.Time, Subject: e.Page, Data: e.Data, Cursor: v.Cursor(),
 				ID: v.sub.ID(0, e.Page, e.Epoch)}
 			return n, true, at

@@ -312,8 +312,9 @@ func TestLogForgetsTheOldest(t *testing.T) {
 		return list, truncated
 	}
 	start := TimeCursor(now.UnixMicro())
-	one, other := &bridge.Owner{Origin: "https://x.test"}, &bridge.Owner{Origin: "https://x.test", Profile: "other"}
-	v, _ := NewVisits(sub, l, func(o bridge.Owner) bool { return o != *other }, "", -1, now)
+	one := func() bridge.Owner { return bridge.Owner{Origin: "https://x.test"} }
+	other := func() bridge.Owner { return bridge.Owner{Origin: "https://x.test", Profile: "other"} }
+	v, _ := NewVisits(sub, l, func(o bridge.Owner) bool { return o != other() }, "", -1, now)
 	v.Next(now)
 	for i := range 300 {
 		now = now.Add(time.Second)
