@@ -199,6 +199,9 @@ func (c *conversation) line(line string) {
 		if err == nil {
 			err = e.Register(c.now, r)
 		}
+		if r.Mended != "" {
+			c.Say("told: %s", r.Mended)
+		}
 		if err != nil {
 			c.Say("error: %v", err)
 		}

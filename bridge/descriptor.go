@@ -22,7 +22,7 @@ func DecodeResource(text []byte) (Resource, error) {
 	if err != nil {
 		return r.Resource, err
 	}
-	bad := ""
+	bad, named := "", false
 	v.Members(func(key, m wire.Value) bool {
 		ok := true
 		switch {
@@ -30,6 +30,7 @@ func DecodeResource(text []byte) (Resource, error) {
 			r.URI, ok = m.Text()
 		case key.Is("name"):
 			r.Name, ok = m.Text()
+			named = ok
 		case key.Is("title"):
 			r.Title, ok = m.Text()
 		case key.Is("description"):
@@ -55,10 +56,7 @@ func DecodeResource(text []byte) (Resource, error) {
 		case key.Is("contentSchema"):
 			r.Meta, ok = wire.Text(`{"pagewire/schema":`).Sound(m).Raw(`}`), m.Kind() == wire.Object
 		case key.Is("uriSchema"):
-			var why string
-			if r.Schema, why = decodeSchema(m); why != "" {
-				bad = "uriSchema: " + why
-			}
+			r.Schema, ok = r.decodeSchema(m), m.Kind() == wire.Object
 		}
 		if !ok {
 			bad, _ = key.Text()
@@ -68,6 +66,9 @@ func DecodeResource(text []byte) (Resource, error) {
 	})
 	if v.Kind() != wire.Object {
 		bad = "a resource must be an object"
+	}
+	if bad == "" && !named {
+		bad = "name is missing"
 	}
 	if bad != "" {
 		return r.Resource, &resource.Error{Reason: resource.Invalid, Message: bad}
@@ -87,7 +88,7 @@ func (r *given) mended(member, why string) {
 	if r.Mended != "" {
 		r.Mended += "; "
 	}
-	r.Mended += member + " is left out: " + why
+	r.Mended += member + why
 }
 
 // known writes the members of an object that as returns: nil is for one that is unknown. It reports whether all are
@@ -102,7 +103,7 @@ func (r *given) known(of string, v wire.Value, as func(key, m wire.Value) (wire.
 			more = ","
 		} else if value == nil && valid {
 			name, _ := key.Text()
-			r.mended(of+"."+name, "agents get no such member")
+			r.mended(of+"."+name, " is left out: agents get no such member")
 		}
 		return ok
 	})
@@ -149,7 +150,7 @@ func (r *given) annotations(v wire.Value) (wire.Text, bool) {
 			time := resource.DateTime(text)
 			if time == "" {
 				if ok {
-					r.mended("annotations.lastModified", "write a time with its offset, such as new Date().toISOString()")
+					r.mended("annotations.lastModified", " is left out: write a time with its offset, such as new Date().toISOString()")
 				}
 				return wire.Value{}, ok
 			}
@@ -187,90 +188,89 @@ func count(v wire.Value, most int) (n int, ok bool) {
 	return int(i), true
 }
 
-// decodeSchema decodes a uriSchema, or returns its fault. A uriSchema may have properties of type string, number,
-// integer, boolean, or array of one of these, with enum, minimum, maximum, minLength, maxLength, minItems and maxItems,
-// and required and additionalProperties (a boolean). Other keywords that constrain are refused, so that a schema is
-// never enforced less strictly than it reads.
-func decodeSchema(v wire.Value) (s *resource.Schema, bad string) {
-	s = &resource.Schema{}
-	if v.Kind() != wire.Object {
-		return s, "must be an object"
-	}
+// decodeSchema decodes a uriSchema. It may have properties of type string, number, integer, boolean, or
+// array of one of these, with enum, const, minimum, maximum, minLength, maxLength, minItems and maxItems,
+// and required and additionalProperties (a boolean). Values are not checked against anything else, and the
+// page is told: it must check them itself. A resource that nobody sees would help nobody.
+func (r *given) decodeSchema(v wire.Value) *resource.Schema {
+	s := &resource.Schema{}
 	v.Members(func(key, m wire.Value) bool {
-		switch k, _ := key.Text(); k {
+		k, _ := key.Text()
+		ok := true
+		switch k {
 		case "type":
-			if !m.Is("object") {
-				bad = `type must be "object"`
-			}
+			ok = m.Is("object")
 		case "properties":
-			if m.Kind() != wire.Object {
-				bad = "properties must be an object"
-			}
+			ok = m.Kind() == wire.Object
 			m.Members(func(name, definition wire.Value) bool {
-				p, why := decodeProperty(definition)
+				p := resource.Property{MaxLength: -1, MaxItems: -1}
 				p.Name, _ = name.Text()
-				if why != "" {
-					bad = "property " + p.Name + ": " + why
-				}
+				r.decodeProperty(&p, definition)
 				s.Properties = append(s.Properties, p)
-				return bad == ""
+				return true
 			})
 		case "additionalProperties":
-			if m.Kind() != wire.Bool {
-				bad = "additionalProperties must be a boolean"
-			}
-			s.Closed = !m.True()
+			ok = m.Kind() == wire.Bool
+			s.Closed = ok && !m.True()
 		case "required": // below, when all properties are known
+			ok = isArrayOf(m, isText)
 		default:
-			if !annotation(k) {
-				bad = "keyword " + k + " is not supported"
-			}
+			ok = annotation(k)
 		}
-		return bad == ""
+		if !ok {
+			r.unchecked("", k)
+		}
+		return true
 	})
 	v.Get("required").Elements(func(e wire.Value) bool {
 		name, ok := e.Text()
-		if !ok {
-			bad = "required must be an array of strings"
-			return false
-		}
 		for i := range s.Properties {
 			if s.Properties[i].Name == name {
-				s.Properties[i].Required = true
-				return true
+				s.Properties[i].Required, ok = true, false
 			}
 		}
-		s.Properties = append(s.Properties, resource.Property{Name: name, Required: true, MaxLength: -1, MaxItems: -1})
+		if ok {
+			s.Properties = append(s.Properties, resource.Property{Name: name, Required: true, MaxLength: -1, MaxItems: -1})
+		}
 		return true
 	})
-	return s, bad
+	return s
 }
 
-func decodeProperty(v wire.Value) (p resource.Property, bad string) {
-	p.MaxLength, p.MaxItems = -1, -1
-	if v.Kind() != wire.Object {
-		return p, "must be an object"
+// unchecked notes a keyword that values are not checked against.
+func (r *given) unchecked(property, keyword string) {
+	if property != "" {
+		keyword = property + "." + keyword
+	}
+	r.mended("uriSchema: "+keyword, ": values are not checked against it, so check them in read")
+}
+
+func (r *given) decodeProperty(p *resource.Property, v wire.Value) {
+	if v.Kind() != wire.Object && !v.True() {
+		r.unchecked(p.Name, "schema")
 	}
 	v.Members(func(key, m wire.Value) bool {
 		ok := true
 		k, _ := key.Text()
 		switch k {
 		case "type":
-			bad = decodeType(&p, m)
+			ok = decodeType(p, m)
 		case "items":
-			item, why := decodeProperty(m)
-			if item.List {
-				why = "an array of arrays"
+			item := resource.Property{Name: p.Name, MaxLength: -1}
+			r.decodeProperty(&item, m)
+			ok = !item.List
+			item.Required, item.List, item.MinItems, item.MaxItems = p.Required, p.List, p.MinItems, p.MaxItems
+			*p = item
+		case "enum", "const":
+			list := m
+			if k == "const" {
+				list = wire.Value(wire.Text("[").Bytes(m).Raw("]"))
 			}
-			if why != "" {
-				bad = "items: " + why
+			if ok = list.Kind() == wire.Array; !ok {
+				break
 			}
-			item.List, item.MinItems, item.MaxItems = p.List, p.MinItems, p.MaxItems
-			p = item
-		case "enum":
-			ok = m.Kind() == wire.Array
 			p.Enum = []string{}
-			m.Elements(func(e wire.Value) bool {
+			list.Elements(func(e wire.Value) bool {
 				text, isString := e.Text()
 				if !isString {
 					text = string(e)
@@ -285,26 +285,27 @@ func decodeProperty(v wire.Value) (p resource.Property, bad string) {
 		case "minLength":
 			p.MinLength, ok = count(m, 1<<30)
 		case "maxLength":
-			p.MaxLength, ok = count(m, 1<<30)
+			if p.MaxLength, ok = count(m, 1<<30); !ok {
+				p.MaxLength = -1
+			}
 		case "minItems":
 			p.MinItems, ok = count(m, 1<<30)
 		case "maxItems":
-			p.MaxItems, ok = count(m, 1<<30)
-		default:
-			if !annotation(k) {
-				bad = "keyword " + k + " is not supported"
+			if p.MaxItems, ok = count(m, 1<<30); !ok {
+				p.MaxItems = -1
 			}
+		default:
+			ok = annotation(k)
 		}
 		if !ok {
-			bad = k + " has the wrong type"
+			r.unchecked(p.Name, k)
 		}
-		return bad == ""
+		return true
 	})
-	return p, bad
 }
 
-// decodeType decodes the keyword "type" into a property, or returns its fault.
-func decodeType(p *resource.Property, v wire.Value) (bad string) {
+// decodeType decodes the keyword "type" into a property.
+func decodeType(p *resource.Property, v wire.Value) (ok bool) {
 	switch t, _ := v.Text(); t {
 	case "array":
 		p.List = true
@@ -317,22 +318,27 @@ func decodeType(p *resource.Property, v wire.Value) (bad string) {
 	case "boolean":
 		p.Kind = resource.Boolean
 	default:
-		return "type must be string, number, integer, boolean or array"
+		return false
 	}
-	return ""
+	return true
 }
 
 // annotation reports whether a JSON Schema keyword constrains nothing.
 func annotation(keyword string) bool {
 	switch keyword {
-	case "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly":
+	case "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "format":
 		return true
 	}
 	return false
 }
 
 // bound returns a number's text: bounds are compared as text.
-func bound(v wire.Value) (string, bool) { return string(v), v.Kind() == wire.Number }
+func bound(v wire.Value) (string, bool) {
+	if v.Kind() != wire.Number {
+		return "", false
+	}
+	return string(v), true
+}
 
 // describe appends the entry of a resource in resources/list or, if key is "uriTemplate", in resources/templates/list.
 func describe(t wire.Text, key, uri string, r *Resource) wire.Text {

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
@@ -166,6 +167,41 @@ func TestDecodeResource(t *testing.T) {
 		if got := string(r.Icons) + string(r.Annotations) + string(r.Meta); err != nil || got != want[0] ||
 			!strings.Contains(r.Mended, want[1]) || (r.Mended == "") != (want[1] == "") {
 			t.Errorf("%s: %s, %q, %v", given, got, r.Mended, err)
+		}
+	}
+}
+
+// What registerResource accepts is registered and listed. js/test/page/registry.test.mjs reads the same vectors.
+func TestAcceptedRegistrations(t *testing.T) {
+	text, err := os.ReadFile("testdata/registrations.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var v struct {
+			What     string
+			Accepted bool
+			Resource map[string]json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatal(line, err)
+		}
+		if !v.Accepted {
+			continue
+		}
+		for member, value := range map[string]string{"uri": `"https://x.test/a"`, "name": `"n"`} {
+			if v.Resource[member] == nil {
+				v.Resource[member] = json.RawMessage(value)
+			}
+		}
+		descriptor, _ := json.Marshal(v.Resource)
+		e, _ := newRecorded(t, 1, "https://x.test/b")
+		r, err := DecodeResource(descriptor)
+		if err == nil {
+			err = e.Register(100, r)
+		}
+		if key, found := e.Find(r.URI); err != nil || !found && !strings.Contains(r.URI, "{") {
+			t.Errorf("%s: %v, found as %q", v.What, err, key)
 		}
 	}
 }

@@ -217,13 +217,23 @@ func (f *Frame) add(c *call, l *Limits) bool {
 func (f *Frame) register(descriptor string, l *Limits) {
 	var r bridge.Resource
 	var err error
-	if len(descriptor) > l.DescriptorBytes {
-		err = errors.New(above("a descriptor has "+wire.Itoa(len(descriptor))+" bytes", l.DescriptorBytes, ""))
+	if len(descriptor) > l.DescriptorBytes && units(descriptor) > l.DescriptorBytes {
+		err = errors.New(above("a descriptor has "+wire.Itoa(len(descriptor))+" bytes", l.DescriptorBytes, " UTF-16 code units"))
 	} else if r, err = bridge.DecodeResource([]byte(descriptor)); err == nil && len(r.URI) > l.URIBytes {
 		err = errors.New(above("a URI has "+wire.Itoa(len(r.URI))+" bytes", l.URIBytes, ""))
 		r.URI = ""
 	}
 	f.addStep(func(p *Peer) { p.register(r, descriptor, err) })
+}
+
+// units is the length of a text in UTF-16 code units, as pages measure their descriptors.
+func units(text string) (n int) {
+	for _, r := range text {
+		if n++; r > 0xFFFF {
+			n++
+		}
+	}
+	return n
 }
 
 // setTools takes the tools that are within the limits, in order. If it leaves others out, it reports why.

@@ -10,7 +10,7 @@ type Limits struct {
 	HelloBytes      int // of the first frame; 64 KiB
 	FrameBytes      int // of any other frame; 17 MiB
 	ContentsBytes   int // of an answer; 16 MiB
-	DescriptorBytes int // of a resource, or a tool; 256 KiB
+	DescriptorBytes int // of a tool; of a resource in UTF-16 code units, as pages count; 256 KiB
 	Resources       int // 10,000
 	ResourcesBytes  int // of all descriptors together; 16 MiB
 	Tools           int // 1,000

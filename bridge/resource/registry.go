@@ -60,9 +60,6 @@ func (g *Registry) Add(r Resource) (*Entry, error) {
 		return nil, err
 	}
 	e := &Entry{Resource: r}
-	if r.Name == "" {
-		return nil, &Error{Reason: Invalid, Message: "name is missing"}
-	}
 	brace := indexByte(r.URI, '{')
 	if brace >= 0 {
 		var err error
@@ -73,8 +70,6 @@ func (g *Registry) Add(r Resource) (*Entry, error) {
 		if err = g.rule.Check(r.URI[:brace]); err != nil {
 			return nil, err
 		}
-	} else if indexByte(r.URI, '}') >= 0 {
-		return nil, &Error{Reason: BadURI, Message: "Invalid URI: } without {"}
 	}
 	e.Wide = e.Template() || e.Schema != nil
 	switch {
@@ -86,8 +81,10 @@ func (g *Registry) Add(r Resource) (*Entry, error) {
 	if e.Template() {
 		e.Pattern = r.URI
 		g.wide = append(g.wide, e)
-	} else if e.Schema != nil && len(e.Schema.Properties) > 0 {
-		e.Pattern = r.URI + e.Schema.expression()
+	} else if e.Schema != nil {
+		if x := e.Schema.expression(); x != "" {
+			e.Pattern = r.URI + x
+		}
 	}
 	g.seq++
 	e.seq = g.seq

@@ -4,7 +4,7 @@ package resource
 type Resource struct {
 	// URI is the canonical URI, or a template (RFC 6570, of the expressions {var} and {?a,b} only) if it has a "{".
 	URI string
-	// Name, Title, Description and MIMEType are MCP's. Name is required.
+	// Name, Title, Description and MIMEType are MCP's. Name may be empty.
 	Name, Title, Description, MIMEType string
 	// Size is the size of the contents in bytes; negative if it is unknown.
 	Size int64

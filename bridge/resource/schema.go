@@ -112,16 +112,18 @@ func (s *Schema) property(name string) *Property {
 	return nil
 }
 
-// expression is the RFC 6570 expression of the schema's parameters.
+// expression is the RFC 6570 expression of the parameters whose names it can have, or "".
 func (s *Schema) expression() string {
-	x := "{?"
-	for i, p := range s.Properties {
-		if i > 0 {
-			x += ","
+	x := ""
+	for _, p := range s.Properties {
+		if isVarName(p.Name) {
+			x += "," + p.Name
 		}
-		x += p.Name
 	}
-	return x + "}"
+	if x == "" {
+		return ""
+	}
+	return "{?" + x[1:] + "}"
 }
 
 // refuses returns the fault of a value, or "".

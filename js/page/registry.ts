@@ -5,6 +5,7 @@
  * again, but only these checks throw in the page. Nothing here waits. Nothing calls the page's code, except that
  * serialising a schema may run its toJSON. So that comes before the registry is looked at.
  */
+import { isObject } from "./basics.ts";
 import { aborted, exception, listen, microtask, parse, SafeMap, stringify, unlisten, warn } from "./intrinsics.ts";
 import { type Entry, shared } from "./shared.ts";
 import { canonical, requireOrigin } from "./uri.ts";
@@ -13,6 +14,14 @@ export const maxResources = 10_000;
 /** In code units of JSON: an icon as a data: URI fits. Ten thousand of these take gigabytes, but the page's own. */
 export const maxDescription = 262_144;
 const maxInterval = 86_400_000;
+/** Cores parse no more of a descriptor: bridge/descriptor.go. */
+const maxLevels = 60;
+
+/** Whether JSON has more levels than `left`. */
+const isDeep = (json: unknown, left: number): boolean => {
+  if (isObject(json)) for (const name in json) if (!left || isDeep(json[name as never], left - 1)) return true;
+  return false;
+};
 
 /** A converted ModelContextResource. */
 interface Resource {
@@ -52,8 +61,8 @@ export function register(
   const copySchema = (name: "contentSchema" | "uriSchema") => {
     if (!resource[name]) return;
     const text = stringify(resource[name]);
-    if (text?.[0] !== "{") throw new TypeError(`${where}The '${name}' is not a JSON object.`);
-    resource[name] = parse(text);
+    if (text?.[0] !== "{" || isDeep((resource[name] = parse(text)), maxLevels))
+      throw new TypeError(`${where}The '${name}' is not a JSON object of at most ${maxLevels} levels.`);
   };
   copySchema("contentSchema");
   copySchema("uriSchema");

@@ -21,8 +21,6 @@ const rooted = /^[a-z]+:\/\/[^/\\?#{]+\//i;
 
 /** The canonical form of `uri`. Throws as the IDL says, with messages that start with `where`. */
 export function canonical(uri: string, where: string): string {
-  if (uri.length > maxURI)
-    throw exception("QuotaExceededError", `${where}The URI exceeds the limit of ${maxURI} code units.`);
   const fail = (what: string) => {
     throw new TypeError(`${where}'${uri}' ${what}`);
   };
@@ -41,6 +39,8 @@ export function canonical(uri: string, where: string): string {
   }
   if (url.username || url.password) fail("contains credentials.");
   const { href } = url;
+  if (href.length + rest.length > maxURI)
+    throw exception("QuotaExceededError", `${where}The URI exceeds the limit of ${maxURI} code units.`);
   if (indexOf(href, "#") >= 0) fail("contains a fragment.");
   return template ? slice(href, 0, -1) + rest : href;
 }

@@ -96,6 +96,9 @@ function parametersOf(form: HTMLFormElement): Map<string, Parameter> {
   return found;
 }
 
+/** A bound of a schema, if an attribute is a number: a browser ignores any other, such as "0%". */
+const bound = (name: string, text: string) => text.trim() && Number.isFinite(+text) && { [name]: +text };
+
 /** The schema of a parameter; undefined if there is nothing to choose. */
 function schemaOf(field: Field, fields: Field[]): Schema | undefined {
   const given = fields.map((one) => attribute(one, "toolparamdescription")).find(Boolean);
@@ -103,7 +106,7 @@ function schemaOf(field: Field, fields: Field[]): Schema | undefined {
   if (!isSelect && field.type !== "radio" && fields.length === 1) {
     const { min, max } = field as HTMLInputElement;
     const type = /^(number|range)$/.test(field.type) ? "number" : field.type === "checkbox" ? "boolean" : "string";
-    const range = type === "number" && { ...(min && { minimum: +min }), ...(max && { maximum: +max }) };
+    const range = type === "number" && { ...bound("minimum", min), ...bound("maximum", max) };
     return { type, ...range, description: given || labelOf(field) };
   }
   const labels = new Map<string, string>();

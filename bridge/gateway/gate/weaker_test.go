@@ -90,7 +90,7 @@ func (g grower) value(depth int) any {
 // What a page's schema admits, the agents' schema admits, by the agents' names and by Output's check.
 func TestSchemasAdmitWhatThePagesDo(t *testing.T) {
 	admitted, checked := 0, 0
-	for seed := range uint64(2000) {
+	for seed := range uint64(500) {
 		g := grower{rand.New(rand.NewPCG(seed, 48)), false}
 		defs := grower{g.Rand, true}
 		text := `{"type":"object","properties":{"a":` + g.schema(3) + `,"c[d]":` + g.schema(2) + `},"$defs":{"x":` + defs.schema(2) +
@@ -133,7 +133,7 @@ func TestSchemasAdmitWhatThePagesDo(t *testing.T) {
 			}
 		}
 	}
-	if admitted < 5000 || checked < 5000 {
+	if admitted < 1000 || checked < 1000 {
 		t.Errorf("only %d values are admitted, and %d checked", admitted, checked)
 	}
 }

@@ -1,5 +1,6 @@
 // The three methods, after conversion: the calls of a core, and their order.
 import assert from "node:assert/strict";
+import fs from "node:fs";
 import { afterEach, beforeEach, test } from "node:test";
 import { maxDescription, maxResources, notify, register, shared, unregister } from "../../../dist/test/page.mjs";
 
@@ -63,6 +64,20 @@ test("what is refused leaves nothing behind", () => {
   assert.throws(() => add({}, undefined, { ...permission, allowed: false }), { name: "NotAllowedError" });
   assert.equal(shared.entries.size, 0);
   assert.deepEqual(calls, []);
+});
+
+test("what is accepted is what cores list", () => {
+  // bridge's TestAcceptedRegistrations reads the same vectors.
+  const text = fs.readFileSync(new URL("../../../bridge/testdata/registrations.jsonl", import.meta.url), "utf8");
+  for (const line of text.trim().split("\n")) {
+    const { what, accepted, resource } = JSON.parse(line);
+    if (!accepted) assert.throws(() => add(resource), what);
+    else {
+      assert.doesNotThrow(() => add(resource), what);
+      unregister(resource.uri ?? uri, "");
+    }
+  }
+  assert.throws(() => add({ uri: `https://x.test/${"é".repeat(8000)}` }), { name: "QuotaExceededError" });
 });
 
 test("the order of the errors is that of the algorithm", () => {
