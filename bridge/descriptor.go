@@ -22,7 +22,7 @@ func DecodeResource(text []byte) (Resource, error) {
 	if err != nil {
 		return r.Resource, err
 	}
-	bad, named := "", false
+	bad := ""
 	v.Members(func(key, m wire.Value) bool {
 		ok := true
 		switch {
@@ -30,7 +30,6 @@ func DecodeResource(text []byte) (Resource, error) {
 			r.URI, ok = m.Text()
 		case key.Is("name"):
 			r.Name, ok = m.Text()
-			named = ok
 		case key.Is("title"):
 			r.Title, ok = m.Text()
 		case key.Is("description"):
@@ -66,9 +65,6 @@ func DecodeResource(text []byte) (Resource, error) {
 	})
 	if v.Kind() != wire.Object {
 		bad = "a resource must be an object"
-	}
-	if bad == "" && !named {
-		bad = "name is missing"
 	}
 	if bad != "" {
 		return r.Resource, &resource.Error{Reason: resource.Invalid, Message: bad}

@@ -117,7 +117,7 @@ func (d *document) known() bool {
 	case d.cut || d.apart:
 		return true
 	}
-	return d.bare && !d.s.retooling && (d.webmcp == nil || d.webmcp.page != nil)
+	return d.bare && !d.s.retooling && (d.webmcp == nil || d.webmcp.page != nil && !d.webmcp.asking)
 }
 
 // sendText passes JSON text, as a value, to the document. It may be called without the lock once there is a prefix.
