@@ -156,3 +156,17 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// BenchmarkDecodeResources is what 10,000 resources cost when they arrive.
+func BenchmarkDecodeResources(b *testing.B) {
+	text := []byte(`{"uri":"https://x.test/item/1","name":"Item","title":"An item","description":"What is in the cart.",` +
+		`"mimeType":"application/json","annotations":{"audience":["assistant"],"priority":0.5,"lastModified":"2026-11-27"},` +
+		`"contentSchema":{"type":"object","properties":{"count":{"type":"integer"}}}}`)
+	for b.Loop() {
+		for range 10_000 {
+			if _, err := bridge.DecodeResource(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

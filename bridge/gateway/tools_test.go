@@ -532,3 +532,55 @@ func TestBareTabThatStandsStill(t *testing.T) {
 	started()
 	testkit.Eventually(t, "it has its plain name again", plain)
 }
+
+// A call has the page's names of arguments: from the names that agents were told since the document came, and from the
+// page's own. The page is told of a fault once, and not with each list.
+func TestCallsByRenamedArguments(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	p := testkit.NewPage(t, nil)
+	q := &testPage{t: t, page: p}
+	q.attach(g, tabInfo("a"))
+	got := make(chan string, 1)
+	offer := func(properties string) {
+		p.SetTool("signup", testkit.Tool{Members: map[string]any{"inputSchema": json.RawMessage(
+			`{"type":"object","properties":` + properties + `}`)},
+			Run: func(_ context.Context, args json.RawMessage, _ func(map[string]any)) any {
+				got <- string(args)
+				return map[string]any{"content": []any{}}
+			}})
+	}
+	calls := func(name, want string) {
+		t.Helper()
+		a.tool("signup", map[string]string{name: "x"})
+		if args := testkit.Receive(t, "the tool runs", got); args != `{"`+want+`":"x"}` {
+			t.Errorf("%s arrives as %s", name, args)
+		}
+	}
+	offer(`{"user[email]":{}}`)
+	testkit.Eventually(t, "the tool is listed", func() bool { return toolNames(t, a)["signup"] })
+	calls("user_email", "user[email]")
+	calls("user[email]", "user[email]")
+	offer(`{"user[email]":{},"user_email":{},"note":{}}`)
+	p.SetTool("last", testkit.Tool{})
+	testkit.Eventually(t, "the next list is taken", func() bool { return toolNames(t, a)["last"] })
+	calls("user_email", "user_email")
+	offer(`{"user[email]":{},"note":{}}`)
+	offer(`{"user[email]":{},"user{email}":{}}`)
+	p.SetTool("more", testkit.Tool{})
+	testkit.Eventually(t, "the list after that is taken", func() bool { return toolNames(t, a)["more"] })
+	calls("user_email", "user[email]")
+	for n := range 50 {
+		p.SetTool("more", testkit.Tool{Members: map[string]any{"description": strconv.Itoa(n), "title": 5}})
+	}
+	testkit.Eventually(t, "the page is told", func() bool {
+		return strings.Count(strings.Join(p.Reports(), "\n"), "the tool more differs for agents: title") == 1
+	})
+	if n := len(p.Reports()); n > 5 {
+		t.Errorf("the page is told %d sentences: %q", n, p.Reports())
+	}
+	s := g.Snapshot()
+	if len(s.Pages) != 1 || len(s.Pages[0].Reports) == 0 || !strings.Contains(s.Pages[0].Reports[0], "agents know it as user_email") {
+		t.Errorf("the inspector shows %+v", s.Pages)
+	}
+}

@@ -3,6 +3,7 @@ package cdp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -531,6 +532,44 @@ func TestFloodIsCutOff(t *testing.T) {
 			})
 			r.CheckText(r.uri, "/page 0") // the other page's
 		})
+	}
+}
+
+// The browser leaves out a schema that has a letter outside ASCII. It comes from the document then, also after a change.
+// A tool that is left out is named on the console of its page, which has no Pagewire.
+func TestNativeSchemasOutsideASCII(t *testing.T) {
+	t.Parallel()
+	r := begin(t, tagged)
+	r.site.add("/words", `<script>
+		const said = [];
+		console.error = (text) => said.push(text);
+		let end = new AbortController();
+		const offer = (name, word) => document.modelContext.registerTool({ name, description: "d", execute: () => "",
+			inputSchema: { type: "object", properties: { [word]: { type: "string", description: word } } } }, { signal: end.signal });
+		offer("search", "Wörter"); offer("plain", "words");
+		document.modelContext.registerTool({ name: "odd", description: "d", execute: () => "",
+			inputSchema: { type: "object", properties: { q: "string" } } });
+	</script>`)
+	p := r.open("/words")
+	schema := func(name string) string {
+		for tool, err := range r.Tools(r.Context(), nil) {
+			if err == nil && tool.Name == name {
+				text, _ := json.Marshal(tool.InputSchema)
+				return string(text)
+			}
+		}
+		return ""
+	}
+	r.until("both have their parameters", func() bool {
+		return strings.Contains(schema("search"), "Wörter") && strings.Contains(schema("plain"), "words")
+	})
+	p.eval(`end.abort(), end = new AbortController(), offer("search", "Größe"), 0`)
+	r.until("the new parameters are known", func() bool { return strings.Contains(schema("search"), "Größe") })
+	r.until("the page is told", func() bool {
+		return strings.Contains(fmt.Sprint(p.eval("said.join()")), "the tool odd is left out: inputSchema.properties.q")
+	})
+	if got := schema("odd"); got != "" {
+		t.Errorf("odd has %s", got)
 	}
 }
 
