@@ -21,6 +21,12 @@ const rooted = /^[a-z]+:\/\/[^/\\?#{]+\//i;
 
 /** The canonical form of `uri`. Throws as the IDL says, with messages that start with `where`. */
 export function canonical(uri: string, where: string): string {
+  const limit = (text: string) => {
+    if (text.length > maxURI)
+      throw exception("QuotaExceededError", `${where}The URI exceeds the limit of ${maxURI} code units.`);
+    return text;
+  };
+  limit(uri);
   const fail = (what: string) => {
     throw new TypeError(`${where}'${uri}' ${what}`);
   };
@@ -39,10 +45,8 @@ export function canonical(uri: string, where: string): string {
   }
   if (url.username || url.password) fail("contains credentials.");
   const { href } = url;
-  if (href.length + rest.length > maxURI)
-    throw exception("QuotaExceededError", `${where}The URI exceeds the limit of ${maxURI} code units.`);
   if (indexOf(href, "#") >= 0) fail("contains a fragment.");
-  return template ? slice(href, 0, -1) + rest : href;
+  return limit(template ? slice(href, 0, -1) + rest : href);
 }
 
 /**
