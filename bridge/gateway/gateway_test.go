@@ -677,3 +677,36 @@ func TestClosedGateway(t *testing.T) {
 		t.Errorf("Connect: %v", err)
 	}
 }
+
+// A page may go before its result has been checked. The tool has run, so the agent gets the result, as text.
+func TestPageThatGoesBeforeItsResultIsChecked(t *testing.T) {
+	g := newGateway(t, Options{})
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/x": "1"})
+	p.page.SetTool("order", testkit.Tool{Members: map[string]any{"outputSchema": map[string]any{"type": "object"}},
+		Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+			return map[string]any{"content": []any{}, "structuredContent": map[string]any{"ordered": 1}}
+		}})
+	a := openAgent(t, g)
+	a.hasTool("order")
+	busy := begins(g, 1<<30, connect(t, g, AgentOptions{}), nil, app) // the origin's place is taken
+	testkit.Receive(t, "it has begun", busy.began)
+	type result struct {
+		texts   []string
+		isError bool
+	}
+	got := make(chan result, 1)
+	go func() {
+		texts, isError := a.tool("order", nil)
+		got <- result{texts, isError}
+	}()
+	testkit.Eventually(t, "the result waits for its check", func() bool {
+		_, waiting := g.places.Held(apart)
+		return waiting == 1
+	})
+	p.Close("its tab was closed")
+	close(busy.finish)
+	if r := testkit.Receive(t, "the call is answered", got); r.isError || !slices.Contains(r.texts, `{"ordered":1}`) {
+		t.Errorf("it is answered %+v", r)
+	}
+	g.locked(func() { (*host)(g).End(busy.id) })()
+}
