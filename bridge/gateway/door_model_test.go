@@ -116,6 +116,9 @@ func (a *modelAgent) check() (n int) {
 		a.w.counts["messages"]++
 		text := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(message))
 		a.checkText(text)
+		if !a.front && strings.Contains(text, `where\":\"tab `) {
+			a.w.t.Fatalf("%s\nan agent without the front is given it: %s", a.w.last(), text)
+		}
 		var m struct {
 			Method string
 			Params struct{ URI string }
