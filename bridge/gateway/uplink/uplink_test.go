@@ -404,3 +404,15 @@ func TestPageThatSendsTooMuch(t *testing.T) {
 		}
 	})
 }
+
+// A profile among a node's origins bounds its pages, as one of --only does. Pages of others are not shared.
+func TestProfilesAtTheNode(t *testing.T) {
+	for profile, shared := range map[string]bool{"Work": true, "Private": false, "": false} {
+		n := uplink.New(t.Context(), uplink.Options{URL: "ws://127.0.0.1:1", Origins: []string{"profile=Work", app},
+			Log: slog.New(slog.DiscardHandler)})
+		got := n.Share(gateway.PageInfo{Tab: "a", Origin: app, Profile: profile}, func([]byte) error { return nil }, func([]byte) {})
+		if (got != nil) != shared {
+			t.Errorf("a page of the profile %q is shared: %t", profile, got != nil)
+		}
+	}
+}
