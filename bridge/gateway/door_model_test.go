@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,7 @@ type modelPage struct {
 	profile string // by its transport
 	source  string
 	way     *modelPage // the page of its document, if this is another way
+	mu      sync.Mutex
 	inbox   [][]json.RawMessage
 	reads   []int // calls without an answer
 	calls   []int
@@ -180,11 +182,14 @@ func (w *doorModel) pump() {
 	for again := true; again; {
 		again = false
 		for _, p := range w.pages {
-			for len(p.inbox) > 0 && !p.gone {
-				again = true
-				call := p.inbox[0]
-				p.inbox = p.inbox[1:]
-				p.obey(call)
+			p.mu.Lock()
+			inbox := p.inbox
+			p.inbox = nil
+			p.mu.Unlock()
+			for _, call := range inbox {
+				if again = true; !p.gone {
+					p.obey(call)
+				}
 			}
 		}
 	}
@@ -240,7 +245,9 @@ func (w *doorModel) open(tab int, origin string, of *modelPage) {
 	page, err := w.g.Attach(info, func(frame []byte) {
 		var calls [][]json.RawMessage
 		if json.Unmarshal(frame, &calls) == nil {
+			p.mu.Lock() // a timer's goroutine may send
 			p.inbox = append(p.inbox, calls...)
+			p.mu.Unlock()
 		}
 	})
 	if err != nil {
@@ -302,7 +309,7 @@ func (p *modelPage) leave(mayReturn bool) {
 		} else {
 			e.Close("it is closed")
 		}
-		e.reads, e.calls, e.inbox = nil, nil, nil
+		e.reads, e.calls = nil, nil
 		p.w.pages = slices.DeleteFunc(p.w.pages, func(q *modelPage) bool { return q == e })
 		p.w.ended = append(p.w.ended, e)
 	}
@@ -510,9 +517,10 @@ func TestDoorAgainstAModel(t *testing.T) {
 		for range steps {
 			w.began = time.Now()
 			by := w.step()
-			w.pump()
-			synctest.Wait()
-			w.pump()
+			for range 2 { // what the pages say has effects, too
+				synctest.Wait()
+				w.pump()
+			}
 			for _, a := range slices.Clone(w.agents) {
 				n := a.check()
 				if by != nil && n > 0 && !a.permits(by.owner()) {
