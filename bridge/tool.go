@@ -276,13 +276,13 @@ func (p Progress) Members() []byte {
 	return text
 }
 
-// progressNumber is a copy of a number, or absent. One with a large exponent may not fit a double.
+// progressNumber is a copy of a number, or absent. One with an exponent may not fit a double.
 func progressNumber(v wire.Value) wire.Value {
 	if v.Kind() != wire.Number || len(v) > 24 {
 		return nil
 	}
-	for i, c := range v {
-		if (c == 'e' || c == 'E') && i < len(v)-3 {
+	for _, c := range v {
+		if c|' ' == 'e' {
 			return nil
 		}
 	}

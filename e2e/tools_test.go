@@ -165,6 +165,8 @@ func TestPageTools(t *testing.T) {
 				add("double", ({ x }) => ({ twice: 2 * x }), { title: "Double", annotations: { readOnlyHint: true } });
 				add("text", () => "plain");
 				add("shaped", () => ({ content: [{ type: "text", text: "as MCP has it" }], structuredContent: { n: 1 } }));
+				add("paid", () => ({ content: [{ type: "text", text: "paid" }], _meta: null, isError: "no", resultType: "input_required" }));
+				add("order", () => ({ content: [{ type: "text", text: 4711 }] }));
 				add("throws", () => { throw new Error("secret"); });
 				let aborted = false, running = false;
 				add("hangs", (input, options) => new Promise(() => {
@@ -175,11 +177,12 @@ func TestPageTools(t *testing.T) {
 				let changed = 0;
 				a.client.setNotificationHandler("notifications/tools/list_changed", () => void changed++);
 				if (a.era === "modern") await a.client.listen({ toolsListChanged: true });
-				expect("names", await a.toolNames(), "double hangs shaped text throws");
+				expect("names", await a.toolNames(), "double hangs order paid shaped text throws");
 				const { execution, ...double } = (await a.client.listTools()).tools.find((t) => t.name === "double");
 				expect("double", Object.entries(double).sort(), [["annotations", { readOnlyHint: true }], ["description", "d"],
 					["inputSchema", { type: "object", properties: { x: { type: "number" } } }], ["name", "double"], ["title", "Double"]]);
-				for (const [name, text, structured, failed] of [["double", '{"twice":42}'], ["text", "plain"], ["shaped", "as MCP has it", { n: 1 }], ["throws", "The tool failed.", undefined, true]]) {
+				for (const [name, text, structured, failed] of [["double", '{"twice":42}'], ["text", "plain"], ["shaped", "as MCP has it", { n: 1 }], ["paid", "paid"],
+					["order", '{"content":[{"type":"text","text":4711}]}'], ["throws", "The tool failed.", undefined, true]]) {
 					const { content, structuredContent, isError } = await a.client.callTool({ name, arguments: { x: 21 } });
 					expect("call " + name, [content, structuredContent, isError], [[{ type: "text", text }], structured, failed]);
 				}
@@ -194,10 +197,10 @@ func TestPageTools(t *testing.T) {
 				const remove = new AbortController(), count = async () => (await a.client.listTools()).tools.length;
 				add("late", () => "", {}, { signal: remove.signal });
 				await agent.until(() => changed === 1);
-				expect("with another", await count(), 6);
+				expect("with another", await count(), 8);
 				remove.abort();
 				await agent.until(() => changed === 2);
-				expect("without it", [await count(), (await a.list()).length], [5, 1]);
+				expect("without it", [await count(), (await a.list()).length], [7, 1]);
 			`, era, m.name != "polyfill"))
 		})
 	}
@@ -342,8 +345,14 @@ func TestOwnModelContext(t *testing.T) {
 		expect("said", said, ["handler toolactivated a", "first toolactivated a", "first toolactivated hangs", "last toolactivated hangs", "toolcancel hangs ToolCancelEvent true"]);
 		const event = new ToolActivatedEvent("toolactivated", { toolName: "x", cancelable: true });
 		expect("event", [event instanceof Event, event.toolName, event.cancelable, new ToolCancelEvent("y").toolName], [true, "x", true, ""]);
+		await add("large", { execute: () => ({ n: 4711n }) });
+		await add("circular", { execute: () => circle });
 		const client = (await agent.connect("modern")).client, tool = (await client.listTools()).tools.find((tool) => tool.name === "b");
 		expect("in the page", [tool.outputSchema, (await client.callTool({ name: "b", arguments: {} })).structuredContent], [undefined, undefined]);
+		for (const [name, text] of [["large", '{"n":"4711"}'], ["circular", "The tool has run. Its result cannot be encoded as JSON: look at the page."]]) {
+			const { content, isError } = await client.callTool({ name, arguments: {} });
+			expect(name, [content[0].text, isError], [text, undefined]);
+		}
 		pagewire.uninstall();
 		await agent.until(() => !("ToolCancelEvent" in globalThis));
 	`)

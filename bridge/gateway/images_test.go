@@ -25,7 +25,7 @@ func TestImagesOfReads(t *testing.T) {
 		"PNG":                  {contents: item("image/png", png), images: []string{"image/png"}},
 		"JPEG as PNG":          {contents: item("image/png", jpeg), images: []string{"image/jpeg"}},
 		"no type":              {contents: item("application/octet-stream", png), images: []string{"image/png"}},
-		"SVG":                  {contents: item("image/svg+xml", "PHN2Zy8+PHN2Zy8+"), text: "GIF or WebP"},
+		"SVG":                  {contents: item("image/svg+xml", "PHN2Zy8+PHN2Zy8+"), text: "GIF and WebP"},
 		"JSON as PNG":          {contents: item("image/png", "eyJlcnJvciI6MX0K"), text: "bytes, which are not shown: 12"},
 		"empty":                {contents: item("image/png", ""), text: "bytes, which are not shown: 0"},
 		"21 of them":           {contents: strings.TrimSuffix(strings.Repeat(item("image/png", png)+",", 21), ","), images: strings.Fields(strings.Repeat("image/png ", 20)), text: "not shown: 12"},

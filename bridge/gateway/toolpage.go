@@ -13,7 +13,7 @@ import (
 type ToolRunner interface {
 	// RunTool runs a tool with the JSON text of an object. It must not block, nor call the Gateway. It calls started when
 	// the page reacts, which starts the tool unless cancel was called, and then done once, later, with the JSON text of
-	// MCP's CallToolResult, unless cancel is called before. gone says that the page went away before the result came.
+	// what the tool gives, unless cancel is called before. gone says that the page went away before the result came.
 	RunTool(name string, args []byte, started func(), done func(result []byte, gone bool)) (cancel func())
 	// Report shows a sentence on the page's console. It must not block, nor call the Gateway.
 	Report(sentence string)

@@ -52,8 +52,10 @@ func (s *scanner) value() error {
 // take scans a value and returns it.
 func (s *scanner) take() (Value, error) {
 	from := s.pos
-	err := s.value()
-	return s.text[from:s.pos], err
+	if err := s.value(); err != nil {
+		return nil, err
+	}
+	return s.text[from:s.pos], nil
 }
 
 // object scans an object. member, if it is not nil, is called with each key, and scans the value.

@@ -1,10 +1,12 @@
 package wire
 
-// A Walk reads JSON text in order, and checks it (RFC 8259, valid UTF-8) in the same pass. The caller takes one value:
-// by Value, Object or Array. An error is an *Error with code ParseError, or the callback's.
+// A Walk reads JSON text in order, and checks it (RFC 8259, valid UTF-8) in the same pass. The
+// caller takes one value: by Value, Object or Array. An error is an *Error with code ParseError, or
+// the callback's.
 type Walk struct{ s scanner }
 
-// NewWalk begins at the first value of text, which may be nested at most depth arrays and objects deep.
+// NewWalk begins at the first value of text, which may be nested at most depth arrays and objects
+// deep.
 func NewWalk(text []byte, depth int) *Walk {
 	return &Walk{scanner{text: text, depth: depth, pos: blank(text, 0)}}
 }
@@ -15,14 +17,19 @@ func (w *Walk) Kind() Kind { return Value(w.s.text[w.s.pos:]).Kind() }
 // Value takes the next value.
 func (w *Walk) Value() (Value, error) { return w.s.take() }
 
-// Object takes the next value, which must be an object. member is called with each key, and takes the member's value.
+// Object takes the next value, which must be an object. member is called with each key, and takes
+// the member's value.
 func (w *Walk) Object(member func(key Value) error) error { return w.s.object(member) }
 
-// Array takes the next value, which must be an array. element is called for each element, and takes it.
+// Array takes the next value, which must be an array. element is called for each element, and takes
+// it.
 func (w *Walk) Array(element func() error) error { return w.s.array(element) }
 
-// Pos is the offset in text of what comes next.
+// Pos is the offset in the text of what comes next.
 func (w *Walk) Pos() int { return w.s.pos }
+
+// Since is the text from an offset to the end of the last value.
+func (w *Walk) Since(pos int) Value { return w.s.text[pos:w.s.pos] }
 
 // End returns an error if anything but white space follows.
 func (w *Walk) End() error {
@@ -32,11 +39,11 @@ func (w *Walk) End() error {
 	return nil
 }
 
-// Odd reports whether the text until now has something that JSON allows and some readers do not take: an escaped
-// surrogate, which may lack its other half, an unescaped line separator in a string, or a number that may be beyond a
-// double.
+// Odd reports whether the text until now has something that JSON allows and some readers do not
+// take: an escaped surrogate, which may lack its other half, an unescaped line separator in a
+// string, or a number that may be beyond a double.
 func (w *Walk) Odd() bool { return w.s.odd }
 
-// BreaksLines reports whether some readers, such as Python's splitlines, take a character for the end of a line that
-// JSON allows unescaped in a string: NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR.
+// BreaksLines reports whether some readers, such as Python's splitlines, take a character for the
+// end of a line that JSON allows unescaped in a string: NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR.
 func BreaksLines(r rune) bool { return r == 0x85 || r == 0x2028 || r == 0x2029 }

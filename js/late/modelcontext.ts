@@ -23,7 +23,8 @@ import {
   unlisten,
 } from "./intrinsics.ts";
 import { loopback } from "./loopback.ts";
-import { textOf } from "./refusal.ts";
+import { describe } from "./reads.ts";
+import { encode, unencodable } from "./refusal.ts";
 import type { Early } from "../page/shared.ts";
 
 interface Tool {
@@ -218,11 +219,12 @@ export function modelContextTools({ shared, settings }: Early) {
         void (async () => {
           try {
             const output = await apply(tool.execute, undefined, [input, { signal: abort.signal }]);
-            resolve(textOf(tool.name, output));
+            resolve(encode(output));
           } catch (cause) {
             // The caller learns no more than from a browser; the console has the cause.
             if (!aborted(abort.signal)) error(`pagewire: the tool ${name} failed:`, cause);
-            reject(new DOMException("Tool was executed but the invocation failed.", "UnknownError"));
+            const why = describe(cause) === unencodable ? unencodable : "Tool was executed but the invocation failed.";
+            reject(new DOMException(why, "UnknownError"));
           } finally {
             release();
           }

@@ -7,7 +7,7 @@
  */
 import { apply, defineProperty } from "./intrinsics.ts";
 import { uncurry } from "../page/basics.ts";
-import { textOf } from "./refusal.ts";
+import { encode } from "./refusal.ts";
 import type { RegisteredTool, Tooling } from "../page/shared.ts";
 
 interface Older {
@@ -59,7 +59,7 @@ export function olderContexts() {
         },
         async executeTool({ name }: RegisteredTool, input: object, options: { signal: AbortSignal }) {
           const output = await apply(invokeTool, context, [name, input, options]);
-          return textOf(name, output);
+          return encode(output);
         },
       });
       wrap(context, "registerTool");

@@ -24,7 +24,7 @@ import {
 import { answer, departure } from "./departure.ts";
 import { olderContexts } from "./oldercontext.ts";
 import { describe } from "./reads.ts";
-import { failure } from "./refusal.ts";
+import { failure, unencodable } from "./refusal.ts";
 import type { FreshState } from "../pagewire.d.mts";
 import type { Revisions } from "./revisions.ts";
 import type { Early, RegisteredTool, Tooling } from "../page/shared.ts";
@@ -247,10 +247,12 @@ export function pageTools(
       const output = await apply(served.executeTool, served, [tool, input, { signal }]);
       const marked = hints.untrustedContentHint && !elsewhere && settings.origin;
       if (output === null) result = failure("the page was left before the tool had finished");
-      else result = toResult(output, isOutput(tool.outputSchema), marked);
+      else result = toResult(output, isOutput(tool.outputSchema), elsewhere, marked);
     } catch (cause) {
       if (!aborted(signal)) error(`pagewire: the tool ${name} failed:`, cause);
-      result = failure(settings.exposeErrors ? describe(cause) : "The tool failed.");
+      const why = describe(cause);
+      if (why === unencodable) result = { content: [{ type: "text", text: why }] };
+      else result = failure(settings.exposeErrors ? why : "The tool failed.");
     }
     if (await left?.())
       result = { content: result.isError ? [] : result.content, _meta: { "pagewire/continues": true } };
@@ -303,6 +305,7 @@ const arrived = "pagewire/arrived";
 
 interface Result {
   content: object[];
+  structuredContent?: unknown;
   isError?: boolean;
   _meta?: object;
 }
@@ -315,18 +318,34 @@ const isOutput = (schema: { readonly type?: unknown } | undefined) => schema?.ty
  * has an outputSchema, an object is structuredContent, too. A gateway marks data that the page did not write itself.
  * For an agent in the page this function does that, if `origin`, the page's, is given.
  */
-function toResult(output: string, structured: boolean, origin: string | false | undefined): Result {
+function toResult(
+  output: string,
+  structured: boolean,
+  elsewhere: boolean | undefined,
+  origin: string | false | undefined,
+): Result {
   let value: unknown;
   try {
     value = parse(output);
   } catch {} // a string
-  const object = isObject(value) && !isArray(value);
   // The page's tool may have returned MCP's own shape, as MCP's servers and @mcp-b's do.
-  const result = (
-    object && isContent((value as { content?: unknown }).content)
-      ? value
-      : { content: [{ type: "text", text: output }], ...(structured && object && { structuredContent: value }) }
-  ) as Result;
+  const given = (isRecord(value) ? value : {}) as { readonly [name in keyof Result]?: unknown };
+  const { content, structuredContent, isError, _meta } = given;
+  let result: Result = {
+    content: [{ type: "text", text: output }],
+    ...(structured && isRecord(value) && { structuredContent: value }),
+  };
+  if (isContent(content, elsewhere))
+    result = (
+      elsewhere
+        ? given // a gateway mends it
+        : {
+            content,
+            ...(isRecord(structuredContent) && { structuredContent }),
+            ...(isError === true && { isError }),
+            ...(isRecord(_meta) && { _meta }),
+          }
+    ) as Result;
   if (origin)
     result.content[result.content.length] = {
       type: "text",
@@ -335,8 +354,24 @@ function toResult(output: string, structured: boolean, origin: string | false | 
   return result;
 }
 
-const isContent = (content: unknown): boolean => {
+const isRecord = (value: unknown): boolean => isObject(value) && !isArray(value);
+
+/** The members that clients need of a content block, all strings. They refuse a whole result for one that is none. */
+const needed: { readonly [type: string]: readonly string[] } = {
+  text: ["text"],
+  image: ["data", "mimeType"],
+  audio: ["data", "mimeType"],
+  resource_link: ["uri", "name"],
+  resource: [],
+};
+
+const isContent = (content: unknown, elsewhere: boolean | undefined): boolean => {
   if (!isArray(content)) return false;
-  for (let i = 0; i < content.length; i++) if (typeof content[i]?.type !== "string") return false;
+  for (let i = 0; i < content.length; i++) {
+    const type = content[i]?.type;
+    if (typeof type !== "string" || !(elsewhere || hasOwn(needed, type))) return false;
+    const names = elsewhere ? [] : needed[type]!;
+    for (let j = 0; j < names.length; j++) if (typeof content[i][names[j]!] !== "string") return false;
+  }
   return true;
 };

@@ -10,17 +10,17 @@ export const refuse = (words: string): never => {
   throw new Refusal(words);
 };
 
-/**
- * The text of a tool's output. It never throws: the tool has run, and an agent that gets a failure calls it again. A
- * BigInt becomes a string, as in most other encoders.
- */
-export function textOf(name: string, output: unknown): string {
+/** What an agent gets of a tool whose output JSON cannot hold: one that gets a failure calls again. */
+export const unencodable = "The tool has run. Its result cannot be encoded as JSON: look at the page.";
+
+/** The text of a tool's output. A BigInt becomes a string. Throws `unencodable`; the console has the cause. */
+export function encode(output: unknown): string {
   try {
     const digits = (_key: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value);
     return typeof output === "string" ? output : (stringify(output, digits) ?? `${output}`);
   } catch (cause) {
-    error(`pagewire: the tool ${name} has run, and its result cannot be encoded as JSON:`, cause);
-    return "The tool has run. Its result cannot be encoded as JSON: look at the page.";
+    error("pagewire: a tool's result cannot be encoded as JSON:", cause);
+    throw new TypeError(unencodable);
   }
 }
 

@@ -89,7 +89,7 @@ func TestContents(t *testing.T) {
 
 func TestWhatIsNoJSON(t *testing.T) {
 	for _, none := range []string{"", " ", "x", `{"content":[}`, `{"content":[]} x`, "{\"content\":\"\xff\"}", `["a" "b"]`,
-		`{"content":[{"type":"text","text":"` + "\n" + `"}]}`, strings.Repeat("[", 2000)} {
+		`{"content":[{"type":"text","text":"` + "\n" + `"}]}`, strings.Repeat("[", 2000), "\"\x01", `{"content":"`} {
 		if _, err := ToolResult([]byte(none), own); err == nil {
 			t.Errorf("%.40q is a result", none)
 		}
@@ -99,33 +99,29 @@ func TestWhatIsNoJSON(t *testing.T) {
 	}
 }
 
-// The members of _meta that pass are the page's own data. Those that MCP, its extensions or Pagewire define are not.
+// The keys of _meta that pass are the page's own data. Those that MCP, its extensions or Pagewire define are not.
 func TestMeta(t *testing.T) {
 	for meta, want := range map[string]string{
-		`{}`: "",
+		`{}`: "{}",
 		`{"x":1,"com.example/y":{"a":[1]},"example.com/ui":2,"uix":3,"modelcontextprotocol":4}`: `{"x":1,"com.example/y":{"a":[1]},"example.com/ui":2,"uix":3}`,
-		`{"x":1,"\u0078":2}`:                `{"x":2}`,
-		`{"pagewire/own":1,"pagewire/x":2}`: `{"pagewire/own":1}`,
+		`{"x":1,"\u0078":2}`: `{"x":2}`,
 		`{"PageWire/x":1,"IO.ModelContextProtocol/x":1,"a.mcp.b/x":1,"mcp/x":1,"mcp":1,"ui/y":1}`: "",
 		`{"mcp.example/x":1}`:                                "",
 		`{"x":"` + strings.Repeat("y", maxMeta) + `","z":1}`: `{"z":1}`,
 		`[]`: "", `null`: "", `5`: "",
 	} {
-		var left []string
-		got := string(Meta(wire.Value(meta), []string{"pagewire/own"}, func(key, why string) { left = append(left, key+why) }))
-		if got == "{}" {
-			got = ""
-		}
-		if got != want || got != meta && meta != "{}" && len(left) == 0 && !strings.Contains(meta, `\u0078`) {
-			t.Errorf("%.80s: %s, left out %q", meta, got, left)
+		g := passage{}
+		got := string(g.meta(wire.Value(meta)))
+		if got != want || got != meta && got != "" && len(g.notes) == 0 {
+			t.Errorf("%.80s: %s, left out %q", meta, got, g.notes)
 		}
 	}
 	many := wire.Text("{")
 	for i := range 10_000 {
 		many = many.Str("k" + wire.Itoa(i)).Raw(":1,")
 	}
-	got := Meta(wire.Value(many.Raw(`"z":1}`)), nil, func(string, string) {})
-	if n := strings.Count(string(got), ":"); n != maxKeys {
+	g := passage{}
+	if n := strings.Count(string(g.meta(wire.Value(many.Raw(`"z":1}`)))), ":"); n != maxKeys {
 		t.Errorf("%d keys pass", n)
 	}
 }

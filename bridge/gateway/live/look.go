@@ -54,7 +54,7 @@ func DecodeContents(uri string, contents []byte) *Look {
 			if alone = alone && len(texts) == 1; alone {
 				l.Text = text
 			}
-		case images.Takes(blob):
+		case gate.ImageType(blob) != "" && images.Takes(len(blob)):
 			l.Images = append(l.Images, ImageContent{"image", blob, gate.ImageType(blob)})
 		default:
 			alone = false

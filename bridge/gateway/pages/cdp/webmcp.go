@@ -356,7 +356,7 @@ func (s *session) finish(id string, result []byte) {
 	}
 }
 
-// toolResult returns a tool's output as MCP's CallToolResult: itself if it is one, a string's text, or the JSON text.
+// toolResult returns a tool's output, of which the gateway makes a result.
 func toolResult(e *webmcp.EventToolResponded) []byte {
 	if e.Status != webmcp.InvocationStatusCompleted {
 		why := e.ErrorText
@@ -365,25 +365,10 @@ func toolResult(e *webmcp.EventToolResponded) []byte {
 		}
 		return failed(why)
 	}
-	var own struct {
-		Content []struct {
-			Type string `json:"type"`
-		} `json:"content"`
+	if len(e.Output) == 0 {
+		return contentOf("", false)
 	}
-	if json.Unmarshal(e.Output, &own) == nil && own.Content != nil {
-		typed := true
-		for _, c := range own.Content {
-			typed = typed && c.Type != ""
-		}
-		if typed {
-			return e.Output
-		}
-	}
-	var text string
-	if json.Unmarshal(e.Output, &text) != nil {
-		text = string(e.Output)
-	}
-	return contentOf(text, false)
+	return e.Output
 }
 
 func failed(why string) []byte { return contentOf(why, true) }
