@@ -109,7 +109,8 @@ func Run(ctx context.Context, o Options) error {
 	for range retry.Attempts(ctx, acceptFirst, acceptLast) {
 		c, err := l.Accept()
 		for ; err == nil; c, err = l.Accept() {
-			all.Go(func() { d.serve(newConn(c)) })
+			conn := newConn(c)
+			all.Go(func() { d.serve(conn) })
 		}
 		if d.retires() {
 			break
