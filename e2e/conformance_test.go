@@ -40,6 +40,8 @@ var inapplicable = map[string]string{
 	"tools-call-elicitation":  "a page has no way to ask its agent for input: it asks the person in front of it",
 	"elicitation-*":           "likewise",
 	"input-required-result-*": "likewise, in the modern era",
+	"json-schema-2020-12": "a page's schema is written anew: $defs and allOf take the lists of some clients and models, " +
+		"with the tools of all pages",
 	"server-sse-polling": "streams are not replayed: a subscription outlives its stream, and the next one has " +
 		"what has changed meanwhile",
 }

@@ -1053,7 +1053,7 @@ func (x *extended) callThatLeadsOn(t *testing.T, agent *started) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "Results, " + s.URL + "/results. Its resources:\n" + s.URL + "/count"
+	want := `"Results", ` + s.URL + "/results. Its resources:\n" + s.URL + "/count"
 	var got string
 	for _, c := range result.Content { // a reminder may be the last
 		got += c.(*mcp.TextContent).Text + "\n"

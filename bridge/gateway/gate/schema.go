@@ -317,9 +317,12 @@ func (s *schema) properties(o *object, m map[string]wire.Value) {
 	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
 		if v, ok := m[key]; ok && len(s.at) == 1 {
 			s.drop(key, "its properties are listed with the others: say in the description which belong together")
+			own := len(list)
 			each(v, func(e wire.Value) { all(s.members(e)["properties"], false) })
 			delete(m, key)
-			delete(m, "additionalProperties") // it does not see those of the alternatives
+			if len(list) > own {
+				delete(m, "additionalProperties") // it does not see those of the alternatives
+			}
 		}
 	}
 	for _, name := range required {

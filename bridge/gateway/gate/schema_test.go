@@ -87,7 +87,8 @@ func TestInputSchema(t *testing.T) {
 		q(`{"prefixItems":[{"type":"string"}],"items":{"type":"null"}}`):                                                                                     {q(`{"items":{}}`), "q.prefixItems: left out"},
 		q(`{"properties":{"a":{}},"patternProperties":{"b":{}},"additionalProperties":false}`):                                                               {q(`{"properties":{"a":{}}}`), "q.patternProperties: left out"},
 		`{"type":"object","properties":{"q":{"$ref":"#/$defs/n","properties":{"a":{}}}},"$defs":{"n":{"properties":{"b":{}},"additionalProperties":false}}}`: {q(`{"properties":{"a":{}}}`), ""},
-		`{"type":"object","properties":{"q":{}},"anyOf":[{"required":["q"]}],"additionalProperties":false}`:                                                  {q(`{}`), "inputSchema.anyOf"},
+		`{"type":"object","properties":{"q":{}},"anyOf":[{"required":["q"]}],"additionalProperties":false}`:                                                  {`{"type":"object","properties":{"q":{}},"additionalProperties":false}`, "inputSchema.anyOf"},
+		`{"type":"object","properties":{"q":{}},"anyOf":[{"properties":{"r":{}}}],"additionalProperties":false}`:                                             {`{"type":"object","properties":{"q":{},"r":{}}}`, "inputSchema.anyOf"},
 		q(`{"oneOf":[{"minimum":null},{"type":"null"}]}`):                                                                                                    {q(`{"anyOf":[{},{"type":"null"}]}`), "q.anyOf.minimum: left out"},
 		// Of two members with one name the last counts. No program gets __proto__.
 		`{"type":"string","type":"object","properties":{"q":5,"q":{}}}`: {q(`{}`), ""},

@@ -765,7 +765,7 @@ func TestSearchForm(t *testing.T) {
 			if strings.Contains(text.String(), "xxx") {
 				t.Error("an answer above the limit is given")
 			}
-			for _, want := range append(c.says, "/results, "+r.at("/results?q=cup")) {
+			for _, want := range append(c.says, `"/results", `+r.at("/results?q=cup")) {
 				if !strings.Contains(text.String(), want) {
 					t.Errorf("it says %q, without %q", text.String(), want)
 				}
