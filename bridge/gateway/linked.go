@@ -67,9 +67,9 @@ func (l *linked) report(sentence string) {
 }
 
 // tell says on the page's console what the gate has mended or left out of an answer.
-func (l *linked) tell(of string, notes []string) {
-	for _, note := range notes {
-		l.report(of + ": " + note)
+func (p *Page) tell(of string, faults gate.Faults) {
+	for _, f := range faults {
+		p.report(of + ": " + f.String())
 	}
 }
 
@@ -183,8 +183,8 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 		return func() {}
 	}
 	_, finish := l.peer.Read(key, uri, params, func(a link.Answer) {
-		notes, _ := a.Checked.([]string)
-		l.tell("what "+key+" gives", notes)
+		faults, _ := a.Checked.(gate.Faults)
+		l.p.tell("what "+key+" gives", faults)
 		done(readReply(a))
 	})
 	return l.ender(finish)
@@ -203,7 +203,7 @@ func (l *linked) callTool(c *toolCall, r *run, name string, args []byte, unless 
 	h.Done = func(a link.Answer) {
 		answer := toolReply(a)
 		if answer.result != nil {
-			l.tell("the result of the tool "+name, answer.result.Notes)
+			l.p.tell("the result of the tool "+name, answer.result.Faults)
 		}
 		if a.Began {
 			answer.detail = "the page went away after the tool had begun. Its outcome is " +

@@ -217,8 +217,8 @@ func (p *Page) check(a link.Answer) (link.Answer, error) {
 		a.Checked = result
 		return a, err
 	}
-	contents, notes, why, err := gate.Contents(a.Contents, p.owns)
-	if a.Checked = notes; why != "" {
+	contents, faults, why, err := gate.Contents(a.Contents, p.owns)
+	if a.Checked = faults; why != "" {
 		a.Failure, a.Detail = bridge.InvalidContents, why
 	} else {
 		a.Contents = contents

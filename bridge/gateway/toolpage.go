@@ -80,7 +80,9 @@ func (p *Page) callTool(c *toolCall, name string, args []byte, unless []conditio
 			if err != nil {
 				result = gate.Texts(true, "The tool has run, and its result is no JSON.")
 			}
-			p.g.locked(func() { r.finish(reply{result: result, gone: gone}) })()
+			defer p.g.lock()()
+			p.tell("the result of the tool "+name, result.Faults)
+			r.finish(reply{result: result, gone: gone})
 		})
 	}
 	return func() {

@@ -503,6 +503,43 @@ func (s startsLater) RunTool(_ string, _ []byte, started func(), _ func([]byte, 
 func (startsLater) Look()         {}
 func (startsLater) Report(string) {}
 
+// answersWith runs a tool at once, and keeps what the page's console says.
+type answersWith struct {
+	result string
+	said   chan string
+}
+
+func (a answersWith) RunTool(_ string, _ []byte, started func(), done func([]byte, bool)) func() {
+	go func() {
+		started()
+		done([]byte(a.result), false)
+	}()
+	return func() {}
+}
+
+func (answersWith) Look()               {}
+func (a answersWith) Report(say string) { a.said <- say }
+
+// What the gate leaves out of a result is said on the console of a page without a page layer, too.
+func TestBareTabIsToldOfItsResult(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	runner := answersWith{`{"content":[],"inputRequests":{}}`, make(chan string, 9)}
+	p, err := g.AttachTools(tabInfo("a"), runner)
+	testkit.OK(t, err)
+	testkit.OK(t, p.SetTools([]bridge.Tool{{Name: "pay", JSON: []byte(`{"name":"pay"}`)}}))
+	for range 2 {
+		a.tool("pay", nil)
+	}
+	const want = "the result of the tool pay: inputRequests: left out, because only the server asks the user"
+	if say := testkit.Receive(t, "the console speaks", runner.said); !strings.HasPrefix(say, want) {
+		t.Errorf("the console says %q", say)
+	}
+	if len(runner.said) > 0 {
+		t.Errorf("it says %q, too", <-runner.said)
+	}
+}
+
 // A tab without a page layer that stands still loses a tool's plain name, and gets it back when it reacts, even if nobody
 // waits any more.
 func TestBareTabThatStandsStill(t *testing.T) {

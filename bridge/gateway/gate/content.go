@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -13,36 +14,20 @@ import (
 
 // A passage is one answer of a page on its way.
 type passage struct {
+	Faults
 	text  []byte
 	own   func(uri string) bool
-	notes []string
-	last  [2]string // member and reason of the last note, which may come a million times
-	odd   bool      // text is to be mended
-	media Media     // of the result until now
-	image string    // the media type of the block's data
+	odd   bool   // text is to be mended
+	media Media  // of the result until now
+	image string // the media type of the block's data
 }
 
-// maxNotes bounds the notes about one answer.
-const maxNotes = 8
-
-// note adds a sentence for the page's developer.
-func (g *passage) note(member, why string) {
-	if len(g.notes) == maxNotes || g.last == [2]string{member, why} {
-		return
-	}
-	g.last = [2]string{member, why}
-	sentence := strings.ToValidUTF8(member[:min(len(member), 64)], "") + " " + why
-	if !slices.Contains(g.notes, sentence) {
-		g.notes = append(g.notes, sentence)
-	}
+// unknown leaves out a member that MCP does not have.
+func (g *passage) unknown(name string) {
+	g.leaveOut(name, cmp.Or(notThePages[name], notMCPs))
 }
 
-func (g *passage) leaveOut(member, why string) {
-	if why == "" {
-		why = "it is not what MCP has there"
-	}
-	g.note(member, "is left out: "+why)
-}
+const notMCPs = "it is not what MCP has there"
 
 // A pair is a member of a page's object.
 type pair struct{ key, value wire.Value }
@@ -129,7 +114,7 @@ func (g *passage) object(given wire.Value, list []pair, same bool, as []member) 
 			return nil, m.name
 		}
 		if same = same && string(passes) == string(value); passes == nil && value != nil {
-			g.leaveOut(m.name, "")
+			g.leaveOut(m.name, notMCPs)
 		}
 		passed = append(passed, passes)
 	}
@@ -138,7 +123,7 @@ func (g *passage) object(given wire.Value, list []pair, same bool, as []member) 
 	}
 	for _, p := range list {
 		if !slices.ContainsFunc(as, func(m member) bool { return p.key.Is(m.name) }) {
-			g.leaveOut(words(p.key), notThePages[words(p.key)])
+			g.unknown(words(p.key))
 		}
 	}
 	text := wire.Text("{")
@@ -294,7 +279,7 @@ func realType(g *passage, v wire.Value) wire.Value {
 	if v.Is(g.image) {
 		return v
 	}
-	g.note("mimeType", "of an image is corrected: its data are "+g.image)
+	g.add("mimeType", "corrected, because the data of the image are "+g.image)
 	return wire.Value(wire.Text(nil).Str(g.image))
 }
 
@@ -324,7 +309,7 @@ func (g *passage) block(w *wire.Walk) (block wire.Value, known bool, err error) 
 	at := w.Pos()
 	if w.Kind() != wire.Object {
 		v, err := w.Value()
-		g.note("a content block", "is no object: it is served as text")
+		g.add("content", "a block that is no object is served as text")
 		return textBlock(words(v)), false, err
 	}
 	list, same, err := pairs(w, maxMembers)
@@ -332,7 +317,7 @@ func (g *passage) block(w *wire.Walk) (block wire.Value, known bool, err error) 
 	kind, _ := valueOf(list, "type").Text()
 	as, known := blocks[kind]
 	if err != nil || !known {
-		g.note("a content block", "has a type that MCP does not have: it is served as text")
+		g.add("content", "a block of a type that MCP does not have is served as text")
 		return textBlock(string(given)), false, err
 	}
 	out, missing := g.object(given, list, same, as)
@@ -352,7 +337,7 @@ func (g *passage) block(w *wire.Walk) (block wire.Value, known bool, err error) 
 	case missing == "uri":
 		instead = words(valueOf(list, "name"))
 	}
-	g.note("a content block", "is served as text: "+refusals[missing])
+	g.add("content", "a block is served as text, because "+refusals[missing])
 	return textBlock(instead), true, nil
 }
 
@@ -398,7 +383,7 @@ func (g *passage) item(w *wire.Walk) (out wire.Value, why string, err error) {
 	}
 	out, missing := g.object(w.Since(at), list, same, as)
 	if missing != "" {
-		g.note(missing, "of contents is refused: it is not MCP's, or not at the page's origin")
+		g.add("contents."+missing, "refused, because it is not MCP's, or not at the page's origin")
 	}
 	switch {
 	case missing == "uri" && valueOf(list, "uri").Kind() == wire.String:
@@ -409,11 +394,10 @@ func (g *passage) item(w *wire.Walk) (out wire.Value, why string, err error) {
 	return out, "", err
 }
 
-// Contents checks the JSON text of a read's contents, and returns what passes of it, with notes for
-// the page's developer. why is the reason if nothing does. own reports whether the page may use a
+// Contents checks the JSON text of a read's contents, and returns what passes of it. why is the reason if nothing does. own reports whether the page may use a
 // URI: agents rely on it. The error means that text is no JSON.
 func Contents(text []byte, own func(uri string) bool) (
-	contents wire.Value, notes []string, why string, err error) {
+	contents wire.Value, faults Faults, why string, err error) {
 	g := passage{text: text, own: own}
 	if contents, why, err = g.contents(); err == nil && g.mend() {
 		contents, why, err = g.contents()
@@ -422,7 +406,7 @@ func Contents(text []byte, own func(uri string) bool) (
 		why = NoContents
 		_, err = wire.Parse(text, maxNesting)
 	}
-	return contents, g.notes, why, err
+	return contents, g.Faults, why, err
 }
 
 func (g *passage) contents() (out wire.Value, why string, err error) {
@@ -464,7 +448,7 @@ func (g *passage) list(w *wire.Walk, take func() (wire.Value, error)) (
 		if len(list) == maxBlocks {
 			same = false
 			_, err := w.Value()
-			g.note("the answer", "has more than 10,000 parts: the others are left out")
+			g.leaveOut("content", "there are 10,000 parts before it")
 			return err
 		}
 		v, err := take()

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -61,10 +62,10 @@ func TestToolResult(t *testing.T) {
 			continue
 		}
 		got := string(r.JSON(false))
-		if !strings.Contains(strings.Join(r.Notes, "\n"), v.note) || got != v.agent || !json.Valid([]byte(got)) {
-			t.Errorf("%s: %s\nwant %s\nnotes %q", v.name, got, v.agent, r.Notes)
+		if !strings.Contains(fmt.Sprint(r.Faults), v.note) || got != v.agent || !json.Valid([]byte(got)) {
+			t.Errorf("%s: %s\nwant %s\nnotes %q", v.name, got, v.agent, r.Faults)
 		}
-		if again, err := ToolResult([]byte(got), own); err != nil || string(again.JSON(false)) != got || len(again.Notes) > 0 {
+		if again, err := ToolResult([]byte(got), own); err != nil || string(again.JSON(false)) != got || len(again.Faults) > 0 {
 			t.Errorf("%s: what passes is mended again: %+v, %v", v.name, again, err)
 		}
 	}
@@ -112,8 +113,8 @@ func TestMeta(t *testing.T) {
 	} {
 		g := passage{}
 		got := string(g.meta(wire.Value(meta)))
-		if got != want || got != meta && got != "" && len(g.notes) == 0 {
-			t.Errorf("%.80s: %s, left out %q", meta, got, g.notes)
+		if got != want || got != meta && got != "" && len(g.Faults) == 0 {
+			t.Errorf("%.80s: %s, left out %q", meta, got, g.Faults)
 		}
 	}
 	many := wire.Text("{")
@@ -131,12 +132,12 @@ func TestAnswersAreBounded(t *testing.T) {
 	const size = 16 << 20
 	long := strings.Repeat("x", size)
 	r, err := ToolResult([]byte(`{"content":[{"type":"text","text":"`+long+`"}],"inputRequests":{}}`), own)
-	if err != nil || len(r.Content) != 1 || len(r.JSON(false)) != size+len(`{"content":[{"type":"text","text":""}]}`) || len(r.Notes) != 1 {
-		t.Errorf("a bad member at the end: %v, %q", err, r.Notes)
+	if err != nil || len(r.Content) != 1 || len(r.JSON(false)) != size+len(`{"content":[{"type":"text","text":""}]}`) || len(r.Faults) != 1 {
+		t.Errorf("a bad member at the end: %v, %q", err, r.Faults)
 	}
 	r, err = ToolResult([]byte(`{"content":[{"type":"text","text":"`+long+`\ud83c"}]}`), own)
 	if err != nil || !strings.HasSuffix(string(r.JSON(false)), `x\ufffd"}]}`) {
-		t.Errorf("half a character at the end: %v, %q", err, r.Notes)
+		t.Errorf("half a character at the end: %v, %q", err, r.Faults)
 	}
 	for name, text := range map[string]string{
 		"blocks":  `{"content":[{"type":"text","text":""}` + strings.Repeat(`,0`, size/2) + `]}`,
@@ -145,9 +146,9 @@ func TestAnswersAreBounded(t *testing.T) {
 		"images":  `{"content":[` + strings.Repeat(`{"type":"image","mimeType":"image/png","data":"iVBORw0KGgoAAAAN"},`, 1000) + `{"type":"text","text":""}]}`,
 	} {
 		r, err := ToolResult([]byte(text), own)
-		if err != nil || len(r.Content) > maxBlocks || len(r.Notes) > maxNotes ||
+		if err != nil || len(r.Content) > maxBlocks || len(r.Faults) > maxFaults ||
 			strings.Count(string(r.JSON(false)), `"image"`) > 20 {
-			t.Errorf("%s: %d blocks, %d notes, %v", name, len(r.Content), len(r.Notes), err)
+			t.Errorf("%s: %d blocks, %d notes, %v", name, len(r.Content), len(r.Faults), err)
 		}
 	}
 	if _, _, why, err := Contents([]byte(`[`+strings.Repeat(`{"uri":"`+app+`/a","text":""},`, maxBlocks)+`{"uri":"`+app+`/a","text":""}]`), own); err != nil || why != NoContents {
@@ -173,7 +174,7 @@ func TestResultJSON(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if r, _ := ToolResult([]byte(`{"_meta":{"pagewire/continues":true}}`), own); !r.Continues || len(r.Notes)+len(r.Meta) > 0 {
+	if r, _ := ToolResult([]byte(`{"_meta":{"pagewire/continues":true}}`), own); !r.Continues || len(r.Faults)+len(r.Meta) > 0 {
 		t.Errorf("%+v", r)
 	}
 }

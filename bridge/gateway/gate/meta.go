@@ -78,7 +78,7 @@ func (g *passage) meta(v wire.Value) wire.Value {
 			continue
 		}
 		if same = false; key != continues {
-			g.leaveOut("_meta "+key, why)
+			g.leaveOut("_meta."+key, why)
 		}
 	}
 	if same {
@@ -111,7 +111,7 @@ func (g *passage) mend() bool {
 				n = 12
 			} else if utf16.IsSurrogate(r) {
 				instead = `\ufffd`
-				g.note("a text", "has half of a surrogate pair: it is served as U+FFFD")
+				g.add("a text", "half of a surrogate pair is served as U+FFFD")
 			}
 		case c >= utf8.RuneSelf:
 			var r rune
@@ -122,7 +122,7 @@ func (g *passage) mend() bool {
 			n = len(in[i:]) - len(bytes.TrimLeft(in[i:], "+-.eE0123456789"))
 			if _, err := strconv.ParseFloat(string(in[i:i+n]), 64); err != nil {
 				instead = "null"
-				g.note("a number", "is beyond what a double holds: it is served as null")
+				g.add("a number", "one that a double cannot hold is served as null")
 			}
 		}
 		if instead != "" {

@@ -24,8 +24,7 @@ type Result struct {
 	IsError    bool
 	Meta       []byte // the members of _meta that pass, or nil
 	Continues  bool   // pagewire/continues: the next document adds its own content
-	// Notes say to the page's developer what was mended or left out, and why.
-	Notes []string
+	Faults     Faults // what was mended or left out
 
 	// whole is the page's text, if it is this result unchanged and without _meta.
 	whole wire.Value
@@ -58,10 +57,10 @@ func ToolResult(text []byte, own func(uri string) bool) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		g.notes = []string{"the result is nested deeper than 64 levels: it is served as text"}
+		g.Faults = Faults{{"content", "a result that is nested deeper than 64 levels is served as text"}}
 		r = Texts(false, string(v))
 	}
-	r.Notes = g.notes
+	r.Faults = g.Faults
 	return r, nil
 }
 
@@ -74,7 +73,7 @@ func (g *passage) toolResult() (*Result, error) {
 	r := &Result{}
 	var content, structured, isError, meta wire.Value
 	known, same, others := 0, true, false
-	notes := len(g.notes)
+	faults := len(g.Faults)
 	at := w.Pos()
 	err := w.Object(func(key wire.Value) (err error) {
 		name, _ := key.Text()
@@ -90,7 +89,7 @@ func (g *passage) toolResult() (*Result, error) {
 			to = &meta
 		default:
 			same, others = false, true
-			g.leaveOut(name, notThePages[name])
+			g.unknown(name)
 			_, err := w.Value()
 			return err
 		}
@@ -120,8 +119,8 @@ func (g *passage) toolResult() (*Result, error) {
 		return nil, err
 	}
 	if !isResult {
-		g.notes = g.notes[:notes]
-		g.note("the result", "is no CallToolResult: it is served as text")
+		g.Faults = g.Faults[:faults]
+		g.add("content", "a result that is no CallToolResult is served as text")
 		return Texts(isError.True(), string(whole)), nil
 	}
 	r.IsError = isError.True() || isError.Is("true")

@@ -19,8 +19,6 @@ const (
 	maxNodes, maxPath = 10_000, 64
 	// maxInput and maxOutput bound the new schema, in bytes. Clients compile an outputSchema.
 	maxInput, maxOutput = 256 << 10, 32 << 10
-	// maxFaults bounds the faults that are told of one schema.
-	maxFaults = 10
 )
 
 // A schema is one that is being written.
@@ -37,12 +35,12 @@ type schema struct {
 	names   Names
 	renamed bool
 	headers map[string]bool // the headers of arguments, in lower case
-	faults  []Fault
+	faults  Faults
 	fatal   bool // the last fault is that the schema cannot be served
 }
 
 // normalise writes a page's schema. It returns nil, and the reason as the last fault, if it cannot.
-func normalise(v wire.Value, name string, output bool) ([]byte, Names, []Fault) {
+func normalise(v wire.Value, name string, output bool) ([]byte, Names, Faults) {
 	s := &schema{root: v, output: output, at: []string{name}, work: 64*len(v) + 1<<16, names: Names{},
 		targets: map[string]wire.Value{}, headers: map[string]bool{}}
 	most := maxInput
@@ -66,11 +64,8 @@ func normalise(v wire.Value, name string, output bool) ([]byte, Names, []Fault) 
 
 // drop notes a part that agents do not get as it is.
 func (s *schema) drop(member, reason string) {
-	if at := s.at; len(s.faults) < maxFaults && !s.fatal {
-		if member != "" {
-			at = append(slices.Clip(at), member)
-		}
-		s.faults = append(s.faults, Fault{cut(strings.Join(at, "."), 300), cut(reason, 300)})
+	if !s.fatal {
+		s.faults.add(strings.TrimSuffix(strings.Join(s.at, ".")+"."+member, "."), reason)
 	}
 }
 

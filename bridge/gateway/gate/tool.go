@@ -31,7 +31,7 @@ type Tool struct {
 	// ReadOnly is the page's claim that the tool changes nothing.
 	ReadOnly bool
 	// Faults are the parts that agents do not get as they are.
-	Faults []Fault
+	Faults Faults
 
 	claims      []string // of its annotations, in words
 	destructive bool
@@ -78,8 +78,8 @@ func NewTool(name string, description wire.Value) *Tool {
 		member, _ := key.Text()
 		kind, known := toolMembers[member]
 		schema := known && strings.HasSuffix(member, "Schema")
-		if v.Kind() > wire.Null && v.Kind() != kind && !schema && len(t.Faults) < maxFaults {
-			t.drop(cut(member, 100), "left out, because agents get no such member")
+		if v.Kind() > wire.Null && v.Kind() != kind && !schema {
+			t.Faults.leaveOut(member, "agents get no such member")
 		} else {
 			m[member] = v
 		}
@@ -97,7 +97,7 @@ func NewTool(name string, description wire.Value) *Tool {
 		if words != "" {
 			t.claims = append(t.claims, words)
 		} else if v.Kind() > wire.Null && v.Kind() != wire.Bool {
-			t.drop("annotations."+name, "left out, because it is no boolean")
+			t.Faults.leaveOut("annotations."+name, "it is no boolean")
 		}
 		return v.True()
 	}
@@ -106,7 +106,7 @@ func NewTool(name string, description wire.Value) *Tool {
 	claim("idempotentHint", "idempotent", "")
 	claim("openWorldHint", "", "closed world")
 	t.readMeta(m["_meta"])
-	var faults, others []Fault
+	var faults, others Faults
 	t.Input, t.Names, faults = normalise(m["inputSchema"], "inputSchema", false)
 	if output := m["outputSchema"]; output.Kind() > wire.Null {
 		var text []byte
@@ -118,8 +118,6 @@ func NewTool(name string, description wire.Value) *Tool {
 	t.Faults = slices.Concat(t.Faults, others, faults)
 	return t
 }
-
-func (t *Tool) drop(member, reason string) { t.Faults = append(t.Faults, Fault{member, reason}) }
 
 // readMeta reads _meta. A hint that is no boolean counts as true, which is the safe side: each hint only
 // makes a client ask more, or show less.
@@ -134,7 +132,7 @@ func (t *Tool) readMeta(meta wire.Value) {
 		uris, valid := textsOf(v.Get("uris"))
 		if t.Fresh = (&Freshness{URIs: uris}); !valid || uris == nil || len(uris) > maxFresh {
 			t.Fresh = nil
-			t.drop("_meta."+metaFresh, "left out, because it has no list of 1 to 32 uris")
+			t.Faults.leaveOut("_meta."+metaFresh, "it has no list of 1 to 32 uris")
 		} else {
 			t.Fresh.OnStale, _ = v.Get("onStale").Text()
 		}
@@ -159,7 +157,7 @@ func (t *Tool) Told() string {
 	}
 	var all []string
 	for _, f := range t.Faults {
-		all = append(all, f.Member+": "+f.Reason)
+		all = append(all, f.String())
 	}
 	how := " differs for agents: "
 	if t.Left() {

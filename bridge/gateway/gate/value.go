@@ -58,6 +58,9 @@ func (o *object) data(v wire.Value) {
 // cut shortens a text to most UTF-16 code units, between characters.
 func cut(text string, most int) string {
 	for i, r := range text {
+		if len(text) <= most+i {
+			break
+		}
 		if most -= max(1, utf16.RuneLen(r)); most < 0 {
 			return text[:i]
 		}
