@@ -35,10 +35,7 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 		return
 	}
 	c.Apart(o.origin(), func(ctx context.Context) (then func()) {
-		fault := ctx.Err() // its page has gone
-		if fault == nil {
-			fault = o.tool.Output.Check(result.JSON(true))
-		}
+		fault := o.tool.Output.Check(ctx, result)
 		return func() {
 			// Typed clients refuse a result that does not fit.
 			if complete(fault == nil, mark); fault != nil {

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -229,38 +230,46 @@ type Output struct {
 // maxChecked bounds structuredContent, in bytes, and maxSteps the work of a check: about 0.1 s.
 const maxChecked, maxSteps = 1 << 20, 1 << 20
 
-// Check returns an error if a result has no structuredContent that fits the schema. A tool's error needs none.
-func (o *Output) Check(result wire.Value) error {
-	structured := result.Get("structuredContent")
-	switch {
-	case structured == nil && result.Get("isError").True():
+// Check returns an error if a result has no structuredContent that fits the schema, or if ctx ends. A tool's error
+// needs none.
+func (o *Output) Check(ctx context.Context, r *Result) error {
+	switch n := len(r.Structured); {
+	case n == 0 && r.IsError:
 		return nil
-	case structured.Kind() != wire.Object:
+	case r.Structured.Kind() != wire.Object:
 		return errors.New("it is no object")
-	case len(structured) > maxChecked:
-		return fmt.Errorf("it has %d bytes; the limit is %d", len(structured), maxChecked)
+	case n > maxChecked:
+		return fmt.Errorf("it has %d bytes; the limit is %d", n, maxChecked)
 	}
 	var v any
-	if err := json.Unmarshal(structured, &v); err != nil {
+	if err := json.Unmarshal(r.Structured, &v); err != nil {
 		return err
 	}
-	c := checker{left: maxSteps}
+	c := checker{ctx, maxSteps}
 	why := c.wrong(o.schema, v)
-	if c.left <= 0 {
-		why = "it takes too long to check: the schema has too many alternatives for this result"
-	}
-	if why != "" {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case c.left <= 0:
+		return errors.New("it takes too long to check: the schema has too many alternatives for this result")
+	case why != "":
 		return errors.New(why)
 	}
 	return nil
 }
 
 // A checker checks a value against the keywords that normalise writes for results.
-type checker struct{ left int }
+type checker struct {
+	ctx  context.Context
+	left int
+}
 
 // wrong says what is wrong with a value, or returns "".
 func (c *checker) wrong(schema, v any) string {
 	s, _ := schema.(map[string]any)
+	if c.ctx.Err() != nil {
+		c.left = 0
+	}
 	if c.left--; c.left <= 0 || len(s) == 0 {
 		return ""
 	}

@@ -1,13 +1,12 @@
 package gate
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf16"
-
-	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // units is the length of a text in UTF-16 code units.
@@ -109,6 +108,16 @@ func TestDescriptionsFit(t *testing.T) {
 	}
 }
 
+// checks is what Check says of the JSON text of a result.
+func checks(t *testing.T, o *Output, result string) error {
+	t.Helper()
+	r, err := ToolResult([]byte(result), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Check(t.Context(), r)
+}
+
 func TestOutput(t *testing.T) {
 	const schema = `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`
 	output := func(schema string) *Output { return toolOf(t, `,"outputSchema":`+schema).Output }
@@ -135,7 +144,7 @@ func TestOutput(t *testing.T) {
 		`{"structuredContent":null}`: false, `{"content":[]}`: false,
 		`{"structuredContent":{"n":1,"m":"` + strings.Repeat("x", maxChecked) + `"}}`: false,
 	} {
-		if err := output(schema).Check(wire.Value(result)); (err == nil) != fits {
+		if err := checks(t, output(schema), result); (err == nil) != fits {
 			t.Errorf("%.60s: %v", result, err)
 		}
 	}
@@ -156,7 +165,7 @@ func TestOutput(t *testing.T) {
 		o := output(`{"type":"object","properties":{"v":` + property + `}}`)
 		for i, fits := range []bool{true, false} {
 			for _, v := range strings.Fields(c[i]) {
-				if err := o.Check(wire.Value(`{"structuredContent":{"v":` + v + `}}`)); (err == nil) != fits {
+				if err := checks(t, o, `{"structuredContent":{"v":`+v+`}}`); (err == nil) != fits {
 					t.Errorf("%s by %s: %v", v, property, err)
 				}
 			}
@@ -183,15 +192,38 @@ func TestChecksAreBounded(t *testing.T) {
 		if o == nil {
 			continue // it is too long
 		}
-		c := checker{left: maxSteps}
+		c := checker{t.Context(), maxSteps}
 		var v any
 		_ = json.Unmarshal([]byte(`{"v":`+list+`}`), &v)
 		c.wrong(o.schema, v)
 		if c.left < -maxSteps/8 {
 			t.Errorf("%s: %d steps", name, maxSteps-c.left)
 		}
-		if err := o.Check(wire.Value(`{"structuredContent":{"v":` + strings.ReplaceAll(list, "0", "1") + `}}`)); err == nil {
+		if err := checks(t, o, `{"structuredContent":{"v":`+strings.ReplaceAll(list, "0", "1")+`}}`); err == nil {
 			t.Errorf("%s: it fits", name)
 		}
+	}
+}
+
+// endsSoon is a context that has ended when it was asked so many times.
+type endsSoon struct {
+	context.Context
+	left *int
+}
+
+func (c endsSoon) Err() error {
+	if *c.left--; *c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// The check of a result ends with its call.
+func TestCheckEndsWithItsCall(t *testing.T) {
+	left := 1000
+	o := toolOf(t, `,"outputSchema":{"type":"object","properties":{"v":{"type":"array","items":{"type":"integer"}}}}`).Output
+	r, _ := ToolResult([]byte(`{"structuredContent":{"v":[0`+strings.Repeat(",0", 100_000)+`]}}`), own)
+	if err := o.Check(endsSoon{t.Context(), &left}, r); err != context.Canceled || left < -10 {
+		t.Errorf("it ends with %v, and asks %d times after the end", err, -left)
 	}
 }

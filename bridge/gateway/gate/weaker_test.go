@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
-
-	"github.com/pagewire/pagewire/bridge/wire"
 )
 
 // A grower makes schemas and values at random.
@@ -125,7 +123,7 @@ func TestSchemasAdmitWhatThePagesDo(t *testing.T) {
 			}
 			checked++
 			value, _ := json.Marshal(v)
-			if err := tool.Output.Check(wire.Value(`{"structuredContent":` + string(value) + `}`)); err != nil {
+			if err := checks(t, tool.Output, `{"structuredContent":`+string(value)+`}`); err != nil {
 				t.Fatalf("seed %d:\n%s\nbecomes\n%s\nwhich refuses the result %s: %v", seed, text, tool.Output.text, value, err)
 			}
 			if err := of(string(tool.Output.text)).Validate(v); err != nil {
