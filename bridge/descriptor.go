@@ -47,7 +47,7 @@ func DecodeResource(text []byte) (Resource, error) {
 			r.Annotations, ok = r.annotations(m)
 		case key.Is("_meta"):
 			r.Meta, ok = r.known("_meta", m, func(key, m wire.Value) (wire.Value, bool) {
-				if name, _ := key.Text(); resource.Reserved(name) {
+				if name, _ := key.Text(); resource.Reserved(name) != "" {
 					m = nil
 				}
 				return m, true

@@ -56,28 +56,40 @@ func fits(s, form string) bool {
 	return len(form) > 6 || len(s) == len(form)
 }
 
-// Reserved reports whether a page may not set a key of _meta. MCP, its extension for Views, and Pagewire
-// own these. A label of the prefix decides, as MCP reserves them.
-func Reserved(key string) bool {
-	slash := indexByte(key, '/')
-	if slash < 0 {
-		return key == "ui" || key == "progressToken" || key == "__proto__"
+// Reserved is what reserves a key of _meta, which a page may not set, or "": the key, or a label of its prefix. MCP, its
+// extension for Views, and Pagewire own these.
+func Reserved(key string) string {
+	switch key {
+	case "progressToken", "traceparent", "tracestate", "baggage", "__proto__":
+		return key
 	}
-	prefix := "."
-	for i := range slash {
-		c := key[i]
-		if 'A' <= c && c <= 'Z' {
-			c |= 0x20
+	from, end := 0, indexByte(key, '/')
+	if end < 0 {
+		end = len(key)
+	}
+	for i := 0; i <= end; i++ {
+		if i < end && key[i] != '.' {
+			continue
 		}
-		prefix += string(rune(c))
-	}
-	prefix += "."
-	for i := range prefix {
-		for _, label := range []string{".mcp.", ".modelcontextprotocol."} {
-			if len(prefix) >= i+len(label) && prefix[i:i+len(label)] == label {
-				return true
+		for n, label := range [...]string{"mcp", "modelcontextprotocol", "ui", "pagewire"} {
+			if folds(key[from:i], label) && (n < 2 || from == 0 && i == end) {
+				return label
 			}
 		}
+		from = i + 1
 	}
-	return prefix == ".ui." || prefix == ".pagewire."
+	return ""
+}
+
+// folds reports whether s is a word of lower-case letters, apart from its case.
+func folds(s, word string) bool {
+	if len(s) != len(word) {
+		return false
+	}
+	for i := range len(s) {
+		if s[i]|0x20 != word[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -21,3 +21,15 @@ func TestDateTime(t *testing.T) {
 		}
 	}
 }
+
+// Each label has a reason in the gate's table (TestMeta there).
+func TestReserved(t *testing.T) {
+	for key, want := range map[string]string{"": "", "x": "", "x/y": "", "ui": "ui", "UI/x": "ui", "uix": "", "a.ui/x": "",
+		"ui.a/x": "", "pagewire/x": "pagewire", "Pagewire": "pagewire", "pagewire.a/x": "", "a.mcp.b/x": "mcp", "mcp/": "mcp",
+		"IO.ModelContextProtocol/x": "modelcontextprotocol", "x/mcp": "", "amcp/x": "", "__proto__": "__proto__",
+		"traceparent": "traceparent", "x/traceparent": "", "m\x23p/x": "", "/mcp": "", ".mcp/x": "mcp"} {
+		if got := Reserved(key); got != want {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+	}
+}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
+	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -180,8 +180,8 @@ func priority(_ *passage, v wire.Value) wire.Value {
 }
 
 func date(_ *passage, v wire.Value) wire.Value {
-	at, err := time.Parse(time.RFC3339, words(v))
-	return only(err == nil, wire.Value(wire.Text(nil).Str(at.UTC().Format(time.RFC3339Nano))))
+	at := resource.DateTime(words(v))
+	return only(at != "", wire.Value(wire.Text(nil).Str(at)))
 }
 
 func annotated(g *passage, v wire.Value) wire.Value {

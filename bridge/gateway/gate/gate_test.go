@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -115,6 +116,12 @@ func TestMeta(t *testing.T) {
 		got := string(g.meta(wire.Value(meta)))
 		if got != want || got != meta && got != "" && len(g.Faults) == 0 {
 			t.Errorf("%.80s: %s, left out %q", meta, got, g.Faults)
+		}
+	}
+	for _, key := range []string{"mcp/x", "modelcontextprotocol/x", "ui", "pagewire/x", "progressToken", "__proto__", "traceparent",
+		"tracestate", "baggage"} {
+		if label := resource.Reserved(key); notThePages[label] == "" {
+			t.Errorf("%s is reserved for %q, without a reason", key, label)
 		}
 	}
 	many := wire.Text("{")

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -25,7 +25,7 @@ var notThePages = map[string]string{
 	"toolResult":    "it is from before MCP 2024-11-05",
 	// Of content blocks.
 	"icons": "a client would fetch them from where the page says",
-	// Keys of _meta, and their prefixes. Every other key passes as data.
+	// Keys of _meta, and labels of their prefixes, as resource.Reserved has them. Every other key passes as data.
 	"progressToken":        "it is the client's",
 	"traceparent":          "a trace is the client's",
 	"tracestate":           "a trace is the client's",
@@ -35,19 +35,6 @@ var notThePages = map[string]string{
 	"modelcontextprotocol": "the prefix is reserved for MCP",
 	"pagewire":             "the prefix is Pagewire's own",
 	"__proto__":            "it changes objects of careless readers",
-}
-
-// reserved is the reason why a key of _meta does not pass, or "". A label of its prefix decides, as
-// MCP reserves them.
-func reserved(key string) string {
-	prefix, _, prefixed := strings.Cut(strings.ToLower(key), "/")
-	why := notThePages[prefix]
-	for _, label := range strings.Split(prefix, ".") {
-		if prefixed && (label == "mcp" || label == "modelcontextprotocol") {
-			why = notThePages[label]
-		}
-	}
-	return why
 }
 
 const (
@@ -69,7 +56,7 @@ func (g *passage) meta(v wire.Value) wire.Value {
 	out := wire.Text("{")
 	for _, p := range list {
 		key := words(p.key)
-		why := reserved(key)
+		why := notThePages[resource.Reserved(key)]
 		if len(out)+len(p.value) > maxMeta {
 			why = "it is longer than 64 KiB with the others"
 		}

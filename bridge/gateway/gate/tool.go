@@ -140,7 +140,7 @@ func (t *Tool) readMeta(meta wire.Value) {
 	}
 	o := object{begun: true}
 	meta.Members(func(key, v wire.Value) bool {
-		if name, _ := key.Text(); !resource.Reserved(name) {
+		if name, _ := key.Text(); resource.Reserved(name) == "" {
 			o.key(name).data(v)
 		}
 		return true
