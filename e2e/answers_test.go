@@ -47,13 +47,13 @@ func TestClientsTakeAnswers(t *testing.T) {
 				put(name, method, string(r.JSON(false)))
 				put(name+", typed", method, string(r.JSON(true, "more")))
 			default:
-				contents, _, why, err := gate.Contents([]byte(page), own)
+				c, err := gate.ReadContents([]byte(page), own)
 				if err != nil {
 					t.Fatal(name, err)
 				}
 				put("", method, `{"contents":`+page+`}`)
-				if why == "" {
-					put(name, method, `{"contents":`+string(contents)+`}`)
+				if c.Why == "" {
+					put(name, method, `{"contents":`+string(c.JSON)+`}`)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
@@ -32,11 +33,12 @@ type call struct {
 	began  time.Time // of a read, for its latency; otherwise zero
 
 	// For reads by agents with a memory: the URI, its revision when the page was asked, the document's epoch, the page's
-	// own revision from the answer, and the contents.
+	// own revision from the answer, the contents, and what an agent has seen.
 	uri      string
 	revision int64
 	epoch    string
 	count    int64
+	parts    []gate.Part
 	seen     *live.Look
 
 	events *Following // of a stream of events
@@ -134,7 +136,7 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 	if answer.gone {
 		g.addMissed(asked.URI)
 	}
-	c.epoch, c.count = p.epoch, answer.revision
+	c.epoch, c.count, c.parts = p.epoch, answer.revision, answer.parts
 	g.complete(c, answer)
 }
 

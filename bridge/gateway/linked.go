@@ -147,10 +147,14 @@ func (l *linked) close() {
 
 // readReply converts the answer to a read.
 func readReply(a link.Answer) reply {
-	if _, tools := a.Checked.(*gate.Result); tools {
+	var parts []gate.Part
+	switch c := a.Checked.(type) {
+	case *gate.Result:
 		a = link.Answer{Failure: bridge.InvalidContents, Detail: gate.NoContents}
+	case *gate.Contents:
+		parts = c.Parts
 	}
-	return reply{contents: a.Contents, sound: true, revision: a.Revision, failure: a.Failure, detail: a.Detail,
+	return reply{contents: a.Contents, parts: parts, sound: true, revision: a.Revision, failure: a.Failure, detail: a.Detail,
 		gone: a.Gone}
 }
 
@@ -183,8 +187,9 @@ func (l *linked) read(key, uri, params string, done func(reply)) (end func()) {
 		return func() {}
 	}
 	_, finish := l.peer.Read(key, uri, params, func(a link.Answer) {
-		faults, _ := a.Checked.(gate.Faults)
-		l.p.tell("what "+key+" gives", faults)
+		if c, ok := a.Checked.(*gate.Contents); ok {
+			l.p.tell("what "+key+" gives", c.Faults)
+		}
 		done(readReply(a))
 	})
 	return l.ender(finish)

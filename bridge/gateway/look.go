@@ -67,10 +67,7 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 	if r.failure != "" {
 		return &live.Look{Why: cmp.Or(r.detail, "the page could not be read, and its console has the cause")}
 	}
-	l := live.DecodeContents(uri, r.contents)
-	if l.Why != "" {
-		return l
-	}
+	l := live.NewLook(uri, r.contents, r.parts)
 	l.Epoch, l.Count = p.epoch, r.revision
 	l.Revision = g.tools.revisions.Found(uri, revision, l.Hash)
 	return l
@@ -78,7 +75,7 @@ func (g *Gateway) lookAt(uri string, revision int64, p *Page, r reply) *live.Loo
 
 // View reads a URI at its page for a person. Its changes are counted for a while. If Revision then returns another
 // number than View did, the URI may read differently.
-func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revision int64, err error) {
+func (g *Gateway) View(ctx context.Context, uri string) (l *live.Look, revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, g.opt.ReadTimeout)
 	defer cancel()
 	found := make(chan *live.Look, 1)
@@ -89,11 +86,11 @@ func (g *Gateway) View(ctx context.Context, uri string) (contents []byte, revisi
 	})()
 	defer g.locked(end)()
 	select {
-	case l := <-found:
+	case l = <-found:
 		if l.Why != "" {
 			return nil, revision, errors.New(l.Why)
 		}
-		return l.Contents, l.Revision, nil
+		return l, l.Revision, nil
 	case <-ctx.Done():
 		return nil, revision, errors.New("its page has not answered")
 	}

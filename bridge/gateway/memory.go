@@ -34,7 +34,7 @@ func (g *Gateway) recordGiven(a *Agent, m bridge.Message) {
 		return
 	}
 	if c.seen == nil { // the first of the agents that share the read
-		c.seen = live.DecodeContents(c.uri, m.Contents)
+		c.seen = live.NewLook(c.uri, m.Contents, c.parts)
 		c.seen.Epoch, c.seen.Count = c.epoch, c.count
 		c.seen.Revision = g.tools.revisions.Found(c.uri, c.revision, c.seen.Hash)
 	}

@@ -113,6 +113,7 @@ type parked struct {
 // A reply is a page's answer.
 type reply struct {
 	contents []byte       // of a read, or our own text for a tool
+	parts    []gate.Part  // of contents of a read
 	sound    bool         // contents have been checked
 	meta     []byte       // the members of a tool's result's _meta
 	result   *gate.Result // of a tool, from the page
@@ -217,11 +218,11 @@ func (p *Page) check(a link.Answer) (link.Answer, error) {
 		a.Checked = result
 		return a, err
 	}
-	contents, faults, why, err := gate.Contents(a.Contents, p.owns)
-	if a.Checked = faults; why != "" {
-		a.Failure, a.Detail = bridge.InvalidContents, why
+	c, err := gate.ReadContents(a.Contents, p.owns)
+	if a.Checked = c; c.Why != "" {
+		a.Failure, a.Detail = bridge.InvalidContents, c.Why
 	} else {
-		a.Contents = contents
+		a.Contents = c.JSON
 	}
 	return a, err
 }

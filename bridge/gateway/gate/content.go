@@ -15,6 +15,7 @@ import (
 // A passage is one answer of a page on its way.
 type passage struct {
 	Faults
+	parts []Part // of contents
 	text  []byte
 	own   func(uri string) bool
 	odd   bool   // text is to be mended
@@ -95,11 +96,11 @@ func shape(members ...member) []member {
 	return slices.Concat([]member{{"type", true, text}}, members, last)
 }
 
-// object returns the members that pass: given if that is all of it. missing is the first one that
+// object returns the members that pass, and their values: given if that is all of it. missing is the first one that
 // is needed and does not pass.
 func (g *passage) object(given wire.Value, list []pair, same bool, as []member) (
-	out wire.Value, missing string) {
-	passed := make([]wire.Value, 0, 8)
+	out wire.Value, passed []wire.Value, missing string) {
+	passed = make([]wire.Value, 0, 8)
 	found := 0
 	for _, m := range as {
 		value := valueOf(list, m.name)
@@ -111,7 +112,7 @@ func (g *passage) object(given wire.Value, list []pair, same bool, as []member) 
 			passes = m.pass(g, value)
 		}
 		if passes == nil && m.need {
-			return nil, m.name
+			return nil, nil, m.name
 		}
 		if same = same && string(passes) == string(value); passes == nil && value != nil {
 			g.leaveOut(m.name, notMCPs)
@@ -119,7 +120,7 @@ func (g *passage) object(given wire.Value, list []pair, same bool, as []member) 
 		passed = append(passed, passes)
 	}
 	if same && found == len(list) {
-		return given, ""
+		return given, passed, ""
 	}
 	for _, p := range list {
 		if !slices.ContainsFunc(as, func(m member) bool { return p.key.Is(m.name) }) {
@@ -132,7 +133,7 @@ func (g *passage) object(given wire.Value, list []pair, same bool, as []member) 
 			text = text.Raw(comma(text)).Str(as[i].name).Raw(":").Bytes(v)
 		}
 	}
-	return wire.Value(text.Raw("}")), ""
+	return wire.Value(text.Raw("}")), passed, ""
 }
 
 // comma separates what follows in an array or an object.
@@ -189,7 +190,7 @@ func annotated(g *passage, v wire.Value) wire.Value {
 		return nil
 	}
 	list, same, _ := pairs(wire.NewWalk(v, nesting), maxMembers)
-	out, _ := g.object(v, list, same, annotations)
+	out, _, _ := g.object(v, list, same, annotations)
 	return only(len(out) > len("{}"), out)
 }
 
@@ -320,7 +321,7 @@ func (g *passage) block(w *wire.Walk) (block wire.Value, known bool, err error) 
 		g.add("content", "a block of a type that MCP does not have is served as text")
 		return textBlock(string(given)), false, err
 	}
-	out, missing := g.object(given, list, same, as)
+	out, _, missing := g.object(given, list, same, as)
 	if missing == "" {
 		return out, true, nil
 	}
@@ -381,7 +382,7 @@ func (g *passage) item(w *wire.Walk) (out wire.Value, why string, err error) {
 	if valueOf(list, "blob").Kind() == wire.String && valueOf(list, "text").Kind() != wire.String {
 		as = blobs
 	}
-	out, missing := g.object(w.Since(at), list, same, as)
+	out, passed, missing := g.object(w.Since(at), list, same, as)
 	if missing != "" {
 		g.add("contents."+missing, "refused, because it is not MCP's, or not at the page's origin")
 	}
@@ -391,25 +392,42 @@ func (g *passage) item(w *wire.Walk) (out wire.Value, why string, err error) {
 	case missing != "":
 		return nil, NoContents, err
 	}
+	part := Part{passed[0], passed[1], passed[2], nil}
+	if as[2].name == "blob" {
+		part.Text, part.Blob = nil, passed[2]
+	}
+	g.parts = append(g.parts, part)
 	return out, "", err
 }
 
-// Contents checks the JSON text of a read's contents, and returns what passes of it. why is the reason if nothing does. own reports whether the page may use a
-// URI: agents rely on it. The error means that text is no JSON.
-func Contents(text []byte, own func(uri string) bool) (
-	contents wire.Value, faults Faults, why string, err error) {
+// Contents are what a page gives of a resource.
+type Contents struct {
+	JSON   wire.Value // MCP's contents, as they pass
+	Parts  []Part
+	Why    string // why nothing passes, or ""
+	Faults Faults
+}
+
+// A Part is one of MCP's contents: strings of JSON, or absent.
+type Part struct{ URI, MIMEType, Text, Blob wire.Value }
+
+// ReadContents checks the JSON text of a read's contents. own reports whether the page may use a URI: agents rely on
+// it. The error means that text is no JSON.
+func ReadContents(text []byte, own func(uri string) bool) (*Contents, error) {
 	g := passage{text: text, own: own}
-	if contents, why, err = g.contents(); err == nil && g.mend() {
+	contents, why, err := g.contents()
+	if err == nil && g.mend() {
 		contents, why, err = g.contents()
 	}
 	if err != nil { // perhaps it is nested too deep
 		why = NoContents
 		_, err = wire.Parse(text, maxNesting)
 	}
-	return contents, g.Faults, why, err
+	return &Contents{contents, g.parts, why, g.Faults}, err
 }
 
 func (g *passage) contents() (out wire.Value, why string, err error) {
+	g.parts = nil
 	w := wire.NewWalk(g.text, nesting)
 	if w.Kind() != wire.Array {
 		_, err = w.Value()

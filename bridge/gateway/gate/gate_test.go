@@ -79,12 +79,22 @@ func TestContents(t *testing.T) {
 		t.Fatalf("there are %d vectors", len(list))
 	}
 	for _, v := range list {
-		got, notes, why, err := Contents([]byte(v.page), own)
-		if err != nil || string(got)+why != v.agent {
-			t.Errorf("%s: %s%s, %v\nwant %s", v.name, got, why, err, v.agent)
+		c, err := ReadContents([]byte(v.page), own)
+		if err != nil || string(c.JSON)+c.Why != v.agent {
+			t.Errorf("%s: %+v, %v\nwant %s", v.name, c, err, v.agent)
 		}
-		if again, more, _, _ := Contents(got, own); why == "" && (string(again) != string(got) || len(more) > 0) {
-			t.Errorf("%s: what passes is mended again: %s, notes %q, first %q", v.name, again, more, notes)
+		if c.Why != "" {
+			continue
+		}
+		if again, _ := ReadContents(c.JSON, own); string(again.JSON) != string(c.JSON) || len(again.Faults) > 0 {
+			t.Errorf("%s: what passes is mended again: %+v, first %+v", v.name, again, c)
+		}
+		var parts []Part
+		for part := range c.JSON.Elements {
+			parts = append(parts, Part{part.Get("uri"), part.Get("mimeType"), part.Get("text"), part.Get("blob")})
+		}
+		if got, want := fmt.Sprintf("%s", c.Parts), fmt.Sprintf("%s", parts); got != want {
+			t.Errorf("%s: its parts are %s, want %s", v.name, got, want)
 		}
 	}
 }
@@ -95,7 +105,7 @@ func TestWhatIsNoJSON(t *testing.T) {
 		if _, err := ToolResult([]byte(none), own); err == nil {
 			t.Errorf("%.40q is a result", none)
 		}
-		if _, _, _, err := Contents([]byte(none), own); err == nil {
+		if _, err := ReadContents([]byte(none), own); err == nil {
 			t.Errorf("%.40q is contents", none)
 		}
 	}
@@ -158,8 +168,8 @@ func TestAnswersAreBounded(t *testing.T) {
 			t.Errorf("%s: %d blocks, %d notes, %v", name, len(r.Content), len(r.Faults), err)
 		}
 	}
-	if _, _, why, err := Contents([]byte(`[`+strings.Repeat(`{"uri":"`+app+`/a","text":""},`, maxBlocks)+`{"uri":"`+app+`/a","text":""}]`), own); err != nil || why != NoContents {
-		t.Errorf("more contents than pass: %s, %v", why, err)
+	if c, err := ReadContents([]byte(`[`+strings.Repeat(`{"uri":"`+app+`/a","text":""},`, maxBlocks)+`{"uri":"`+app+`/a","text":""}]`), own); err != nil || c.Why != NoContents {
+		t.Errorf("more contents than pass: %s, %v", c.Why, err)
 	}
 }
 
@@ -207,9 +217,9 @@ func FuzzToolResult(f *testing.F) {
 				t.Errorf("%s is no result", got)
 			}
 		}
-		if got, _, why, err := Contents(text, own); err == nil && why == "" {
-			if again, _, _, err := Contents(got, own); err != nil || string(again) != string(got) {
-				t.Errorf("%s: %v", got, err)
+		if c, err := ReadContents(text, own); err == nil && c.Why == "" {
+			if again, err := ReadContents(c.JSON, own); err != nil || string(again.JSON) != string(c.JSON) {
+				t.Errorf("%s: %v", c.JSON, err)
 			}
 		}
 	})

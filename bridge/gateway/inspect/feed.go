@@ -3,10 +3,10 @@ package inspect
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -290,14 +290,13 @@ func (v *viewer) readIfChanged(ctx context.Context, uri string) {
 	o.reading = true
 	v.tasks.Go(func() {
 		now := value{Type: "value", URI: uri, At: time.Now().UnixMilli(), of: o}
-		contents, revision, err := g.View(ctx, uri)
+		look, revision, err := g.View(ctx, uri)
 		now.release = g.Hold(uri)
 		if now.revision = revision; err != nil {
 			now.Error = gateway.Shorten(err.Error(), maxWords)
 		} else {
-			now.fill(contents)
-			now.look = live.DecodeContents(uri, contents)
-			now.look.Revision = revision
+			now.fill(look)
+			now.look = look
 		}
 		select {
 		case v.read <- now:
@@ -322,7 +321,7 @@ func (v *viewer) show(ctx context.Context, now value) error {
 	}
 	if o.look = nil; now.look != nil && len(now.look.Text) <= live.MaxInline {
 		o.look = now.look
-		o.look.Contents, o.look.Images = nil, nil
+		o.look.Parts, o.look.Images = nil, nil
 	}
 	o.reading, o.revision, o.release = false, now.revision, now.release
 	return v.send(ctx, now)
@@ -375,24 +374,18 @@ func (v *viewer) write(ctx context.Context, text []byte) error {
 
 // fill sets the value from a read: the first contents, clipped. Of binary contents it takes 48 bytes, as base64: more
 // would help no reader.
-func (now *value) fill(contents []byte) {
-	var all []struct {
-		MIMEType, Text string
-		Blob           []byte
-	}
-	if err := json.Unmarshal(contents, &all); err != nil || len(all) == 0 {
-		now.Error = "it reads as no contents"
-		return
-	}
-	for _, c := range all {
-		now.Bytes += len(c.Text) + len(c.Blob)
-	}
-	c := all[0]
-	now.MIME = gateway.Shorten(c.MIMEType, maxWords)
-	if now.Binary = len(c.Blob) > 0; now.Binary {
-		now.Text = base64.StdEncoding.EncodeToString(c.Blob[:min(len(c.Blob), 48)])
-	} else {
-		now.Text = gateway.Shorten(c.Text, maxValue)
-		now.Clipped = len(now.Text) < len(c.Text)
+func (now *value) fill(l *live.Look) {
+	for i := range l.Parts { // backwards: the first is last
+		c := l.Parts[len(l.Parts)-1-i]
+		mime, _ := c.MIMEType.Text()
+		text, _ := c.Text.Text()
+		blob, _ := c.Blob.Text()
+		now.Bytes += len(text) + len(strings.TrimRight(blob, "="))*3/4
+		now.MIME = gateway.Shorten(mime, maxWords)
+		now.Text = gateway.Shorten(text, maxValue)
+		now.Clipped = len(now.Text) < len(text)
+		if now.Binary = blob != ""; now.Binary {
+			now.Text = blob[:min(len(blob), 64)]
+		}
 	}
 }

@@ -35,7 +35,7 @@ func TestContents(t *testing.T) {
 		"an image": {`[` + image + `]`, "", 1, ""},
 		"both":     {`[` + image + `,{"uri":"a:1","text":"one"}]`, "one", 1, ""},
 		"bytes":    {`[{"uri":"a:1","blob":"AAAA"}]`, `--- {"uri":"a:1","note":"bytes, which are not shown: 3"}`, 0, ""},
-		"none":     {`[]`, "", 0, ""},
+		"none":     {`[]`, "", 0, gate.NoContents},
 		"no list":  {`{"uri":"a:1","text":"one"}`, "", 0, gate.NoContents},
 		"no JSON":  {`one`, "", 0, gate.NoContents},
 		"too deep": {strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), "", 0, gate.NoContents},

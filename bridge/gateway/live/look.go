@@ -14,8 +14,8 @@ import (
 // A Look is the state of a URI at one read for an agent.
 type Look struct {
 	URI      string
-	Revision int64  // of the last change before the read
-	Contents []byte // as the page wrote them
+	Revision int64 // of the last change before the read
+	Parts    []gate.Part
 	Text     string // all text of the contents
 	Images   []any  // the images, as content of a result
 	Hash     [32]byte
@@ -32,22 +32,27 @@ func (l *Look) Version(part string) seen.Version {
 // MaxDepth bounds the nesting of contents and of tools' results.
 const MaxDepth = 64
 
-// DecodeContents decodes the JSON text of MCP's contents. If there are several parts, or a part has bytes, Text has a
-// line of JSON before each part. Invalid contents give a Look that has only Why.
+// DecodeContents is NewLook for the JSON text of MCP's contents. Invalid contents give a Look that has only Why.
 func DecodeContents(uri string, contents []byte) *Look {
-	v, err := wire.Parse(contents, MaxDepth)
-	if err != nil || v.Kind() != wire.Array {
+	c, err := gate.ReadContents(contents, func(string) bool { return true })
+	if err != nil || c.Why != "" {
 		return &Look{Why: gate.NoContents}
 	}
-	l := &Look{URI: uri, Contents: contents, Hash: sha256.Sum256(v)}
+	return NewLook(uri, c.JSON, c.Parts)
+}
+
+// NewLook is a look at contents, and their parts. If there are several, or one has bytes, Text has a line of JSON before
+// each.
+func NewLook(uri string, contents []byte, parts []gate.Part) *Look {
+	l := &Look{URI: uri, Parts: parts, Hash: sha256.Sum256(contents)}
 	var texts []string
 	var images gate.Media
 	alone := true
-	for part := range v.Elements {
-		text, isText := part.Get("text").Text()
-		mime, _ := part.Get("mimeType").Text()
-		blob, _ := part.Get("blob").Text()
-		own, _ := part.Get("uri").Text()
+	for _, part := range parts {
+		text, isText := part.Text.Text()
+		mime, _ := part.MIMEType.Text()
+		blob, _ := part.Blob.Text()
+		own, _ := part.URI.Text()
 		switch {
 		case isText:
 			texts = append(texts, partLine(own, mime, "")+"\n"+text)
