@@ -91,7 +91,7 @@ var packages = []row{
 		"bridge/gateway/gate bridge/gateway/events bridge/gateway/skills bridge/gateway/internal/taburi bridge/gateway/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in: of these only uplink imports another, relay.
-	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets",
+	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets bridge/gateway/gate",
 		chromeDevTools + " github.com/coder/websocket golang.org/x/time"},
 	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin " +
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/gate"
 )
 
 // webmcpTools are the tools of a document without Pagewire in a browser with WebMCP. It has no resources. The browser
@@ -366,24 +367,9 @@ func toolResult(e *webmcp.EventToolResponded) []byte {
 		return failed(why)
 	}
 	if len(e.Output) == 0 {
-		return contentOf("", false)
+		return gate.Texts(false, "").JSON(true)
 	}
 	return e.Output
 }
 
-func failed(why string) []byte { return contentOf(why, true) }
-
-func contentOf(text string, isError bool) []byte {
-	type content struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	result, err := json.Marshal(struct {
-		Content []content `json:"content"`
-		IsError bool      `json:"isError,omitempty"`
-	}{[]content{{"text", text}}, isError})
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	return result
-}
+func failed(why string) []byte { return gate.Texts(true, why).JSON(true) }
