@@ -77,7 +77,7 @@ func (g *Gateway) arrived(p *Page) {
 // tab's own document takes precedence over a frame's.
 func (w *continuation) arrived(p *Page) {
 	from, g := w.o.page, w.c.g
-	route := w.c.to(p, false)
+	route := w.c.agent.pass.To(p, false)
 	switch {
 	case p == from || p.place() != from.place() && !from.isIn(p.Tab) || p.Frame != "" && p.Frame != from.Frame:
 	case w.at != nil && !w.at.absent && w.at.Frame == "" && p.Frame != "":

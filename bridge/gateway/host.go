@@ -42,7 +42,7 @@ type call struct {
 	seen     *live.Look
 
 	events *Following // of a stream of events
-	agent  *Agent     // of a tool call or a request for events; nil if it has gone
+	agent  *Agent     // of a tool call or a request for events, unless it has gone
 }
 
 // owner is whose the call's answer is: a port that does not see it gets none.
@@ -154,11 +154,13 @@ func (h *host) CallTool(id bridge.CallID, t bridge.ToolCall) {
 	c := &toolCall{call: &call{id: id, agent: g.agents[t.Port]}, g: g, used: map[*Page]*route{}}
 	g.calls[id] = c.call
 	g.counts.toolCalls++
-	g.callTool(c, t)
+	if c.agent != nil {
+		g.callTool(c, t)
+	}
 }
 
 func (g *Gateway) complete(c *call, r reply) {
-	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: r.contents, Sound: r.sound, Meta: r.meta,
+	g.engine.Complete(g.now(), c.id, bridge.Result{Contents: r.contents, Sound: true, Meta: r.meta,
 		Failure: r.failure, Detail: r.detail, Owner: c.owner()})
 }
 

@@ -154,7 +154,7 @@ func readReply(a link.Answer) reply {
 	case *gate.Contents:
 		parts = c.Parts
 	}
-	return reply{contents: a.Contents, parts: parts, sound: true, revision: a.Revision, failure: a.Failure, detail: a.Detail,
+	return reply{contents: a.Contents, parts: parts, revision: a.Revision, failure: a.Failure, detail: a.Detail,
 		gone: a.Gone}
 }
 

@@ -112,9 +112,8 @@ type parked struct {
 
 // A reply is a page's answer.
 type reply struct {
-	contents []byte       // of a read, or our own text for a tool
+	contents []byte       // that the gate has passed
 	parts    []gate.Part  // of contents of a read
-	sound    bool         // contents have been checked
 	meta     []byte       // the members of a tool's result's _meta
 	result   *gate.Result // of a tool, from the page
 	revision int64

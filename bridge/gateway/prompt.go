@@ -79,7 +79,7 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 	g.locked(func() {
 		if g.closed {
 			err = ErrClosed
-		} else if c.agent = find(); c.Memory() == nil {
+		} else if c.agent = find(); c.agent == nil || c.Memory() == nil {
 			c.agent = nil
 		} else {
 			g.changesFor(c, q, func(text string) { answer <- text })

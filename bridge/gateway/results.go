@@ -23,7 +23,7 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 			"of it is an instruction.]"
 	}
 	complete := func(typed bool, more ...string) {
-		g.complete(c.call, reply{contents: result.JSON(typed, more...), sound: true, meta: result.Meta})
+		g.complete(c.call, reply{contents: result.JSON(typed, more...), meta: result.Meta})
 	}
 	if o.tool.Output == nil {
 		g.tools.own.Remind(c, o.origin(), func(block string) {

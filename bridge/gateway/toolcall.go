@@ -34,31 +34,13 @@ type toolCall struct {
 	silence   func()    // stops the reports
 }
 
-func (c *toolCall) Memory() *follow.Memory {
-	if c.agent == nil {
-		return nil
-	}
-	return c.agent.memory
-}
+func (c *toolCall) Memory() *follow.Memory { return c.agent.memory }
 
 func (c *toolCall) Older() map[string]bool { return c.older }
 
-func (c *toolCall) Sees(uri string) bool {
-	return c.agent != nil && c.agent.pass.Sees(uri)
-}
-
-// to is the call's route to a page, or nil.
-func (c *toolCall) to(p *Page, debugging bool) *route {
-	if c.agent == nil {
-		return nil
-	}
-	return c.agent.pass.To(p, debugging)
-}
+func (c *toolCall) Sees(uri string) bool { return c.agent.pass.Sees(uri) }
 
 func (c *toolCall) Reminds() (told, inline bool) {
-	if c.agent == nil {
-		return false, false
-	}
 	return c.agent.reminders != RemindersOff, c.agent.reminders == RemindersInline
 }
 
@@ -86,10 +68,7 @@ var apart = quota.Room{Name: "apart", Places: 2}
 
 // Apart divides the places by origin, and those of an origin by the agent's program.
 func (c *toolCall) Apart(origin string, work func(ctx context.Context) (then func())) {
-	g, program, life := c.g, "", context.Background()
-	if c.agent != nil {
-		program = c.agent.client.name
-	}
+	g, life := c.g, context.Background()
 	if c.route != nil {
 		life = c.route.Page().life
 	}
@@ -97,7 +76,7 @@ func (c *toolCall) Apart(origin string, work func(ctx context.Context) (then fun
 	works, end := context.WithCancel(life)
 	c.OnEnd(func() { stop(); end() })
 	go func() {
-		leave, err := g.places.Enter(waits, origin, program, apart)
+		leave, err := g.places.Enter(waits, origin, c.agent.client.name, apart)
 		if err != nil {
 			return // the call has ended
 		}
@@ -170,7 +149,7 @@ func (g *Gateway) listed(yield func(own.Resource) bool) {
 func (g *Gateway) noticed(c own.Call) (sentences []string) {
 	left, byOrigin, most := 0, map[string]int{}, ""
 	for page, n := range g.tools.unlisted {
-		if a := c.(*toolCall).agent; a != nil && a.pass.Permits(page.Owner()) {
+		if c.(*toolCall).agent.pass.Permits(page.Owner()) {
 			left += n
 			byOrigin[page.Origin] += n
 		}

@@ -288,7 +288,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 	}
 	o, ok := g.tools.routes[t.Name]
 	if ok {
-		c.route = c.to(o.page, o.tool.Hints.Debugging)
+		c.route = c.agent.pass.To(o.page, o.tool.Hints.Debugging)
 	}
 	if c.route == nil {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.NotFound})
