@@ -3,7 +3,7 @@
 // count, not the single figures.
 //
 // It needs dist/ and bin/pagewire (make build), the npm packages of the others (package.json and e2e/peers) and a
-// browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It writes demo/docs/bench.md
+// browser. Run it from the top of the repository: make bench, which is go run ./e2e/bench. It writes e2e/bench/bench.md
 // and bench.json; a short run writes both to dist/bench.
 //
 // The measurements are in families: start.go and page.go in pages, gateway.go at the gateway, relay.go for a bare

@@ -72,7 +72,7 @@ func value(file, key, sign, without string) string {
 
 // Code lists, as git pathspecs, the files on which a figure can depend: all except documents and pictures.
 var Code = []string{"bridge", "wasm", "js", "idl", "e2e", "demo", "go.mod", "go.sum", ":!*.md", ":!*.png", ":!*.gif",
-	":!demo/docs"}
+	":!demo/docs", ":!e2e/bench/bench.json"}
 
 // Commit returns the checked-out commit, with "+" if code differs from it; empty outside of a repository.
 func Commit() string {

@@ -13,7 +13,7 @@ import (
 )
 
 // Docs is the directory of the page and its data, from the top of the repository.
-const Docs = "demo/docs"
+const Docs = "e2e/bench"
 
 // A Run is the result of one command.
 type Run struct {
@@ -139,7 +139,7 @@ func page(runs map[string]Run) []byte {
 		line(strings.Split(strings.Repeat("---,", len(cells)-1)+"---", ",")...)
 	}
 	out.WriteString("# Benchmark\n\n<!-- Written by make bench. -->\n\nFor people who want every figure, and how it was " +
-		"measured. [Costs](costs.md) explains the main ones.\n\nRatios are Pagewire to the figure beside it: on a busy " +
+		"measured. [Costs](../../demo/docs/costs.md) explains the main ones.\n\nRatios are Pagewire to the figure beside it: on a busy " +
 		"machine they say more than milliseconds.\n\n## Goals that are missed\n\n")
 	head("what", "Pagewire", "beside", "ratio", "goal", "limiting factor")
 	for _, part := range parts {

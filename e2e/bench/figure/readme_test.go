@@ -21,7 +21,7 @@ var quoted = map[string][2]string{
 }
 
 func TestReadmeQuotesTheBenchmark(t *testing.T) {
-	runs, err := Open(root + "/demo/docs")
+	runs, err := Open(root + "/" + Docs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +44,11 @@ func TestReadmeQuotesTheBenchmark(t *testing.T) {
 }
 
 func TestThePageHasTheFiguresOfItsData(t *testing.T) {
-	runs, err := Open(root + "/demo/docs")
+	runs, err := Open(root + "/" + Docs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	is, err := os.ReadFile(root + "/demo/docs/bench.md")
+	is, err := os.ReadFile(root + "/" + Docs + "/bench.md")
 	if err != nil || string(is) != string(page(runs)) {
 		t.Errorf("bench.md is not the page of bench.json (%v): run make bench", err)
 	}
