@@ -261,9 +261,9 @@ site: $(DOCS) ## Make the manual's site from demo/docs/ into dist/docs/
 imports: ## Draw which packages import which, the higher above the lower
 	@go run ./e2e/imports
 
-generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md, cli.md and cli-node.md
+generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md and cli.md
 	node idl/generate.mjs && node idl/reference.mjs && \
-		go test -count=1 -run 'TestReference' ./bridge/cmd/pagewire ./bridge/cmd/pagewire-node -update
+		go test -count=1 -run 'TestReference' ./bridge/cmd/pagewire -update
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist

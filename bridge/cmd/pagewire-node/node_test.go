@@ -124,7 +124,7 @@ func TestWhereTracesGo(t *testing.T) {
 	}
 }
 
-// The page for operators lists exactly the flags of the program.
+// The page for operators lists exactly the flags of the program, each with the default that --help tells.
 func TestFlagsInTheDocs(t *testing.T) {
 	text, err := os.ReadFile("../../../demo/docs/nodes.md")
 	if err != nil {
@@ -133,16 +133,40 @@ func TestFlagsInTheDocs(t *testing.T) {
 	_, table, _ := strings.Cut(string(text), "<!-- flags:")
 	table, _, _ = strings.Cut(table, "<!-- end of flags -->")
 	var listed []string
+	defaults := map[string]string{}
 	for _, line := range strings.Split(table, "\n") {
-		first, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
-		if strings.HasPrefix(line, "| `--") {
-			for _, name := range regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(first, -1) {
-				listed = append(listed, name[1])
+		first, rest, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		second, _, _ := strings.Cut(rest, "|")
+		if !strings.HasPrefix(line, "| `--") {
+			continue
+		}
+		names := regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(first, -1)
+		cells := strings.Split(strings.Trim(strings.ReplaceAll(second, "`", ""), " "), ", ")
+		for i, name := range names {
+			listed = append(listed, name[1])
+			if len(cells) == len(names) {
+				defaults[name[1]] = cells[i]
 			}
 		}
 	}
 	var flags []string
-	command(&process.Options{}, os.LookupEnv).Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+	told := 0
+	inUsage := regexp.MustCompile(`\(default ([^;)]+)`)
+	command(&process.Options{}, os.LookupEnv).Flags().VisitAll(func(f *pflag.Flag) {
+		flags = append(flags, f.Name)
+		want := f.DefValue
+		if m := inUsage.FindStringSubmatch(f.Usage); m != nil {
+			want = m[1]
+		} else if slices.Contains([]string{"", "0", "0s", "false", "[]"}, want) {
+			return
+		}
+		if told++; defaults[f.Name] != want {
+			t.Errorf("the docs say that --%s is %q by default, and it is %q", f.Name, defaults[f.Name], want)
+		}
+	})
+	if told < 10 {
+		t.Errorf("%d flags have a default: the test sees nothing", told)
+	}
 	slices.Sort(listed)
 	slices.Sort(flags)
 	if !slices.Equal(listed, flags) {
