@@ -146,7 +146,7 @@ func TestToolchainsThatAreNotThere(t *testing.T) {
 
 func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	files := map[string]string{"README.md": "# Pagewire\n", "LICENSE": "MIT\n", "demo/docs/README.md": "# Manual\n",
-		"demo/docs/clients/x.md": "# X\n"}
+		"demo/docs/x.md": "# X\n"}
 	for _, name := range slices.Concat(shipped, packaged) {
 		files["dist/"+name] = "// " + name + "\n"
 	}
@@ -173,7 +173,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	for _, file := range packed[0].Files {
 		got = append(got, file.Path)
 	}
-	want := slices.Concat(shipped, packaged, []string{"docs/README.md", "docs/clients/x.md",
+	want := slices.Concat(shipped, packaged, []string{"docs/README.md", "docs/x.md",
 		"docs/llms.txt", "package.json", "README.md", "LICENSE"})
 	slices.Sort(got)
 	slices.Sort(want)

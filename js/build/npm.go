@@ -209,9 +209,8 @@ func writePackage(root, dist string, pkg source) error {
 // copyManual copies the manual's pages, for agents that write code. The list of the pages becomes llms.txt too.
 func copyManual(to, from string) error {
 	pages, err := fs.Glob(os.DirFS(from), "*.md")
-	clients, clientsErr := fs.Glob(os.DirFS(from), "clients/*.md")
-	err = errors.Join(err, clientsErr, copyFile(filepath.Join(to, "llms.txt"), filepath.Join(from, "README.md")))
-	for _, page := range append(pages, clients...) {
+	err = errors.Join(err, copyFile(filepath.Join(to, "llms.txt"), filepath.Join(from, "README.md")))
+	for _, page := range pages {
 		err = errors.Join(err, copyFile(filepath.Join(to, page), filepath.Join(from, page)))
 	}
 	return err
