@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -103,56 +102,36 @@ func (s *shop) killDaemon(t *testing.T) {
 // The story of each program: its model reads the cart, and the user changes it. The result of an unrelated tool tells
 // the model of the change. The user changes the cart again, and the model wants to pay: nothing is bought with the old
 // cart. After the payment the daemon is killed, the user changes the cart once more, and the model wants to pay again.
-// A run of all programs writes the page of the docs.
+// A run of all programs writes the table of the docs.
 func TestPrograms(t *testing.T) {
-	var page docs
+	var rows []string
 	for _, p := range programs(t, "", []string{""}) {
 		if !runs(p.name) {
 			continue
 		}
 		if p.theirs != "" && p.needs == "" {
-			page.rows = append(page.rows, p.theirs+" | not installed here | | ")
+			rows = append(rows, p.theirs+" | not installed here | | ")
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
 			if _, err := os.Stat(p.needs); err != nil {
 				t.Fatalf("it is not installed: run make test-agents (%v)", err)
 			}
-			version := p.version(t)
-			told, refused := runProgram(t, p.name)
-			page.rows = append(page.rows, version+" | in the next request | refused, with what has changed | it is "+
-				"paid, once")
-			page.told = append(page.told, "#### "+version+"\n\n```text\n"+told+"\n```\n")
-			if p.name == storyOf {
-				page.story = "```text\n" + refused + "\n```\n"
-			}
+			runProgram(t, p.name)
+			rows = append(rows, p.version(t)+" | in the next request | refused, with what has changed | it is paid, once")
 		})
 	}
 	if allRun && !t.Failed() {
-		page.write(t)
+		writeSection(t, agentsDocs, "programs", "Last run: "+time.Now().UTC().Format("2 January 2006")+".\n\n"+
+			"| program | what has changed, unasked | a call with the old cart | with what it was told |\n|---|---|---|---|\n| "+
+			strings.Join(rows, " |\n| ")+" |\n")
 	}
-}
-
-const storyOf = "gemini-cli"
-
-type docs struct {
-	rows, told []string
-	story      string
 }
 
 const agentsDocs = "../../demo/docs/agents.md"
 
-func (d docs) write(t *testing.T) {
-	t.Helper()
-	writeSection(t, agentsDocs, "programs", "Last run: "+time.Now().UTC().Format("2 January 2006")+".\n\n"+
-		"| program | what has changed, unasked | a call with the old cart | with what it was told |\n|---|---|---|---|\n| "+
-		strings.Join(d.rows, " |\n| ")+" |\n")
-	writeSection(t, agentsDocs, "story", d.story)
-	writeSection(t, agentsDocs, "told", strings.Join(d.told, "\n"))
-}
-
-// runProgram tells the story. It returns the unasked report to the model, and the refusal of the call.
-func runProgram(t *testing.T, name string) (told, refused string) {
+// runProgram tells the story.
+func runProgram(t *testing.T, name string) {
 	home := testkit.ShortDir(t)
 	s := openShop(t, home)
 	m := newModel(t, append(programNamed(t, name, "", s.gateway).search,
@@ -196,25 +175,11 @@ func runProgram(t *testing.T, name string) (told, refused string) {
 		t.Logf("it says: %.3000s\n%d requests to the model, the last %.500s; others: %v", said, len(m.bodies), last,
 			m.other)
 	}
-	return excerpt(plain, "shipping is free", "changed since you read it (", "}]"), excerpt(plain, "[pagewire-",
-		"checkout was not run", "it is paid")
 }
 
 // unescaped removes the escapes of quotes from a request. Programs write one or two levels of them.
 func unescaped(body string) string {
 	return strings.NewReplacer(`\\n`, "\n", `\n`, "\n", `\`, "").Replace(body)
-}
-
-// different matches the text that differs in each run: tags, times and the ids of calls.
-var different = regexp.MustCompile(`(\[pagewire-)\w+|\d{13,16}|(?:call_|fc_)x?\d+`)
-
-// excerpt returns the part of a request around words: from the last `before` ahead of them to 40 bytes after the start
-// of the next `end`. The text that differs in each run is left out.
-func excerpt(body, before, words, end string) string {
-	at := max(strings.Index(body, words), 0)
-	to := strings.Index(body[at:], end)
-	from := max(strings.LastIndex(body[:at], before), 0)
-	return different.ReplaceAllString(body[from:min(len(body), at+max(to, 0)+40)], "${1}…")
 }
 
 // endAll ends the processes that a program has left running, such as a daemon: those with this test's own home.

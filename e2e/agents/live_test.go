@@ -205,7 +205,7 @@ const changes = 5
 // Each program is set up by pagewire config --live, talked to, and set back. Its user changes the cart between two
 // prompts. The next request to the model then says so unasked; after --remove no request does.
 func TestLive(t *testing.T) {
-	var rows, excerpts []string
+	var rows []string
 	for _, l := range lastings {
 		if !runs(l.name) {
 			continue
@@ -221,7 +221,7 @@ func TestLive(t *testing.T) {
 
 			config(t, home, slices.Concat([]string{l.name, "--live"}, l.inline, []string{"--"}, flags)...)
 			r := p.start(t, home, l.args...)
-			idle, told := tellsOfChanges(t, l.wakes, l.talk(t, r), s, m)
+			told := tellsOfChanges(t, l.wakes, l.talk(t, r), s, m)
 			if contents := strings.Contains(told, `"value":`); contents != (l.inline != nil) {
 				t.Errorf("contents are told: %v; the user has chosen %v", contents, l.inline)
 			}
@@ -231,24 +231,22 @@ func TestLive(t *testing.T) {
 			config(t, home, append([]string{l.name, "--write", "--"}, flags...)...)
 			tellsNothing(t, l.talk(t, p.start(t, home, l.args...)), s, m)
 
-			if idle = strings.TrimSpace(idle + "\n\n" + told); !t.Failed() {
+			if !t.Failed() {
 				woken := map[bool]string{true: "woken", false: "nothing"}[l.wakes]
 				rows = append(rows, fmt.Sprintf("| %s | %s | %s | told of %d changes of %d | nothing |", p.version(t),
 					l.by, woken, changes, changes))
-				excerpts = append(excerpts, "### "+p.version(t)+"\n\n```text\n"+idle+"\n```\n")
 			}
 		})
 	}
 	if len(rows) == len(lastings) && !t.Failed() {
 		writeSection(t, liveDocs, "ways", "| program | by | while idle | at the next prompt | after `--remove` "+
 			"|\n|---|---|---|---|---|\n"+strings.Join(rows, "\n")+"\n")
-		writeSection(t, liveDocs, "requests", strings.Join(excerpts, "\n"))
 	}
 }
 
 // tellsOfChanges changes the cart between prompts, and before them while the program is idle if `wakes`. It returns the
-// reports to the model.
-func tellsOfChanges(t *testing.T, wakes bool, say talk, s *shop, m *model) (idle, atPrompt string) {
+// first report at a prompt.
+func tellsOfChanges(t *testing.T, wakes bool, say talk, s *shop, m *model) string {
 	t.Helper()
 	say("Read the cart.")
 	if last := m.last(); !strings.Contains(last, "b-19") || strings.Contains(last, toldAtPrompt) ||
@@ -262,7 +260,6 @@ func tellsOfChanges(t *testing.T, wakes bool, say talk, s *shop, m *model) (idle
 			return strings.Contains(m.last(), toldIdle)
 		})
 		t.Logf("asked %v after the change", time.Since(began))
-		idle = excerptOf(m.last(), toldIdle, cart+`"`)
 	}
 	told := func() int { return strings.Count(m.last(), toldAtPrompt) }
 	before, prompts := told(), 0
@@ -276,7 +273,9 @@ func tellsOfChanges(t *testing.T, wakes bool, say talk, s *shop, m *model) (idle
 		})
 	}
 	t.Logf("%d changes were told at %d prompts", changes, prompts)
-	return idle, excerptOf(m.last(), toldAtPrompt, `}`)
+	_, report, _ := strings.Cut(unescaped(m.last()), toldAtPrompt)
+	report, _, _ = strings.Cut(report, "}")
+	return report
 }
 
 // tellsNothing changes the cart with a program that was set back.
@@ -289,20 +288,6 @@ func tellsNothing(t *testing.T, say talk, s *shop, m *model) {
 		strings.Contains(last, toldIdle) {
 		t.Errorf("after --remove the last request ends in %s", last[max(0, len(last)-3000):])
 	}
-}
-
-// excerptOf returns a request's text from `from` to the next `to`, without the text that differs in each run.
-func excerptOf(body, from, to string) string {
-	plain := unescaped(body)
-	at := strings.Index(plain, from)
-	if at < 0 {
-		return ""
-	}
-	if tag := strings.LastIndex(plain[:at], "[pagewire-"); tag >= 0 && at-tag < 30 {
-		at = tag
-	}
-	plain = plain[at:]
-	return different.ReplaceAllString(plain[:strings.Index(plain, to)+len(to)], "${1}…")
 }
 
 const liveDocs = "../../demo/docs/live.md"
@@ -332,11 +317,8 @@ func aroundSection(t *testing.T, file, name string) (before, after string) {
 
 // A run of all programs takes half an hour, and writes only at its end. Each run looks for the marks beforehand.
 func TestPagesHaveTheirSections(t *testing.T) {
-	for file, names := range map[string][]string{agentsDocs: {"programs", "story", "told"}, liveDocs: {"ways",
-		"requests", "reports"}} {
-		for _, name := range names {
-			aroundSection(t, file, name)
-		}
+	for file, name := range map[string]string{agentsDocs: "programs", liveDocs: "ways"} {
+		aroundSection(t, file, name)
 	}
 }
 
