@@ -163,7 +163,7 @@ test-ecosystem: $(BUILD) browser $(ECOSYSTEM) ## The npm package in bundlers, se
 	@go vet -tags ecosystem ./e2e
 	$(call gotest,ecosystem,go test -json -count=1 -timeout 30m -tags ecosystem -run '$(or $(RUN),TestEcosystem)' ./e2e)
 
-test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, Firefox and WebKitGTK; writes demo/docs/. ENGINES=firefox RUN=TestStory: one
+test-engines: $(BUILD) browser engines $(SUITES) ## The same tests in Chromium, Firefox and WebKitGTK; writes e2e/engines/. ENGINES=firefox RUN=TestStory: one
 	@go vet -tags engines ./e2e/...
 	@mkdir -p $(RESULTS); failed=; for engine in $(or $(ENGINES),chromium firefox webkit); do \
 		ENGINE=$$engine $(GOTESTSUM) --jsonfile $(RESULTS)/engines-$$engine.json --raw-command -- go test -json -count=1 \

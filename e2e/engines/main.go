@@ -1,5 +1,5 @@
 // Command engines lists the tests that run in every browser engine, and writes their results into the tables of
-// demo/docs/engines.md. make test-engines runs the tests.
+// e2e/engines/results.md. make test-engines runs the tests.
 //
 //	engines -list firefox    prints the tests of an engine, as a pattern for go test -run
 //	engines DIR              reads DIR/engines-*.json, the events of go test -json, and writes the page
@@ -22,7 +22,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
-const page = "demo/docs/engines.md"
+const page = "e2e/engines/results.md"
 
 func main() {
 	list := flag.String("list", "", "print the tests of an `engine`")

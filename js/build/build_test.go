@@ -282,7 +282,7 @@ func TestExtensionManifestAsksForLittle(t *testing.T) {
 		t.Errorf("people are told version %q", m.Name)
 	}
 	// The text for the stores has a reason for each permission, and the same summary.
-	page, err := os.ReadFile("../../demo/docs/extension-stores.md")
+	page, err := os.ReadFile("../extension/STORES.md")
 	if err != nil {
 		t.Fatal(err)
 	}
