@@ -81,9 +81,9 @@ var packages = []row{
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/gateway/gate bridge/gateway/live/seen bridge/gateway/live/delta", ""},
-	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen", ""},
+	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/weborigin", ""},
 	{"bridge/gateway/tools/own", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
-		"bridge/gateway/live/follow", "github.com/modelcontextprotocol/go-sdk"},
+		"bridge/gateway/live/follow bridge/gateway/weborigin", "github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
@@ -91,7 +91,7 @@ var packages = []row{
 		"bridge/gateway/gate bridge/gateway/events bridge/gateway/skills bridge/gateway/internal/taburi bridge/gateway/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in: of these only uplink imports another, relay.
-	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets bridge/gateway/gate",
+	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets bridge/gateway/gate bridge/gateway/weborigin",
 		chromeDevTools + " github.com/coder/websocket golang.org/x/time"},
 	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin " +
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},

@@ -13,6 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -230,7 +231,7 @@ func (g *Gateway) complement(n *events.Note) {
 		return
 	}
 	uri := n.Subject
-	title, tab, origin := "", 0, door.OriginOf(uri)
+	title, tab, origin := "", 0, weborigin.Of(uri)
 	if r := g.entryOf(uri); r != nil {
 		title, tab, origin = cmp.Or(r.title, r.shown.Name), r.tab(), r.page.Origin
 	}
@@ -276,7 +277,7 @@ func (f *Following) whenBegun(then func()) {
 func (f *Following) wants(uris []string, uri string) []string {
 	template := f.sub.URI == "" && strings.Contains(uri, "{")
 	if f.asked[uri] || template || uri == door.FrontURI || !f.pass.Sees(uri) ||
-		!f.sub.Matches(uri, door.OriginOf(uri)) {
+		!f.sub.Matches(uri, weborigin.Of(uri)) {
 		return uris
 	}
 	if len(f.asked)+1 > events.MaxURIs {

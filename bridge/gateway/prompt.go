@@ -232,7 +232,7 @@ func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 
 // chooses reports whether the user chose a resource's contents.
 func (q *Ask) chooses(uri string) bool {
-	origin := live.OriginOf(uri)
+	origin := weborigin.Of(uri)
 	return slices.Contains(q.URIs, uri) ||
 		slices.ContainsFunc(q.Inline, func(pattern string) bool { return weborigin.Match(pattern, origin) })
 }

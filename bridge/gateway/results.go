@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // A page's tool result is what the gate has made of it, with three changes. Some programs show their model content,
@@ -56,7 +57,7 @@ func (g *Gateway) olderFor(c *toolCall, o toolOffer) {
 	}
 	c.older = map[string]bool{}
 	for _, n := range m.News(origin) {
-		if live.OriginOf(n.URI) == origin {
+		if weborigin.Of(n.URI) == origin {
 			c.older[n.URI] = true
 		}
 	}

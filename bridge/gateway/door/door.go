@@ -171,7 +171,7 @@ func (p *Pass[P]) MayWish(uri string) bool {
 	if p.all != nil {
 		return p.every(func(other *Pass[P]) bool { return other.MayWish(uri) })
 	}
-	origin := OriginOf(uri)
+	origin := weborigin.Of(uri)
 	return uri != FrontURI && (p.rules.everything() || p.admitsURI(uri)) && (origin == "" || p.door.Serves(origin))
 }
 
@@ -189,7 +189,7 @@ func (p *Pass[P]) Permits(o bridge.Owner) bool {
 func (p *Pass[P]) admitsURI(uri string) bool {
 	rest, ok := strings.CutPrefix(uri, p.last)
 	if p.last == "" || !ok || rest != "" && rest[0] != '/' {
-		p.last = OriginOf(uri)
+		p.last = weborigin.Of(uri)
 		p.admitted = p.rules.admits(p.last)
 	}
 	return p.admitted
@@ -223,12 +223,3 @@ func (r *Route[P]) Page() P { return r.page }
 
 // Holds reports whether the agent may still use the page. If not, nothing of the page may reach it.
 func (r *Route[P]) Holds() bool { return r.pass.Permits(r.page.Owner()) }
-
-// OriginOf is the web origin at the beginning of a URI or template, or "".
-func OriginOf(uri string) string {
-	scheme, rest, _ := strings.Cut(uri, "://")
-	if scheme != "http" && scheme != "https" {
-		return ""
-	}
-	return uri[:len(scheme)+len("://")+strings.IndexAny(rest+"/", "/?#{")]
-}

@@ -2,7 +2,6 @@ package live
 
 import (
 	"crypto/sha256"
-	"net/url"
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
@@ -133,13 +132,4 @@ func Same(v seen.Version, l *Look) bool {
 	}
 	after, err := PartOf(l.Text, v.Part)
 	return err == nil && before == after
-}
-
-// OriginOf returns the origin of a URI, or "" if it has none.
-func OriginOf(uri string) string {
-	u, err := url.Parse(uri)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
 }

@@ -12,6 +12,16 @@ import (
 // Loopback is the pattern for each origin for which IsLoopback is true.
 const Loopback = "loopback"
 
+// Of is the web origin at the beginning of a URI or a template, or "".
+func Of(uri string) string {
+	scheme, rest, _ := strings.Cut(uri, "://")
+	host := strings.IndexAny(rest+"/", "/?#{")
+	if scheme != "http" && scheme != "https" || host == 0 {
+		return ""
+	}
+	return uri[:len(scheme)+len("://")+host]
+}
+
 // Match reports whether an origin fits a pattern. A pattern is an origin, an origin with "*." before its host, which
 // fits all hosts below that host, or Loopback.
 func Match(pattern, origin string) bool {

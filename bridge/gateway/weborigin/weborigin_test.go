@@ -39,3 +39,16 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+func TestOf(t *testing.T) {
+	for uri, want := range map[string]string{
+		"https://a.example/x": "https://a.example", "http://a.example:8080": "http://a.example:8080",
+		"https://a.example?q": "https://a.example", "https://a.example#f": "https://a.example",
+		"https://a.example{/x}": "https://a.example", "https://{host}/x": "", "https:///x": "", "http://": "", "": "", "null": "",
+		"file:///x": "", "pagewire://front": "", "a:https://b.example": "", "HTTPS://a.example/": "",
+	} {
+		if got := Of(uri); got != want {
+			t.Errorf("%q is at %q, want %q", uri, got, want)
+		}
+	}
+}

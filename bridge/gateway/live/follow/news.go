@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // News is a URI with its current revision. The agent has an older state of it.
@@ -25,7 +26,7 @@ func (m *Memory) News(origin string) (list []News) {
 		}
 	}
 	elsewhere := func(n News) int {
-		if live.OriginOf(n.URI) == origin {
+		if weborigin.Of(n.URI) == origin {
 			return 0
 		}
 		return 1

@@ -65,15 +65,6 @@ type document struct {
 	pause   time.Duration // before it is opened again
 }
 
-// webOrigin reports whether an origin may have resources. Files, the browser's pages and opaque origins may not.
-func webOrigin(origin string) bool {
-	host, ok := strings.CutPrefix(origin, "https://")
-	if !ok {
-		host, ok = strings.CutPrefix(origin, "http://")
-	}
-	return ok && host != ""
-}
-
 // open gives a document a new binding and runs attach.js in it.
 func (d *document) open() {
 	d.b.bindings++

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // An attachment is the state of a browser to which Run is attached.
@@ -339,12 +340,12 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	s.destroyed(c.ID)
 	if t := s.tab; aux.FrameID == t.target {
 		t.origin, t.title, t.failed = "", "", false
-		if webOrigin(c.Origin) {
+		if weborigin.Of(c.Origin) != "" {
 			t.origin = c.Origin
 		}
 		b.show(t, false, t.key())
 	}
-	if !webOrigin(c.Origin) {
+	if weborigin.Of(c.Origin) == "" { // a file, a page of the browser's, or an opaque origin
 		if aux.FrameID == s.tab.target && strings.HasPrefix(s.tab.url, "http") {
 			b.log.Debug("a tab shows a page of the browser, as after a failed load", "url", s.tab.url)
 			b.link.post(s.id, page.CommandGetFrameTree, nil, func(result jsonv2.Value, err error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // read_page_resource and wait_for_page_update return a resource, a part of it, or its changes, in pages.
@@ -68,7 +69,7 @@ func (t *Tools) read(c Call, args []byte) {
 				t.fail(c, in.URI+": "+why)
 				return
 			}
-			t.Respond(c, live.OriginOf(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
+			t.Respond(c, weborigin.Of(in.URI), false, append([]any{live.AsJSON(h)}, content...)...)
 		})
 	})
 }
@@ -89,7 +90,7 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	}
 	h := live.Head{Revision: v.Revision, URI: w.URI}
 	if w.At.Since == 0 {
-		t.Respond(c, live.OriginOf(w.URI), false, paged(&h, w, text)...)
+		t.Respond(c, weborigin.Of(w.URI), false, paged(&h, w, text)...)
 		return true
 	}
 	old, ok := m.At(w.URI, w.At.Since)
@@ -99,7 +100,7 @@ func (t *Tools) goOn(c Call, w live.Wish) bool {
 	}
 	t.differ(c, w.URI, before, text, func(kind delta.Kind, difference string) {
 		h.Since, h.Delta = w.At.Since, string(kind)
-		t.Respond(c, live.OriginOf(w.URI), false, paged(&h, w, difference)...)
+		t.Respond(c, weborigin.Of(w.URI), false, paged(&h, w, difference)...)
 	})
 	return true
 }
@@ -213,7 +214,7 @@ func (t *Tools) differ(c Call, uri, before, after string, then func(kind delta.K
 		then(delta.Of(before, after))
 		return
 	}
-	c.Apart(live.OriginOf(uri), func(context.Context) func() { // a delta has a budget
+	c.Apart(weborigin.Of(uri), func(context.Context) func() { // a delta has a budget
 		kind, text := delta.Of(before, after)
 		return func() { then(kind, text) }
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // Only tool results reach every model. So each ends with a reminder of the changes since the agent read. This is a
@@ -35,7 +36,7 @@ func (t *Tools) Remind(c Call, origin string, then func(block string)) {
 	list := slices.DeleteFunc(m.News(origin), func(n follow.News) bool { return !c.Sees(n.URI) })
 	var ask []string
 	for _, n := range list {
-		if inline && origin != "" && live.OriginOf(n.URI) == origin && len(ask) < maxLooks {
+		if inline && origin != "" && weborigin.Of(n.URI) == origin && len(ask) < maxLooks {
 			ask = append(ask, n.URI)
 		}
 	}
