@@ -127,21 +127,13 @@ func (g *passage) object(given wire.Value, list []pair, same bool, as []member) 
 			g.unknown(words(p.key))
 		}
 	}
-	text := wire.Text("{")
+	o := object{t: wire.Text("{")}
 	for i, v := range passed {
 		if v != nil {
-			text = text.Raw(comma(text)).Str(as[i].name).Raw(":").Bytes(v)
+			o.key(as[i].name).Bytes(v)
 		}
 	}
-	return wire.Value(text.Raw("}")), passed, ""
-}
-
-// comma separates what follows in an array or an object.
-func comma(text wire.Text) string {
-	if len(text) > 1 {
-		return ","
-	}
-	return ""
+	return wire.Value(o.Raw("}").t), passed, ""
 }
 
 func only(ok bool, v wire.Value) wire.Value {
@@ -154,8 +146,7 @@ func only(ok bool, v wire.Value) wire.Value {
 func text(_ *passage, v wire.Value) wire.Value { return only(v.Kind() == wire.String, v) }
 
 func size(_ *passage, v wire.Value) wire.Value {
-	n, ok := v.Int()
-	return only(ok && n >= 0, v)
+	return only(is("count", v), v)
 }
 
 // maxURI bounds a URI in an answer, in bytes.
@@ -453,7 +444,8 @@ func (g *passage) contents() (out wire.Value, why string, err error) {
 	if same {
 		return whole, "", nil
 	}
-	return joined(list), "", nil
+	var o object
+	return wire.Value(o.array(list).t), "", nil
 }
 
 // list takes an array, whose elements take returns. same reports that they are the page's. Others
@@ -475,13 +467,4 @@ func (g *passage) list(w *wire.Walk, take func() (wire.Value, error)) (
 		return err
 	})
 	return list, same, err
-}
-
-// joined is an array.
-func joined(list []wire.Value) wire.Value {
-	out := wire.Text("[")
-	for _, v := range list {
-		out = out.Raw(comma(out)).Bytes(v)
-	}
-	return wire.Value(out.Raw("]"))
 }

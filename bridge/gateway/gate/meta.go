@@ -53,15 +53,15 @@ func (g *passage) meta(v wire.Value) wire.Value {
 	if !same {
 		g.leaveOut("_meta", "a key comes twice, or there are more than 100")
 	}
-	out := wire.Text("{")
+	o := object{t: wire.Text("{")}
 	for _, p := range list {
 		key := words(p.key)
 		why := notThePages[resource.Reserved(key)]
-		if len(out)+len(p.value) > maxMeta {
+		if len(o.t)+len(p.value) > maxMeta {
 			why = "it is longer than 64 KiB with the others"
 		}
 		if why == "" {
-			out = out.Raw(comma(out)).Str(key).Raw(":").Bytes(p.value)
+			o.key(key).Bytes(p.value)
 			continue
 		}
 		if same = false; key != continues {
@@ -71,7 +71,7 @@ func (g *passage) meta(v wire.Value) wire.Value {
 	if same {
 		return v
 	}
-	return only(len(out) > 1, wire.Value(out.Raw("}")))
+	return only(o.begun, wire.Value(o.Raw("}").t))
 }
 
 // mend rewrites text that Walk.Odd reports, and reports whether it has: half of a surrogate pair

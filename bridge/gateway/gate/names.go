@@ -67,7 +67,7 @@ func (n Names) write(t wire.Text, v wire.Value, path string) wire.Text {
 	case wire.Array:
 		o.Raw("[")
 		v.Elements(func(e wire.Value) bool {
-			o.t = n.write(o.next(",").t, e, path+separator+"items")
+			o.t = n.write(o.next().t, e, path+separator+"items")
 			return true
 		})
 		return o.Raw("]").t

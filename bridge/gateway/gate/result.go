@@ -166,14 +166,15 @@ func (r *Result) JSON(typed bool, more ...string) []byte {
 	for _, text := range more {
 		content = append(content, textBlock(text))
 	}
-	out := wire.Text(`{"content":`).Bytes(joined(content))
+	o := object{t: wire.Text("{")}
+	o.key("content").array(content)
 	if typed && r.Structured != nil {
-		out = out.Raw(`,"structuredContent":`).Bytes(r.Structured)
+		o.key("structuredContent").Bytes(r.Structured)
 	}
 	if r.IsError {
-		out = out.Raw(`,"isError":true`)
+		o.key("isError").Raw("true")
 	}
-	return out.Raw("}")
+	return o.Raw("}").t
 }
 
 // says reports whether a text of the content has the same JSON as structured.

@@ -260,7 +260,7 @@ func (s *schema) values(o *object, m map[string]wire.Value) {
 		if !s.output && e.Is("") {
 			empty = true
 		} else {
-			list.next(",").data(e)
+			list.next().data(e)
 		}
 		return true
 	})
@@ -422,7 +422,7 @@ func (s *schema) branches(o *object, m map[string]wire.Value) {
 		var list object
 		s.in([]string{key}, func() {
 			m[key].Elements(func(e wire.Value) bool {
-				list.t = s.apart(list.next(",").t, e)
+				list.t = s.apart(list.next().t, e)
 				return true
 			})
 		})

@@ -39,13 +39,13 @@ type Tool struct {
 	meta        wire.Text // the other members of its _meta, each after a comma
 }
 
-// Keys of a tool's _meta that a page may set, and the key of its page's origin.
-const (
-	metaHints     = "pagewire/hints"
-	metaFresh     = "pagewire/freshState"
-	metaNavigates = "pagewire/navigates"
-	metaOrigin    = "pagewire/origin"
-)
+// ownMeta is what agents get under keys of Pagewire's in a tool's _meta. A page may set all but its origin.
+type ownMeta struct {
+	Fresh     *Freshness `json:"pagewire/freshState,omitempty"`
+	Hints     Hints      `json:"pagewire/hints,omitzero"`
+	Navigates bool       `json:"pagewire/navigates,omitempty"`
+	Origin    string     `json:"pagewire/origin"`
+}
 
 // Hints are the hints that WebMCP has and MCP's annotations lack. A page sends them in _meta, as an
 // object of booleans. They cannot be annotations, since MCP's typed SDKs drop unknown members there.
@@ -124,16 +124,16 @@ func NewTool(name string, description wire.Value) *Tool {
 // makes a client ask more, or show less.
 func (t *Tool) readMeta(meta wire.Value) {
 	says := func(name string) bool {
-		v := meta.Get(metaHints).Get(name)
+		v := meta.Get("pagewire/hints").Get(name)
 		return v.Kind() > wire.Null && string(v) != "false"
 	}
 	t.Hints = Hints{says("consequentialHint"), says("untrustedContentHint"), says("debugging")}
-	t.Navigates = meta.Get(metaNavigates).True()
-	if v := meta.Get(metaFresh); v.Kind() > wire.Null {
+	t.Navigates = meta.Get("pagewire/navigates").True()
+	if v := meta.Get("pagewire/freshState"); v.Kind() > wire.Null {
 		uris, valid := textsOf(v.Get("uris"))
 		if t.Fresh = (&Freshness{URIs: uris}); !valid || uris == nil || len(uris) > maxFresh {
 			t.Fresh = nil
-			t.Faults.leaveOut("_meta."+metaFresh, "it has no list of 1 to 32 uris")
+			t.Faults.leaveOut("_meta.pagewire/freshState", "it has no list of 1 to 32 uris")
 		} else {
 			t.Fresh.OnStale, _ = v.Get("onStale").Text()
 		}
@@ -189,17 +189,7 @@ func (t *Tool) Shown(name, place, origin string) []byte {
 	if t.destructive || t.Hints.Consequential {
 		o.key("annotations").Raw(`{"destructiveHint":true,"idempotentHint":false,"readOnlyHint":false}`)
 	}
-	own := map[string]any{metaOrigin: origin}
-	if t.Fresh != nil {
-		own[metaFresh] = t.Fresh
-	}
-	if t.Hints != (Hints{}) {
-		own[metaHints] = t.Hints
-	}
-	if t.Navigates {
-		own[metaNavigates] = true
-	}
-	meta, _ := json.Marshal(own)
+	meta, _ := json.Marshal(ownMeta{t.Fresh, t.Hints, t.Navigates, origin})
 	return o.key("_meta").Bytes(meta[:len(meta)-1]).Bytes(t.meta).Raw("}}").t
 }
 

@@ -57,7 +57,7 @@ func TestClaimed(t *testing.T) {
 	} {
 		s := shown(t, toolOf(t, ","+given))
 		description := strings.TrimSuffix(s.Description, " [tool of the page P at https://x.example, tab 1]")
-		if got := [3]string{string(s.Annotations), description, string(s.Meta[metaHints])}; got != want {
+		if got := [3]string{string(s.Annotations), description, string(s.Meta["pagewire/hints"])}; got != want {
 			t.Errorf("%s: %q, want %q", given, got, want)
 		}
 	}

@@ -18,20 +18,30 @@ type object struct {
 }
 
 // next begins an element.
-func (o *object) next(comma string) *object {
+func (o *object) next() *object {
 	if o.begun {
-		o.Raw(comma)
+		o.Raw(",")
 	}
 	o.begun = true
 	return o
 }
 
 // key begins a member.
-func (o *object) key(name string) *object { return o.next(",").Str(name).Raw(":") }
+func (o *object) key(name string) *object { return o.next().Str(name).Raw(":") }
 
 func (o *object) Raw(s string) *object   { o.t = o.t.Raw(s); return o }
 func (o *object) Bytes(b []byte) *object { o.t = o.t.Bytes(b); return o }
 func (o *object) Str(s string) *object   { o.t = o.t.Str(s); return o }
+
+// array writes a whole array.
+func (o *object) array(list []wire.Value) *object {
+	in := object{t: o.t.Raw("[")}
+	for _, v := range list {
+		in.next().Bytes(v)
+	}
+	o.t = in.t.Raw("]")
+	return o
+}
 
 func (o *object) list(texts []string) {
 	for i, s := range texts {
