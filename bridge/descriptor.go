@@ -95,7 +95,7 @@ func (r *given) known(of string, v wire.Value, as func(key, m wire.Value) (wire.
 	v.Members(func(key, m wire.Value) bool {
 		value, valid := as(key, m)
 		if ok = ok && valid; len(value) > 0 {
-			t = t.Raw(more).Bytes(key).Raw(":").Sound(value)
+			t = t.Raw(more).Sound(key).Raw(":").Sound(value)
 			more = ","
 		} else if value == nil && valid {
 			name, _ := key.Text()

@@ -161,7 +161,8 @@ func TestDecodeResource(t *testing.T) {
 		`"annotations":{"lastModified":"","priority":1}`: {`{"priority":1}`, "annotations.lastModified is left out"},
 		`"_meta":{"a":"\ud83d","ui":{},"pagewire/tab":5,"io.modelcontextprotocol/x":1,"mcp.dev/a":1,"x.y/z":{"ui":1}}`: {
 			`{"a":"` + "\uFFFD" + `","x.y/z":{"ui":1}}`, "_meta.ui is left out"},
-		`"contentSchema":{"\ud83d":1}`: {`{"pagewire/schema":{"` + "\uFFFD" + `":1}}`, ""},
+		"\"_meta\":{\"a\u2028\":[\"\u0085é\u2029\"]}": {`{"a\u2028":["\u0085é\u2029"]}`, ""},
+		`"contentSchema":{"\ud83d":1}`:                {`{"pagewire/schema":{"` + "\uFFFD" + `":1}}`, ""},
 	} {
 		r, err := DecodeResource([]byte(`{"uri":"u","name":"n",` + given + `}`))
 		if got := string(r.Icons) + string(r.Annotations) + string(r.Meta); err != nil || got != want[0] ||

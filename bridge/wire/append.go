@@ -64,12 +64,12 @@ func (t Text) Str(s string) Text {
 }
 
 // Sound appends a page's value. Half of a surrogate pair in its strings becomes U+FFFD: some parsers refuse the whole
-// message for one.
+// message for one. Characters that break lines are escaped, as by Str.
 func (t Text) Sound(v Value) Text {
 	for i := 0; i < len(v); {
 		end := i + 1
 		if v[i] == '"' {
-			if end = skipString(v, i); !plain(v[i:end]) {
+			if end = skipString(v, i); plainEnd(v, i+1) < end-1 {
 				text, _ := v[i:end].Text()
 				t = t.Str(text)
 				i = end
