@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"encoding/base64"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -278,19 +279,13 @@ func realType(g *passage, v wire.Value) wire.Value {
 // ImageType is the media type of an image in base64 that models take, by its first bytes; "" for
 // anything else.
 func ImageType(data string) string {
-	var b [12]byte
-	if len(data) < 16 {
+	if len(data) < 20 {
 		return ""
 	}
-	base64.StdEncoding.Decode(b[:], []byte(data[:16]))
-	for _, of := range [...][2]string{{"\x89PNG\r\n\x1a\n", "image/png"},
-		{"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"}} {
-		if strings.HasPrefix(string(b[:]), of[0]) {
-			return of[1]
-		}
-	}
-	if string(b[:4]) == "RIFF" && string(b[8:]) == "WEBP" {
-		return "image/webp"
+	first, _ := base64.StdEncoding.DecodeString(data[:20])
+	switch kind := http.DetectContentType(first); kind {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return kind
 	}
 	return ""
 }

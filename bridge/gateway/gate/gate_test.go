@@ -153,7 +153,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		t.Errorf("a bad member at the end: %v, %q", err, r.Faults)
 	}
 	r, err = ToolResult([]byte(`{"content":[{"type":"text","text":"`+long+`\ud83c"}]}`), own)
-	if err != nil || !strings.HasSuffix(string(r.JSON(false)), `x\ufffd"}]}`) {
+	if err != nil || !strings.HasSuffix(string(r.JSON(false)), "x\uFFFD\"}]}") {
 		t.Errorf("half a character at the end: %v, %q", err, r.Faults)
 	}
 	for name, text := range map[string]string{
@@ -170,6 +170,22 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	if c, err := ReadContents([]byte(`[`+strings.Repeat(`{"uri":"`+app+`/a","text":""},`, maxBlocks)+`{"uri":"`+app+`/a","text":""}]`), own); err != nil || c.Why != NoContents {
 		t.Errorf("more contents than pass: %s, %v", c.Why, err)
+	}
+}
+
+// Base64 is checked in parts, and as a whole.
+func TestBase64(t *testing.T) {
+	for n := 4 << 10; n >= 0; n -= 1 << 10 {
+		before := strings.Repeat("AAAA", n/4)
+		for end, want := range map[string]bool{"": true, "AA==": true, "AAA=": true, "ab+/": true, "AA==AAAA": false, "=": false,
+			"AAAAA": false, "A===": false, "AA-_": false, "AA\\n": false, "AA=A": false, "AAA==": false, "é==": false} {
+			if got := isBase64([]byte(before + end)); got != want {
+				t.Errorf("%q after %d: %t", end, n, got)
+			}
+			if n > 0 && end != "" && isBase64([]byte(before[4:]+"AA=="+end)) {
+				t.Errorf("%q after padding at %d is taken", end, n)
+			}
+		}
 	}
 }
 

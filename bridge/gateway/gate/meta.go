@@ -2,10 +2,7 @@ package gate
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
@@ -74,59 +71,35 @@ func (g *passage) meta(v wire.Value) wire.Value {
 	return only(o.begun, wire.Value(o.Raw("}").t))
 }
 
-// mend rewrites text that Walk.Odd reports, and reports whether it has: half of a surrogate pair
-// becomes U+FFFD, line separators are escaped, and a number beyond a double becomes null, as in
-// JSON.stringify. The text is valid JSON.
+// mend rewrites text that Walk.Odd reports, and reports whether it has: half of a surrogate pair becomes U+FFFD, line
+// separators are escaped, and a number beyond a double becomes null, as in JSON.stringify. The text is valid JSON.
 func (g *passage) mend() bool {
 	if !g.odd {
 		return false
 	}
 	in := g.text
-	out := make([]byte, 0, len(in)+len(in)/8)
+	out := make(wire.Text, 0, len(in))
 	quoted := false
 	for i, n := 0, 0; i < len(in); i += n {
-		instead := ""
 		n = 1
 		switch c := in[i]; {
 		case c == '"':
 			quoted = !quoted
-		case c == '\\' && in[i+1] != 'u':
-			n = 2
 		case c == '\\':
-			n = 6
-			if r := hexOf(in[i:]); utf16.DecodeRune(r, hexOf(in[i+6:])) != utf8.RuneError {
-				n = 12
-			} else if utf16.IsSurrogate(r) {
-				instead = `\ufffd`
-				g.add("a text", "half of a surrogate pair is served as U+FFFD")
-			}
-		case c >= utf8.RuneSelf:
-			var r rune
-			if r, n = utf8.DecodeRune(in[i:]); wire.BreaksLines(r) {
-				instead = fmt.Sprintf(`\u%04x`, r)
-			}
+			n = 2
 		case !quoted && (c == '-' || '0' <= c && c <= '9'):
 			n = len(in[i:]) - len(bytes.TrimLeft(in[i:], "+-.eE0123456789"))
 			if _, err := strconv.ParseFloat(string(in[i:i+n]), 64); err != nil {
-				instead = "null"
 				g.add("a number", "one that a double cannot hold is served as null")
+				out = out.Raw("null")
+				continue
 			}
 		}
-		if instead != "" {
-			out = append(out, instead...)
-		} else {
-			out = append(out, in[i:i+n]...)
-		}
+		out = append(out, in[i:i+n]...)
 	}
-	g.text = out
+	g.text = wire.Text(make([]byte, 0, len(out))).Sound(wire.Value(out))
+	if half := []byte("\uFFFD"); bytes.Count(g.text, half) > bytes.Count(in, half) {
+		g.add("a text", "half of a surrogate pair is served as U+FFFD")
+	}
 	return true
-}
-
-// hexOf is the character of an escape \uXXXX, or 0.
-func hexOf(escape []byte) rune {
-	if !bytes.HasPrefix(escape, []byte(`\u`)) {
-		return 0
-	}
-	n, _ := strconv.ParseUint(string(escape[2:6]), 16, 16)
-	return rune(n)
 }

@@ -95,7 +95,7 @@ func TestInputSchema(t *testing.T) {
 		`{"type":"object","properties":{"__proto__":{"type":"string"},"q":{"default":{"__proto__":1,"a":2}}},"required":["__proto__"]}`: {
 			q(`{"default":{"__proto__":1,"a":2}}`), "properties.__proto__: left out"},
 		q(`{"default":"\ud83d"}`):                                             {q(`{"default":"` + "\uFFFD" + `"}`), ""},
-		q("{\"default\":\"a\u0085\"}"):                                  {q(`{"default":"a\u0085"}`), ""},
+		q("{\"default\":\"a\u0085\"}"):                                        {q(`{"default":"a\u0085"}`), ""},
 		q(`{"default":[1e999]}`):                                              {q(`{"default":null}`), ""},
 		q(`{"x-mcp-header":"City","type":"string"}`):                          {q(`{"type":"string","x-mcp-header":"City"}`), ""},
 		q(`{"x-mcp-header":"a b","type":"string"}`):                           {q(`{"type":"string"}`), "x-mcp-header"},
