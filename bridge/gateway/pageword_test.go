@@ -147,7 +147,8 @@ func TestHintsOfPagesTools(t *testing.T) {
 }
 
 // An outputSchema is listed if its root is an object, without references. Then a result with fitting structuredContent
-// is passed on unchanged. Any other is sent as text only, with a message on the page's console.
+// is passed on unchanged. Any other is sent as text only, with a message on the page's console. Clients throw it away
+// unless it is marked as an error.
 func TestOutputSchema(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "x"})
@@ -180,9 +181,9 @@ func TestOutputSchema(t *testing.T) {
 	for name, want := range map[string]string{
 		"fits":  `["one"] {"n":1}`,
 		"both":  `["{\"n\": 1}"] {"n":1}`,
-		"wrong": `["{\"n\":\"one\"}"] null`,
-		"none":  `["one"] null`,
-		"fails": `["no"] null`,
+		"wrong": `["{\"n\":\"one\"}","` + unfit + `"] null, an error`,
+		"none":  `["one","` + unfit + `"] null, an error`,
+		"fails": `["no"] null, an error`,
 		"list":  `["{\"n\":1}"] null`,
 	} {
 		r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: name})
@@ -196,7 +197,11 @@ func TestOutputSchema(t *testing.T) {
 		}
 		said, _ := json.Marshal(texts)
 		structured, _ := json.Marshal(r.StructuredContent)
-		if got := string(said) + " " + string(structured); got != want {
+		got := string(said) + " " + string(structured)
+		if r.IsError {
+			got += ", an error"
+		}
+		if got != want {
 			t.Errorf("%s gives %s, want %s", name, got, want)
 		}
 	}

@@ -11,6 +11,12 @@ import (
 // others structuredContent: without an output schema both become text. A result with text that the page did not write
 // is marked at its end, so that the last word on it is ours. A reminder of changes follows.
 
+// unfit follows a result that is marked as an error for clients' sake. Both official TypeScript clients throw away a
+// result without the structuredContent that its tool's outputSchema promises, unless it is an error. The agent would not
+// know that the tool has run.
+const unfit = "[The tool has run, and this is its result. It is marked as an error only because its structuredContent " +
+	"is not known to fit the tool's outputSchema.]"
+
 // completeTool answers a call of a page's tool.
 func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 	result := r.result
@@ -26,7 +32,7 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 	complete := func(typed bool, more ...string) {
 		g.complete(c.call, reply{contents: result.JSON(typed, more...), meta: result.Meta})
 	}
-	if o.tool.Output == nil {
+	if o.tool.Output == nil || o.tool.Navigates { // then it is not listed
 		g.tools.own.Remind(c, o.origin(), func(block string) {
 			if !c.holds() {
 				block = ""
@@ -38,8 +44,15 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 	c.Apart(o.origin(), func(ctx context.Context) (then func()) {
 		fault := o.tool.Output.Check(ctx, result)
 		return func() {
-			// Typed clients refuse a result that does not fit.
-			if complete(fault == nil, mark); fault != nil {
+			if fault == nil {
+				complete(true, mark)
+			} else {
+				why := unfit
+				if result.IsError {
+					why = ""
+				}
+				result.IsError = true
+				complete(false, why, mark)
 				g.log.Warn("a tool's result does not fit its outputSchema", "tool", o.name, "origin", o.origin())
 				o.page.link.report("the result of the tool " + o.name + " is served as text: its structuredContent does " +
 					"not fit its outputSchema: " + Shorten(fault.Error(), maxTitle))
