@@ -87,18 +87,27 @@ func (r *given) mended(member, why string) {
 	r.Mended += member + why
 }
 
-// known writes the members of an object that as returns: nil is for one that is unknown. It reports whether all are
-// valid.
+// known writes the members of an object that as returns: nil is for one that is unknown. Of two with one name it writes
+// the last. It reports whether all are valid.
 func (r *given) known(of string, v wire.Value, as func(key, m wire.Value) (wire.Value, bool)) (t wire.Text, ok bool) {
 	ok = v.Kind() == wire.Object
 	more := "{"
+	last := map[string]wire.Value{}
 	v.Members(func(key, m wire.Value) bool {
+		name, _ := key.Text()
+		last[name] = m
+		return true
+	})
+	v.Members(func(key, m wire.Value) bool {
+		name, _ := key.Text()
+		if &last[name][0] != &m[0] {
+			return true
+		}
 		value, valid := as(key, m)
 		if ok = ok && valid; len(value) > 0 {
 			t = t.Raw(more).Sound(key).Raw(":").Sound(value)
 			more = ","
 		} else if value == nil && valid {
-			name, _ := key.Text()
 			r.mended(of+"."+name, " is left out: agents get no such member")
 		}
 		return ok

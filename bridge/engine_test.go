@@ -163,6 +163,16 @@ func TestDecodeResource(t *testing.T) {
 			`{"a":"` + "\uFFFD" + `","x.y/z":{"ui":1}}`, "_meta.ui is left out"},
 		"\"_meta\":{\"a\u2028\":[\"\u0085é\u2029\"]}": {`{"a\u2028":["\u0085é\u2029"]}`, ""},
 		`"contentSchema":{"\ud83d":1}`:                {`{"pagewire/schema":{"` + "\uFFFD" + `":1}}`, ""},
+		`"_meta":{"\ud83d":1}`:                        {`{"` + "\uFFFD" + `":1}`, ""},
+		// Of two members with one name the last counts.
+		`"_meta":{"a":1,"b":2,"\u0061":3}`:                       {`{"b":2,"a":3}`, ""},
+		`"annotations":{"priority":0,"priority":1}`:              {`{"priority":1}`, ""},
+		`"icons":[{"src":"a","theme":"dark","src":"b"}]`:         {`[{"theme":"dark","src":"b"}]`, ""},
+		`"_meta":{"ui":1,"ui":{},"traceparent":1,"pagewire":{}}`: {`{}`, "_meta.ui is left out"},
+		// Numbers that a double does not hold are null.
+		`"_meta":{"a":[1e999,-1E+400,1e308],"b":1e99,"c":"1e999"}`:  {`{"a":[null,null,null],"b":1e99,"c":"1e999"}`, ""},
+		`"contentSchema":{"maximum":1e999}`:                         {`{"pagewire/schema":{"maximum":null}}`, ""},
+		`"_meta":{"a":1e-999,"b":` + strings.Repeat("1", 310) + `}`: {`{"a":1e-999,"b":null}`, ""},
 	} {
 		r, err := DecodeResource([]byte(`{"uri":"u","name":"n",` + given + `}`))
 		if got := string(r.Icons) + string(r.Annotations) + string(r.Meta); err != nil || got != want[0] ||

@@ -56,6 +56,7 @@ var refusedShapes = []struct {
 	{"a date in words", resource(`"annotations":{"lastModified":"yesterday"}`), "sdk 1, sdk 2", false},
 	{"an audience that is unknown", resource(`"annotations":{"audience":["all"]}`), "sdk 1, sdk 2", false},
 	{"a priority above 1", resource(`"annotations":{"priority":2}`), "sdk 1, sdk 2", false},
+	{"a number beyond a double, for which the Go client refuses it", resource(`"_meta":{"n":1e999}`), "", true},
 	{"a theme that is unknown", resource(`"icons":[{"src":"a","theme":"blue"}]`), "sdk 1, sdk 2", false},
 }
 

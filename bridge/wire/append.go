@@ -63,8 +63,9 @@ func (t Text) Str(s string) Text {
 	}
 }
 
-// Sound appends a page's value. Half of a surrogate pair in its strings becomes U+FFFD: some parsers refuse the whole
-// message for one. Characters that break lines are escaped, as by Str.
+// Sound appends a page's value. Half of a surrogate pair in its strings becomes U+FFFD, and a number that may be beyond
+// a double becomes null: some parsers refuse the whole message for one. Characters that break lines are escaped, as by
+// Str.
 func (t Text) Sound(v Value) Text {
 	for i := 0; i < len(v); {
 		end := i + 1
@@ -74,11 +75,31 @@ func (t Text) Sound(v Value) Text {
 				t = t.Str(text)
 				i = end
 			}
+		} else if c := v[i]; c == '-' || '0' <= c && c <= '9' {
+			if end = skip(v, i); !v[i:end].double() {
+				t = t.Raw("null")
+				i = end
+			}
 		}
 		t = t.Bytes(v[i:end])
 		i = end
 	}
 	return t
+}
+
+// double reports whether a number has so few digits before its point that a double holds it.
+func (v Value) double() bool {
+	exponent := 0
+	for i, c := range v {
+		if c|' ' == 'e' && v[i+1] != '-' {
+			for _, d := range v[i+1:] {
+				if d != '+' && exponent < 1000 {
+					exponent = 10*exponent + int(d-'0')
+				}
+			}
+		}
+	}
+	return len(v)+exponent <= 308
 }
 
 // Int appends n in decimal.

@@ -252,7 +252,7 @@ func (s *scanner) digits() error {
 	for '0' <= s.peek() && s.peek() <= '9' {
 		s.pos++
 	}
-	s.odd = s.odd || s.pos-from > 300
+	s.odd = s.odd || s.pos-from > 200 // with an exponent of two digits it fits
 	if s.pos == from {
 		return s.fail("expected a digit")
 	}

@@ -291,7 +291,7 @@ func TestWalk(t *testing.T) {
 func TestOdd(t *testing.T) {
 	for text, want := range map[string]bool{`{"a":"\u00e9\\ud83c\ncafé"}`: false, `"\ud83c"`: true, `"\uDF55"`: true,
 		`{"\uD83C":1}`: true, "\"\u2028\"": true, "\"\u2029\"": true, "\"\u0085\"": true, "\"\u2027\u0086\"": false,
-		`1e99`: false, `[1e+100]`: true, strings.Repeat("1", 301): true, `1.5`: false} {
+		`1e99`: false, `[1e+100]`: true, strings.Repeat("1", 301): true, strings.Repeat("1", 250) + "e99": true, `1.5`: false} {
 		w := NewWalk([]byte(text), 5)
 		if _, err := w.Value(); err != nil || w.Odd() != want {
 			t.Errorf("%.50s: %v, %v", text, w.Odd(), err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -138,13 +139,18 @@ func (t *Tool) readMeta(meta wire.Value) {
 			t.Fresh.OnStale, _ = v.Get("onStale").Text()
 		}
 	}
-	o := object{begun: true}
+	last := map[string]wire.Value{} // of two members with one name
 	meta.Members(func(key, v wire.Value) bool {
-		if name, _ := key.Text(); resource.Reserved(name) == "" {
-			o.key(name).data(v)
-		}
+		name, _ := key.Text()
+		last[name] = v
 		return true
 	})
+	o := object{begun: true}
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		if resource.Reserved(name) == "" {
+			o.key(name).data(last[name])
+		}
+	}
 	t.meta = o.t
 }
 

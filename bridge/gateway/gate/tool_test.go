@@ -70,7 +70,8 @@ func TestClaimed(t *testing.T) {
 func TestMetaOfTools(t *testing.T) {
 	tool := toolOf(t, `,"_meta":{"a/b":[1,{"x":"\ud800"}],"plain":true,"ui":{"resourceUri":"ui://x"},"ui/resourceUri":"ui://x",
 		"pagewire/origin":"https://bank.example","pagewire/navigates":true,"pagewire/freshState":{"uris":["u"],"more":1},
-		"pagewire/tab":3,"io.modelcontextprotocol/related-task":{},"com.mcp.x/y":1,"MCP/y":1,"__proto__":{"x":1}}`)
+		"pagewire/tab":3,"io.modelcontextprotocol/related-task":{},"com.mcp.x/y":1,"MCP/y":1,"__proto__":{"x":1},
+		"plain":1,"traceparent":"00","tracestate":"a","baggage":"b","pagewire":{},"mcp":{},"progressToken":1,"pl\u0061in":true}`)
 	got, _ := json.Marshal(shown(t, tool).Meta)
 	want := `{"a/b":[1,{"x":"` + "\uFFFD" + `"}],"pagewire/freshState":{"uris":["u"]},"pagewire/navigates":true,` +
 		`"pagewire/origin":"https://x.example","plain":true}`
