@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents \
-	test-attacks soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh \
+	test-attacks test-gate soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh \
 	test-readme test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
@@ -186,6 +186,10 @@ test-races: ## The packages with concurrency, COUNT times (50) each under -race;
 test-attacks: $(BUILD) browser ## Each test that SECURITY.md names, and raw peers that do their worst: a table of attack, route and verdict
 	@go vet -tags attacks ./e2e
 	@mkdir -p bin; go run ./e2e/attacks | tee bin/attacks.md
+
+test-gate: $(BUILD) ## The two generators: CASES (6000) of what pages give, with both official clients at a gateway and at a node, and STEPS (20000) of a model of the door. GATE_SEED=1 and DOOR_SEED=1 give those of a run
+	GATE_CASES=$(or $(CASES),6000) go test -count=1 -v -timeout 30m -run TestClientsTakeWhatIsGenerated ./e2e
+	DOOR_STEPS=$(or $(STEPS),20000) go test -count=1 -v -timeout 30m -run TestDoorAgainstAModel ./bridge/gateway
 
 # FuzzEngine spent its time on making inputs shorter, 60 s for each: 67 inputs in 40 s, and 6,543 with a bound.
 # On a busy machine Go 1.26 can end a target with this error, and without an input (golang/go#75804).

@@ -28,6 +28,8 @@ type Page struct {
 	Starts bool
 	// OnRead, if it is set, is called with each read.
 	OnRead func(uri string)
+	// Answer, if it is set, answers each tool call with JSON text, valid or not. progress reports JSON text.
+	Answer func(name string, progress func(params string)) (result string)
 	// Arrived, if it is not nil, runs pagewire/arrived: the page's own answer to a call that has led to it.
 	Arrived func(ctx context.Context, args json.RawMessage, progress func(members map[string]any)) any
 
@@ -390,6 +392,11 @@ func (p *Page) run(id int64, name string, args json.RawMessage, unless string, a
 		}
 		if p.Starts {
 			answer(p.frame([]any{"started", id}))
+		}
+		if p.Answer != nil {
+			result := p.Answer(name, func(params string) { answer(p.frame([]any{"progress", id, params})) })
+			answer(fmt.Sprintf("=%d %d %s", id, count, result))
+			return
 		}
 		if !ok {
 			answer(p.frame([]any{"complete", id, 1, count, ""}))
