@@ -41,8 +41,7 @@ var parts = []struct{ name, title string }{
 	{"size", "Bytes"}, {"bench", "Pages and the gateway"}, {"models", "What a model pays"}, {"fleet", "A fleet"},
 }
 
-// limits names the cause that keeps a row from its goal, by the beginning of the row's name. RATIONALE.md describes how
-// each cause was found.
+// limits names the cause that keeps a row from its goal, by the beginning of the row's name.
 var limits = []struct{ row, factor string }{
 	{"first agent: connect to first list", "the client alone takes 0.4 of the peer's time; the core is fetched and compiled then"},
 	{"first visit: connect to first list", "as the row above"},
