@@ -152,7 +152,7 @@ test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser l
 test-page: $(BUILD) browser $(VIEWS) # The tests of the browser level with a core in the page
 	$(call gotest,page,go test -json -count=1 -timeout 30m -parallel 4 -run '$(or $(RUN),$(IN_PAGE))' ./e2e)
 
-test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes demo/docs/. RUN=TestPrograms/codex: one
+test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes e2e/agents/results.md. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
 
 test-docs: $(BUILD) site browser ## How each page of the manual and the demos looks: both themes, two widths, axe-core. PICTURES=DIR keeps pictures

@@ -102,7 +102,7 @@ func (s *shop) killDaemon(t *testing.T) {
 // The story of each program: its model reads the cart, and the user changes it. The result of an unrelated tool tells
 // the model of the change. The user changes the cart again, and the model wants to pay: nothing is bought with the old
 // cart. After the payment the daemon is killed, the user changes the cart once more, and the model wants to pay again.
-// A run of all programs writes the table of the docs.
+// A run of all programs writes its table of results.md.
 func TestPrograms(t *testing.T) {
 	var rows []string
 	for _, p := range programs(t, "", []string{""}) {
@@ -122,13 +122,11 @@ func TestPrograms(t *testing.T) {
 		})
 	}
 	if allRun && !t.Failed() {
-		writeSection(t, agentsDocs, "programs", "Last run: "+time.Now().UTC().Format("2 January 2006")+".\n\n"+
+		writeSection(t, "programs", "Last run: "+time.Now().UTC().Format("2 January 2006")+".\n\n"+
 			"| program | what has changed, unasked | a call with the old cart | with what it was told |\n|---|---|---|---|\n| "+
 			strings.Join(rows, " |\n| ")+" |\n")
 	}
 }
-
-const agentsDocs = "../../demo/docs/agents.md"
 
 // runProgram tells the story.
 func runProgram(t *testing.T, name string) {
