@@ -66,7 +66,8 @@ var leftOut = []exclusion{
 	{"TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet TestEventsOfTheAISDK " +
 		"TestTypeScriptClientAtAFleet TestPagesOfADesktopAtANode TestClientsOfADaemonThatIsKilled " +
-		"TestWhatOthersDoNot TestClientThatFindsItsLogin TestClientsTakeAnswers TestOfficialClientsTakeEachList",
+		"TestWhatOthersDoNot TestClientThatFindsItsLogin TestClientsTakeAnswers TestOfficialClientsTakeEachList " +
+		"TestClientsTakeWhatIsGenerated",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +
 		"TestEcosystemVitePlugin", "they are about bundlers, servers and deployments: make test-ecosystem runs them"},

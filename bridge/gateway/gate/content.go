@@ -279,10 +279,7 @@ func realType(g *passage, v wire.Value) wire.Value {
 // ImageType is the media type of an image in base64 that models take, by its first bytes; "" for
 // anything else.
 func ImageType(data string) string {
-	if len(data) < 20 {
-		return ""
-	}
-	first, _ := base64.StdEncoding.DecodeString(data[:20])
+	first, _ := base64.StdEncoding.DecodeString(data[:min(len(data), 20)])
 	switch kind := http.DetectContentType(first); kind {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 		return kind
