@@ -48,9 +48,10 @@ func (g *Gateway) outgoing(l *linked) { g.outgoingAt(l, g.now()) }
 func (p *Page) report(sentence string) {
 	switch {
 	case sentence == "":
-	case p.runner == nil:
-		p.link.report(sentence)
-	case len(p.said) < maxSaid && !slices.Contains(p.said, sentence):
+	case p.link != nil:
+		p.link.peer.Report(sentence)
+		p.g.outgoing(p.link)
+	case p.runner != nil && len(p.said) < maxSaid && !slices.Contains(p.said, sentence):
 		p.said = append(p.said, sentence)
 		p.runner.Report(sentence)
 	}
@@ -58,13 +59,6 @@ func (p *Page) report(sentence string) {
 
 // maxSaid bounds Page.said.
 const maxSaid = 100
-
-func (l *linked) report(sentence string) {
-	if l != nil {
-		l.peer.Report(sentence)
-		l.p.g.outgoing(l)
-	}
-}
 
 // tell says on the page's console what the gate has mended or left out of an answer.
 func (p *Page) tell(of string, faults gate.Faults) {

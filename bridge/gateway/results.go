@@ -54,7 +54,7 @@ func (g *Gateway) completeTool(c *toolCall, o toolOffer, r reply) {
 				result.IsError = true
 				complete(false, why, mark)
 				g.log.Warn("a tool's result does not fit its outputSchema", "tool", o.name, "origin", o.origin())
-				o.page.link.report("the result of the tool " + o.name + " is served as text: its structuredContent does " +
+				o.page.report("the result of the tool " + o.name + " is served as text: its structuredContent does " +
 					"not fit its outputSchema: " + Shorten(fault.Error(), maxTitle))
 			}
 		}

@@ -243,12 +243,12 @@ func (g *Gateway) leaveOut(left []*toolOffer) {
 	for _, o := range left {
 		g.tools.unlisted[o.page]++
 		p := o.page
-		if p.link == nil || p.crowded {
+		if p.crowded {
 			continue
 		}
 		p.crowded = true
 		g.log.Warn("tools of a page are not listed, for want of places", "origin", p.Origin, "url", p.URL, "places", maxTools)
-		p.link.report(fmt.Sprintf("not all tools of this page are listed to agents: the list has %d places for the "+
+		p.report(fmt.Sprintf("not all tools of this page are listed to agents: the list has %d places for the "+
 			"tools of all open pages, and one of more than %d KiB takes several. They can be called all the same. "+
 			"Register fewer tools, or close other tabs.", maxTools, tools.PlaceBytes>>10))
 	}

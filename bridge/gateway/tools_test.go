@@ -524,16 +524,18 @@ func (a answersWith) Report(say string) { a.said <- say }
 func TestBareTabIsToldOfItsResult(t *testing.T) {
 	g := newGateway(t, Options{})
 	a := openAgent(t, g)
-	runner := answersWith{`{"content":[],"inputRequests":{}}`, make(chan string, 9)}
+	runner := answersWith{`{"content":[],"inputRequests":{},"structuredContent":{"n":"x"}}`, make(chan string, 9)}
 	p, err := g.AttachTools(tabInfo("a"), runner)
 	testkit.OK(t, err)
-	testkit.OK(t, p.SetTools([]bridge.Tool{{Name: "pay", JSON: []byte(`{"name":"pay"}`)}}))
+	testkit.OK(t, p.SetTools([]bridge.Tool{{Name: "pay", JSON: []byte(
+		`{"name":"pay","outputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}`)}}))
 	for range 2 {
 		a.tool("pay", nil)
 	}
-	const want = "the result of the tool pay: inputRequests: left out, because only the server asks the user"
-	if say := testkit.Receive(t, "the console speaks", runner.said); !strings.HasPrefix(say, want) {
-		t.Errorf("the console says %q", say)
+	for _, want := range []string{": inputRequests: left out, because only the server asks the user", " is served as text: its structuredContent does not fit"} {
+		if say := testkit.Receive(t, "the console speaks", runner.said); !strings.HasPrefix(say, "the result of the tool pay"+want) {
+			t.Errorf("the console says %q", say)
+		}
 	}
 	if len(runner.said) > 0 {
 		t.Errorf("it says %q, too", <-runner.said)
