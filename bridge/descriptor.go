@@ -91,13 +91,13 @@ func (r *given) mended(member, why string) {
 // the last. It reports whether all are valid.
 func (r *given) known(of string, v wire.Value, as func(key, m wire.Value) (wire.Value, bool)) (t wire.Text, ok bool) {
 	ok = v.Kind() == wire.Object
-	more := "{"
 	last := map[string]wire.Value{}
 	v.Members(func(key, m wire.Value) bool {
 		name, _ := key.Text()
 		last[name] = m
 		return true
 	})
+	t = t.Raw("{")
 	v.Members(func(key, m wire.Value) bool {
 		name, _ := key.Text()
 		if &last[name][0] != &m[0] {
@@ -105,21 +105,17 @@ func (r *given) known(of string, v wire.Value, as func(key, m wire.Value) (wire.
 		}
 		value, valid := as(key, m)
 		if ok = ok && valid; len(value) > 0 {
-			t = t.Raw(more).Sound(key).Raw(":").Sound(value)
-			more = ","
+			t = t.Next().Sound(key).Raw(":").Sound(value)
 		} else if value == nil && valid {
 			r.mended(of+"."+name, " is left out: agents get no such member")
 		}
 		return ok
 	})
-	if more == "{" {
-		return wire.Text("{}"), ok
-	}
 	return t.Raw("}"), ok
 }
 
 func (r *given) icons(v wire.Value) (t wire.Text, ok bool) {
-	more := "["
+	t = t.Raw("[")
 	ok = isArrayOf(v, func(icon wire.Value) bool {
 		_, valid := icon.Get("src").Text()
 		text, known := r.known("icons", icon, func(key, m wire.Value) (wire.Value, bool) {
@@ -133,13 +129,9 @@ func (r *given) icons(v wire.Value) (t wire.Text, ok bool) {
 			}
 			return nil, true
 		})
-		t = t.Raw(more).Bytes(text)
-		more = ","
+		t = t.Next().Bytes(text)
 		return valid && known
 	})
-	if more == "[" {
-		t = t.Raw("[")
-	}
 	return t.Raw("]"), ok
 }
 
@@ -373,19 +365,13 @@ func describe(t wire.Text, key, uri string, r *Resource) wire.Text {
 // paramsJSON is the JSON text of an object of parameters, each with the type from its schema.
 func paramsJSON(params []resource.Param) string {
 	t := wire.Text(`{`)
-	for i, p := range params {
-		if i > 0 {
-			t = t.Raw(`,`)
-		}
-		t = t.Str(p.Name).Raw(`:`)
+	for _, p := range params {
+		t = t.Next().Str(p.Name).Raw(`:`)
 		if p.List {
 			t = t.Raw(`[`)
 		}
-		for j, v := range p.Values {
-			if j > 0 {
-				t = t.Raw(`,`)
-			}
-			if p.Kind == resource.String {
+		for _, v := range p.Values {
+			if t = t.Next(); p.Kind == resource.String {
 				t = t.Str(v)
 			} else {
 				t = t.Raw(v)

@@ -249,10 +249,7 @@ func (e *Engine) openStream(c *call, members JSON) {
 
 // note sends a notification on a stream.
 func (e *Engine) note(s *stream, method string, members []byte) {
-	text := e.begin().Notification(method).Raw(`{`).Bytes(members)
-	if len(members) > 0 {
-		text = text.Raw(`,`)
-	}
+	text := e.begin().Notification(method).Raw(`{`).Bytes(members).Next()
 	e.send(s.port, subscriptionMeta(text, s.id).Raw(`}}`))
 }
 

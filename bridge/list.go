@@ -26,14 +26,6 @@ func (e *Engine) newPage(text wire.Text, entries, bytes int) *page {
 	}
 }
 
-// begin returns the text to which the next entry is appended.
-func (p *page) begin() wire.Text {
-	if p.text[len(p.text)-1] == '[' {
-		return p.text
-	}
-	return p.text.Raw(`,`)
-}
-
 // add keeps the text with one more entry if it fits, and reports whether it does. The first entry always fits.
 func (p *page) add(text wire.Text) bool {
 	if p.count > 0 && (p.count == p.size || len(text)-p.first > p.bytes) {
@@ -74,9 +66,9 @@ func (e *Engine) listing(r *request, key string, templates bool) *wire.Error {
 			return true
 		}
 		if templates {
-			return p.add(describe(p.begin(), "uriTemplate", entry.Pattern, &entry.Resource))
+			return p.add(describe(p.text.Next(), "uriTemplate", entry.Pattern, &entry.Resource))
 		}
-		return p.add(describe(p.begin(), "uri", entry.URI, &entry.Resource))
+		return p.add(describe(p.text.Next(), "uri", entry.URI, &entry.Resource))
 	})
 	if err != nil {
 		return refused(r.modern, "", err)

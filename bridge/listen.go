@@ -94,11 +94,8 @@ func (e *Engine) acknowledge(l *listen, uris []string) {
 	}
 	if len(uris) > 0 {
 		text = text.Raw(separator).Raw(`"resourceSubscriptions":[`)
-		for i, uri := range uris {
-			if i > 0 {
-				text = text.Raw(`,`)
-			}
-			text = text.Str(uri)
+		for _, uri := range uris {
+			text = text.Next().Str(uri)
 		}
 		text = text.Raw(`]`)
 		separator = ","

@@ -40,11 +40,11 @@ func (e *Engine) listSkills(r *request) *wire.Error {
 	p := e.newPage(e.result(r).Raw(`"skills":[`), e.registry.Len(), e.registry.Bytes())
 	for i := range e.opt.Skills {
 		if cursor == "" {
-			p.put(p.begin().Raw(e.opt.Skills[i].Entry))
+			p.put(p.text.Next().Raw(e.opt.Skills[i].Entry))
 		}
 	}
 	next, err := e.registry.Page(false, cursor, func(entry *resource.Entry) bool {
-		return !e.isSkill(entry) || r.port.hides(entry.URI) || p.add(describeSkill(p.begin(), entry))
+		return !e.isSkill(entry) || r.port.hides(entry.URI) || p.add(describeSkill(p.text.Next(), entry))
 	})
 	if err != nil {
 		return refused(r.modern, "", err)

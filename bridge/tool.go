@@ -191,14 +191,14 @@ func (e *Engine) listTools(r *request) *wire.Error {
 	next := ""
 	for i := range e.tools {
 		if t := &e.tools[i]; cursor == "" && t.First && !r.port.hidesTool(t) {
-			p.put(p.begin().Bytes(t.JSON))
+			p.put(p.text.Next().Bytes(t.JSON))
 		}
 	}
 	for _, t := range e.tools[from:] {
 		if t.First || r.port.hidesTool(&t) {
 			continue
 		}
-		if !p.add(p.begin().Bytes(t.JSON)) {
+		if !p.add(p.text.Next().Bytes(t.JSON)) {
 			next = cursor
 			break
 		}

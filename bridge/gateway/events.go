@@ -605,11 +605,9 @@ func (f *Following) answerPoll(a *Agent, r bridge.EventRequest) []byte {
 		if more = count >= cmp.Or(r.Max, pollEvents) && !n.Whole; more {
 			break
 		}
-		if count++; count > 1 {
-			text = text.Raw(`,`)
-		}
+		count++
 		f.g.complement(&n)
-		text = n.AppendTo(text, false)
+		text = n.AppendTo(text.Next(), false)
 		a.tellEvent(n)
 		if f.changes != nil {
 			f.changes.Told(n.Subject, now)

@@ -23,11 +23,8 @@ func (p *Peer) CallTool(now bridge.Time, name string, args []byte, unless []Seen
 	a := p.newAsk(h.Done)
 	a.tool = &h
 	condition := wire.Text(nil)
-	for i, s := range unless {
-		if i > 0 {
-			condition = condition.Raw(",")
-		}
-		condition = condition.Raw("[").Str(s.URI).Raw(",").Int(int(s.Revision)).Raw("]")
+	for _, s := range unless {
+		condition = condition.Next().Raw("[").Str(s.URI).Raw(",").Int(int(s.Revision)).Raw("]")
 	}
 	if condition != nil {
 		condition = wire.Text("[").Bytes(condition).Raw("]")

@@ -281,11 +281,8 @@ func (f *Frame) EachTool(set func(*bridge.Tool)) {
 
 func arrayOf(tools []bridge.Tool) string {
 	text := wire.Text("[")
-	for i, t := range tools {
-		if i > 0 {
-			text = text.Raw(",")
-		}
-		text = text.Bytes(t.JSON)
+	for _, t := range tools {
+		text = text.Next().Bytes(t.JSON)
 	}
 	return string(text.Raw("]"))
 }

@@ -188,10 +188,7 @@ func (p *Peer) Welcome(tab string) {
 		about = about.Raw(`"tab":`).Str(tab)
 	}
 	if p.starts {
-		if tab != "" {
-			about = about.Raw(`,`)
-		}
-		about = about.Raw(`"now":`).Int(int(p.now))
+		about = about.Next().Raw(`"now":`).Int(int(p.now))
 	}
 	p.say("hello", wire.Text{}.Int(Version)).add(quote(p.build)).add(about.Raw(`}`)).close()
 	p.urgent = true

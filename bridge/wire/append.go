@@ -16,6 +16,14 @@ func (t Text) Raw(s string) Text { return append(t, s...) }
 //go:noinline
 func (t Text) Bytes(b []byte) Text { return append(t, b...) }
 
+// Next goes on after a value: it appends a comma, unless the text, an array, an object or a member has just begun.
+func (t Text) Next() Text {
+	if n := len(t); n > 0 && t[n-1] != '[' && t[n-1] != '{' && t[n-1] != ':' {
+		return t.Raw(",")
+	}
+	return t
+}
+
 const hexDigits = "0123456789abcdef"
 
 // Str appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, as in encoding/json. Characters that break

@@ -306,3 +306,12 @@ func TestLineSeparators(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestNext(t *testing.T) {
+	for text, want := range map[string]string{"": "", "[": "[", "{": "{", `{"a":`: `{"a":`, `{"a":1`: `{"a":1,`, `["[` + `"`: `["[",`,
+		`{"a":{}`: `{"a":{},`, `[[]`: `[[],`, "null": "null,"} {
+		if got := string(Text(text).Next()); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -65,11 +65,8 @@ func List(webhook bool) []byte {
 		delivery = `["poll","push","webhook"]`
 	}
 	text := wire.Text(`[`)
-	for i, t := range types {
-		if i > 0 {
-			text = text.Raw(`,`)
-		}
-		text = text.Raw(`{"name":`).Str(t.name).Raw(`,"description":`).Str(t.description).Raw(`,"delivery":`).
+	for _, t := range types {
+		text = text.Next().Raw(`{"name":`).Str(t.name).Raw(`,"description":`).Str(t.description).Raw(`,"delivery":`).
 			Raw(delivery).Raw(`,"inputSchema":{"type":"object","properties":{`).Raw(t.input).
 			Raw(`},"additionalProperties":false},"payloadSchema":{"type":"object",`).Raw(t.payload).Raw(`}}`)
 	}
@@ -143,10 +140,7 @@ func Parse(name string, arguments []byte) (s Subscription, refused *bridge.Event
 		if given[key] == nil {
 			continue
 		}
-		if len(text) > 1 {
-			text = text.Raw(`,`)
-		}
-		text = text.Str(key).Raw(`:`).Bytes(given[key])
+		text = text.Next().Str(key).Raw(`:`).Bytes(given[key])
 	}
 	s.Arguments = string(text.Raw(`}`))
 	return s, nil

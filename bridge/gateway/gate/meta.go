@@ -68,7 +68,7 @@ func (g *passage) meta(v wire.Value) wire.Value {
 	if same {
 		return v
 	}
-	return only(o.begun, wire.Value(o.Raw("}").t))
+	return only(len(o.t) > 1, wire.Value(o.Raw("}").t))
 }
 
 // mend rewrites text that Walk.Odd reports, and reports whether it has: half of a surrogate pair becomes U+FFFD, line

@@ -269,9 +269,9 @@ func (s *schema) values(o *object, m map[string]wire.Value) {
 		s.fail("enum", "it is no list of values")
 	case s.output && !simple:
 		s.drop("enum", "left out, because results are checked against simple values alone")
-	case list.begun && m["enum"] == nil:
+	case list.t != nil && m["enum"] == nil:
 		o.key("const").Bytes(list.t)
-	case list.begun:
+	case list.t != nil:
 		o.key("enum").Raw("[").Bytes(list.t).Raw("]")
 	}
 	if empty {
@@ -356,7 +356,7 @@ func (s *schema) properties(o *object, m map[string]wire.Value) {
 			return true
 		})
 	}
-	if needs.begun {
+	if needs.t != nil {
 		o.key("dependentRequired").Raw("{").Bytes(needs.t).Raw("}")
 	}
 }
@@ -364,10 +364,7 @@ func (s *schema) properties(o *object, m map[string]wire.Value) {
 // each writes properties by the names for agents.
 func (s *schema) each(o *object, list []property) {
 	path := strings.Join(append([]string{""}, s.at[1:]...), separator)
-	for i, p := range list {
-		if i > 0 {
-			o.Raw(",")
-		}
+	for _, p := range list {
 		was := ""
 		s.in([]string{"properties", p.page}, func() {
 			if p.agent != p.page {
@@ -378,7 +375,7 @@ func (s *schema) each(o *object, list []property) {
 			if k := p.schema.Kind(); len(s.at) == 3 && k != wire.Object && !p.schema.True() {
 				s.fail("", "it is no schema")
 			}
-			o.t = s.sub(o.t.Str(p.agent).Raw(":"), p.schema, was)
+			o.t = s.sub(o.key(p.agent).t, p.schema, was)
 		})
 		if !s.branch {
 			s.names.add(path, p)
@@ -426,7 +423,7 @@ func (s *schema) branches(o *object, m map[string]wire.Value) {
 				return true
 			})
 		})
-		if list.begun {
+		if list.t != nil {
 			o.key(key).Raw("[").Bytes(list.t).Raw("]")
 		}
 	}

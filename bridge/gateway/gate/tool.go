@@ -145,10 +145,10 @@ func (t *Tool) readMeta(meta wire.Value) {
 		last[name] = v
 		return true
 	})
-	o := object{begun: true}
+	var o object
 	for _, name := range slices.Sorted(maps.Keys(last)) {
 		if resource.Reserved(name) == "" {
-			o.key(name).data(last[name])
+			o.Raw(",").Str(name).Raw(":").data(last[name])
 		}
 	}
 	t.meta = o.t

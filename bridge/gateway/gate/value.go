@@ -12,19 +12,10 @@ import (
 )
 
 // An object is the text of a JSON object, or of another list, that is being written.
-type object struct {
-	t     wire.Text
-	begun bool
-}
+type object struct{ t wire.Text }
 
 // next begins an element.
-func (o *object) next() *object {
-	if o.begun {
-		o.Raw(",")
-	}
-	o.begun = true
-	return o
-}
+func (o *object) next() *object { o.t = o.t.Next(); return o }
 
 // key begins a member.
 func (o *object) key(name string) *object { return o.next().Str(name).Raw(":") }
@@ -35,17 +26,17 @@ func (o *object) Str(s string) *object   { o.t = o.t.Str(s); return o }
 
 // array writes a whole array.
 func (o *object) array(list []wire.Value) *object {
-	in := object{t: o.t.Raw("[")}
+	o.Raw("[")
 	for _, v := range list {
-		in.next().Bytes(v)
+		o.next().Bytes(v)
 	}
-	o.t = in.t.Raw("]")
-	return o
+	return o.Raw("]")
 }
 
 func (o *object) list(texts []string) {
-	for i, s := range texts {
-		o.Raw("[,"[min(i, 1):][:1]).Str(s)
+	o.Raw("[")
+	for _, s := range texts {
+		o.next().Str(s)
 	}
 	o.Raw("]")
 }

@@ -276,11 +276,8 @@ func (c *Core) answer(id uint32, p *pending, a link.Answer) {
 
 func listed(texts []string) string {
 	list := wire.Text("[")
-	for i, text := range texts {
-		if i > 0 {
-			list = list.Raw(",")
-		}
-		list = list.Str(text)
+	for _, text := range texts {
+		list = list.Next().Str(text)
 	}
 	return string(list.Raw("]"))
 }

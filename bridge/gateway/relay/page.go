@@ -141,10 +141,7 @@ func (r *pageSide) Note(a link.About) {
 	}
 	if a.Focused > 0 {
 		r.about.Focused = a.Focused
-		if len(changed) > 1 {
-			changed = changed.Raw(`,`)
-		}
-		changed = changed.Raw(`"focused":`).Int(int(a.Focused))
+		changed = changed.Next().Raw(`"focused":`).Int(int(a.Focused))
 	}
 	for _, c := range r.cores {
 		c.say(call("note").Bytes(changed).Raw("}"))
