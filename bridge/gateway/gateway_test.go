@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -201,6 +204,78 @@ func TestWorkApart(t *testing.T) {
 		taken, waits := g.places.Held(apart)
 		return taken+waits == 0
 	})
+}
+
+// Whatever the pages of other origins have to be checked, an honest page's plain reads and calls wait for none of it. Its
+// own work apart (a large difference, the check of a result) waits for what has begun, and for one piece of each of them.
+func TestHonestReadsAmongWorkApart(t *testing.T) {
+	for _, origins := range []int{1, 2, 5} {
+		t.Run(strconv.Itoa(origins), func(t *testing.T) {
+			g := newGateway(t, Options{PageChars: 1 << 20})
+			large := func(n int) string { return strings.Repeat(fmt.Sprintln("line", n), 8000) }
+			p := openPage(t, g, tabInfo("honest"), map[string]string{app + "/x": "1", app + "/large": large(1)})
+			p.page.SetTool("plain", testkit.Tool{})
+			p.page.SetTool("checked", testkit.Tool{Members: map[string]any{"outputSchema": map[string]any{"type": "object"}},
+				Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+					return json.RawMessage(`{"structuredContent":{}}`)
+				}})
+			a := openAgent(t, g)
+			a.hasTool("checked")
+			since := fields(t, a.must(own.Read, map[string]any{"uri": app + "/large"})).Revision
+			p.set(app+"/large", large(1)+large(2))
+
+			// Each of the others has many pieces, of many programs.
+			began := make(chan *apartWork, 1000)
+			var all []*apartWork
+			id := bridge.CallID(1 << 30)
+			for n := range 20 * origins {
+				id++
+				w := begins(g, id, connect(t, g, AgentOptions{}), nil, fmt.Sprintf("https://%d.example", n%origins))
+				all = append(all, w)
+				go func() {
+					select {
+					case <-w.began:
+						began <- w
+					case <-t.Context().Done():
+					}
+				}()
+			}
+			places := min(origins, apart.Places)
+			waiting := func(n int) {
+				t.Helper()
+				testkit.Eventually(t, "they wait", func() bool {
+					taken, waits := g.places.Held(apart)
+					return taken == places && waits == n
+				})
+			}
+			waiting(len(all) - places)
+
+			a.CheckText(app+"/x", "1")
+			a.must(own.Read, map[string]any{"uri": app + "/x"})
+			a.must("plain", nil)
+			for name, args := range map[string]map[string]any{own.Read: {"uri": app + "/large", "since": since}, "checked": nil} {
+				answered := make(chan []string, 1)
+				go func() { answered <- a.must(name, args) }()
+				if places == apart.Places { // otherwise there is a place
+					waiting(len(all) - places + 1)
+					for range places + origins { // what has begun, and one piece of each
+						w := testkit.Receive(t, "a piece begins", began)
+						close(w.finish)
+						testkit.Eventually(t, "it is done", w.done.Load)
+						g.locked(func() { (*host)(g).End(w.id) })()
+						all = slices.DeleteFunc(all, func(o *apartWork) bool { return o == w })
+					}
+				}
+				texts := testkit.Receive(t, "it waits for one piece of each origin", answered)
+				if name == own.Read && fields(t, texts).Delta == "" {
+					t.Errorf("the read makes no difference apart: %.200q", texts)
+				}
+			}
+			for _, w := range all {
+				g.locked(func() { (*host)(g).End(w.id) })()
+			}
+		})
+	}
 }
 
 func newGateway(t *testing.T, o Options) *Gateway {
