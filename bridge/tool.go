@@ -47,29 +47,23 @@ type Tool struct {
 // DecodeTools decodes the JSON text of an array of MCP's Tool objects. It keeps no part of text. With an error it
 // returns the tools that have a name.
 func DecodeTools(text []byte) (tools []Tool, err error) {
-	err = EachTool(text, func(t Tool) { tools = append(tools, Tool{Name: t.Name, JSON: clone(t.JSON)}) })
-	return tools, err
-}
-
-// EachTool is DecodeTools without copies: it calls f with each tool, whose JSON is a part of text.
-func EachTool(text []byte, f func(Tool)) error {
 	v, err := wire.Parse(text, 64)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bad := v.Kind() != wire.Array
 	v.Elements(func(m wire.Value) bool {
 		name, ok := m.Get("name").Text()
 		if ok {
-			f(Tool{Name: name, JSON: m})
+			tools = append(tools, Tool{Name: name, JSON: clone(m)})
 		}
 		bad = bad || !ok
 		return true
 	})
 	if bad {
-		return failure("bridge: tools must be an array of objects with a name")
+		err = failure("bridge: tools must be an array of objects with a name")
 	}
-	return nil
+	return tools, err
 }
 
 // SetTools replaces the tools, and announces the list if it differs. It leaves out tools above Limits.Tools, and tools

@@ -141,15 +141,14 @@ func (l *linked) close() {
 
 // readReply converts the answer to a read.
 func readReply(a link.Answer) reply {
-	var parts []gate.Part
+	r := reply{contents: a.Contents, revision: a.Revision, failure: a.Failure, detail: a.Detail, gone: a.Gone}
 	switch c := a.Checked.(type) {
 	case *gate.Result:
-		a = link.Answer{Failure: bridge.InvalidContents, Detail: gate.NoContents}
+		r = reply{failure: bridge.InvalidContents, detail: gate.NoContents}
 	case *gate.Contents:
-		parts = c.Parts
+		r.parts = c.Parts
 	}
-	return reply{contents: a.Contents, parts: parts, revision: a.Revision, failure: a.Failure, detail: a.Detail,
-		gone: a.Gone}
+	return r
 }
 
 // toolReply converts the answer to a tool call. JSON that is no object is a result, too: the tool has run.

@@ -240,9 +240,9 @@ func units(text string) (n int) {
 func (f *Frame) setTools(text string, l *Limits) {
 	var tools []bridge.Tool
 	var why string
-	all, bytes := 0, len("]")
-	err := bridge.EachTool([]byte(text), func(t bridge.Tool) {
-		all++
+	all, err := bridge.DecodeTools([]byte(text))
+	bytes := len("]")
+	for _, t := range all {
 		length := len(",") + len(t.JSON)
 		switch {
 		case len(t.JSON) > l.DescriptorBytes:
@@ -253,15 +253,15 @@ func (f *Frame) setTools(text string, l *Limits) {
 			why = above("they have "+wire.Itoa(len(text))+" bytes", l.ToolsBytes, "")
 		default:
 			bytes += length
-			tools = append(tools, bridge.Tool{Name: t.Name, JSON: append([]byte(nil), t.JSON...)})
+			tools = append(tools, t)
 		}
-	})
-	switch {
-	case err != nil && all == 0:
+	}
+	switch n := len(all); {
+	case err != nil && n == 0:
 		f.addStep(func(p *Peer) { p.refuseTools(err) })
 		return
-	case all > len(tools):
-		err = errors.New(wire.Itoa(all-len(tools)) + " of " + wire.Itoa(all) + " are left out: " + why)
+	case n > len(tools):
+		err = errors.New(wire.Itoa(n-len(tools)) + " of " + wire.Itoa(n) + " are left out: " + why)
 		text = arrayOf(tools)
 	case err != nil:
 		text = arrayOf(tools)
