@@ -63,6 +63,7 @@ var bundled = []script{
 	{"js/test/page.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
 	{"js/extension/testing.ts", "test/extension.mjs", api.FormatESModule, api.PlatformNode},
 	{"js/views/edge.ts", "test/views.mjs", api.FormatESModule, api.PlatformNode},
+	{"js/views/host.ts", "test/views.host.mjs", api.FormatESModule, api.PlatformNode},
 }
 
 // bundleAll writes the scripts of dist/, and copies the types and the inspector's page.

@@ -1,0 +1,236 @@
+/** The subscriptions of a Host at its server, in both protocol eras. Each object serves one connection. */
+import type { Host, Source } from "./host.ts";
+import type { Message } from "../views.d.ts";
+
+export interface Subscriptions {
+  /** Makes the subscriptions match the Host's `wanted`, as far as that is possible now. */
+  settle(): void;
+  /** When settle is next needed; Infinity if nothing is scheduled. */
+  deadline(): number;
+  /** The server has acknowledged a listen, for these URIs. */
+  acknowledged(stream: unknown, uris: unknown[]): void;
+  /** The server has ended a stream. */
+  ended(id: unknown): void;
+  /** How many URIs and streams the server holds, as if all open requests were answered. */
+  held(): [subscriptions: number, streams: number];
+}
+
+/** The time of the next attempt after failures: 1 s later, then 2 s, 4 s, and so on up to 30 s. */
+class Retry {
+  #failures = 0;
+  at = 0;
+
+  failed(now: number): void {
+    this.at = now + Math.min(1000 * 2 ** this.#failures++, 30_000);
+  }
+}
+
+/** The server's reason for a refusal. */
+function reason({ error }: Message): string {
+  const { message } = (error ?? {}) as { message?: unknown };
+  return (typeof message === "string" && message) || "The server refuses the subscription";
+}
+
+/** Up to 2025-11-25: a `resources/subscribe` for each URI. */
+export class Legacy implements Subscriptions {
+  readonly #host: Host;
+  readonly #at = new Map<string, { state: "idle" | "subscribing" | "subscribed" | "unsubscribing"; retry: Retry }>();
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  settle(): void {
+    const { wanted, counts, now } = this.#host;
+    for (const uri of wanted.keys()) if (!this.#at.has(uri)) this.#at.set(uri, { state: "idle", retry: new Retry() });
+    for (const [uri, at] of this.#at) {
+      const source = wanted.get(uri);
+      if (at.state === "subscribed" && source) this.#host.consent(source);
+      else if (at.state === "subscribed") {
+        at.state = "unsubscribing";
+        counts.unsubscribes++;
+        const idle = (): void => void (at.state = "idle"); // if the server refuses, no further step is possible
+        this.#host.ask("resources/unsubscribe", { uri }, idle, false);
+      } else if (at.state === "idle" && !source) this.#at.delete(uri);
+      else if (at.state === "idle" && at.retry.at <= now) {
+        at.state = "subscribing";
+        counts.subscribes++;
+        this.#host.ask("resources/subscribe", { uri }, (m) => this.#answered(uri, m), false);
+      }
+    }
+  }
+
+  #answered(uri: string, m: Message): void {
+    const at = this.#at.get(uri)!;
+    if (m.result) {
+      at.state = "subscribed";
+      at.retry = new Retry();
+      return; // settle answers the Views
+    }
+    at.state = "idle";
+    at.retry.failed(this.#host.now); // for Views that watched it before the connection was lost
+    const source = this.#host.wanted.get(uri);
+    if (source) this.#host.consent(source, reason(m));
+  }
+
+  deadline(): number {
+    let soonest = Infinity;
+    for (const [uri, { state, retry }] of this.#at)
+      if (state === "idle" && this.#host.wanted.has(uri)) soonest = Math.min(soonest, retry.at);
+    return soonest;
+  }
+
+  acknowledged(): void {}
+
+  ended(): void {}
+
+  held(): [number, number] {
+    let n = 0;
+    for (const { state } of this.#at.values()) if (state !== "idle") n++;
+    return [n, 0];
+  }
+}
+
+/** One listen. */
+interface Stream {
+  id: string;
+  readonly uris: Set<string>;
+  /** When an old one is cancelled, and one that the server does not acknowledge. */
+  end: number;
+  /** When it was acknowledged. */
+  born: number;
+}
+
+/**
+ * How long a replaced listen stays open, in ms. Over HTTP each listen is a connection of its own: an update that was
+ * sent on the old one may arrive after the new one's acknowledgement. Announcing everything instead would make every
+ * View read all its resources whenever another View comes or goes.
+ */
+const linger = 200;
+/** The most listens that linger: a server has its own bound, and Views that come and go fast must not reach it. */
+const maxOld = 4;
+
+/**
+ * From 2026-07-28: one `subscriptions/listen` has all URIs. Its set cannot change. To change the set without losing an
+ * update, a new listen is opened, and the old one is cancelled a little after the server has acknowledged the new one.
+ */
+export class Modern implements Subscriptions {
+  readonly #host: Host;
+  #current: Stream | undefined;
+  #opening: Stream | undefined;
+  #old: Stream[] = [];
+  #retry = new Retry();
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  get #open(): Stream[] {
+    return [...this.#old, this.#current, this.#opening].filter((stream) => stream !== undefined);
+  }
+
+  /** Whether the wanted URIs differ from those of the current listen. */
+  get #behind(): boolean {
+    const { wanted } = this.#host;
+    const have = this.#current?.uris;
+    if (wanted.size !== (have?.size ?? 0)) return true;
+    for (const uri of wanted.keys()) if (!have!.has(uri)) return true;
+    return false;
+  }
+
+  settle(): void {
+    const { wanted, counts, now } = this.#host;
+    for (const stream of this.#old) if (stream.end <= now) this.#host.drop(stream.id);
+    this.#old = this.#old.filter(({ end }) => end > now);
+    if (this.#opening && this.#opening.end <= now) {
+      this.#host.drop(this.#opening.id); // it would be in the way of all later ones
+      this.#refused();
+    }
+    if (!wanted.size) {
+      // No View is left that could miss an update.
+      for (const { id } of this.#open) this.#host.drop(id);
+      this.#current = this.#opening = undefined;
+      this.#old = [];
+      return;
+    }
+    for (const source of wanted.values()) if (this.#current?.uris.has(source.uri)) this.#host.consent(source);
+    if (this.#opening || !this.#behind || this.#retry.at > now) return;
+    const resourceSubscriptions = [...wanted.keys()];
+    const notifications = { resourcesListChanged: true, resourceSubscriptions };
+    const stream: Stream = { id: "", uris: new Set(resourceSubscriptions), end: now + this.#host.timeout, born: 0 };
+    stream.id = this.#host.ask("subscriptions/listen", { notifications }, (m) => this.#answered(stream, m), false);
+    counts.listens++;
+    this.#opening = stream;
+  }
+
+  #refused(): void {
+    this.#opening = undefined;
+    this.#retry.failed(this.#host.now);
+  }
+
+  acknowledged(id: unknown, uris: unknown[]): void {
+    const stream = this.#opening;
+    if (!stream || stream.id !== id) return;
+    const { wanted, now } = this.#host;
+    this.#opening = undefined;
+    if (this.#current) {
+      this.#current.end = now + linger;
+      this.#old.push(this.#current);
+      const first = this.#old[0]!;
+      if (this.#old.length > maxOld) {
+        first.end = 0;
+        this.#each(first, (source) => this.#host.touch(source)); // updates that are on their way on it are lost
+      }
+    }
+    this.#current = stream;
+    stream.born = now;
+    const granted = new Set(uris);
+    this.#each(stream, (source) => {
+      if (granted.has(source.uri)) return this.#host.consent(source);
+      this.#host.consent(source, "The server does not send updates of this resource");
+      // A watched URI stays in the set: the listen would otherwise be behind for ever.
+      if (!wanted.has(source.uri)) stream.uris.delete(source.uri);
+    });
+  }
+
+  #each({ uris }: Stream, act: (source: Source) => void): void {
+    for (const uri of uris) {
+      const source = this.#host.wanted.get(uri);
+      if (source) act(source);
+    }
+  }
+
+  /** A listen has an answer: a refusal if it was not acknowledged, otherwise the server's end of it. */
+  #answered(stream: Stream, m: Message): void {
+    if (stream !== this.#opening) return this.ended(stream.id);
+    this.#refused();
+    this.#each(stream, (source) => this.#host.consent(source, reason(m)));
+  }
+
+  /** settle opens a new listen, immediately unless this one lasted less than 1 s. Its URIs are then announced. */
+  ended(id: unknown): void {
+    if (!this.#open.some((stream) => stream.id === id)) return;
+    this.#host.forget(id);
+    this.#old = this.#old.filter((stream) => stream.id !== id);
+    if (this.#opening?.id === id) this.#refused();
+    const stream = this.#current;
+    if (!stream || stream.id !== id) return;
+    if (this.#host.now - stream.born < 1000) this.#retry.failed(this.#host.now);
+    else this.#retry = new Retry();
+    this.#each(stream, (source) => void (source.missed = true));
+    this.#current = undefined;
+  }
+
+  deadline(): number {
+    const times = this.#old.map(({ end }) => end);
+    if (this.#opening) times.push(this.#opening.end);
+    else if (this.#behind) times.push(this.#retry.at);
+    return Math.min(...times);
+  }
+
+  held(): [number, number] {
+    const open = this.#open;
+    const sizes = [this.#current, this.#opening].map((stream) => stream?.uris.size ?? 0);
+    return [Math.max(...sizes), open.length];
+  }
+}
