@@ -32,7 +32,7 @@ var scripts = []scriptRow{
 	{"react", "share"},
 	{"vite", "page share"},
 	{"vue", "share"},
-	{"views", "core/instance.ts"},
+	{"views", ""},
 	{"view", ""},
 	{"inspector", "link/reconnect.ts"},
 	{"cli", ""},

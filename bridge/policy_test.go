@@ -137,7 +137,7 @@ var packages = []row{
 		"github.com/modelcontextprotocol/go-sdk github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
 	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
-	{"wasm/...", edge, "bridge bridge/view", "github.com/hack-pad/safejs"},
+	{"wasm/...", edge, "bridge", "github.com/hack-pad/safejs"},
 	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
 	{"demo/reference", native, "bridge/testkit/script", "github.com/spf13/cobra"}, // for tests of the commands
@@ -237,11 +237,11 @@ func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 	}
 }
 
-// The core of Views links only these packages of the standard library, and no other module. The core of agents also has
+// The engine links only these packages of the standard library into the core, and no other module. The core also has
 // safejs.
 func TestTheCoreWithoutSafejsNeedsLittle(t *testing.T) {
 	const needed = "cmp iter math/bits runtime slices unicode/utf8 unsafe"
-	cmd := testcmd.Command("go", "list", "-deps", "-tags=tinygo", "./wasm/views")
+	cmd := testcmd.Command("go", "list", "-deps", "-tags=tinygo", "./bridge")
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	text, err := cmd.Output()
@@ -602,7 +602,7 @@ func TestImportCheckRefuses(t *testing.T) {
 		{"bridge", "syscall/js", "only wasm/ touches JavaScript"},
 		{"bridge/gateway/browser", "example.com/other", "of others' modules the table allows " +
 			"github.com/chromedp/chromedp"},
-		{"wasm", module + "/bridge/wire", "the table allows bridge bridge/view"},
+		{"wasm", module + "/bridge/wire", "the table allows bridge"},
 		{"wasm", "net/http", "wasm depends on net/http, which " + module + "/wasm imports"},
 		{"github.com/hack-pad/safejs", "encoding/json", "wasm depends on encoding/json, which " +
 			"github.com/hack-pad/safejs imports"},

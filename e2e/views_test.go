@@ -16,7 +16,7 @@ import (
 )
 
 // MCP Apps Views that subscribe, in Chromium: a stock App in a sandboxed frame, a stock AppBridge with our module, and
-// a real server. bridge/view has the tests of the rules, and of each row of the proposal's security table. Here they
+// a real server. js/test/views has the tests of the rules, and of each row of the proposal's security table. Here they
 // meet the code of others.
 
 const live = "data://metrics/live"
@@ -232,20 +232,6 @@ func TestViewsOutliveTheConnection(t *testing.T) {
 		s.change(t, live)
 		run[any](b, `await host.until(() => host.seen("v").at(-1) === '{"version":2}')`)
 	})
-}
-
-// Without the wasm the host works without subscriptions and announces none. Its developer gets instructions.
-func TestViewsWithoutTheWasm(t *testing.T) {
-	t.Parallel()
-	openHost(t, typescriptServer(t), "legacy").expectations(`
-		const { views } = await host.open("v", "interval=50&watch=` + live + `", { wasm: "/missing.wasm" });
-		await host.until(() => host.seen("v").length);
-		expectPart("why", await views.ready.then(() => "", (error) => error.message), "/missing.wasm: HTTP 404; pagewire.views.wasm lies beside views.js");
-		const other = await host.open("w", "interval=50&watch=` + live + `", { integrity: "sha384-" + "A".repeat(64) });
-		expectPart("forged", await other.views.ready.then(() => "", (error) => error.message), "/pagewire.views.wasm: unreachable, forbidden by connect-src, or not what the option");
-		expect("capabilities", Object.keys(await host.inView("v", "return app.getHostCapabilities()")).length, 1);
-		expect("mode", await host.inView("v", "return watches[0].mode"), "polling");
-	`)
 }
 
 // A host without AppBridge, and a View without App: plain messages, and other people's names for them.

@@ -25,10 +25,6 @@ export interface BridgeLike {
 
 /** Options of `attachViews`. The first call for an upstream sets those of its server. */
 export interface AttachOptions {
-  /** The URL of pagewire.views.wasm. Default: in the folder of this script. */
-  wasm?: string | URL;
-  /** The subresource-integrity value that pagewire.views.wasm must have. */
-  integrity?: string;
   /**
    * The View's frame. Its removal, or another document in it, ends the subscriptions. Default: the frame that the
    * bridge's transport posts to, which is not found in a closed shadow tree.
@@ -58,13 +54,13 @@ export interface AttachOptions {
 /** One attached View, the result of `attachViews`. */
 export interface Views {
   /**
-   * Resolves when subscriptions work. Otherwise rejects with an error that says what to do. The host then goes on
-   * without subscriptions, and announces none.
+   * Resolved from the start, since nothing has to be loaded. It rejects above the limit of 1,024 Views of a server: that
+   * View has no subscriptions, and the host announces none.
    */
   readonly ready: Promise<void>;
   /**
    * Returns `hostCapabilities` with subscriptions added, for the answer to `ui/initialize`. An AppBridge's answer has
-   * them already. Nothing is added before `ready`, or if the server has no subscriptions.
+   * them already. Nothing is added for a View that is closed, or if the server has no subscriptions.
    */
   capabilities<T extends object>(hostCapabilities: T): T;
   /** Call it when the host sends `ui/resource-teardown`. Not needed with an AppBridge. */

@@ -7,7 +7,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import type * as views from "../../js/views.d.ts";
 import { Meter } from "./parts/meter.ts";
 
-/** `pagewire/views` as shipped, next to its wasm. */
+/** `pagewire/views` as shipped. */
 const shipped: string = "/views.js";
 const { attachViews } = (await import(shipped)) as typeof views;
 

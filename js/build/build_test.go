@@ -233,7 +233,7 @@ func everyEntryResolves(t *testing.T, dir string) {
 		"pagewire/store": "store.js", "pagewire/elements": "pagewire.elements.js",
 		"pagewire/core":   "pagewire.core.js",
 		"pagewire/worker": "pagewire.worker.js", "pagewire/wasm": "pagewire.wasm",
-		"pagewire/views": "views.js", "pagewire/views.wasm": "pagewire.views.wasm", "pagewire/view": "view.js",
+		"pagewire/views": "views.js", "pagewire/view": "view.js",
 		"pagewire/testing": "testing.js", "pagewire/vite": "vite.js",
 		"pagewire/extension/page": "extension.page.js", "pagewire/extension/relay": "extension.relay.js",
 		"pagewire/extension/worker": "extension.worker.js",

@@ -62,7 +62,6 @@ var bundled = []script{
 	{"js/extension/style.css", "extension/style.css", api.FormatESModule, api.PlatformBrowser},
 	{"js/test/page.ts", "test/page.mjs", api.FormatESModule, api.PlatformNode},
 	{"js/extension/testing.ts", "test/extension.mjs", api.FormatESModule, api.PlatformNode},
-	{"js/views/edge.ts", "test/views.mjs", api.FormatESModule, api.PlatformNode},
 	{"js/views/host.ts", "test/views.host.mjs", api.FormatESModule, api.PlatformNode},
 }
 

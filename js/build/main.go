@@ -110,7 +110,7 @@ func sizes(w io.Writer, root string, tc toolchain) error {
 	if !tc.tiny {
 		return err
 	}
-	return errors.Join(err, tc.printPackages(w, root, "./wasm"), tc.printPackages(w, root, "./wasm/views"))
+	return errors.Join(err, tc.printPackages(w, root, "./wasm"))
 }
 
 // A sizesFile is dist/sizes.json.
@@ -127,8 +127,7 @@ func build(root string, tc toolchain) error {
 
 	compiled := make(chan error, 1)
 	go func() {
-		compiled <- errors.Join(tc.compile(root, filepath.Join(dist, "pagewire.wasm"), "./wasm"),
-			tc.compile(root, filepath.Join(dist, "pagewire.views.wasm"), "./wasm/views"))
+		compiled <- tc.compile(root, filepath.Join(dist, "pagewire.wasm"), "./wasm")
 	}()
 	err := bundleAll(root, dist, tc)
 	if err := errors.Join(err, <-compiled); err != nil {

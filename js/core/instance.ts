@@ -1,6 +1,6 @@
 /**
- * A running instance of one of Pagewire's wasm modules, for both edges (edge.ts, and js/views/edge.ts): its exports,
- * text in its linear memory, and its end.
+ * A running instance of Pagewire's wasm module, for the edge (edge.ts): its exports, text in its linear memory, and its
+ * end.
  *
  * An export returns a negative number if the core is dead. After that, after an exception of an export, and after the
  * exit of the Go program, the instance is never called again.

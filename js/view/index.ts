@@ -27,7 +27,7 @@ export const watchResource: typeof types.watchResource = (app, uri, callback, op
   };
 };
 
-/** The key by which Pagewire's hosts announce subscriptions; bridge/view says why it is experimental. */
+/** The key by which Pagewire's hosts announce subscriptions; js/views/view.ts says why it is experimental. */
 const KEY = "io.github.pagewire/resourceSubscriptions";
 
 export const canSubscribe: typeof types.canSubscribe = (capabilities, context) => {

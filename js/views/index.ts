@@ -3,11 +3,10 @@
  * ext-apps#659 proposes. `attachViews` adds that to an `AppBridge` of @modelcontextprotocol/ext-apps 2.x, or to a host
  * that talks to its frames by postMessage itself.
  *
- * The rules are those of the Go package bridge/view, which runs here as wasm, once for all servers and Views of the
- * page. Other messages pass through untouched; the bridge keeps its handlers and notices nothing.
+ * host.ts has the rules. Other messages pass through untouched; the bridge keeps its handlers and notices nothing.
  *
- * It never reads a resource by itself, nor passes data of one server to Views of another. It loads no wasm before the
- * first `attachViews`, and announces subscriptions only when they work.
+ * It never reads a resource by itself, nor passes data of one server to Views of another. It announces subscriptions only
+ * where they work.
  */
 import { isElement, watchFrame } from "./frames.ts";
 import { Server } from "./server.ts";
@@ -19,7 +18,7 @@ import type { AttachOptions, BridgeLike, Message, Views } from "../views.d.ts";
 export { EXPERIMENTAL } from "./view.ts";
 
 export const attachViews: typeof types.attachViews = (bridge, upstream, given) => {
-  // What a bug of the page puts on Object.prototype is no option: `wasm` would be another site's core.
+  // What a bug of the page puts on Object.prototype is no option: `origin` would be another site's.
   const options = { __proto__: null, ...given } as AttachOptions;
   const server = Server.of(upstream, options);
   return isBridge(bridge) ? attachBridge(bridge, server, options) : attachFrame(bridge, server, options);
@@ -54,7 +53,7 @@ function attachBridge(bridge: BridgeLike, server: Server, options: AttachOptions
     transport.onmessage = (m, extra) => {
       if (!isMessage(m) || !view.incoming(m)) onmessage?.call(transport, m, extra);
     };
-    transport.send = async (m, o) => send(isMessage(m) ? await view.outgoing(m) : m, o);
+    transport.send = (m, o) => send(isMessage(m) ? view.outgoing(m) : m, o);
     transport.onclose = () => {
       view.close();
       onclose?.call(transport);
@@ -102,9 +101,8 @@ class Between implements Transport {
     return inner.start();
   }
 
-  async send(message: Message, options?: unknown): Promise<void> {
-    const m = this.#view.outgoing(message);
-    return this.#inner.send(m instanceof Promise ? await m : m, options);
+  send(message: Message, options?: unknown): Promise<void> {
+    return this.#inner.send(this.#view.outgoing(message), options);
   }
 
   close(): Promise<void> {

@@ -1,20 +1,25 @@
 /**
  * One View of a server. Its messages pass through `incoming`, the host's messages to it through `outgoing`. It has
- * three states: of its port in the core, of its documents' handshake, and of the check of a document that has loaded.
+ * three states: of its port, of its documents' handshake, and of the check of a document that has loaded.
  */
 import { Documents } from "./documents.ts";
-import type { CoreHost } from "./edge.ts";
+import type { Port } from "./host.ts";
 import type { Server } from "./server.ts";
 import type * as types from "../views.d.ts";
 import type { Message, Views, ViewStats } from "../views.d.ts";
 
-/** The key under which Views learn of subscriptions; bridge/view says why it is experimental. */
+/**
+ * The key under which Views learn of subscriptions. It is experimental because the stock View SDK (ext-apps 2.0.4) strips
+ * unknown members from `serverResources`, where the proposal has it.
+ */
 export const EXPERIMENTAL: typeof types.EXPERIMENTAL = "io.github.pagewire/resourceSubscriptions";
 
 /** Requests that are always answered here, and requests that are answered here if reads are shared. */
-const subscriptions = new Set(["resources/subscribe", "resources/unsubscribe", "subscriptions/listen"]);
+const subscriptions = new Set(["resources/subscribe", "resources/unsubscribe"]);
+/** Other ways to subscribe: no specification gives them to Views, and they would get round the rules. */
+const refused = new Set(["subscriptions/listen", "events/stream", "events/subscribe"]);
 const reads = new Set(["resources/read", "resources/list", "resources/templates/list"]);
-/** Messages that go to the core, and are passed on, too. */
+/** Messages that the rules must see, and that are passed on, too. */
 const observed = new Set([
   "ui/initialize",
   "ui/notifications/initialized",
@@ -32,9 +37,6 @@ const PING = "pagewire:ping";
 const answerTime = 2000;
 /** The most reads and lists whose answers are awaited. */
 const maxAwaited = 256;
-
-/** `starting`: messages wait for the core. `refused`: for good, since there is no core, or no room in it. */
-type Port = "starting" | "open" | "refused" | "closed";
 
 /**
  * The documents' messages so far. `none`. `messages`: no request. `elsewhere`: requests, but no handshake, which an
@@ -58,9 +60,8 @@ export class View implements Views {
   readonly #server: Server;
   /** Whether reads are answered here. */
   readonly #shared: boolean;
-  #id: number;
-  #port: Port = "starting";
-  #waiting: Message[] = [];
+  /** Undefined if there was no room for it, and when the View is closed. */
+  #port: Port | undefined;
   #handshake: Handshake = "none";
   /** The id of the ui/initialize, while it is `asked`. */
   #hello: unknown;
@@ -68,40 +69,18 @@ export class View implements Views {
   #check: Check | undefined;
   /** Reads and lists that the bridge answers: request id -> the URI read, or "". */
   readonly #awaited = new Map<unknown, string>();
+  closed = false;
 
   constructor(server: Server, shared: boolean) {
     this.#server = server;
     this.#shared = shared;
-    this.ready = server.ready;
-    this.#id = server.add(this);
-    if (server.host) this.begin(server.host);
-    else server.ready.catch((cause: unknown) => this.#refuse(String(cause)));
+    this.#open();
+    this.ready = this.#port ? Promise.resolve() : Promise.reject(new Error(`pagewire: ${server.host.full}`));
+    this.ready.catch(() => {});
   }
 
-  get closed(): boolean {
-    return this.#port === "closed";
-  }
-
-  get #host(): CoreHost | undefined {
-    return this.#port === "open" ? this.#server.host : undefined;
-  }
-
-  /** The core has started. */
-  begin(host: CoreHost): void {
-    if (this.closed) return;
-    if (!host.open(this.#id)) return this.#refuse("too many Views");
-    this.#port = "open";
-    for (const message of this.#waiting.splice(0)) host.receive(this.#id, JSON.stringify(message));
-  }
-
-  /** Answers the requests that waited for the core with an error. From now on the bridge answers. */
-  #refuse(why: string): void {
-    if (this.closed) return;
-    this.#port = "refused";
-    for (const { id, method } of this.#waiting.splice(0)) {
-      if (id !== undefined && method !== "ui/initialize")
-        this.send({ jsonrpc: "2.0", id, error: { code: -32603, message: `Subscriptions do not work here: ${why}` } });
-    }
+  #open(): void {
+    this.#port = this.#server.host.open((message) => this.send(message));
   }
 
   send(message: Message): void {
@@ -112,7 +91,7 @@ export class View implements Views {
   /** The frame has loaded a document. If that is not the App that has subscribed, the App's subscriptions end. */
   loaded(perhapsSame: boolean): void {
     const document = this.#documents.loaded();
-    if (document === "app" || this.closed || this.#port === "refused") return;
+    if (document === "app" || !this.#port) return;
     const ask = this.#handshake !== "none" && (document === "unknown" || perhapsSame);
     this.#decide(handshakeTime, () => {
       if (!ask) return this.#renew();
@@ -139,12 +118,9 @@ export class View implements Views {
     this.#endCheck();
     if (this.#handshake === "asked") this.#handshake = "answered"; // its document is gone
     this.#awaited.clear();
-    this.#waiting = [];
-    const host = this.#host;
-    host?.shut(this.#id);
-    this.#server.views.delete(this.#id);
-    this.#id = this.#server.add(this);
-    if (host && !host.open(this.#id)) this.#refuse("too many Views");
+    if (!this.#port) return;
+    this.#server.host.close(this.#port);
+    this.#open();
   }
 
   /** Looks at a message of the View, and reports whether it is answered here. */
@@ -168,7 +144,11 @@ export class View implements Views {
       this.#hello = id;
     } else if (this.#handshake === "none" || this.#handshake === "messages") {
       this.#handshake = request ? "elsewhere" : "messages";
-      if (request) void this.#announce();
+      if (request) this.#announce();
+    }
+    if (request && refused.has(method)) {
+      this.send({ jsonrpc: "2.0", id, error: { code: -32601, message: `Method not found: a View has no ${method}` } });
+      return true;
     }
     const mine = request && this.#works() && (subscriptions.has(method) || (this.#shared && reads.has(method)));
     if (!mine && request && reads.has(method) && this.#awaited.size < maxAwaited) {
@@ -176,19 +156,17 @@ export class View implements Views {
       this.#awaited.set(id, typeof uri === "string" ? uri : "");
     }
     if (!mine && !observed.has(method)) return false;
-    if (this.#port === "starting") this.#waiting.push(message);
-    else this.#host?.receive(this.#id, JSON.stringify(message));
+    if (this.#port) this.#server.host.receive(this.#port, message);
     return mine;
   }
 
-  /** Whether requests can be answered here, now or when the core has started. */
+  /** Whether requests can be answered here. */
   #works(): boolean {
-    return this.#port !== "refused" && this.#server.state !== "failed" && this.#server.connection.subscribes();
+    return !!this.#port && this.#server.connection.subscribes();
   }
 
   /** Announces subscriptions to a View in the host context, since its handshake was with another host. */
-  async #announce(): Promise<void> {
-    await this.ready.catch(() => {});
+  #announce(): void {
     const { experimental } = this.capabilities<{ experimental?: Record<string, unknown> }>({});
     if (experimental)
       this.send({
@@ -198,11 +176,8 @@ export class View implements Views {
       });
   }
 
-  /**
-   * Looks at a message to the View, and returns the message to send: the answer to the handshake when the core has
-   * started, any other message at once.
-   */
-  outgoing(message: Message): Message | Promise<Message> {
+  /** Looks at a message to the View, and returns the message to send. */
+  outgoing(message: Message): Message {
     const { id, method } = message;
     if (method === "ui/resource-teardown") this.teardown();
     if (method || id === undefined) return message;
@@ -213,15 +188,9 @@ export class View implements Views {
     }
     if (this.#handshake !== "asked" || id !== this.#hello) return message;
     this.#handshake = "answered";
-    return this.ready.then(
-      () => {
-        const result = message.result as { hostCapabilities?: object } | undefined;
-        return result
-          ? { ...message, result: { ...result, hostCapabilities: this.capabilities(result.hostCapabilities ?? {}) } }
-          : message;
-      },
-      () => message,
-    );
+    const result = message.result as { hostCapabilities?: object } | undefined;
+    if (!result) return message;
+    return { ...message, result: { ...result, hostCapabilities: this.capabilities(result.hostCapabilities ?? {}) } };
   }
 
   #learn(uri: string, result: unknown): void {
@@ -229,36 +198,37 @@ export class View implements Views {
       contents?: { uri?: unknown }[];
       resources?: { uri?: unknown }[];
     };
-    const host = this.#host;
-    if (!host || !result) return;
+    const { host } = this.#server;
+    if (!this.#port || !result) return;
     if (uri) host.learn(uri);
     for (const item of [contents, resources].flat()) if (typeof item?.uri === "string") host.learn(item.uri);
   }
 
   capabilities<T extends object>(hostCapabilities: T): T {
-    const host = this.#server.host;
-    if (!host || this.closed || !this.#works()) return hostCapabilities;
-    const ours = JSON.parse(host.capabilities()) as Record<string, object>;
-    const merged: Record<string, unknown> = { ...(hostCapabilities as Record<string, unknown>) };
-    for (const [key, value] of Object.entries(ours)) merged[key] = { ...(merged[key] as object | undefined), ...value };
-    return merged as T;
+    if (!this.#works()) return hostCapabilities;
+    const { maxSubscriptions } = this.#server.host;
+    const { serverResources, experimental } = hostCapabilities as Record<string, object | undefined>;
+    return {
+      ...hostCapabilities,
+      serverResources: { ...serverResources, subscribe: true, maxSubscriptions },
+      experimental: { ...experimental, [EXPERIMENTAL]: { maxSubscriptions } },
+    };
   }
 
   teardown(): void {
-    this.#host?.teardown(this.#id);
+    if (this.#port) this.#server.host.teardown(this.#port);
   }
 
   close(): void {
     if (this.closed) return;
-    this.#host?.shut(this.#id);
-    this.#port = "closed";
-    this.#waiting = [];
+    this.closed = true;
+    if (this.#port) this.#server.host.close(this.#port);
+    this.#port = undefined;
     this.#endCheck();
-    this.#server.remove(this.#id);
     for (const undo of this.undo.splice(0)) undo();
   }
 
   stats(): ViewStats {
-    return JSON.parse(this.#server.host?.stats() ?? "{}") as ViewStats;
+    return this.#server.host.stats();
   }
 }

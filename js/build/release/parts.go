@@ -31,7 +31,7 @@ func (m module) purl() string {
 type parts map[string][]module
 
 // pageFiles are the parts that run in pages; "scripts" has all bundles.
-var pageFiles = []string{"pagewire.wasm", "pagewire.views.wasm", "scripts"}
+var pageFiles = []string{"pagewire.wasm", "scripts"}
 
 // modules returns the modules of some files, each once and in order.
 func (p parts) modules(files ...string) (all []module) {
@@ -73,10 +73,8 @@ func collect(core string) (all parts, err error) {
 		runtime = append(runtime, module{"generic", "compiler-rt", words[2], ""}, module{"generic", "wasi-libc", words[1], ""},
 			module{"generic", "tinygo", words[1], source.Dir})
 	}
-	for file, pkg := range map[string]string{"pagewire.wasm": "./wasm", "pagewire.views.wasm": "./wasm/views"} {
-		all[file] = slices.Clone(runtime)
-		err = errors.Join(err, all.addImports(file, "js", "wasm", pkg))
-	}
+	all["pagewire.wasm"] = slices.Clone(runtime)
+	err = errors.Join(err, all.addImports("pagewire.wasm", "js", "wasm", "./wasm"))
 	lock, lockErr := readJSON("js/package-lock.json")
 	packages, _ := lock["packages"].(map[string]any)
 	// The core's loader contains a part of the runtime of the core's compiler.
