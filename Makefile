@@ -42,8 +42,8 @@ IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|
 DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
 NEEDS_BUILD    := /js/build(/release)?$$
 # TestPageSourcesStayFitForThePage keeps goroutines out of these: -race would find nothing, in several times the time.
-SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource ./bridge/view
-SEQUENTIAL     := /bridge(/(wire|coalesce|resource|view))?$$
+SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
+SEQUENTIAL     := /bridge(/(wire|coalesce|resource))?$$
 NATIVE_PACKAGES  = $$(go list ./... | grep -vE '$(DRIVES_BROWSER)|$(NEEDS_BUILD)|$(SEQUENTIAL)')
 BROWSER_PACKAGES = $$(go list ./... | grep -E '$(DRIVES_BROWSER)')
 PAGE_PACKAGES   := $(SEQUENTIAL_PACKAGES) ./bridge/link

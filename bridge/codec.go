@@ -2,8 +2,8 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// This is the engine's codec for a host that speaks JSON-RPC itself, such as a host of Views towards its server. Such a
-// host needs no other package.
+// This is the engine's codec for a host that looks into messages itself, as the gateway's connections do. Such a host
+// needs no other package.
 
 // JSON is the text of one valid JSON value, a view into the bytes that it was taken from.
 type JSON = wire.Value

@@ -1,8 +1,8 @@
 // Package bridge is the engine of Pagewire: an MCP server for live resources, in both protocol eras, as a plain state
 // machine. Bytes, calls and the time go in; messages and requests to the host come out through Host.
 //
-// The same engine serves three hosts: a page (package wasm), the gateway, and a host of MCP Apps Views. The host owns
-// all contact with the world: ports, clocks, callbacks, timers.
+// The same engine serves two hosts: a page (package wasm) and the gateway. The host owns all contact with the world:
+// ports, clocks, callbacks, timers.
 //
 // The engine never blocks, locks, sleeps, starts a goroutine, reads a clock, opens anything, or imports encoding/json,
 // reflect or net. So it can run inside a browser's callback, where blocking is a deadlock; it is deterministic under

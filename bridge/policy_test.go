@@ -63,7 +63,6 @@ var packages = []row{
 	{"bridge/coalesce", page, "", ""},
 	{"bridge/resource", page, "", ""},
 	{"bridge", page, "bridge/wire bridge/coalesce bridge/resource", ""},
-	{"bridge/view", page, "bridge", ""},
 	{"bridge/link", page, "bridge bridge/wire", ""},
 	{"bridge/driver", native, "bridge", ""},
 	// The gateway's leaves: none imports the gateway.
