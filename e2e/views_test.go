@@ -344,6 +344,50 @@ func TestViewsThatAreGone(t *testing.T) {
 	testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
 }
 
+// Frames that are removed at any moment of their life leave nothing: before their document has come, while it makes its
+// handshake, while it subscribes, and later.
+func TestViewsRemovedAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	each(t, eras, func(t *testing.T, era era) {
+		s := typescriptServer(t)
+		b := openHost(t, s, era)
+		b.expectations(`
+			const view = "<script>const post = (m) => parent.postMessage({ jsonrpc: '2.0', ...m }, '*');" +
+				"addEventListener('message', ({ data }) => { if (data.id === 1) post({ id: 2, method: 'resources/subscribe', params: { uri: 'data://table' } }); });" +
+				"post({ id: 1, method: 'ui/initialize', params: {} });</scr" + "ipt>";
+			const moments = {
+				"at once": () => {},
+				"before its document": () => host.sleep(0),
+				"with its handshake": (hears) => hears("ui/initialize"),
+				"with its subscribe": (hears) => hears("resources/subscribe"),
+				"after its subscribe": (hears) => hears("resources/subscribe").then(() => host.sleep(0)),
+				"when it is subscribed": (hears, views) => host.until(() => views.stats().subscriptions === 1),
+			};
+			const all = [];
+			for (let i = 0; i < 8; i++)
+				for (const comes of Object.values(moments)) {
+					const frame = document.createElement("iframe");
+					frame.sandbox.add("allow-scripts");
+					frame.srcdoc = view;
+					const ofFrame = (method, act) => addEventListener("message", ({ source, data }) => source && source === frame.contentWindow && data.method === method && act(source), { capture: true });
+					ofFrame("ui/initialize", (source) => source.postMessage({ jsonrpc: "2.0", id: 1, result: {} }, "*"));
+					const hears = (method) => new Promise((done) => ofFrame(method, done));
+					const heard = comes.length === 1 ? comes(hears) : undefined; // it listens before attachViews, which stops messages
+					const views = host.attachViews(frame, host.client, {});
+					document.body.append(frame);
+					await (heard ?? comes(hears, views));
+					frame.remove();
+					all.push(views);
+					if (i % 2) await host.until(() => views.closed && views.stats().upstream === 0);
+				}
+			await host.until(() => all.every(({ closed }) => closed) && all[0].stats().pending === 0);
+			const { views, subscriptions, watched, upstream, streams, pending } = all[0].stats();
+			expect("what is left", [views, subscriptions, watched, upstream, streams, pending], [0, 0, 0, 0, 0, 0]);
+		`)
+		testkit.Eventually(t, "nothing is left at the server", func() bool { return s.counts(t).held() == 0 })
+	})
+}
+
 // Demo 8: three Views are live with subscriptions. Each state that they show costs one call. With polling it costs more.
 func TestViewsDemo(t *testing.T) {
 	t.Parallel()

@@ -23,11 +23,11 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
   const element = isElement(frame) ? frame : elementOf(frame, document);
   let window_ = element ? element.contentWindow : (frame as Window);
   let timer: ReturnType<typeof setInterval> | undefined;
-  const observer = new MutationObserver(() => check());
+  const observer = new MutationObserver((records) => check(records));
   let roots: Node[] = []; // that are observed
   let src = "";
-  // A frame that comes into the document later is observed before its View can have a subscription: with its first
-  // message, or when it has loaded.
+  // A frame that comes into the document later is observed from then on; in a shadow tree, with its first message, or
+  // when it has loaded: before its View can have a subscription.
   const onmessage = ({ source }: MessageEvent): void => {
     if (!window_ && source && source === element?.contentWindow) observe(element);
   };
@@ -45,12 +45,17 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
     removeEventListener("message", onmessage, { capture: true });
     observer.disconnect();
   };
-  const check = (): void => {
-    if (element && !window_) observe(element);
-    else if (element ? !element.isConnected || element.contentWindow !== window_ : window_!.closed) {
-      stop();
-      events.close();
-    } else if (element && rootsOf(element).some((root, i) => root !== roots[i])) observe(element); // by moveBefore
+  const end = (): void => {
+    stop();
+    events.close();
+  };
+  const check = (records: MutationRecord[] = []): void => {
+    if (element && !window_) {
+      const taken = records.flatMap(({ removedNodes }) => [...removedNodes]).some((node) => node.contains(element));
+      if (taken && !element.isConnected) end();
+      else observe(element);
+    } else if (element ? !element.isConnected || element.contentWindow !== window_ : window_!.closed) end();
+    else if (element && rootsOf(element).some((root, i) => root !== roots[i])) observe(element); // by moveBefore
   };
   const observe = (element: HTMLIFrameElement): void => {
     if (!element.isConnected) return; // not yet
@@ -61,6 +66,7 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
     for (const root of roots) observer.observe(root, { childList: true, subtree: true });
   };
   timer = setInterval(check, 1000);
+  observer.observe(document, { childList: true, subtree: true });
   element?.addEventListener("load", onload);
   addEventListener("message", onmessage, { capture: true });
   if (element) observe(element);
