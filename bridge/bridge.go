@@ -1,9 +1,6 @@
 package bridge
 
-import (
-	"github.com/pagewire/pagewire/bridge/coalesce"
-	"github.com/pagewire/pagewire/bridge/wire"
-)
+import "github.com/pagewire/pagewire/bridge/coalesce"
 
 // A Time is a number of milliseconds on the host's clock, which must not go back: performance.now in a page, the
 // time since start in a process.
@@ -112,7 +109,7 @@ type Failure string
 const (
 	ReadFailed      Failure = "read_failed"      // the read threw, or could not be done
 	InvalidContents Failure = "invalid_contents" // the result is not contents
-	NotFound        Failure = "not_found"        // it does not exist; needs Options.Relay, Several or UnlistedTools
+	NotFound        Failure = "not_found"        // it does not exist; needs Options.Several or UnlistedTools
 )
 
 // Options configure an engine. The zero value works, except that its Rule admits nothing.
@@ -126,15 +123,10 @@ type Options struct {
 	// NoSubscriptions switches subscriptions off: the capability is not declared, resources/subscribe is
 	// MethodNotFound, and a listen is acknowledged without resourceSubscriptions (platformatic/mcp#96).
 	NoSubscriptions bool
-	// Relay means that the host stands before a server and does not know all its resources. So the engine also asks it
-	// for reads of URIs without a resource. Only registered resources can be subscribed to.
-	Relay bool
 	// Several means that several engines serve the same agents. A modern agent may use another engine with each
 	// request, and may learn of a change there before this engine does. So its reads never join a read that has begun,
 	// and the engine also asks the host for reads of URIs without a resource.
 	Several bool
-	// SubscriptionLimitCode is the error code for a subscription above Limits.Subscriptions. Default InternalError.
-	SubscriptionLimitCode int
 	// Tools offers the tools of the host, which must be a ToolHost.
 	Tools bool
 	// UnlistedTools means that the host has tools that it does not list. The engine passes it calls of any name, and it
@@ -221,9 +213,6 @@ func (o Options) withDefaults() Options {
 	l.UpdateRate = min(l.UpdateRate, 1_000_000) // in thousandths it must fit 31 bits
 	pick(&o.PageSize, 200)
 	pick(&o.PageBytes, 1<<20)
-	if o.SubscriptionLimitCode == 0 {
-		o.SubscriptionLimitCode = wire.InternalError
-	}
 	pickTime := func(v *Time, def Time) {
 		switch {
 		case *v == 0:

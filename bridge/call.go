@@ -177,8 +177,6 @@ func (e *Engine) Complete(now Time, id CallID, r Result) {
 		message := "Read failed: the console of its page has the cause"
 		if c.kind == callTool {
 			message = "Tool call failed"
-		} else if e.opt.Relay {
-			message = "Read failed"
 		}
 		e.finish(c, readError(string(r.Failure), e.expose(message, r)))
 	case r.Size > e.opt.Limits.ResultBytes:
@@ -265,11 +263,7 @@ func (e *Engine) endCall(c *call) {
 // expire ends the calls that have timed out.
 func (e *Engine) expire(list *ages, timeout Time) {
 	for c := list.first; c != nil && c.deadline <= e.now; c = list.first {
-		message := "The page took too long"
-		if e.opt.Relay {
-			message = "The server took too long"
-		}
-		err := limited(message, reasonTimeout, "timeoutMs", int(timeout))
+		err := limited("The page took too long", reasonTimeout, "timeoutMs", int(timeout))
 		if c.kind == callSubscribe {
 			e.refuseConsent(c, err)
 		} else {

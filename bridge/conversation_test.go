@@ -34,7 +34,7 @@ func (c *conversation) setOptions(o *bridge.Options) (asks bool) {
 	c.T.Helper()
 	var skills bool
 	flags := map[string]*bool{"Skills": &skills, "NoSubscriptions": &o.NoSubscriptions, "ExposeErrors": &o.ExposeErrors, "Asks": &asks,
-		"AnyURI": &o.Rule.Any, "WebURI": &o.Rule.Web, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Relay": &o.Relay, "Several": &o.Several,
+		"AnyURI": &o.Rule.Any, "WebURI": &o.Rule.Web, "Tools": &o.Tools, "UnlistedTools": &o.UnlistedTools, "Several": &o.Several,
 		"Events": &o.Events}
 	times := map[string]*bridge.Time{"UpdateInterval": &o.UpdateInterval, "ListInterval": &o.ListInterval,
 		"ReadTimeout": &o.ReadTimeout, "ToolTimeout": &o.ToolTimeout, "AwaitTimeout": &o.AwaitTimeout,
@@ -217,10 +217,6 @@ func (c *conversation) line(line string) {
 		e.Touch(c.now, first)
 	case "open":
 		if err := e.Open(c.now, bridge.PortID(number(first))); err != nil {
-			c.Say("error: %v", err)
-		}
-	case "shaken":
-		if err := e.OpenShaken(c.now, bridge.PortID(number(first))); err != nil {
 			c.Say("error: %v", err)
 		}
 	case "debugging":

@@ -19,9 +19,9 @@ func newLister(t testing.TB, o Options) *lister {
 	l := &lister{t: t}
 	o.Rule, o.Tools = Rule{Origin: "https://x.test"}, true
 	l.engine = New(o, l)
-	if err := l.engine.OpenShaken(0, 1); err != nil {
-		t.Fatal(err)
-	}
+	l.must(l.engine.Open(0, 1))
+	l.must(l.engine.Receive(0, 1, []byte(
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)))
 	return l
 }
 

@@ -131,9 +131,9 @@ func (o *oracle) transcript(text string) []string {
 			} else {
 				o.says(s, rest)
 			}
-		case word == "open", word == "shaken":
+		case word == "open":
 			if o.sessions[rest] == nil {
-				o.sessions[rest] = &session{initialized: word == "shaken", subscribed: map[string]bool{},
+				o.sessions[rest] = &session{subscribed: map[string]bool{},
 					asked: map[string][]asked{}, listens: map[string]*stream{}, events: map[string]bool{},
 					ended: map[string]bool{}}
 			}

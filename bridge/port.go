@@ -95,17 +95,6 @@ func (p *port) hidesOwner(o Owner) bool {
 	return restricts && p.sight != nil && o != Owner{} && !p.sight.Permits(o)
 }
 
-// OpenShaken is Open for a port that has done a handshake other than MCP's with the host, such as the ui/initialize of
-// MCP Apps. From the first request on, the engine answers it in the newest legacy version. Such a port gets no
-// list_changed, since it did not ask for it by initialize.
-func (e *Engine) OpenShaken(now Time, id PortID) error {
-	err := e.Open(now, id)
-	if err == nil {
-		e.ports[id].legacy = wire.Legacy
-	}
-	return err
-}
-
 // Close ends a session: nothing more is sent to the port, and nothing of it is left when Close returns. It ignores a
 // port that is not open.
 func (e *Engine) Close(now Time, id PortID) {

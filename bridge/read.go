@@ -14,7 +14,7 @@ func (e *Engine) read(r *request) *wire.Error {
 		return err
 	}
 	entry, params, resolveErr := e.registry.Resolve(uri)
-	if resolveErr != nil && !((e.opt.Relay || e.opt.Several) && entry == nil) {
+	if resolveErr != nil && !(e.opt.Several && entry == nil) {
 		return refused(r.modern, uri, resolveErr)
 	}
 	if err := e.full(r.port); err != nil {

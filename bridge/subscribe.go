@@ -78,7 +78,6 @@ func (p *port) subscriptions() int {
 
 func (e *Engine) tooManySubscriptions(uri string) *wire.Error {
 	err := limited("Subscription limit reached", reasonSubscriptions, "maxSubscriptions", e.opt.Limits.Subscriptions)
-	err.Code = e.opt.SubscriptionLimitCode
 	err.Data = err.Data[:len(err.Data)-1].Raw(`,"uri":`).Str(uri).Raw(`}`)
 	return err
 }
