@@ -26,8 +26,8 @@ export function watchFrame(frame: HTMLIFrameElement | Window, events: FrameEvent
   const observer = new MutationObserver((records) => check(records));
   let roots: Node[] = []; // that are observed
   let src = "";
-  // A frame that comes into the document later is observed from then on; in a shadow tree, with its first message, or
-  // when it has loaded: before its View can have a subscription.
+  // A frame that comes into the document later is observed from then on; in a shadow tree, with its
+  // first message, or when it has loaded: before its View can have a subscription.
   const onmessage = ({ source }: MessageEvent): void => {
     if (!window_ && source && source === element?.contentWindow) observe(element);
   };

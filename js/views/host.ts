@@ -1,13 +1,15 @@
 /**
- * The rules for the Views of one server, as ext-apps#659 proposes them. A Host stands between Views and a connection to
- * their server. It counts the watchers of each URI, bounds each View, limits the rate of updates, answers each request
- * that it takes, and forgets a closed View within the same call. subscriptions.ts has the server's side of it.
+ * The rules for the Views of one server, as ext-apps#659 proposes them. A Host stands between Views
+ * and a connection to their server. It counts the watchers of each URI, bounds each View, limits
+ * the rate of updates, answers each request that it takes, and forgets a closed View within the
+ * same call. subscriptions.ts has the server's side of it.
  *
- * Ids to the server begin with "pagewire:", so a client of the home may share the connection. What it sends leaves when
- * its state is complete, so the home may call it again from there.
+ * Ids to the server begin with "pagewire:", so a client of the home may share the connection. What
+ * it sends leaves when its state is complete, so the home may call it again from there.
  *
- * It knows only one server, so it carries nothing to the Views of another. It sends a View only messages that the View
- * has asked for, and only after it is initialized. It never passes on content by itself, sets a timer, or reads a clock.
+ * It knows only one server, so it carries nothing to the Views of another. It sends a View only
+ * messages that the View has asked for, and only after it is initialized. It never passes on
+ * content by itself, sets a timer, or reads a clock.
  */
 import { Legacy, Modern, type Subscriptions } from "./subscriptions.ts";
 import type { AttachOptions, Message, ViewStats } from "../views.d.ts";
@@ -60,7 +62,7 @@ export class Port {
   ready = true;
   /** `ui/resource-teardown` has been sent. */
   leaving = false;
-  /** Renewed by each release: messages of a former life are not sent. Undefined when the View is closed. */
+  /** Renewed by each release: messages of a former life are not sent. Undefined: it is closed. */
   life: object | undefined = {};
   /** Each is in `calls` too: requests that wait for the server's list, with what follows. */
   readonly held = new Map<Call, () => void>();
@@ -75,22 +77,24 @@ export class Port {
   }
 }
 
-/** The options of a Host. `maxKnown` and `maxViews` are bounds for tests. */
-export type HostOptions = Pick<AttachOptions, "maxSubscriptions" | "limitCode" | "updatesPerSecond" | "timeout"> & {
-  /** How many URIs of the server are remembered; above it the oldest URI without a watcher is forgotten. */
+/** The options of a Host. */
+export interface HostOptions extends AttachOptions {
+  /** The most URIs of the server to remember: the oldest one without a watcher makes room. */
   maxKnown?: number;
   maxViews?: number;
-};
+}
 
-/** The most requests of one View that wait for an answer, and the most characters of an id, and of a URI or a cursor. */
+/** The most requests of one View that wait for an answer. */
 const maxCalls = 64;
+/** The most characters of an id, and of a URI or a cursor. */
 const maxId = 1024;
 const maxText = 8192;
+const jsonrpc = "2.0";
 /** The least time between two list_changed, in ms. */
 const listInterval = 100;
 
 const prefix = "pagewire:";
-const ours = (id: unknown): boolean => typeof id === "string" && id.startsWith(prefix) && id !== prefix;
+const ours = (id: unknown): boolean => typeof id === "string" && /^pagewire:./.test(id);
 
 /** The client's `_meta` in each request of the modern era. The official client adds its own. */
 const modernMeta = {
@@ -101,7 +105,7 @@ const modernMeta = {
 
 type Members = Record<string, unknown>;
 /** The members of a value of others, which may be anything. */
-const members = (value: unknown): Members => (typeof value === "object" && value ? (value as Members) : {});
+const members = (value: unknown): Members => (typeof value === "object" && (value as Members)) || {};
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
 const positive = (value: number | undefined, otherwise: number): number =>
@@ -112,7 +116,16 @@ export class Host {
   readonly timeout: number;
   /** URIs that are watched or will be, by age. */
   readonly wanted = new Map<string, Source>();
-  readonly counts = { updates: 0, reads: 0, lists: 0, subscribes: 0, unsubscribes: 0, listens: 0, cancels: 0 };
+  /** What has been sent. */
+  readonly counts = {
+    updates: 0,
+    reads: 0,
+    lists: 0,
+    subscribes: 0,
+    unsubscribes: 0,
+    listens: 0,
+    cancels: 0,
+  };
   now = 0;
 
   readonly #home: Home;
@@ -129,7 +142,7 @@ export class Host {
   /** Requests to the server: `lost` says that the connection's end is an answer, too. */
   readonly #asked = new Map<unknown, { answered(m: Message): void; lost: boolean }>();
   #last = 0;
-  /** URIs that the server has listed or returned a read of, oldest first. Only these can be subscribed to. */
+  /** URIs that the server has listed or returned a read of, oldest first: they can be watched. */
   readonly #known = new Set<string>();
   /** The list has not changed since it was last asked for. */
   #fresh = false;
@@ -152,7 +165,7 @@ export class Host {
     if (era) this.connection(era);
   }
 
-  /** Runs every public method: changes the state, makes the server's subscriptions match it, and then sends. */
+  /** Every public method: it changes the state, does all that is due, and then sends. */
   #run<T>(change: () => T): T {
     this.now = Math.max(this.now, this.#home.now());
     const result = change();
@@ -179,20 +192,23 @@ export class Host {
   #settle(): void {
     for (const call of this.#timed) {
       if (call.by > this.now) break;
-      this.#fail(call, -32603, "The server took too long", { reason: "timeout", timeoutMs: this.timeout });
+      const data = { reason: "timeout", timeoutMs: this.timeout };
+      this.#fail(call, -32603, "The server took too long", data);
     }
     const listing = this.#listing;
     if (listing && listing.by <= this.now) {
       this.drop(listing.id); // its late answer would be taken for that of the next list
       this.#listed();
     }
-    for (const source of this.wanted.values()) if (source.due && source.free <= this.now) this.#update(source);
+    for (const source of this.wanted.values()) {
+      if (source.due && source.free <= this.now) this.#update(source);
+    }
     if (this.#listDue && this.#listAt <= this.now) {
       this.#listDue = false;
       this.#listAt = this.now + listInterval;
       for (const port of this.#ports)
         if (port.ready && !port.leaving)
-          this.#send(port, { jsonrpc: "2.0", method: "notifications/resources/list_changed", params: {} });
+          this.#send(port, { jsonrpc, method: "notifications/resources/list_changed", params: {} });
     }
     this.#subscriptions?.settle();
   }
@@ -217,7 +233,8 @@ export class Host {
 
   /** Why `open` has failed. */
   get full(): string {
-    return `the limit of ${this.#maxViews} Views of a server is reached: close those whose frames are gone`;
+    const limit = `the limit of ${this.#maxViews} Views of a server is reached`;
+    return `${limit}: close those whose frames are gone`;
   }
 
   /** Begins a View. Undefined means that there are too many. */
@@ -238,8 +255,9 @@ export class Host {
   }
 
   /**
-   * The home has sent `ui/resource-teardown`, or is about to. The View's subscriptions end at once, since its answer may
-   * never come, and it gets no new ones. Its reads are still answered, so that it can save its state.
+   * The home has sent `ui/resource-teardown`, or is about to. The View's subscriptions end at once,
+   * since its answer may never come, and it gets no new ones. Its reads are still answered, so that
+   * it can save its state.
    */
   teardown(port: Port): void {
     this.#run(() => {
@@ -257,8 +275,9 @@ export class Host {
   }
 
   /**
-   * Looks at a message of a View. It takes, and answers, requests for resources; the home handles all others, but they
-   * must come here, too: the handshake, cancellations, and `ui/notifications/request-teardown`.
+   * Looks at a message of a View. It takes, and answers, requests for resources; the home handles
+   * all others, but they must come here, too: the handshake, cancellations, and
+   * `ui/notifications/request-teardown`.
    */
   receive(port: Port, message: Message): boolean {
     return this.#run(() => port.life !== undefined && this.#receive(port, message));
@@ -267,7 +286,8 @@ export class Host {
   #receive(port: Port, { id, method, params }: Message): boolean {
     switch (method) {
       case "ui/initialize":
-        // The frame has another document, or has loaded the same one again: the former document's watches end.
+        // The frame has another document, or has loaded the same one again: the former document's
+        // watches end.
         port.ready = port.leaving = false;
         this.#release(port);
         return false;
@@ -296,20 +316,23 @@ export class Host {
 
   #request(port: Port, id: unknown, method: string, { uri, cursor }: Members): void {
     const call: Call = { port, id, by: 0, leave() {} };
-    const fail = (code: number, message: string, data?: object | false): void => this.#fail(call, code, message, data);
-    if (!(typeof id === "number" || (typeof id === "string" && id.length <= maxId)))
-      return fail(-32600, `Invalid request: id must be a number, or a string of at most ${maxId} characters`);
+    const fail = (code: number, why: string, data?: object): void => this.#fail(call, code, why, data);
+    const invalid = (why: string): void => fail(-32602, `Invalid params: ${why}`);
+    if (!(typeof id === "number" || (typeof id === "string" && id.length <= maxId))) {
+      const valid = `a number, or a string of at most ${maxId} characters`;
+      return fail(-32600, `Invalid request: id must be ${valid}`);
+    }
     const lists = method.endsWith("list");
+    const name = lists ? "cursor" : "uri";
     const text = lists ? (cursor ?? "") : uri;
-    if (typeof text !== "string") return fail(-32602, `Invalid params: ${lists ? "cursor" : "uri"} must be a string`);
-    const invalid =
-      text.length > maxText
-        ? `longer than ${maxText} characters`
-        : !lists && !/^[a-z][a-z\d+.-]*:[\s\S]/i.test(text) && "not an absolute URI";
-    if (invalid)
-      return fail(-32602, `Invalid ${lists ? "cursor" : "URI"}: ${invalid}`, !lists && { reason: "invalid_uri" });
-    if (port.calls.size >= maxCalls)
-      return fail(-32603, "Too many requests at once: wait for their answers", { reason: "call_limit", maxCalls });
+    if (typeof text !== "string") return invalid(`${name} must be a string`);
+    if (text.length > maxText) return invalid(`${name} is longer than ${maxText} characters`);
+    if (!lists && !/^[a-z][a-z\d+.-]*:[\s\S]/i.test(text))
+      return fail(-32602, "Invalid URI: not an absolute URI", { reason: "invalid_uri" });
+    if (port.calls.size >= maxCalls) {
+      const data = { reason: "call_limit", maxCalls };
+      return fail(-32603, "Too many requests at once: wait for their answers", data);
+    }
     port.calls.add(call);
     if (lists) return this.#relay(call, method, cursor === undefined ? {} : { cursor });
     if (method === "resources/read") return this.#read(call, text);
@@ -319,7 +342,8 @@ export class Host {
       return fail(-32603, why, { reason: "teardown" });
     }
     const act = subscribe ? () => this.#subscribe(call, text) : () => this.#unsubscribe(call, text);
-    const unlisted = subscribe && !this.#known.has(text) && (this.#listing || (this.#subscriptions && !this.#fresh));
+    const listed = this.#fresh || !this.#subscriptions; // the list can say no more
+    const unlisted = subscribe && !this.#known.has(text) && (this.#listing || !listed);
     if (!unlisted && !port.held.size) return act();
     // It waits for the server's list. Requests stay in order.
     port.held.set(call, act);
@@ -359,7 +383,9 @@ export class Host {
     const source = this.wanted.get(uri);
     if (source) {
       // The View's last request counts: a subscribe that waits gets its answer, and is none.
-      for (const earlier of source.waiting) if (earlier.port === port) this.#answer(earlier, { result: {} });
+      for (const earlier of source.waiting) {
+        if (earlier.port === port) this.#answer(earlier, { result: {} });
+      }
       this.#unwatch(port, source);
     }
     this.#answer(call, { result: {} });
@@ -413,7 +439,7 @@ export class Host {
     const { uri } = source;
     source.free = this.now + this.#interval; // also for an update that a View gets late
     this.counts.updates++;
-    this.#send(port, { jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri } });
+    this.#send(port, { jsonrpc, method: "notifications/resources/updated", params: { uri } });
   }
 
   #read(call: Call, uri: string): void {
@@ -441,6 +467,7 @@ export class Host {
   #answerRead({ calls }: Read, uri: string, { result, error }: Message): void {
     const contents = list(members(result).contents);
     const { code, message, data } = members(error);
+    const missing = code === -32002 || (code === -32602 && members(data).uri === uri);
     if (contents.length) {
       this.#learn(uri);
       this.#learnAll(contents);
@@ -448,7 +475,7 @@ export class Host {
     for (const call of calls) {
       if (contents.length) this.#answer(call, { result: { contents } });
       else if (result) this.#fail(call, -32603, "Read failed", { reason: "invalid_contents" });
-      else if (code === -32002 || (code === -32602 && members(data).uri === uri)) this.#notFound(call, uri);
+      else if (missing) this.#notFound(call, uri);
       else this.#fail(call, -32603, String(message || "Read failed"), { reason: "read_failed" });
     }
   }
@@ -459,14 +486,16 @@ export class Host {
     this.counts.lists++;
     const id = this.ask(method, params, ({ result, error }) => {
       this.#learnAll(list(members(result).resources));
-      this.#answer(call, result ? { result } : { error: error ?? { code: -32603, message: "No answer" } });
+      const none = { code: -32603, message: "The server's answer has no result" };
+      this.#answer(call, result ? { result } : { error: error ?? none });
     });
     this.#await(call, () => this.drop(id));
   }
 
   #lost(call: Call, reason: string): boolean {
-    if (!this.#subscriptions) this.#fail(call, -32603, "The server is not connected: try again when it is", { reason });
-    return !this.#subscriptions;
+    if (this.#subscriptions) return false;
+    this.#fail(call, -32603, "The server is not connected: try again when it is", { reason });
+    return true;
   }
 
   /** A View's request begins to wait for the server. */
@@ -484,10 +513,10 @@ export class Host {
 
   #answer(call: Call, body: object): void {
     this.#end(call);
-    this.#send(call.port, { jsonrpc: "2.0", id: call.id, ...body });
+    this.#send(call.port, { jsonrpc, id: call.id, ...body });
   }
 
-  #fail(call: Call, code: number, message: string, data?: object | false): void {
+  #fail(call: Call, code: number, message: string, data?: object): void {
     this.#answer(call, { error: { code, message, ...(data && { data }) } });
   }
 
@@ -507,7 +536,7 @@ export class Host {
     const id = prefix + ++this.#last;
     this.#asked.set(id, { answered, lost });
     const more = this.#era === "modern" ? { _meta: modernMeta } : {};
-    this.#toServer({ jsonrpc: "2.0", id, method, params: { ...more, ...params } });
+    this.#toServer({ jsonrpc, id, method, params: { ...more, ...params } });
     return id;
   }
 
@@ -515,7 +544,7 @@ export class Host {
   drop(id: string): void {
     if (!this.#asked.delete(id)) return;
     this.counts.cancels++;
-    this.#toServer({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } });
+    this.#toServer({ jsonrpc, method: "notifications/cancelled", params: { requestId: id } });
   }
 
   /** The server has ended a request that has no other answer. */
@@ -531,8 +560,8 @@ export class Host {
   }
 
   /**
-   * Looks at a message of the server. It takes answers to the Host's requests and the messages of its streams; all others
-   * may be for another client on the same connection.
+   * Looks at a message of the server. It takes answers to the Host's requests and the messages of
+   * its streams; all others may be for another client on the same connection.
    */
   fromServer(message: Message): boolean {
     return this.#run(() => this.#fromServer(message));
@@ -556,9 +585,11 @@ export class Host {
         this.#fresh = false;
         this.#listDue = true;
         break;
-      case "notifications/subscriptions/acknowledged":
-        this.#subscriptions?.acknowledged(stream, list(members(notifications).resourceSubscriptions));
+      case "notifications/subscriptions/acknowledged": {
+        const { resourceSubscriptions } = members(notifications);
+        this.#subscriptions?.acknowledged(stream, list(resourceSubscriptions));
         break;
+      }
       case "notifications/cancelled":
         this.#subscriptions?.ended(requestId);
         return ours(requestId);
@@ -566,20 +597,21 @@ export class Host {
     return ours(stream);
   }
 
-  /** The server may name a URI below the subscribed one, also if Views watch both: it sends one message then. */
+  /** The server may name a URI below a watched one, also if Views watch both: one message then. */
   #updated(uri: string): void {
     for (const source of this.wanted.values()) {
       const { uri: of, waiting } = source;
-      const below = uri.startsWith(of) && (of.endsWith("/") || "/?#".includes(uri.charAt(of.length)));
-      if (!below) continue;
-      if (waiting.size) source.missed = true; // it came before the confirmation: over HTTP their order is open
+      const next = of.endsWith("/") ? "" : uri.charAt(of.length);
+      if (!uri.startsWith(of) || !"/?#".includes(next)) continue;
+      if (waiting.size) source.missed = true; // over HTTP it may come before the confirmation
       this.touch(source);
     }
   }
 
   /**
-   * The connection to the server is lost, with null, or there is a new one to a server of this era. Requests under way
-   * fail. Subscriptions stay: the Host makes them again, and then announces them, as resources may have changed meanwhile.
+   * The connection to the server is lost, with null, or there is a new one to a server of this era.
+   * Requests under way fail. Subscriptions stay: the Host makes them again, and then announces
+   * them, as resources may have changed meanwhile.
    */
   connection(era: Era | null): void {
     this.#run(() => {
@@ -596,7 +628,7 @@ export class Host {
     const gone = { code: -32603, message: "The connection to the server is lost" };
     const asked = [...this.#asked.values()];
     this.#asked.clear();
-    for (const { answered, lost } of asked) if (lost) answered({ jsonrpc: "2.0", error: gone });
+    for (const { answered, lost } of asked) if (lost) answered({ jsonrpc, error: gone });
     this.#fresh = false;
   }
 
@@ -606,7 +638,8 @@ export class Host {
   }
 
   #learn(uri: string): void {
-    if (this.#known.has(uri) || !/^[a-z][a-z\d+.-]*:[^{}]+$/i.test(uri) || uri.length > maxText) return;
+    const offered = /^[a-z][a-z\d+.-]*:[^{}]+$/i.test(uri) && uri.length <= maxText;
+    if (!offered || this.#known.has(uri)) return;
     if (this.#known.size < this.#maxKnown || this.#forgetOne()) this.#known.add(uri);
   }
 
@@ -632,13 +665,14 @@ export class Host {
       const { resources, nextCursor: next } = members(result);
       this.#learnAll(list(resources));
       // A server may have one resource on each page, or endless pages.
-      if (typeof next === "string" && next && next !== cursor && pages < this.#maxKnown) this.#list(next, pages + 1);
+      const more = typeof next === "string" && next && next !== cursor && pages < this.#maxKnown;
+      if (more) this.#list(next, pages + 1);
       else this.#listed();
     });
     this.#listing = { id, by: this.now + this.timeout };
   }
 
-  /** Continues the requests that waited for the list. A failed one is not asked for again by each subscription. */
+  /** Continues what waited for the list. A failed list is not asked for by each subscribe again. */
   #listed(): void {
     this.#listing = undefined;
     for (const { held } of this.#ports) {

@@ -3,10 +3,11 @@
  * ext-apps#659 proposes. `attachViews` adds that to an `AppBridge` of @modelcontextprotocol/ext-apps 2.x, or to a host
  * that talks to its frames by postMessage itself.
  *
- * host.ts has the rules. Other messages pass through untouched; the bridge keeps its handlers and notices nothing.
+ * host.ts has the rules. Other messages pass through untouched; the bridge keeps its handlers and
+ * notices nothing.
  *
- * It never reads a resource by itself, nor passes data of one server to Views of another. It announces subscriptions only
- * where they work.
+ * It never reads a resource by itself, nor passes data of one server to Views of another. It
+ * announces subscriptions only where they work.
  */
 import { isElement, watchFrame } from "./frames.ts";
 import { Server } from "./server.ts";

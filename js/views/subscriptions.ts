@@ -1,4 +1,4 @@
-/** The subscriptions of a Host at its server, in both protocol eras. Each object serves one connection. */
+/** A Host's subscriptions at its server, in both protocol eras. An object serves one connection. */
 import type { Host, Source } from "./host.ts";
 import type { Message } from "../views.d.ts";
 
@@ -31,10 +31,16 @@ function reason({ error }: Message): string {
   return (typeof message === "string" && message) || "The server refuses the subscription";
 }
 
+/** A URI at the server. */
+interface Held {
+  state: "idle" | "subscribing" | "subscribed" | "unsubscribing";
+  retry: Retry;
+}
+
 /** Up to 2025-11-25: a `resources/subscribe` for each URI. */
 export class Legacy implements Subscriptions {
   readonly #host: Host;
-  readonly #at = new Map<string, { state: "idle" | "subscribing" | "subscribed" | "unsubscribing"; retry: Retry }>();
+  readonly #at = new Map<string, Held>();
 
   constructor(host: Host) {
     this.#host = host;
@@ -42,15 +48,19 @@ export class Legacy implements Subscriptions {
 
   settle(): void {
     const { wanted, counts, now } = this.#host;
-    for (const uri of wanted.keys()) if (!this.#at.has(uri)) this.#at.set(uri, { state: "idle", retry: new Retry() });
+    for (const uri of wanted.keys()) {
+      if (!this.#at.has(uri)) this.#at.set(uri, { state: "idle", retry: new Retry() });
+    }
     for (const [uri, at] of this.#at) {
       const source = wanted.get(uri);
       if (at.state === "subscribed" && source) this.#host.consent(source);
       else if (at.state === "subscribed") {
         at.state = "unsubscribing";
         counts.unsubscribes++;
-        const idle = (): void => void (at.state = "idle"); // if the server refuses, no further step is possible
-        this.#host.ask("resources/unsubscribe", { uri }, idle, false);
+        const answered = (): void => {
+          at.state = "idle"; // also if the server refuses: no further step is possible
+        };
+        this.#host.ask("resources/unsubscribe", { uri }, answered, false);
       } else if (at.state === "idle" && !source) this.#at.delete(uri);
       else if (at.state === "idle" && at.retry.at <= now) {
         at.state = "subscribing";
@@ -102,17 +112,19 @@ interface Stream {
 }
 
 /**
- * How long a replaced listen stays open, in ms. Over HTTP each listen is a connection of its own: an update that was
- * sent on the old one may arrive after the new one's acknowledgement. Announcing everything instead would make every
- * View read all its resources whenever another View comes or goes.
+ * How long a replaced listen stays open, in ms. Over HTTP each listen is a connection of its own:
+ * an update that was sent on the old one may arrive after the new one's acknowledgement. Announcing
+ * everything instead would make every View read all its resources whenever another View comes or
+ * goes.
  */
 const linger = 200;
-/** The most listens that linger: a server has its own bound, and Views that come and go fast must not reach it. */
+/** The most listens that linger: Views that come and go fast must not reach the server's bound. */
 const maxOld = 4;
 
 /**
- * From 2026-07-28: one `subscriptions/listen` has all URIs. Its set cannot change. To change the set without losing an
- * update, a new listen is opened, and the old one is cancelled a little after the server has acknowledged the new one.
+ * From 2026-07-28: one `subscriptions/listen` has all URIs. Its set cannot change. To change the
+ * set without losing an update, a new listen is opened, and the old one is cancelled a little after
+ * the server has acknowledged the new one.
  */
 export class Modern implements Subscriptions {
   readonly #host: Host;
@@ -153,12 +165,16 @@ export class Modern implements Subscriptions {
       this.#old = [];
       return;
     }
-    for (const source of wanted.values()) if (this.#current?.uris.has(source.uri)) this.#host.consent(source);
+    for (const source of wanted.values()) {
+      if (this.#current?.uris.has(source.uri)) this.#host.consent(source);
+    }
     if (this.#opening || !this.#behind || this.#retry.at > now) return;
     const resourceSubscriptions = [...wanted.keys()];
     const notifications = { resourcesListChanged: true, resourceSubscriptions };
-    const stream: Stream = { id: "", uris: new Set(resourceSubscriptions), end: now + this.#host.timeout, born: 0 };
-    stream.id = this.#host.ask("subscriptions/listen", { notifications }, (m) => this.#answered(stream, m), false);
+    const uris = new Set(resourceSubscriptions);
+    const stream: Stream = { id: "", uris, end: now + this.#host.timeout, born: 0 };
+    const answered = (m: Message): void => this.#answered(stream, m);
+    stream.id = this.#host.ask("subscriptions/listen", { notifications }, answered, false);
     counts.listens++;
     this.#opening = stream;
   }
@@ -179,7 +195,8 @@ export class Modern implements Subscriptions {
       const first = this.#old[0]!;
       if (this.#old.length > maxOld) {
         first.end = 0;
-        this.#each(first, (source) => this.#host.touch(source)); // updates that are on their way on it are lost
+        // Updates that are on their way on it are lost.
+        this.#each(first, (source) => this.#host.touch(source));
       }
     }
     this.#current = stream;
@@ -200,14 +217,14 @@ export class Modern implements Subscriptions {
     }
   }
 
-  /** A listen has an answer: a refusal if it was not acknowledged, otherwise the server's end of it. */
+  /** A listen's answer: a refusal if it was not acknowledged, otherwise the server's end of it. */
   #answered(stream: Stream, m: Message): void {
     if (stream !== this.#opening) return this.ended(stream.id);
     this.#refused();
     this.#each(stream, (source) => this.#host.consent(source, reason(m)));
   }
 
-  /** settle opens a new listen, immediately unless this one lasted less than 1 s. Its URIs are then announced. */
+  /** settle opens another listen, at once if this one lasted 1 s. Then its URIs are announced. */
   ended(id: unknown): void {
     if (!this.#open.some((stream) => stream.id === id)) return;
     this.#host.forget(id);

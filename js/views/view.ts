@@ -1,6 +1,7 @@
 /**
- * One View of a server. Its messages pass through `incoming`, the host's messages to it through `outgoing`. It has
- * three states: of its port, of its documents' handshake, and of the check of a document that has loaded.
+ * One View of a server. Its messages pass through `incoming`, the host's messages to it through
+ * `outgoing`. It has three states: of its port, of its documents' handshake, and of the check of a
+ * document that has loaded.
  */
 import { Documents } from "./documents.ts";
 import type { Port } from "./host.ts";
@@ -9,8 +10,8 @@ import type * as types from "../views.d.ts";
 import type { Message, Views, ViewStats } from "../views.d.ts";
 
 /**
- * The key under which Views learn of subscriptions. It is experimental because the stock View SDK (ext-apps 2.0.4) strips
- * unknown members from `serverResources`, where the proposal has it.
+ * The key under which Views learn of subscriptions. It is experimental because the stock View SDK
+ * (ext-apps 2.0.4) strips unknown members from `serverResources`, where the proposal has it.
  */
 export const EXPERIMENTAL: typeof types.EXPERIMENTAL = "io.github.pagewire/resourceSubscriptions";
 
