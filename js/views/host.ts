@@ -49,6 +49,7 @@ interface Read {
 interface Call {
   readonly port: Port;
   readonly id: unknown;
+  readonly method: string;
   /** When the View gets an error instead of an answer. */
   by: number;
   /** Undoes what the request has begun. */
@@ -62,7 +63,7 @@ export class Port {
   ready = true;
   /** `ui/resource-teardown` has been sent. */
   leaving = false;
-  /** Renewed by each release: messages of a former life are not sent. Undefined: it is closed. */
+  /** Each document has one: messages to a former one are not sent. Undefined: it is closed. */
   life: object | undefined = {};
   /** Each is in `calls` too: requests that wait for the server's list, with what follows. */
   readonly held = new Map<Call, () => void>();
@@ -248,7 +249,7 @@ export class Host {
   /** Ends a View whose frame or document is gone: nothing of it is left when close returns. */
   close(port: Port): void {
     this.#run(() => {
-      this.#release(port);
+      this.#renew(port);
       port.life = undefined;
       this.#ports.delete(port);
     });
@@ -256,8 +257,8 @@ export class Host {
 
   /**
    * The home has sent `ui/resource-teardown`, or is about to. The View's subscriptions end at once,
-   * since its answer may never come, and it gets no new ones. Its reads are still answered, so that
-   * it can save its state.
+   * since its answer may never come, and it gets no new ones. Its reads go on, so that it can save
+   * its state.
    */
   teardown(port: Port): void {
     this.#run(() => {
@@ -266,12 +267,26 @@ export class Host {
     });
   }
 
-  /** Ends all requests and subscriptions of a View. */
+  /** Ends the subscriptions of a View, and answers those that wait. */
   #release(port: Port): void {
-    for (const call of port.calls) this.#end(call);
+    for (const call of port.calls) {
+      if (call.method === "resources/subscribe") this.#refuse(call);
+      else if (call.method === "resources/unsubscribe") this.#answer(call, { result: {} });
+    }
     for (const source of port.sources) this.#unwatch(port, source);
     port.updates.clear();
-    port.life &&= {};
+  }
+
+  #refuse(call: Call): void {
+    const why = "The View is being torn down: it gets no new subscriptions";
+    this.#fail(call, -32603, why, { reason: "teardown" });
+  }
+
+  /** Ends all that a document has asked for: it is gone, so nothing more is sent to it. */
+  #renew(port: Port): void {
+    for (const call of port.calls) this.#end(call);
+    this.#release(port);
+    port.life = {};
   }
 
   /**
@@ -289,7 +304,7 @@ export class Host {
         // The frame has another document, or has loaded the same one again: the former document's
         // watches end.
         port.ready = port.leaving = false;
-        this.#release(port);
+        this.#renew(port);
         return false;
       case "ui/notifications/initialized":
         port.ready = true;
@@ -315,7 +330,7 @@ export class Host {
   }
 
   #request(port: Port, id: unknown, method: string, { uri, cursor }: Members): void {
-    const call: Call = { port, id, by: 0, leave() {} };
+    const call: Call = { port, id, method, by: 0, leave() {} };
     const fail = (code: number, why: string, data?: object): void => this.#fail(call, code, why, data);
     const invalid = (why: string): void => fail(-32602, `Invalid params: ${why}`);
     if (!(typeof id === "number" || (typeof id === "string" && id.length <= maxId))) {
@@ -337,10 +352,7 @@ export class Host {
     if (lists) return this.#relay(call, method, cursor === undefined ? {} : { cursor });
     if (method === "resources/read") return this.#read(call, text);
     const subscribe = method === "resources/subscribe";
-    if (subscribe && port.leaving) {
-      const why = "The View is being torn down: it gets no new subscriptions";
-      return fail(-32603, why, { reason: "teardown" });
-    }
+    if (subscribe && port.leaving) return this.#refuse(call);
     const act = subscribe ? () => this.#subscribe(call, text) : () => this.#unsubscribe(call, text);
     const listed = this.#fresh || !this.#subscriptions; // the list can say no more
     const unlisted = subscribe && !this.#known.has(text) && (this.#listing || !listed);

@@ -88,14 +88,16 @@ class View {
     this.send("notifications/cancelled", { requestId: id });
   }
 
-  /** All that it has asked for is over. */
+  /** Its subscriptions are over, and those that wait are refused. */
   released() {
-    for (const all of [this.watching, this.asked, this.stale, this.told]) all.clear();
+    for (const all of [this.watching, this.told]) all.clear();
+    for (const request of this.asked.values())
+      if (request.method === "resources/subscribe") request.refusal = "teardown";
   }
 
   /** The frame has another document. */
   reload() {
-    this.released();
+    for (const all of [this.watching, this.asked, this.stale, this.told]) all.clear();
     this.ready = this.leaving = false;
     this.world.host.receive(this.port, { jsonrpc, id: 0, method: "ui/initialize", params: {} });
   }
@@ -109,11 +111,13 @@ class View {
     this.released();
     this.leaving = true;
     this.world.host.teardown(this.port);
+    assert.equal(this.pending(), 0, "a subscribe waits at a View that leaves");
   }
 
   asksToGo() {
     this.released();
     this.send("ui/notifications/request-teardown", {});
+    assert.equal(this.pending(), 0, "a subscribe waits at a View that asks to go");
   }
 
   remove() {
