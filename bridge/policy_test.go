@@ -131,9 +131,10 @@ var packages = []row{
 	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/mcpconn bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
 	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
-	{"bridge/cmd/pagewire", native, "bridge/gateway/...", "github.com/spf13/cobra github.com/spf13/pflag " +
-		"github.com/aymanbagabas/go-udiff " +
-		"github.com/modelcontextprotocol/go-sdk github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
+	{"bridge/cmd/pagewire/clientconfig", native, "bridge/gateway/skills",
+		"github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
+	{"bridge/cmd/pagewire", native, "bridge/gateway/... bridge/cmd/pagewire/clientconfig", "github.com/spf13/cobra " +
+		"github.com/spf13/pflag github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge", "github.com/hack-pad/safejs"},

@@ -1,99 +1,17 @@
 package main
 
 import (
-	"cmp"
-	"encoding/base64"
+	"bytes"
 	"encoding/json"
-	"net/url"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
-	"strings"
 	"testing"
+
+	"github.com/tailscale/hujson"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
-
-// ours is our entry in the tables below.
-var ours = entry{{"command", "/bin/pagewire"}, {"args", []string{"serve"}}}
-
-func entryIn(key string, e entry) part { return part{At: []string{key, serverName}, Value: e} }
-
-func oursIn(key string) part { return entryIn(key, ours) }
-
-func TestTakeJSONKeepsTheCommentsAroundIt(t *testing.T) {
-	const entry = `"pagewire": {"command": "/bin/pagewire", "args": ["serve"]}`
-	for before, want := range map[string]string{
-		"1, // x\n" + entry + `, "z": 1}}`:          "1, // x\n" + ` "z": 1}}`,
-		"1 /* x */,\n" + entry + " // y\n}}":        "1 /* x */\n // y\n}}",
-		"1,\n" + entry + "\n, /* y */ \"z\": 1, }}": "1,\n /* y */ \"z\": 1, }}",
-		"1,\n" + entry + ",\n}}":                    "1,\n}}",
-	} {
-		const start = `{"mcpServers": {"a": `
-		after, err := takeJSON([]byte(start+before), []byte(start+"1}}"), oursIn("mcpServers"), false)
-		if err != nil || string(after) != start+want {
-			t.Errorf("%v\n got %q\nwant %q", err, after, start+want)
-		}
-	}
-	// An object that we have made stays if the user has put a comment into it: a server that is switched off.
-	const made = `{"mcpServers": {`
-	for before, want := range map[string]string{
-		"\n// \"db\": {},\n" + entry + "\n}}": made + "\n// \"db\": {},\n}}",
-		entry + ", /* \"db\": {} */ }}":       made + " /* \"db\": {} */ }}",
-		entry + ", }}":                        "{}",
-	} {
-		after, err := takeJSON([]byte(made+before), []byte("{}"), oursIn("mcpServers"), false)
-		if err != nil || string(after) != want {
-			t.Errorf("%v\n got %q\nwant %q", err, after, want)
-		}
-	}
-}
-
-func TestTOMLStringsOfWindows(t *testing.T) {
-	e := entry{{"command", `C:\Program Files\pagewire.exe`}, {"args", []string{"serve"}}}
-	text, err := putTOML(nil, entryIn("mcp_servers", e), false)
-	if err != nil || !strings.Contains(string(text), `command = 'C:\Program Files\pagewire.exe'`) {
-		t.Errorf("%s, %v", text, err)
-	}
-	same := "[mcp_servers.pagewire]\ncommand = \"C:\\\\Program Files\\\\pagewire.exe\"\nargs = [\"serve\"]\n"
-	if text, err := putTOML([]byte(same), entryIn("mcp_servers", e), false); err != nil || string(text) != same {
-		t.Errorf("%s, %v", text, err)
-	}
-}
-
-func TestConfigKnowsWhereClientsLook(t *testing.T) {
-	everywhere := map[string]string{"claude-code": "/h/.claude.json", "cursor": "/h/.cursor/mcp.json",
-		"codex": "/h/.codex/config.toml", "windsurf": "/h/.codeium/windsurf/mcp_config.json",
-		"gemini-cli": "/h/.gemini/settings.json", "copilot": "/h/.copilot/mcp-config.json",
-		"opencode": "/h/.config/opencode/opencode.json", "qwen-code": "/h/.qwen/settings.json", "zed": "/h/.config/zed/settings.json"}
-	for _, c := range []struct {
-		goos string
-		env  map[string]string
-		want map[string]string // the differences from everywhere
-	}{
-		{"linux", nil, map[string]string{"claude-desktop": "/h/.config/Claude/claude_desktop_config.json",
-			"vscode": "/h/.config/Code/User/mcp.json"}},
-		{"darwin", nil, map[string]string{
-			"claude-desktop": "/h/Library/Application Support/Claude/claude_desktop_config.json",
-			"vscode":         "/h/Library/Application Support/Code/User/mcp.json"}},
-		{"windows", map[string]string{"APPDATA": "/roaming"}, map[string]string{
-			"claude-desktop": "/roaming/Claude/claude_desktop_config.json", "vscode": "/roaming/Code/User/mcp.json",
-			"zed": "/roaming/Zed/settings.json"}},
-		{"linux", map[string]string{"CODEX_HOME": "/c", "CLAUDE_CONFIG_DIR": "/d", "XDG_CONFIG_HOME": "/x",
-			"COPILOT_HOME": "/p"}, map[string]string{"codex": "/c/config.toml", "claude-code": "/d/.claude.json",
-			"zed": "/x/zed/settings.json", "opencode": "/x/opencode/opencode.json", "copilot": "/p/mcp-config.json",
-			"claude-desktop": "/x/Claude/claude_desktop_config.json", "vscode": "/x/Code/User/mcp.json"}},
-	} {
-		p := places{c.goos, "/h", func(name string) string { return c.env[name] }}
-		for _, client := range clients {
-			want := cmp.Or(c.want[client.name], everywhere[client.name])
-			if got := filepath.ToSlash(client.file(p)); got != want {
-				t.Errorf("%s on %s with %v: %s, want %s", client.name, c.goos, c.env, got, want)
-			}
-		}
-	}
-}
 
 // atHome gives the test a home directory of its own.
 func atHome(t testing.TB) string {
@@ -109,92 +27,97 @@ func atHome(t testing.TB) string {
 	return home
 }
 
-// decodeLink returns the server in an install link.
-func decodeLink(t *testing.T, link string) map[string]any {
+// tree returns, by path, the mode and contents of each file below a directory, or the target of a link.
+func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
-	u, err := url.Parse(link)
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, path)
+		all[name] = info.Mode().String()
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(path)
+			all[name] += " " + to
+			return err
+		case info.Mode().IsRegular():
+			text, err := os.ReadFile(path)
+			all[name] += " " + string(text)
+			return err
+		}
+		return nil
+	})
 	if err != nil {
-		t.Fatalf("%s: %v", link, err)
+		t.Fatal(err)
 	}
-	var text []byte
-	switch {
-	case u.Scheme == "https" && u.Query().Has("url"): // for sites that drop links with a program's scheme
-		return decodeLink(t, u.Query().Get("url"))
-	case u.Scheme == "vscode" && u.Opaque == "mcp/install":
-		var plain string
-		plain, err = url.PathUnescape(u.RawQuery)
-		text = []byte(plain)
-	case strings.HasSuffix(u.Path, "/install") || strings.HasSuffix(u.Path, "/install-mcp"):
-		text, err = base64.StdEncoding.DecodeString(u.Query().Get("config"))
-	default:
-		t.Fatalf("no client knows %s", link)
+	return all
+}
+
+// lived are the files of a user with settings, hooks and a server of the user's own.
+var lived = map[string]string{
+	".claude.json":                 `{"numStartups": 3, "mcpServers": {"other": {"command": "x"}}}`,
+	".claude/settings.json":        "{}",
+	".claude/skills/mine/SKILL.md": "mine",
+	".codex/config.toml":           "model = \"x\"\n\n[mcp_servers.other]\ncommand = \"x\"\n\n# the end\n",
+	".codex/hooks.json": "{\n  \"hooks\": {\n    \"UserPromptSubmit\": [\n      { \"hooks\": [{ " +
+		"\"type\": \"command\", \"command\": \"date\" }] }\n    ]\n  }\n}",
+	".gemini/settings.json":           "{\r\n\t// mine\r\n\t\"theme\": 1,\r\n\t\"hooks\": {},\r\n}\r\n",
+	".copilot/settings.json":          "// all\n{ \"model\": \"gpt\", \"hooks\": { \"preCompact\": [] } }\n",
+	".copilot/mcp-config.json":        "{\"mcpServers\":{}}",
+	".config/opencode/opencode.json":  "{\n  \"$schema\": \"https://opencode.ai/config.json\"\n}\n",
+	".config/opencode/plugin/mine.js": "export const Mine = async () => ({});\n",
+}
+
+func fill(t *testing.T, home string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(home, filepath.FromSlash(name))
+		testkit.OK(t, os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(text), 0o640))
 	}
-	server := map[string]any{}
-	if err == nil {
-		err = json.Unmarshal(text, &server)
+}
+
+// done runs a command line that must succeed.
+func done(t *testing.T, args ...string) (stdout, stderr string) {
+	t.Helper()
+	status, out, errs := run(args...)
+	if status != exitDone {
+		t.Fatalf("%v: status %d, stdout %q, stderr %q", args, status, out, errs)
 	}
+	return out, errs
+}
+
+func same(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s: %s is %q, want %q", what, name, got[name], text)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s: there is %s", what, name)
+		}
+	}
+}
+
+// standard removes comments and trailing commas from a JSON text.
+func standard(text []byte) []byte {
+	out, err := hujson.Standardize(append(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), '\n'))
 	if err != nil {
-		t.Fatalf("%s: %v", link, err)
+		return text
 	}
-	if name := u.Query().Get("name"); name != "" {
-		server["name"] = name
-	}
-	return server
+	return out
 }
 
-func TestLinkHoldsTheEntry(t *testing.T) {
-	atHome(t)
-	self := testkit.Must(os.Executable())(t)
-	flags := []string{"--launch", "--open", "https://a.example/?b=+%20&c=ä"}
-	for _, c := range clients {
-		if !hasLink(c) {
-			continue
-		}
-		_, out, errs := run(append([]string{"config", c.name, "--link", "--"}, flags...)...)
-		want := generic(c.entry(self, append([]string{"serve"}, flags...), "", ""))
-		want.(map[string]any)["name"] = "pagewire"
-		if got := decodeLink(t, strings.TrimSpace(out)); !reflect.DeepEqual(any(got), want) {
-			t.Errorf("%s: the link has %v, want %v (%s)", c.name, got, want, errs)
-		}
-	}
-}
-
-// The manual lists each program that --live sets up, and counts them right.
-func TestLiveProgramsOfTheManual(t *testing.T) {
-	read := func(file string) string { return string(testkit.Must(os.ReadFile("../../../" + file))(t)) }
-	live, count := read("demo/docs/live.md"), 0
-	for _, c := range clients {
-		if listed := strings.Contains(live, "\n| ["+c.title+"](clients.md#"); listed != (c.notifier != nil) {
-			t.Errorf("live.md lists %s: %t", c.title, listed)
-		} else if listed {
-			count++
-		}
-	}
-	number := []string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"}[count]
-	for _, file := range []string{"README.md", "demo/docs/live.md", "demo/docs/faq.md"} {
-		if !strings.Contains(strings.ToLower(read(file)), number+" programs ") {
-			t.Errorf("%s does not say that %s programs are told of changes", file, number)
-		}
-	}
-}
-
-// The buttons of the manual add a server that npx starts.
-func TestLinksOfTheManual(t *testing.T) {
-	buttons := map[string]int{}
-	for _, page := range []string{"clients.md", "install.md"} {
-		text := testkit.Must(os.ReadFile("../../../demo/docs/" + page))(t)
-		for _, link := range regexp.MustCompile(`\]\((https://(cursor\.com/install-mcp|insiders\.vscode\.dev)[^)]*)\)`).
-			FindAllSubmatch(text, -1) {
-			is := decodeLink(t, string(link[1]))
-			delete(is, "type")
-			want := map[string]any{"name": "pagewire", "command": "npx", "args": []any{"-y", "pagewire", "serve"}}
-			if !reflect.DeepEqual(is, want) {
-				t.Errorf("%s: a link adds %v, want %v", page, is, want)
-			}
-			buttons[page+" "+string(link[2])]++
-		}
-	}
-	if len(buttons) < 4 {
-		t.Errorf("buttons are in %v, and not one for Cursor and one for VS Code in clients.md and in install.md", buttons)
-	}
+// saying decodes a JSON text. An empty text is an object without members.
+func saying(text []byte) any {
+	var root any = map[string]any{}
+	_ = json.Unmarshal(standard(text), &root)
+	return root
 }

@@ -13,13 +13,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
@@ -244,66 +244,47 @@ func listening(ctx context.Context, addr string) bool {
 
 // programs returns a finding for each installed client. It says how a change of a page reaches the client's model.
 func programs() (all []finding) {
-	p, err := here()
+	p, err := clientconfig.Here()
 	if err != nil {
 		return nil // checkExtension reports it
 	}
-	for _, c := range clients {
-		if !c.installed(p) {
-			continue
+	for _, c := range clientconfig.Clients {
+		s := clientconfig.Setup{Client: c, Places: p}
+		is, err := s.State()
+		path := c.File(p)
+		if dir := filepath.Dir(path); dir != p.Home {
+			path = dir
 		}
-		f := c.findNotifier(p)
-		f.Check = c.name
+		if _, missing := os.Stat(path); missing != nil && is.Live == 0 {
+			continue // this user has never run the program
+		}
+		f := findNotifier(c, is, err)
+		f.Check = c.Name
 		all = append(all, f)
 	}
 	return all
 }
 
-// installed reports whether this user has run the program, or config has written for it: a file or directory exists.
-func (c client) installed(p places) bool {
-	path := c.file(p)
-	if dir := filepath.Dir(path); dir != p.home {
-		path = dir
-	}
-	if _, err := os.Stat(path); err == nil {
-		return true
-	}
-	return c.notifier != nil && slices.ContainsFunc(c.notifier.parts(c.name, p, command{goos: p.goos}), part.has)
-}
-
-func (c client) findNotifier(p places) finding {
-	if _, err := settings(c.file(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return warn(err.Error(), "mend that: until then "+c.title+" may not read its settings, and config refuses them")
-	}
-	has := part{file: c.file(p), At: []string{c.key, serverName}}.has()
-	if c.notifier == nil {
-		if !has {
-			return warn(c.title+" does not know of pagewire",
-				"if agents of it are to see pages: pagewire config "+c.name+" --write")
-		}
-		return ok(c.title + ": results of tools say what has changed; nothing else is known that would")
-	}
-	if !has && c.notifier.server != nil {
-		has = part{file: c.notifier.server(p), At: []string{c.key, serverName}}.has()
-	}
-	live := "pagewire config " + c.name + " --live"
-	there, parts := 0, c.notifier.parts(c.name, p, command{goos: p.goos})
-	for _, part := range parts {
-		if part.has() {
-			there++
-		}
+func findNotifier(c clientconfig.Client, is clientconfig.State, err error) finding {
+	write, live := "pagewire config "+c.Name+" --write", "pagewire config "+c.Name+" --live"
+	if c.IsLive() {
+		write = live
 	}
 	switch {
-	case !has && there == 0:
-		return warn(c.title+" does not know of pagewire", "if agents of it are to see pages: "+live)
-	case !has:
-		return warn(c.title+" has hooks or a plugin of pagewire, and no entry that starts it", live)
-	case there == 0:
-		return warn(c.title+": results of tools alone say what has changed", "to have it "+c.notifier.says+": "+live)
-	case there < len(parts):
-		return warn(fmt.Sprintf("%s has %d of the %d parts that tell it of changes", c.title, there, len(parts)), live)
+	case err != nil:
+		return warn(err.Error(), "mend that: until then "+c.Title+" may not read its settings, and config refuses them")
+	case !is.Entry && is.Live == 0:
+		return warn(c.Title+" does not know of pagewire", "if agents of it are to see pages: "+write)
+	case !c.IsLive():
+		return ok(c.Title + ": results of tools say what has changed; nothing else is known that would")
+	case !is.Entry:
+		return warn(c.Title+" has hooks or a plugin of pagewire, and no entry that starts it", live)
+	case is.Live == 0:
+		return warn(c.Title+": results of tools alone say what has changed", "to have it "+c.Says()+": "+live)
+	case is.Live < is.Parts:
+		return warn(fmt.Sprintf("%s has %d of the %d parts that tell it of changes", c.Title, is.Live, is.Parts), live)
 	}
-	return ok(c.title + " is " + c.notifier.says)
+	return ok(c.Title + " is " + c.Says())
 }
 
 // checkPermission only informs: a browser does not publish the permissions of its user.

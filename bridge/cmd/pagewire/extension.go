@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
@@ -50,23 +51,23 @@ type hostPlace struct {
 
 func (h hostPlace) file() string { return filepath.Join(h.dir, hostFile) }
 
-func hostPlaces(p places) (all []hostPlace) {
+func hostPlaces(p clientconfig.Places) (all []hostPlace) {
 	for _, b := range knownBrowsers {
 		h := hostPlace{browser: b.name, firefox: b.firefox}
-		switch p.goos {
+		switch p.GOOS {
 		case "windows": // the keys name our own files; a key for a missing browser does no harm
-			h.dir = filepath.Join(p.home, "AppData", "Local", "Pagewire")
+			h.dir = filepath.Join(p.Home, "AppData", "Local", "Pagewire")
 			if b.firefox {
 				h.dir = filepath.Join(h.dir, b.name)
 			}
 			h.key = `HKCU\Software\` + b.windows + `\NativeMessagingHosts\` + extension.HostName
 		case "darwin":
-			h.dir = filepath.Join(p.home, "Library", "Application Support", b.mac, "NativeMessagingHosts")
+			h.dir = filepath.Join(p.Home, "Library", "Application Support", b.mac, "NativeMessagingHosts")
 		default:
 			if b.firefox { // older than 147; later versions use this directory too, if it exists
-				all = append(all, hostPlace{b.name, filepath.Join(p.home, ".mozilla", "native-messaging-hosts"), "", true})
+				all = append(all, hostPlace{b.name, filepath.Join(p.Home, ".mozilla", "native-messaging-hosts"), "", true})
 			}
-			h.dir = filepath.Join(p.xdg(), b.linux)
+			h.dir = filepath.Join(p.XDG(), b.linux)
 		}
 		all = append(all, h)
 	}
@@ -85,7 +86,7 @@ type hostManifest struct {
 
 // manifest reads the browser's manifest, and reports whether it names our extension.
 func (h hostPlace) manifest() (m hostManifest, ours bool, err error) {
-	text, err := settings(h.file())
+	text, err := clientconfig.Read(h.file())
 	if err != nil || json.Unmarshal(text, &m) != nil {
 		return m, false, err
 	}
@@ -181,9 +182,9 @@ func removeSecret(cmd *cobra.Command) error {
 }
 
 // usedPlaces returns the places of browsers that have run here, or, if dir is set, of the browser with these profiles.
-func usedPlaces(p places, dir string) ([]hostPlace, error) {
+func usedPlaces(p clientconfig.Places, dir string) ([]hostPlace, error) {
 	switch {
-	case dir != "" && p.goos == "windows":
+	case dir != "" && p.GOOS == "windows":
 		return nil, hintError{errors.New("browsers on Windows look for native hosts in the registry, and not in a " +
 			"directory"), "leave --user-data-dir out"}
 	case dir != "":
@@ -202,7 +203,7 @@ func usedPlaces(p places, dir string) ([]hostPlace, error) {
 }
 
 func forHosts(cmd *cobra.Command, dir string, do func(hostPlace) error) error {
-	p, err := here()
+	p, err := clientconfig.Here()
 	if err != nil {
 		return err
 	}
@@ -220,17 +221,17 @@ func forHosts(cmd *cobra.Command, dir string, do func(hostPlace) error) error {
 }
 
 func (h hostPlace) install(cmd *cobra.Command, binary string, force bool) error {
-	files := &fileChange{title: h.browser}
-	f, err := files.file(h.file())
+	change := &clientconfig.Change{Title: h.browser}
+	f, err := change.File(h.file())
 	if err != nil {
 		return err
 	}
-	f.is = manifestFor(binary, h.firefox)
-	if f.was != nil && f.changed() && !force {
+	isNew := f.Is == nil
+	if f.Is = manifestFor(binary, h.firefox); !isNew && f.Changed() && !force {
 		return hintError{fmt.Errorf("%s is there already, and names another program", h.file()),
 			"nothing was written there; --force replaces it"}
 	}
-	if err := files.do(cmd.Context()); err != nil {
+	if _, err := change.Do(cmd.Context()); err != nil {
 		return err
 	}
 	if h.key != "" {
@@ -272,7 +273,7 @@ func remove(cmd *cobra.Command, path string) error {
 
 // checkExtension checks that a browser can start the native host.
 func checkExtension(context.Context, checkup) finding {
-	p, err := here()
+	p, err := clientconfig.Here()
 	if err != nil {
 		return warn(err.Error(), "set HOME")
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -27,21 +28,21 @@ func TestExtensionPlacesOfTheSystems(t *testing.T) {
 			"Library/Application Support/Mozilla/NativeMessagingHosts"},
 	} {
 		var got []string
-		for _, h := range hostPlaces(places{goos, "/home/ada", none}) {
+		for _, h := range hostPlaces(clientconfig.Places{GOOS: goos, Home: "/home/ada", Env: none}) {
 			got = append(got, strings.TrimPrefix(filepath.ToSlash(h.dir), "/home/ada/"))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q", goos, got)
 		}
 	}
-	all, err := usedPlaces(places{"windows", `C:\Users\ada`, none}, "")
+	all, err := usedPlaces(clientconfig.Places{GOOS: "windows", Home: `C:\Users\ada`, Env: none}, "")
 	if err != nil || len(all) != 5 ||
 		all[0].key != `HKCU\Software\Google\Chrome\NativeMessagingHosts\com.pagewire.host` ||
 		all[2].key != `HKCU\Software\Microsoft\Edge\NativeMessagingHosts\com.pagewire.host` ||
 		all[4].key != `HKCU\Software\Mozilla\NativeMessagingHosts\com.pagewire.host` || all[4].dir == all[0].dir {
 		t.Errorf("windows: %+v, %v", all, err)
 	}
-	if _, err := usedPlaces(places{"windows", `C:\Users\ada`, none}, `D:\profile`); err == nil {
+	if _, err := usedPlaces(clientconfig.Places{GOOS: "windows", Home: `C:\Users\ada`, Env: none}, `D:\profile`); err == nil {
 		t.Error("a directory of profiles on Windows is no error, though no browser looks there")
 	}
 }

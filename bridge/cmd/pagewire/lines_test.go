@@ -26,7 +26,6 @@ import (
 //	pagewire ARG...        its standard output, its standard error after "! ", and its status unless that is 0. After
 //	                       another status no file has changed, except by extension. $HOME is the home, $SELF this program
 //	serve ARG...           the function that pagewire serve would run, with the options that differ from the defaults
-//	json TEXT, toml TEXT   a text with our server put into it, or the error; json! and toml! use --force
 //	check NAME             the doctor's findings of a check or a client
 //	file PATH TEXT [MODE]  writes a file; edit PATH OLD NEW changes it
 //	dir PATH, fifo PATH, link PATH TARGET, move PATH TO
@@ -70,10 +69,6 @@ func (d *desk) do(line string) {
 		d.pagewire(w[1:])
 	case "serve":
 		d.serve(w)
-	case "json", "json!":
-		d.merged(putJSON, w[1], "mcpServers", verb == "json!")
-	case "toml", "toml!":
-		d.merged(putTOML, w[1], "mcp_servers", verb == "toml!")
 	case "check":
 		d.check(w[1])
 	case "file":
@@ -161,22 +156,6 @@ func (d *desk) pagewire(args []string) {
 	if status != exitDone && args[0] != "extension" {
 		same(d.t, fmt.Sprint("after ", args), tree(d.t, d.home), before)
 	}
-}
-
-func (d *desk) merged(put func([]byte, part, bool) ([]byte, error), text, key string, force bool) {
-	after, err := put([]byte(text), oursIn(key), force)
-	if err != nil {
-		d.s.Say("error: %v", err)
-		return
-	}
-	if again, err := put(after, oursIn(key), false); err != nil || string(again) != string(after) {
-		d.t.Errorf("%q is %q, and not the same a second time: %v", text, again, err)
-	}
-	if string(after) == text {
-		d.s.Say("unchanged")
-		return
-	}
-	d.say("| ", string(after))
 }
 
 func (d *desk) check(name string) {

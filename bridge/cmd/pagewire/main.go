@@ -25,6 +25,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,9 +74,9 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 		fmt.Fprintf(stderr, "pagewire: see %s --help\n", usage.cmd.CommandPath())
 		return exitUsage
 	}
-	var hint hintError
+	var hint interface{ Hint() string }
 	if errors.As(err, &hint) {
-		fmt.Fprintln(stderr, "pagewire:", hint.hint)
+		fmt.Fprintln(stderr, "pagewire:", hint.Hint())
 	}
 	return exitFailed
 }
@@ -179,6 +180,22 @@ type hintError struct {
 }
 
 func (e hintError) Unwrap() error { return e.error }
+func (e hintError) Hint() string  { return e.hint }
+
+// interruptible runs a function that reads and writes files. It returns at most one second after the end of ctx, even
+// if the system still waits for a file, which can be on the other side of a network.
+func interruptible(ctx context.Context, run func() error) error {
+	over, hangs := make(chan error, 1), make(chan struct{})
+	go func() { over <- run() }()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, func() { close(hangs) }) })()
+	select {
+	case err := <-over:
+		return err
+	case <-hangs:
+		return hintError{errors.New("interrupted: the system has not answered for a file"),
+			"look whether the disk or the network that it is on hangs"}
+	}
+}
 
 var noArguments = arguments("", 0, 0)
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -55,4 +56,18 @@ func (v visible) Write(text []byte) (int, error) {
 		return 0, err
 	}
 	return len(text), nil
+}
+
+func indentedJSON(v any) string { return encodedJSON(v, "  ") }
+
+func compactJSON(v any) string { return strings.TrimSuffix(encodedJSON(v, ""), "\n") }
+
+// encodedJSON is json.Marshal without HTML's escapes, and with a newline at the end.
+func encodedJSON(v any, indent string) string {
+	var b strings.Builder
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", indent)
+	_ = out.Encode(v) // it fails only for types that do not occur here
+	return b.String()
 }

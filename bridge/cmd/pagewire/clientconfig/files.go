@@ -1,8 +1,7 @@
-package main
+package clientconfig
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,53 +11,55 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// A fileChange changes several files: all of them or none. It replaces a file as a whole, and keeps its permissions and
-// its owner. If a name is a link, it replaces the target. It refuses a file that is not regular.
-type fileChange struct {
-	title string // of the program that reads the files
-	files []*changedFile
+// A Change changes several files. It writes all texts to temporary files before the first replacement, so that a full
+// disk changes nothing, and it replaces a file as a whole. A file keeps its permissions and its owner. If a name is a
+// link, the target is replaced. A file that is not regular is refused.
+type Change struct {
+	Title string // of the program that reads the files
+	files []*File
 }
 
-type changedFile struct {
+// A File is one file of a Change.
+type File struct {
 	name string // as given, which may be a link
 	path string // with links resolved
 	mode fs.FileMode
 	info fs.FileInfo // before the change; nil if the file did not exist
-	// was and is are the texts before and after the change; nil means no file.
-	was, is []byte
-	secret  bool // the text is has a token, so other users must not be able to read the file
-	// order is the file's place in the change. The record comes first when files are written, and last when they are
-	// restored. So if the process dies, every file that it has written is on record.
-	order  int
-	staged string // a temporary file in the same directory, with the text is
+	was  []byte      // the text before the change; nil if the file did not exist
+	// Is is the text after the change; nil means no file.
+	Is     []byte
+	secret bool   // Is has a token, so other users must not be able to read the file
+	staged string // a temporary file in the same directory, with the text Is
 }
 
-// file adds a file to the change. To change the file, set its is.
-func (c *fileChange) file(name string) (*changedFile, error) {
+// File adds a file to the change.
+func (c *Change) File(name string) (*File, error) {
 	path, err := resolve(name)
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(c.files, func(f *changedFile) bool { return f.path == path }); i >= 0 {
+	if i := slices.IndexFunc(c.files, func(f *File) bool { return f.path == path }); i >= 0 {
 		return c.files[i], nil
 	}
-	f := &changedFile{name: name, path: path, mode: 0o600} // such files hold the keys of other servers
+	f := &File{name: name, path: path, mode: 0o600} // such files hold the keys of other servers
 	f.was, f.info, err = readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if f.info != nil {
-		f.mode, f.is = f.info.Mode().Perm(), bytes.Clone(f.was)
+		f.mode, f.Is = f.info.Mode().Perm(), bytes.Clone(f.was)
 	}
 	c.files = append(c.files, f)
 	return f, nil
 }
 
-func (f *changedFile) isLink() bool { return f.name != f.path && f.info != nil && isLink(f.name) }
+// Changed reports whether the change writes or removes the file.
+func (f *File) Changed() bool { return (f.was == nil) != (f.Is == nil) || !bytes.Equal(f.was, f.Is) }
 
 func isLink(path string) bool {
 	info, err := os.Lstat(path)
@@ -105,9 +106,9 @@ func readRegular(path string) ([]byte, fs.FileInfo, error) {
 	return text, info, err
 }
 
-// settings reads a file, with the checks that precede a change.
-func settings(name string) ([]byte, error) {
-	f, err := new(fileChange).file(name)
+// Read reads a file, with the checks that precede a change.
+func Read(name string) ([]byte, error) {
+	f, err := new(Change).File(name)
 	if err == nil && f.info == nil {
 		err = fs.ErrNotExist
 	}
@@ -117,91 +118,43 @@ func settings(name string) ([]byte, error) {
 	return f.was, nil
 }
 
-func (f *changedFile) changed() bool {
-	return (f.was == nil) != (f.is == nil) || !bytes.Equal(f.was, f.is)
-}
-
-// changed returns the files that the change writes or removes, in order. Removals come after writes.
-func (c *fileChange) changed() []*changedFile {
-	all := slices.DeleteFunc(slices.Clone(c.files), func(f *changedFile) bool { return !f.changed() })
-	slices.SortStableFunc(all, func(a, b *changedFile) int { return cmp.Or(a.order-b.order, removal(a)-removal(b)) })
-	return all
-}
-
-func removal(f *changedFile) int {
-	if f.is == nil {
-		return 1
-	}
-	return 0
-}
-
-// newDirs returns the directories that the change will make, outer ones first.
-func (c *fileChange) newDirs() (dirs []string) {
-	for _, f := range c.changed() {
-		at := len(dirs)
-		for dir := filepath.Dir(f.path); f.is != nil && !slices.Contains(dirs, dir); dir = filepath.Dir(dir) {
-			if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
-				break
-			}
-			dirs = slices.Insert(dirs, at, dir)
-		}
-	}
-	return dirs
-}
-
-// do changes the files, unless ctx ends first. It writes all texts to temporary files before the first replacement, so
-// that a full disk changes nothing. If one file cannot be changed, it restores the files before it.
-func (c *fileChange) do(ctx context.Context) (err error) {
-	all, dirs := c.changed(), c.newDirs()
+// Do makes the change, unless ctx ends first, and returns the names of the files that it has written or removed.
+func (c *Change) Do(ctx context.Context) (done []string, err error) {
+	all := slices.DeleteFunc(slices.Clone(c.files), func(f *File) bool { return !f.Changed() })
 	defer func() {
 		for _, f := range all {
 			if f.staged != "" {
 				os.Remove(f.staged)
 			}
 		}
-		if err != nil {
-			removeEmpty(dirs)
-		}
 	}()
 	for _, f := range all {
-		if err := f.check(c.title); err != nil {
-			return err
+		if err := f.check(c.Title); err != nil {
+			return nil, err
 		}
+	}
+	for _, f := range all {
 		if err := f.stage(); err != nil {
-			return hintError{err, "nothing was written"}
+			return nil, hintError{err, "nothing was written"}
 		}
 	}
 	if ctx.Err() != nil {
-		return errInterrupted
+		return nil, errInterrupted
 	}
-	for i, f := range all {
-		if err := f.replace(c.title); err != nil {
-			if failed := c.restore(all[:i]); failed != nil {
-				return hintError{fmt.Errorf("%w; and what was written before could not be restored: %v", err, failed),
-					"--remove takes back what is written"}
+	for _, f := range all {
+		if err := f.replace(c.Title); err != nil {
+			if len(done) > 0 {
+				err = hintError{err, "written before that: " + strings.Join(done, ", ") + "; the same command does the rest"}
 			}
-			return err
+			return done, err
 		}
+		done = append(done, f.name)
 	}
-	return nil
-}
-
-// restore undoes replacements, the last one first. If that fails for one, the earlier ones stay, with the record.
-func (c *fileChange) restore(done []*changedFile) error {
-	for _, f := range slices.Backward(done) {
-		f.was, f.is = f.is, f.was
-		if err := f.stage(); err != nil {
-			return err
-		}
-		if err := f.replace(c.title); err != nil {
-			return err
-		}
-	}
-	return nil
+	return done, nil
 }
 
 // check returns an error if the file has changed or must not be changed.
-func (f *changedFile) check(title string) error {
+func (f *File) check(title string) error {
 	now, info, err := readRegular(f.path)
 	switch gone := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !gone:
@@ -226,8 +179,8 @@ func (f *changedFile) check(title string) error {
 }
 
 // stage writes the new text into a temporary file in the same directory.
-func (f *changedFile) stage() error {
-	if f.is == nil {
+func (f *File) stage() error {
+	if f.Is == nil {
 		return nil
 	}
 	dir := filepath.Dir(f.path)
@@ -239,12 +192,12 @@ func (f *changedFile) stage() error {
 		return err
 	}
 	f.staged = to.Name()
-	_, err = to.Write(f.is)
+	_, err = to.Write(f.Is)
 	return errors.Join(err, f.giveAway(), to.Chmod(f.mode), to.Sync(), to.Close())
 }
 
 // giveAway gives the temporary file the owner of the file that it replaces.
-func (f *changedFile) giveAway() error {
+func (f *File) giveAway() error {
 	if f.info == nil {
 		return inherit(f.staged)
 	}
@@ -284,11 +237,11 @@ func makeDirs(dir string) error {
 }
 
 // replace puts the staged file in the place of the old one, or removes the old one. It fails if that has changed.
-func (f *changedFile) replace(title string) error {
+func (f *File) replace(title string) error {
 	if err := f.check(title); err != nil {
 		return err
 	}
-	if f.is == nil {
+	if f.Is == nil {
 		return os.Remove(f.name) // a link itself, and not its target, which another program made
 	}
 	err := os.Rename(f.staged, f.path)
@@ -296,13 +249,6 @@ func (f *changedFile) replace(title string) error {
 		f.staged = ""
 	}
 	return err
-}
-
-// removeEmpty removes empty directories, outer ones last. It avoids os.Remove, which would also remove a link.
-func removeEmpty(dirs []string) {
-	for _, dir := range slices.Backward(dirs) {
-		_ = syscall.Rmdir(dir) // it fails if the directory is not empty
-	}
 }
 
 // turnTime bounds the wait for another config process. It writes for 0.1 s, unless it is suspended.
@@ -321,18 +267,3 @@ func takeTurn(ctx context.Context, home string) (end func()) {
 }
 
 var errInterrupted = errors.New("interrupted, and nothing was written")
-
-// interruptible runs a function that reads and writes files. It returns at most one second after the end of ctx, even
-// if the system still waits for a file, which can be on the other side of a network.
-func interruptible(ctx context.Context, run func() error) error {
-	over, hangs := make(chan error, 1), make(chan struct{})
-	go func() { over <- run() }()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, func() { close(hangs) }) })()
-	select {
-	case err := <-over:
-		return err
-	case <-hangs:
-		return hintError{errors.New("interrupted: the system has not answered for a file"),
-			"look whether the disk or the network that it is on hangs"}
-	}
-}

@@ -1,8 +1,7 @@
-package main
+package clientconfig
 
 import (
 	_ "embed"
-	"path/filepath"
 	"strings"
 )
 
@@ -11,13 +10,15 @@ import (
 type notifier struct {
 	// says tells when the model is notified, for the doctor.
 	says string
-	// allow is the user's remaining step; DIR stands for the directory of the hooks.
+	// allow is the user's remaining step; DIR stands for the folder.
 	allow string
 	// server is the file for the server's entry, unless the client's file already has it; nil: the client's file.
-	server func(places) string
+	server func(Places) string
+	// folder is a plugin's, in which each file is ours; nil: there is none.
+	folder func(Places) string
 	// hooks are merged into the list at hooks.EVENT of a file.
 	hooks     []moment
-	hooksFile func(places) string
+	hooksFile func(Places) string
 	// write is a hook in the program's format.
 	write func(h moment, command string) entry
 	// files are written as a whole.
@@ -33,7 +34,7 @@ type moment struct {
 
 // An ownFile is a file that only config writes.
 type ownFile struct {
-	file func(places) string
+	file func(Places) string
 	text func(c command) string
 }
 
@@ -75,6 +76,7 @@ var (
 		says:      "woken when a page changes, and " + atEachPrompt,
 		allow:     "Claude Code before 2.1.157 loads it by: claude --plugin-dir DIR",
 		server:    in(claudePlugin, ".mcp.json"),
+		folder:    claudePlugin,
 		hooksFile: in(claudePlugin, "hooks", "hooks.json"),
 		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
 		write:     inGroup(1),
@@ -184,25 +186,34 @@ func quotedWord(goos, word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func (r *notifier) parts(client string, p places, c command) (all []part) {
+// parts returns the parts of the notifier, with the command lines of c.
+func (r *notifier) parts(client string, p Places, c command) (all []part) {
+	folder := ""
+	if r.folder != nil {
+		folder = r.folder(p)
+	}
 	for _, h := range r.hooks {
-		program, more := client, []string(nil)
+		more := []string(nil)
 		if h.forget {
 			more = []string{"--forget"}
 		}
-		all = append(all, part{file: r.hooksFile(p), At: []string{"hooks", h.event}, List: true,
-			Value: r.write(h, c.shell(c.changes(program, more...)...))})
+		all = append(all, part{file: r.hooksFile(p), at: []string{"hooks", h.event}, hook: true, folder: folder,
+			value: r.write(h, c.shell(c.changes(client, more...)...))})
 	}
 	for _, f := range r.files {
-		all = append(all, part{file: f.file(p), Value: f.text(c)})
+		all = append(all, part{file: f.file(p), value: f.text(c), folder: folder,
+			marked: f.text(command{binary: mark, hub: mark})})
 	}
 	return all
 }
 
-// allowed returns allow, with the directory in place of DIR.
-func (r *notifier) allowed(p places) string {
-	if r.server == nil {
-		return r.allow
+// Says tells when the model of a client with IsLive is told of changes.
+func (c Client) Says() string { return c.notifier.says }
+
+// Allow returns the user's remaining step after Write with live; "" for none.
+func (c Client) Allow(p Places) string {
+	if c.notifier.folder == nil {
+		return c.notifier.allow
 	}
-	return strings.ReplaceAll(r.allow, "DIR", filepath.Dir(r.server(p)))
+	return strings.ReplaceAll(c.notifier.allow, "DIR", c.notifier.folder(p))
 }

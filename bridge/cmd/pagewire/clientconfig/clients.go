@@ -1,0 +1,210 @@
+// Package clientconfig puts Pagewire into the settings of programs with agents, and takes it out again.
+//
+// A program of the table of clients has a file with an entry for each MCP server. Some programs also have hooks, or a
+// plugin, that tell a model of changes. The package edits these files in place: JSON with comments by hujson, and TOML
+// by the positions of go-toml's parser. Everything else in a file stays as it was, byte for byte, and in its order.
+//
+// What is ours can be seen in the file: the entry named pagewire that runs pagewire serve or has the address of a
+// gateway on this machine, hooks that run pagewire changes, and files whose text config writes. So the package keeps no
+// record and no copies, and any pagewire can take out what another has written.
+//
+// It never changes a file that does not parse, never replaces what a person has written unless Force is set, and never
+// leaves half a file: see Change.
+package clientconfig
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// A Client is a program with agents, and the places and formats of its settings for MCP servers.
+type Client struct {
+	Name, Title string
+	// file is the path of its configuration.
+	file func(p Places) string
+	// key is the member that holds servers by name. For TOML it is a table.
+	key string
+	// kind is the member "type" of a server that the client starts; "": the client needs none. remote is the "type" of
+	// a server on HTTP; "": "http".
+	kind, remote string
+	// url is the member for the address of a server on HTTP; "": the client has no such servers. headers is the member
+	// for the headers of its requests.
+	url, headers string
+	// words means that the command and its arguments are one list. more are further members of each entry.
+	words bool
+	more  entry
+	// skills is the directory of the user's skills for it; nil if unknown.
+	skills func(Places) string
+	// link makes an install link with an entry; nil if the client has no known links.
+	link func(entry) string
+	// notifier brings a change to its model without a tool call; nil if no way is known.
+	notifier *notifier
+}
+
+// Places are the values that paths depend on.
+type Places struct {
+	GOOS, Home string
+	Env        func(string) string
+}
+
+// Here returns the places of this process.
+func Here() (Places, error) {
+	home, err := os.UserHomeDir()
+	return Places{runtime.GOOS, absolute(home), os.Getenv}, err
+}
+
+// Config returns the directory with the settings of the user's programs.
+func (p Places) Config() string {
+	switch p.GOOS {
+	case "windows":
+		if dir := p.Env("APPDATA"); dir != "" {
+			return dir
+		}
+		return filepath.Join(p.Home, "AppData", "Roaming")
+	case "darwin":
+		return filepath.Join(p.Home, "Library", "Application Support")
+	}
+	return p.XDG()
+}
+
+func (p Places) XDG() string {
+	if dir := p.Env("XDG_CONFIG_HOME"); dir != "" {
+		return absolute(dir)
+	}
+	return filepath.Join(p.Home, ".config")
+}
+
+// or returns the directory that an environment variable names, or, without it, one below the home directory.
+func (p Places) or(variable, below string) string {
+	if dir := p.Env(variable); dir != "" {
+		return absolute(dir)
+	}
+	return filepath.Join(p.Home, below)
+}
+
+// absolute makes a path independent of the working directory, since it is printed.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil && path != "" {
+		return abs
+	}
+	return path
+}
+
+// config writes several files in each of these directories.
+func claudeDir(p Places) string   { return p.or("CLAUDE_CONFIG_DIR", ".claude") }
+func codexDir(p Places) string    { return p.or("CODEX_HOME", ".codex") }
+func copilotDir(p Places) string  { return p.or("COPILOT_HOME", ".copilot") }
+func opencodeDir(p Places) string { return filepath.Join(p.XDG(), "opencode") }
+
+func geminiSettings(p Places) string { return filepath.Join(p.Home, ".gemini", "settings.json") }
+func qwenSettings(p Places) string   { return filepath.Join(p.Home, ".qwen", "settings.json") }
+
+func in(dir func(Places) string, name ...string) func(Places) string {
+	return func(p Places) string { return filepath.Join(append([]string{dir(p)}, name...)...) }
+}
+
+// Clients are the programs that config knows.
+var Clients = []Client{
+	{Name: "claude-desktop", Title: "Claude Desktop", key: "mcpServers",
+		file: func(p Places) string { return filepath.Join(p.Config(), "Claude", "claude_desktop_config.json") }},
+	{Name: "claude-code", Title: "Claude Code", key: "mcpServers", kind: "stdio", url: "url", headers: "headers",
+		file:     func(p Places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") },
+		notifier: &claudeNotifier, skills: in(claudeDir, "skills")},
+	{Name: "cursor", Title: "Cursor", key: "mcpServers", url: "url", headers: "headers",
+		file: func(p Places) string { return filepath.Join(p.Home, ".cursor", "mcp.json") }, link: cursorLink},
+	{Name: "vscode", Title: "VS Code", key: "servers", kind: "stdio", url: "url", headers: "headers",
+		file: func(p Places) string { return filepath.Join(p.Config(), "Code", "User", "mcp.json") }, link: vscodeLink},
+	{Name: "codex", Title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers",
+		file: in(codexDir, "config.toml"), notifier: &codexNotifier,
+		skills: func(p Places) string { return filepath.Join(p.Home, ".agents", "skills") }},
+	{Name: "windsurf", Title: "Windsurf", key: "mcpServers", url: "serverUrl", headers: "headers",
+		file: func(p Places) string { return filepath.Join(p.Home, ".codeium", "windsurf", "mcp_config.json") }},
+	{Name: "zed", Title: "Zed", key: "context_servers", url: "url", headers: "headers", file: func(p Places) string {
+		if p.GOOS == "windows" {
+			return filepath.Join(p.Config(), "Zed", "settings.json")
+		}
+		return filepath.Join(p.XDG(), "zed", "settings.json")
+	}},
+	{Name: "gemini-cli", Title: "Gemini CLI", key: "mcpServers", url: "httpUrl", headers: "headers",
+		file: geminiSettings, notifier: &geminiNotifier},
+	{Name: "copilot", Title: "Copilot CLI", key: "mcpServers", kind: "local", url: "url", headers: "headers",
+		more: entry{{"tools", []string{"*"}}}, file: in(copilotDir, "mcp-config.json"), notifier: &copilotNotifier},
+	{Name: "opencode", Title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url", headers: "headers",
+		words: true, more: entry{{"enabled", true}}, file: in(opencodeDir, "opencode.json"),
+		notifier: &opencodeNotifier},
+	{Name: "qwen-code", Title: "Qwen Code", key: "mcpServers", url: "httpUrl", headers: "headers", file: qwenSettings,
+		notifier: &qwenNotifier, skills: func(p Places) string { return filepath.Join(p.Home, ".qwen", "skills") }},
+}
+
+// File returns the path of the client's file.
+func (c Client) File(p Places) string { return c.file(p) }
+
+// IsLive, HasSkills, HasLink and HasURL report what config can do for the client.
+func (c Client) IsLive() bool    { return c.notifier != nil }
+func (c Client) HasSkills() bool { return c.skills != nil }
+func (c Client) HasLink() bool   { return c.link != nil }
+func (c Client) HasURL() bool    { return c.url != "" }
+
+// An entry is an object of a configuration, with its members in order.
+type entry []member
+
+type member struct {
+	name  string
+	value any // a string, a bool, a number, a []string, a header, an entry or a []any of these
+}
+
+// A header is an HTTP header that a client sends with each request.
+type header struct{ name, value string }
+
+// entry returns the entry of our server: its command, or its address and the header with the token.
+func (c Client) entry(command string, args []string, url, token string) entry {
+	kind, e := c.kind, entry{{"command", command}, {"args", args}}
+	switch {
+	case url != "":
+		if e = (entry{{c.url, url}, {c.headers, header{"Authorization", "Bearer " + token}}}); kind != "" {
+			if kind = c.remote; kind == "" {
+				kind = "http"
+			}
+		}
+	case c.words:
+		e = entry{{"command", slices.Concat([]string{command}, args)}}
+	}
+	if kind != "" {
+		e = slices.Insert(e, 0, member{"type", kind})
+	}
+	return append(e, c.more...)
+}
+
+// generic converts a value to the types of encoding/json, for comparisons with decoded values.
+func generic(value any) (is any) {
+	_ = json.Unmarshal([]byte(jsonText(value)), &is) // jsonText has just made it
+	return is
+}
+
+// serverName is the name of our server in clients.
+const serverName = "pagewire"
+
+// An install link makes a client ask its user whether to add our server. It has the entry and never a token.
+
+// cursorLink returns Cursor's link, with only the entry in base64.
+func cursorLink(e entry) string {
+	return "cursor://anysphere.cursor-deeplink/mcp/install?name=" + serverName + "&config=" +
+		escapeComponent(base64.StdEncoding.EncodeToString([]byte(compactJSON(e))))
+}
+
+// vscodeLink returns VS Code's link, with the entry and its name as JSON.
+func vscodeLink(e entry) string {
+	e = append(entry{{"name", serverName}}, e...)
+	return "vscode:mcp/install?" + escapeComponent(compactJSON(e))
+}
+
+// escapeComponent is JavaScript's encodeURIComponent, as far as our entries need it.
+func escapeComponent(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+func compactJSON(e entry) string { return jsonValue(e, "", "", "") }

@@ -1,0 +1,366 @@
+package clientconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// A document is a JSON text with comments and trailing commas, and perhaps a byte order mark. It writes what nobody has
+// edited as it was read, byte for byte.
+type document struct {
+	mark          []byte
+	newline, unit string // a line's end, and one step of indentation
+	root          hujson.Value
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// parseJSON parses a text. A blank text is an object without members.
+func parseJSON(text []byte) (d *document, err error) {
+	body := bytes.TrimPrefix(text, byteOrderMark)
+	d = &document{mark: text[:len(text)-len(body)], newline: newlineOf(text), unit: "  "}
+	if len(bytes.TrimSpace(body)) == 0 {
+		body = []byte("{}\n")
+	}
+	// hujson needs a line end after each comment, and the last comment may lack it.
+	if d.root, err = hujson.Parse(append(slices.Clip(body), '\n')); err != nil {
+		return nil, fmt.Errorf("it is no JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	if heads, _, _ := items(&d.root); len(heads) > 0 && indentOf(heads[0], "") != "" {
+		d.unit = indentOf(heads[0], "")
+	}
+	return d, nil
+}
+
+func (d *document) text() []byte {
+	text := d.root.Pack()
+	return slices.Concat(d.mark, text[:len(text)-1])
+}
+
+// indentOf returns the indentation of an item that has a line of its own, and otherwise that of the line around it.
+func indentOf(head *hujson.Value, around string) string {
+	line := head.BeforeExtra[bytes.LastIndexByte(head.BeforeExtra, '\n')+1:]
+	if len(line) == len(head.BeforeExtra) || len(bytes.TrimSpace(line)) > 0 {
+		return around
+	}
+	return string(line)
+}
+
+// items returns what an object or a list contains, and the space before its last bracket. An item begins with its head,
+// which is a member's name, or the element itself.
+func items(v *hujson.Value) (heads, values []*hujson.Value, end *hujson.Extra) {
+	switch in := v.Value.(type) {
+	case *hujson.Object:
+		for i := range in.Members {
+			heads, values = append(heads, &in.Members[i].Name), append(values, &in.Members[i].Value)
+		}
+		end = &in.AfterExtra
+	case *hujson.Array:
+		for i := range in.Elements {
+			heads = append(heads, &in.Elements[i])
+		}
+		values, end = heads, &in.AfterExtra
+	}
+	return heads, values, end
+}
+
+// find returns the index of a member, or -1.
+func find(v *hujson.Value, name string) (at int, err error) {
+	at = -1
+	heads, _, _ := items(v)
+	for i, head := range heads {
+		if head.Value.(hujson.Literal).String() != name {
+			continue
+		}
+		if at >= 0 {
+			return -1, fmt.Errorf("%s is there twice", quotedJSON(name))
+		}
+		at = i
+	}
+	return at, nil
+}
+
+// holder returns the object or the list that is to contain a part, and the indentation of its line. If it is missing,
+// holder returns the last object on the way to it, and the names of the members that are missing.
+func (d *document) holder(p part) (at *hujson.Value, indent string, missing []string, err error) {
+	at = &d.root
+	what := "the file"
+	for i := 0; ; i++ {
+		kind, kindName := hujson.Kind('{'), "object"
+		if p.hook && i == len(p.at) {
+			kind, kindName = '[', "list"
+		}
+		if at.Value.Kind() != kind {
+			return nil, "", nil, fmt.Errorf("%s holds no %s", what, kindName)
+		}
+		if i == len(p.at) || !p.hook && i == len(p.at)-1 {
+			return at, indent, nil, nil
+		}
+		next, err := find(at, p.at[i])
+		if next < 0 || err != nil {
+			return at, indent, p.at[i:], err
+		}
+		heads, values, _ := items(at)
+		at, indent, what = values[next], indentOf(heads[next], indent), quotedJSON(p.at[i])
+	}
+}
+
+// putJSON puts a part into JSON. A hook replaces hooks of ours in the same list.
+func putJSON(text []byte, p part, force bool) ([]byte, error) {
+	d, err := parseJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	at, indent, missing, err := d.holder(p)
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		value := p.value
+		if p.hook {
+			value = []any{value}
+		}
+		for _, name := range slices.Backward(missing[1:]) {
+			value = entry{{name, value}}
+		}
+		d.add(at, indent, missing[0], value)
+		return d.text(), nil
+	}
+	heads, values, _ := items(at)
+	if p.hook {
+		there := func(v *hujson.Value) bool { return includes(decoded(v), generic(p.value)) }
+		if slices.ContainsFunc(values, there) {
+			return text, nil
+		}
+		sweep(at, 3)
+		d.add(at, indent, "", p.value)
+		return d.text(), nil
+	}
+	name := p.at[len(p.at)-1]
+	switch i, err := find(at, name); {
+	case err != nil:
+		return nil, err
+	case i < 0:
+		d.add(at, indent, name, p.value)
+	case includes(decoded(values[i]), generic(p.value)):
+		return text, nil
+	case !force:
+		return nil, errOther
+	default:
+		values[i].Value = d.parsed(p.value, indentOf(heads[i], indent)).Value
+	}
+	return d.text(), nil
+}
+
+// takeJSON takes a part out of JSON: an entry, or all our hooks.
+func takeJSON(text []byte, p part, force bool) ([]byte, error) {
+	d, err := parseJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	hooks := p.hook
+	p.hook = false // the holder is then that of all lists of hooks
+	at, _, missing, err := d.holder(p)
+	if err != nil || len(missing) > 0 {
+		return text, err
+	}
+	if hooks {
+		sweep(at, 4)
+		return d.text(), nil
+	}
+	i, err := find(at, p.at[len(p.at)-1])
+	if err != nil || i < 0 {
+		return text, err
+	}
+	if _, values, _ := items(at); !force && !ourEntry(decoded(values[i])) {
+		return nil, errNotOurs
+	}
+	cut(at, i)
+	return d.text(), nil
+}
+
+// hasJSON reports whether a text has an entry of our name, or a hook of ours in the list of the part.
+func hasJSON(text []byte, p part) bool {
+	d, err := parseJSON(text)
+	if err != nil {
+		return false
+	}
+	at, _, missing, err := d.holder(p)
+	if err != nil || len(missing) > 0 {
+		return false
+	}
+	if p.hook {
+		return sweep(at, 3)
+	}
+	i, _ := find(at, p.at[len(p.at)-1])
+	return i >= 0
+}
+
+// sweep takes our hooks out of lists, and groups that have nothing but hooks of ours. It reports whether it found one.
+// Below the member "hooks" there are four levels: events, the groups of one, "hooks" of a group, and the hooks.
+func sweep(v *hujson.Value, levels int) (found bool) {
+	_, values, _ := items(v)
+	for i, value := range slices.Backward(values) {
+		swept := levels > 1 && sweep(value, levels-1)
+		_, isList := v.Value.(*hujson.Array)
+		if isList && value.Value.Kind() == '{' && (ourHook(decoded(value)) || swept && emptyGroup(value)) {
+			cut(v, i)
+			swept = true
+		}
+		found = found || swept
+	}
+	return found
+}
+
+// emptyGroup reports whether a group has no hooks any more, and nothing that a person has added.
+func emptyGroup(v *hujson.Value) bool {
+	group, _ := decoded(v).(map[string]any)
+	hooks, _ := group["hooks"].([]any)
+	delete(group, "matcher")
+	return v.IsStandard() && len(group) == 1 && hooks != nil && len(hooks) == 0
+}
+
+// saysNothing reports whether a text has objects and lists alone, and no comment.
+func saysNothing(text []byte) bool {
+	var empty func(v any) bool
+	empty = func(v any) bool {
+		switch v := v.(type) {
+		case map[string]any:
+			return !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(v any) bool { return !empty(v) })
+		case []any:
+			return !slices.ContainsFunc(v, func(v any) bool { return !empty(v) })
+		}
+		return false
+	}
+	d, err := parseJSON(text)
+	return err == nil && d.root.IsStandard() && empty(decoded(&d.root))
+}
+
+// decoded decodes a value as encoding/json does.
+func decoded(v *hujson.Value) (value any) {
+	copied := v.Clone()
+	copied.Standardize()
+	_ = json.Unmarshal(copied.Pack(), &value) // it has been parsed
+	return value
+}
+
+// add puts a member, or an element if name is "", after the last one and its comments.
+func (d *document) add(v *hujson.Value, indent, name string, value any) {
+	_, values, end := items(v)
+	item := d.parsed(value, indent+d.unit)
+	if last := len(values) - 1; last >= 0 && values[last].AfterExtra != nil { // the user prefers a trailing comma
+		item.AfterExtra = hujson.Extra{}
+	}
+	comments := commentsOf(*end)
+	before := hujson.Extra(slices.Concat(comments, []byte(d.newline+indent+d.unit)))
+	if *end = (*end)[len(comments):]; !bytes.Contains(*end, []byte("\n")) { // the bracket was on the same line
+		*end = hujson.Extra(d.newline + indent)
+	}
+	switch in := v.Value.(type) {
+	case *hujson.Object:
+		item.BeforeExtra = hujson.Extra(" ")
+		in.Members = append(in.Members, hujson.ObjectMember{
+			Name: hujson.Value{BeforeExtra: before, Value: hujson.String(name)}, Value: item})
+	case *hujson.Array:
+		item.BeforeExtra = before
+		in.Elements = append(in.Elements, item)
+	}
+}
+
+// commentsOf returns an extra without the space after its last comment. Space at the end of a line is the comment's.
+func commentsOf(extra hujson.Extra) hujson.Extra {
+	end := len(bytes.TrimRight(extra, " \t\r\n"))
+	line := extra[bytes.LastIndexByte(extra[:end], '\n')+1:]
+	if i := bytes.IndexByte(line, '\n'); i > 0 && bytes.Contains(line[:i], []byte("//")) {
+		return bytes.TrimSuffix(extra[:len(extra)-len(line)+i], []byte("\r"))
+	}
+	return extra[:end]
+}
+
+// cut removes an item, with its comma and the line that it leaves empty. Comments around it stay.
+func cut(v *hujson.Value, i int) {
+	heads, values, end := items(v)
+	next, before, after := end, heads[i].BeforeExtra, values[i].AfterExtra
+	if len(bytes.TrimSpace(after)) > 0 {
+		before = slices.Concat(before, after)
+	}
+	if i+1 < len(heads) {
+		next = &heads[i+1].BeforeExtra
+	}
+	rest := bytes.TrimLeft(*next, " \t")
+	if bytes.HasPrefix(bytes.TrimPrefix(rest, []byte("\r")), []byte("\n")) {
+		before = commentsOf(before)
+	}
+	if *next = slices.Concat(before, rest); len(heads) == 1 && len(bytes.TrimSpace(*end)) == 0 {
+		*end = nil
+	}
+	if i > 0 && next == end { // then the item before it is the last one, and needs no comma
+		switch last := values[i-1]; {
+		case after == nil:
+			*end, last.AfterExtra = slices.Concat(last.AfterExtra, *end), nil
+		case last.AfterExtra == nil:
+			last.AfterExtra = hujson.Extra{}
+		}
+	}
+	switch in := v.Value.(type) {
+	case *hujson.Object:
+		in.Members = slices.Delete(in.Members, i, i+1)
+	case *hujson.Array:
+		in.Elements = slices.Delete(in.Elements, i, i+1)
+	}
+}
+
+// parsed returns a value as it is written in a line with this indentation.
+func (d *document) parsed(value any, indent string) hujson.Value {
+	v, _ := hujson.Parse([]byte(jsonValue(value, indent, d.unit, d.newline))) // jsonValue has just made it
+	v.AfterExtra = nil
+	return v
+}
+
+// jsonText returns the text of a file with a value.
+func jsonText(v any) string { return jsonValue(v, "", "  ", "\n") + "\n" }
+
+// jsonValue writes a value on several lines; indent is that of the first. A list of strings and a header take one line.
+func jsonValue(v any, indent, unit, newline string) string {
+	var items []string
+	inner := func(v any) string { return jsonValue(v, indent+unit, unit, newline) }
+	between := newline + indent + unit
+	over := func(open, end string) string {
+		return open + between + strings.Join(items, ","+between) + newline + indent + end
+	}
+	switch v := v.(type) {
+	case entry:
+		for _, m := range v {
+			items = append(items, quotedJSON(m.name)+": "+inner(m.value))
+		}
+		return over("{", "}")
+	case []any:
+		for _, one := range v {
+			items = append(items, inner(one))
+		}
+		return over("[", "]")
+	case []string:
+		for _, s := range v {
+			items = append(items, quotedJSON(s))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case header:
+		return "{ " + quotedJSON(v.name) + ": " + quotedJSON(v.value) + " }"
+	}
+	return quotedJSON(v)
+}
+
+// quotedJSON is json.Marshal without HTML's escapes.
+func quotedJSON(v any) string {
+	var b strings.Builder
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	_ = out.Encode(v) // it fails only for types that do not occur here
+	return strings.TrimSuffix(b.String(), "\n")
+}
