@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/tailscale/hujson"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -104,20 +100,4 @@ func same(t *testing.T, what string, got, want map[string]string) {
 			t.Errorf("%s: there is %s", what, name)
 		}
 	}
-}
-
-// standard removes comments and trailing commas from a JSON text.
-func standard(text []byte) []byte {
-	out, err := hujson.Standardize(append(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), '\n'))
-	if err != nil {
-		return text
-	}
-	return out
-}
-
-// saying decodes a JSON text. An empty text is an object without members.
-func saying(text []byte) any {
-	var root any = map[string]any{}
-	_ = json.Unmarshal(standard(text), &root)
-	return root
 }

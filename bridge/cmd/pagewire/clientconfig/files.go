@@ -49,6 +49,9 @@ func (c *Change) File(name string) (*File, error) {
 	f := &File{name: name, path: path, mode: 0o600} // such files hold the keys of other servers
 	f.was, f.info, err = readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if path != name {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
 		return nil, err
 	}
 	if f.info != nil {
