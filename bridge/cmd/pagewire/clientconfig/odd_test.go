@@ -152,6 +152,7 @@ func (o *odd) settings(key string, entry, hooks bool) string {
 			list = append(list, o.oneOf(`{"type": "command", "bash": "/old/pagewire changes --hook copilot"}`,
 				`{"hooks":[{"command": "/old/pagewire changes --hook codex", "timeout": 9}]}`,
 				`{"matcher":"x","hooks":[{"command":"/old/pagewire changes --hook codex"}, {"command": "mine"} ]}`,
+				`{"hooks":[{"command":"/old/pagewire changes --hook codex"}], "description": "mine"}`,
 				`{"matcher":"x", /* mine */ "hooks":[{"command":"/old/pagewire changes --hook codex"}]}`))
 		}
 		o.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
