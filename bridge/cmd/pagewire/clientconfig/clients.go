@@ -13,6 +13,7 @@
 package clientconfig
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
@@ -26,15 +27,15 @@ import (
 // A Client is a program with agents, and the places and formats of its settings for MCP servers.
 type Client struct {
 	Name, Title string
-	// file is the path of its configuration.
-	file func(p Places) string
-	// key is the member that holds servers by name. For TOML it is a table.
+	// File is the path of its configuration.
+	File func(p Places) string
+	// key is the member that holds servers by name; "": "mcpServers". For TOML it is a table.
 	key string
 	// kind is the member "type" of a server that the client starts; "": the client needs none. remote is the "type" of
 	// a server on HTTP; "": "http".
 	kind, remote string
 	// url is the member for the address of a server on HTTP; "": the client has no such servers. headers is the member
-	// for the headers of its requests.
+	// for the headers of its requests; "": "headers".
 	url, headers string
 	// words means that the command and its arguments are one list. more are further members of each entry.
 	words bool
@@ -96,14 +97,20 @@ func absolute(path string) string {
 	return path
 }
 
-// config writes several files in each of these directories.
+func homeDir(p Places) string     { return p.Home }
 func claudeDir(p Places) string   { return p.or("CLAUDE_CONFIG_DIR", ".claude") }
 func codexDir(p Places) string    { return p.or("CODEX_HOME", ".codex") }
 func copilotDir(p Places) string  { return p.or("COPILOT_HOME", ".copilot") }
 func opencodeDir(p Places) string { return filepath.Join(p.XDG(), "opencode") }
 
-func geminiSettings(p Places) string { return filepath.Join(p.Home, ".gemini", "settings.json") }
-func qwenSettings(p Places) string   { return filepath.Join(p.Home, ".qwen", "settings.json") }
+func zedDir(p Places) string {
+	if p.GOOS == "windows" {
+		return filepath.Join(p.Config(), "Zed")
+	}
+	return filepath.Join(p.XDG(), "zed")
+}
+
+var geminiSettings, qwenSettings = in(homeDir, ".gemini", "settings.json"), in(homeDir, ".qwen", "settings.json")
 
 func in(dir func(Places) string, name ...string) func(Places) string {
 	return func(p Places) string { return filepath.Join(append([]string{dir(p)}, name...)...) }
@@ -111,39 +118,30 @@ func in(dir func(Places) string, name ...string) func(Places) string {
 
 // Clients are the programs that config knows.
 var Clients = []Client{
-	{Name: "claude-desktop", Title: "Claude Desktop", key: "mcpServers",
-		file: func(p Places) string { return filepath.Join(p.Config(), "Claude", "claude_desktop_config.json") }},
-	{Name: "claude-code", Title: "Claude Code", key: "mcpServers", kind: "stdio", url: "url", headers: "headers",
-		file:     func(p Places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") },
-		notifier: &claudeNotifier, skills: in(claudeDir, "skills")},
-	{Name: "cursor", Title: "Cursor", key: "mcpServers", url: "url", headers: "headers",
-		file: func(p Places) string { return filepath.Join(p.Home, ".cursor", "mcp.json") }, link: cursorLink},
-	{Name: "vscode", Title: "VS Code", key: "servers", kind: "stdio", url: "url", headers: "headers",
-		file: func(p Places) string { return filepath.Join(p.Config(), "Code", "User", "mcp.json") }, link: vscodeLink},
+	{Name: "claude-desktop", Title: "Claude Desktop",
+		File: in(Places.Config, "Claude", "claude_desktop_config.json")},
+	{Name: "claude-code", Title: "Claude Code", kind: "stdio", url: "url", notifier: &claudeNotifier,
+		File:   func(p Places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") },
+		skills: in(claudeDir, "skills")},
+	{Name: "cursor", Title: "Cursor", url: "url", File: in(homeDir, ".cursor", "mcp.json"), link: cursorLink},
+	{Name: "vscode", Title: "VS Code", key: "servers", kind: "stdio", url: "url",
+		File: in(Places.Config, "Code", "User", "mcp.json"), link: vscodeLink},
 	{Name: "codex", Title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers",
-		file: in(codexDir, "config.toml"), notifier: &codexNotifier,
-		skills: func(p Places) string { return filepath.Join(p.Home, ".agents", "skills") }},
-	{Name: "windsurf", Title: "Windsurf", key: "mcpServers", url: "serverUrl", headers: "headers",
-		file: func(p Places) string { return filepath.Join(p.Home, ".codeium", "windsurf", "mcp_config.json") }},
-	{Name: "zed", Title: "Zed", key: "context_servers", url: "url", headers: "headers", file: func(p Places) string {
-		if p.GOOS == "windows" {
-			return filepath.Join(p.Config(), "Zed", "settings.json")
-		}
-		return filepath.Join(p.XDG(), "zed", "settings.json")
-	}},
-	{Name: "gemini-cli", Title: "Gemini CLI", key: "mcpServers", url: "httpUrl", headers: "headers",
-		file: geminiSettings, notifier: &geminiNotifier},
-	{Name: "copilot", Title: "Copilot CLI", key: "mcpServers", kind: "local", url: "url", headers: "headers",
-		more: entry{{"tools", []string{"*"}}}, file: in(copilotDir, "mcp-config.json"), notifier: &copilotNotifier},
-	{Name: "opencode", Title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url", headers: "headers",
-		words: true, more: entry{{"enabled", true}}, file: in(opencodeDir, "opencode.json"),
-		notifier: &opencodeNotifier},
-	{Name: "qwen-code", Title: "Qwen Code", key: "mcpServers", url: "httpUrl", headers: "headers", file: qwenSettings,
-		notifier: &qwenNotifier, skills: func(p Places) string { return filepath.Join(p.Home, ".qwen", "skills") }},
+		File: in(codexDir, "config.toml"), notifier: &codexNotifier, skills: in(homeDir, ".agents", "skills")},
+	{Name: "windsurf", Title: "Windsurf", url: "serverUrl",
+		File: in(homeDir, ".codeium", "windsurf", "mcp_config.json")},
+	{Name: "zed", Title: "Zed", key: "context_servers", url: "url", File: in(zedDir, "settings.json")},
+	{Name: "gemini-cli", Title: "Gemini CLI", url: "httpUrl", File: geminiSettings, notifier: &geminiNotifier},
+	{Name: "copilot", Title: "Copilot CLI", kind: "local", url: "url", more: entry{{"tools", []string{"*"}}},
+		File: in(copilotDir, "mcp-config.json"), notifier: &copilotNotifier},
+	{Name: "opencode", Title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url", words: true,
+		more: entry{{"enabled", true}}, File: in(opencodeDir, "opencode.json"), notifier: &opencodeNotifier},
+	{Name: "qwen-code", Title: "Qwen Code", url: "httpUrl", File: qwenSettings, notifier: &qwenNotifier,
+		skills: in(homeDir, ".qwen", "skills")},
 }
 
-// File returns the path of the client's file.
-func (c Client) File(p Places) string { return c.file(p) }
+// at returns the path of our entry in the client's file.
+func (c Client) at() []string { return []string{cmp.Or(c.key, "mcpServers"), serverName} }
 
 // IsLive, HasSkills, HasLink and HasURL report what config can do for the client.
 func (c Client) IsLive() bool    { return c.notifier != nil }
@@ -167,10 +165,9 @@ func (c Client) entry(command string, args []string, url, token string) entry {
 	kind, e := c.kind, entry{{"command", command}, {"args", args}}
 	switch {
 	case url != "":
-		if e = (entry{{c.url, url}, {c.headers, header{"Authorization", "Bearer " + token}}}); kind != "" {
-			if kind = c.remote; kind == "" {
-				kind = "http"
-			}
+		sends := header{"Authorization", "Bearer " + token}
+		if e = (entry{{c.url, url}, {cmp.Or(c.headers, "headers"), sends}}); kind != "" {
+			kind = cmp.Or(c.remote, "http")
 		}
 	case c.words:
 		e = entry{{"command", slices.Concat([]string{command}, args)}}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -208,8 +208,8 @@ func sweep(v *hujson.Value, levels int) (found bool) {
 	_, values, _ := items(v)
 	for i, value := range slices.Backward(values) {
 		swept := levels > 1 && sweep(value, levels-1)
-		_, isList := v.Value.(*hujson.Array)
-		if isList && value.Value.Kind() == '{' && (ourHook(decoded(value)) || swept && emptyGroup(value)) {
+		inList := v.Value.Kind() == '[' && value.Value.Kind() == '{'
+		if inList && (ourHook(decoded(value)) || swept && emptyGroup(value)) {
 			cut(v, i)
 			swept = true
 		}
@@ -226,21 +226,8 @@ func emptyGroup(v *hujson.Value) bool {
 	return v.IsStandard() && len(group) == 1 && hooks != nil && len(hooks) == 0
 }
 
-// saysNothing reports whether a text has objects and lists alone, and no comment.
-func saysNothing(text []byte) bool {
-	var empty func(v any) bool
-	empty = func(v any) bool {
-		switch v := v.(type) {
-		case map[string]any:
-			return !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(v any) bool { return !empty(v) })
-		case []any:
-			return !slices.ContainsFunc(v, func(v any) bool { return !empty(v) })
-		}
-		return false
-	}
-	d, err := parseJSON(text)
-	return err == nil && d.root.IsStandard() && empty(decoded(&d.root))
-}
+// saysNothing matches a text that has objects and lists alone, and no comment.
+var saysNothing = regexp.MustCompile(`^(?:\s|[{}\[\],]|"\w+"\s*:)*$`)
 
 // decoded decodes a value as encoding/json does.
 func decoded(v *hujson.Value) (value any) {
@@ -254,13 +241,13 @@ func decoded(v *hujson.Value) (value any) {
 func (d *document) add(v *hujson.Value, indent, name string, value any) {
 	_, values, end := items(v)
 	item := d.parsed(value, indent+d.unit)
-	if last := len(values) - 1; last >= 0 && values[last].AfterExtra != nil { // the user prefers a trailing comma
-		item.AfterExtra = hujson.Extra{}
+	if last := len(values) - 1; last >= 0 && values[last].AfterExtra != nil {
+		item.AfterExtra = hujson.Extra{} // the user prefers a trailing comma
 	}
 	comments := commentsOf(*end)
 	before := hujson.Extra(slices.Concat(comments, []byte(d.newline+indent+d.unit)))
-	if *end = (*end)[len(comments):]; !bytes.Contains(*end, []byte("\n")) { // the bracket was on the same line
-		*end = hujson.Extra(d.newline + indent)
+	if *end = (*end)[len(comments):]; !bytes.Contains(*end, []byte("\n")) {
+		*end = hujson.Extra(d.newline + indent) // the bracket was on the same line
 	}
 	switch in := v.Value.(type) {
 	case *hujson.Object:
@@ -318,7 +305,7 @@ func cut(v *hujson.Value, i int) {
 
 // parsed returns a value as it is written in a line with this indentation.
 func (d *document) parsed(value any, indent string) hujson.Value {
-	v, _ := hujson.Parse([]byte(jsonValue(value, indent, d.unit, d.newline))) // jsonValue has just made it
+	v, _ := hujson.Parse([]byte(jsonValue(value, indent, d.unit, d.newline))) // we have just made it
 	v.AfterExtra = nil
 	return v
 }

@@ -70,6 +70,10 @@ func flat(_ moment, run string) entry {
 
 const atEachPrompt = "told at each prompt"
 
+// asClaude are the moments of Claude Code, which others have taken over.
+var asClaude = []moment{{event: "UserPromptSubmit"},
+	{event: "SessionStart", matcher: "clear|compact", forget: true}}
+
 var (
 	claudePlugin   = in(claudeDir, "skills", serverName)
 	claudeNotifier = notifier{
@@ -78,7 +82,7 @@ var (
 		server:    in(claudePlugin, ".mcp.json"),
 		folder:    claudePlugin,
 		hooksFile: in(claudePlugin, "hooks", "hooks.json"),
-		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		hooks:     asClaude,
 		write:     inGroup(1),
 		files: []ownFile{
 			{in(claudePlugin, ".claude-plugin", "plugin.json"), func(command) string {
@@ -95,7 +99,7 @@ var (
 		says:      atEachPrompt,
 		allow:     "Codex runs no hook before you trust it: type /hooks in Codex",
 		hooksFile: in(codexDir, "hooks.json"),
-		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		hooks:     asClaude,
 		write:     inGroup(1),
 	}
 	geminiNotifier = notifier{
@@ -108,7 +112,7 @@ var (
 	qwenNotifier = notifier{
 		says:      atEachPrompt,
 		hooksFile: qwenSettings,
-		hooks:     []moment{{event: "UserPromptSubmit"}, {event: "SessionStart", matcher: "clear|compact", forget: true}},
+		hooks:     asClaude,
 		write:     inGroup(1000),
 	}
 	copilotNotifier = notifier{

@@ -220,7 +220,7 @@ func (o *odd) desk(t *testing.T, c Client, stale bool) *desk {
 		if _, there := d.was[p.file]; there || p.at == nil || !stale && (p.folder != "" || o.IntN(8) == 0) {
 			continue
 		}
-		text := o.settings(c.key, stale && entries[p.file], stale && hooks[p.file])
+		text := o.settings(c.at()[0], stale && entries[p.file], stale && hooks[p.file])
 		if p.toml() {
 			text, d.clean[p.file] = o.table(stale)
 		}
@@ -243,7 +243,7 @@ func (d *desk) look(when string, ours bool) {
 		is := string(testkit.Must(os.ReadFile(file))(d.t))
 		got, want := lines(is), lines(d.clean[file])
 		if filepath.Ext(file) != ".toml" {
-			got, want = persons(d.t, []byte(is), d.Client.key), persons(d.t, []byte(text), d.Client.key)
+			got, want = persons(d.t, []byte(is), d.Client.at()[0]), persons(d.t, []byte(text), d.Client.at()[0])
 		} else if ours {
 			is, _, _ = strings.Cut(is, "[mcp_servers.pagewire]"+newlineOf([]byte(text))+"command = \"/opt")
 			got = lines(is)

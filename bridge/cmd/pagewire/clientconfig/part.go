@@ -32,7 +32,7 @@ type part struct {
 // Errors about what is there under our name.
 var (
 	errOther   = errors.New("has another entry named " + serverName)
-	errNotOurs = errors.New("has an entry named " + serverName + " that neither runs it nor has its address")
+	errNotOurs = errors.New("has an entry named " + serverName + " that is for something else")
 	errNotOwn  = errors.New("is there, and is not what this pagewire writes")
 )
 
@@ -100,8 +100,9 @@ func (p part) wrote(text []byte) bool {
 		return string(text) == p.value
 	}
 	tail := rest[strings.LastIndex(rest, mark)+len(mark):]
-	return len(text) >= len(head)+len(tail) && strings.HasPrefix(string(text), head) &&
-		strings.HasSuffix(string(text), tail) && bytes.Count(text, []byte("\n")) == strings.Count(p.marked, "\n")
+	is := string(text)
+	return len(is) >= len(head)+len(tail) && strings.HasPrefix(is, head) &&
+		strings.HasSuffix(is, tail) && strings.Count(is, "\n") == strings.Count(p.marked, "\n")
 }
 
 // secret reports whether the part has a token.
@@ -113,9 +114,11 @@ func (p part) secret() bool {
 // explain adds the file and a remedy to an error.
 func (p part) explain(err error, byHand string) error {
 	if errors.Is(err, errOther) || errors.Is(err, errNotOwn) {
-		return hintError{fmt.Errorf("%s %w", p.file, err), "nothing was written; --force replaces it"}
+		err = fmt.Errorf("%s %w", p.file, err)
+		return hintError{err, "nothing was written; --force replaces it"}
 	}
-	return hintError{fmt.Errorf("%s: %w", p.file, err), "nothing was written: mend the file, or " + byHand}
+	err = fmt.Errorf("%s: %w", p.file, err)
+	return hintError{err, "nothing was written: mend the file, or " + byHand}
 }
 
 // checkUTF8 returns an error for a text that is not in UTF-8.
@@ -163,7 +166,7 @@ func isLoopback(host string) bool {
 func ourProgram(path string) bool {
 	name, _, _ := strings.Cut(path[strings.LastIndexAny(path, `/\`)+1:], "@")
 	self, err := os.Executable()
-	plain := func(name string) string { return strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd") }
+	plain := strings.NewReplacer(".exe", "", ".cmd", "").Replace
 	return plain(name) == serverName || err == nil && plain(name) == plain(filepath.Base(self))
 }
 

@@ -32,7 +32,7 @@ type Setup struct {
 
 // entry returns the entry that the client needs.
 func (s *Setup) entry() part {
-	return part{file: s.Client.file(s.Places), at: []string{s.Client.key, serverName},
+	return part{file: s.Client.File(s.Places), at: s.Client.at(),
 		value: s.Client.entry(s.Binary, append([]string{"serve"}, s.Serve...), s.URL, s.Token)}
 }
 
@@ -65,7 +65,8 @@ func (s *Setup) inPlugin(e part) part {
 func (s *Setup) skills() (all []part) {
 	for _, name := range skills.Names {
 		dir := filepath.Join(s.Client.skills(s.Places), name)
-		all = append(all, part{file: filepath.Join(dir, "SKILL.md"), value: skills.Text(name), folder: dir})
+		file := filepath.Join(dir, "SKILL.md")
+		all = append(all, part{file: file, value: skills.Text(name), folder: dir})
 	}
 	return all
 }
@@ -133,7 +134,8 @@ func (s *Setup) take(ctx context.Context, parts []part) ([]string, error) {
 		return nil, hintError{left, "nothing was written; --force takes it out as it is"}
 	}
 	for _, p := range parts {
-		for dir := filepath.Dir(p.file); p.folder != "" && strings.HasPrefix(dir, p.folder); dir = filepath.Dir(dir) {
+		dir := filepath.Dir(p.file)
+		for ; p.folder != "" && strings.HasPrefix(dir, p.folder); dir = filepath.Dir(dir) {
 			_ = syscall.Rmdir(dir) // it fails if the directory is not empty, or a link
 		}
 	}
@@ -163,7 +165,7 @@ func (s *Setup) without(parts []part) (c *Change, left, err error) {
 		if err != nil {
 			return nil, nil, p.explain(err, "take "+serverName+" out of it by hand")
 		}
-		if f.Is = text; p.folder != "" && saysNothing(text) {
+		if f.Is = text; p.folder != "" && saysNothing.Match(text) {
 			f.Is = nil
 		}
 		if f.Is == nil && isLink(f.name) {
@@ -192,7 +194,7 @@ type State struct {
 
 // State looks at the client's settings. An error says why they cannot be read.
 func (s *Setup) State() (is State, err error) {
-	if _, err = Read(s.Client.file(s.Places)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err = Read(s.Client.File(s.Places)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return is, err
 	}
 	for i, p := range s.parts(s.Client.IsLive()) {

@@ -39,7 +39,8 @@ func findTOML(text []byte, at []string) (is any, spans [][2]int, err error) {
 		from, to := -1, 0
 		for parts := e.Key(); parts.Next(); {
 			raw := parts.Node().Raw
-			if key, to = append(key, string(parts.Node().Data)), int(raw.Offset+raw.Length); from < 0 {
+			key = append(key, string(parts.Node().Data))
+			if to = int(raw.Offset + raw.Length); from < 0 {
 				from = int(raw.Offset)
 			}
 		}
