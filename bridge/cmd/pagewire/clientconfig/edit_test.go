@@ -3,6 +3,7 @@ package clientconfig
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,24 +92,47 @@ func TestTakeKeepsTheCommentsAroundIt(t *testing.T) {
 	}
 }
 
+// A hook replaces those of another build in its list, also beside one that is the same, and nothing else.
+func TestAHookReplacesOthersOfOurs(t *testing.T) {
+	const same = `{"hooks": [{"type": "command", "command": "/b/pagewire changes --hook codex", "timeout": 5}]}`
+	const other = `{"hooks": [{"command": "/a/pagewire changes --hook codex"}]}`
+	hook := part{at: []string{"hooks", "E"}, hook: true,
+		value: inGroup(1)(moment{}, "/b/pagewire changes --hook codex")}
+	for before, want := range map[string]string{
+		`{"hooks": {"E": [1, ` + same + `, 2], "F": [` + other + `]}}`: "unchanged",
+		`{"hooks": {"E": [1, ` + same + `, 2, ` + other + `]}}`:        `{"hooks":{"E":[1,2,` + same + `]}}`,
+		`{"hooks": {"E": [` + other + `, 1]}}`:                         `{"hooks":{"E":[1,` + same + `]}}`,
+	} {
+		after, err := putJSON([]byte(before), hook, false)
+		if want == "unchanged" {
+			want = before
+		}
+		if generic(json.RawMessage(after)) == nil || !reflect.DeepEqual(generic(json.RawMessage(after)), generic(json.RawMessage(want))) {
+			t.Errorf("%v\n got %s\nwant %s", err, after, want)
+		}
+	}
+}
+
 // What is ours can be seen in the file, whoever has written it.
 func TestOurs(t *testing.T) {
 	for text, want := range map[string]bool{
-		`{"command": "/opt/x/pagewire", "args": ["serve", "--launch"], "env": {}}`: true,
-		`{"command": "C:\\Program Files\\pagewire.exe", "args": ["serve"]}`:        true,
-		`{"command": ["pagewire", "serve"]}`:                                       true,
-		`{"command": "npx", "args": ["-y", "pagewire@0.9.0", "serve"]}`:            true,
-		`{"httpUrl": "http://127.0.0.1:7433/mcp"}`:                                 true,
-		`{"url": "http://localhost:8000/mcp"}`:                                     true,
-		`{"serverUrl": "http://[::1]:8000/mcp"}`:                                   true,
-		`{"command": "npx", "args": ["mcp-remote", "http://127.0.0.1:7433/mcp"]}`:  true,
-		`{"url": "https://pagewire.example/mcp"}`:                                  false,
-		`{"url": "http://127.0.0.1:7433/sse"}`:                                     false,
-		`{"command": "mine", "args": ["serve"]}`:                                   false,
-		`{"command": "pagewire", "args": ["ls"]}`:                                  false,
-		`{"command": "serve", "args": ["pagewire"]}`:                               false,
-		`{"command": 1, "args": {"serve": 1}}`:                                     false,
-		`[]`:                                                                       false,
+		`{"command": "/opt/x/pagewire", "args": ["serve", "--launch"], "env": {}}`:     true,
+		`{"command": "C:\\Program Files\\pagewire.exe", "args": ["serve"]}`:            true,
+		`{"command": ["pagewire", "serve"]}`:                                           true,
+		`{"command": "npx", "args": ["-y", "pagewire@0.9.0", "serve"]}`:                true,
+		`{"httpUrl": "http://127.0.0.1:7433/mcp"}`:                                     true,
+		`{"url": "http://localhost:8000/mcp"}`:                                         true,
+		`{"serverUrl": "http://[::1]:8000/mcp"}`:                                       true,
+		`{"command": "npx", "args": ["mcp-remote", "http://127.0.0.1:7433/mcp"]}`:      true,
+		`{"url": "https://pagewire.example/mcp"}`:                                      false,
+		`{"url": "http://127.0.0.1:7433/sse"}`:                                         false,
+		`{"command": "sh", "args": ["-c", "exec '/opt/a b/pagewire' serve --launch"]}`: true,
+		`{"command": "pagewire serve"}`:                                                true,
+		`{"command": "mine", "args": ["serve"]}`:                                       false,
+		`{"command": "pagewire", "args": ["ls"]}`:                                      false,
+		`{"command": "serve", "args": ["pagewire"]}`:                                   false,
+		`{"command": 1, "args": {"serve": 1}}`:                                         false,
+		`[]`:                                                                           false,
 	} {
 		var is any
 		testkit.OK(t, json.Unmarshal([]byte(text), &is))

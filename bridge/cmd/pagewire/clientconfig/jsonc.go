@@ -135,10 +135,9 @@ func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	heads, values, _ := items(at)
 	if p.hook {
 		there := func(v *hujson.Value) bool { return includes(decoded(v), generic(p.value)) }
-		if slices.ContainsFunc(values, there) {
+		if has := slices.ContainsFunc(values, there); sweep(at, 3) == 1 && has {
 			return text, nil
 		}
-		sweep(at, 3)
 		d.add(at, indent, "", p.value)
 		return d.text(), nil
 	}
@@ -196,24 +195,28 @@ func hasJSON(text []byte, p part) bool {
 		return false
 	}
 	if p.hook {
-		return sweep(at, 3)
+		return sweep(at, 3) > 0
 	}
 	i, _ := find(at, p.at[len(p.at)-1])
 	return i >= 0
 }
 
-// sweep takes our hooks out of lists, and groups that have nothing but hooks of ours. It reports whether it found one.
+// sweep takes our hooks out of lists, and groups that have nothing but hooks of ours. It returns how many hooks it found.
 // Below the member "hooks" there are four levels: events, the groups of one, "hooks" of a group, and the hooks.
-func sweep(v *hujson.Value, levels int) (found bool) {
+func sweep(v *hujson.Value, levels int) (found int) {
 	_, values, _ := items(v)
 	for i, value := range slices.Backward(values) {
-		swept := levels > 1 && sweep(value, levels-1)
-		inList := v.Value.Kind() == '[' && value.Value.Kind() == '{'
-		if inList && (ourHook(decoded(value)) || swept && emptyGroup(value)) {
-			cut(v, i)
-			swept = true
+		n := 0
+		if levels > 1 {
+			n = sweep(value, levels-1)
 		}
-		found = found || swept
+		if v.Value.Kind() == '[' && value.Value.Kind() == '{' {
+			if ours := ourHook(decoded(value)); ours || n > 0 && emptyGroup(value) {
+				cut(v, i)
+				n = max(n, 1)
+			}
+		}
+		found += n
 	}
 	return found
 }

@@ -144,8 +144,8 @@ func ourEntry(is any) bool {
 			list = []any{members[name]}
 		}
 		for _, word := range list {
-			word, _ := word.(string)
-			words = append(words, word)
+			text, _ := word.(string) // of a shell it may be a whole command line
+			words = append(words, strings.Fields(text)...)
 		}
 	}
 	for i, word := range words {
@@ -166,7 +166,7 @@ func isLoopback(host string) bool {
 func ourProgram(path string) bool {
 	name, _, _ := strings.Cut(path[strings.LastIndexAny(path, `/\`)+1:], "@")
 	self, err := os.Executable()
-	plain := strings.NewReplacer(".exe", "", ".cmd", "").Replace
+	plain := strings.NewReplacer(".exe", "", ".cmd", "", "'", "", `"`, "").Replace
 	return plain(name) == serverName || err == nil && plain(name) == plain(filepath.Base(self))
 }
 
@@ -182,10 +182,9 @@ func ourHook(is any) bool {
 	for _, shell := range []string{"command", "bash", "powershell"} {
 		if run, ok := hook[shell].(string); ok {
 			words := changesCommand.FindStringSubmatch(run)
-			if words == nil || !ourProgram(strings.NewReplacer("'", "", `"`, "").Replace(words[1])) {
+			if ours = words != nil && ourProgram(words[1]); !ours {
 				return false
 			}
-			ours = true
 		}
 	}
 	return ours
