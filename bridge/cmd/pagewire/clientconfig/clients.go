@@ -1,15 +1,18 @@
-// Package clientconfig puts Pagewire into the settings of programs with agents, and takes it out again.
+// Package clientconfig puts Pagewire into the settings of programs with agents, and takes it out
+// again.
 //
-// A program of the table of clients has a file with an entry for each MCP server. Some programs also have hooks, or a
-// plugin, that tell a model of changes. The package edits these files in place: JSON with comments by hujson, and TOML
-// by the positions of go-toml's parser. Everything else in a file stays as it was, byte for byte, and in its order.
+// A program of the table of clients has a file with an entry for each MCP server. Some programs
+// also have hooks, or a plugin, that tell a model of changes. The package edits these files in
+// place: JSON with comments by hujson, and TOML by the positions of go-toml's parser. Everything
+// else in a file stays as it was, byte for byte, and in its order.
 //
-// What is ours can be seen in the file: the entry named pagewire that runs pagewire serve or has the address of a
-// gateway on this machine, hooks that run pagewire changes, and files whose text config writes. So the package keeps no
-// record and no copies, and any pagewire can take out what another has written.
+// What is ours can be seen in the file: the entry named pagewire that runs pagewire serve or has
+// the address of a gateway on this machine, hooks that run pagewire changes, and files whose text
+// config writes. So the package keeps no record and no copies, and any pagewire can take out what
+// another has written.
 //
-// It never changes a file that does not parse, never replaces what a person has written unless Force is set, and never
-// leaves half a file: see Change.
+// It never changes a file that does not parse, never replaces what a person has written unless
+// Force is set, and never leaves half a file: see Change.
 package clientconfig
 
 import (
@@ -31,13 +34,14 @@ type Client struct {
 	File func(p Places) string
 	// key is the member that holds servers by name; "": "mcpServers". For TOML it is a table.
 	key string
-	// kind is the member "type" of a server that the client starts; "": the client needs none. remote is the "type" of
-	// a server on HTTP; "": "http".
+	// kind is the member "type" of a server that the client starts; "": the client needs none.
+	// remote is the "type" of a server on HTTP; "": "http".
 	kind, remote string
-	// url is the member for the address of a server on HTTP; "": the client has no such servers. headers is the member
-	// for the headers of its requests; "": "headers".
+	// url is the member for the address of a server on HTTP; "": the client has no such servers.
+	// headers is the member for the headers of its requests; "": "headers".
 	url, headers string
-	// words means that the command and its arguments are one list. more are further members of each entry.
+	// words means that the command and its arguments are one list. more are further members of each
+	// entry.
 	words bool
 	more  entry
 	// skills is the directory of the user's skills for it; nil if unknown.
@@ -81,7 +85,8 @@ func (p Places) XDG() string {
 	return filepath.Join(p.Home, ".config")
 }
 
-// or returns the directory that an environment variable names, or, without it, one below the home directory.
+// or returns the directory that an environment variable names, or, without it, one below the home
+// directory.
 func (p Places) or(variable, below string) string {
 	if dir := p.Env(variable); dir != "" {
 		return absolute(dir)
@@ -110,7 +115,10 @@ func zedDir(p Places) string {
 	return filepath.Join(p.XDG(), "zed")
 }
 
-var geminiSettings, qwenSettings = in(homeDir, ".gemini", "settings.json"), in(homeDir, ".qwen", "settings.json")
+var (
+	geminiSettings = in(homeDir, ".gemini", "settings.json")
+	qwenSettings   = in(homeDir, ".qwen", "settings.json")
+)
 
 func in(dir func(Places) string, name ...string) func(Places) string {
 	return func(p Places) string { return filepath.Join(append([]string{dir(p)}, name...)...) }
@@ -120,24 +128,30 @@ func in(dir func(Places) string, name ...string) func(Places) string {
 var Clients = []Client{
 	{Name: "claude-desktop", Title: "Claude Desktop",
 		File: in(Places.Config, "Claude", "claude_desktop_config.json")},
-	{Name: "claude-code", Title: "Claude Code", kind: "stdio", url: "url", notifier: &claudeNotifier,
-		File:   func(p Places) string { return filepath.Join(p.or("CLAUDE_CONFIG_DIR", ""), ".claude.json") },
-		skills: in(claudeDir, "skills")},
-	{Name: "cursor", Title: "Cursor", url: "url", File: in(homeDir, ".cursor", "mcp.json"), link: cursorLink},
+	{Name: "claude-code", Title: "Claude Code", kind: "stdio", url: "url",
+		File:     in(func(p Places) string { return p.or("CLAUDE_CONFIG_DIR", "") }, ".claude.json"),
+		notifier: &claudeNotifier, skills: in(claudeDir, "skills")},
+	{Name: "cursor", Title: "Cursor", url: "url",
+		File: in(homeDir, ".cursor", "mcp.json"), link: cursorLink},
 	{Name: "vscode", Title: "VS Code", key: "servers", kind: "stdio", url: "url",
 		File: in(Places.Config, "Code", "User", "mcp.json"), link: vscodeLink},
 	{Name: "codex", Title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers",
-		File: in(codexDir, "config.toml"), notifier: &codexNotifier, skills: in(homeDir, ".agents", "skills")},
+		File: in(codexDir, "config.toml"), notifier: &codexNotifier,
+		skills: in(homeDir, ".agents", "skills")},
 	{Name: "windsurf", Title: "Windsurf", url: "serverUrl",
 		File: in(homeDir, ".codeium", "windsurf", "mcp_config.json")},
-	{Name: "zed", Title: "Zed", key: "context_servers", url: "url", File: in(zedDir, "settings.json")},
-	{Name: "gemini-cli", Title: "Gemini CLI", url: "httpUrl", File: geminiSettings, notifier: &geminiNotifier},
-	{Name: "copilot", Title: "Copilot CLI", kind: "local", url: "url", more: entry{{"tools", []string{"*"}}},
-		File: in(copilotDir, "mcp-config.json"), notifier: &copilotNotifier},
-	{Name: "opencode", Title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url", words: true,
-		more: entry{{"enabled", true}}, File: in(opencodeDir, "opencode.json"), notifier: &opencodeNotifier},
-	{Name: "qwen-code", Title: "Qwen Code", url: "httpUrl", File: qwenSettings, notifier: &qwenNotifier,
-		skills: in(homeDir, ".qwen", "skills")},
+	{Name: "zed", Title: "Zed", key: "context_servers", url: "url",
+		File: in(zedDir, "settings.json")},
+	{Name: "gemini-cli", Title: "Gemini CLI", url: "httpUrl",
+		File: geminiSettings, notifier: &geminiNotifier},
+	{Name: "copilot", Title: "Copilot CLI", kind: "local", url: "url",
+		more: entry{{"tools", []string{"*"}}}, File: in(copilotDir, "mcp-config.json"),
+		notifier: &copilotNotifier},
+	{Name: "opencode", Title: "opencode", key: "mcp", kind: "local", remote: "remote", url: "url",
+		words: true, more: entry{{"enabled", true}}, File: in(opencodeDir, "opencode.json"),
+		notifier: &opencodeNotifier},
+	{Name: "qwen-code", Title: "Qwen Code", url: "httpUrl",
+		File: qwenSettings, notifier: &qwenNotifier, skills: in(homeDir, ".qwen", "skills")},
 }
 
 // at returns the path of our entry in the client's file.
@@ -187,7 +201,8 @@ func generic(value any) (is any) {
 // serverName is the name of our server in clients.
 const serverName = "pagewire"
 
-// An install link makes a client ask its user whether to add our server. It has the entry and never a token.
+// An install link makes a client ask its user whether to add our server. It has the entry and never
+// a token.
 
 // cursorLink returns Cursor's link, with only the entry in base64.
 func cursorLink(e entry) string {

@@ -144,8 +144,8 @@ func TestLinksOfTheManual(t *testing.T) {
 
 const plugin = "../../../../js/claude-plugin"
 
-// The plugin of the repository's marketplace and the extension of Gemini CLI equal the output of config --live, with
-// the program from PATH. make generate writes them.
+// The plugin of the repository's marketplace and the extension of Gemini CLI equal the output of
+// config --live, with the program from PATH. make generate writes them.
 func TestReferencePlugin(t *testing.T) {
 	p := Places{"linux", t.TempDir(), func(string) string { return "" }}
 	extension := in(claudeDir, "extension")
@@ -192,7 +192,8 @@ func named(name string) Client {
 	return Clients[slices.IndexFunc(Clients, func(c Client) bool { return c.Name == name })]
 }
 
-// checkGenerated compares the files of a directory with the wanted ones. With -update it writes them.
+// checkGenerated compares the files of a directory with the wanted ones. With -update it writes
+// them.
 func checkGenerated(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	if *script.Update {

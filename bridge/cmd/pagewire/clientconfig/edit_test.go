@@ -92,7 +92,8 @@ func TestTakeKeepsTheCommentsAroundIt(t *testing.T) {
 	}
 }
 
-// A hook replaces those of another build in its list, also beside one that is the same, and nothing else.
+// A hook replaces those of another build in its list, also beside one that is the same, and nothing
+// else.
 func TestAHookReplacesOthersOfOurs(t *testing.T) {
 	const same = `{"hooks": [{"type": "command", "command": "/b/pagewire changes --hook codex", "timeout": 5}]}`
 	const other = `{"hooks": [{"command": "/a/pagewire changes --hook codex"}]}`
@@ -176,7 +177,8 @@ func TestTOMLStringsOfWindows(t *testing.T) {
 	}
 }
 
-// A part that is put into a text and taken out again leaves the text as it was, but for empty objects and lists.
+// A part that is put into a text and taken out again leaves the text as it was, but for empty
+// objects and lists.
 func FuzzTake(f *testing.F) {
 	for _, text := range []string{"", "{}", "{\"hooks\": {\"E\": [1,], \"a\": {}}, // x\n}",
 		"{\"a\":1,\n\t\"hooks\": {}}", "[a]\nb = [1]\n[hooks.E]\nx = 1\n", "{\"hooks\":{\"E\":[ /* [ */ ]}}",

@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// A Change changes several files. It writes all texts to temporary files before the first replacement, so that a full
-// disk changes nothing, and it replaces a file as a whole. A file keeps its permissions and its owner. If a name is a
-// link, the target is replaced. A file that is not regular is refused.
+// A Change changes several files. It writes all texts to temporary files before the first
+// replacement, so that a full disk changes nothing, and it replaces a file as a whole. A file keeps
+// its permissions and its owner. If a name is a link, the target is replaced. A file that is not
+// regular is refused.
 type Change struct {
 	Title string // of the program that reads the files
 	files []*File
@@ -62,14 +63,17 @@ func (c *Change) File(name string) (*File, error) {
 }
 
 // Changed reports whether the change writes or removes the file.
-func (f *File) Changed() bool { return (f.was == nil) != (f.Is == nil) || !bytes.Equal(f.was, f.Is) }
+func (f *File) Changed() bool {
+	return (f.was == nil) != (f.Is == nil) || !bytes.Equal(f.was, f.Is)
+}
 
 func isLink(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// resolve follows links. It refuses a link to a missing file, which may be on a disk that is not mounted.
+// resolve follows links. It refuses a link to a missing file, which may be on a disk that is not
+// mounted.
 func resolve(name string) (path string, err error) {
 	path, err = filepath.EvalSymlinks(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -90,17 +94,19 @@ func readRegular(path string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !named.Mode().IsRegular() {
-		return nil, nil, hintError{fmt.Errorf("%s is not a regular file (its mode is %v)", path, named.Mode()),
-			"nothing was written: move it away, and try again"}
+		err = fmt.Errorf("%s is not a regular file (its mode is %v)", path, named.Mode())
+		return nil, nil, hintError{err, "nothing was written: move it away, and try again"}
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that a FIFO in its place would open at once
+	// A FIFO that has come into its place meanwhile opens at once.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil && !os.SameFile(named, info) {
-		err = hintError{fmt.Errorf("%s was replaced while it was opened", path), "nothing was written: try again"}
+		err = fmt.Errorf("%s was replaced while it was opened", path)
+		err = hintError{err, "nothing was written: try again"}
 	}
 	if err != nil {
 		return nil, nil, err
@@ -121,7 +127,8 @@ func Read(name string) ([]byte, error) {
 	return f.was, nil
 }
 
-// Do makes the change, unless ctx ends first, and returns the names of the files that it has written or removed.
+// Do makes the change, unless ctx ends first, and returns the names of the files that it has
+// written or removed.
 func (c *Change) Do(ctx context.Context) (done []string, err error) {
 	all := slices.DeleteFunc(slices.Clone(c.files), func(f *File) bool { return !f.Changed() })
 	defer func() {
@@ -147,7 +154,8 @@ func (c *Change) Do(ctx context.Context) (done []string, err error) {
 	for _, f := range all {
 		if err := f.replace(c.Title); err != nil {
 			if len(done) > 0 {
-				err = hintError{err, "written before that: " + strings.Join(done, ", ") + "; the same command does the rest"}
+				err = hintError{err, "written before that: " + strings.Join(done, ", ") +
+					"; the same command does the rest"}
 			}
 			return done, err
 		}
@@ -239,7 +247,8 @@ func makeDirs(dir string) error {
 	return inherit(dir)
 }
 
-// replace puts the staged file in the place of the old one, or removes the old one. It fails if that has changed.
+// replace puts the staged file in the place of the old one, or removes the old one. It fails if
+// that has changed.
 func (f *File) replace(title string) error {
 	if err := f.check(title); err != nil {
 		return err
@@ -257,7 +266,8 @@ func (f *File) replace(title string) error {
 // turnTime bounds the wait for another config process. It writes for 0.1 s, unless it is suspended.
 const turnTime = 10 * time.Second
 
-// takeTurn waits until no other config process writes in a home. It locks the directory, so it leaves no file there.
+// takeTurn waits until no other config process writes in a home. It locks the directory, so it
+// leaves no file there.
 func takeTurn(ctx context.Context, home string) (end func()) {
 	dir, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

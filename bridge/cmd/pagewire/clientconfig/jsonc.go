@@ -11,8 +11,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// A document is a JSON text with comments and trailing commas, and perhaps a byte order mark. It writes what nobody has
-// edited as it was read, byte for byte.
+// A document is a JSON text with comments and trailing commas, and perhaps a byte order mark. It
+// writes what nobody has edited as it was read, byte for byte.
 type document struct {
 	mark          []byte
 	newline, unit string // a line's end, and one step of indentation
@@ -43,7 +43,8 @@ func (d *document) text() []byte {
 	return slices.Concat(d.mark, text[:len(text)-1])
 }
 
-// indentOf returns the indentation of an item that has a line of its own, and otherwise that of the line around it.
+// indentOf returns the indentation of an item that has a line of its own, and otherwise that of the
+// line around it.
 func indentOf(head *hujson.Value, around string) string {
 	line := head.BeforeExtra[bytes.LastIndexByte(head.BeforeExtra, '\n')+1:]
 	if len(line) == len(head.BeforeExtra) || len(bytes.TrimSpace(line)) > 0 {
@@ -52,8 +53,8 @@ func indentOf(head *hujson.Value, around string) string {
 	return string(line)
 }
 
-// items returns what an object or a list contains, and the space before its last bracket. An item begins with its head,
-// which is a member's name, or the element itself.
+// items returns what an object or a list contains, and the space before its last bracket. An item
+// begins with its head, which is a member's name, or the element itself.
 func items(v *hujson.Value) (heads, values []*hujson.Value, end *hujson.Extra) {
 	switch in := v.Value.(type) {
 	case *hujson.Object:
@@ -86,8 +87,9 @@ func find(v *hujson.Value, name string) (at int, err error) {
 	return at, nil
 }
 
-// holder returns the object or the list that is to contain a part, and the indentation of its line. If it is missing,
-// holder returns the last object on the way to it, and the names of the members that are missing.
+// holder returns the object or the list that is to contain a part, and the indentation of its line.
+// If it is missing, holder returns the last object on the way to it, and the names of the members
+// that are missing.
 func (d *document) holder(p part) (at *hujson.Value, indent string, missing []string, err error) {
 	at = &d.root
 	what := "the file"
@@ -184,7 +186,8 @@ func takeJSON(text []byte, p part, force bool) ([]byte, error) {
 	return d.text(), nil
 }
 
-// hasJSON reports whether a text has an entry of our name, or a hook of ours in the list of the part.
+// hasJSON reports whether a text has an entry of our name, or a hook of ours in the list of the
+// part.
 func hasJSON(text []byte, p part) bool {
 	d, err := parseJSON(text)
 	if err != nil {
@@ -201,8 +204,9 @@ func hasJSON(text []byte, p part) bool {
 	return i >= 0
 }
 
-// sweep takes our hooks out of lists, and groups that have nothing but hooks of ours. It returns how many hooks it found.
-// Below the member "hooks" there are four levels: events, the groups of one, "hooks" of a group, and the hooks.
+// sweep takes our hooks out of lists, and groups that have nothing but hooks of ours. It returns
+// how many hooks it found. Below the member "hooks" there are four levels: events, the groups of
+// one, "hooks" of a group, and the hooks.
 func sweep(v *hujson.Value, levels int) (found int) {
 	_, values, _ := items(v)
 	for i, value := range slices.Backward(values) {
@@ -263,7 +267,8 @@ func (d *document) add(v *hujson.Value, indent, name string, value any) {
 	}
 }
 
-// commentsOf returns an extra without the space after its last comment. Space at the end of a line is the comment's.
+// commentsOf returns an extra without the space after its last comment. Space at the end of a line
+// is the comment's.
 func commentsOf(extra hujson.Extra) hujson.Extra {
 	end := len(bytes.TrimRight(extra, " \t\r\n"))
 	line := extra[bytes.LastIndexByte(extra[:end], '\n')+1:]
@@ -308,7 +313,8 @@ func cut(v *hujson.Value, i int) {
 
 // parsed returns a value as it is written in a line with this indentation.
 func (d *document) parsed(value any, indent string) hujson.Value {
-	v, _ := hujson.Parse([]byte(jsonValue(value, indent, d.unit, d.newline))) // we have just made it
+	text := jsonValue(value, indent, d.unit, d.newline)
+	v, _ := hujson.Parse([]byte(text)) // no error: we have just made it
 	v.AfterExtra = nil
 	return v
 }
@@ -316,7 +322,8 @@ func (d *document) parsed(value any, indent string) hujson.Value {
 // jsonText returns the text of a file with a value.
 func jsonText(v any) string { return jsonValue(v, "", "  ", "\n") + "\n" }
 
-// jsonValue writes a value on several lines; indent is that of the first. A list of strings and a header take one line.
+// jsonValue writes a value on several lines; indent is that of the first. A list of strings and a
+// header take one line.
 func jsonValue(v any, indent, unit, newline string) string {
 	var items []string
 	inner := func(v any) string { return jsonValue(v, indent+unit, unit, newline) }

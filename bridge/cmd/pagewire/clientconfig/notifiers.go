@@ -5,14 +5,16 @@ import (
 	"strings"
 )
 
-// A notifier makes a program put a change of a page into a request to its model, without a tool call. config --live
-// writes it in addition to the server's entry. Each was verified in the request bodies of the published program.
+// A notifier makes a program put a change of a page into a request to its model, without a tool
+// call. config --live writes it in addition to the server's entry. Each was verified in the request
+// bodies of the published program.
 type notifier struct {
 	// says tells when the model is notified, for the doctor.
 	says string
 	// allow is the user's remaining step; DIR stands for the folder.
 	allow string
-	// server is the file for the server's entry, unless the client's file already has it; nil: the client's file.
+	// server is the file for the server's entry, unless the client's file already has it; nil: the
+	// client's file.
 	server func(Places) string
 	// folder is a plugin's, in which each file is ours; nil: there is none.
 	folder func(Places) string
@@ -25,8 +27,9 @@ type notifier struct {
 	files []ownFile
 }
 
-// A moment is an event at which a program runs a hook: before a prompt, to which the program adds the hook's output, or
-// when the model has lost its context, so that the agent's record must be emptied too (forget).
+// A moment is an event at which a program runs a hook: before a prompt, to which the program adds
+// the hook's output, or when the model has lost its context, so that the agent's record must be
+// emptied too (forget).
 type moment struct {
 	event, matcher string
 	forget         bool
@@ -51,7 +54,8 @@ const hookSeconds = 5
 // wakeFlags are the arguments for the command that wakes an agent.
 var wakeFlags = []string{"watch", "--changes", "--all", "--lines", "--min-interval", "30s"}
 
-// inGroup is the format of Claude Code, Codex, Gemini CLI and Qwen Code. second is one second in the program's unit.
+// inGroup is the format of Claude Code, Codex, Gemini CLI and Qwen Code. second is one second in
+// the program's unit.
 func inGroup(second int) func(moment, string) entry {
 	return func(h moment, run string) entry {
 		one := entry{{"type", "command"}, {"command", run}, {"timeout", hookSeconds * second}}
@@ -172,7 +176,8 @@ func (c command) shell(args ...string) string {
 	return strings.Join(words, " ")
 }
 
-// quotedWord quotes a word for the shells of a system. Those of Windows agree only on "/" and double quotes.
+// quotedWord quotes a word for the shells of a system. Those of Windows agree only on "/" and
+// double quotes.
 func quotedWord(goos, word string) string {
 	if goos == "windows" {
 		word = strings.ReplaceAll(word, `\`, "/")

@@ -21,11 +21,12 @@ type part struct {
 	// at is the path from the root to the entry, or to the list of the hook; nil: all of the file.
 	at   []string
 	hook bool
-	// value is an entry, or the text of a file. marked is that text with marks in place of what differs from machine to
-	// machine; "": nothing does.
+	// value is an entry, or the text of a file. marked is that text with marks in place of what
+	// differs from machine to machine; "": nothing does.
 	value  any
 	marked string
-	// folder is the outermost folder that only Pagewire uses; "": the file is in a folder of its program.
+	// folder is the outermost folder that only Pagewire uses; "": the file is in a folder of its
+	// program.
 	folder string
 }
 
@@ -76,8 +77,8 @@ func (p part) take(text []byte, force bool) ([]byte, error) {
 	return takeJSON(text, p, force)
 }
 
-// has reports whether the part is in its file: an entry of our name, a hook of ours, any text. A file that cannot be
-// read has no part of ours.
+// has reports whether the part is in its file: an entry of our name, a hook of ours, any text. A
+// file that cannot be read has no part of ours.
 func (p part) has() bool {
 	text, _ := Read(p.file)
 	switch {
@@ -93,7 +94,8 @@ func (p part) has() bool {
 // mark is the text of a part in place of what differs from machine to machine.
 const mark = "@machine@"
 
-// wrote reports whether config has written a whole file: it differs at most between the first mark and the last.
+// wrote reports whether config has written a whole file: it differs at most between the first mark
+// and the last.
 func (p part) wrote(text []byte) bool {
 	head, rest, differs := strings.Cut(p.marked, mark)
 	if !differs {
@@ -133,8 +135,8 @@ func checkUTF8(text []byte) error {
 	return nil
 }
 
-// ourEntry reports whether an entry of our name is ours: it starts pagewire serve, with whatever flags and by whatever
-// program, or it has the address of a gateway on this machine.
+// ourEntry reports whether an entry of our name is ours: it starts pagewire serve, with whatever
+// flags and by whatever program, or it has the address of a gateway on this machine.
 func ourEntry(is any) bool {
 	var words []string
 	members, _ := is.(map[string]any)
@@ -170,12 +172,14 @@ func ourProgram(path string) bool {
 	return plain(name) == serverName || err == nil && plain(name) == plain(filepath.Base(self))
 }
 
-// changesCommand is a command line that runs pagewire changes and nothing else: in a pipeline or a list of commands a
-// person has put it there. The first word is the program.
-var changesCommand = regexp.MustCompile(strings.ReplaceAll(`^(?:& )?(word) changes(?: word)*$`, "word",
+// changesCommand is a command line that runs pagewire changes and nothing else: in a pipeline or a
+// list of commands a person has put it there. The first word is the program.
+var changesCommand = regexp.MustCompile(strings.ReplaceAll(
+	`^(?:& )?(word) changes(?: word)*$`, "word",
 	`(?:[\w./:@%+,=*~$\\-]|'[^']*'|"[^"]*"|\\')+`))
 
-// ourHook reports whether a hook is ours: it runs pagewire changes, in each of the shells that it has a command for.
+// ourHook reports whether a hook is ours: it runs pagewire changes, in each of the shells that it
+// has a command for.
 func ourHook(is any) bool {
 	hook, _ := is.(map[string]any)
 	ours := false
@@ -190,7 +194,8 @@ func ourHook(is any) bool {
 	return ours
 }
 
-// includes reports whether an existing value includes a wanted one. It may have further members, which are the user's.
+// includes reports whether an existing value includes a wanted one. It may have further members,
+// which are the user's.
 func includes(is, want any) bool {
 	members, ok := want.(map[string]any)
 	if !ok {

@@ -13,8 +13,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
 )
 
-// A Setup writes Pagewire into the settings of one client, or takes it out. A method that changes files changes none of
-// them if one cannot be changed. It returns the names of the files that it has changed.
+// A Setup writes Pagewire into the settings of one client, or takes it out. A method that changes
+// files changes none of them if one cannot be changed. It returns the names of the files that it
+// has changed.
 type Setup struct {
 	Client Client
 	Places Places
@@ -22,7 +23,8 @@ type Setup struct {
 
 	Binary string   // the path of this program
 	Serve  []string // the flags of the server that the client starts
-	// URL is the address of a server that runs, instead of one that the client starts, and Token its token.
+	// URL is the address of a server that runs, instead of one that the client starts, and Token
+	// its token.
 	URL, Token string
 	Hub        string   // the flag's value for hooks; "" for the default
 	Inline     []string // origins whose contents the hooks may print
@@ -42,8 +44,8 @@ func (s *Setup) Entry() ([]byte, error) { return s.entry().put(nil, false) }
 // Link returns a link that installs the entry.
 func (s *Setup) Link() string { return s.Client.link(s.entry().value.(entry)) }
 
-// parts returns what config writes: the entry, and with live the notifier. The entry goes into the plugin, if the
-// program has one for it and the client's file has no entry.
+// parts returns what config writes: the entry, and with live the notifier. The entry goes into the
+// plugin, if the program has one for it and the client's file has no entry.
 func (s *Setup) parts(live bool) []part {
 	e, n := s.entry(), s.Client.notifier
 	if !live {
@@ -109,17 +111,20 @@ func (s *Setup) with(parts []part) (*Change, error) {
 
 // Remove takes out the entry and the notifier.
 func (s *Setup) Remove(ctx context.Context) ([]string, error) {
-	parts := s.parts(s.Client.IsLive())
-	if s.Client.IsLive() && s.Client.notifier.server != nil {
-		parts = append(parts, s.entry(), s.inPlugin(s.entry()))
+	parts := append(s.parts(s.Client.IsLive()), s.entry())
+	if n := s.Client.notifier; n != nil && n.server != nil {
+		parts = append(parts, s.inPlugin(s.entry()))
 	}
 	return s.take(ctx, parts)
 }
 
 // RemoveSkills takes the skills out.
-func (s *Setup) RemoveSkills(ctx context.Context) ([]string, error) { return s.take(ctx, s.skills()) }
+func (s *Setup) RemoveSkills(ctx context.Context) ([]string, error) {
+	return s.take(ctx, s.skills())
+}
 
-// take takes parts out. What is not ours stays: it is an error if there is nothing else, and otherwise a note.
+// take takes parts out. What is not ours stays: it is an error if there is nothing else, and
+// otherwise a note.
 func (s *Setup) take(ctx context.Context, parts []part) ([]string, error) {
 	defer takeTurn(ctx, s.Places.Home)()
 	c, left, err := s.without(parts)
@@ -142,7 +147,8 @@ func (s *Setup) take(ctx context.Context, parts []part) ([]string, error) {
 	return done, nil
 }
 
-// without returns the change that takes parts out of their files, and an error about what is not ours.
+// without returns the change that takes parts out of their files, and an error about what is not
+// ours.
 func (s *Setup) without(parts []part) (c *Change, left, err error) {
 	c = &Change{Title: s.Client.Title}
 	for _, p := range parts {

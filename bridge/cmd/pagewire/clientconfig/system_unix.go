@@ -16,7 +16,8 @@ func ownerOf(info fs.FileInfo) owner {
 	return owner{int(stat.Uid), int(stat.Gid)}
 }
 
-// tryLock locks an open directory until it is closed. It returns false if another process has the lock.
+// tryLock locks an open directory until it is closed. It returns false if another process has the
+// lock.
 func tryLock(dir *os.File) bool {
 	return syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != syscall.EWOULDBLOCK
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// findTOML returns the value at a path, or nil, and the lines that say it: those of its table, of the tables below it,
-// and of its keys elsewhere. The lines of each span follow one another.
+// findTOML returns the value at a path, or nil, and the lines that say it: those of its table, of
+// the tables below it, and of its keys elsewhere. The lines of each span follow one another.
 func findTOML(text []byte, at []string) (is any, spans [][2]int, err error) {
 	body := bytes.TrimPrefix(text, byteOrderMark)
 	var all map[string]any
@@ -20,7 +20,8 @@ func findTOML(text []byte, at []string) (is any, spans [][2]int, err error) {
 		var wrong *toml.DecodeError
 		if errors.As(err, &wrong) {
 			line, column := wrong.Position()
-			err = fmt.Errorf("line %d, column %d: %s", line, column, strings.TrimPrefix(wrong.Error(), "toml: "))
+			reason := strings.TrimPrefix(wrong.Error(), "toml: ")
+			err = fmt.Errorf("line %d, column %d: %s", line, column, reason)
 		}
 		return nil, nil, fmt.Errorf("it is no TOML: %w", err)
 	}
@@ -114,10 +115,10 @@ func takeTOML(text []byte, p part, force bool) ([]byte, error) {
 		if bytes.HasSuffix(text[:from], []byte(newline+newline)) {
 			from -= len(newline)
 		}
-		text = append(append([]byte{}, text[:from]...), text[span[1]:]...) // never nil, which would be no file
+		text = append(append([]byte{}, text[:from]...), text[span[1]:]...) // nil would be no file
 	}
 	if _, _, err := findTOML(text, p.at); err != nil {
-		return nil, fmt.Errorf("[%s] cannot be taken out: without it %w", strings.Join(p.at, "."), err)
+		return nil, fmt.Errorf("[%s] cannot go: without it %w", strings.Join(p.at, "."), err)
 	}
 	return text, nil
 }
