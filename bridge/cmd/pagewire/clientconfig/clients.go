@@ -78,6 +78,7 @@ func (p Places) Config() string {
 	return p.XDG()
 }
 
+// XDG returns the directory with the settings of programs that follow the XDG rules.
 func (p Places) XDG() string {
 	if dir := p.Env("XDG_CONFIG_HOME"); dir != "" {
 		return absolute(dir)
@@ -157,11 +158,17 @@ var Clients = []Client{
 // at returns the path of our entry in the client's file.
 func (c Client) at() []string { return []string{cmp.Or(c.key, "mcpServers"), serverName} }
 
-// IsLive, HasSkills, HasLink and HasURL report what config can do for the client.
-func (c Client) IsLive() bool    { return c.notifier != nil }
+// IsLive reports whether the client's model can be told of changes.
+func (c Client) IsLive() bool { return c.notifier != nil }
+
+// HasSkills reports whether the place of the client's skills is known.
 func (c Client) HasSkills() bool { return c.skills != nil }
-func (c Client) HasLink() bool   { return c.link != nil }
-func (c Client) HasURL() bool    { return c.url != "" }
+
+// HasLink reports whether the client takes links that install an entry.
+func (c Client) HasLink() bool { return c.link != nil }
+
+// HasURL reports whether the client can use a server that runs already.
+func (c Client) HasURL() bool { return c.url != "" }
 
 // An entry is an object of a configuration, with its members in order.
 type entry []member
