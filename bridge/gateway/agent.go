@@ -30,7 +30,6 @@ type Agent struct {
 	done      chan struct{} // closed when the session has ended
 	dropped   chan struct{} // closed when the session has ended and its unread messages are discarded
 	blocked   atomic.Bool   // the engine has been told that the port is not writable
-	record    *seen.Record  // the memory's record, which outlives the memory
 	pass      *pass         // the gateway's lock guards its use
 	reminders Reminders
 	about     string // AgentOptions.About
@@ -42,12 +41,10 @@ type Agent struct {
 	// memory records the content that the agent has seen. It is nil for a session of one request, and for the command
 	// line.
 	memory *follow.Memory
-	// last is the snapshot at the session's end: the message that Read returned last may still be on its way then.
-	last []byte
-	// conversation is the program's name for the conversation; "" until a hook gives it. lastRecord is its record at the
-	// session's end.
+	// conversation is the program's name for the conversation; "" until a hook gives it. resumed is set until a prompt of
+	// a session that comes from an earlier gateway.
 	conversation string
-	lastRecord   []byte
+	resumed      bool
 	webhooks     Webhooks
 }
 
@@ -126,7 +123,7 @@ type AgentOptions struct {
 	// About is the subject of the notice for this agent's people (Agent.Notice). Default none.
 	About string
 	// Snapshot is the result of Agent.Snapshot for this session at an earlier gateway; nil for none. Invalid parts of
-	// it are left out. At worst, calls are then refused and contents are given in full.
+	// it are left out.
 	Snapshot []byte
 }
 
@@ -162,11 +159,11 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	}
 	if remembers(o.Transport) {
 		a.memory = g.tools.revisions.NewMemory(seen.Limits{})
-		a.record = a.memory.Record
 		g.remembering++
 	}
 	if o.Snapshot != nil {
-		if err := a.restore(o.Snapshot); err != nil {
+		a.resumed = true
+		if err := g.restore(o.Snapshot); err != nil {
 			g.log.Warn("the snapshot of an agent's session is ignored", "agent", int(a.id), "reason", err)
 		}
 	}
@@ -249,8 +246,8 @@ func (a *Agent) Dismiss() {
 
 // Close ends the session at once. Unread messages are discarded.
 func (a *Agent) Close() error {
-	a.g.locked(func() { a.close("closed", true) })()
-	a.keep()
+	defer a.g.lock()()
+	a.close("closed", true)
 	return nil
 }
 
@@ -258,7 +255,6 @@ func (a *Agent) Close() error {
 func (a *Agent) close(reason string, drop bool) {
 	g := a.g
 	if g.agents[a.id] != nil {
-		a.last, a.lastRecord = a.snapshot(), a.recorded()
 		g.engine.Close(g.now(), a.id)
 		delete(g.agents, a.id)
 		g.forget(a)

@@ -43,8 +43,8 @@ type catalog struct {
 	orderedAt int64 // Focused of that snapshot
 	// awaits is set while the tabs of ranks may come back, see endLooks.
 	awaits bool
-	// version counts changes of the part that all agents' snapshots share: tabs' numbers and order, and tools' names.
-	// snapshot is that part at version made.
+	// version counts changes of the snapshot: of tabs' numbers and order, and of tools' names. snapshot is the one at
+	// version made.
 	version  atomic.Uint64
 	made     uint64
 	snapshot []byte

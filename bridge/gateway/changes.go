@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -256,7 +254,6 @@ func (g *Gateway) followKey(key string, r *entry, moved bool) {
 		return
 	}
 	g.reportFound(key, &r.shown)
-	g.trackRecalled(key, &r.shown)
 	for _, uri := range g.watchedOf(key, &r.shown) {
 		own := r.own(uri)
 		g.follow(r.page, own, func() {
@@ -268,34 +265,20 @@ func (g *Gateway) followKey(key string, r *entry, moved bool) {
 	}
 }
 
-// trackRecalled begins to count changes of URIs that agents got from an earlier gateway, when a key answers for them.
-func (g *Gateway) trackRecalled(key string, r *bridge.Resource) {
-	revisions := g.tools.revisions
-	if found := g.answered(key, r, revisions.Recalls, revisions.Recalled); len(found) > 0 {
-		revisions.Track(found, func(map[string]string) {})
-	}
-}
-
 // answersForMore reports whether a key of the engine answers for other URIs too.
 func answersForMore(key string, r *bridge.Resource) bool {
 	return strings.Contains(key, "{") || r.Schema != nil
 }
 
 // watchedOf returns the URIs of interests for which a key of the engine answers.
-func (g *Gateway) watchedOf(key string, r *bridge.Resource) []string {
-	return g.answered(key, r, func(uri string) bool { return g.interest[uri] != nil }, maps.Keys(g.interest))
-}
-
-// answered returns the URIs, of the set that has and all give, for which a key of the engine answers.
-func (g *Gateway) answered(key string, r *bridge.Resource, has func(uri string) bool, all iter.Seq[string]) (
-	uris []string) {
+func (g *Gateway) watchedOf(key string, r *bridge.Resource) (uris []string) {
 	if !answersForMore(key, r) {
-		if has(key) {
+		if g.interest[key] != nil {
 			uris = append(uris, key)
 		}
 		return uris
 	}
-	for uri := range all {
+	for uri := range g.interest {
 		if g.leads(uri, key) {
 			uris = append(uris, uri)
 		}

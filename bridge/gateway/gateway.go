@@ -51,8 +51,6 @@ type Options struct {
 	Found func(uri string)
 	// Pool bounds the unread bytes of several gateways together. Default nil: only this gateway's bound, 256 MiB.
 	Pool *Pool
-	// Conversations keeps agents' records for the next process of a conversation. Default nil: no record is kept.
-	Conversations Conversations
 	// Share is called, with the lock held, for each attached page. It returns nil for a page that only this gateway uses.
 	// The Sharer gives frames to the gateway by receive and to the page by send. Share itself must call neither.
 	Share func(info PageInfo, receive func(frame []byte) error, send func(frame []byte)) Sharer
@@ -186,6 +184,7 @@ func (g *Gateway) Close() {
 		return
 	}
 	g.engine.Shutdown(g.now())
+	g.shared() // before its pages go
 	g.closed = true
 	g.mu.End()
 	for f := range g.events.all {

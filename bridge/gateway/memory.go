@@ -61,14 +61,4 @@ func (f *follower) Unwatch(uri string) { f.engine.Unwatch((*Gateway)(f).now(), u
 // Changed makes the calls that wait for a change look again.
 func (f *follower) Changed() { f.tools.own.Changed() }
 
-// State is the page's last report on a watched URI. The page's answer to watched counts as a report.
-func (f *follower) State(uri string) (epoch string, count int64) {
-	if p, own := (*Gateway)(f).lookup(uri); p != nil {
-		if w := p.watches[own]; w != nil && w.active {
-			return p.epoch, w.revision
-		}
-	}
-	return "", 0
-}
-
 func (f *follower) Now() time.Time { return f.opt.wallClock() }

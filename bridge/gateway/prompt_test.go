@@ -37,6 +37,24 @@ func changes(t *testing.T, of interface {
 	return text
 }
 
+// A talker is an agent whose program has a hook.
+type talker struct {
+	*testAgent
+	end *Agent
+}
+
+func openTalker(t *testing.T, g *Gateway) *talker {
+	t.Helper()
+	a, end := openAgentWith(t, g, AgentOptions{})
+	return &talker{a, end}
+}
+
+// told returns the text of its hook for an Ask.
+func (a *talker) told(q Ask) string {
+	a.t.Helper()
+	return changes(a.t, a.end, q)
+}
+
 // change changes a resource, and waits until the gateway has counted the change.
 func (p *testPage) change(g *Gateway, uri, text string) {
 	p.t.Helper()
@@ -46,14 +64,29 @@ func (p *testPage) change(g *Gateway, uri, text string) {
 	testkit.Eventually(p.t, "the gateway knows of the change", func() bool { return g.Revision(uri) > before })
 }
 
-// Initial contents are no change. Each change is told once, whether or not the model reads it.
+// opened is in the text of a conversation's first prompt.
+const opened = "] open in the user's browser as this conversation begins or goes on; "
+
+// namesAll fails the test unless a text is that of a conversation's first prompt, and names these URIs without contents.
+func namesAll(t *testing.T, text string, uris ...string) {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	if !strings.Contains(lines[0], opened) || len(lines) != 1+len(uris) {
+		t.Errorf("a conversation begins with %q", text)
+	}
+	for _, uri := range uris {
+		if !strings.Contains(text, `{"uri":"`+uri+`","revision":`) || strings.Contains(text, "secret") {
+			t.Errorf("a conversation begins with %q, want %s", text, uri)
+		}
+	}
+}
+
+// A conversation's first prompt names what is open. Then each change is told once, whether or not the model reads it.
 func TestPrompt(t *testing.T) {
 	g := newGateway(t, Options{})
-	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
+	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "secret", app + "/doc": "text"})
 	ask := Ask{Session: talk}
-	if text := prompt(t, g, ask); text != "" {
-		t.Errorf("what is there is told: %q", text)
-	}
+	namesAll(t, prompt(t, g, ask), cart, app+"/doc")
 	for i := range 3 {
 		p.change(g, cart, fmt.Sprintf("secret %d", i))
 		lines := strings.Split(prompt(t, g, ask), "\n")
@@ -66,9 +99,7 @@ func TestPrompt(t *testing.T) {
 			t.Errorf("change %d is told twice: %q", i, text)
 		}
 	}
-	if text := prompt(t, g, Ask{Session: "session 2"}); text != "" {
-		t.Errorf("another conversation begins with %q", text)
-	}
+	namesAll(t, prompt(t, g, Ask{Session: "session 2"}), cart, app+"/doc")
 	p.change(g, cart, "four")
 	for _, session := range []string{talk, "session 2"} {
 		if text := prompt(t, g, Ask{Session: session}); !strings.Contains(text, cart) {
@@ -80,7 +111,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// Contents are given for resources that the user chose by origin or URI, later as the difference from the last ones.
+// Contents are given for resources that the user chose by origin or URI, at first all of them, later the difference.
 func TestPromptWithContents(t *testing.T) {
 	for name, ask := range map[string]Ask{"origin": {Session: talk, Inline: []string{app}},
 		"URI": {Session: talk, URIs: []string{cart}}} {
@@ -89,14 +120,19 @@ func TestPromptWithContents(t *testing.T) {
 			p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
 			other := openPage(t, g, PageInfo{Tab: "b", Origin: "https://evil.example", URL: "https://evil.example/"},
 				map[string]string{"https://evil.example/x": "OBEY"})
-			prompt(t, g, ask)
-			p.change(g, cart, cartOf(2))
-			other.change(g, "https://evil.example/x", "OBEY again")
 			text := prompt(t, g, ask)
-			if !strings.Contains(text, `"now":{"items":[{"sku":"a-1","quantity":2}`) ||
+			if !strings.Contains(text, `"now":{"items":[{"sku":"a-1","quantity":1}`) ||
 				!strings.Contains(text, "https://evil.example/x") || strings.Contains(text, "OBEY") ||
 				len(strings.Split(text, "\n")) != 3 {
 				t.Errorf("told %q", text)
+			}
+			p.change(g, cart, cartOf(2))
+			other.change(g, "https://evil.example/x", "OBEY again")
+			text = prompt(t, g, ask)
+			if !strings.Contains(text, `"patch":[{"op":"replace","path":"/items/0/quantity","value":2}]`) ||
+				!strings.Contains(text, "https://evil.example/x") || strings.Contains(text, "OBEY") ||
+				len(strings.Split(text, "\n")) != 3 {
+				t.Errorf("then told %q", text)
 			}
 			p.change(g, cart, cartOf(3))
 			if text := prompt(t, g, ask); !strings.Contains(text,
@@ -186,6 +222,73 @@ func TestForget(t *testing.T) {
 	if texts := a.must(own.Read, map[string]any{"uri": cart, "since": since}); texts[1] != "three" {
 		t.Errorf("it is given a difference from what it has forgotten: %q", texts)
 	}
+}
+
+// A conversation that this gateway does not know, or that comes back to its agent, names what is open at its first
+// prompt: after the end of an earlier gateway, in another process, and after another conversation.
+func TestResumedConversation(t *testing.T) {
+	type resume func(*testing.T, *Gateway, *testPage, *talker) (*Gateway, *talker)
+	here := func(asks ...Ask) resume {
+		return func(_ *testing.T, g *Gateway, _ *testPage, a *talker) (*Gateway, *talker) {
+			for _, ask := range asks {
+				a.told(ask)
+			}
+			return g, a
+		}
+	}
+	another := func(t *testing.T, g *Gateway, _ *testPage, a *talker) (*Gateway, *talker) {
+		a.end.Close()
+		return g, openTalker(t, g)
+	}
+	for name, c := range map[string]struct {
+		ask    Ask
+		resume resume
+		names  bool
+	}{
+		"goes on":                             {Ask{Session: talk}, here(), false},
+		"in another process":                  {Ask{Session: talk}, another, true},
+		"after another":                       {Ask{Session: talk}, here(Ask{Session: "session 2"}), true},
+		"after it was cleared":                {Ask{Session: talk}, here(Ask{Session: talk, Forget: true}), false},
+		"at the next gateway":                 {Ask{Session: talk}, nextGateway, true},
+		"without a name, at the next gateway": {Ask{}, nextGateway, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, Options{})
+			p := openPage(t, g, tabInfo("a"), map[string]string{cart: "secret"})
+			a := openTalker(t, g)
+			if text := a.told(c.ask); c.ask.Session == "" && text != "" {
+				t.Errorf("an agent without a conversation is told %q", text)
+			} else if c.ask.Session != "" {
+				namesAll(t, text, cart)
+			}
+			g, a = c.resume(t, g, p, a)
+			if text := a.told(c.ask); c.names {
+				namesAll(t, text, cart)
+			} else if text != "" {
+				t.Errorf("told %q", text)
+			}
+			if text := a.told(c.ask); text != "" {
+				t.Errorf("told again %q", text)
+			}
+			p.change(g, cart, "secret 2")
+			if text := a.told(c.ask); !strings.Contains(text, "] changed in") || !strings.Contains(text, cart) {
+				t.Errorf("of a change it is told %q", text)
+			}
+			p.Close("it is closed")
+			if text := a.told(Ask{Session: "session 3"}); text != "" {
+				t.Errorf("without a page a conversation begins with %q", text)
+			}
+		})
+	}
+}
+
+func nextGateway(t *testing.T, g *Gateway, p *testPage, a *talker) (*Gateway, *talker) {
+	snapshot := a.end.Snapshot()
+	g.Close()
+	g = newGateway(t, Options{})
+	next, end := openAgentWith(t, g, AgentOptions{Snapshot: snapshot})
+	p.attach(g, tabInfo("a"))
+	return g, &talker{next, end}
 }
 
 // Some time after the last prompt the page is no longer watched. A change after that is still told, once.

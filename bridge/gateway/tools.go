@@ -312,5 +312,5 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 	}
 	c.report()
 	c.OnEnd(func() { c.silence() })
-	g.runTool(c, o, args, 1)
+	g.runTool(c, o, args, 1, false)
 }

@@ -288,6 +288,14 @@ func TestKeysOfATab(t *testing.T) {
 
 func taburiOf(tab int) string { return fmt.Sprint(app, "/.pagewire/tab/", tab, "/doc") }
 
+// restored gives a gateway the snapshot of another.
+func restored(t *testing.T, to, from *Gateway) {
+	t.Helper()
+	var snapshot []byte
+	from.locked(func() { snapshot = from.shared() })()
+	to.locked(func() { testkit.OK(t, to.restore(snapshot)) })()
+}
+
 // After a daemon's end the tab has its number again, whichever way comes first, and no list waits for the others.
 func TestKeysOfATabInASnapshot(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
@@ -296,14 +304,8 @@ func TestKeysOfATabInASnapshot(t *testing.T) {
 		for _, i := range order {
 			openWay(t, before, wayInfos[i], "e", map[string]string{app + "/doc": "1"})
 		}
-		var s sessionTabs
-		before.locked(func() {
-			if err := json.Unmarshal(before.shared(), &s); err != nil {
-				t.Error(err)
-			}
-		})()
 		for range 2 { // another agent brings the same
-			after.locked(func() { after.restoreTabs(&s) })()
+			restored(t, after, before)
 		}
 		for _, i := range []int{2, 0} {
 			if openWay(t, after, wayInfos[i], "e", map[string]string{app + "/doc": "1"}); pagesOf(after)[0][:5] != "tab 2" {
@@ -327,22 +329,13 @@ func TestKeysOfATabThatIsBack(t *testing.T) {
 		openWay(t, before, info, "e", map[string]string{doc: "1"})
 	}
 	openPage(t, before, tabInfo("b"), map[string]string{doc: "2"})
-	restored := func(to, from *Gateway) {
-		var s sessionTabs
-		from.locked(func() {
-			if err := json.Unmarshal(from.shared(), &s); err != nil {
-				t.Error(err)
-			}
-		})()
-		to.locked(func() { to.restoreTabs(&s) })()
-	}
 	before.Focus("b")
 	before.Focus(both[1].Tab)
-	restored(after, before)
+	restored(t, after, before)
 	openWay(t, after, both[0], "e", map[string]string{doc: "1"})
 	openPage(t, after, tabInfo("b"), map[string]string{doc: "2"})
 	last := newGateway(t, Options{})
-	restored(last, after)
+	restored(t, last, after)
 	openWay(t, last, both[0], "e", map[string]string{doc: "1"})
 	openPage(t, last, tabInfo("b"), map[string]string{doc: "2"})
 	openAgent(t, last).Shows(doc, taburiOf(2))

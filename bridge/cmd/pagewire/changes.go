@@ -31,7 +31,7 @@ func changesCommand() *cobra.Command {
 		Short: "Print the changes in open pages that the agent has not seen",
 		Long: "Finds the agent that started this process, and prints the changes in the open pages since its last\n" +
 			"call: URI and revision of each resource, and the contents of those that --inline and --uri name.\n" +
-			"Resources that exist at the first call are no change.\n\n" +
+			"The first call of a conversation names what is open.\n\n" +
 			"With --hook it acts as a hook of that program: it reads the program's input for hooks and prints output\n" +
 			"in the program's format. It never holds up a prompt: it ends within a second (three while a browser\n" +
 			"is looked at for the first time), always with status 0, and prints nothing if no pagewire serve runs.",
@@ -71,8 +71,8 @@ func changesCommand() *cobra.Command {
 	f.StringArrayVar(&c.URIs, "uri", nil, "include contents of this `URI`; may be repeated")
 	f.BoolVar(&c.Forget, "forget", false, "forget what the agent has seen, and print nothing: for a hook of a "+
 		"conversation that was cleared or compacted")
-	f.StringVar(&c.Session, "session", "", "the program's `name` for the conversation, for a hook whose input has none: "+
-		"what it has seen is known for a day, also to its next process")
+	f.StringVar(&c.Session, "session", "",
+		"the program's `name` for the conversation, for a hook whose input has none")
 	c.hub.add(cmd)
 	return cmd
 }

@@ -216,8 +216,12 @@ func TestHooksOfTwoAgents(t *testing.T) {
 		if answer := p.send(call); !strings.Contains(answer, `"text":"{}"`) {
 			t.Errorf("what is there is told: %s", answer)
 		}
+		if text := p.hook(); !strings.Contains(text, "] open in the user's browser as this conversation begins") ||
+			!strings.Contains(text, cart) {
+			t.Errorf("at the first prompt it is told %s", text)
+		}
 		if text := p.hook(); text != "" {
-			t.Errorf("what is there is told: %s", text)
+			t.Errorf("what is there is told again: %s", text)
 		}
 	}
 	testkit.Eventually(t, "the page is watched", func() bool { return r.page.Watches(cart) })
@@ -274,6 +278,9 @@ func TestAHookIsNeverInTheWay(t *testing.T) {
 		if with == "with one" {
 			r := start(t, "", "one")
 			addr = r.addr
+			if _, out, _ := as(`{"session_id":"s"}`, "--hook", "codex", "--hub", addr); !strings.Contains(out, cart) {
+				t.Errorf("the first hook of a conversation says %q", out)
+			}
 		}
 		for _, in := range []string{"no JSON", `{"session_id":"s"}`} {
 			for _, args := range []string{"--hook claude-code", "--hook codex", "--hook gemini-cli", "--hook copilot",
@@ -292,7 +299,7 @@ func TestAHookIsNeverInTheWay(t *testing.T) {
 func TestChangesAsText(t *testing.T) {
 	r := start(t, "", "one")
 	const nothing = "pagewire: no open page has changed since the agent last looked\n"
-	if status, out, errs := r.command("changes"); status != exitDone || out != "" || errs != nothing {
+	if status, out, errs := r.command("changes"); status != exitDone || !strings.Contains(out, cart) || errs != "" {
 		t.Errorf("what is there: status %d, stdout %q, stderr %q", status, out, errs)
 	}
 	testkit.Eventually(t, "the page is watched", func() bool { return r.page.Watches(cart) })

@@ -2,8 +2,8 @@
 //
 // An agent program starts `pagewire serve`, which is a Pipe: it connects to the daemon's Unix socket in the user's
 // directory (package userdir), or starts the daemon first. Each end sends one line, its Hello. Then the agent's
-// messages pass unchanged in both directions. Between them the daemon sends a heartbeat twice a second, and the
-// session's snapshot. The pipe does not read the snapshot, but keeps it for the next daemon.
+// messages pass unchanged in both directions. Between them the daemon sends a heartbeat twice a second, and a snapshot
+// of what all agents share. The pipe does not read the snapshot, but keeps it for the next daemon.
 //
 // When the daemon dies, hangs or retires for a newer build, the pipe goes on with the next one. It repeats the
 // handshake, the log level, the subscriptions, and the requests without an answer. Tool calls get an error instead,
@@ -69,9 +69,7 @@ type Options struct {
 
 // A Session is an agent's session.
 type Session interface {
-	// Settled reports whether all requests are answered. In a gateway that hangs it does not return.
-	Settled() bool
-	// Snapshot is the state for the next daemon, from the next message on. SnapshotVersion counts its changes.
+	// Snapshot is the state for the next daemon. SnapshotVersion counts its changes.
 	Snapshot() []byte
 	SnapshotVersion() uint64
 	// Notice is a sentence about the agent's browser for people, or "", if that is known.
@@ -321,7 +319,7 @@ func (b *beating) stop() {
 }
 
 // Write writes a message to the agent. No other line interrupts a long message, which comes in several calls. A changed
-// snapshot goes before the message: the next daemon must know every state that the agent knows.
+// snapshot goes before the message: the next daemon must know every name that the agent knows.
 func (b *beating) Write(p []byte) (n int, err error) {
 	if !b.within { // within a message this goroutine has the lock already
 		b.mu.Lock()

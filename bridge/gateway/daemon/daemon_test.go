@@ -614,7 +614,7 @@ func FuzzHello(f *testing.F) {
 	f.Add([]byte(`{"pagewire":1,"version":"1","as":"agent","snapshot":"AAAA","flags":{"allowOrigins":["*"]}}` + "\n"))
 	f.Add([]byte(`{"pagewire":2}` + "\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		decodeSnapshot(text)
+		new(pipe).keep(text)
 		h, err := readHello(bufio.NewReader(bytes.NewReader(text)))
 		if err != nil || h.Protocol != Protocol {
 			return

@@ -42,7 +42,7 @@ type Hello struct {
 	Flags Flags `json:"flags,omitzero"`
 	// Notices means that the client takes the daemon's lines about notices.
 	Notices bool `json:"notices,omitempty"`
-	// Snapshot is the session's last snapshot from an earlier daemon.
+	// Snapshot is the last snapshot from an earlier daemon.
 	Snapshot []byte `json:"snapshot,omitempty"`
 
 	// A daemon's members:

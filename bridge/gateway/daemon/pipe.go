@@ -302,7 +302,6 @@ func (p *pipe) begin(c *Conn, gone <-chan struct{}) {
 
 // fromDaemon passes on the daemon's lines until the daemon ends. Its errors end the session.
 func (p *pipe) fromDaemon(c *Conn) error {
-	var snapshot []byte // counts from the next message on
 	for {
 		if !hasLine(c.In) { // lines that have come together go out together
 			if err := p.toAgent(true); err != nil {
@@ -319,7 +318,7 @@ func (p *pipe) fromDaemon(c *Conn) error {
 			go p.retire(c)
 			continue
 		case bytes.HasPrefix(line, []byte(snapshotHead)):
-			snapshot = decodeSnapshot(line[len(snapshotHead):])
+			p.keep(line[len(snapshotHead):])
 			continue
 		case bytes.HasPrefix(line, []byte(noticeHead)):
 			notice, err := strconv.Unquote(string(bytes.TrimSpace(line[len(noticeHead):])))
@@ -330,9 +329,6 @@ func (p *pipe) fromDaemon(c *Conn) error {
 			continue
 		}
 		p.mu.Lock()
-		if snapshot != nil { // the agent's state with this message
-			p.snapshot, snapshot = snapshot, nil
-		}
 		pass, out, err := p.record.fromDaemon(line)
 		p.mu.Unlock()
 		if err != nil {
@@ -354,13 +350,15 @@ func hasLine(in *bufio.Reader) bool {
 	return bytes.IndexByte(text, '\n') >= 0
 }
 
-// decodeSnapshot returns nil for an invalid snapshot. The pipe then keeps the earlier one.
-func decodeSnapshot(text []byte) []byte {
+// keep keeps a snapshot for the next daemon, unless it is invalid.
+func (p *pipe) keep(text []byte) {
 	snapshot, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(text))
 	if err != nil || len(snapshot) > maxSnapshot {
-		return nil
+		return
 	}
-	return snapshot
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.snapshot = snapshot
 }
 
 // toAgent writes lines to the agent: now, or later with the next lines.

@@ -2,6 +2,7 @@ package live
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
@@ -64,6 +65,24 @@ func ChangeOf(v seen.Version, l *Look, when string, most int) string {
 		c.Now = json.RawMessage(doc)
 	}
 	return Fitting(c, most)
+}
+
+// BeginningOf describes the current state of an agent's part of a resource by its beginning, in one line of JSON. It
+// returns "" if that is longer than most bytes, or if the contents have images.
+func BeginningOf(part string, l *Look, when string, most int) string {
+	text, err := PartOf(l.Text, part)
+	if err != nil || len(l.Images) > 0 {
+		return ""
+	}
+	c := Change{URI: l.URI, Revision: l.Revision, When: when}
+	c.Pointer, c.Lines = partNames(part)
+	for n := min(most, len(text)); n > 8; n -= n / 8 { // JSON has more characters for some of the text
+		c.Now = json.RawMessage(Line(strings.ToValidUTF8(text[:n], "")))
+		if line := Fitting(c, most); line != "" {
+			return line
+		}
+	}
+	return ""
 }
 
 // Fitting returns a change as one line of JSON, or "" if that has more than most bytes.

@@ -71,8 +71,8 @@ func (s secrets) extension() (string, error) {
 
 // newProcess returns a process that serves no pages yet.
 func newProcess(o Options, known secrets) *process {
-	options := gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins, AnyScheme: o.AnyScheme,
-		Conversations: conversationsOf(known.file, o.Log), Log: o.Log}
+	options := gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins,
+		AnyScheme: o.AnyScheme, Log: o.Log}
 	ctx, stop := context.WithCancel(context.Background())
 	if o.Node != nil {
 		options.Share = uplink.New(ctx, *o.Node).Share

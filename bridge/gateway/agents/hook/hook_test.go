@@ -187,7 +187,7 @@ func TestByConversation(t *testing.T) {
 	ask := func(session string) (string, error) {
 		return Changes(t.Context(), daemon, gateway.Ask{Session: session, Inline: []string{app}})
 	}
-	if text, err := ask("s"); text != "" || err != nil {
+	if text, err := ask("s"); !strings.Contains(text, `"now":"one"`) || err != nil {
 		t.Errorf("at first: %q, %v", text, err)
 	}
 	testkit.Eventually(t, "the page is watched", func() bool { return p.Watches(cart) })
@@ -196,8 +196,8 @@ func TestByConversation(t *testing.T) {
 		text, err := ask("s")
 		return err == nil && strings.Contains(text, `"now":"two"`)
 	})
-	for _, session := range []string{"s", "another"} {
-		if text, err := ask(session); text != "" || err != nil {
+	for session, begins := range map[string]bool{"s": false, "another": true} {
+		if text, err := ask(session); strings.Contains(text, "] open in the user's browser") != begins || err != nil {
 			t.Errorf("%s: %q, %v", session, text, err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestByProcess(t *testing.T) {
 		t.Errorf("the agents' processes are %v", got)
 	}
 	changes := question{PID: 8, Ask: gateway.Ask{Session: "s", Inline: []string{app}}}
-	if got := ask(changes).Text; got != "" {
+	if got := ask(changes).Text; !strings.Contains(got, `"now":"one"`) {
 		t.Errorf("at first it is told %q", got)
 	}
 	testkit.Eventually(t, "the page is watched", func() bool { return p.Watches(cart) })

@@ -14,7 +14,6 @@ type page struct{ revisions *follow.Revisions }
 
 func (page) Watch(_ string, then func(string)) { then("") }
 func (page) Unwatch(string)                    {}
-func (page) State(string) (string, int64)      { return "", 0 }
 func (page) Changed()                          {}
 func (page) Now() time.Time                    { return time.Now() }
 

@@ -50,8 +50,6 @@ func (p *pages) Unwatch(uri string) {
 
 func (p *pages) Changed() { p.changes++ }
 
-func (p *pages) State(string) (string, int64) { return "e", 1 }
-
 func (p *pages) Now() time.Time { return p.now }
 
 // read gives an agent the text of a URI.
@@ -294,15 +292,15 @@ func TestNewsAtPrompt(t *testing.T) {
 	p := open(t)
 	m := p.NewMemory(seen.Limits{})
 	listed := []string{cart, app + "/doc"}
-	if got := m.NewsAtPrompt(nil, listed); len(got) != 0 || len(p.watched) != 2 {
+	if got := m.NewsAtPrompt(nil, listed, false); len(got) != 0 || len(p.watched) != 2 {
 		t.Errorf("what there is at first is told: %v, and %d are tracked", got, p.Len())
 	}
 	p.Updated(cart)
-	if got := uris(m.NewsAtPrompt(nil, listed)); !slices.Equal(got, []string{cart}) {
+	if got := uris(m.NewsAtPrompt(nil, listed, false)); !slices.Equal(got, []string{cart}) {
 		t.Errorf("news are %q", got)
 	}
 	m.Told(cart, p.Revision(cart))
-	if got := m.NewsAtPrompt(nil, listed); len(got) != 0 || !m.ToldOf(cart) || m.ToldOf(app+"/other") {
+	if got := m.NewsAtPrompt(nil, listed, false); len(got) != 0 || !m.ToldOf(cart) || m.ToldOf(app+"/other") {
 		t.Errorf("told twice: %v", got)
 	}
 	p.read(m, cart, "two")
@@ -310,11 +308,11 @@ func TestNewsAtPrompt(t *testing.T) {
 	m.Told(cart, p.Revision(cart))
 	m.Refused["pay"]++
 	m.Empty()
-	if got := m.NewsAtPrompt(nil, nil); len(got) != 0 || m.Len() != 0 || len(m.Refused) != 0 {
+	if got := m.NewsAtPrompt(nil, nil, false); len(got) != 0 || m.Len() != 0 || len(m.Refused) != 0 {
 		t.Errorf("what was told before it was forgotten is told again: %v", got)
 	}
 	p.Updated(cart)
-	if got := uris(m.NewsAtPrompt(nil, nil)); !slices.Equal(got, []string{cart}) {
+	if got := uris(m.NewsAtPrompt(nil, nil, false)); !slices.Equal(got, []string{cart}) {
 		t.Errorf("news of what pages list no more are %q", got)
 	}
 	m.End()
@@ -331,58 +329,11 @@ func TestFollowedAreBounded(t *testing.T) {
 	for i := range MaxFollowed + 9 {
 		listed = append(listed, fmt.Sprint(app, "/listed/", i))
 	}
-	m.NewsAtPrompt(nil, listed)
+	m.NewsAtPrompt(nil, listed, false)
 	p.read(m, app+"/read", "one")
-	m.NewsAtPrompt([]string{app + "/chosen"}, listed)
+	m.NewsAtPrompt([]string{app + "/chosen"}, listed, false)
 	if p.Len() != MaxFollowed || p.watched[app+"/chosen"] != 1 || p.watched[app+"/read"] != 1 {
 		t.Errorf("%d are followed, %d and %d of those that come first", p.Len(), p.watched[app+"/chosen"],
 			p.watched[app+"/read"])
-	}
-}
-
-// A resource that an earlier process gave to agents is tracked when a page has it, and is old if it has changed since.
-func TestRecall(t *testing.T) {
-	p := open(t)
-	early, late := p.NewMemory(seen.Limits{}), p.NewMemory(seen.Limits{})
-	was := seen.Version{Revision: 10, Current: 20, Epoch: "e", Count: 1}
-	list := app + "/list"
-	early.Recall(cart, was)
-	early.Recall(cart, seen.Version{Revision: 30, Current: 30}) // only the first counts
-	late.Recall(cart, seen.Version{Revision: 5, Current: 15, Epoch: "e"})
-	early.Recall(list, seen.Version{Revision: 10, Current: 20, Epoch: "e"})
-	if !p.Recalls(cart) || p.Revision(cart) != 20 || len(early.News(app)) != 0 || len(p.watched) != 0 {
-		t.Errorf("before a page has it: revision %d, news %v", p.Revision(cart), early.News(app))
-	}
-	p.Track([]string{cart, list}, func(map[string]string) {})
-	if p.Recalls(cart) || !slices.Equal(uris(early.News(app)), []string{list}) ||
-		!slices.Equal(uris(late.News(app)), []string{cart}) {
-		t.Errorf("the cart has not changed, and the list has: news %v, and to who has an older cart %v",
-			early.News(app), late.News(app))
-	}
-	if v, _ := early.Last(cart); !v.Recalled || v.Revision != 10 {
-		t.Errorf("it was given %+v", v)
-	}
-	// A memory that comes when the resources are already tracked.
-	third := p.NewMemory(seen.Limits{})
-	third.Recall(cart, was)
-	third.Recall(list, seen.Version{Revision: 10, Current: 20})
-	if p.Recalls(list) || !slices.Equal(uris(third.News(app)), []string{list}) {
-		t.Errorf("news to who comes later are %v", third.News(app))
-	}
-	p.read(third, list, "two")
-	if v, _ := third.Last(list); v.Recalled || len(third.News(app)) != 0 {
-		t.Errorf("it has read %+v", v)
-	}
-	// The next revisions come after one from the future, too.
-	third.Recall(app+"/later", seen.Version{Revision: p.Clock() + 1e9, Current: p.Clock() + 2e9})
-	before := p.Clock()
-	if p.Updated(cart); p.Revision(cart) <= before {
-		t.Errorf("revision %d comes after %d", p.Revision(cart), before)
-	}
-	for _, m := range []*Memory{early, late, third} {
-		m.End()
-	}
-	if p.Len() != 0 || len(p.recalled) != 0 || len(p.watched) != 0 {
-		t.Errorf("left when all have ended: %d, %v", p.Len(), p.recalled)
 	}
 }

@@ -10,12 +10,15 @@ import (
 
 // A Memory is the state of an agent between its calls. It tracks the URIs that the agent has seen, until End is called.
 type Memory struct {
-	// Record must only be read. Given, Recall, Told, Drop and Empty change it, and keep Revisions' tracking in step.
+	// Record must only be read. Given, Told, Drop and Empty change it, and keep Revisions' tracking in step.
 	*seen.Record
 	// Tag begins the texts that the agent did not request. A page does not know it, and so cannot imitate them.
 	Tag string
-	// Refused counts, by tool, the consecutive calls that were refused because the agent's state was old.
+	// Refused counts, by tool, the consecutive calls that were refused because the agent did not know the state.
 	Refused map[string]int
+	// Unread has the URIs of which the agent was told that they cannot be read. It had them in a refusal, and was not
+	// given their contents since.
+	Unread map[string]bool
 	// told has, by URI, the last revision that hooks have reported to the agent.
 	told map[string]int64
 	of   *Revisions
@@ -24,7 +27,7 @@ type Memory struct {
 // NewMemory returns the memory of an agent that has seen nothing.
 func (v *Revisions) NewMemory(limits seen.Limits) *Memory {
 	return &Memory{Record: seen.New(limits), Tag: "[pagewire-" + strings.ToLower(rand.Text()[:6]) + "]",
-		Refused: map[string]int{}, told: map[string]int64{}, of: v}
+		Refused: map[string]int{}, Unread: map[string]bool{}, told: map[string]int64{}, of: v}
 }
 
 // Given notes that the agent is given a part of a URI; a part of "" is all of it. If the URI is no longer tracked,
@@ -41,60 +44,7 @@ func (m *Memory) Given(l *live.Look, part string) {
 	if !had {
 		m.of.retain(l.URI)
 	}
-}
-
-// Recall notes the version of a URI that an earlier process gave the agent, without its text. The page's revision in it
-// is not trusted: it decides only about reminders. Only the hash decides whether the agent's version is current.
-func (m *Memory) Recall(uri string, was seen.Version) {
-	if _, had := m.Last(uri); had {
-		return
-	}
-	was.Recalled, was.Gone = true, true
-	now := was
-	now.Revision = m.of.recall(uri, &was)
-	if forgotten := m.Give(uri, was); forgotten != "" {
-		m.of.release(forgotten)
-	}
-	m.Renew(uri, now)
-}
-
-// RecallTold notes the state of a URI that an earlier process reported to the agent, at the revision was.Current. Call
-// it after Recall.
-func (m *Memory) RecallTold(uri string, was seen.Version) {
-	if _, held := m.told[uri]; !held && len(m.told) < MaxFollowed {
-		m.told[uri] = m.of.recall(uri, &was)
-	}
-}
-
-// AllTold calls yield for each URI that hooks report to the agent, with the arguments of RecallTold. It leaves out a
-// URI whose page has not sent a revision of its own.
-func (m *Memory) AllTold(yield func(uri string, was seen.Version) bool) {
-	for uri := range m.told {
-		was, pending := m.of.recalled[uri]
-		if !pending {
-			was = seen.Version{}
-			was.Epoch, was.Count = m.of.source.State(uri)
-		}
-		told, _ := m.toldOf(uri)
-		if was.Current = told; m.of.Revision(uri) > told {
-			was.Epoch = "" // it has changed, and the agent has not been notified
-		} else if was.Epoch == "" {
-			continue
-		}
-		if !yield(uri, was) {
-			return
-		}
-	}
-}
-
-// Awaits reports whether a version from Recall or RecallTold has not yet been compared with its page's revision.
-func (m *Memory) Awaits() bool {
-	for uri := range m.of.recalled {
-		if m.ToldOf(uri) {
-			return true
-		}
-	}
-	return false
+	delete(m.Unread, l.URI)
 }
 
 func (m *Memory) Drop(uri string) {
@@ -122,6 +72,7 @@ func (m *Memory) Empty() {
 	}
 	m.Clear()
 	clear(m.Refused)
+	clear(m.Unread)
 }
 
 // toldOf returns the last revision of a URI that the agent knows of. ok is false if it knows of none.

@@ -101,9 +101,9 @@ func (m *Memory) Tell(t Telling) string {
 // that the agent has read, then the listed ones.
 const MaxFollowed = 512
 
-// NewsAtPrompt lists the changes that the agent does not know of, the latest first. It then tracks all URIs that the
-// next prompts report.
-func (m *Memory) NewsAtPrompt(chosen, listed []string) (list []News) {
+// NewsAtPrompt lists the changes that the agent does not know of, or all that pages offer, the latest first. It then
+// tracks all URIs that the next prompts report.
+func (m *Memory) NewsAtPrompt(chosen, listed []string, all bool) (list []News) {
 	uris := m.promptURIs(chosen, listed)
 	changed := map[string]bool{}
 	var untracked []string
@@ -129,6 +129,8 @@ func (m *Memory) NewsAtPrompt(chosen, listed []string) (list []News) {
 		revision := m.of.Revision(uri)
 		if m.told[uri] = revision; changed[uri] {
 			m.told[uri] = told
+		}
+		if changed[uri] || all {
 			list = append(list, News{uri, revision})
 		}
 	}

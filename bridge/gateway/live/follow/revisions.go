@@ -7,8 +7,6 @@ package follow
 
 import (
 	"time"
-
-	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 )
 
 // A Source reports changes. Revisions call its methods, which may call back before they return.
@@ -19,9 +17,6 @@ type Source interface {
 	Unwatch(uri string)
 	// Changed is called after each counted change.
 	Changed()
-	// State returns the page's own revision of a watched resource: the epoch of its document, and the document's count
-	// at the last change. epoch is "" if the page has not sent one.
-	State(uri string) (epoch string, count int64)
 	Now() time.Time
 }
 
@@ -36,8 +31,6 @@ type Revisions struct {
 	source  Source
 	clock   int64
 	tracked map[string]*tracked
-	// recalled has versions that an earlier process gave to agents, until their page shows whether they are current.
-	recalled map[string]seen.Version
 }
 
 type tracked struct {
@@ -63,8 +56,7 @@ const (
 
 // New returns Revisions that begin at the current time.
 func New(s Source) *Revisions {
-	return &Revisions{source: s, clock: s.Now().UnixMicro(), tracked: map[string]*tracked{},
-		recalled: map[string]seen.Version{}}
+	return &Revisions{source: s, clock: s.Now().UnixMicro(), tracked: map[string]*tracked{}}
 }
 
 // Clock returns the last revision.
@@ -107,25 +99,7 @@ func (v *Revisions) change(t *tracked) {
 func (v *Revisions) Len() int { return len(v.tracked) }
 
 // Clear forgets all resources. It is for the end of the source.
-func (v *Revisions) Clear() {
-	clear(v.tracked)
-	clear(v.recalled)
-}
-
-// Recalls reports whether to track a resource once a page offers it, because an earlier process gave it to agents.
-func (v *Revisions) Recalls(uri string) bool {
-	_, ok := v.recalled[uri]
-	return ok
-}
-
-// Recalled calls yield for each resource that Recalls reports, in no order.
-func (v *Revisions) Recalled(yield func(uri string) bool) {
-	for uri := range v.recalled {
-		if !yield(uri) {
-			return
-		}
-	}
-}
+func (v *Revisions) Clear() { clear(v.tracked) }
 
 // retain counts one more holder of a URI.
 func (v *Revisions) retain(uri string) {
@@ -162,7 +136,6 @@ func (v *Revisions) release(uri string) {
 
 func (v *Revisions) untrack(uri string, t *tracked) {
 	delete(v.tracked, uri)
-	delete(v.recalled, uri)
 	if t.ready {
 		v.source.Unwatch(uri)
 	}
@@ -196,10 +169,8 @@ func (v *Revisions) Track(uris []string, then func(failed map[string]string)) {
 			arrived()
 		})
 		if !t.asked {
-			if !v.Recalls(uri) {
-				// Versions that agents saw earlier get old.
-				t.revision, t.known = v.Advance(), false
-			}
+			// Versions that agents saw earlier get old.
+			t.revision, t.known = v.Advance(), false
 			t.asked = true
 			v.source.Watch(uri, func(why string) { v.watched(uri, why) })
 		}
@@ -215,32 +186,6 @@ func (v *Revisions) expire(now time.Time) {
 		}
 		v.untrack(uri, t)
 	}
-}
-
-// recall tracks a URI for one more holder, which has a version of it from an earlier process. It returns the revision
-// of that version here.
-func (v *Revisions) recall(uri string, was *seen.Version) int64 {
-	v.clock = max(v.clock, was.Revision, was.Current)
-	t := v.tracked[uri]
-	if t == nil {
-		t = &tracked{}
-		v.tracked[uri] = t
-	}
-	t.holders++
-	switch {
-	case t.ready && v.unchanged(uri, was):
-		return t.revision
-	case !t.asked && was.Current >= t.revision:
-		t.revision = was.Current
-		v.recalled[uri] = *was
-	}
-	return was.Current
-}
-
-// unchanged reports whether the page's own revision of a watched resource is still that of a version.
-func (v *Revisions) unchanged(uri string, was *seen.Version) bool {
-	epoch, count := v.source.State(uri)
-	return epoch != "" && epoch == was.Epoch && count <= was.Count
 }
 
 // Updated counts a change that a page has reported. It ends the watch followFor after the last request.
@@ -266,11 +211,6 @@ func (v *Revisions) watched(uri, why string) {
 		t.asked = false
 		if t.holders == 0 {
 			delete(v.tracked, uri)
-		}
-	} else if was, ok := v.recalled[uri]; ok {
-		delete(v.recalled, uri)
-		if !v.unchanged(uri, &was) {
-			v.change(t)
 		}
 	}
 	then := t.then

@@ -2,15 +2,8 @@
 // since then, and knows whether the agent's version is old.
 //
 // A Record belongs to one agent, and ends with it. Its Limits bound it: the texts that were given longest ago go first,
-// then the URIs. It reads no page and no clock. Only Version and Unsettled are safe for concurrent use.
+// then the URIs. It reads no page and no clock. It is not safe for concurrent use.
 package seen
-
-import (
-	"cmp"
-	"maps"
-	"slices"
-	"sync/atomic"
-)
 
 // Limits bound a Record.
 type Limits struct {
@@ -43,8 +36,6 @@ type Version struct {
 	// is "" if they are unknown.
 	Epoch string
 	Count int64
-	// Recalled means that the version comes from a snapshot, so Epoch and Count may be forged.
-	Recalled bool
 
 	given uint64
 }
@@ -57,18 +48,12 @@ type Record struct {
 	order   []int64 // the keys of issued, the oldest first
 	bytes   int
 	clock   uint64 // the number of calls of Give
-	// version counts the changes of the results of Settled and Revisions. unsettled is set if Settle may change them.
-	version   atomic.Uint64
-	unsettled atomic.Bool
 }
 
 type entry struct {
 	versions  []Version // in the order in which they were given
 	given     uint64
 	mentioned int64
-	// unsettled is set if a version was given since Settle. settled is the version before that one, or nil.
-	unsettled bool
-	settled   *Version
 }
 
 // New returns an empty record.
@@ -87,7 +72,6 @@ func New(l Limits) *Record {
 // Clear empties the record, since the agent's model has lost its context.
 func (r *Record) Clear() {
 	r.entries, r.issued, r.order, r.bytes = map[string]*entry{}, map[int64]bool{}, nil, 0
-	r.version.Add(1)
 }
 
 // Give notes that the agent was given a version of a URI. It returns the URI that it drops to make room, or "".
@@ -107,7 +91,6 @@ func (r *Record) Give(uri string, v Version) (forgotten string) {
 		r.entries[uri] = e
 	}
 	e.given = r.clock
-	r.unsettle(e, &v)
 	for i := len(e.versions) - 1; i >= 0; i-- {
 		old := &e.versions[i]
 		if old.Revision != v.Revision {
@@ -129,61 +112,6 @@ func (r *Record) Give(uri string, v Version) (forgotten string) {
 	r.trim()
 	return forgotten
 }
-
-// unsettle notes that the agent may not have received a version yet. The same version again changes nothing.
-func (r *Record) unsettle(e *entry, v *Version) {
-	if n := len(e.versions); n > 0 {
-		last := e.versions[n-1]
-		if last.Revision == v.Revision && last.Current == v.Current && last.Part == v.Part && last.Hash == v.Hash {
-			return
-		}
-		if !e.unsettled {
-			last.Text, last.Gone = "", true
-			e.settled = &last
-		}
-	}
-	e.unsettled = true
-	r.unsettled.Store(true)
-	r.version.Add(1)
-}
-
-// Settle notes that the agent has received every version that it was given.
-func (r *Record) Settle() {
-	r.unsettled.Store(false)
-	for _, e := range r.entries {
-		if e.unsettled = false; e.settled != nil {
-			e.settled = nil
-			r.version.Add(1)
-		}
-	}
-}
-
-// Settled calls yield for each URI with the version that the agent certainly has: the last one before Settle, or, if
-// there is none, the one since. The URI that was given last comes first.
-func (r *Record) Settled(yield func(uri string, v Version) bool) {
-	order := slices.SortedFunc(maps.Keys(r.entries), func(a, b string) int {
-		return cmp.Compare(r.entries[b].given, r.entries[a].given)
-	})
-	for _, uri := range order {
-		e := r.entries[uri]
-		v := e.versions[len(e.versions)-1]
-		if e.settled != nil {
-			v = *e.settled
-		}
-		if !yield(uri, v) {
-			return
-		}
-	}
-}
-
-// Version changes whenever a result of Settled or Revisions changes.
-func (r *Record) Version() uint64 { return r.version.Load() }
-
-// Unsettled reports whether Settle may change these results.
-func (r *Record) Unsettled() bool { return r.unsettled.Load() }
-
-// Revisions returns the issued revisions, the oldest first.
-func (r *Record) Revisions() []int64 { return r.order }
 
 func (r *Record) drop(e *entry, i int) {
 	r.bytes -= len(e.versions[i].Text)
@@ -225,7 +153,6 @@ func (r *Record) Issue(revision int64) {
 		delete(r.issued, r.order[0])
 		r.order = r.order[1:]
 	}
-	r.version.Add(1)
 	r.issued[revision] = true
 	r.order = append(r.order, revision)
 }
@@ -272,8 +199,7 @@ func (r *Record) At(uri string, revision int64) (v Version, ok bool) {
 func (r *Record) Renew(uri string, now Version) {
 	if e := r.entries[uri]; e != nil {
 		v := &e.versions[len(e.versions)-1]
-		v.Current, v.Epoch, v.Count, v.Hash, v.Recalled = now.Revision, now.Epoch, now.Count, now.Hash, now.Recalled
-		r.version.Add(1)
+		v.Current, v.Epoch, v.Count, v.Hash = now.Revision, now.Epoch, now.Count, now.Hash
 	}
 }
 
@@ -305,7 +231,6 @@ func (r *Record) Forget(uri string) {
 			r.bytes -= len(v.Text)
 		}
 		delete(r.entries, uri)
-		r.version.Add(1)
 	}
 }
 

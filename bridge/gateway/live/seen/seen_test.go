@@ -2,7 +2,6 @@ package seen
 
 import (
 	"crypto/sha256"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -192,53 +191,5 @@ func TestKnown(t *testing.T) {
 	r.Renew("a", Version{Revision: 7})
 	if got, _ := r.Known("a"); got != 7 {
 		t.Errorf("then of %d", got)
-	}
-}
-
-// A version counts as seen after Settle. Until then the version before it counts.
-func TestSettled(t *testing.T) {
-	r := New(Limits{})
-	last := r.Version()
-	is := func(what string, changed bool, want ...int64) {
-		t.Helper()
-		var got []int64
-		for _, v := range r.Settled {
-			got = append(got, v.Revision)
-		}
-		if !slices.Equal(got, want) || (r.Version() != last) != changed {
-			t.Errorf("%s: revisions %v, want %v; version %d after %d", what, got, want, r.Version(), last)
-		}
-		last = r.Version()
-	}
-	give := func(uri string, revision int64) {
-		r.Give(uri, Version{Revision: revision, Text: "text", Hash: [32]byte{byte(revision)}})
-	}
-	give("a", 1)
-	is("the first of all", true, 1)
-	r.Settle()
-	is("it is received", false, 1)
-	give("a", 1)
-	is("the same again", false, 1)
-	if r.Unsettled() {
-		t.Error("the same again is something new")
-	}
-	give("a", 2)
-	give("b", 3)
-	give("a", 4)
-	is("what is not received yet", true, 1, 3)
-	if !r.Unsettled() {
-		t.Error("nothing is left to be received")
-	}
-	r.Settle()
-	is("all is received", true, 4, 3)
-	r.Renew("a", Version{Revision: 5})
-	is("it is renewed", true, 4, 3)
-	r.Forget("a")
-	is("one is forgotten", true, 3)
-	r.Clear()
-	is("all is forgotten", true)
-	r.Issue(6)
-	if is("a revision is told", true); !slices.Equal(r.Revisions(), []int64{6}) {
-		t.Errorf("told: %v", r.Revisions())
 	}
 }

@@ -24,10 +24,9 @@ func (p *page) Watch(_ string, then func(string)) {
 		then("")
 	}
 }
-func (page) Unwatch(string)               {}
-func (page) Changed()                     {}
-func (page) State(string) (string, int64) { return "", 0 }
-func (page) Now() time.Time               { return time.Unix(1800000000, 0) }
+func (page) Unwatch(string) {}
+func (page) Changed()       {}
+func (page) Now() time.Time { return time.Unix(1800000000, 0) }
 
 // A call whose reads answer at once.
 type call struct {
