@@ -206,6 +206,9 @@ type modelAgent struct {
 	turn sync.Mutex        // held while it waits for an answer
 	seen map[string]int    // the last count that it was told, by URI
 	held map[string]string // the text that it read last, by URI
+	// unseen counts the refusals of a first call, by URI. Each daemon may refuse one, and one more after an answer that
+	// the page cannot be read.
+	unseen, unread map[string]int
 	// revisions has the last revision from read_page_resource, by URI.
 	revisions map[string]int64
 }
@@ -230,7 +233,8 @@ func (w *world) openAgent(build int) {
 	in, out := testkit.Pipes(w.t, cmd)
 	a := &modelAgent{w: w, scope: door.Scope{Deny: flags.DenyOrigins, Only: flags.OnlyOrigins},
 		process: cmd.Process, exited: make(chan struct{}), watched: map[string]bool{},
-		seen: map[string]int{}, held: map[string]string{}, revisions: map[string]int64{}}
+		seen: map[string]int{}, held: map[string]string{}, revisions: map[string]int64{},
+		unseen: map[string]int{}, unread: map[string]int{}}
 	go func() {
 		cmd.Process.Wait() // cmd.Wait would close the output, which is still read
 		close(a.exited)
@@ -423,7 +427,7 @@ func (w *world) callTool() {
 	w.calls++
 	n := w.calls
 	known, hasSeen := a.seen[p.uri]
-	isStale, changes, dies := hasSeen && known < p.count, w.rand.IntN(8) == 0, w.rand.IntN(30) == 0
+	isStale, changes, dies := !hasSeen || known < p.count, w.rand.IntN(8) == 0, w.rand.IntN(30) == 0
 	over := make(chan struct{})
 	var text string
 	var failed bool
@@ -449,19 +453,26 @@ func (w *world) callTool() {
 	testkit.Ends(w.t, "a call is answered", over)
 	ran := w.ranFor(n)
 	isRefused, isUnknown := failed && strings.Contains(text, " was not run"), strings.Contains(text, "cannot be read now")
+	isUnseen := isRefused && strings.Contains(text, "you have not read what it depends on")
+	if isUnseen {
+		a.unseen[p.uri]++
+	}
+	if isUnknown {
+		a.unread[p.uri]++
+	}
 	switch {
 	case errors.Is(err, mcp.ErrConnectionClosed):
 		w.t.Fatalf("an agent has no session any more: %v", err)
 	case ran > 0 && isStale:
-		w.t.Errorf("call %d of %s ran: the agent has seen %d, and the page had %d", n, p.uri, known, p.count)
-	case isRefused && (ran > 0 || !isStale && !changes && !isUnknown):
+		w.t.Errorf("call %d of %s ran: the agent has seen %d (%v), and the page had %d", n, p.uri, known, hasSeen, p.count)
+	case a.unseen[p.uri] > w.daemons()+a.unread[p.uri]:
+		w.t.Errorf("call %d of %s was refused as the first for the %d. time, at %d daemons: %s", n, p.uri,
+			a.unseen[p.uri], w.daemons(), text)
+	case isRefused && (ran > 0 || !isStale && !changes && !isUnknown && !isUnseen):
 		w.t.Errorf("call %d of %s was refused, ran %d times, the agent has seen %d, and the page had %d: %s", n, p.uri, ran,
 			known, p.count, text)
 	case isRefused:
 		w.refused++
-		if isUnknown {
-			delete(a.seen, p.uri) // the refusal told the agent, so the next call may run
-		}
 	case err == nil && !failed && ran != 1:
 		w.t.Errorf("call %d of %s is answered, and ran %d times: %s", n, p.uri, ran, text)
 	case err == nil && !failed:
@@ -469,6 +480,11 @@ func (w *world) callTool() {
 	default:
 		w.unanswered++
 	}
+}
+
+// daemons is the number of daemons that have begun.
+func (w *world) daemons() int {
+	return len(strings.Fields(readFile(filepath.Join(w.home, daemonsFile))))
 }
 
 func (w *world) ranFor(call int) int {
@@ -616,8 +632,8 @@ func readFile(path string) string {
 }
 
 // Agents connect, subscribe, read, call and quit. Pages come, change, reload and leave. The daemon is killed, stopped,
-// terminated, and retired by newer builds. No answer may be wrong. No tool may run twice, or for an agent that has seen
-// an older state. No agent may be told of a page that is hidden from it. Each agent must hold the last text of each
+// terminated, and retired by newer builds. No answer may be wrong. No tool may run twice, or for an agent that has not
+// seen the present state. No agent may be told of a page that is hidden from it. Each agent must hold the last text of each
 // watched page, and nothing may be left.
 func TestRandomProcesses(t *testing.T) {
 	steps, seed := 300, testkit.Seed(t, "DAEMON_SEED")
