@@ -306,6 +306,49 @@ func TestNewerBuildTakesOver(t *testing.T) {
 	m.checkDaemons(2)
 }
 
+// At the next daemon nothing is known of what an agent has seen. So its first call of a tool that depends on state is
+// refused, with the state, though it has not changed.
+func TestStaleCallsAtTheNextDaemon(t *testing.T) {
+	signal := func(sig syscall.Signal) func(*machine) {
+		return func(m *machine) { testkit.OK(m.t, m.daemon().Signal(sig)) }
+	}
+	for _, era := range []string{testkit.Legacy, testkit.Modern} {
+		for name, end := range map[string]func(*machine){"killed": signal(syscall.SIGKILL),
+			"stopped": signal(syscall.SIGSTOP), "told to end": signal(syscall.SIGTERM),
+			"replaced": func(m *machine) { m.start("1.0.1") }} {
+			t.Run(era+" "+name, func(t *testing.T) {
+				m := newMachine(t)
+				var ran atomic.Int32
+				depends := map[string]any{"pagewire/freshState": map[string]any{"uris": []string{uri}}}
+				m.tab.tools["buy"] = testkit.Tool{Members: map[string]any{"_meta": depends},
+					Run: func(context.Context, json.RawMessage, func(map[string]any)) any {
+						ran.Add(1)
+						return map[string]any{"content": []any{}}
+					}}
+				a := m.connect(era)
+				a.reads(t, "0")
+				a.Watch(uri)
+				buys := func(want int32, refused string) {
+					t.Helper()
+					testkit.Eventually(t, "the daemon has the tool", func() bool {
+						return slices.Contains(a.ToolNames(), "buy")
+					})
+					text, failed := a.Call("buy", nil)
+					if ran.Load() != want || failed != (refused != "") || !strings.Contains(text, refused) {
+						t.Errorf("it ran %d times, want %d, and says %q", ran.Load(), want, text)
+					}
+				}
+				buys(1, "")
+				end(m)
+				testkit.Receive(t, "an update", a.Updates) // by the next daemon
+				buys(1, `"now":"0"`)
+				buys(2, "")
+				m.checkDaemons(2)
+			})
+		}
+	}
+}
+
 func TestForegroundTakesThePlace(t *testing.T) {
 	m := newMachine(t)
 	a := m.connect(testkit.Legacy)
