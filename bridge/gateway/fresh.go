@@ -148,10 +148,7 @@ func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[s
 		v.Gone, older = v.Gone || !had, older || had
 		l, text := found[uri], ""
 		if l == nil {
-			if had {
-				m.Drop(uri)
-			}
-			m.Unread[uri] = true
+			m.Drop(uri)
 			text = live.Line(live.Change{URI: uri, When: "it cannot be read now"})
 		} else if text = cmp.Or(live.ChangeOf(v, l, "", room), live.BeginningOf(v.Part, l,
 			"this is its beginning: "+own.Read+" gives all", room/(len(changed)-i))); text != "" {

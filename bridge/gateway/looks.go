@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 )
 
 // An agent that asks before a browser has said which pages are open would take "not known yet" for "none". So requests
@@ -66,7 +67,16 @@ func (g *Gateway) awaitsTabs() bool {
 func (g *Gateway) awaitLooks(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, g.opt.awaitTime)
 	defer cancel()
-	g.await(ctx, func() bool { return !g.engine.Awaits() })
+	for {
+		awaits := false
+		if g.locked(func() { awaits = g.engine.Awaits() })(); !awaits || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // Proceed answers the agent's requests that wait for a look by what is known now.

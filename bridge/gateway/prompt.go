@@ -27,8 +27,7 @@ import (
 
 // An Ask is a hook's request to its agent's record.
 type Ask struct {
-	// Session is the conversation's name, by which its record is found if its agent is not known. "" is the agent on
-	// stdio.
+	// Session is the conversation's name, or "". By it the record is found if the agent is not known.
 	Session string `json:"session,omitempty"`
 	// Inline (origins, as in Options.Allow) and URIs choose resources whose contents are told. At most 50 of each count.
 	Inline []string `json:"inline,omitempty"`
@@ -58,8 +57,8 @@ type conversation struct {
 	used  time.Time
 }
 
-// Changes returns the changes since an agent was last told, in the form of a reminder; "" if nothing has changed or the
-// agent is unknown. It takes at most 250 ms, and waits only for pages whose contents were chosen. It fails with
+// Changes returns the changes since a conversation without an agent was last told, in the form of a reminder; "" if
+// nothing has changed. It takes at most 250 ms, and waits only for pages whose contents were chosen. It fails with
 // ErrClosed or with ctx's error.
 func (g *Gateway) Changes(ctx context.Context, q Ask) (string, error) {
 	return g.changesOf(ctx, q, func() *Agent { return g.asking(q.Session, time.Now()) })
@@ -100,22 +99,12 @@ func (g *Gateway) changesOf(ctx context.Context, q Ask, find func() *Agent) (str
 	}
 }
 
-// Unknown lists the URIs in uris with changes that the agent on stdio has not been told of. From now on they count as
-// told. Without an agent on stdio the list is all of uris. As with Changes, later changes are counted from then on,
-// even if uris is empty.
-func (g *Gateway) Unknown(uris []string) (unknown []string) {
-	defer g.lock()()
-	return g.unknownTo(g.asking("", time.Now()), uris)
-}
-
-// Unknown is Gateway.Unknown for this agent. The list has only URIs that the agent sees.
+// Unknown lists the URIs in uris with changes that the agent has not been told of, of those that it sees. From now on
+// they count as told. As with Changes, later changes are counted from then on, even if uris is empty.
 func (a *Agent) Unknown(uris []string) (unknown []string) {
-	defer a.g.lock()()
-	return a.g.unknownTo(a, uris)
-}
-
-func (g *Gateway) unknownTo(a *Agent, uris []string) (unknown []string) {
-	if g.closed || a == nil || a.memory == nil {
+	g := a.g
+	defer g.lock()()
+	if g.closed || a.memory == nil {
 		return uris
 	}
 	news := map[string]bool{}
@@ -137,17 +126,9 @@ func (g *Gateway) unknownTo(a *Agent, uris []string) (unknown []string) {
 	return unknown
 }
 
-// asking is the agent of an Ask, or nil. An unknown conversation begins here. If there are too many, the new one
-// replaces the least recently used.
+// asking is the agent of a conversation. An unknown one begins here. If there are too many, the new one replaces the
+// least recently used.
 func (g *Gateway) asking(session string, now time.Time) *Agent {
-	if session == "" {
-		for _, a := range g.agents {
-			if a.transport == TransportStdio {
-				return a
-			}
-		}
-		return nil
-	}
 	c := g.conversations[session]
 	if c == nil {
 		g.endConversations(now)

@@ -106,9 +106,6 @@ func TestPrompt(t *testing.T) {
 			t.Errorf("%s is told %q", session, text)
 		}
 	}
-	if text := prompt(t, g, Ask{}); text != "" {
-		t.Errorf("there is no agent on stdio, and it is told %q", text)
-	}
 }
 
 // Contents are given for resources that the user chose by origin or URI, at first all of them, later the difference.
@@ -148,28 +145,17 @@ func TestPromptWithContents(t *testing.T) {
 	}
 }
 
-// stdioAgent opens a session as the agent that has started the process.
-func stdioAgent(t *testing.T, g *Gateway) *testAgent {
-	t.Helper()
-	a := openAgent(t, g)
-	defer g.lock()()
-	for _, agent := range g.agents {
-		agent.transport = TransportStdio
-	}
-	return a
-}
-
 // Either a hook or a reminder tells an agent of each change, whichever comes first. A hook also tells it of listed
 // resources that it has not read.
 func TestPromptAndReminders(t *testing.T) {
 	g := newGateway(t, Options{Reminders: RemindersNames})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
-	a := stdioAgent(t, g)
-	prompt(t, g, Ask{})
+	a := openTalker(t, g)
+	a.told(Ask{})
 	a.must(own.Read, map[string]any{"uri": cart})
 
 	p.change(g, cart, "two")
-	if text := prompt(t, g, Ask{}); !strings.Contains(text, cart) {
+	if text := a.told(Ask{}); !strings.Contains(text, cart) {
 		t.Errorf("the hook tells %q", text)
 	}
 	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
@@ -180,13 +166,13 @@ func TestPromptAndReminders(t *testing.T) {
 	if texts := a.must(own.List, map[string]any{}); len(texts) != 2 {
 		t.Errorf("the reminder: %q", texts)
 	}
-	if text := prompt(t, g, Ask{}); text != "" {
+	if text := a.told(Ask{}); text != "" {
 		t.Errorf("the hook repeats it: %q", text)
 	}
 	// A change that the agent has read itself is not told.
 	p.change(g, cart, "four")
 	a.must(own.Read, map[string]any{"uri": cart})
-	if text := prompt(t, g, Ask{}); text != "" {
+	if text := a.told(Ask{}); text != "" {
 		t.Errorf("it has read it, and is told %q", text)
 	}
 	// Only a hook tells of a resource that the agent has never named.
@@ -194,7 +180,7 @@ func TestPromptAndReminders(t *testing.T) {
 	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("the reminder names what was never read: %q", texts)
 	}
-	if text := prompt(t, g, Ask{}); !strings.Contains(text, app+"/doc") {
+	if text := a.told(Ask{}); !strings.Contains(text, app+"/doc") {
 		t.Errorf("the hook tells %q", text)
 	}
 }
@@ -204,15 +190,15 @@ func TestPromptAndReminders(t *testing.T) {
 func TestForget(t *testing.T) {
 	g := newGateway(t, Options{})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
-	a := stdioAgent(t, g)
-	prompt(t, g, Ask{})
+	a := openTalker(t, g)
+	a.told(Ask{})
 	p.change(g, cart, "two")
 	since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
 	p.change(g, app+"/doc", "a text")
-	if text := prompt(t, g, Ask{Forget: true}); text != "" {
+	if text := a.told(Ask{Forget: true}); text != "" {
 		t.Errorf("to forget says %q", text)
 	}
-	if text := prompt(t, g, Ask{}); strings.Contains(text, cart) || !strings.Contains(text, app+"/doc") {
+	if text := a.told(Ask{}); strings.Contains(text, cart) || !strings.Contains(text, app+"/doc") {
 		t.Errorf("then it is told %q", text)
 	}
 	p.change(g, cart, "three")
@@ -455,38 +441,35 @@ func TestUnknown(t *testing.T) {
 	g := newGateway(t, Options{Reminders: RemindersNames})
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
 	both := []string{cart, app + "/doc"}
-	if got := g.Unknown(both); !slices.Equal(got, both) {
-		t.Errorf("without an agent %q are news", got)
-	}
-	a := stdioAgent(t, g)
-	if got := g.Unknown(nil); got != nil {
+	a := openTalker(t, g)
+	if got := a.end.Unknown(nil); got != nil {
 		t.Errorf("of nothing %q are news", got)
 	}
-	if got := g.Unknown(both); got != nil {
+	if got := a.end.Unknown(both); got != nil {
 		t.Errorf("nothing has changed, and %q are news", got)
 	}
 	p.change(g, cart, "two")
 	p.change(g, app+"/doc", "a text")
-	if got := g.Unknown(both[:1]); !slices.Equal(got, both[:1]) {
+	if got := a.end.Unknown(both[:1]); !slices.Equal(got, both[:1]) {
 		t.Errorf("of a change %q are news", got)
 	}
-	if got := g.Unknown(both[:1]); got != nil {
+	if got := a.end.Unknown(both[:1]); got != nil {
 		t.Errorf("it was told, and %q are news", got)
 	}
-	if text := prompt(t, g, Ask{}); strings.Contains(text, cart) || !strings.Contains(text, "/doc") {
+	if text := a.told(Ask{}); strings.Contains(text, cart) || !strings.Contains(text, "/doc") {
 		t.Errorf("the hook tells %q", text)
 	}
 	p.change(g, cart, "three")
 	a.must(own.Read, map[string]any{"uri": cart})
-	if got := g.Unknown(both); got != nil {
+	if got := a.end.Unknown(both); got != nil {
 		t.Errorf("it has read it, and %q are news", got)
 	}
 	p.change(g, cart, "four")
 	a.must(own.List, map[string]any{})
-	if got := g.Unknown(both); got != nil {
+	if got := a.end.Unknown(both); got != nil {
 		t.Errorf("it was reminded, and %q are news", got)
 	}
-	if got := g.Unknown([]string{app + "/none"}); !slices.Equal(got, []string{app + "/none"}) {
+	if got := a.end.Unknown([]string{app + "/none"}); !slices.Equal(got, []string{app + "/none"}) {
 		t.Errorf("of what it was never told of %q are news", got)
 	}
 }

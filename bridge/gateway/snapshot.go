@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -215,18 +214,4 @@ func (g *Gateway) restore(snapshot []byte) error {
 		g.reown(t)
 	}
 	return nil
-}
-
-// await returns when met does, or ctx has ended. It calls met with the lock held, also after ctx has ended.
-func (g *Gateway) await(ctx context.Context, met func() bool) {
-	for {
-		over := false
-		if g.locked(func() { over = met() || ctx.Err() != nil })(); over {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }

@@ -188,6 +188,25 @@ func TestPagesAreLeftAlone(t *testing.T) {
 	}
 }
 
+// What an agent was told that cannot be read is bounded, and ends when the agent is given it.
+func TestUnread(t *testing.T) {
+	p := open(t)
+	m := p.NewMemory(seen.Limits{})
+	for i := range 3 * maxUnread / 2 {
+		m.Drop(fmt.Sprint(app, "/", i))
+	}
+	m.Drop(cart)
+	if n := len(m.Unread); n > maxUnread || !m.Unread[cart] || p.Len() != 0 {
+		t.Errorf("%d are unread, the cart: %v, and %d tracked", n, m.Unread[cart], p.Len())
+	}
+	if p.read(m, cart, "one"); m.Unread[cart] || len(m.Unread) == 0 {
+		t.Errorf("it was given, and %d are unread", len(m.Unread))
+	}
+	if m.Empty(); len(m.Unread) > 0 {
+		t.Errorf("%d are unread at its end", len(m.Unread))
+	}
+}
+
 func TestNews(t *testing.T) {
 	p := open(t)
 	m := p.NewMemory(seen.Limits{})

@@ -16,8 +16,7 @@ type Memory struct {
 	Tag string
 	// Refused counts, by tool, the consecutive calls that were refused because the agent did not know the state.
 	Refused map[string]int
-	// Unread has the URIs of which the agent was told that they cannot be read. It had them in a refusal, and was not
-	// given their contents since.
+	// Unread has the URIs that were dropped, and not given to the agent since: at most maxUnread.
 	Unread map[string]bool
 	// told has, by URI, the last revision that hooks have reported to the agent.
 	told map[string]int64
@@ -47,9 +46,18 @@ func (m *Memory) Given(l *live.Look, part string) {
 	delete(m.Unread, l.URI)
 }
 
+const maxUnread = 256
+
+// Drop notes that the agent was told that a URI cannot be read.
 func (m *Memory) Drop(uri string) {
-	m.Forget(uri)
-	m.of.release(uri)
+	if _, had := m.Last(uri); had {
+		m.Forget(uri)
+		m.of.release(uri)
+	}
+	if len(m.Unread) == maxUnread {
+		clear(m.Unread)
+	}
+	m.Unread[uri] = true
 }
 
 // End stops tracking the agent's URIs. The Memory must not be used after it.
