@@ -188,7 +188,7 @@ test-attacks: $(BUILD) browser ## Each test that SECURITY.md names, and raw peer
 	@mkdir -p bin; go run ./e2e/attacks | tee bin/attacks.md
 
 test-gate: $(BUILD) ## The two generators: CASES (6000) of what pages give, with both official clients at a gateway and at a node, and STEPS (20000) of a model of the door. GATE_SEED=1 and DOOR_SEED=1 give those of a run
-	GATE_CASES=$(or $(CASES),6000) go test -count=1 -v -timeout 30m -run TestClientsTakeWhatIsGenerated ./e2e
+	GATE_CASES=$(or $(CASES),6000) go test -count=1 -v -timeout 30m -run 'TestClients(TakeWhatIsGenerated|BesideTheWorstPages)' ./e2e
 	DOOR_STEPS=$(or $(STEPS),20000) go test -count=1 -v -timeout 30m -run TestDoorAgainstAModel ./bridge/gateway
 
 # FuzzEngine spent its time on making inputs shorter, 60 s for each: 67 inputs in 40 s, and 6,543 with a bound.

@@ -199,6 +199,13 @@ func openHostile(t *testing.T, at place) *hostilePage {
 	return p
 }
 
+// openHonest opens an honest page: what it offers is always listed, and read.
+func openHonest(t *testing.T, at place) {
+	p := testkit.NewPage(t, map[string]string{honest + "/cart": "3 items"})
+	p.SetTool("innocent", testkit.Tool{})
+	p.Dial(at.pages, honest, at.ticket(honest))
+}
+
 // offer replaces what the page offers with what the cases need, and markers of the round.
 func (p *hostilePage) offer(round int, cases []generated.Case) (marker string) {
 	marker = fmt.Sprint(generated.Origin, "/round/", round)
@@ -261,9 +268,7 @@ func TestClientsTakeWhatIsGenerated(t *testing.T) {
 			t.Log("GATE_SEED", seed)
 			at := open(t)
 			p := openHostile(t, at)
-			beside := testkit.NewPage(t, map[string]string{honest + "/cart": "3 items"})
-			beside.SetTool("innocent", testkit.Tool{})
-			beside.Dial(at.pages, honest, at.ticket(honest))
+			openHonest(t, at)
 			var clients []*client
 			for _, which := range []string{"sdk 1", "sdk 2"} {
 				clients = append(clients, openClient(t, which, script, at))

@@ -28,16 +28,16 @@ async function tapped(input, init) {
 }
 
 async function hear(stream, type) {
-  let text = "";
+  let parts = []; // of the last line: a message may have 16 MB
   const decoder = new TextDecoder();
   for await (const chunk of stream) {
-    text += decoder.decode(chunk, { stream: true });
-    if (!type.startsWith("text/event-stream") || !text.includes("\n")) continue;
-    const lines = text.split("\n");
-    text = lines.pop();
+    parts.push(decoder.decode(chunk, { stream: true }));
+    if (!type.startsWith("text/event-stream") || !parts.at(-1).includes("\n")) continue;
+    const lines = parts.join("").split("\n");
+    parts = [lines.pop()];
     for (const line of lines) if (line.startsWith("data: ") && line.length > 6) said.push(line.slice(6));
   }
-  if (type.startsWith("application/json") && text !== "") said.push(text);
+  if (type.startsWith("application/json") && parts.length > 0) said.push(parts.join(""));
 }
 
 const me = { name: "test", version: "1" };
