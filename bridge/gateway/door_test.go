@@ -289,6 +289,36 @@ func TestRenamedProfile(t *testing.T) {
 	}
 }
 
+// The next pages of a text that an agent was given end with the permission: most of the text was never shown to it.
+func TestPagesOfATextEndWithThePermission(t *testing.T) {
+	const doc = app + "/doc"
+	g := newGateway(t, Options{})
+	end := g.NameProfile("browser", "Work")
+	info := inProfile("a", "w1", "")
+	info.Source = "browser"
+	p := openPage(t, g, info, map[string]string{doc: strings.Repeat("a line of the text\n", 1000)})
+	a, _ := openAgentWith(t, g, AgentOptions{Only: ofWork})
+	a.Shows(doc)
+	next := func(args map[string]any) map[string]any {
+		var head struct{ Next map[string]any }
+		if text := a.must(own.Read, args)[0]; json.Unmarshal([]byte(text), &head) != nil || head.Next == nil {
+			t.Fatalf("there is no next page: %s", text)
+		}
+		return head.Next
+	}
+	whole := next(map[string]any{"uri": doc, "max_chars": 2000})
+	p.set(doc, strings.Repeat("a new line\n", 1000))
+	first := next(map[string]any{"uri": doc, "max_chars": 2000})
+	next(whole)
+	end()
+	defer g.NameProfile("browser", "Private")()
+	for _, args := range []map[string]any{whole, first} {
+		if texts, failed := a.tool(own.Read, args); !failed || strings.Contains(strings.Join(texts, ""), "line") {
+			t.Errorf("%v gives %.200q", args, texts)
+		}
+	}
+}
+
 // waitsOf is the number of requests that wait for an answer.
 func waitsOf(g *Gateway) (n int) {
 	defer g.lock()()

@@ -51,7 +51,7 @@ func (t *Tools) read(c Call, args []byte) {
 	}
 	if isCursor {
 		w.At = at
-		if t.goOn(c, w) {
+		if c.Sees(in.URI) && t.goOn(c, w) {
 			return
 		}
 	}
