@@ -119,6 +119,8 @@ func TestMeta(t *testing.T) {
 		`{"x":1,"\u0078":2}`: `{"x":2}`,
 		`{"PageWire/x":1,"IO.ModelContextProtocol/x":1,"a.mcp.b/x":1,"mcp/x":1,"mcp":1,"ui/y":1}`: "",
 		`{"mcp.example/x":1}`:                                "",
+		`{"progressToken":1,"progress\u0054oken":2}`:         "",
+		`{"traceparent":1,"tracestate":1,"baggage":1}`:       "",
 		`{"x":"` + strings.Repeat("y", maxMeta) + `","z":1}`: `{"z":1}`,
 		`[]`: "", `null`: "", `5`: "",
 	} {
