@@ -3,7 +3,6 @@ package clientconfig
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,150 +17,62 @@ var ours = entry{{"command", "/bin/pagewire"}, {"args", []string{"serve"}}}
 
 func entryIn(key string, e entry) part { return part{at: []string{key, serverName}, value: e} }
 
-// TestEdits plays testdata/merge.txtar. Words are quoted as in Go; json! and toml! use --force.
+// TestEdits plays the conversations of testdata. Words are quoted as in Go.
 //
-//	json TEXT, toml TEXT   the text with our server put into it, or the error
+//	json TEXT, toml TEXT   the text with our server put into it, or the error; json! and toml! use --force
+//	take-json TEXT, take-toml TEXT   the text without our server
+//	hook TEXT              JSON with our hook put into the list hooks.E; take-hook TEXT: without all our hooks
+//	entry TEXT, run TEXT   whether an entry in JSON, or a hook that runs this command, is ours
 func TestEdits(t *testing.T) {
+	entries := map[string]part{"json": entryIn("mcpServers", ours),
+		"toml": {file: "x.toml", at: []string{"mcp_servers", serverName}, value: ours},
+		"hook": {at: []string{"hooks", "E"}, hook: true, value: inGroup(1)(moment{}, "/b/pagewire changes --hook x")}}
+	say := func(s *script.Script, verb, text string) {
+		var is any
+		switch p, known := entries[strings.Trim(verb, "!")]; {
+		case verb == "entry":
+			testkit.OK(t, json.Unmarshal([]byte(text), &is))
+			s.Say("ours: %t", ourEntry(is))
+		case verb == "run":
+			s.Say("ours: %t", ourHook(map[string]any{"command": text}))
+		case known:
+			after, err := p.put([]byte(text), strings.HasSuffix(verb, "!"))
+			if again, err2 := p.put(after, false); err == nil && (err2 != nil || string(again) != string(after)) {
+				t.Errorf("%q is %q, and not the same a second time: %v", text, again, err2)
+			}
+			sayText(s, text, string(after), err)
+		default:
+			after, err := entries[strings.TrimPrefix(verb, "take-")].take([]byte(text), false)
+			sayText(s, text, string(after), err)
+		}
+	}
 	script.Each(t, func(t *testing.T, file string) {
 		script.Play(t, file, func(s *script.Script) func(string) {
 			return func(line string) {
 				verb, quoted, _ := strings.Cut(line, " ")
-				text, err := strconv.Unquote(quoted)
-				if err != nil {
-					t.Fatal(line, err)
-				}
-				put, key := putJSON, "mcpServers"
-				if strings.HasPrefix(verb, "toml") {
-					put, key = putTOML, "mcp_servers"
-				}
-				after, err := put([]byte(text), entryIn(key, ours), strings.HasSuffix(verb, "!"))
-				if err != nil {
-					s.Say("error: %v", err)
-					return
-				}
-				if again, err := put(after, entryIn(key, ours), false); err != nil || string(again) != string(after) {
-					t.Errorf("%q is %q, and not the same a second time: %v", text, again, err)
-				}
-				if string(after) == text {
-					s.Say("unchanged")
-					return
-				}
-				for line := range strings.Lines(string(after)) {
-					quoted := strconv.Quote(line)
-					shown, whole := strings.CutSuffix(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\n`)
-					if !whole {
-						shown += " (no newline)"
-					}
-					s.Say("| %s", shown)
-				}
+				say(s, verb, testkit.Must(strconv.Unquote(quoted))(t))
 			}
 		})
 	})
 }
 
-func TestTakeKeepsTheCommentsAroundIt(t *testing.T) {
-	const entry = `"pagewire": {"command": "/bin/pagewire", "args": ["serve"]}`
-	for before, want := range map[string]string{
-		`{"mcpServers": {"a": 1, // x` + "\n" + entry + `, "z": 1}}`:          `{"mcpServers": {"a": 1, // x` + "\n" + `"z": 1}}`,
-		`{"mcpServers": {"a": 1 /* x */,` + "\n" + entry + " // y\n}}":        `{"mcpServers": {"a": 1 /* x */` + "\n// y\n}}",
-		`{"mcpServers": {"a": 1,` + "\n" + entry + "\n, /* y */ \"z\": 1, }}": `{"mcpServers": {"a": 1,` + "\n/* y */ \"z\": 1, }}",
-		`{"mcpServers": {"a": 1,` + "\n" + entry + ",\n}}":                    `{"mcpServers": {"a": 1,` + "\n}}",
-		`{"mcpServers": {"a": 1, ` + entry + ` // y` + "\n,}}":                `{"mcpServers": {"a": 1,  // y` + "\n}}",
-		`{"mcpServers": {"a": 1, // x` + "\n" + entry + `}}`:                  `{"mcpServers": {"a": 1 // x` + "\n}}",
-		`{"mcpServers": {` + "\n// \"db\": {},\n" + entry + "\n}}":            `{"mcpServers": {` + "\n// \"db\": {},\n}}",
-		`{"mcpServers": {` + entry + `, /* "db": {} */ }}`:                    `{"mcpServers": {/* "db": {} */ }}`,
-		`{"mcpServers": {` + entry + `, }}`:                                   `{"mcpServers": {}}`,
-	} {
-		after, err := takeJSON([]byte(before), part{at: []string{"mcpServers", serverName}}, false)
-		if err != nil || string(after) != want {
-			t.Errorf("%v\n got %q\nwant %q", err, after, want)
-		}
+func sayText(s *script.Script, was, is string, err error) {
+	if err != nil {
+		s.Say("error: %v", err)
+		return
 	}
-	const table = "[mcp_servers.pagewire] # us\n# args = []\ncommand = '/bin/pagewire'\nargs = [\n'serve',]\n"
-	for before, want := range map[string]string{
-		"a = 1 # x\n\n" + table + "\n# y\n[z]\n":                                       "a = 1 # x\n\n# y\n[z]\n",
-		table + "[mcp_servers.pagewire.env]\nA = '1'\n[z]\n":                           "[z]\n",
-		"[mcp_servers.z]\n" + table + "# y\n[a]\n[mcp_servers.pagewire.tools.x]\n":     "[mcp_servers.z]\n# y\n[a]\n",
-		"[mcp_servers]\npagewire = {command = 'pagewire', args = ['serve']}\nz = {}\n": "[mcp_servers]\nz = {}\n",
-		"mcp_servers.pagewire.url = 'http://localhost:7433/mcp'\nb = 1":                "b = 1",
-	} {
-		after, err := takeTOML([]byte(before), entryIn("mcp_servers", nil), false)
-		if err != nil || string(after) != want {
-			t.Errorf("%v\n got %q\nwant %q", err, after, want)
-		}
+	if is == was {
+		s.Say("unchanged")
+		return
 	}
-}
-
-// A hook replaces those of another build in its list, also beside one that is the same, and nothing
-// else.
-func TestAHookReplacesOthersOfOurs(t *testing.T) {
-	const same = `{"hooks": [{"type": "command", "command": "/b/pagewire changes --hook codex", "timeout": 5}]}`
-	const other = `{"hooks": [{"command": "/a/pagewire changes --hook codex"}]}`
-	hook := part{at: []string{"hooks", "E"}, hook: true,
-		value: inGroup(1)(moment{}, "/b/pagewire changes --hook codex")}
-	for before, want := range map[string]string{
-		`{"hooks": {"E": [1, ` + same + `, 2], "F": [` + other + `]}}`: "unchanged",
-		`{"hooks": {"E": [1, ` + same + `, 2, ` + other + `]}}`:        `{"hooks":{"E":[1,2,` + same + `]}}`,
-		`{"hooks": {"E": [` + other + `, 1]}}`:                         `{"hooks":{"E":[1,` + same + `]}}`,
-	} {
-		after, err := putJSON([]byte(before), hook, false)
-		if want == "unchanged" {
-			want = before
+	for line := range strings.Lines(is) {
+		quoted := strconv.Quote(line)
+		quoted = strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+		shown, whole := strings.CutSuffix(quoted, `\n`)
+		if !whole {
+			shown += " (no newline)"
 		}
-		if generic(json.RawMessage(after)) == nil || !reflect.DeepEqual(generic(json.RawMessage(after)), generic(json.RawMessage(want))) {
-			t.Errorf("%v\n got %s\nwant %s", err, after, want)
-		}
-	}
-}
-
-// What is ours can be seen in the file, whoever has written it.
-func TestOurs(t *testing.T) {
-	for text, want := range map[string]bool{
-		`{"command": "/opt/x/pagewire", "args": ["serve", "--launch"], "env": {}}`:     true,
-		`{"command": "C:\\Program Files\\pagewire.exe", "args": ["serve"]}`:            true,
-		`{"command": ["pagewire", "serve"]}`:                                           true,
-		`{"command": "npx", "args": ["-y", "pagewire@0.9.0", "serve"]}`:                true,
-		`{"httpUrl": "http://127.0.0.1:7433/mcp"}`:                                     true,
-		`{"url": "http://localhost:8000/mcp"}`:                                         true,
-		`{"serverUrl": "http://[::1]:8000/mcp"}`:                                       true,
-		`{"command": "npx", "args": ["mcp-remote", "http://127.0.0.1:7433/mcp"]}`:      true,
-		`{"url": "https://pagewire.example/mcp"}`:                                      false,
-		`{"url": "http://127.0.0.1:7433/sse"}`:                                         false,
-		`{"command": "sh", "args": ["-c", "exec '/opt/a b/pagewire' serve --launch"]}`: true,
-		`{"command": "pagewire serve"}`:                                                true,
-		`{"command": "mine", "args": ["serve"]}`:                                       false,
-		`{"command": "pagewire", "args": ["ls"]}`:                                      false,
-		`{"command": "serve", "args": ["pagewire"]}`:                                   false,
-		`{"command": 1, "args": {"serve": 1}}`:                                         false,
-		`[]`:                                                                           false,
-	} {
-		var is any
-		testkit.OK(t, json.Unmarshal([]byte(text), &is))
-		if ourEntry(is) != want {
-			t.Errorf("%s is ours: %t", text, !want)
-		}
-	}
-	for text, want := range map[string]bool{
-		`pagewire changes --hook codex`:                                     true,
-		`/old/place/pagewire changes --hook codex --inline https://*.a.b`:   true,
-		`'/home/o'\''neil/a b/pagewire' changes --hook gemini-cli --forget`: true,
-		`& "C:/Program Files/pagewire.exe" changes --hook copilot`:          true,
-		`pagewire changes`:                                  true,
-		`$HOME/bin/pagewire changes --hook codex`:           true,
-		`pagewire changes --hook codex | tee log`:           false,
-		`date; pagewire changes --hook codex`:               false,
-		`pagewire changes --hook codex && date`:             false,
-		`echo pagewire changes`:                             false,
-		`pagewire-wrapper changes --hook codex`:             false,
-		`pagewire watch`:                                    false,
-		`pagewire changes --hook "$(mine)"` + "\n" + `rm x`: false,
-	} {
-		if ourHook(map[string]any{"command": text}) != want {
-			t.Errorf("%s is ours: %t", text, !want)
-		}
-	}
-	if ourHook(map[string]any{"bash": "date", "powershell": "& pagewire changes"}) || ourHook("pagewire changes") {
-		t.Error("a hook is ours that a person has changed, or a text")
+		s.Say("| %s", shown)
 	}
 }
 
