@@ -2,6 +2,7 @@ package clientconfig
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,9 +40,11 @@ func persons(t *testing.T, text []byte, key string) (all []string) {
 		comments(v.BeforeExtra)
 		defer func() { comments(v.AfterExtra) }()
 		_, isList := v.Value.(*hujson.Array)
-		hooks := len(path) > 0 && path[0] == "hooks" && (len(path) < 4 || len(path) == 4 && path[3] == "hooks")
+		hooks := len(path) > 0 && path[0] == "hooks" && len(path) < 5 &&
+			(len(path) < 4 || path[3] == "hooks")
 		if kind := v.Value.Kind(); kind != '{' && kind != '[' ||
-			!(len(path) == 0 || len(path) == 1 && path[0] == key || hooks && isList == (len(path)%2 == 0)) {
+			!(len(path) == 0 || len(path) == 1 && path[0] == key ||
+				hooks && isList == (len(path)%2 == 0)) {
 			all = append(all, string(hujson.Value{Value: v.Value}.Pack()))
 			return
 		}
@@ -51,7 +54,8 @@ func persons(t *testing.T, text []byte, key string) (all []string) {
 				group, _ := decoded(value).(map[string]any)
 				list, _ := group["hooks"].([]any)
 				delete(group, "matcher")
-				if isOurs(value) && (list == nil || len(list) == 1 && len(group) == 1 && value.IsStandard()) {
+				ourGroup := len(list) == 1 && len(group) == 1 && value.IsStandard()
+				if isOurs(value) && (list == nil || ourGroup) {
 					comments(value.BeforeExtra)
 					comments(value.AfterExtra)
 					continue
@@ -81,6 +85,15 @@ func persons(t *testing.T, text []byte, key string) (all []string) {
 	return all
 }
 
+//go:embed testdata/odd
+var oddities embed.FS
+
+// fragments returns the parts of a file of testdata/odd.
+func fragments(name string) []string {
+	text, _ := oddities.ReadFile("testdata/odd/" + name + ".txt") // no error: it is embedded
+	return strings.Split(string(text), "---\n")
+}
+
 // An odd is a generator of texts that people and programs could have written.
 type odd struct {
 	*rand.Rand
@@ -104,7 +117,8 @@ func (o *odd) value(depth int) string {
 	case kind < 3 && depth > 0:
 		var all []string
 		for range o.IntN(4) {
-			all = append(all, o.member(o.oneOf("a", "a", "mcpServers", "hooks", "pagewire", `é\u00e9`, ""), o.value(depth-1)))
+			name := o.oneOf("a", "a", "mcpServers", "hooks", "pagewire", `é\u00e9`, "")
+			all = append(all, o.member(name, o.value(depth-1)))
 		}
 		return o.list("{", all, "}")
 	case kind < 5 && depth > 0:
@@ -116,7 +130,8 @@ func (o *odd) value(depth int) string {
 	case kind == 5:
 		return strings.Repeat("[", 300) + o.space() + strings.Repeat("]", 300)
 	}
-	return o.oneOf("1.50", "-0e+1", "true", "null", `"// no, comment }"`, `"/*"`, `"\\\" pagewire changes"`, `""`, `"😀"`)
+	return o.oneOf("1.50", "-0e+1", "true", "null", `""`, `"😀"`,
+		`"// no, comment }"`, `"/*"`, `"\\\" pagewire changes"`)
 }
 
 func (o *odd) member(name, value string) string {
@@ -140,22 +155,19 @@ func (o *odd) settings(key string, entry, hooks bool) string {
 	for i := range o.IntN(4) {
 		servers = append(servers, o.member(fmt.Sprintf("s%d", i), o.value(3)))
 	}
-	servers = append(servers, o.member("pagewire-work", `{"command":"/bin/pagewire", "args":["serve","--only","https://a.example" ]}`))
+	second := `{"command":"/bin/pagewire", "args":["serve","--only","https://a.example" ]}`
+	servers = append(servers, o.member("pagewire-work", second))
 	if entry {
-		servers = append(servers, o.member("pagewire", `{"command": "/old/pagewire", "args": ["serve"]}`))
+		stale := `{"command": "/old/pagewire", "args": ["serve"]}`
+		servers = append(servers, o.member("pagewire", stale))
 	}
-	for _, event := range []string{"UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "Other"} {
+	for event := range strings.FieldsSeq("UserPromptSubmit BeforeAgent userPromptSubmitted Other") {
 		var list []string
 		for range o.IntN(3) {
-			list = append(list, o.oneOf(`{"command": "date"  }`, `{"matcher":"x","hooks":[ {"type":"command", "command":"date"}]}`,
-				`{"hooks": [], /* mine */ }`, `{"command":"pagewire changes | tee x"}`, o.value(2)))
+			list = append(list, o.oneOf(append(fragments("hooks"), o.value(2))...))
 		}
 		if hooks {
-			list = append(list, o.oneOf(`{"type": "command", "bash": "/old/pagewire changes --hook copilot"}`,
-				`{"hooks":[{"command": "/old/pagewire changes --hook codex", "timeout": 9}]}`,
-				`{"matcher":"x","hooks":[{"command":"/old/pagewire changes --hook codex"}, {"command": "mine"} ]}`,
-				`{"hooks":[{"command":"/old/pagewire changes --hook codex"}], "description": "mine"}`,
-				`{"matcher":"x", /* mine */ "hooks":[{"command":"/old/pagewire changes --hook codex"}]}`))
+			list = append(list, o.oneOf(fragments("stale_hooks")...))
 		}
 		o.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		if o.IntN(2) == 0 || hooks {
@@ -178,16 +190,13 @@ func (o *odd) settings(key string, entry, hooks bool) string {
 
 // table is a text for Codex's TOML file, and the same without what is ours.
 func (o *odd) table(stale bool) (text, clean string) {
-	blocks := []string{"[mcp_servers.other] # x\ncommand='x'\n  args = [ 1,\n # no ]\n]\n", "[mcp_servers.other.env]\nA.\"b c\" = '1'\n",
-		"[[profiles]]\na = {b=1,  c=[]}\n", "[projects.\"/home/a/pagewire\"]\ntrust=\"x\"\n\n\n", "# the end\n", "[ tui ]\nx = 1979-05-27\n",
-		"[notes]\ntext = '''\n[mcp_servers.pagewire]\ncommand = 'x'\n'''\n", "[mcp_servers.pagewire-work]\ncommand = 'pagewire'\nargs = ['serve', '--only', 'x']\n"}
+	blocks := fragments("tables")
 	o.Shuffle(len(blocks), func(i, j int) { blocks[i], blocks[j] = blocks[j], blocks[i] })
-	blocks = append([]string{o.oneOf("", "model = \"x\" # mine\n\n", "\n\t a.b.c = 1\n")}, blocks[:o.IntN(len(blocks))]...)
+	first := o.oneOf("", "model = \"x\" # mine\n\n", "\n\t a.b.c = 1\n")
+	blocks = slices.Insert(blocks[:o.IntN(len(blocks))], 0, first)
 	clean = strings.Join(blocks, "")
 	if stale {
-		at := 1 + o.IntN(len(blocks))
-		blocks = slices.Insert(blocks, at, o.oneOf("[mcp_servers.pagewire]\n# mine\ncommand = '/old/pagewire'\nargs = ['serve']\n",
-			"[mcp_servers.\"pagewire\"] # x\nurl = \"http://localhost:7433/mcp\"\n[mcp_servers.pagewire.tools.read_page_resource]\na = [\n1]\n"))
+		blocks = slices.Insert(blocks, 1+o.IntN(len(blocks)), o.oneOf(fragments("stale_tables")...))
 	}
 	mark := o.oneOf("", "\ufeff")
 	text, clean = mark+strings.Join(blocks, ""), mark+clean
@@ -220,7 +229,8 @@ func (o *odd) desk(t *testing.T, c Client, stale bool) *desk {
 		entries[p.file], hooks[p.file] = entries[p.file] || !p.hook, hooks[p.file] || p.hook
 	}
 	for _, p := range d.parts(c.IsLive()) {
-		if _, there := d.was[p.file]; there || p.at == nil || !stale && (p.folder != "" || o.IntN(8) == 0) {
+		_, there := d.was[p.file]
+		if there || p.at == nil || !stale && (p.folder != "" || o.IntN(8) == 0) {
 			continue
 		}
 		text := o.settings(c.at()[0], stale && entries[p.file], stale && hooks[p.file])
@@ -247,21 +257,26 @@ func (d *desk) look(when string, ours bool) {
 		is := string(testkit.Must(os.ReadFile(file))(d.t))
 		got, want := lines(is), lines(d.clean[file])
 		if filepath.Ext(file) != ".toml" {
-			got, want = persons(d.t, []byte(is), d.Client.at()[0]), persons(d.t, []byte(text), d.Client.at()[0])
+			key := d.Client.at()[0]
+			got, want = persons(d.t, []byte(is), key), persons(d.t, []byte(text), key)
 		} else if ours {
-			is, _, _ = strings.Cut(is, "[mcp_servers.pagewire]"+newlineOf([]byte(text))+"command = \"/opt")
+			end := newlineOf([]byte(text))
+			is, _, _ = strings.Cut(is, "[mcp_servers.pagewire]"+end+"command = \"/opt")
 			got = lines(is)
 		}
 		if !slices.Equal(got, want) {
-			d.t.Errorf("seed %d, %s, %s:\n%q is\n%q\n got %q\nwant %q", d.seed, d.Client.Name, when, text, is, got, want)
+			d.t.Errorf("seed %d, %s, %s:\n%q is\n%q\n got %q\nwant %q", d.seed, d.Client.Name, when,
+				text, is, got, want)
 		}
 	}
 	if !ours && d.entry().has() {
 		d.t.Errorf("seed %d, %s, %s: our entry is left", d.seed, d.Client.Name, when)
 	}
 	for _, p := range d.parts(d.Client.IsLive()) {
-		if text, _ := Read(p.file); p.has() != ours || strings.Contains(string(text), "/old/pagewire") {
-			d.t.Errorf("seed %d, %s, %s: in %s is ours: %t, %q", d.seed, d.Client.Name, when, p.file, p.has(), text)
+		text, _ := Read(p.file)
+		if has := p.has(); has != ours || strings.Contains(string(text), "/old/pagewire") {
+			d.t.Errorf("seed %d, %s, %s: in %s is ours: %t, %q", d.seed, d.Client.Name, when, p.file,
+				has, text)
 		}
 	}
 }
@@ -361,16 +376,20 @@ func TestPathsThatAreRefused(t *testing.T) {
 	inMemory(t)
 	for what, spoil := range map[string]func(path string) error{
 		"read-only":   func(path string) error { return os.Chmod(path, 0o440) },
-		"leads away":  func(path string) error { return errors.Join(os.Remove(path), os.Symlink(path+".nowhere", path)) },
-		"a directory": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
-		"a device":    func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/null", path)) },
-		"a FIFO":      func(path string) error { return errors.Join(os.Remove(path), testcmd.Command("mkfifo", path).Run()) },
+		"leads away":  func(path string) error { return os.Symlink(path+".nowhere", path) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a device":    func(path string) error { return os.Symlink("/dev/null", path) },
+		"a FIFO":      func(path string) error { return testcmd.Command("mkfifo", path).Run() },
 	} {
 		for i, c := range Clients {
 			o := &odd{Rand: rand.New(rand.NewPCG(uint64(i), 2)), newline: "\n"}
 			d := o.desk(t, c, true)
 			for file := range d.was {
-				testkit.OK(t, spoil(testkit.Must(filepath.EvalSymlinks(file))(t)))
+				path := testkit.Must(filepath.EvalSymlinks(file))(t)
+				if what != "read-only" {
+					testkit.OK(t, os.Remove(path))
+				}
+				testkit.OK(t, spoil(path))
 				d.Force = true
 				if d.does(d.live) || d.does(d.Remove) {
 					t.Errorf("%s is %s, and not refused", file, what)
@@ -392,8 +411,8 @@ func TestConfigsThatWriteAtOnce(t *testing.T) {
 			all.Go(func() {
 				s := *d.Setup
 				s.Force = true
-				command := []func(context.Context) ([]string, error){s.Remove, d.live,
-					func(ctx context.Context) ([]string, error) { return s.Write(ctx, i%2 == 0) }}[i%3]
+				write := func(ctx context.Context) ([]string, error) { return s.Write(ctx, i%2 == 0) }
+				command := []func(context.Context) ([]string, error){s.Remove, d.live, write}[i%3]
 				if _, err := command(t.Context()); err != nil && !errors.Is(err, errOther) {
 					t.Error(err)
 				}
@@ -416,7 +435,8 @@ func TestKilledBetweenTwoFiles(t *testing.T) {
 	for _, c := range Clients {
 		for _, removes := range []bool{false, true} {
 			for n, more := 0, true; more; n++ {
-				d := (&odd{Rand: rand.New(rand.NewPCG(uint64(n), 1)), newline: "\n"}).desk(t, c, false)
+				o := &odd{Rand: rand.New(rand.NewPCG(uint64(n), 1)), newline: "\n"}
+				d := o.desk(t, c, false)
 				change, err := d.with(d.parts(c.IsLive()))
 				if removes && d.does(d.live) {
 					change, _, err = d.without(d.parts(c.IsLive()))
