@@ -26,7 +26,8 @@ func entryIn(key string, e entry) part { return part{at: []string{key, serverNam
 func TestEdits(t *testing.T) {
 	entries := map[string]part{"json": entryIn("mcpServers", ours),
 		"toml": {file: "x.toml", at: []string{"mcp_servers", serverName}, value: ours},
-		"hook": {at: []string{"hooks", "E"}, hook: true, value: inGroup(1)(moment{}, "/b/pagewire changes --hook x")}}
+		"hook": {at: []string{"hooks", "E"}, hook: true, events: []string{"E"},
+			value: inGroup(1)(moment{}, "/b/pagewire changes --hook x")}}
 	say := func(s *script.Script, verb, text string) {
 		var is any
 		switch p, known := entries[strings.Trim(verb, "!")]; {

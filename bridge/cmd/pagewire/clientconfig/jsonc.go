@@ -113,7 +113,8 @@ func (d *document) holder(p part) (at *hujson.Value, indent string, missing []st
 	}
 }
 
-// putJSON puts a part into JSON. A hook replaces hooks of ours in the same list.
+// putJSON puts a part into JSON. A hook replaces hooks of ours in the same list, and in the lists
+// of events at which this build has none.
 func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	d, err := parseJSON(text)
 	if err != nil {
@@ -122,6 +123,16 @@ func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	at, indent, missing, err := d.holder(p)
 	if err != nil {
 		return nil, err
+	}
+	old := 0
+	if p.hook && len(missing) < len(p.at) {
+		lists, _, _, _ := d.holder(part{at: p.at}) // no error: it is on the way to the holder
+		heads, values, _ := items(lists)
+		for i, head := range heads {
+			if !slices.Contains(p.events, head.Value.(hujson.Literal).String()) {
+				old += sweep(values[i], 3)
+			}
+		}
 	}
 	if len(missing) > 0 {
 		value := p.value
@@ -137,7 +148,7 @@ func putJSON(text []byte, p part, force bool) ([]byte, error) {
 	heads, values, _ := items(at)
 	if p.hook {
 		there := func(v *hujson.Value) bool { return includes(decoded(v), generic(p.value)) }
-		if has := slices.ContainsFunc(values, there); sweep(at, 3) == 1 && has {
+		if has := slices.ContainsFunc(values, there); sweep(at, 3) == 1 && has && old == 0 {
 			return text, nil
 		}
 		d.add(at, indent, "", p.value)

@@ -201,12 +201,17 @@ func (r *notifier) parts(client string, p Places, c command) (all []part) {
 	if r.folder != nil {
 		folder = r.folder(p)
 	}
+	var events []string
+	for _, h := range r.hooks {
+		events = append(events, h.event)
+	}
 	for _, h := range r.hooks {
 		more := []string(nil)
 		if h.forget {
 			more = []string{"--forget"}
 		}
-		all = append(all, part{file: r.hooksFile(p), at: []string{"hooks", h.event}, hook: true, folder: folder,
+		all = append(all, part{file: r.hooksFile(p), at: []string{"hooks", h.event}, hook: true,
+			events: events, folder: folder,
 			value: r.write(h, c.shell(c.changes(client, more...)...))})
 	}
 	for _, f := range r.files {

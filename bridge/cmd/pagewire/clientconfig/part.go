@@ -19,8 +19,9 @@ import (
 type part struct {
 	file string
 	// at is the path from the root to the entry, or to the list of the hook; nil: all of the file.
-	at   []string
-	hook bool
+	at     []string
+	hook   bool
+	events []string // of a hook: all at which config writes hooks
 	// value is an entry, or the text of a file. marked is that text with marks in place of what
 	// differs from machine to machine; "": nothing does.
 	value  any
