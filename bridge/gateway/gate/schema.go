@@ -248,6 +248,10 @@ func (s *schema) types(v wire.Value) (of []string) {
 	return of
 }
 
+// inherited are members of Object.prototype. Clients that check a result find them in each one.
+var inherited = strings.Fields(`constructor toString toLocaleString valueOf hasOwnProperty isPrototypeOf
+	propertyIsEnumerable __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__`)
+
 // values writes enum and const. Results are checked against values that are no lists and no objects.
 func (s *schema) values(o *object, m map[string]wire.Value) {
 	v, ok := m["enum"]
@@ -292,6 +296,10 @@ func (s *schema) properties(o *object, m map[string]wire.Value) {
 	var list []property
 	index := map[string]int{}
 	add := func(name string, v wire.Value, instead bool) {
+		if s.output && slices.Contains(inherited, name) {
+			s.drop("properties."+name, "it says nothing, because every object in JavaScript has such a member")
+			v = wire.Value("{}")
+		}
 		if i, twice := index[name]; name == "__proto__" {
 			s.drop("properties."+name, "left out, because programs in JavaScript lose it")
 		} else if !twice {

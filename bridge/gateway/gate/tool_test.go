@@ -129,10 +129,11 @@ func TestOutput(t *testing.T) {
 		}
 	}
 	for given, want := range map[string]string{ // keywords that are not checked are not listed
-		`{"type":"object","pattern":"(","properties":{"a b":{"type":"string","format":"email","pattern":"^a$"}}}`: `{"type":"object","properties":{"a b":{"type":"string"}}}`,
-		`{"type":"object","properties":{"a":{"enum":[{}]},"b":{"enum":["",1]},"c":{"const":[]}}}`:                 `{"type":"object","properties":{"a":{},"b":{"enum":["",1]},"c":{}}}`,
-		`{"type":"object","properties":{"a":{"oneOf":[{"type":"null"},{"type":"string","minLength":1}]}}}`:        `{"type":"object","properties":{"a":{"anyOf":[{"type":"null"},{"type":"string","minLength":1}]}}}`,
-		`{"type":"object","patternProperties":{"a":{"type":"null"}},"required":["x"]}`:                            `{"type":"object","required":["x"]}`,
+		`{"type":"object","pattern":"(","properties":{"a b":{"type":"string","format":"email","pattern":"^a$"}}}`:           `{"type":"object","properties":{"a b":{"type":"string"}}}`,
+		`{"type":"object","properties":{"a":{"enum":[{}]},"b":{"enum":["",1]},"c":{"const":[]}}}`:                           `{"type":"object","properties":{"a":{},"b":{"enum":["",1]},"c":{}}}`,
+		`{"type":"object","properties":{"a":{"oneOf":[{"type":"null"},{"type":"string","minLength":1}]}}}`:                  `{"type":"object","properties":{"a":{"anyOf":[{"type":"null"},{"type":"string","minLength":1}]}}}`,
+		`{"type":"object","properties":{"constructor":{"type":"object"},"valueOf":{"type":"null"}},"required":["valueOf"]}`: `{"type":"object","properties":{"constructor":{},"valueOf":{}},"required":["valueOf"]}`,
+		`{"type":"object","patternProperties":{"a":{"type":"null"}},"required":["x"]}`:                                      `{"type":"object","required":["x"]}`,
 	} {
 		if o := output(given); o == nil || string(o.text) != want {
 			t.Errorf("%s\n   becomes %v\n   want    %s", given, o, want)
