@@ -1,6 +1,6 @@
-// Package generated makes what a hostile page may give, and tells what an agent may get of it. The grammar has all
-// members that MCP and WebMCP know; each case has one broken member. The oracle is written apart from the gate: it is
-// a second opinion.
+// Package generated makes what a hostile page may give, and tells what an agent may get of it. The
+// grammar has all members that MCP and WebMCP know; each case has one broken member. The oracle is
+// written apart from the gate: it is a second opinion.
 //
 // It never uses the gate, and never speaks MCP.
 package generated
@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// A tree is JSON as a hostile page writes it: of any order, with members that come twice and texts that are no
-// Unicode.
+// A tree is JSON as a hostile page writes it: of any order, with members that come twice and texts
+// that are no Unicode.
 type tree struct {
 	kind byte     // '{', '[', or 0 for any other value
 	keys []string // of an object's members, as JSON text
@@ -129,7 +129,8 @@ type maker struct{ *rand.Rand }
 
 func (m maker) pick(of ...string) string { return of[m.IntN(len(of))] }
 
-// object has the given members, of which those with a "?" may be missing: pairs of a key and a function.
+// object has the given members, of which those with a "?" may be missing: pairs of a key and a
+// function.
 func (m maker) object(members ...any) *tree {
 	n := &tree{kind: '{'}
 	for i := 0; i < len(members); i += 2 {
@@ -312,8 +313,8 @@ var odd = []string{`null`, `true`, `false`, `0`, `-1`, `1`, `1.5`, `-0`, `1e999`
 	`{"uris":["https://bank.example/"],"onStale":5}`, `[{"src":"javascript:alert(1)"}]`,
 	`[{"src":"a","theme":"blue"}]`}
 
-// unknown are keys of members that do not belong there: of other parts of MCP, of its extensions, of JSON Schema, of
-// JavaScript, and of nobody.
+// unknown are keys of members that do not belong there: of other parts of MCP, of its extensions,
+// of JSON Schema, of JavaScript, and of nobody.
 var unknown = []string{"unheardOf", "__proto__", "constructor", "prototype", "toString", "toJSON", "then",
 	"hasOwnProperty", "", `"\u0000"`, `"\ud83c"`, "\"\u2028\"", "0",
 	"resultType", "inputRequests", "requestState", "ttlMs", "cacheScope", "nextCursor", "task", "tasks",
@@ -340,6 +341,35 @@ var large = []string{`"` + strings.Repeat("a", 70<<10) + `"`, `"` + strings.Repe
 	strings.Repeat("[", 40) + strings.Repeat("]", 40),
 	`[` + strings.Repeat(`"x",`, 10_001) + `1]`, strings.Repeat(`{"a":`, 50) + `1` + strings.Repeat("}", 50),
 	`"` + strings.Repeat("(a*)*", 300) + `"`}
+
+// near are values that are wrong for one member alone.
+var near = map[string][]string{
+	"priority":     {`2`, `-0.1`, `1.0000001`, `"1"`},
+	"description":  {`"` + strings.Repeat("é", 1025) + `"`, `"a;b;"`, `"` + strings.Repeat("😀", 600) + `"`},
+	"lastModified": {`"2026-02-30T10:00:00Z"`, `"2026-11-27T10:00:00"`, `"2026-11-27T10:00:00+0100"`, `"yesterday"`},
+	"size":         {`-1`, `1.5`, `1e3`, `9007199254740993`},
+	"isError":      {`"true"`, `1`, `null`},
+	"data":         {`"PHN2Zy8+PHN2Zy8+PHN2Zy8+"`, `"AA"`, `"-_8="`, `""`},
+	"mimeType":     {`"image/svg+xml"`, `"image/jpeg"`, `["a"]`},
+	"uri":          {`"https://bank.example/"`, `"https://odd.example.evil.example/"`, `"https://odd.example/.pagewire/x"`},
+	"enum":         {`[]`, `[""]`, `["",""]`, `[{}]`, `"a"`},
+	"pattern":      {`"^[^\\s\\@]+$"`, `"(a+)+$"`, `"("`, `"\\p{L}"`, `"a{3,1}"`},
+	"type":         {`"file"`, `["object","file"]`, `[]`, `"Object"`, `null`},
+	"required":     {`true`, `["a",1]`, `["none"]`, `[""]`, `["constructor"]`},
+	"properties": {`["a"]`, `{"a":"string"}`, `{"user[email]":{},"user_email":{}}`, `{"constructor":{"type":"object"}}`,
+		`{"` + strings.Repeat("a", 65) + `":{}}`},
+	"_meta": {`{"k":1,"progressToken":1}`, `{"io.modelcontextprotocol/serverInfo":{"name":"x"}}`, `{"ui":{"resourceUri":"ui://x"}}`,
+		`{"pagewire/origin":"https://bank.example"}`, `{"com.mcp.x/y":1}`, `{"traceparent":"00"}`, `null`, `[]`},
+	"progress": {`"1"`, `1e999`, `null`},
+}
+
+// wrongFor is a value for the place of a member.
+func (m maker) wrongFor(key string) *tree {
+	if of := near[strings.Trim(key, `"`)]; of != nil && m.IntN(2) == 0 {
+		return value(m.pick(of...))
+	}
+	return m.hostile()
+}
 
 // hostile is any value for a place.
 func (m maker) hostile() *tree {
@@ -384,7 +414,7 @@ func (m maker) breaks(root *tree) (what string) {
 			}
 			return p.path + " is missing"
 		case op == 1 && n.kind == '{':
-			other := m.hostile()
+			other := m.wrongFor(n.keys[i])
 			at := i + m.IntN(2)
 			key := n.keys[i]
 			n.insert(at, "", other)
@@ -398,7 +428,11 @@ func (m maker) breaks(root *tree) (what string) {
 			n.list[i] = m.array(n.list[i])
 			return p.path + " is a list of it"
 		}
-		n.list[i] = m.hostile()
+		key := ""
+		if n.kind == '{' {
+			key = n.keys[i]
+		}
+		n.list[i] = m.wrongFor(key)
 		return fmt.Sprintf("%s is %.60s", p.path, n.list[i])
 	}
 	p := parents[m.IntN(len(parents))]
