@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -139,9 +140,17 @@ func (l *linked) close() {
 	}
 }
 
+// detail is what an agent is told of a failure. An error is the server's word, so a page's are quoted.
+func detail(a link.Answer) string {
+	if a.Said {
+		return "the page says: " + strconv.Quote(Shorten(a.Detail, maxWords))
+	}
+	return a.Detail
+}
+
 // readReply converts the answer to a read.
 func readReply(a link.Answer) reply {
-	r := reply{contents: a.Contents, revision: a.Revision, failure: a.Failure, detail: a.Detail, gone: a.Gone}
+	r := reply{contents: a.Contents, revision: a.Revision, failure: a.Failure, detail: detail(a), gone: a.Gone}
 	switch c := a.Checked.(type) {
 	case *gate.Result:
 		r = reply{failure: bridge.InvalidContents, detail: gate.NoContents}
@@ -153,7 +162,7 @@ func readReply(a link.Answer) reply {
 
 // toolReply converts the answer to a tool call. JSON that is no object is a result, too: the tool has run.
 func toolReply(a link.Answer) reply {
-	r := reply{revision: a.Revision, failure: a.Failure, detail: a.Detail, gone: a.Gone}
+	r := reply{revision: a.Revision, failure: a.Failure, detail: detail(a), gone: a.Gone}
 	r.result, _ = a.Checked.(*gate.Result)
 	if r.result == nil && a.Contents != nil {
 		r = reply{revision: a.Revision, result: gate.Texts(false, string(a.Contents))}

@@ -296,14 +296,14 @@ func (f *Frame) complete(c *call) bool {
 	if !okID || !okStatus || !okRevision || !okDetail {
 		return false
 	}
-	a := Answer{Revision: revision, Detail: detail}
+	a := Answer{Revision: revision, Detail: detail, Said: detail != ""}
 	switch status {
 	case 1:
 		a.Failure = bridge.ReadFailed
 	case 2:
 		a.Failure = bridge.InvalidContents
 	case 3:
-		a.Failure, a.Detail = Stale, ""
+		a.Failure, a.Detail, a.Said = Stale, "", false
 		list, err := wire.Parse([]byte(detail), nesting)
 		if err != nil || list.Kind() != wire.Array {
 			return false

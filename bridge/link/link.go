@@ -66,6 +66,8 @@ type Answer struct {
 	Failure bridge.Failure
 	// Detail is a sentence about Failure that agents may see.
 	Detail string
+	// Said means that Detail is the page's own words.
+	Said bool
 	// Gone means that the link ended before an answer.
 	Gone bool
 	// Began, of an answer with Gone, means that the page had started the tool.

@@ -172,7 +172,7 @@ func TestAnswers(t *testing.T) {
 	p.Receive(2, []byte(`=6 9 []`)) // it has ended
 	want := []Answer{
 		{Contents: []byte(`[{"text":"x"}]`), Revision: 7},
-		{Failure: bridge.ReadFailed, Detail: "why", Revision: 3},
+		{Failure: bridge.ReadFailed, Detail: "why", Said: true, Revision: 3},
 		{Failure: bridge.InvalidContents, Revision: 3},
 		{Failure: Stale, Stale: []string{"https://x.test/a"}, Revision: 3},
 		{Failure: TooLarge, Detail: "what the page gave has 32 bytes; the limit is 20"},
