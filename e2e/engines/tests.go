@@ -67,7 +67,7 @@ var leftOut = []exclusion{
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet TestEventsOfTheAISDK " +
 		"TestTypeScriptClientAtAFleet TestPagesOfADesktopAtANode TestClientsOfADaemonThatIsKilled " +
 		"TestWhatOthersDoNot TestClientThatFindsItsLogin TestClientsTakeAnswers TestOfficialClientsTakeEachList " +
-		"TestClientsTakeWhatIsGenerated",
+		"TestClientsTakeWhatIsGenerated TestClientsBesideTheWorstPages",
 		"they are about agents and gateways: what a page's engine is makes no difference"},
 	{"TestEcosystemPages TestEcosystemServers TestEcosystemDeploy TestEcosystemExports TestEcosystemTesting " +
 		"TestEcosystemVitePlugin", "they are about bundlers, servers and deployments: make test-ecosystem runs them"},
