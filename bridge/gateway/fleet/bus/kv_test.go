@@ -78,6 +78,7 @@ func TestAStoreAlone(t *testing.T) {
 
 // One node of two has the store. The other one uses it, also after a restart of the first.
 func TestAStoreAtAnotherNode(t *testing.T) {
+	t.Parallel()
 	o := Options{Name: "a", Store: t.TempDir(), Secret: "secret", Cluster: testkit.Addr(t)}
 	a, err := Open(o)
 	if err != nil {
@@ -124,6 +125,7 @@ func TestAStoreAtAnotherNode(t *testing.T) {
 
 // No change is lost when several nodes change a value at the same time.
 func TestChangesAtTheSameTime(t *testing.T) {
+	t.Parallel()
 	first := testkit.Addr(t)
 	nodes := []*Bus{open(t, Options{Name: "a", Store: t.TempDir(), Cluster: first})}
 	for _, name := range []string{"b", "c"} {
@@ -205,6 +207,7 @@ func holders(t *testing.T, k *KV) (names []string) {
 
 // The node that alone has a store names the others, which have none, at its first start.
 func TestAStoreThatJoins(t *testing.T) {
+	t.Parallel()
 	addrs := []string{testkit.Addr(t), testkit.Addr(t), testkit.Addr(t)}
 	nodes := make([]*Bus, len(addrs))
 	for i := range addrs {

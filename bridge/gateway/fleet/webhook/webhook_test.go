@@ -621,8 +621,10 @@ func TestSlowAccounts(t *testing.T) {
 	r := wants(t, e.URL)
 	subscribe(t, s, by(alice), r)
 	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
-	if st := s.Stats(); st.InFlight < 15 || st.InFlight > 16 {
-		t.Errorf("%d places of 16 are taken", st.InFlight)
+	// Each of the four holds at least as many places as are free. So at most 3 are free: 8, 4, 2 and 1 are taken at first,
+	// and less unequal numbers when attempts have ended with the lease and wait again.
+	if st := s.Stats(); st.InFlight < 13 || st.InFlight > 16 {
+		t.Errorf("%d places of 16 are taken, want 13 to 16", st.InFlight)
 	}
 }
 
