@@ -183,6 +183,29 @@ const (
 	noLinkname  = "TinyGo has other internals under other names"
 )
 
+// The race detector does not look at these packages (UNCHECKED in the Makefile), which compute alone.
+func TestUncheckedPackagesStartNoGoroutine(t *testing.T) {
+	for _, dir := range []string{"gateway/gate", "gateway/live/delta"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatal(dir, err)
+		}
+		for _, name := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, _ := n.(*ast.SelectorExpr)
+				if _, begins := n.(*ast.GoStmt); begins || call != nil && call.Sel.Name == "Go" {
+					t.Errorf("%s starts a goroutine: take %s out of UNCHECKED", name, dir)
+				}
+				return true
+			})
+		}
+	}
+}
+
 func TestImportsFollowTheTable(t *testing.T) {
 	for _, target := range []string{runtime.GOOS + "/" + runtime.GOARCH, "js/wasm"} {
 		t.Run(target, func(t *testing.T) {
