@@ -7,7 +7,7 @@
  */
 const everywhere = ["http://*/*", "https://*/*"];
 
-const scripts = (matches: readonly string[]): chrome.scripting.ContentScript[] =>
+const scripts = (matches: string[]): chrome.scripting.RegisteredContentScript[] =>
   (["MAIN", "ISOLATED"] as const).map((world) => {
     const name = world === "MAIN" ? "page" : "relay";
     return { id: name, js: [`${name}.js`], matches, allFrames: true, runAt: "document_start", world };
@@ -29,7 +29,7 @@ export function registerScripts(origins: readonly string[] | undefined): Promise
   return last;
 }
 
-async function register(matches: readonly string[]): Promise<void> {
+async function register(matches: string[]): Promise<void> {
   const { scripting } = chrome;
   const registered = await scripting.getRegisteredContentScripts();
   if (!matches.length) return await scripting.unregisterContentScripts();
