@@ -107,7 +107,7 @@ var packages = []row{
 	{"bridge/gateway/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/door bridge/gateway/relay bridge/gateway/retry " +
 		"bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
 	// Beyond one machine: only the bus imports NATS, and nothing that the desktop's serve links imports the fleet.
-	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
+	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry bridge/gateway/weborigin", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
 	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus " +
 		"bridge/gateway/internal/quota bridge/gateway/retry",
 		"code.dny.dev/ssrf golang.org/x/net golang.org/x/time"},
@@ -131,7 +131,7 @@ var packages = []row{
 	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/mcpconn bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
 	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
-	{"bridge/cmd/pagewire/clientconfig", native, "bridge/gateway/skills",
+	{"bridge/cmd/pagewire/clientconfig", native, "bridge/gateway/skills bridge/gateway/weborigin",
 		"github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
 	{"bridge/cmd/pagewire", native, "bridge/gateway/... bridge/cmd/pagewire/clientconfig", "github.com/spf13/cobra " +
 		"github.com/spf13/pflag github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},

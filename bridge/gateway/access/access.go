@@ -141,7 +141,7 @@ func (g *Gate) host(r *http.Request) *refusal {
 		name = h
 	}
 	name = strings.ToLower(strings.Trim(name, "[]"))
-	if ip := net.ParseIP(name); name == "localhost" || ip != nil && ip.IsLoopback() {
+	if weborigin.IsLoopbackHost(name) {
 		return nil
 	}
 	if slices.ContainsFunc(g.o.Hosts, func(admitted string) bool { return strings.EqualFold(admitted, name) }) {

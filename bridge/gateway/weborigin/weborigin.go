@@ -50,10 +50,12 @@ func IsLoopback(origin string) bool {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return false
 	}
-	name := u.Hostname()
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
+	return IsLoopbackHost(u.Hostname()) || strings.HasSuffix(u.Hostname(), ".localhost")
+}
+
+// IsLoopbackHost reports whether a host is localhost, or an address in 127.0.0.0/8 or ::1. Programs other than browsers
+// may resolve a name below localhost to another machine.
+func IsLoopbackHost(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

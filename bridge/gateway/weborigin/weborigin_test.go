@@ -40,6 +40,18 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+func TestIsLoopbackHost(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "127.0.0.1": true, "127.255.0.9": true, "::1": true, "::ffff:127.0.0.1": true,
+		"": false, "app.localhost": false, "0.0.0.0": false, "::": false, "128.0.0.1": false, "[::1]": false,
+		"127.0.0.1:80": false, "127.1": false, "shop.example": false,
+	} {
+		if got := IsLoopbackHost(host); got != want {
+			t.Errorf("IsLoopbackHost(%q) = %t", host, got)
+		}
+	}
+}
+
 func TestOf(t *testing.T) {
 	for uri, want := range map[string]string{
 		"https://a.example/x": "https://a.example", "http://a.example:8080": "http://a.example:8080",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // A part is a unit that config writes into a file: an entry, a hook, or all of the file.
@@ -152,17 +153,12 @@ func ourEntry(is any) bool {
 		}
 	}
 	for i, word := range words {
-		if u, err := url.Parse(word); err == nil && u.Path == "/mcp" && isLoopback(u.Hostname()) ||
+		if u, err := url.Parse(word); err == nil && u.Path == "/mcp" && weborigin.IsLoopbackHost(u.Hostname()) ||
 			i > 0 && word == "serve" && ourProgram(words[i-1]) {
 			return true
 		}
 	}
 	return false
-}
-
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // ourProgram reports whether a path, or a package of npm, is this program.

@@ -38,6 +38,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
+	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
 // Options configure the bus.
@@ -185,7 +186,7 @@ func withoutPasswords(urls string) string {
 func allLocal(urls string) bool {
 	return !slices.ContainsFunc(strings.Split(urls, ","), func(one string) bool {
 		u, err := url.Parse(strings.TrimSpace(one))
-		return err != nil || !loopback(u.Hostname())
+		return err != nil || !weborigin.IsLoopbackHost(u.Hostname())
 	})
 }
 
@@ -275,17 +276,17 @@ func (o *Options) cluster(opts *server.Options) error {
 		return errors.New("nodes that speak to each other need a certificate at each, or, on loopback, a secret that all " +
 			"of them know")
 	}
-	local := loopback(host)
+	local := weborigin.IsLoopbackHost(host)
 	if o.Advertise != "" {
 		h, _, err := net.SplitHostPort(o.Advertise)
-		local = local && err == nil && loopback(h)
+		local = local && err == nil && weborigin.IsLoopbackHost(h)
 	}
 	for _, peer := range o.Join {
 		h, _, err := net.SplitHostPort(peer)
 		if err != nil {
 			return fmt.Errorf("%q is not an address of a node: it must be like 10.0.0.5:7434", peer)
 		}
-		local = local && loopback(h)
+		local = local && weborigin.IsLoopbackHost(h)
 		opts.Routes = append(opts.Routes, o.route(peer))
 	}
 	if !local && o.TLS == nil {
@@ -333,11 +334,6 @@ func mutual(c *tls.Config) *tls.Config {
 
 // user is the nodes' user name for each other. Only the secret counts.
 const user = "pagewire"
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
 
 // ClusterAddr is the address of this node's server for other nodes; "" if it listens nowhere.
 func (b *Bus) ClusterAddr() string {
