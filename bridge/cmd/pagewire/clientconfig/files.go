@@ -89,24 +89,15 @@ func resolve(name string) (path string, err error) {
 
 // readRegular reads a regular file. It never waits for a FIFO, whose other end may never open.
 func readRegular(path string) ([]byte, fs.FileInfo, error) {
-	named, err := os.Lstat(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !named.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file (its mode is %v)", path, named.Mode())
-		return nil, nil, hintError{err, "nothing was written: move it away, and try again"}
-	}
-	// A FIFO that has come into its place meanwhile opens at once.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil && !os.SameFile(named, info) {
-		err = fmt.Errorf("%s was replaced while it was opened", path)
-		err = hintError{err, "nothing was written: try again"}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file (its mode is %v)", path, info.Mode())
+		err = hintError{err, "nothing was written: move it away, and try again"}
 	}
 	if err != nil {
 		return nil, nil, err
