@@ -50,8 +50,9 @@ func (p *Page) report(sentence string) {
 	switch {
 	case sentence == "":
 	case p.link != nil:
-		p.link.peer.Report(sentence)
-		p.g.outgoing(p.link)
+		if p.link.peer.Report(sentence) {
+			p.g.outgoing(p.link)
+		}
 	case p.runner != nil && len(p.said) < maxSaid && !slices.Contains(p.said, sentence):
 		p.said = append(p.said, sentence)
 		p.runner.Report(sentence)

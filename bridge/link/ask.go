@@ -179,16 +179,18 @@ func (p *Peer) Watched(uri string, on bool) {
 // maxReports bounds the sentences to a page's developer.
 const maxReports = 100
 
-// Report sends a sentence to the page's developer, once. A page that repeats a fault in a loop is not told in a loop.
-func (p *Peer) Report(sentence string) {
+// Report sends a sentence to the page's developer, once, and reports whether it did. A page that repeats a fault in a
+// loop is not told in a loop.
+func (p *Peer) Report(sentence string) bool {
 	if len(p.reports) == maxReports || slices.Contains(p.reports, sentence) {
-		return
+		return false
 	}
 	p.reports = append(p.reports, sentence)
 	p.say("report", quote(sentence)).close()
 	if len(p.reports) == maxReports {
 		p.say("report", quote("nothing more is reported about this page: correct these first")).close()
 	}
+	return true
 }
 
 // Reports are the sentences to the page's developer. They must not be changed.

@@ -118,7 +118,7 @@ func TestWhatACoreSays(t *testing.T) {
 	if got := string(p.Take(0)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if p.Take(1<<20) != nil {
+	if p.Report(`a "sentence"`) || p.Take(1<<20) != nil {
 		t.Error("it has more to say")
 	}
 }
