@@ -121,6 +121,25 @@ func (b *stalling) Write(message []byte) error {
 	return nil
 }
 
+// runStalling connects a gateway to such a browser, until the test ends.
+func runStalling(t *testing.T) (*stalling, *gateway.Gateway) {
+	b := &stalling{said: make(chan string, 1000), over: make(chan struct{}),
+		page: testkit.NewPage(t, map[string]string{stallingApp + "/doc": "text"})}
+	b.page.SetTool("save", testkit.Tool{})
+	g := gateway.New(gateway.Options{ReadTimeout: testkit.Patience})
+	t.Cleanup(g.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, g, Options{URL: "a test", Dial: func(context.Context) (Conn, error) { return b, nil }})
+	}()
+	t.Cleanup(func() {
+		stop()
+		testkit.Receive(t, "Run returns", ended)
+	})
+	return b, g
+}
+
 // say sends a message, event an event of a session, and call a page's call of its binding.
 func (b *stalling) say(message any) {
 	text, err := json.Marshal(message)
@@ -145,19 +164,7 @@ func (b *stalling) call(payload string) {
 // A page that has found its binding gains nothing: it can say nothing that its link does not, and a second greeting
 // ends it. Load events that it makes up cost no commands.
 func TestPageThatHasItsBinding(t *testing.T) {
-	b := &stalling{said: make(chan string, 1000), over: make(chan struct{}),
-		page: testkit.NewPage(t, map[string]string{stallingApp + "/doc": "text"})}
-	g := gateway.New(gateway.Options{ReadTimeout: testkit.Patience})
-	t.Cleanup(g.Close)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Run(ctx, g, Options{URL: "a test", Dial: func(context.Context) (Conn, error) { return b, nil }})
-	}()
-	t.Cleanup(func() {
-		stop()
-		testkit.Receive(t, "Run returns", ended)
-	})
+	b, g := runStalling(t)
 	resources := func() int { return len(g.Snapshot().Resources) }
 	testkit.Eventually(t, "the page's resource is there", func() bool { return resources() == 1 })
 	for range 100 {
@@ -181,25 +188,12 @@ func TestPageThatHasItsBinding(t *testing.T) {
 
 // An agent that calls a tool in a stalled browser gets answers to its other requests.
 func TestABrowserThatStandsStill(t *testing.T) {
-	b := &stalling{said: make(chan string, 1000), over: make(chan struct{}),
-		page: testkit.NewPage(t, map[string]string{stallingApp + "/doc": "text"})}
-	b.page.SetTool("save", testkit.Tool{})
-	g := gateway.New(gateway.Options{ReadTimeout: testkit.Patience})
-	t.Cleanup(g.Close)
+	b, g := runStalling(t)
 	const elsewhere = "https://other.example"
 	testkit.NewPage(t, map[string]string{elsewhere + "/doc": "other"}).Attach(
 		func(send func([]byte)) (testkit.Receiver, error) {
 			return g.Attach(gateway.PageInfo{Tab: "b", Origin: elsewhere, URL: elsewhere + "/"}, send)
 		})
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Run(ctx, g, Options{URL: "a test", Dial: func(context.Context) (Conn, error) { return b, nil }})
-	}()
-	t.Cleanup(func() {
-		stop()
-		testkit.Receive(t, "Run returns", ended)
-	})
 	testkit.Eventually(t, "the page's tool is there", func() bool {
 		return slices.ContainsFunc(g.Snapshot().Tools, func(o gateway.ToolState) bool { return o.Name == "save" })
 	})
