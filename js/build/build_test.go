@@ -5,16 +5,19 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
+	"github.com/pagewire/pagewire/js/build/commands"
 )
 
 // write makes the files of a small tree, by path, and returns its root.
@@ -145,19 +148,28 @@ func TestToolchainsThatAreNotThere(t *testing.T) {
 }
 
 func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
+	var its struct{ Files []string }
+	if err := json.Unmarshal([]byte(published), &its); err != nil {
+		t.Fatal(err)
+	}
+	built := slices.DeleteFunc(its.Files, func(name string) bool {
+		return slices.Contains([]string{"docs", "README.md", "LICENSE", "THIRD-PARTY-LICENSES.txt"}, name)
+	})
 	files := map[string]string{"README.md": "# Pagewire\n", "LICENSE": "MIT\n", "demo/docs/README.md": "# Manual\n",
 		"demo/docs/x.md": "# X\n"}
-	for _, name := range slices.Concat(shipped, packaged) {
+	for _, name := range built {
 		files["dist/"+name] = "// " + name + "\n"
 	}
 	files["dist/pagewire.js.map"] = "{}"
 	root := write(t, files)
-	pkg, err := readPackage("../package.json")
-	if err != nil {
+	const version = "1.2.3-rc.1"
+	if err := writePackage(root, filepath.Join(root, "dist"), version); err != nil {
 		t.Fatal(err)
 	}
-	if err := writePackage(root, filepath.Join(root, "dist"), pkg); err != nil {
-		t.Fatal(err)
+	for _, name := range shipped {
+		if !slices.Contains(built, name) {
+			t.Errorf("the package has no %s, which a site hosts", name)
+		}
 	}
 	dir := filepath.Join(root, "dist", "npm")
 
@@ -173,12 +185,12 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 	for _, file := range packed[0].Files {
 		got = append(got, file.Path)
 	}
-	want := slices.Concat(shipped, packaged, []string{"docs/README.md", "docs/x.md",
-		"docs/llms.txt", "package.json", "README.md", "LICENSE"})
+	want := append(built, "docs/README.md", "docs/x.md",
+		"docs/llms.txt", "package.json", "README.md", "LICENSE")
 	slices.Sort(got)
 	slices.Sort(want)
-	if packed[0].Name != "pagewire" || !slices.Equal(got, want) {
-		t.Errorf("npm packs %s with %q, want pagewire with %q", packed[0].Name, got, want)
+	if packed[0].Name != "pagewire" || packed[0].Version != version || !slices.Equal(got, want) {
+		t.Errorf("npm packs %s %s with %q, want pagewire %s with %q", packed[0].Name, packed[0].Version, got, version, want)
 	}
 
 	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
@@ -198,7 +210,7 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 		"        \"default\": \"./pagewire.d.mts\"\n      },\n      \"workerd\": \"./pagewire.server.mjs\"") {
 		t.Errorf("types do not come first in\n%s", text)
 	}
-	offersPrograms(t, members, pkg.Version)
+	offersPrograms(t, members, version)
 	if strings.Count(string(members["peerDependenciesMeta"]), `"optional": true`) != 2 {
 		t.Errorf("installing it installs React or Vue: %s", members["peerDependenciesMeta"])
 	}
@@ -210,9 +222,16 @@ func TestPackageHoldsWhatItSaysAndInstallsNothing(t *testing.T) {
 func offersPrograms(t *testing.T, members map[string]json.RawMessage, version string) {
 	t.Helper()
 	var programs map[string]string
-	if err := json.Unmarshal(members["optionalDependencies"], &programs); err != nil || len(programs) != 6 ||
-		programs["@pagewire/cli-win32-arm64"] != version || string(members["bin"]) == "" {
-		t.Errorf("the programs that it may install are %q, of version %s", programs, version)
+	err := json.Unmarshal(members["optionalDependencies"], &programs)
+	want := map[string]string{}
+	for _, platform := range commands.Platforms {
+		want[platform.Package()] = version
+	}
+	if err != nil || !maps.Equal(programs, want) || string(members["bin"]) == "" {
+		t.Errorf("the programs that it may install are %q, want %q", programs, want)
+	}
+	if string(members["mcpName"]) != strconv.Quote(commands.RegistryName) {
+		t.Errorf("its name in the MCP Registry is %s", members["mcpName"])
 	}
 }
 

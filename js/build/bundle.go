@@ -263,10 +263,7 @@ func leaveImports(path string) error {
 
 // shared returns the options of every bundle.
 func shared(root string) api.BuildOptions {
-	version := "0"
-	if pkg, err := readPackage(filepath.Join(root, "js", "package.json")); err == nil {
-		version = pkg.Version // build reports the error
-	}
+	version, _ := readVersion(root) // build reports the error
 	return api.BuildOptions{
 		Define: map[string]string{"PAGEWIRE_VERSION": strconv.Quote(version),
 			"PAGEWIRE_BUNDLED": "false"},

@@ -1,6 +1,6 @@
 // Command build makes everything that Pagewire ships, into dist/ and bin/:
 //
-//	dist/                    the files that a site hosts (shipped), and those of the npm package alone (packaged);
+//	dist/                    the files that a site hosts (shipped), and those of the npm package;
 //	                         bundled has the sources of scripts
 //	dist/npm/                the npm package, ready for npm pack
 //	dist/inspector/          the inspector page; only the command has it, and pagewire.inject.js
@@ -134,19 +134,19 @@ func build(root string, tc toolchain) error {
 		return err
 	}
 
-	pkg, err := readPackage(filepath.Join(root, "js", "package.json"))
+	version, err := readVersion(root)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(writePackage(root, dist, pkg), buildExtension(root, dist, pkg.Version),
+	err = errors.Join(writePackage(root, dist, version), buildExtension(root, dist, version),
 		buildDemos(root, filepath.Join(dist, "demo")), os.WriteFile(filepath.Join(dist, "core"), []byte(tc.name), 0o644))
 	if err != nil {
 		return err
 	}
-	if err := buildCommands(root, dist, pkg.Version); err != nil {
+	if err := buildCommands(root, dist, version); err != nil {
 		return err
 	}
-	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", pkg.Version, time.Since(start).Seconds(), tc.name)
+	fmt.Printf("build: pagewire %s in %.1f s, core compiled by %s\n", version, time.Since(start).Seconds(), tc.name)
 	return nil
 }
 
