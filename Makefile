@@ -249,6 +249,7 @@ bench-fleet: build # Nodes of a fleet, bare NATS and bare WebSockets
 
 bench-agents: build browser $(RIVALS) $(PEERS) # The price of a session in a model's context, of deltas, and of a hook
 	go run ./e2e/bench -agents
+	go test -run '^$$' -bench 'Of|Hostile' -benchtime=50x ./bridge/gateway/live/delta
 	go test -run '^$$' -bench Hook -benchtime=200x ./bridge/cmd/pagewire
 
 bench-pages: size browser $(RIVALS) $(PEERS)

@@ -23,7 +23,7 @@ type agent struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	log *testkit.Log
-	// told has a token when a resource has been updated, by notification or by event.
+	// told has a token when a resource has been updated.
 	told chan struct{}
 
 	mu      sync.Mutex
@@ -70,7 +70,7 @@ func startAgent(ctx context.Context, env []string, path string, args ...string) 
 					done <- m.answer
 				}
 			}
-			if m.Method == "notifications/resources/updated" || m.Method == "notifications/events/event" {
+			if m.Method == "notifications/resources/updated" {
 				select {
 				case a.told <- struct{}{}:
 				default:

@@ -79,7 +79,6 @@ func (b *bench) gateways() []family {
 				{"p50", "gateway: read by WebSocket, beside the bare wire", "ms", goal{most: 1.4, of: wsFloor}, bySocket},
 				{"p50", "gateway: read by CDP, beside a relay", "ms", goal{most: 1.3, of: cdpRelay}, byCDP},
 				{"p50", "gateway: read by WebSocket, beside a relay", "ms", goal{most: 1.3, of: wsRelay}, bySocket},
-				{"p99", "gateway: read, p99", "ms", goal{most: 1, of: best}, ""},
 			},
 			contenders: each(all, func(r *rig) func(context.Context) (figures, error) {
 				if r.read == nil {
@@ -106,9 +105,6 @@ func (b *bench) gateways() []family {
 			name: "gateway: tool call, WebMCP off",
 			rows: []row{
 				{"p50", "gateway: tool call by CDP, WebMCP off, p50", "ms", goal{most: 0.8, of: best}, byCDP + off},
-				{"p50", "gateway: tool call by WebSocket, WebMCP off, p50", "ms", goal{most: 0.8, of: best}, bySocket + off},
-				{"p99", "gateway: tool call by CDP, WebMCP off, p99", "ms", goal{most: 1, of: best}, byCDP + off},
-				{"p99", "gateway: tool call by WebSocket, WebMCP off, p99", "ms", goal{most: 1, of: best}, bySocket + off},
 			},
 			contenders: each(unaided, calls),
 		},
@@ -118,24 +114,13 @@ func (b *bench) gateways() []family {
 				{"reload", "visible after reload, by CDP", "ms", goal{most: 0.8, of: best}, byCDP},
 				{"reload", "visible after reload, by WebSocket", "ms", goal{most: 0.8, of: best}, bySocket},
 				{"reload", "visible after reload by CDP, beside a bare WebSocket", "ms", goal{most: 1.4, of: wsFloor}, byCDP},
-				{"reload", "visible after reload by WebSocket, beside a bare one", "ms", goal{most: 1.4, of: wsFloor},
-					bySocket},
 			},
 			contenders: each(func(r rival) bool { return programs(r) || r.look != nil },
 				func(r *rig) func(context.Context) (figures, error) { return r.visible }),
 		},
 		{
-			name: "gateway: start",
-			rows: []row{
-				{"ms", "start of the program to its first answer, where no daemon runs", "ms", goal{most: 25}, bySocket},
-				{"next", "the same, where one runs", "ms", goal{most: 8}, bySocket},
-			},
-			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) { return r.starts }),
-		},
-		{
 			name: "gateway: memory", rounds: 1,
 			rows: []row{
-				{"mb", "gateway: resident memory with 10 tabs, by CDP", "MB", goal{most: 20}, byCDP},
 				{"mb", "gateway: resident memory with 10 tabs, by WebSocket", "MB", goal{most: 20}, bySocket},
 			},
 			contenders: each(programs, func(r *rig) func(context.Context) (figures, error) { return r.memory }),
@@ -174,7 +159,7 @@ type rival struct {
 	// html is in the rival's pages, after offer, which is in all pages. ADDRESS is the rival's port.
 	html string
 	// serve starts the program, and returns after its first answer. It is nil for a rival without a program.
-	serve func(ctx context.Context, r *rig, port int) (*agent, error)
+	serve func(ctx context.Context, r *rig) (*agent, error)
 	// ready is called until it returns no error. It may look up the names that read and call need.
 	ready func(context.Context, *rig) error
 	read  func(context.Context, *rig) (string, error)
@@ -226,19 +211,16 @@ const (
 var (
 	overCDP = rival{
 		name: byCDP, kind: ours, html: fmt.Sprintf(pagewireTag, ""),
-		serve: func(ctx context.Context, r *rig, port int) (*agent, error) {
-			args := []string{"serve", "--log-level", "error", "--hub", local(port)}
-			if port == r.port {
-				args = append(args, "--chrome", r.browser.URL)
-			}
-			return startAgent(ctx, r.env(), r.b.program(), args...)
+		serve: func(ctx context.Context, r *rig) (*agent, error) {
+			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub", local(r.port),
+				"--chrome", r.browser.URL)
 		},
 		ready: offers("state"), read: readState, call: callState,
 	}
 	overSocket = rival{
 		name: bySocket, kind: ours, html: fmt.Sprintf(pagewireTag, ` data-gateway="ws://ADDRESS"`),
-		serve: func(ctx context.Context, r *rig, port int) (*agent, error) {
-			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub", local(port))
+		serve: func(ctx context.Context, r *rig) (*agent, error) {
+			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub", local(r.port))
 		},
 		ready: offers("state"), read: readState, call: callState,
 	}
@@ -258,14 +240,15 @@ var (
 	}
 )
 
-// without returns a rival in a browser whose own WebMCP is off.
-func without(r rival) rival {
+// overCDPOff is Pagewire in a browser whose own WebMCP is off.
+func overCDPOff() rival {
+	r := overCDP
 	r.name, r.off = r.name+off, true
 	return r
 }
 
 var rivals = []rival{
-	overCDP, overSocket, without(overCDP), without(overSocket),
+	overCDP, overSocket, overCDPOff(),
 	{
 		name: jason, kind: peer,
 		// Its widget is made for pages without modules of their own. On a reload it forgets its token, so each document
@@ -277,13 +260,10 @@ var rivals = []rival{
 			widget.registerTool("state", "The page's state.", { type: "object", properties: {} }, () => ({ content: [{ type: "text", text: state }] }));
 			widget.connect(await (await fetch("/token")).text());
 		});</script>`,
-		serve: func(ctx context.Context, r *rig, port int) (*agent, error) {
+		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			// Its server of pages starts first: the program's own first start of it loses a race against itself.
-			if port == r.port && !r.serving {
-				r.serving = true
-				if err := r.background(ctx, "webmcp", "--foreground", "--port", strconv.Itoa(port)); err != nil {
-					return nil, err
-				}
+			if err := r.background(ctx, "webmcp", "--foreground", "--port", strconv.Itoa(r.port)); err != nil {
+				return nil, err
 			}
 			return startAgent(ctx, r.env(), r.bin("webmcp"), "--mcp", "--port", strconv.Itoa(r.port))
 		},
@@ -297,14 +277,14 @@ var rivals = []rival{
 			executeTool: async () => JSON.stringify({ content: [{ type: "text", text: state }] }),
 			registerToolsChangedCallback() {},
 		} });</script><script src="/node_modules/@mcp-b/webmcp-local-relay/dist/browser/embed.js" data-relay-port="PORT"></script>`,
-		serve: func(ctx context.Context, r *rig, port int) (*agent, error) {
-			return startAgent(ctx, r.env(), r.bin("webmcp-local-relay"), "--port", strconv.Itoa(port))
+		serve: func(ctx context.Context, r *rig) (*agent, error) {
+			return startAgent(ctx, r.env(), r.bin("webmcp-local-relay"), "--port", strconv.Itoa(r.port))
 		},
 		ready: offers("state(_.*)?"), call: callState,
 	},
 	{
 		name: devtools, kind: peer, native: true, html: mcpbTag,
-		serve: func(ctx context.Context, r *rig, _ int) (*agent, error) {
+		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/chrome-devtools-mcp", "--browserUrl",
 				r.httpURL(), "--categoryExperimentalWebmcp", "--no-usage-statistics", "--no-performance-crux")
 		},
@@ -316,7 +296,7 @@ var rivals = []rival{
 	},
 	{
 		name: playwrite, kind: peer, native: true, html: mcpbTag,
-		serve: func(ctx context.Context, r *rig, _ int) (*agent, error) {
+		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/playwright-mcp", "--cdp-endpoint", r.httpURL())
 		},
 		ready: func(ctx context.Context, r *rig) error {
@@ -550,12 +530,9 @@ type rig struct {
 	browser *launched.Started
 	site    *httptest.Server
 	agent   *agent
-	serving bool
 	bare    *bare
 
 	warmReads, warmCalls int // warm-up calls so far
-
-	wasm atomic.Int64 // bytes that pages have fetched
 
 	tool string // the rival's name of the page's tool
 	page int    // the rival's number of the page
@@ -650,7 +627,7 @@ func (r *rig) open(ctx context.Context) (err error) {
 	}
 	r.b.onClose(r.browser.Close)
 	if r.serve != nil {
-		if r.agent, err = r.serve(ctx, r, r.port); err != nil {
+		if r.agent, err = r.serve(ctx, r); err != nil {
 			return err
 		}
 		r.b.onClose(r.agent.close)
@@ -722,10 +699,6 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 			}
 		}
 	default:
-		if strings.HasSuffix(req.URL.Path, ".wasm") {
-			text, _ := r.b.file(req.URL.Path)
-			r.wasm.Add(int64(len(text)))
-		}
 		r.b.ServeHTTP(w, req)
 	}
 }
@@ -811,31 +784,6 @@ func (r *rig) visible(ctx context.Context) (figures, error) {
 	got := figures{"reload": ms(start)}
 	time.Sleep(200 * time.Millisecond)
 	return got, err
-}
-
-// starts measures another program of the same kind, from its start to its first answer.
-func (r *rig) starts(ctx context.Context) (figures, error) {
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	a, err := r.serve(ctx, r, port)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
-	got := figures{"ms": ms(start)}
-	if r.kind == ours {
-		start = time.Now()
-		next, err := r.serve(ctx, r, port)
-		if err != nil {
-			return nil, err
-		}
-		defer next.close()
-		got["next"] = ms(start)
-	}
-	return got, nil
 }
 
 func (r *rig) memory(context.Context) (figures, error) {

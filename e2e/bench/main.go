@@ -7,7 +7,7 @@
 // and bench.json; a short run writes both to dist/bench.
 //
 // The measurements are in families: start.go and page.go in pages, gateway.go at the gateway, relay.go for a bare
-// gateway, daemon.go for events and the daemon's end, renderers.go in the browser's processes; with -agents only those
+// gateway, daemon.go for the daemon's end, renderers.go in the browser's processes; with -agents only those
 // of models.go. To add a row, add an element. Nothing here is a test: only work that is not done makes it fail, and no
 // figure does.
 package main
@@ -78,7 +78,7 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 	report := figure.Run{Command: command(short, agents), Began: began, Machine: machine(chromium),
 		Commit: figure.Commit(), How: how}
 	var failed []error
-	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), []family{b.daemons(), b.events()}, b.renderers())
+	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), []family{b.daemons(), b.renderers()})
 	if agents {
 		families = b.models()
 	}
@@ -87,16 +87,14 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(began).Seconds(), f.name)
-		results, err := f.measure(ctx, rounds)
+		rows, err := f.measure(ctx, rounds)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", f.name, err))
 		}
-		for _, r := range results {
-			report.Rows = append(report.Rows, r.row())
-		}
+		report.Rows = append(report.Rows, rows...)
 	}
 	b.close()
 	// A partial run does not replace a complete one.

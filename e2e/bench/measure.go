@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (r row) has(name string, k kind) bool {
 	switch {
 	case r.us == "" || name == r.us:
 		return true
-	case r.goal.of != "" && r.goal.of != best:
+	case r.goal.floor():
 		return name == r.goal.of
 	}
 	return k != ours
@@ -79,154 +80,119 @@ type contender struct {
 
 type figures map[string]float64
 
-// A Result is a row with its measurements. Contenders are in the order of the family, ours first.
-type Result struct {
-	Name string
-	Unit string
-	Who  []Measured
-	Goal string
-	// Ratio of ours to Of: the best peer, or the base of the goal. 0 without one.
-	Ratio float64
-	Of    string
-	Met   *bool
-}
-
-// Measured is one contender's result. Median, Least and Most are over the rounds.
-type Measured struct {
-	Name   string
-	Kind   kind
-	Rounds []float64
-	Median float64
-	Least  float64
-	Most   float64
-	Absent bool   // it does not offer this
-	Failed string // the last error, if all rounds failed
-	Lost   int    // failed rounds
+// An outcome is one contender's share of a family: its values by key, and what went wrong.
+type outcome struct {
+	contender
+	values map[string][]float64
+	lost   int // failed rounds
+	err    error
 }
 
 // measure runs the rounds. A contender that fails twice is out, and the others go on. The error has the failures of
 // ours.
-func (f family) measure(ctx context.Context, rounds int) ([]Result, error) {
-	if f.rounds > 0 {
-		rounds = f.rounds
-	}
-	if f.limit == 0 {
-		f.limit = 30 * time.Second
-	}
+func (f family) measure(ctx context.Context, rounds int) (rows []figure.Row, failed error) {
+	rounds, f.limit = cmp.Or(f.rounds, rounds), cmp.Or(f.limit, 30*time.Second)
 	if f.prepare != nil {
 		f.prepare(ctx)
 	}
-	all := make([]map[string][]float64, len(f.contenders))
-	failed := make([]error, len(f.contenders))
-	lost := make([]int, len(f.contenders))
+	outcomes := make([]outcome, len(f.contenders))
+	for i, c := range f.contenders {
+		outcomes[i] = outcome{contender: c, values: map[string][]float64{}}
+	}
 	first := 0
 	if f.warm {
 		first = -1
 	}
 	for round := first; round < rounds; round++ {
-		for n := range f.contenders {
-			i := (n + round + len(f.contenders)) % len(f.contenders)
-			c := f.contenders[i]
-			if c.measure == nil || lost[i] > 1 {
+		for n := range outcomes {
+			r := &outcomes[(n+round+len(outcomes))%len(outcomes)]
+			if r.measure == nil || r.lost > 1 {
 				continue
 			}
 			limited, cancel := context.WithTimeout(ctx, f.limit)
-			got, err := c.measure(limited)
+			got, err := r.measure(limited)
 			cancel()
 			if err != nil {
-				fmt.Fprintf(os.Stderr, "        %s: %v\n", c.name, err)
-				failed[i] = err
-				lost[i]++
+				fmt.Fprintf(os.Stderr, "        %s: %v\n", r.name, err)
+				r.err = err
+				r.lost++
 				continue
-			}
-			if round < 0 {
-				continue
-			}
-			if all[i] == nil {
-				all[i] = map[string][]float64{}
 			}
 			for key, v := range got {
-				all[i][key] = append(all[i][key], v)
+				if round >= 0 {
+					r.values[key] = append(r.values[key], v)
+				}
 			}
 		}
 	}
-	var results []Result
-	var errs []error
-	for i, c := range f.contenders {
-		if failed[i] != nil && c.kind == ours {
-			errs = append(errs, fmt.Errorf("%s: %w", c.name, failed[i]))
+	for _, r := range outcomes {
+		if r.err != nil && r.kind == ours {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", r.name, r.err))
 		}
 	}
 	for _, r := range f.rows {
-		result := Result{Name: r.name, Unit: r.unit}
-		for i, c := range f.contenders {
-			if !r.has(c.name, c.kind) {
-				continue
-			}
-			m := Measured{Name: c.name, Kind: c.kind}
-			m.Lost = lost[i]
-			switch values := slices.Sorted(slices.Values(all[i][r.key])); {
-			case failed[i] != nil && all[i] == nil:
-				m.Failed = failed[i].Error()
-			case values == nil:
-				m.Absent = true
-			default:
-				m.Rounds, m.Median, m.Least, m.Most = values, median(values), values[0], values[len(values)-1]
-			}
-			result.Who = append(result.Who, m)
-		}
-		result.judge(r.goal)
-		results = append(results, result)
+		rows = append(rows, r.judge(outcomes))
 	}
-	return results, errors.Join(errs...)
+	return rows, failed
 }
 
-func (r *Result) judge(g goal) {
-	us := r.Who[0]
-	if us.Failed != "" || us.Absent {
-		r.Goal = g.text(r.Unit)
-		return
-	}
-	var base *Measured
-	for i := range r.Who {
-		m := &r.Who[i]
-		if m.Failed != "" || m.Absent {
+// judge compares ours, the first contender of the row, with the base of the goal: a floor, or the best peer.
+func (r row) judge(outcomes []outcome) figure.Row {
+	result := figure.Row{Name: r.name, Goal: r.goal.text(r.unit)}
+	var us, base *float64
+	var all []string
+	for _, c := range outcomes {
+		if !r.has(c.name, c.kind) {
 			continue
 		}
-		switch {
-		case g.of != "" && g.of != best:
-			if m.Name == g.of {
-				base = m
-			}
-		case m.Kind == peer && (base == nil || m.Median < base.Median != g.least):
-			base = m
+		values := slices.Sorted(slices.Values(c.values[r.key]))
+		text, is := "does not offer", (*float64)(nil)
+		switch n := len(values); {
+		case n > 0:
+			median := (values[(n-1)/2] + values[n/2]) / 2
+			text, is = figure.Quantity(median, r.unit), &median
+		case len(c.values) == 0 && c.err != nil:
+			text = "failed"
 		}
+		if all == nil {
+			result.Figure, us = text, is
+		} else if is != nil && (c.name == r.goal.of || !r.goal.floor() && c.kind == peer &&
+			(base == nil || *is < *base != r.goal.least)) {
+			base, result.Beside = is, text+", "+c.name
+		}
+		if n := len(values); n > 0 && values[0] != values[n-1] {
+			text += fmt.Sprintf(" (%s to %s)", figure.Number(values[0]), figure.Number(values[n-1]))
+		}
+		if c.lost > 0 && is != nil {
+			text += fmt.Sprintf(", failed in %d rounds", c.lost)
+		}
+		all = append(all, c.name+": "+text)
 	}
-	if base != nil && base.Median != 0 {
-		r.Ratio, r.Of = us.Median/base.Median, base.Name
+	result.All = strings.Join(all, "; ")
+	if us == nil {
+		return result
 	}
-	r.Goal = g.text(r.Unit)
-	if r.Goal == "" {
-		return
+	value := *us
+	if base != nil && *base != 0 {
+		result.Ratio = figure.Ratio(*us / *base)
 	}
-	value := us.Median
-	if g.of != "" {
+	if r.goal.of != "" {
 		if base == nil {
-			return
+			return result
 		}
-		value = r.Ratio
+		value = *us / *base
 	}
-	met := value <= g.most
-	if g.least {
-		met = value >= g.most
-	}
-	r.Met = &met
+	result.Missed = result.Goal != "" && (value > r.goal.most != r.goal.least) && value != r.goal.most
+	return result
 }
 
+// floor reports whether the goal names a contender that the row is judged by, instead of the best peer.
+func (g goal) floor() bool { return g.of != "" && g.of != best }
+
 func (g goal) text(unit string) string {
-	sign := "<="
+	sign := "≤"
 	if g.least {
-		sign = ">="
+		sign = "≥"
 	}
 	switch {
 	case g.exact:
@@ -236,17 +202,12 @@ func (g goal) text(unit string) string {
 	case g.of == "":
 		return strings.TrimSpace(fmt.Sprintf("%s %s %s", sign, figure.Number(g.most), unit))
 	case g.of == best:
-		return fmt.Sprintf("%s %g x best", sign, g.most)
+		return fmt.Sprintf("%s %g × best", sign, g.most)
 	}
 	if strings.HasPrefix(g.of, "floor") {
-		return fmt.Sprintf("%s %g x floor", sign, g.most)
+		return fmt.Sprintf("%s %g × floor", sign, g.most)
 	}
-	return fmt.Sprintf("%s %g x that", sign, g.most)
-}
-
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return fmt.Sprintf("%s %g × that", sign, g.most)
 }
 
 // quantile returns a quantile of a list, and sorts it.

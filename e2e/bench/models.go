@@ -4,16 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
-
-	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
-	"github.com/pagewire/pagewire/bridge/gateway/live/delta/deltatest"
 )
 
 // models are the families that measure a model's cost of knowing a page's state: -agents measures only these.
-func (b *bench) models() []family { return []family{b.deltas(), b.sessions()} }
+func (b *bench) models() []family { return []family{b.sessions()} }
 
 const (
 	turns, changes = 40, 25
@@ -219,48 +215,4 @@ func textOf(n int) string {
 		fmt.Fprintf(&b, "line %d of a text that somebody is writing just now\n", i)
 	}
 	return b.String()
-}
-
-// deltas measure a delta's cost: of a cart with one change, and of the most expensive hostile pair of documents.
-func (b *bench) deltas() family {
-	small, large := [2]string{deltatest.Cart(6<<10, 1), deltatest.Cart(6<<10, 2)},
-		[2]string{deltatest.Cart(1<<20, 1), deltatest.Cart(1<<20, 2)}
-	hostile := deltatest.Hostile()
-	return family{
-		name: "delta",
-		rows: []row{
-			{"small", "delta of 6 KB of JSON", "ms", goal{most: 0.2}, ""},
-			{"large", "delta of 1 MB of JSON", "ms", goal{most: 30}, ""},
-			{"memory", "delta of 1 MB of JSON: memory", "MB", goal{most: 4}, ""},
-			{"worst", "delta of documents made to be expensive, the worst, for 1 MB", "ms", goal{most: 30}, ""},
-			{"most", "delta of documents made to be expensive, the worst, for 1 MB: memory", "MB", goal{most: 4}, ""},
-		},
-		contenders: []contender{{"Pagewire", ours, func(context.Context) (figures, error) {
-			got := figures{}
-			got["small"], _ = cost(small)
-			got["large"], got["memory"] = cost(large)
-			for _, pair := range hostile {
-				ms, memory := cost(pair)
-				got["worst"], got["most"] = max(got["worst"], ms), max(got["most"], memory)
-			}
-			return got, nil
-		}}},
-	}
-}
-
-// cost returns a delta's shortest time of five in ms, and its memory in bytes, per MB of the longer document. A shorter
-// document than 1 MB counts as 1 MB.
-func cost(pair [2]string) (ms, memory float64) {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for i := range 5 {
-		start := time.Now()
-		delta.Of(pair[0], pair[1])
-		if took := float64(time.Since(start).Nanoseconds()) / 1e6; i == 0 || took < ms {
-			ms = took
-		}
-	}
-	runtime.ReadMemStats(&after)
-	mb := max(float64(max(len(pair[0]), len(pair[1])))/(1<<20), 1)
-	return ms / mb, float64(after.TotalAlloc-before.TotalAlloc) / 5 / (1 << 20) / mb
 }

@@ -14,24 +14,18 @@ import (
 	"time"
 )
 
-const (
-	manyTabs   = 10
-	plainFloor = "floor: plain pages"
-)
+const manyTabs = 10
 
 // plain is a page that offers nothing.
-var plain = rival{name: plainFloor, kind: floor, ready: nothing}
+var plain = rival{name: "plain pages", kind: floor, ready: nothing}
 
 func nothing(context.Context, *rig) error { return nil }
 
-// renderers measure the cost of pages whose agents are programs of their own: the bytes that they fetch, and the memory
-// of the processes that run them. Every tab has been read once. Each measurement has new browsers.
-func (b *bench) renderers() []family {
+// renderers measure what pages whose agents are programs of their own cost the processes that run them. Every tab has been read once. Each measurement has new browsers.
+func (b *bench) renderers() family {
 	f := family{
 		name: "renderers: 10 tabs", limit: 2 * time.Minute,
 		rows: []row{
-			{"wasm", "wasm fetched for agents of the desktop, by CDP", "B", goal{exact: true}, byCDP},
-			{"wasm", "wasm fetched for agents of the desktop, by WebSocket", "B", goal{exact: true}, bySocket},
 			{"added", "renderer memory added per tab, by CDP", "MB", goal{most: 1}, byCDP},
 			{"added", "renderer memory added per tab, by WebSocket", "MB", goal{most: 1}, bySocket},
 		},
@@ -41,10 +35,10 @@ func (b *bench) renderers() []family {
 		f.rounds, measured = 1, measured[:2]
 	}
 	// Each is compared with plain pages of the same minute: a browser's own memory varies more than the addition.
-	var without figures
 	for _, r := range measured {
 		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (got figures, err error) {
 			var both sync.WaitGroup
+			var without figures
 			var failed error
 			both.Go(func() { without, failed = (&rig{rival: plain, b: b}).tenTabs(ctx) })
 			both.Go(func() { got, err = (&rig{rival: r, b: b}).tenTabs(ctx) })
@@ -55,10 +49,7 @@ func (b *bench) renderers() []family {
 			return got, errors.Join(err, failed)
 		}})
 	}
-	f.contenders = append(f.contenders, contender{plainFloor, floor, func(context.Context) (figures, error) {
-		return without, nil // measured with a contender of ours
-	}})
-	return []family{f}
+	return f
 }
 
 // tenTabs opens the rig with ten tabs, reads each, measures, and ends the browser.
@@ -85,7 +76,7 @@ func (r *rig) tenTabs(ctx context.Context) (figures, error) {
 	}
 	time.Sleep(time.Second) // for work that the reads have begun
 	sum, err := r.renderers(ctx)
-	return figures{"mb": sum / 1e6, "wasm": float64(r.wasm.Load()) / manyTabs}, err
+	return figures{"mb": sum / 1e6}, err
 }
 
 // renderers returns the memory in bytes of all processes that run the browser's pages. Shared memory counts in part for

@@ -235,30 +235,28 @@ function notifier(): (uri: string) => void {
 }
 
 /**
- * Does some work while the main thread is pinged all the time, until it has been quiet for 300 ms. busy is the sum of
- * the waits of more than 0.25 ms, and gap the longest: no frame can be made meanwhile. A wait that begins more than 20
- * ms after the last event is not counted: the machine causes it, not the work.
+ * Does some work while the main thread is pinged all the time, until it has been quiet for 300 ms. Returns the sum of
+ * the waits of more than 0.25 ms. A wait that begins more than 20 ms after the last event is not counted: the machine
+ * causes it, not the work.
  */
-function pinged(work: () => void, lastEvent: () => number): Promise<{ busy: number; gap: number }> {
+function pinged(work: () => void, lastEvent: () => number): Promise<number> {
   return new Promise((done) => {
     const { port1, port2 } = new MessageChannel();
-    let [busy, gap, pings] = [0, 0, 0];
+    let [busy, pings, quiet] = [0, 0, 0];
     let before = performance.now();
-    let quiet = 0;
     port1.onmessage = () => {
       const now = performance.now();
       const wait = now - before;
       before = now;
       if (pings++ === 1000) {
-        [busy, gap] = [0, 0];
+        busy = 0;
         work();
         quiet = performance.now();
       } else if (wait > 0.25 && now - wait - Math.max(quiet, lastEvent()) < 20) {
         busy += wait;
-        gap = Math.max(gap, wait);
         if (wait > 20) quiet = now;
       }
-      if (quiet && now - Math.max(quiet, lastEvent()) > 300) done({ busy, gap });
+      if (quiet && now - Math.max(quiet, lastEvent()) > 300) done(busy);
       else port2.postMessage(0);
     };
     port2.postMessage(0);
@@ -280,19 +278,15 @@ export async function notify(connect: Connect, n: number): Promise<Figures> {
     else await driver.ask("resources/unsubscribe", { uri });
     await sleep(200);
     const already = count();
-    let after = -1;
-    const { busy, gap } = await pinged(
+    let read = false;
+    figures[`${who} busy`] = await pinged(
       () => {
         for (let i = 0; i < n; i++) notified(uri);
-        const start = performance.now();
-        void driver.must("resources/read", { uri }).then(() => (after = performance.now() - start));
+        void driver.must("resources/read", { uri }).then(() => (read = true));
       },
-      () => (after < 0 ? Infinity : driver.last),
+      () => (read ? driver.last : Infinity),
     );
     figures[`${who} messages`] = count() - already;
-    figures[`${who} busy`] = busy;
-    figures[`${who} gap`] = gap;
-    figures[`${who} after`] = after;
   }
   return figures;
 }
