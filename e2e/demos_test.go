@@ -60,7 +60,7 @@ type demoed struct {
 // demos are the stories of the demos, by folder. TestViewsDemo has the missing one.
 var demos = map[string]func(demoed){
 	"1-live-document": demoed.liveDocument, "2-cart": demoed.cart, "3-kanban": demoed.kanban, "4-form": demoed.form,
-	"5-chart": demoed.chart, "6-table": demoed.table, "7-game": demoed.game, "9-own-extension": demoed.visitors,
+	"5-chart": demoed.chart, "6-table": demoed.table, "7-game": demoed.game,
 }
 
 // TestDemos runs the demos in one browser, which one agent has named. Each demo also has an agent of its own.
@@ -326,12 +326,4 @@ func (d demoed) game() {
 	if text, failed := play(7); !failed || !strings.Contains(text, "not your turn") {
 		d.t.Errorf("twice in a row: %s", text)
 	}
-}
-
-// An agent also sees the page for trying the extension of demo 9.
-func (d demoed) visitors() {
-	d.lists("visitors", true)
-	d.Watch(d.at + "visitors")
-	d.click("#more")
-	d.reads("visitors", "13")
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The extension in demo/ is of another author: its files, four files of the npm package, and a policy that allows the
+// The extension in testdata/badge is of another author: its files, four files of the npm package, and a policy that allows the
 // page nothing.
 func TestExtensionWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../demo/9-own-extension")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("testdata/badge")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "pagewire"), 0o755); err != nil {
