@@ -59,8 +59,8 @@ type demoed struct {
 
 // demos are the stories of the demos, by folder. TestViewsDemo has the missing one.
 var demos = map[string]func(demoed){
-	"1-live-document": demoed.liveDocument, "2-cart": demoed.cart, "3-kanban": demoed.kanban, "4-form": demoed.form,
-	"5-chart": demoed.chart, "6-table": demoed.table, "7-game": demoed.game,
+	"1-live-document": demoed.liveDocument, "2-cart": demoed.cart, "4-form": demoed.form,
+	"5-chart": demoed.chart, "7-game": demoed.game,
 }
 
 // TestDemos runs the demos in one browser, which one agent has named. Each demo also has an agent of its own.
@@ -136,35 +136,6 @@ func (d demoed) calls(tool string, input any) (text string, failed bool) {
 	return text, r.IsError
 }
 
-// drags drags an element to another with the mouse.
-func (d demoed) drags(from, to string) {
-	d.t.Helper()
-	held := make(chan *input.DragData, 1)
-	d.must(chromedp.Listen(d.ctx, func(event any) {
-		if event, ok := event.(*input.EventDragIntercepted); ok {
-			held <- event.Data
-		}
-	}))
-	_, err := chromedp.Call(d.ctx, input.SetInterceptDrags, input.SetInterceptDragsParams{Enabled: true})
-	d.must(err)
-	at := func(selector string) (x, y float64) {
-		p := run[[2]float64](d.tab, fmt.Sprintf(`const r = document.querySelector(%q).getBoundingClientRect();
-			return [r.x + r.width / 2, r.y + 10]`, selector))
-		return p[0], p[1]
-	}
-	x, y := at(from)
-	d.do(chromedp.Steps(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, x, y, chromedp.ButtonLeft),
-		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x+20, y+5, chromedp.ButtonLeft)))
-	data := testkit.Receive(d.t, "it is dragged", held)
-	x, y = at(to)
-	for _, event := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter,
-		input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
-		_, err := chromedp.Call(d.ctx, input.DispatchDragEvent, input.DispatchDragEventParams{Type: event, X: x, Y: y,
-			Data: data})
-		d.must(err)
-	}
-}
-
 // Typed text is read, and so is a selection. A withdrawn resource is gone.
 func (d demoed) liveDocument() {
 	d.lists("state/order", true)
@@ -201,27 +172,6 @@ func (d demoed) cart() {
 		d.t.Errorf("a checkout of the cart as it is: %s", text)
 	}
 	d.sees("the page says so", fmt.Sprintf(`document.getElementById("ordered").textContent === %q`, done))
-}
-
-// Cards come and go with their progress. The template can read and watch every card.
-func (d demoed) kanban() {
-	card := func(id int) string { return fmt.Sprintf("board/card/%d", id) }
-	d.lists(card(2), true)
-	d.lists(card(3), false)
-	d.click(`[data-key="3 1"]`)
-	d.lists(card(3), true)
-	d.Watch(d.at + card(5))
-	d.reads(card(5), `"column":"To do"`)
-	d.types(`[data-key="5 1"]`, kb.Enter)
-	d.reads(card(5), `"column":"Doing"`)
-	d.types(`[data-key="5 1"]`, kb.Enter) // the focus went away with the card
-	d.lists(card(5), false)               // a read under way ends with the registration
-	d.reads(card(5), `"column":"Done"`)
-	d.drags("[data-card='2']", "#board section:nth-child(3)")
-	d.lists(card(2), false)
-	d.reads(card(2), `"column":"Done"`)
-	d.types("#add input", "Fit the lock"+kb.Enter)
-	d.reads(card(6), `"title":"Fit the lock"`)
 }
 
 // An error is readable as long as it exists. The password is in nothing that an agent gets.
@@ -269,38 +219,6 @@ func (d demoed) chart() {
 	d.click("#run")
 	last := run[int](d.tab, `return Number(document.getElementById("changes").textContent.replace(/,/g, ""))`)
 	d.keeps("the agent reads the last state", "wind", func(text string) bool { return read(text).Measured >= last })
-}
-
-// An agent watches its own query while the person works. A query that the schema does not admit is refused.
-func (d demoed) table() {
-	const query = "table/rows?status=open&sort=-total"
-	ids := func(text string) (ids []int) {
-		var rows []struct{ ID int }
-		if err := json.Unmarshal([]byte(text), &rows); err != nil {
-			d.t.Fatalf("%v: %s", err, text)
-		}
-		for _, row := range rows {
-			ids = append(ids, row.ID)
-		}
-		return ids
-	}
-	d.lists("table/rows", true)
-	d.Watch(d.at + query)
-	if got := ids(d.Text(d.at + query)); !slices.Equal(got, []int{1046, 1049, 1041}) {
-		d.t.Errorf("open orders, the largest first: %v", got)
-	}
-	d.types("[data-id='1046'] select", "sent")
-	d.keeps("an order less", query, func(text string) bool { return slices.Equal(ids(text), []int{1049, 1041}) })
-	if _, err := d.Read(d.at + "table/rows?status=lost"); err == nil ||
-		!strings.Contains(err.Error(), "status is not one of the values allowed") {
-		d.t.Errorf("a status that there is not: %v", err)
-	}
-	// The person's filter, and a query that the person asks the agent beside the page to watch.
-	d.types("[name=customer]", "ada")
-	d.sees("two rows", `document.querySelectorAll("#rows tr").length === 2`)
-	d.click("#ask button")
-	d.sees("the agent beside it watches what was asked for",
-		`document.querySelector("#resources [data-asked]")?.dataset.uri.endsWith("`+query+`")`)
 }
 
 // The agent beside the page answers a move; then another agent takes its place.

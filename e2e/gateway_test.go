@@ -109,6 +109,46 @@ func TestPageWithTwoTransports(t *testing.T) {
 	}
 }
 
+// A page's template answers for items that come and go beside it, and its schema's parameters reach it, checked. Agents
+// that watch an item or a query are told of its changes.
+func TestParametersReachThePage(t *testing.T) {
+	t.Parallel()
+	chromium, url := startChromium(t)
+	s := serve(t, page{script: `
+		const context = navigator.modelContext, at = (path) => location.origin + path;
+		const items = { 1: "open", 2: "open", 3: "sent" };
+		const read = (_, { params: { id } }) => items[id];
+		context.registerResource({ uri: at("/item/{id}"), name: "item", read });
+		context.registerResource({ uri: at("/items"), name: "items",
+			uriSchema: { type: "object", properties: { status: { type: "string", enum: ["open", "sent"] } } },
+			read: (_, { params: { status } }) => Object.keys(items).filter((id) => items[id] === status).join() });
+		globalThis.set = (id, status) => {
+			items[id] = status;
+			for (const path of ["/items", "/item/" + id]) context.notifyResourceUpdated(at(path));
+			if (status === "sent") context.unregisterResource(at("/item/" + id));
+			else context.registerResource({ uri: at("/item/" + id), name: "at hand", read: () => status + " at hand" });
+		};`})
+	b, h := openIn(t, chromium, s), newHome(t)
+	a, other := h.serve(t, "--chrome", url), h.serve(t)
+	all, item, query := s.URL+"/items", s.URL+"/item/3", s.URL+"/items?status=open"
+	a.Shows(all)
+	a.Watch(item)
+	a.CheckText(item, "sent")
+	other.Watch(query)
+	other.CheckText(query, "1,2")
+	run[any](b, `set(3, "open")`)
+	a.Learns(item, "open at hand")
+	other.Learns(query, "1,2,3")
+	a.Shows(all, item)
+	run[any](b, `set(3, "sent")`)
+	a.Learns(item, "sent")
+	a.Shows(all)
+	_, err := a.Read(all + "?status=lost")
+	if err == nil || !strings.Contains(err.Error(), "status is not one of the values allowed") {
+		t.Errorf("a status that there is not: %v", err)
+	}
+}
+
 // An agent names the profile of its browser, launched or running, and can see only that profile.
 func TestNamedBrowsers(t *testing.T) {
 	t.Parallel()

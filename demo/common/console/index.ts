@@ -9,7 +9,6 @@
  *
  *   data-way="gateway"     connect by the demo server's gateway, over HTTP, like an agent on the desktop
  *   data-follow="no"       read a changed resource again only when the person presses the button
- *   data-ask="rows?x=1"    let the person enter a URI of a template; this one is the first value
  */
 import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
 import { panel } from "./panel.ts";
@@ -26,8 +25,8 @@ export interface Agent {
 /** Fills the page's section and connects. `onRead` gets each text that the agent has read. */
 export function startConsole(onRead: (uri: string, text: string) => void = () => {}): Agent {
   const place = document.getElementById("agent")!;
-  const { way, follow, ask } = place.dataset;
-  place.innerHTML = panel({ byGateway: way === "gateway", ask });
+  const { way, follow } = place.dataset;
+  place.innerHTML = panel(way === "gateway");
   const view = new View(onRead);
   let session: Session | undefined;
   /** The last switch. The next one runs after it, so that two quick ones do not leave two sessions. */
@@ -62,7 +61,6 @@ export function startConsole(onRead: (uri: string, text: string) => void = () =>
   };
   view.onCall = call;
   view.onRead = (uri) => void session?.read(uri);
-  view.onAsk = (uri) => void session?.ask(new URL(uri, location.href).href);
   connect(new URLSearchParams(location.search).get("era") === "modern" && way !== "gateway" ? "modern" : "legacy");
   return { call };
 }

@@ -1,5 +1,5 @@
 /** The HTML of the console's section, with the places that view.ts fills. */
-export function panel({ byGateway, ask }: { byGateway: boolean; ask: string | undefined }): string {
+export function panel(byGateway: boolean): string {
   return `
     <div class="side-head">
       <h2 id="agent-heading">The agent</h2>
@@ -16,7 +16,6 @@ export function panel({ byGateway, ask }: { byGateway: boolean; ask: string | un
       <div>
         <h3>Resources</h3>
         <ul id="resources"></ul>
-        ${ask === undefined ? "" : asking(ask)}
       </div>
       <div class="live">
         <h3>
@@ -54,11 +53,3 @@ const eras = `
     ${era("legacy", "2025-11-25", "initialize, resources/subscribe")}
     ${era("modern", "2026-07-28", "server/discover, subscriptions/listen")}
   </fieldset>`;
-
-const asking = (uri: string) => `
-  <form class="ask" id="ask">
-    <label for="ask-uri">Any URI of <code id="templates">…</code></label>
-    <input id="ask-uri" type="text" spellcheck="false" autocomplete="off" value="${uri.replaceAll("&", "&amp;")}">
-    <button type="submit">Read and watch</button>
-    <p class="refused" id="ask-refused" role="alert"></p>
-  </form>`;

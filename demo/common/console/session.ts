@@ -90,12 +90,10 @@ export class Session {
   /** Lists the resources, reads the new ones, and subscribes to them. */
   #survey(): Promise<void> {
     return (this.#last = this.#last.then(async () => {
-      const { resourceTemplates } = await this.#client.listResourceTemplates();
-      const templates = resourceTemplates.map(({ uriTemplate }) => uriTemplate);
       const { tools } = this.#client.getServerCapabilities()?.tools ? await this.#client.listTools() : { tools: [] };
-      const ofThePage = tools.filter(({ name }) => !ofTheGateway.has(name));
-      this.view.offered(templates.filter(this.#concerns), ofThePage);
-      const resources = (await this.#client.listResources()).resources.filter(({ uri }) => this.#concerns(uri));
+      this.view.offered(tools.filter(({ name }) => !ofTheGateway.has(name)));
+      const listed = (await this.#client.listResources()).resources;
+      const resources = listed.filter(({ uri }) => uri.startsWith(this.options.within));
       const before = this.#listed;
       this.#listed = new Set(resources.map((resource) => resource.uri));
       this.view.listed(resources);
@@ -104,20 +102,6 @@ export class Session {
       // A change between the read and the subscription was not announced.
       if (await this.#subscribe(fresh)) await this.#readAll(fresh);
     }));
-  }
-
-  readonly #concerns = (uri: string) => uri.startsWith(this.options.within);
-
-  /** Reads a URI that is not listed, and watches it. */
-  async ask(uri: string): Promise<void> {
-    try {
-      await this.#client.readResource({ uri });
-      this.view.asked(uri);
-      await (this.#last = this.#last.then(async () => void (await this.#subscribe([uri]))));
-      await this.read(uri);
-    } catch (error) {
-      this.view.refused(explain(error));
-    }
   }
 
   /** Calls one of the page's tools. */

@@ -7,7 +7,6 @@
  *   #resources li[data-stale]                                          it has changed since the last read
  *   #live-value[data-uri]                                              the whole text of the selected resource
  *   #tools li[data-tool][data-calls][data-failed]                      and output: the result of the last call
- *   #ask-refused                                                       why the entered URI cannot be read
  *   #notifications li[data-kind="updated|list_changed"][data-uri][data-at]   newest first
  *   #messages li[data-direction="sent|received"][data-method]                newest first
  *
@@ -37,10 +36,9 @@ interface Row {
 export class View {
   /** The person picks a protocol version, or connects again. */
   onEra: (era: Era) => void = () => {};
-  /** The person lets the agent call a tool, read a resource, or read a URI that is not listed. */
+  /** The person lets the agent call a tool, or read a resource. */
   onCall: (tool: string, input: object) => void = () => {};
   onRead: (uri: string) => void = () => {};
-  onAsk: (uri: string) => void = () => {};
 
   readonly #root = document.documentElement;
   readonly #steps = part("steps");
@@ -50,7 +48,6 @@ export class View {
   readonly #value = part("live-value");
   readonly #again = part("read-again");
   readonly #tools = part("tools");
-  readonly #asking = document.getElementById("ask");
   readonly #notifications = new Feed(part("notifications"), part("notification-count"));
   readonly #messages = new Feed(part("messages"), part("message-count"));
   readonly #rows = new Map<string, Row>();
@@ -66,11 +63,6 @@ export class View {
     }
     part("reconnect").addEventListener("click", () => this.onEra(this.#era));
     this.#again.addEventListener("click", () => this.onRead(this.#selected));
-    this.#asking?.addEventListener("submit", (event) => {
-      event.preventDefault();
-      part("ask-refused").textContent = "";
-      this.onAsk(part<HTMLInputElement>("ask-uri").value);
-    });
   }
 
   /** Starts over, for a new session. */
@@ -101,7 +93,7 @@ export class View {
 
   listed(resources: Resource[]): void {
     for (const [uri, row] of this.#rows) {
-      if ("asked" in row.item.dataset || resources.some((resource) => resource.uri === uri)) continue;
+      if (resources.some((resource) => resource.uri === uri)) continue;
       row.item.remove();
       this.#rows.delete(uri);
     }
@@ -113,28 +105,13 @@ export class View {
     if (!this.#rows.has(this.#selected)) this.#select(resources[0]?.uri ?? "");
   }
 
-  /** Shows the URI templates, and the page's own tools. */
-  offered(templates: string[], tools: Tool[]): void {
-    if (this.#asking) part("templates").textContent = templates.map((template) => brief(template)).join(", ");
+  /** Shows the page's own tools. */
+  offered(tools: Tool[]): void {
     for (const item of [...this.#tools.children] as HTMLElement[])
       if (!tools.some(({ name }) => name === item.dataset.tool)) item.remove();
     for (const tool of tools)
       if (!this.#tools.querySelector(`[data-tool="${CSS.escape(tool.name)}"]`)) this.#tools.append(this.#addTool(tool));
     (this.#tools.parentElement as HTMLElement).hidden = tools.length === 0;
-  }
-
-  /** Shows a URI that is not listed, and is watched from now on. */
-  asked(uri: string): void {
-    if (!this.#rows.has(uri)) {
-      const row = this.#addRow({ uri, name: decodeURIComponent(uri.split("/").at(-1)!) });
-      row.item.dataset.asked = "";
-      this.#rows.set(uri, row);
-    }
-    this.#select(uri);
-  }
-
-  refused(reason: string): void {
-    part("ask-refused").textContent = reason;
   }
 
   called(tool: string, text: string, failed: boolean): void {
