@@ -60,7 +60,7 @@ type demoed struct {
 // demos are the stories of the demos, by folder. TestViewsDemo has the missing one.
 var demos = map[string]func(demoed){
 	"1-live-document": demoed.liveDocument, "2-cart": demoed.cart, "4-form": demoed.form,
-	"5-chart": demoed.chart, "7-game": demoed.game,
+	"5-chart": demoed.chart,
 }
 
 // TestDemos runs the demos in one browser, which one agent has named. Each demo also has an agent of its own.
@@ -219,29 +219,4 @@ func (d demoed) chart() {
 	d.click("#run")
 	last := run[int](d.tab, `return Number(document.getElementById("changes").textContent.replace(/,/g, ""))`)
 	d.keeps("the agent reads the last state", "wind", func(text string) bool { return read(text).Measured >= last })
-}
-
-// The agent beside the page answers a move; then another agent takes its place.
-func (d demoed) game() {
-	d.lists("board", true)
-	d.Watch(d.at + "board")
-	d.click("#board > :nth-child(1)")
-	d.keeps("the agent beside it has played", "board", func(text string) bool {
-		return strings.Contains(text, "X") && strings.Contains(text, `"turn":"you"`)
-	})
-	d.click("#plays")
-	d.types("#board > :nth-child(1)", "7"+kb.Enter) // 7 goes to the last column
-	d.reads("board", `"turn":"agent"`)
-	play := func(column int) (string, bool) { return d.calls("play", map[string]int{"column": column}) }
-	if text, failed := play(9); !failed || !strings.Contains(text, "no such column") {
-		d.t.Errorf("play 9: %s", text)
-	}
-	if text, failed := play(7); failed {
-		d.t.Errorf("play 7: %s", text)
-	}
-	d.reads("board", `"......X"`)
-	d.sees("the disc on the page", `document.querySelector("#board > :nth-child(7) > :nth-child(5)").className.trim() === "agent"`)
-	if text, failed := play(7); !failed || !strings.Contains(text, "not your turn") {
-		d.t.Errorf("twice in a row: %s", text)
-	}
 }

@@ -1,4 +1,60 @@
-/** The agent console of a demo page: fills `<section id="agent">`. Its parts: console/index.ts. */
-import { startConsole } from "./console/index.ts";
+/**
+ * The agent console: an MCP client that watches this page, and a view of everything that the client receives.
+ *
+ * session.ts is the agent, and does the same as an agent elsewhere. panel.ts writes the HTML; view.ts draws into it.
+ * tap.ts shows the view the raw messages. This file puts them together, and starts over when the person picks the
+ * other protocol version. `?era=legacy` or `?era=modern` picks one from the start.
+ *
+ * The page's `<section id="agent">` may say:
+ *
+ *   data-way="gateway"     connect by the demo server's gateway, over HTTP, like an agent on the desktop
+ *   data-follow="no"       read a changed resource again only when the person presses the button
+ */
+import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
+import { panel } from "./console/panel.ts";
+import { Session, type Era } from "./console/session.ts";
+import { tapped } from "./console/tap.ts";
+import { View } from "./console/view.ts";
+
+/** Fills the page's section and connects. */
+function startConsole(): void {
+  const place = document.getElementById("agent")!;
+  const { way, follow } = place.dataset;
+  place.innerHTML = panel(way === "gateway");
+  const view = new View();
+  let session: Session | undefined;
+  /** The last switch. The next one runs after it, so that two quick ones do not leave two sessions. */
+  let last: Promise<void> = Promise.resolve();
+
+  function connect(era: Era): void {
+    last = last.then(async () => {
+      await session?.close();
+      view.reset(era);
+      try {
+        const transport: Transport =
+          way === "gateway"
+            ? new StreamableHTTPClientTransport(new URL("/mcp", location.href))
+            : (pagewire.connect() as Transport);
+        session = new Session(
+          era,
+          tapped(transport, (direction, message) => view.message(direction, message)),
+          view,
+          { follow: follow !== "no", within: new URL(".", location.href).href },
+        );
+        void session.start();
+      } catch (error) {
+        view.failed(String(error));
+      }
+    });
+  }
+
+  view.onEra = (era) => {
+    history.replaceState(null, "", `?era=${era}`);
+    connect(era);
+  };
+  view.onCall = (tool, input) => void session?.call(tool, input);
+  view.onRead = (uri) => void session?.read(uri);
+  connect(new URLSearchParams(location.search).get("era") === "modern" && way !== "gateway" ? "modern" : "legacy");
+}
 
 startConsole();

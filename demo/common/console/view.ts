@@ -56,8 +56,7 @@ export class View {
   #selected = "";
   #era: Era = "legacy";
 
-  /** `heard` gets the URI and text of each read. */
-  constructor(readonly heard: (uri: string, text: string) => void) {
+  constructor() {
     for (const radio of document.querySelectorAll<HTMLInputElement>("input[name=era]")) {
       radio.addEventListener("change", () => this.onEra(radio.value as Era));
     }
@@ -138,7 +137,6 @@ export class View {
       ?.querySelector(".then")
       ?.replaceChildren(`read again in ${ms(value.took)}`);
     if (uri === this.#selected) this.#showValue();
-    this.heard(uri, value.text);
   }
 
   /** One resource could not be read. It may be gone already, or the page's callback failed. */
