@@ -141,7 +141,7 @@ var packages = []row{
 	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
 	{"demo/reference", native, "bridge/testkit/script", "github.com/spf13/cobra"}, // for tests of the commands
-	// the SDK serves demo 8's Views
+	// the SDK serves demo 5's Views
 	{"demo/...", native, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
 		"github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", native, "*", "*"},

@@ -27,8 +27,8 @@ import (
 const (
 	// page is where demo 1 is served.
 	page = "/demo/1-live-document/"
-	// viewsPage is where demo 8 is served, next to its own MCP server.
-	viewsPage = "/demo/8-views/"
+	// viewsPage is where demo 5 is served, next to its own MCP server.
+	viewsPage = "/demo/5-views/"
 	// defaultAddr is always the same, so that a tab that stayed open finds the demo again.
 	defaultAddr = "127.0.0.1:8151"
 )

@@ -50,7 +50,7 @@ func openDist(dir string) (*os.Root, error) {
 }
 
 // routes returns the demo's handler. It serves the files of dist, for demo 2 a gateway between page and agent, and for
-// demo 8 an MCP server in both eras. The gateway admits only pages of this port; closeGateway ends it.
+// demo 5 an MCP server in both eras. The gateway admits only pages of this port; closeGateway ends it.
 func routes(ctx context.Context, dist fs.FS, port int) (h http.Handler, closeGateway func()) {
 	mux := http.NewServeMux()
 	files := serveFiles(dist)

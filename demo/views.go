@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The server of demo 8: an MCP server of the official Go SDK with three live resources. It knows nothing of Views or
+// The server of demo 5: an MCP server of the official Go SDK with three live resources. It knows nothing of Views or
 // hosts.
 
 const (
@@ -73,7 +73,7 @@ func (l *lively) read(uri string) any {
 // resources, which change until ctx ends.
 func serveLively(ctx context.Context) (legacy, modern http.Handler) {
 	l := &lively{changes: map[string]int{}}
-	server := mcp.NewServer(&mcp.Implementation{Name: "demo-8", Version: "1"}, &mcp.ServerOptions{
+	server := mcp.NewServer(&mcp.Implementation{Name: "demo-5", Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Resources: &mcp.ResourceCapabilities{Subscribe: true}},
 		// Each subscription is allowed; the SDK keeps it.
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },

@@ -59,8 +59,8 @@ type demoed struct {
 
 // demos are the stories of the demos, by folder. TestViewsDemo has the missing one.
 var demos = map[string]func(demoed){
-	"1-live-document": demoed.liveDocument, "2-cart": demoed.cart, "4-form": demoed.form,
-	"5-chart": demoed.chart,
+	"1-live-document": demoed.liveDocument, "2-cart": demoed.cart, "3-form": demoed.form,
+	"4-chart": demoed.chart,
 }
 
 // TestDemos runs the demos in one browser, which one agent has named. Each demo also has an agent of its own.
@@ -195,7 +195,7 @@ func (d demoed) form() {
 	}
 }
 
-// Hundreds of changes become a few messages, and the last change is among them.
+// Sixty changes a second become a few messages, and the last change is among them.
 func (d demoed) chart() {
 	type wind struct{ Measured int }
 	read := func(text string) (w wind) {
@@ -205,15 +205,13 @@ func (d demoed) chart() {
 		return w
 	}
 	d.lists("wind", true)
-	d.types("#rate", kb.End) // 500 a second
-	d.sees("it is so", `document.getElementById("per-second").textContent.startsWith("500")`)
 	d.Watch(d.at + "wind")
 	testkit.Receive(d.t, "the agent is told", d.Updates)
 	from, told := read(d.Text(d.at+"wind")).Measured, 0
 	for ; told < 2; told++ {
 		testkit.Receive(d.t, "the agent is told again", d.Updates)
 	}
-	if to := read(d.Text(d.at + "wind")).Measured; to-from < 100*told {
+	if to := read(d.Text(d.at + "wind")).Measured; to-from < 20*told {
 		d.t.Errorf("told %d times of %d changes", told, to-from)
 	}
 	d.click("#run")

@@ -388,12 +388,12 @@ func TestViewsRemovedAtAnyMoment(t *testing.T) {
 	})
 }
 
-// Demo 8: three Views are live with subscriptions. Each state that they show costs one call. With polling it costs more.
+// Demo 5: three Views are live with subscriptions. Each state that they show costs one call. With polling it costs more.
 func TestViewsDemo(t *testing.T) {
 	t.Parallel()
 	base := serveDemos(t)
 	each(t, eras, func(t *testing.T, era era) {
-		b := open(t, noFlag, &site{Server: &httptest.Server{URL: base + "demo/8-views/"}})
+		b := open(t, noFlag, &site{Server: &httptest.Server{URL: base + "demo/5-views/"}})
 		type costs struct{ Calls, Shown int }
 		got := run[struct{ On, Off costs }](b, `
 			const cell = (row, of) => Number(document.querySelector("#row-" + row + " [data-of=" + of + "]").textContent);

@@ -1,5 +1,5 @@
 /**
- * The page: the wind at a harbour, measured up to five hundred times a second, and drawn once a frame of the screen.
+ * The page: the wind at a harbour, measured sixty times a second, and drawn once a frame of the screen.
  */
 export {};
 
@@ -40,26 +40,21 @@ function measure(): void {
 
 // The chart.
 
-const rate = document.getElementById("rate") as HTMLInputElement;
 const interval = document.getElementById("interval") as HTMLSelectElement;
 const run = document.getElementById("run") as HTMLButtonElement;
 const line = document.getElementById("line")!;
 const area = document.getElementById("area")!;
 const text = (id: string, value: string | number) => (document.getElementById(id)!.textContent = String(value));
-const steps = [1, 5, 20, 100, 500];
+const perSecond = 60;
 
 /** Number of measurements that are due and not done yet. */
 let due = 0;
 let last = performance.now();
 let running = !matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-function perSecond(): number {
-  return steps[Number(rate.value)]!;
-}
-
 function tick(): void {
   const now = performance.now();
-  due += running ? (Math.min(now - last, 1000) * perSecond()) / 1000 : 0; // a hidden tab does not catch up
+  due += running ? (Math.min(now - last, 1000) * perSecond) / 1000 : 0; // a hidden tab does not catch up
   last = now;
   for (; due >= 1; due--) measure();
 }
@@ -81,12 +76,9 @@ function round(n: number): number {
 }
 
 function show(): void {
-  text("per-second", `${perSecond()} a second`);
-  rate.setAttribute("aria-valuetext", `${perSecond()} a second`);
   run.textContent = running ? "Pause" : "Start";
 }
 
-rate.addEventListener("input", show);
 interval.addEventListener("change", () => {
   context.unregisterResource(windURI);
   register(Number(interval.value));

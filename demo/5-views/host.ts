@@ -31,7 +31,7 @@ async function start(era: string, subscriptions: boolean): Promise<void> {
   await client?.close();
   meter.start(subscriptions);
   client = new Client(
-    { name: "demo-8", version: "1" },
+    { name: "demo-5", version: "1" },
     era === "modern" ? { versionNegotiation: { mode: { pin: "2026-07-28" } } } : {},
   );
   await client.connect(
@@ -63,7 +63,7 @@ function show(kind: string, client: Client, subscriptions: boolean): HTMLIFrameE
         answer({
           protocolVersion: "2026-01-26",
           hostCapabilities,
-          hostInfo: { name: "demo-8", version: "1" },
+          hostInfo: { name: "demo-5", version: "1" },
           hostContext: {},
         });
         break;

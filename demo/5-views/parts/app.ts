@@ -27,7 +27,7 @@ export class App {
       if (data.error) waiting.failed(Object.assign(new Error(data.error.message), data.error));
       else waiting.done(data.result as never);
     });
-    const params = { appCapabilities: {}, appInfo: { name: "demo-8", version: "1" }, protocolVersion: "2026-01-26" };
+    const params = { appCapabilities: {}, appInfo: { name: "demo-5", version: "1" }, protocolVersion: "2026-01-26" };
     const { hostCapabilities } = await this.request<{ hostCapabilities: object }>({ method: "ui/initialize", params });
     this.#capabilities = hostCapabilities;
     parent.postMessage({ jsonrpc: "2.0", method: "ui/notifications/initialized" }, "*");
