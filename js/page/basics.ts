@@ -25,7 +25,7 @@ export const safe = <C extends new (...args: never[]) => object>(Class: C): C =>
   Reflect.ownKeys(Class.prototype).map((key) =>
     Reflect.defineProperty(Safe.prototype, key, Object.getOwnPropertyDescriptor(Class.prototype, key)!),
   );
-  return Reflect.setPrototypeOf(Safe.prototype, null), Safe as unknown as C;
+  return (Reflect.setPrototypeOf(Safe.prototype, null), Safe as unknown as C);
 };
 
 /**

@@ -99,5 +99,5 @@ export function convert(type: Type, value: unknown, where: string): unknown {
   const list: unknown[] = [];
   const once = { [Symbol.iterator]: () => apply(iterate, value, []) as Iterator<unknown> };
   for (const item of once) list[list.length] = convert((type as readonly [Type])[0], item, where);
-  return setPrototypeOf(list, null), list; // no Array.prototype.toJSON either
+  return (setPrototypeOf(list, null), list); // no Array.prototype.toJSON either
 }
