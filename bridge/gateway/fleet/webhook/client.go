@@ -16,10 +16,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"code.dny.dev/ssrf"
@@ -41,8 +39,11 @@ type ClientOptions struct {
 // A Client posts to endpoints. It follows no redirect, and uses no proxies, cookies or passwords. It is safe for
 // concurrent use.
 type Client struct {
-	o    ClientOptions
-	http *http.Client
+	o ClientOptions
+	// guard allows a connection to an address that is public by IANA's registries, or one of the exceptions. Of IPv6 only
+	// the range for global unicast is public: all others reach this network, or nothing.
+	guard *ssrf.Guardian
+	http  *http.Client
 }
 
 const (
@@ -72,12 +73,14 @@ var errAddress = errors.New("delivery.url: its host has an address that is not p
 // NewClient returns a Client.
 func NewClient(o ClientOptions) *Client {
 	o.Resolver, o.Timeout = cmp.Or(o.Resolver, net.DefaultResolver), cmp.Or(o.Timeout, 10*time.Second)
-	c := &Client{o: o}
+	c := &Client{o: o, guard: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(o.Allow...),
+		ssrf.WithAllowedV6Prefixes(o.Allow...))}
+	dialer := net.Dialer{Resolver: o.Resolver, Control: c.guard.Safe} // right before each connection
 	c.http = &http.Client{
 		Timeout:       o.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{ // without Proxy: it uses none
-			DialContext: c.dial, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
+			DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout: headerTimeout, ResponseHeaderTimeout: headerTimeout, MaxResponseHeaderBytes: maxHeader,
 			DisableCompression: true, MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second,
 		},
@@ -123,73 +126,16 @@ func hostOf(u *url.URL) string {
 	return host
 }
 
-func within(a netip.Addr, list []netip.Prefix) bool {
-	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
-}
-
-// allows reports whether a connection to an address is allowed: it is public by IANA's registries, or one of the
-// exceptions. Of IPv6 only the range for global unicast is: all others reach this network, or nothing.
-func (c *Client) allows(a netip.Addr) bool {
-	switch a = a.Unmap(); {
-	case a.Zone() != "":
-		return false
-	case within(a, c.o.Allow):
-		return true
-	case a.Is4():
-		return !within(a, ssrf.IPv4DeniedPrefixes)
-	}
-	return ssrf.IPv6GlobalUnicast.Contains(a) && !within(a, ssrf.IPv6DeniedPrefixes)
-}
-
-// Check looks up the addresses of a URL's host, and connects to none. An error is errAddress, or the lookup's.
+// Check looks up the addresses of a URL's host, and connects to none. All of them must be allowed: a name with a public
+// and a private address is no endpoint's. An error is errAddress, or the lookup's.
 func (c *Client) Check(ctx context.Context, u *url.URL) error {
-	_, err := c.lookup(ctx, hostOf(u))
+	addrs, err := c.o.Resolver.LookupNetIP(ctx, "ip", hostOf(u))
+	for _, a := range addrs {
+		if c.guard.SafeAddr(a.Unmap()) != nil {
+			return errAddress
+		}
+	}
 	return err
-}
-
-// lookup returns the addresses of a host. All of them must be allowed: for a name with a public and a private address,
-// the next attempt could go to either.
-func (c *Client) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	addrs := []netip.Addr{}
-	if a, err := netip.ParseAddr(host); err == nil {
-		addrs = append(addrs, a)
-	} else if addrs, err = c.o.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
-		return nil, err
-	}
-	for _, a := range addrs {
-		if !c.allows(a) {
-			return nil, errAddress
-		}
-	}
-	return addrs, nil
-}
-
-// dial connects to one of the addresses that lookup has checked.
-func (c *Client) dial(ctx context.Context, network, hostPort string) (conn net.Conn, err error) {
-	host, port, err := net.SplitHostPort(hostPort)
-	if err != nil {
-		return nil, err
-	}
-	addrs, err := c.lookup(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	d := net.Dialer{Control: c.control}
-	err = errAddress
-	for _, a := range addrs {
-		if conn, err = d.DialContext(ctx, network, net.JoinHostPort(a.String(), port)); err == nil {
-			return conn, nil
-		}
-	}
-	return nil, err
-}
-
-// control checks the address right before the connection, independent of dial.
-func (c *Client) control(_, address string, _ syscall.RawConn) error {
-	if a, err := netip.ParseAddrPort(address); err != nil || !c.allows(a.Addr()) {
-		return errAddress
-	}
-	return nil
 }
 
 // post posts a body once. failed is a category, "" for an answer of 2xx. status is 0 if there was no answer.

@@ -82,8 +82,10 @@ func TestForgedTargets(t *testing.T) {
 			t.Errorf("%.80s: %s, want %s", target, got, want)
 		}
 	}
-	for _, at := range []string{"127.0.0.1:443", "[::1]:443", "169.254.169.254:80", "nonsense"} {
-		if c.control("tcp", at, nil) == nil {
+	for at, network := range map[string]string{"127.0.0.1:443": "tcp4", "169.254.169.254:80": "tcp4", "[::1]:443": "tcp6",
+		"[::ffff:10.0.0.1]:443": "tcp6", "[fe80::1%lo]:443": "tcp6", "[2606:4700::1111%lo]:443": "tcp6",
+		"[64:ff9b::a00:1]:443": "tcp6", "nonsense": "tcp4", "1.1.1.1:443": "unix"} {
+		if c.guard.Safe(network, at, nil) == nil {
 			t.Errorf("a connection to %s would be made", at)
 		}
 	}
