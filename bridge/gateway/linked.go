@@ -274,7 +274,7 @@ func (c *pageCore) Hello(a link.About) error {
 // inUse reports whether it is the way of its document that is in use.
 func (c *pageCore) inUse() bool { return c.p.link == (*linked)(c) }
 
-func (c *pageCore) Register(r bridge.Resource) error {
+func (c *pageCore) Register(r bridge.Resource, _ string) error {
 	p := c.p
 	if taburi.Reserved(r.URI) {
 		return errors.New("it is under " + bridge.GatewayPath + ", which is the gateway's")
@@ -380,7 +380,7 @@ func (c *pageCore) seal(own string) {
 	}
 }
 
-func (c *pageCore) SetTools(tools []bridge.Tool) error {
+func (c *pageCore) SetTools(tools []bridge.Tool, _ string) error {
 	if !c.inUse() {
 		c.tools = &tools
 		return nil

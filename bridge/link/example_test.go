@@ -10,13 +10,16 @@ import (
 // A listener is a core that prints the page's calls.
 type listener struct{}
 
-func (listener) Hello(a link.About) error           { fmt.Println("hello of", a.Epoch); return nil }
-func (listener) Register(r bridge.Resource) error   { fmt.Println("offers", r.URI); return nil }
-func (listener) Unregister(uri string)              { fmt.Println("withdraws", uri) }
-func (listener) Touch(uri string, revision int64)   { fmt.Println("changed", uri, revision) }
-func (listener) SetTools(tools []bridge.Tool) error { fmt.Println("tools", len(tools)); return nil }
-func (listener) Note(link.About)                    {}
-func (listener) Bye(gone bool)                      { fmt.Println("bye", gone) }
+func (listener) Hello(a link.About) error                   { fmt.Println("hello of", a.Epoch); return nil }
+func (listener) Register(r bridge.Resource, _ string) error { fmt.Println("offers", r.URI); return nil }
+func (listener) Unregister(uri string)                      { fmt.Println("withdraws", uri) }
+func (listener) Touch(uri string, revision int64)           { fmt.Println("changed", uri, revision) }
+func (listener) SetTools(tools []bridge.Tool, _ string) error {
+	fmt.Println("tools", len(tools))
+	return nil
+}
+func (listener) Note(link.About) {}
+func (listener) Bye(gone bool)   { fmt.Println("bye", gone) }
 
 func Example() {
 	const uri = "https://shop.example/cart"

@@ -32,26 +32,19 @@ type About struct {
 type Core interface {
 	// Hello comes first, and once. An error ends the link, and is sent to the page.
 	Hello(About) error
-	// Register offers a new resource. An error refuses it, and is sent to the page.
-	Register(bridge.Resource) error
+	// Register offers a new resource; descriptor is its JSON text, as the page wrote it. An error refuses it, and is sent
+	// to the page.
+	Register(r bridge.Resource, descriptor string) error
 	// Unregister withdraws the resource registered under uri.
 	Unregister(uri string)
 	// Touch reports a change of uri. If the revision is not new, it only reports the current revision.
 	Touch(uri string, revision int64)
-	// SetTools replaces the page's tools.
-	SetTools([]bridge.Tool) error
+	// SetTools replaces the page's tools; text is their JSON text, as the page wrote it.
+	SetTools(tools []bridge.Tool, text string) error
 	// Note changes members of Hello's About.
 	Note(About)
 	// Bye ends the link. With gone set the page will not come back.
 	Bye(gone bool)
-}
-
-// A TextCore is a Core that passes on a page's offers as the page wrote them. Its methods replace Register and
-// SetTools. They are called after the limits were checked.
-type TextCore interface {
-	Core
-	RegisterText(uri, descriptor string) error
-	SetToolsText(tools string) error
 }
 
 // An Answer is a page's answer to a read or a tool call.

@@ -28,18 +28,21 @@ func (r *recorder) Hello(a About) error {
 	return nil
 }
 
-func (r *recorder) Register(res bridge.Resource) error {
+func (r *recorder) Register(res bridge.Resource, _ string) error {
 	if strings.HasPrefix(res.URI, "https://evil") {
 		return errors.New("not at its origin")
 	}
 	r.add("register %s", res.URI)
 	return nil
 }
-func (r *recorder) Unregister(uri string)              { r.add("unregister %s", uri) }
-func (r *recorder) Touch(uri string, revision int64)   { r.add("touch %s %d", uri, revision) }
-func (r *recorder) SetTools(tools []bridge.Tool) error { r.add("tools %d", len(tools)); return nil }
-func (r *recorder) Note(a About)                       { r.add("note %d", a.Focused) }
-func (r *recorder) Bye(gone bool)                      { r.add("bye %v", gone) }
+func (r *recorder) Unregister(uri string)            { r.add("unregister %s", uri) }
+func (r *recorder) Touch(uri string, revision int64) { r.add("touch %s %d", uri, revision) }
+func (r *recorder) SetTools(tools []bridge.Tool, _ string) error {
+	r.add("tools %d", len(tools))
+	return nil
+}
+func (r *recorder) Note(a About)  { r.add("note %d", a.Focused) }
+func (r *recorder) Bye(gone bool) { r.add("bye %v", gone) }
 
 const hello = `[["hello",1,"0.1.0",{"epoch":"e"}]]`
 

@@ -207,12 +207,7 @@ func (p *Peer) register(r bridge.Resource, descriptor string, err error) {
 	case p.bytes-before+bytes > p.limit.ResourcesBytes:
 		refuse(above("the page's descriptors are too long together", p.limit.ResourcesBytes, " bytes"))
 	default:
-		if text, passesOn := p.core.(TextCore); passesOn {
-			err = text.RegisterText(r.URI, descriptor)
-		} else {
-			err = p.core.Register(r)
-		}
-		if err != nil {
+		if err := p.core.Register(r, descriptor); err != nil {
 			refuse(err.Error())
 			return
 		}
@@ -235,13 +230,7 @@ func (p *Peer) setTools(tools []bridge.Tool, written string, leftOut error) {
 	if leftOut != nil {
 		p.refuseTools(leftOut)
 	}
-	var err error
-	if text, passesOn := p.core.(TextCore); passesOn {
-		err = text.SetToolsText(written)
-	} else {
-		err = p.core.SetTools(tools)
-	}
-	if err != nil {
+	if err := p.core.SetTools(tools, written); err != nil {
 		p.refuseTools(err)
 	}
 }

@@ -14,8 +14,6 @@ import (
 // pageSide is a Relay as the page sees it: its core. Relay.Receive calls its methods.
 type pageSide Relay
 
-var _ link.TextCore = (*pageSide)(nil)
-
 func (r *pageSide) Hello(a link.About) error {
 	r.about = cloned(a)
 	if r.seat != "" {
@@ -40,12 +38,9 @@ func cloned(a link.About) link.About {
 // maxTitle bounds the kept part of a page's title, in bytes.
 const maxTitle = 1 << 10
 
-// Register and SetTools are not called: RegisterText and SetToolsText are.
-func (r *pageSide) Register(bridge.Resource) error { return nil }
-
-func (r *pageSide) SetTools([]bridge.Tool) error { return nil }
-
-func (r *pageSide) RegisterText(uri, descriptor string) error {
+// Register passes a descriptor on as the page wrote it, as SetTools does with tools.
+func (r *pageSide) Register(resource bridge.Resource, descriptor string) error {
+	uri := resource.URI
 	if !(*Relay)(r).owns(uri) {
 		return errors.New("it is not at the page's origin, " + r.origin)
 	}
@@ -81,7 +76,7 @@ func (r *pageSide) Unregister(uri string) {
 	}
 }
 
-func (r *pageSide) SetToolsText(tools string) error {
+func (r *pageSide) SetTools(_ []bridge.Tool, tools string) error {
 	if err := (*Relay)(r).count(int64(len(tools) - len(r.tools))); err != nil {
 		return err
 	}
