@@ -115,7 +115,8 @@ func ReadOwn(path string) (text string, info fs.FileInfo, err error) {
 		return "", nil, err
 	}
 	if !named.Mode().IsRegular() {
-		return "", nil, fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path, kind(named.Mode()))
+		return "", nil, fmt.Errorf("%s is %s, and must be a file: remove it, or name another one", path,
+			userdir.Kind(named.Mode()))
 	}
 	// Without O_NONBLOCK, a FIFO that has replaced the file since Lstat would block us.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -133,16 +134,4 @@ func ReadOwn(path string) (text string, info fs.FileInfo, err error) {
 	}
 	all, err := io.ReadAll(io.LimitReader(f, maxFile))
 	return string(all), info, err
-}
-
-func kind(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeSymlink != 0:
-		return "a link"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	}
-	return "a device or socket"
 }

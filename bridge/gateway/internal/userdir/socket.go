@@ -58,7 +58,7 @@ func (d *Dir) listen(name, path string) (*net.UnixListener, error) {
 	if info, err := d.root.Lstat(d.name(name)); err == nil {
 		if info.Mode().Type() != fs.ModeSocket {
 			return nil, fmt.Errorf("%s is %s and not a socket: find out who put it there, and move it away", path,
-				kind(info.Mode()))
+				Kind(info.Mode()))
 		}
 		if err := d.root.Remove(d.name(name)); err != nil {
 			return nil, err

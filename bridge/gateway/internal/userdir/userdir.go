@@ -49,7 +49,7 @@ func Open(hub string) (*Dir, error) {
 	}
 	if !before.IsDir() {
 		return nil, fmt.Errorf("%s is %s and not a directory: move it away, or set XDG_CONFIG_HOME to another directory", path,
-			kind(before.Mode()))
+			Kind(before.Mode()))
 	}
 	// Later steps work below the opened directory, so it cannot be exchanged.
 	root, err := os.OpenRoot(path)
@@ -123,8 +123,8 @@ func (d *Dir) full(name string) string { return filepath.Join(d.path, d.name(nam
 // Path is the path of a file that is opened by path, not below the directory: HASH.log.
 func (d *Dir) Path(extension string) string { return filepath.Join(d.path, d.prefix+"."+extension) }
 
-// kind names the kind of a file.
-func kind(mode fs.FileMode) string {
+// Kind names the kind of a file.
+func Kind(mode fs.FileMode) string {
 	switch mode.Type() {
 	case 0:
 		return "a file"
@@ -132,6 +132,10 @@ func kind(mode fs.FileMode) string {
 		return "a directory"
 	case fs.ModeSymlink:
 		return "a symbolic link"
+	case fs.ModeNamedPipe:
+		return "a named pipe"
+	case fs.ModeSocket:
+		return "a socket"
 	}
 	return "a device"
 }

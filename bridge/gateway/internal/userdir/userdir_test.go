@@ -145,7 +145,7 @@ func TestDirectoriesThatAreRefused(t *testing.T) {
 		"a file": {func(path string) error { return os.WriteFile(path, nil, 0o600) },
 			[]string{"is a file and not a directory"}},
 		"a FIFO": {func(path string) error { return syscall.Mkfifo(path, 0o600) },
-			[]string{"is a device and not a directory"}},
+			[]string{"is a named pipe and not a directory"}},
 		"others may write": {func(path string) error {
 			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777))
 		}, []string{"others may write to", "its mode is 0777", "chmod 700 "}},
@@ -353,7 +353,7 @@ func TestWhatIsNoSocketIsNotReplaced(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
 		"is a file":          func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
 		"is a directory":     func(path string) error { return os.Mkdir(path, 0o700) },
-		"is a device":        func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"is a named pipe":    func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"is a symbolic link": func(path string) error { return os.Symlink("/nowhere/at/all", path) },
 	} {
 		t.Run(name, func(t *testing.T) {
