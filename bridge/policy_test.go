@@ -133,9 +133,10 @@ var packages = []row{
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire/clientconfig", native, "bridge/gateway/skills bridge/gateway/weborigin",
 		"github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
-	{"bridge/cmd/pagewire", native, "bridge/gateway/... bridge/cmd/pagewire/clientconfig", "github.com/spf13/cobra " +
+	{"bridge/cmd/internal/cli", native, "", ""},
+	{"bridge/cmd/pagewire", native, "bridge/gateway/... bridge/cmd/pagewire/clientconfig bridge/cmd/internal/cli", "github.com/spf13/cobra " +
 		"github.com/spf13/pflag github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process",
+	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process bridge/cmd/internal/cli",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge", "github.com/hack-pad/safejs"},
 	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +

@@ -13,15 +13,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 )
 
@@ -34,15 +33,7 @@ func main() {
 // version is the version in js/package.json. The build sets it.
 var version string
 
-func versionName() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
-}
+func versionName() string { return cli.Version(version) }
 
 // serve runs a node. Tests replace it.
 var serve = process.Run
@@ -85,7 +76,7 @@ func command(o *process.Options, env func(string) (string, bool)) *cobra.Command
 			if err := configure(cmd, o, env, file); err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
-			log, err := newLog(cmd.ErrOrStderr(), level, format)
+			log, err := cli.Log(cmd.ErrOrStderr(), level, format)
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
@@ -178,19 +169,4 @@ func webhookFlags(cmd *cobra.Command, o *process.Options) {
 	f.StringSliceVar(&o.WebhookAllow, "webhook-allow", nil, "let webhooks go to this `network` too, which is not public")
 	f.StringVar(&o.WebhookCA, "webhook-ca", "", "`file` of the authority of endpoints' certificates (default the system's)")
 	f.BoolVar(&o.NoWebhookControl, "no-webhook-control", false, "send no envelopes about gaps and ends of subscriptions")
-}
-
-func newLog(to io.Writer, level, format string) (*slog.Logger, error) {
-	var from slog.Level
-	if err := from.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
-		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
-	}
-	o := &slog.HandlerOptions{Level: from}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(to, o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(to, o)), nil
-	}
-	return nil, fmt.Errorf("--log-format %q: want text or json", format)
 }

@@ -29,6 +29,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
 )
 
@@ -308,15 +309,7 @@ func writeVersion(w io.Writer, asJSON bool) error {
 	return err
 }
 
-func versionName() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
-}
+func versionName() string { return cli.Version(version) }
 
 // nodeProgram is a separate program, since its NATS server would take 1.8 MB of memory in each agent's process.
 const nodeProgram = "pagewire-node"

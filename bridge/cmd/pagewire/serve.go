@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
@@ -65,7 +66,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 					level = "warn"
 				}
 			}
-			log, err := newLog(cmd, level, format)
+			log, err := cli.Log(cmd.ErrOrStderr(), level, format)
 			if err != nil {
 				return usageError{cmd, err}
 			}
@@ -368,21 +369,6 @@ func address(flag, addr string) (local bool, err error) {
 		return false, fmt.Errorf("--%s %q: want host and port, such as 127.0.0.1:8000", flag, addr)
 	}
 	return host != "" && weborigin.IsLoopback("http://"+addr), nil
-}
-
-func newLog(cmd *cobra.Command, level, format string) (*slog.Logger, error) {
-	var from slog.Level
-	if err := from.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
-		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
-	}
-	o := &slog.HandlerOptions{Level: from}
-	switch format {
-	case "text":
-		return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), o)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), o)), nil
-	}
-	return nil, fmt.Errorf("--log-format %q: want text or json", format)
 }
 
 // isTerminal reports whether a stream is a terminal, where escape sequences act.
