@@ -66,16 +66,12 @@ type message struct {
 
 // parse splits a message into its words and body; ok is false if the text is not a message.
 func parse(text []byte) (m message, ok bool) {
-	line := text
-	if i := bytes.IndexByte(text, '\n'); i >= 0 {
-		line, m.body = text[:i], text[i+1:]
-	}
+	line, body, _ := bytes.Cut(text, []byte("\n"))
 	words := strings.Split(string(line), " ")
 	if len(words) < 2 {
 		return m, false
 	}
-	m.kind, m.from, m.words = words[0], words[1], words[2:]
-	return m, true
+	return message{words[0], words[1], words[2:], body}, true
 }
 
 // number returns a word as a number: 0, which is never valid, if it is not one.
