@@ -13,18 +13,10 @@ import (
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// counter is another resource of a page. It reads as the latest answer of /change.
-const counter = `<script>{
-	let shown = "0";
-	const uri = location.origin + "/count", context = document.modelContext ?? navigator.modelContext;
-	context.registerResource({ uri, name: "count", read: () => shown });
-	(async () => { for (;;) { shown = await (await fetch("/change")).text(); context.notifyResourceUpdated(uri); } })();
-}</script>`
-
 // daemons measures how soon three agents go on after the end of the daemon that they share.
 func (b *bench) daemons() family {
 	rival := overSocket
-	rival.html += counter
+	rival.html += inline("counter")
 	r := &rig{rival: rival, b: b, changes: make(chan string)}
 	var agents []*agent
 	return family{name: "gateway: end of the daemon", limit: 2 * time.Minute,

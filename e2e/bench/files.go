@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"io/fs"
 	"mime"
@@ -14,6 +15,27 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 )
+
+// site has the scripts of the pages.
+//
+//go:embed site
+var site embed.FS
+
+func script(name string) []byte {
+	text, err := site.ReadFile("site/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// inline returns elements with scripts of the site. A page that fetched them would be visible later.
+func inline(names ...string) (html string) {
+	for _, name := range names {
+		html += "<script>" + string(script(name+".js")) + "</script>"
+	}
+	return html
+}
 
 // A bench is one run. It keeps copies of the built files, so that a build during the run changes nothing.
 type bench struct {
@@ -56,7 +78,7 @@ func newBench(short bool) (*bench, error) {
 	}
 	if err == nil {
 		// Loaded before the programs of others (gateway.go), which are otherwise unmodified.
-		err = os.WriteFile(b.guard(), []byte(offlineNode), 0o644)
+		err = os.WriteFile(b.guard(), script("offline.cjs"), 0o644)
 	}
 	if err != nil {
 		b.close()

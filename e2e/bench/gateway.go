@@ -168,8 +168,6 @@ type rival struct {
 	native, off bool
 	// tools means that the rival has tools only: its reads are calls.
 	tools bool
-	// function is the JavaScript function that a floor by CDP calls.
-	function string
 	// look returns the known state of the page, for a rival that has neither of the two.
 	look func(context.Context, *rig) (string, error)
 }
@@ -190,27 +188,16 @@ const (
 	off      = ", WebMCP off"
 )
 
-// The pages' side. state is a page's state, "NONCE padding": each document has a nonce of its own.
+// The pages' tags. state is a page's state, "NONCE padding": each document has a nonce of its own.
 const (
-	offerContext = `
-		const uri = location.origin + "/state" + location.search.replace("?", "/");
-		const context = document.modelContext ?? navigator.modelContext;
-		if (context.registerResource) context.registerResource({ uri, name: "state", mimeType: "text/plain", read: async () => ({ contents: [{ uri, mimeType: "text/plain", text: state }] }) });
-		context.registerTool({ name: "state", description: "The page's state.", inputSchema: { type: "object", properties: {} }, execute: async () => ({ content: [{ type: "text", text: state }] }) });`
-	pagewireTag = `<script src="/dist/pagewire.js"%s></script><script>` + offerContext + `</script>`
-	// executeTag has a native tool, and run, which calls it through the browser.
-	executeTag = `<script>
-		document.modelContext.registerTool({ name: "state", description: "The page's state.", inputSchema: { type: "object", properties: {} }, execute: async () => ({ content: [{ type: "text", text: state }] }) });
-		const tools = document.modelContext.getTools();
-		const run = async () => document.modelContext.executeTool((await tools)[0], {}, {});
-	</script>`
-	mcpbTag = `<script src="/node_modules/@mcp-b/global/dist/index.iife.js"></script><script>` + offerContext +
-		`</script>`
+	pagewireTag = `<script src="/dist/pagewire.js"></script>`
+	gatewayTag  = `<script src="/dist/pagewire.js" data-gateway="ws://ADDRESS"></script>`
+	mcpbTag     = `<script src="/node_modules/@mcp-b/global/dist/index.iife.js"></script>`
 )
 
 var (
 	overCDP = rival{
-		name: byCDP, kind: ours, html: fmt.Sprintf(pagewireTag, ""),
+		name: byCDP, kind: ours, html: pagewireTag + inline("offer"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub", local(r.port),
 				"--chrome", r.browser.URL)
@@ -218,7 +205,7 @@ var (
 		ready: offers("state"), read: readState, call: callState,
 	}
 	overSocket = rival{
-		name: bySocket, kind: ours, html: fmt.Sprintf(pagewireTag, ` data-gateway="ws://ADDRESS"`),
+		name: bySocket, kind: ours, html: gatewayTag + inline("offer"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			return startAgent(ctx, r.env(), r.b.program(), "serve", "--log-level", "error", "--hub", local(r.port))
 		},
@@ -226,12 +213,8 @@ var (
 	}
 	socketFloor = rival{
 		name: wsFloor, kind: floor,
-		html: `<script>const socket = new WebSocket("ws://" + location.host + "/socket"); socket.onopen = () => socket.send(state); socket.onmessage = ({ data }) => socket.send(data);</script>`,
-		ready: func(ctx context.Context, r *rig) error {
-			_, err := echoState(ctx, r)
-			return err
-		},
-		read: echoState, call: echoState,
+		html:  inline("echo", "socket"),
+		ready: echoes, read: echoState, call: echoState,
 		look: func(_ context.Context, r *rig) (string, error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -251,15 +234,9 @@ var rivals = []rival{
 	overCDP, overSocket, overCDPOff(),
 	{
 		name: jason, kind: peer,
-		// Its widget is made for pages without modules of their own. On a reload it forgets its token, so each document
-		// fetches a new one, as a person would paste it.
-		html: `<script>var module = { exports: {} };</script><script src="/node_modules/@jason.today/webmcp/build/webmcp.js"></script><script>addEventListener("load", async () => {
-			sessionStorage.clear();
-			const widget = new module.exports();
-			widget.registerResource("state", "The page's state.", { uri: location.origin + "/state", mimeType: "text/plain" }, (uri) => ({ contents: [{ uri, mimeType: "text/plain", text: state }] }));
-			widget.registerTool("state", "The page's state.", { type: "object", properties: {} }, () => ({ content: [{ type: "text", text: state }] }));
-			widget.connect(await (await fetch("/token")).text());
-		});</script>`,
+		// Its widget is made for pages without modules of their own.
+		html: `<script>var module = { exports: {} };</script>` +
+			`<script src="/node_modules/@jason.today/webmcp/build/webmcp.js"></script>` + inline("jason"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			// Its server of pages starts first: the program's own first start of it loses a race against itself.
 			if err := r.background(ctx, "webmcp", "--foreground", "--port", strconv.Itoa(r.port)); err != nil {
@@ -271,19 +248,15 @@ var rivals = []rival{
 	},
 	{
 		name: relay, kind: peer,
-		// The part of a page that it needs in a browser with WebMCP: @mcp-b/global 5.1.0 does not bring it there.
-		html: `<script>Object.defineProperty(navigator, "modelContextTesting", { value: {
-			listTools: () => [{ name: "state", description: "The page's state.", inputSchema: '{"type":"object","properties":{}}' }],
-			executeTool: async () => JSON.stringify({ content: [{ type: "text", text: state }] }),
-			registerToolsChangedCallback() {},
-		} });</script><script src="/node_modules/@mcp-b/webmcp-local-relay/dist/browser/embed.js" data-relay-port="PORT"></script>`,
+		html: inline("testing") +
+			`<script src="/node_modules/@mcp-b/webmcp-local-relay/dist/browser/embed.js" data-relay-port="PORT"></script>`,
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			return startAgent(ctx, r.env(), r.bin("webmcp-local-relay"), "--port", strconv.Itoa(r.port))
 		},
 		ready: offers("state(_.*)?"), call: callState,
 	},
 	{
-		name: devtools, kind: peer, native: true, html: mcpbTag,
+		name: devtools, kind: peer, native: true, html: mcpbTag + inline("offer"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/chrome-devtools-mcp", "--browserUrl",
 				r.httpURL(), "--categoryExperimentalWebmcp", "--no-usage-statistics", "--no-performance-crux")
@@ -295,7 +268,7 @@ var rivals = []rival{
 		},
 	},
 	{
-		name: playwrite, kind: peer, native: true, html: mcpbTag,
+		name: playwrite, kind: peer, native: true, html: mcpbTag + inline("offer"),
 		serve: func(ctx context.Context, r *rig) (*agent, error) {
 			return startAgent(ctx, r.env(), "e2e/peers/node_modules/.bin/playwright-mcp", "--cdp-endpoint", r.httpURL())
 		},
@@ -313,24 +286,14 @@ var rivals = []rival{
 		call: callState,
 	},
 	socketFloor,
+	{name: cdpFloor, kind: floor, html: inline("echo"), ready: attachBare, read: callBare, call: callBare},
 	{
-		name: cdpFloor, kind: floor, function: `(message) => answer(message)`,
-		ready: attachBare, read: callBare, call: callBare,
+		name: wsToolFloor, kind: floor, native: true, tools: true, html: inline("execute", "socket"),
+		ready: echoes, call: echoState,
 	},
 	{
-		name: wsToolFloor, kind: floor, native: true, tools: true,
-		html: executeTag +
-			`<script>const socket = new WebSocket("ws://" + location.host + "/socket"); socket.onopen = () => socket.send(state); socket.onmessage = async () => socket.send(await run());</script>`,
-		ready: func(ctx context.Context, r *rig) error {
-			_, err := echoState(ctx, r)
-			return err
-		},
-		call: echoState,
-	},
-	{
-		name: cdpToolFloor, kind: floor, native: true, tools: true, html: executeTag,
-		function: `async () => answer(await run())`,
-		ready:    attachBare, call: callBare,
+		name: cdpToolFloor, kind: floor, native: true, tools: true, html: inline("execute"),
+		ready: attachBare, call: callBare,
 	},
 }
 
@@ -384,6 +347,11 @@ func echoState(ctx context.Context, r *rig) (string, error) {
 	return string(got), err
 }
 
+func echoes(ctx context.Context, r *rig) error {
+	_, err := echoState(ctx, r)
+	return err
+}
+
 // attachBare attaches only to the page, as every gateway by CDP must.
 func attachBare(ctx context.Context, r *rig) error {
 	conn, err := remote.DialContext(ctx, r.browser.URL)
@@ -391,7 +359,7 @@ func attachBare(ctx context.Context, r *rig) error {
 		return err
 	}
 	c := &bare{conn: conn}
-	if err := c.attach(ctx, r.site.URL+"/page", r.function); err != nil {
+	if err := c.attach(ctx, r.site.URL+"/page"); err != nil {
 		conn.Close()
 		return err
 	}
@@ -400,7 +368,7 @@ func attachBare(ctx context.Context, r *rig) error {
 	return nil
 }
 
-func (c *bare) attach(ctx context.Context, url, function string) error {
+func (c *bare) attach(ctx context.Context, url string) error {
 	targets, err := c.call(ctx, "", "Target.getTargets", map[string]any{})
 	if err != nil {
 		return err
@@ -416,15 +384,15 @@ func (c *bare) attach(ctx context.Context, url, function string) error {
 	}
 	for _, t := range list.Infos {
 		if t.URL == url {
-			return c.attachTo(ctx, t.ID, function)
+			return c.attachTo(ctx, t.ID)
 		}
 	}
 	return errors.New("there is no page")
 }
 
 // attachTo gets the page's function. A target has its page's URL while it still has the empty document, and functions of
-// that go away with it. state exists only in the page's own document.
-func (c *bare) attachTo(ctx context.Context, id, function string) error {
+// that go away with it. reply exists only in the page's own document.
+func (c *bare) attachTo(ctx context.Context, id string) error {
 	for _, step := range []struct {
 		method string
 		params map[string]any
@@ -433,8 +401,7 @@ func (c *bare) attachTo(ctx context.Context, id, function string) error {
 		{"Target.attachToTarget", map[string]any{"targetId": id, "flatten": true}, &c.session},
 		{"Runtime.enable", nil, nil},
 		{"Runtime.addBinding", map[string]any{"name": "answer"}, nil},
-		{"Runtime.evaluate", map[string]any{"expression": `typeof state === "string" ? ` + function + ` : undefined`},
-			&c.function},
+		{"Runtime.evaluate", map[string]any{"expression": `self.reply && ((text) => reply(text, answer))`}, &c.function},
 	} {
 		result, err := c.call(ctx, c.session.ID, step.method, step.params)
 		if err == nil && step.result != nil {
@@ -556,21 +523,6 @@ func (r *rig) env() []string {
 		"WEBMCP_SERVER_TOKEN=0123456789abcdef0123456789abcdef")
 }
 
-// offlineNode limits a program of others to this machine. It refuses connections, and changes nothing else.
-const offlineNode = `
-const { Socket } = require("node:net");
-const { connect } = Socket.prototype;
-Socket.prototype.connect = function (...args) {
-	const options = Array.isArray(args[0]) ? args[0][0] : args[0];
-	const host = typeof options === "object" ? options.host : typeof args[1] === "string" ? args[1] : undefined;
-	if (host && !["localhost", "127.0.0.1", "::1"].includes(host)) {
-		process.nextTick(() => this.destroy(new Error("the benchmark is offline: " + host)));
-		return this;
-	}
-	return connect.apply(this, args);
-};
-`
-
 func (r *rig) bin(name string) string { return "e2e/bench/node_modules/.bin/" + name }
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
@@ -658,13 +610,13 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 		nonce := r.nonce
 		r.mu.Unlock()
 		html := strings.NewReplacer("ADDRESS", local(r.port), "PORT", strconv.Itoa(r.port)).Replace(r.html)
+		if req.URL.RawQuery == "" {
+			html += inline("reload")
+		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
-		fmt.Fprintf(w,
-			`<!doctype html><title>bench</title><link rel=icon href=data:,><body><script>const state = "nonce-%d-" + "x".repeat(100);</script>%s`, nonce, html)
-		if req.URL.RawQuery == "" {
-			fmt.Fprint(w, obey)
-		}
+		fmt.Fprintf(w, `<!doctype html><title>bench</title><link rel=icon href=data:,><body><script>const state = "nonce-%d-%s"</script>%s`,
+			nonce, strings.Repeat("x", 100), html)
 	case "/reload":
 		select {
 		case <-r.reload:
@@ -702,9 +654,6 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 		r.b.ServeHTTP(w, req)
 	}
 }
-
-// obey reloads the page without a debugger.
-const obey = `<script>addEventListener("load", () => fetch("/reload").then(() => location.reload()));</script>`
 
 func (r *rig) command(ctx context.Context, method string, params map[string]any) ([]byte, error) {
 	conn, err := remote.DialContext(ctx, r.browser.URL)

@@ -61,28 +61,11 @@ var readers = []reader{
 }
 
 // shop is the page. Its content is as short as possible in a snapshot: a line for each item, and one for the text.
-const shop = `<ul id=cart></ul><pre id=text></pre><script src="/dist/pagewire.js"%s></script><script>
-	const shown = {}, context = document.modelContext ?? navigator.modelContext, at = (name) => location.origin + "/" + name;
-	for (const [name, mimeType] of [["cart", "application/json"], ["text", "text/plain"]])
-		context.registerResource({ uri: at(name), name, mimeType, read: () => shown[name] });
-	context.registerTool({ name: "work", description: "What the model has to do.", inputSchema: { type: "object", properties: {} },
-		execute: () => ({ content: [{ type: "text", text: "done" }] }) });
-	const list = document.getElementById("cart"), pre = document.getElementById("text");
-	const show = (state) => {
-		if (state.text !== shown.text) pre.textContent = state.text;
-		if (state.cart !== shown.cart) JSON.parse(state.cart).items.forEach(({ sku, quantity, price, title, note }, i) => {
-			const line = sku + " " + quantity + " " + price + " " + title + " " + note;
-			const item = list.children[i] ?? list.appendChild(document.createElement("li"));
-			if (item.textContent !== line) item.textContent = line;
-		});
-		for (const name of ["cart", "text"]) if (state[name] !== shown[name]) { shown[name] = state[name]; context.notifyResourceUpdated(at(name)); }
-	};
-	(async () => { for (let done = 0; ; ) { const state = await (await fetch("/change?done=" + done)).json(); show(state); done = state.n; } })();
-</script>`
+func shop(tag string) string { return `<ul id=cart></ul><pre id=text></pre>` + tag + inline("shop") }
 
 func shopper(name string) rival {
 	return rival{
-		name: name, kind: ours, html: fmt.Sprintf(shop, ` data-gateway="ws://ADDRESS"`), serve: overSocket.serve,
+		name: name, kind: ours, html: shop(gatewayTag), serve: overSocket.serve,
 		ready: offers("work"),
 	}
 }
@@ -90,7 +73,7 @@ func shopper(name string) rival {
 func snapshots(name string) rival {
 	for _, r := range rivals {
 		if r.name == name {
-			r.html, r.read, r.call = fmt.Sprintf(shop, ""), nil, nil
+			r.html, r.read, r.call = shop(pagewireTag), nil, nil
 			return r
 		}
 	}

@@ -122,12 +122,8 @@ func (b *bench) visits(ctx context.Context, n int, head, expression string) (all
 
 // reporting serves the page and the run's files, and receives the page's report.
 func (b *bench) reporting(head, expression string, results chan<- string) http.Handler {
-	html := `<!doctype html><title>bench</title><link rel=icon href=data:,>` + head + `<script src="/bench.js"></script>
-	<script>addEventListener("load", async () => {
-		let result;
-		try { result = JSON.stringify(await ` + expression + `); } catch (error) { result = String(error); }
-		fetch("/result", { method: "POST", body: result });
-	})</script>`
+	html := `<!doctype html><title>bench</title><link rel=icon href=data:,>` + head +
+		`<script src="/bench.js"></script><script>bench.report(() => ` + expression + `)</script>`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Isolated pages have a clock with steps of 5 us; other pages one with steps of 100 us.
 		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")

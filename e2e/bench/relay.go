@@ -21,14 +21,12 @@ const (
 	wsRelay   = "floor: relay to a WebSocket"
 	cdpRelay  = "floor: relay to CDP"
 	relayPipe = "relay-pipe" // the argument that makes this program the agent's process
-	// relayAnswer is the page's part: it answers each message with the page's state.
-	relayAnswer = `(text) => JSON.stringify({ jsonrpc: "2.0", id: JSON.parse(text).id, result: { contents: [{ text: state }] } })`
 )
 
 var relays = []rival{
 	{
 		name: wsRelay, kind: floor, read: readState,
-		html: `<script>const socket = new WebSocket("ws://" + location.host + "/socket"), answer = ` + relayAnswer + `; socket.onopen = () => socket.send(state); socket.onmessage = ({ data }) => socket.send(answer(data));</script>`,
+		html: inline("relayed", "socket"),
 		ready: func(ctx context.Context, r *rig) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -45,7 +43,7 @@ var relays = []rival{
 		},
 	},
 	{
-		name: cdpRelay, kind: floor, read: readState, function: `(text) => answer((` + relayAnswer + `)(text))`,
+		name: cdpRelay, kind: floor, read: readState, html: inline("relayed"),
 		ready: func(ctx context.Context, r *rig) error {
 			if err := attachBare(ctx, r); err != nil {
 				return err

@@ -30,7 +30,7 @@ func (b *bench) renderers() family {
 			{"added", "renderer memory added per tab, by WebSocket", "MB", goal{most: 1}, bySocket},
 		},
 	}
-	measured := []rival{overCDP, overSocket, {name: mcpb, kind: peer, html: mcpbTag, ready: nothing}, socketFloor}
+	measured := []rival{overCDP, overSocket, {name: mcpb, kind: peer, html: mcpbTag + inline("offer"), ready: nothing}, socketFloor}
 	if b.short {
 		f.rounds, measured = 1, measured[:2]
 	}

@@ -74,31 +74,6 @@ func brotlied(text []byte) int {
 	return out.Len()
 }
 
-const register = `document.modelContext.registerResource({ uri: location.origin + "/state", name: "State", mimeType: "text/plain", read: async () => ({ contents: [{ uri: location.origin + "/state", text: "text" }] }) });`
-
-// evaluate measures the time from the start of a script, its compilation included, until the API exists. It runs in an
-// idle page: in a page that is loading, the browser's other work takes most of the time.
-const evaluate = `(async () => {
-	await new Promise((done) => setTimeout(done, 300));
-	const script = document.createElement("script");
-	script.text = %s;
-	const start = performance.now();
-	document.head.append(script);
-	if (typeof document.modelContext.registerResource !== "function") throw new Error("there is no API");
-	return { ms: performance.now() - start };
-})()`
-
-// connect measures the time from nothing to the list of the page's resources.
-const connect = `(async () => {
-	const start = performance.now();
-	const agent = new bench.Client({ name: "bench", version: "1" });
-	await agent.connect(%s);
-	const { resources } = await agent.listResources();
-	const time = performance.now() - start;
-	if (resources.length !== 1) throw new Error("listed " + resources.length + " resources instead of one");
-	return { ms: time };
-})()`
-
 // starts measure how soon a page can use the API, and how soon an agent has the page's resources. Every page is the
 // first of a fresh profile at an origin of its own: neither files nor compiled code are cached.
 func (b *bench) starts() []family {
@@ -120,24 +95,21 @@ func (b *bench) starts() []family {
 			if err != nil {
 				return nil, err
 			}
-			return b.visit(ctx, "", fmt.Sprintf(evaluate, source))
+			return b.visit(ctx, "", fmt.Sprintf("bench.evaluate(%s)", source))
 		}),
 		start("first agent: connect to first list", 0.5, func(ctx context.Context, l library) (figures, error) {
-			return b.visit(ctx, l.tag(), fmt.Sprintf(connect, l.transport))
+			return b.visit(ctx, l.tag(), fmt.Sprintf("bench.firstList(() => %s)", l.transport))
 		}),
 		b.revisits(),
 	}
 }
 
 // tag returns the script tags of a page with a resource.
-func (l library) tag() string {
-	return `<script src="` + l.path + `"></script><script>` + register + `</script>`
-}
+func (l library) tag() string { return `<script src="` + l.path + `"></script>` + inline("register") }
 
 // revisits measures the second visit of a site whose files the browser may keep. Each page stays, after 300 reads,
 // longer than the 2 s that Chromium waits before it stores compiled wasm.
 func (b *bench) revisits() family {
-	const stays = `.then(async (first) => { await bench.stay(%s, 300, 2500); return first; })`
 	f := family{name: "start: visits of one site", limit: time.Minute, rows: []row{
 		{"first", "first visit: connect to first list", "ms", goal{most: 0.8, of: best}, ""},
 		{"second", "second visit: connect to first list", "ms", goal{most: 0.5, of: best}, ""},
@@ -145,7 +117,8 @@ func (b *bench) revisits() family {
 	for i, l := range libraries {
 		wire := [...]string{"bench.overPort", "bench.overWindow"}[i]
 		f.contenders = append(f.contenders, contender{l.name, l.kind, func(ctx context.Context) (figures, error) {
-			all, err := b.visits(ctx, len(f.rows), l.tag(), fmt.Sprintf(connect, l.transport)+fmt.Sprintf(stays, wire))
+			all, err := b.visits(ctx, len(f.rows), l.tag(),
+				fmt.Sprintf("bench.firstList(() => %s).then(bench.stay(%s, 300, 2500))", l.transport, wire))
 			if err != nil {
 				return nil, err
 			}

@@ -3,7 +3,8 @@
  * itself. No client library has a part in a figure, except where the first list is timed (start.go). Every job returns
  * figures by name.
  */
-export { Client } from "@modelcontextprotocol/client";
+import { Client, type Transport } from "@modelcontextprotocol/client";
+
 export { TabClientTransport } from "@mcp-b/transports";
 
 type Figures = Record<string, number>;
@@ -32,6 +33,14 @@ const context = (): Context => (document as unknown as { modelContext: Context }
 const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 const uriOf = (name: string | number): string => `${location.origin}/state/${name}`;
+
+/** Does a job when the page has loaded, and reports its figures, or its error. */
+export function report(job: () => Promise<Figures>): void {
+  addEventListener("load", async () => {
+    const body = await job().then(JSON.stringify, String);
+    void fetch("/result", { method: "POST", body });
+  });
+}
 
 // Wires
 
@@ -291,10 +300,38 @@ export async function notify(connect: Connect, n: number): Promise<Figures> {
   return figures;
 }
 
+/**
+ * Measures the time from the start of a script, its compilation included, until the API exists. It runs in an idle page:
+ * in a page that is loading, the browser's other work takes most of the time.
+ */
+export async function evaluate(source: string): Promise<Figures> {
+  await sleep(300);
+  const script = document.createElement("script");
+  script.text = source;
+  const start = performance.now();
+  document.head.append(script);
+  if (typeof context().registerResource !== "function") throw new Error("there is no API");
+  return { ms: performance.now() - start };
+}
+
+/** Measures the time from nothing to the list of the page's resources. */
+export async function firstList(transport: () => Transport): Promise<Figures> {
+  const start = performance.now();
+  const agent = new Client({ name: "bench", version: "1" });
+  await agent.connect(transport());
+  const { resources } = await agent.listResources();
+  const time = performance.now() - start;
+  if (resources.length !== 1) throw new Error(`listed ${resources.length} resources instead of one`);
+  return { ms: time };
+}
+
 /** Reads as an agent does, and stays until the browser has had time to store the compiled code. */
-export async function stay(connect: Connect, n: number, ms: number): Promise<void> {
-  const uri = offer("stay", () => small);
-  const driver = await connected(connect);
-  for (let i = 0; i < n; i++) await driver.must("resources/read", { uri });
-  await sleep(ms);
+export function stay(connect: Connect, n: number, ms: number): (first: Figures) => Promise<Figures> {
+  return async (first) => {
+    const uri = offer("stay", () => small);
+    const driver = await connected(connect);
+    for (let i = 0; i < n; i++) await driver.must("resources/read", { uri });
+    await sleep(ms);
+    return first;
+  };
 }
