@@ -34,9 +34,10 @@ var scripts = []scriptRow{
 	{"vue", "share"},
 	{"views", ""},
 	{"view", ""},
-	{"inspector", "link/reconnect.ts"},
+	{"parts", ""},
+	{"inspector", "link/reconnect.ts parts"},
 	{"cli", ""},
-	{"extension", "page late link core inspector"},
+	{"extension", "page late link core inspector parts"},
 	{"test", "page late link"},
 }
 

@@ -1,10 +1,12 @@
 // The options: every site that the user has allowed, the switches, and the refusals.
 import { render } from "preact";
+import { startTheme } from "../parts/theme.ts";
 import { Gateway, Switch } from "./parts.tsx";
 import { maxProfile } from "./permissions.ts";
 import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
+startTheme();
 
 const draw = (shown: Shown) =>
   render(

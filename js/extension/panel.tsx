@@ -5,7 +5,7 @@
 import { render } from "preact";
 import { Reads, Resources, Tools, Values } from "../inspector/app.tsx";
 import { Feed, type Page } from "../inspector/feed.ts";
-import { startTheme } from "../inspector/theme.ts";
+import { startTheme } from "../parts/theme.ts";
 import { originOf } from "./parts.tsx";
 import { prove } from "./prove.ts";
 import { follow, type Shown } from "./state.ts";

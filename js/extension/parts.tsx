@@ -1,10 +1,9 @@
 // Components of the popup and the options. Names that pages give are shown as text: never as markup, address or style.
+import { count } from "../parts/text.ts";
 import { webOrigin } from "./permissions.ts";
 import type { Shown, ShownPage, Request } from "./state.ts";
 
 export type Do = (what: Request) => void;
-
-const count = (n: number, one: string, many = one + "s") => `${n} ${n === 1 ? one : many}`;
 
 /** The documents of one site in the tab. */
 interface Site {

@@ -1,24 +1,11 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Agent, Entry, Feed, Open, Page, Tool, Way } from "./feed.ts";
+import { type Entry, List, Marked, Messages, ResourceLines, Uri, ways } from "../parts/parts.tsx";
+import { Rows } from "../parts/rows.tsx";
+import { clock, count, number, size } from "../parts/text.ts";
+import { theme, toggleTheme } from "../parts/theme.ts";
+import type { Agent, Feed, Open, Page, Tool } from "./feed.ts";
 import { Plot } from "./plot.tsx";
-import { type Props, Rows } from "./rows.tsx";
-import { pretty } from "./text.ts";
-import { theme, toggleTheme } from "./theme.ts";
 import { warnings } from "./warnings.ts";
-
-const number = new Intl.NumberFormat("en");
-const count = (n: number, one: string, many = one + "s") => `${number.format(n)} ${n === 1 ? one : many}`;
-
-function size(bytes: number) {
-  if (bytes < 1024) return `${bytes} B`;
-  if (bytes < 1 << 20) return `${(bytes / 1024).toFixed(1)} KB`;
-  return `${(bytes / (1 << 20)).toFixed(1)} MB`;
-}
-
-const clock = (at: number) => {
-  const d = new Date(at);
-  return d.toTimeString().slice(0, 8) + "." + String(d.getMilliseconds()).padStart(3, "0");
-};
 
 const status = { connecting: "connecting", connected: "connected", lost: "connection lost, trying again" };
 
@@ -169,18 +156,12 @@ export function Resources({ feed, tab }: { feed: Feed; tab: number | undefined }
         empty={feed.resources.length === 0 ? "No page offers a resource." : "No resource fits."}
       >
         {(r) => (
-          <>
-            <span class="line">
-              <span class="text">{r.name}</span>
-              {r.template && <span class="tag">template</span>}
-              <Warned of={warnings(r, feed.open.get(r.uri))} />
-              {feed.watched.has(r.uri) && <span class="tag live">watched</span>}
-              <span class="dim">tab {r.tab}</span>
-            </span>
-            <span class="line dim mono">
-              <Uri uri={r.uri} />
-            </span>
-          </>
+          <ResourceLines name={r.name} uri={r.uri}>
+            {r.template && <span class="tag">template</span>}
+            <Warned of={warnings(r, feed.open.get(r.uri))} />
+            {feed.watched.has(r.uri) && <span class="tag live">watched</span>}
+            <span class="dim">tab {r.tab}</span>
+          </ResourceLines>
         )}
       </Rows>
     </section>
@@ -203,13 +184,6 @@ export function Values({ feed }: { feed: Feed }) {
   );
 }
 
-// Uri shows only the end of a URI where there is no room: the URIs of a page differ there.
-const Uri = ({ uri }: { uri: string }) => (
-  <span class="text uri" title={uri}>
-    <bdi>{uri}</bdi>
-  </span>
-);
-
 const Warned = ({ of }: { of: string[] }) =>
   of.length > 0 ? (
     <span class="tag warn" title={of.join("\n")}>
@@ -223,7 +197,7 @@ const tokens = (bytes: number) => `about ${count(Math.ceil(bytes / 4), "token")}
 const encoder = new TextEncoder();
 
 function Card({ feed, uri, open }: { feed: Feed; uri: string; open: Open }) {
-  const { value: v, text, mark, change } = open;
+  const { value: v, change } = open;
   const resource = feed.resources.find((r) => r.uri === uri);
   return (
     <article class="card" data-uri={uri}>
@@ -253,9 +227,7 @@ function Card({ feed, uri, open }: { feed: Feed; uri: string; open: Open }) {
       {v && !v.binary && !v.error && (
         // A new element for each change: it flashes.
         <pre key={open.changes} role="group" tabIndex={0} aria-label={`Value of ${resource?.name ?? uri}`}>
-          {text.slice(0, mark.from)}
-          {mark.to > mark.from && <mark>{text.slice(mark.from, mark.to)}</mark>}
-          {text.slice(mark.to)}
+          <Marked shown={open.shown} />
         </pre>
       )}
       {v?.clipped && <p class="dim">The rest is left out here.</p>}
@@ -322,29 +294,12 @@ function short(uri: string) {
   return at > 0 ? uri.slice(at) : uri;
 }
 
-const ways: Record<Way, string> = { "agent>": "agent →", ">agent": "→ agent", "page>": "page →", ">page": "→ page" };
-
-// what names a message, or the calls in a link's frame. The text may be clipped, so it is not parsed.
-function what(text: string) {
-  const head = text.slice(0, 300);
-  if (head.startsWith("=")) return `contents #${/\d+/.exec(head)?.[0]}`;
-  if (head.startsWith("[")) {
-    const calls = [...head.matchAll(/(?:^\[|\],)\["(\w{1,20})"(?:,(\d+))?/g)];
-    return calls.map(([, name, id]) => (id === undefined ? name : `${name} #${id}`)).join(", ") || "received";
-  }
-  const method = /"method":\s*"([^"]{1,80})"/.exec(head)?.[1];
-  const id = /"id":\s*("(?:[^"\\]|\\.){0,40}"|-?\d+)/.exec(head)?.[1]?.replaceAll('"', "");
-  const kind = method ?? (/"error":/.test(head) ? "error" : "result");
-  return id === undefined ? kind : `${kind} #${id}`;
-}
-
 const who = (e: Entry, transports: ReadonlyMap<number, Agent>) =>
   e.agent ? `${transports.get(e.agent)?.name || "agent"} ${e.agent}` : (e.page ?? "");
 
 function Log({ feed }: { feed: Feed }) {
   const [filter, setFilter] = useState("");
   const [own, setOwn] = useState(false);
-  const [shown, setShown] = useState<Entry>();
   const transports = useMemo(() => new Map(feed.agents.map((a): [number, Agent] => [a.id, a])), [feed.agents]);
   const items = useMemo(() => {
     const want = filter.trim().toLowerCase();
@@ -375,60 +330,17 @@ function Log({ feed }: { feed: Feed }) {
         <button id="pause" aria-pressed={feed.paused} onClick={() => feed.pause(!feed.paused)}>
           {feed.paused ? "go on" : "pause"}
         </button>
-        <button
-          onClick={() => {
-            feed.clear();
-            setShown(undefined);
-          }}
-        >
-          clear
-        </button>
+        <button onClick={() => feed.clear()}>clear</button>
       </div>
-      <div class={shown ? "split" : "whole"}>
-        <Rows
-          id="log"
-          label="Messages: select one to read it"
-          items={items}
-          height={22}
-          follow={!feed.paused}
-          keyOf={(e) => e.n}
-          selected={(e) => e.n === shown?.n}
-          select={(e) => setShown(e.n === shown?.n ? undefined : e)}
-          empty={feed.paused ? "Paused." : "No message has passed since the inspector was opened."}
-        >
-          {(e) => (
-            <span class="line mono">
-              <span class="dim">{clock(e.at)}</span>
-              <span class={`way ${e.agent ? "agent" : "page"}`}>{ways[e.way]}</span>
-              <span class="who">{who(e, transports)}</span>
-              <span class="what">{what(e.text)}</span>
-              <span class="dim right">{size(e.bytes)}</span>
-              <span class="text dim">{e.text}</span>
-            </span>
-          )}
-        </Rows>
-        {shown && (
-          <pre role="group" tabIndex={0} aria-label="The selected message">
-            {pretty(shown.text)}
-            {shown.bytes > shown.text.length && "\n… (its beginning)"}
-          </pre>
-        )}
-      </div>
+      <Messages
+        id="log"
+        label="Messages: select one to read it"
+        items={items}
+        follow={!feed.paused}
+        whose={(e) => who(e, transports)}
+        empty={feed.paused ? "Paused." : "No message has passed since the inspector was opened."}
+      />
     </section>
-  );
-}
-
-type Defaults = "label" | "height" | "selected" | "select";
-
-/** A list under its title, which is also its default label. By default a row has two lines and cannot be selected. */
-function List<T>(list: Omit<Props<T>, Defaults> & Partial<Props<T>> & { title: string }) {
-  return (
-    <>
-      <h2>
-        {list.title} <span class="n">{list.items.length}</span>
-      </h2>
-      <Rows label={list.title} height={46} selected={() => false} select={() => {}} {...list} />
-    </>
   );
 }
 

@@ -5,7 +5,8 @@
 // Strings of pages are only ever shown as text.
 
 import { reconnect } from "../link/reconnect.ts";
-import { changed, pretty } from "./text.ts";
+import type { Entry, Way } from "../parts/parts.tsx";
+import { Shown } from "../parts/text.ts";
 
 export interface Page {
   /** Its tab's number, and the gateway's key of the tab. */
@@ -79,18 +80,6 @@ export interface Value {
   change?: string;
 }
 
-export type Way = "agent>" | ">agent" | "page>" | ">page";
-
-export interface Entry {
-  n: number; // counted by this page
-  at: number;
-  way: Way;
-  agent?: number;
-  page?: string;
-  bytes: number;
-  text: string;
-}
-
 type Message =
   | { type: "version"; version: string }
   | { type: "pages"; pages: Page[] }
@@ -132,23 +121,18 @@ export class Series {
 // An Open is a resource whose value is followed.
 export class Open {
   value: Value | undefined;
-  /** The value in lines, and its part that is new since the last change. */
-  text = "";
-  mark = { from: 0, to: 0 };
+  readonly shown = new Shown();
   /** The last change as a model gets it: "" if it is too long, undefined before the first. */
   change: string | undefined;
   changes = 0;
   readonly rate = new Series();
 
   take(value: Value) {
-    const text = pretty(value.text);
-    if (this.value && this.value.text !== value.text) {
+    if (this.shown.take(value.text)) {
       this.changes++;
-      this.mark = changed(this.text, text);
       this.change = value.change ?? "";
     }
     this.value = value;
-    this.text = text;
   }
 }
 

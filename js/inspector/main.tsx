@@ -6,7 +6,7 @@ import { render } from "preact";
 import { takeTicket } from "./ticket.ts";
 import { App } from "./app.tsx";
 import { Feed } from "./feed.ts";
-import { startTheme } from "./theme.ts";
+import { startTheme } from "../parts/theme.ts";
 
 const session = takeTicket();
 const root = document.getElementById("app")!;

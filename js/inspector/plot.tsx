@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { type Series, seconds } from "./feed.ts";
-import { theme } from "./theme.ts";
+import { theme } from "../parts/theme.ts";
 
 interface Props {
   label: string;

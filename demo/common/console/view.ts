@@ -13,7 +13,7 @@
  * data-at is `performance.now()` at the time of arrival.
  */
 import type { JSONRPCMessage, Resource, Tool } from "@modelcontextprotocol/client";
-import { changed, pretty } from "../../../js/inspector/text.ts";
+import { changed, pretty } from "../../../js/parts/text.ts";
 import type { Era, Value } from "./session.ts";
 import type { Direction } from "./tap.ts";
 
