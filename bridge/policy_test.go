@@ -67,7 +67,7 @@ var packages = []row{
 	{"bridge/driver", native, "bridge", ""},
 	// The gateway's leaves: none imports the gateway.
 	{"bridge/gateway/weborigin", native, "", ""},
-	{"bridge/gateway/mcpconn", native, "", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/gateway/mcpconn", native, "", ""},
 	{"bridge/gateway/gate", native, "bridge/wire bridge/resource", ""},
 	{"bridge/gateway/tools", native, "bridge/wire", ""},
 	{"bridge/gateway/retry", native, "", ""},
@@ -128,7 +128,7 @@ var packages = []row{
 	// Only tests import it.
 	{"bridge/testkit/testcmd", native, "", ""},
 	{"bridge/testkit", native, "bridge/testkit/testcmd", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
-	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/mcpconn bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
+	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
 	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire/clientconfig", native, "bridge/gateway/skills bridge/gateway/weborigin",

@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
@@ -105,7 +104,7 @@ func TestOfficialClientsTakeEachList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golang := testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy)
+		golang := testkit.Connect(t, testkit.Transport(end), testkit.Legacy)
 		if _, err := golang.ListTools(t.Context(), &mcp.ListToolsParams{}); err != nil {
 			t.Errorf("%s: go-sdk: %v", shape.what, err)
 		}

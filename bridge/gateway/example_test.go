@@ -2,12 +2,10 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 )
 
 // A page sends frames of its link, an agent messages of MCP; the caller transports both.
@@ -37,20 +35,30 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+	defer agent.Close()
 	ctx := context.Background()
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).
-		Connect(ctx, mcpconn.Transport(agent), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+			`"clientInfo":{"name":"agent","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"resources/list"}`,
+	} {
+		if err := agent.Write(ctx, []byte(message)); err != nil {
+			fmt.Println(err)
+		}
+	}
+	agent.Read(ctx) // the answer to initialize
+	answer, err := agent.Read(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer session.Close()
-	list, err := session.ListResources(ctx, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
+	var list struct {
+		Result struct{ Resources []struct{ URI, Title string } }
 	}
-	for _, r := range list.Resources {
+	if err := json.Unmarshal(answer, &list); err != nil {
+		fmt.Println(err)
+	}
+	for _, r := range list.Result.Resources {
 		fmt.Println(r.URI, "-", r.Title)
 	}
 	// Output: https://shop.example/cart - Cart - Shop (tab 1, shop.example)

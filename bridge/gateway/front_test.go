@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/door"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -20,7 +19,7 @@ func openFront(t *testing.T, g *Gateway, o AgentOptions) *testAgent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &testAgent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	a := &testAgent{testkit.Connect(t, testkit.Transport(port), testkit.Legacy), t}
 	a.Watch(door.FrontURI)
 	return a
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -83,7 +82,7 @@ func openAgentWith(t *testing.T, g *Gateway, o AgentOptions, progress ...func(*m
 	*testAgent, *Agent) {
 	t.Helper()
 	end := connect(t, g, o)
-	return &testAgent{testkit.Connect(t, mcpconn.Transport(end), testkit.Legacy, progress...), t}, end
+	return &testAgent{testkit.Connect(t, testkit.Transport(end), testkit.Legacy, progress...), t}, end
 }
 
 // connect opens the end of an agent. The default transport is "test".

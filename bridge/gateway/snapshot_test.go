@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -47,7 +46,7 @@ func openKept(t *testing.T, g *Gateway, snapshot []byte) (*testAgent, *keeper) {
 	t.Helper()
 	end := connect(t, g, AgentOptions{Snapshot: snapshot})
 	k := &keeper{Agent: end}
-	return &testAgent{testkit.Connect(t, mcpconn.Transport(k), testkit.Legacy), t}, k
+	return &testAgent{testkit.Connect(t, testkit.Transport(k), testkit.Legacy), t}, k
 }
 
 // A shop is a page with a cart and a tool that depends on it.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -159,7 +158,7 @@ func agentBy(t *testing.T, g *gateway.Gateway, transport string) *testkit.Agent 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy)
+	return testkit.Connect(t, testkit.Transport(port), testkit.Legacy)
 }
 
 func openAgent(t *testing.T, n *Node, user string) *testkit.Agent {

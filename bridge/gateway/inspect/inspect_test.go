@@ -18,7 +18,6 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/proof"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -166,7 +165,7 @@ func TestMetricsTellWhatHappened(t *testing.T) {
 			updated <- r.Params.URI
 		},
 	})
-	agent, err := client.Connect(t.Context(), mcpconn.Transport(port),
+	agent, err := client.Connect(t.Context(), testkit.Transport(port),
 		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package mcpconn carries whole MCP messages. A Conn is any connection of the gateway. Transport makes it a transport
-// of go-sdk. An Outbox keeps messages for a slow reader, and does not delay their writer.
+// Package mcpconn carries whole MCP messages. A Conn is any connection of the gateway. An Outbox keeps messages for a
+// slow reader, and does not delay their writer.
 //
 // The package never reads the content of a message, and opens no connection.
 package mcpconn

@@ -19,7 +19,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
@@ -92,7 +91,7 @@ func agentOf(t *testing.T, g *gateway.Gateway) *testkit.Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy)
+	return testkit.Connect(t, testkit.Transport(port), testkit.Legacy)
 }
 
 func (w *world) agent() *testkit.Agent { return w.login.Agent(w.node, "alice") }

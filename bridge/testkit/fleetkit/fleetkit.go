@@ -9,7 +9,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -68,5 +67,5 @@ func (l *Login) Agent(n *fleet.Node, subject string) *testkit.Agent {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return testkit.Connect(l.t, mcpconn.Transport(port), testkit.Legacy)
+	return testkit.Connect(l.t, testkit.Transport(port), testkit.Legacy)
 }

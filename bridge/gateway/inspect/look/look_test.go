@@ -29,7 +29,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/inspect"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -77,7 +76,7 @@ func agent(t *testing.T, g *gateway.Gateway, name, transport string, uris ...str
 			go session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 		},
 	})
-	if session, err = client.Connect(t.Context(), mcpconn.Transport(port),
+	if session, err = client.Connect(t.Context(), testkit.Transport(port),
 		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}); err != nil {
 		t.Fatal(err)
 	}

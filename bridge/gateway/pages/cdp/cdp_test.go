@@ -19,7 +19,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -747,7 +746,7 @@ func TestSearchForm(t *testing.T) {
 				files.ServeHTTP(w, request)
 			})
 			port := testkit.Must(r.g.Connect("test"))(t)
-			a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy, func(p *mcp.ProgressNotificationParams) {
+			a := &agent{testkit.Connect(t, testkit.Transport(port), testkit.Legacy, func(p *mcp.ProgressNotificationParams) {
 				waits <- p.Message
 			}), t}
 			r.open("/search")
@@ -865,7 +864,7 @@ func TestTabInFront(t *testing.T) {
 	r := begin(t, tagged)
 	const front = "pagewire://front"
 	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Front: true, Deny: []string{r.site.elsewhere()}}))(t)
-	a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	a := &agent{testkit.Connect(t, testkit.Transport(port), testkit.Legacy), t}
 	a.Watch(front)
 	shows := func(want string) {
 		t.Helper()
@@ -902,7 +901,7 @@ func TestPageThatClaimsTheFocus(t *testing.T) {
 	r := begin(t, tagged)
 	const front = "pagewire://front"
 	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Front: true}))(t)
-	a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	a := &agent{testkit.Connect(t, testkit.Transport(port), testkit.Legacy), t}
 	hostile := r.openListed()
 	honest := r.open("/page2")
 	r.listed(r.at("/.pagewire/tab/1/state"), r.uri)

@@ -20,7 +20,6 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -372,7 +371,7 @@ type agent struct {
 func connect(t *testing.T, g *gateway.Gateway) *agent {
 	t.Helper()
 	port := testkit.Must(g.Connect("test"))(t)
-	return &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	return &agent{testkit.Connect(t, testkit.Transport(port), testkit.Legacy), t}
 }
 
 // until waits until ok returns true. It calls ok again after each notification that a list has changed.

@@ -28,7 +28,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -273,7 +272,7 @@ func agentOf(t *testing.T, g *gateway.Gateway) mcp.Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mcpconn.Transport(a)
+	return testkit.Transport(a)
 }
 
 func (p *peer) mustNotHear(kind string) bool {
@@ -525,7 +524,7 @@ func TestTabInFront(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy)
+	a := testkit.Connect(t, testkit.Transport(port), testkit.Legacy)
 	a.Watch(frontOrigin)
 	shows := func(want string) {
 		t.Helper()

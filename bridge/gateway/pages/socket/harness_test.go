@@ -21,7 +21,6 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -152,7 +151,7 @@ func (p *place) allow(origins ...string) *gateway.Agent {
 func (p *place) agent() *testkit.Agent {
 	p.t.Helper()
 	port := testkit.Must(p.g.Connect("test"))(p.t)
-	return testkit.Connect(p.t, mcpconn.Transport(port), testkit.Legacy)
+	return testkit.Connect(p.t, testkit.Transport(port), testkit.Legacy)
 }
 
 // A site serves one page at /, and dist/.

@@ -1,4 +1,4 @@
-package mcpconn
+package testkit
 
 import (
 	"context"
@@ -7,10 +7,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Transport makes a Conn a transport for a client or a server of go-sdk.
-func Transport(conn Conn) mcp.Transport { return transport{conn} }
+// Transport makes a connection of the gateway (mcpconn.Conn) a transport for a client or a server of go-sdk.
+func Transport(conn conn) mcp.Transport { return transport{conn} }
 
-type transport struct{ conn Conn }
+type conn interface {
+	Read(ctx context.Context) ([]byte, error)
+	Write(ctx context.Context, message []byte) error
+	Close() error
+}
+
+type transport struct{ conn conn }
 
 func (t transport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
 
