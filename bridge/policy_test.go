@@ -141,7 +141,6 @@ var packages = []row{
 	{"wasm/...", edge, "bridge", "github.com/hack-pad/safejs"},
 	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
-	{"demo/reference", native, "bridge/testkit/script", "github.com/spf13/cobra"}, // for tests of the commands
 	// the SDK serves demo 5's Views
 	{"demo/...", native, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
 		"github.com/modelcontextprotocol/go-sdk"},

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
-	"github.com/pagewire/pagewire/demo/reference"
 )
 
 // run executes one command line as a shell would.
@@ -166,5 +165,3 @@ func TestServeFailsWithItsProcess(t *testing.T) {
 		t.Errorf("asked to end: status %d, stderr %q", status, errs.String())
 	}
 }
-
-func TestReference(t *testing.T) { reference.Check(t, "../../../demo/docs/cli.md", commands()) }

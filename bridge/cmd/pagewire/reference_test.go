@@ -1,10 +1,7 @@
-// Package reference compares the manual's references of commands with the commands, and writes them with make generate.
-// Only tests use it.
-package reference
+package main
 
 import (
 	"bytes"
-
 	"os"
 	"regexp"
 	"strings"
@@ -18,17 +15,17 @@ import (
 
 var fence = regexp.MustCompile("(?ms)^```\n(.*?)^```$")
 
-// Check fails if the file differs from cobra's Markdown for a command and its subcommands. The file's first lines, up
-// to the first "## ", may be any. With -update it writes the file.
-func Check(t *testing.T, file string, root *cobra.Command) {
-	t.Helper()
+// The manual's reference is cobra's Markdown for the commands, after first lines of its own. make generate writes it.
+func TestReference(t *testing.T) {
+	const file = "../../../demo/docs/cli.md"
+	root := commands()
 	is, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	head, _, _ := strings.Cut(string(is), "## "+root.Name()+"\n")
 	var out bytes.Buffer
-	if err := write(&out, root); err != nil {
+	if err := writeReference(&out, root); err != nil {
 		t.Fatal(err)
 	}
 	text := fence.ReplaceAllString(out.String(), "```text\n$1```")
@@ -42,7 +39,7 @@ func Check(t *testing.T, file string, root *cobra.Command) {
 	}
 }
 
-func write(out *bytes.Buffer, c *cobra.Command) error {
+func writeReference(out *bytes.Buffer, c *cobra.Command) error {
 	c.DisableAutoGenTag = true
 	c.Flags().SortFlags = false
 	link := func(file string) string { return "#" + strings.ReplaceAll(strings.TrimSuffix(file, ".md"), "_", "-") }
@@ -51,7 +48,7 @@ func write(out *bytes.Buffer, c *cobra.Command) error {
 	}
 	for _, below := range c.Commands() {
 		if below.IsAvailableCommand() {
-			if err := write(out, below); err != nil {
+			if err := writeReference(out, below); err != nil {
 				return err
 			}
 		}
