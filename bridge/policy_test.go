@@ -78,7 +78,7 @@ var packages = []row{
 	{"bridge/gateway/events", native, "bridge bridge/wire", ""},
 	{"bridge/gateway/skills", native, "bridge", ""},
 	{"bridge/gateway/live/seen", native, "", ""},
-	{"bridge/gateway/live/delta/...", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
+	{"bridge/gateway/live/delta", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/gateway/gate bridge/gateway/live/seen bridge/gateway/live/delta", ""},
 	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/weborigin", ""},
 	{"bridge/gateway/tools/own", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
@@ -127,6 +127,7 @@ var packages = []row{
 	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
 	// Only tests import it.
 	{"bridge/testkit/testcmd", native, "", ""},
+	{"bridge/testkit/deltatest", native, "", ""},
 	{"bridge/testkit", native, "bridge/testkit/testcmd", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
 	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
 	// tests of page code import it, so it must also compile for js/wasm

@@ -13,7 +13,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
-	"github.com/pagewire/pagewire/bridge/gateway/live/delta/deltatest"
+	"github.com/pagewire/pagewire/bridge/testkit/deltatest"
 )
 
 // apply applies a delta as an agent does: it uses an independent library for JSON, and its own code for lines.
