@@ -40,9 +40,8 @@ type Assistant struct {
 
 	server *httptest.Server
 
-	mu     sync.Mutex
-	seen   map[string]bool
-	broken bool
+	mu   sync.Mutex
+	seen map[string]bool
 }
 
 // An Event is a delivered event.
@@ -71,13 +70,6 @@ func New(endpoint, token string) *Assistant {
 // Close ends the receiver.
 func (a *Assistant) Close() { a.server.Close() }
 
-// Break makes the receiver answer with 500, or stops that.
-func (a *Assistant) Break(broken bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.broken = broken
-}
-
 func (a *Assistant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 256<<10+1))
 	var message struct {
@@ -103,10 +95,6 @@ func (a *Assistant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.broken {
-		w.WriteHeader(http.StatusInternalServerError)
-		return
-	}
 	w.WriteHeader(http.StatusAccepted)
 	if message.Type != "" || a.seen[id] {
 		return
