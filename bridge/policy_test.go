@@ -108,12 +108,12 @@ var packages = []row{
 		"bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
 	// Beyond one machine: only the bus imports NATS, and nothing that the desktop's serve links imports the fleet.
 	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry bridge/gateway/weborigin", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
-	{"bridge/gateway/fleet/webhook/...", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus " +
+	{"bridge/gateway/fleet/webhook", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus " +
 		"bridge/gateway/internal/quota bridge/gateway/retry",
 		"code.dny.dev/ssrf golang.org/x/net golang.org/x/time"},
 	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
 		"bridge/gateway/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
-	{"bridge/gateway/fleet/tickets/...", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
+	{"bridge/gateway/fleet/tickets", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
 	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/pages/socket bridge/gateway/fleet " +
 		"bridge/gateway/fleet/tickets bridge/gateway/internal/...", "github.com/coder/websocket golang.org/x/time"},
 	{"bridge/gateway/fleet/front", native, "bridge bridge/wire bridge/gateway bridge/gateway/access bridge/gateway/agents " +
@@ -128,8 +128,11 @@ var packages = []row{
 	// Only tests import it.
 	{"bridge/testkit/testcmd", native, "", ""},
 	{"bridge/testkit/deltatest", native, "", ""},
+	{"bridge/testkit/issuertest", native, "", "github.com/lestrrat-go/jwx/v3"}, // the fleet's demo, too
+	{"bridge/testkit/webhooktest", native, "", ""},                             // likewise
 	{"bridge/testkit", native, "bridge/testkit/testcmd", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
-	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/fleet bridge/gateway/fleet/tickets/...", ""},
+	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/fleet bridge/gateway/fleet/tickets " +
+		"bridge/testkit/issuertest", ""},
 	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
 	{"bridge/cmd/pagewire/clientconfig", native, "bridge/gateway/skills bridge/gateway/weborigin",
@@ -143,8 +146,8 @@ var packages = []row{
 	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
 	// the SDK serves demo 5's Views
-	{"demo/...", native, "bridge/gateway/...", "github.com/chromedp/chromedp github.com/chromedp/cdproto " +
-		"github.com/modelcontextprotocol/go-sdk"},
+	{"demo/...", native, "bridge/gateway/... bridge/testkit/issuertest bridge/testkit/webhooktest",
+		"github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", native, "*", "*"},
 }
 

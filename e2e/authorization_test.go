@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 

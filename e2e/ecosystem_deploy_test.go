@@ -10,8 +10,8 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 )
 
 // Kubernetes', Prometheus' and the container builder's own parsers read the files that deploy nodes. Alerts and the

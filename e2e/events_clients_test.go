@@ -15,8 +15,8 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 

@@ -19,8 +19,8 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/e2e/generated"
 )

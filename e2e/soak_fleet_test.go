@@ -16,10 +16,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
+	"github.com/pagewire/pagewire/bridge/testkit/webhooktest"
 )
 
 const fleetOrigin = "https://app.example"

@@ -27,8 +27,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
+	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
+	"github.com/pagewire/pagewire/bridge/testkit/webhooktest"
 )
 
 func main() {

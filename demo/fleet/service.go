@@ -13,7 +13,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 )
 
 // page is the service's page for a user.

@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
+	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
+	"github.com/pagewire/pagewire/bridge/testkit/webhooktest"
 )
 
 // A story has the parts that take part in it.

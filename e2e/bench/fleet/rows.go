@@ -22,7 +22,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets/issuertest"
+	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 
 	"github.com/nats-io/nats-server/v2/server"

@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
+	"github.com/pagewire/pagewire/bridge/testkit/webhooktest"
 )
 
 const updated = "page.resource.updated"

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/webhook/webhooktest"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/webhooktest"
 )
 
 const updated = "page.resource.updated"
