@@ -73,7 +73,7 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 
 	part, how := "bench", fmt.Sprintf("; medians of %d rounds that take turns", rounds)
 	if agents {
-		part = "models"
+		part, how = "models", "; one round, of bytes that no machine changes"
 	}
 	report := figure.Run{Command: command(short, agents), Began: began, Machine: machine(chromium),
 		Commit: figure.Commit(), How: how}

@@ -173,7 +173,7 @@ func (r row) judge(outcomes []outcome) figure.Row {
 		return result
 	}
 	value := *us
-	if base != nil && *base != 0 {
+	if base != nil && *us != 0 && *base != 0 {
 		result.Ratio = figure.Ratio(*us / *base)
 	}
 	if r.goal.of != "" {

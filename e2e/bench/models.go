@@ -4,36 +4,52 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"time"
-)
 
-// models are the families that measure a model's cost of knowing a page's state: -agents measures only these.
-func (b *bench) models() []family { return []family{b.sessions()} }
+	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
+)
 
 const (
 	turns, changes = 40, 25
 
-	reminded = "Pagewire, reminders"
-	polling  = "Pagewire, both read in each turn"
+	reminded     = "Pagewire, reminders"
+	polling      = "Pagewire, both read in each turn"
+	agentBrowser = "agent-browser 0.41.2"
 )
 
-// sessions play one script, for each contender in its own browser. A page shows a cart of 6 KB and a text of 40 KB. The
-// model has other work in 40 turns, and before 25 of these the cart or the text changes a little. With reminders it
-// reads both once, and then calls the page's tool. A contender without Pagewire asks for the page's state in each turn.
-// The count is the part of the page's state that is added to the model's context.
-func (b *bench) sessions() family {
-	f := family{
-		name: "model", rounds: 1, limit: 4 * time.Minute,
-		rows: []row{
-			{"bytes", "model: page state added in 40 turns, beside reading all each time", "B",
-				goal{most: 0.1, of: polling}, reminded},
-			{"bytes", "model: page state added in 40 turns, beside snapshots", "B", goal{}, reminded},
-			{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true}, ""},
-			{"asking", "model: turns spent on asking", "", goal{exact: true}, ""},
-		},
-	}
+// models are the families that measure a model's cost of knowing a page's state: -agents measures only these.
+//
+// Each contender plays one script in its own browser. A page shows a cart of 6 KB and a text of 40 KB. The model looks
+// once. Then it has other work in 40 turns, and before 25 of these one item or one line changes, and stays so. With
+// reminders it calls the page's tool; the others ask for the page's state in each turn. The count is the part of the
+// page's state that is added to the model's context.
+func (b *bench) models() []family {
+	lines, pre := b.sessions("lines", "<div id=text></div>"), b.sessions("one `<pre>`", "<pre id=text></pre>")
+	lines.rows = append(lines.rows,
+		row{"bytes", "model: page state added in 40 turns, beside reading all each time", "B",
+			goal{most: 0.1, of: polling}, reminded},
+		row{"told", "model: changes older than 1 s that are in the next result", "%", goal{most: 100, least: true}, ""},
+		row{"asking", "model: turns spent on asking", "", goal{exact: true}, ""})
+	return []family{lines, pre}
+}
+
+// sessions are of a page whose content is as short as possible in a snapshot: each item is one text, and so is each line,
+// or the whole text.
+func (b *bench) sessions(shape, text string) family {
+	page := func(tag string) string { return "<div id=cart></div>" + text + tag + inline("shop") }
+	f := family{name: "model: text as " + shape, rounds: 1, limit: 4 * time.Minute, rows: []row{
+		{"first", "model: first look, text as " + shape, "B", goal{most: 1, of: best}, reminded},
+		{"later", "model: 25 changes in the 40 turns behind it, text as " + shape, "B", goal{most: 1, of: best}, reminded},
+		{"bytes", "model: page state added in 40 turns, text as " + shape, "B", goal{most: 1, of: best}, reminded},
+	}}
 	for _, r := range readers {
+		r.html = page(pagewireTag)
+		if r.kind == ours {
+			r.html = page(gatewayTag)
+		}
 		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (figures, error) {
 			s := &session{rig: &rig{rival: r.rival, b: b, changes: make(chan string)}}
 			if err := s.openOnce(ctx); err != nil {
@@ -45,35 +61,31 @@ func (b *bench) sessions() family {
 	return f
 }
 
-// A reader is a way to know a page's state. begin looks before the first turn, and look in each turn. text is the part
-// of the page's state that is added to the context.
+// A reader is a way to know a page's state. begin looks before the first turn, and look in each turn: they return the
+// part of the page's state that is added to the context. Without begin, look looks before the first turn, too.
 type reader struct {
 	rival
 	begin, look func(context.Context, *session) (text string, err error)
-	asks        bool
 }
 
 var readers = []reader{
 	{rival: shopper(reminded), begin: readBoth, look: work},
-	{rival: shopper(polling), look: readBoth, asks: true},
-	{rival: snapshots(devtools), look: snapshot("take_snapshot"), asks: true},
-	{rival: snapshots(playwrite), look: snapshot("browser_snapshot"), asks: true},
+	{rival: shopper(polling), look: readBoth},
+	{rival: snapshots(devtools), look: snapshot("take_snapshot")},
+	{rival: snapshots(playwrite), look: snapshot("browser_snapshot")},
+	{rival: rival{name: agentBrowser, kind: peer, ready: findsTab}, look: func(ctx context.Context, s *session) (string, error) {
+		return s.cli(ctx, "snapshot", "--delta")
+	}},
 }
 
-// shop is the page. Its content is as short as possible in a snapshot: a line for each item, and one for the text.
-func shop(tag string) string { return `<ul id=cart></ul><pre id=text></pre>` + tag + inline("shop") }
-
 func shopper(name string) rival {
-	return rival{
-		name: name, kind: ours, html: shop(gatewayTag), serve: overSocket.serve,
-		ready: offers("work"),
-	}
+	return rival{name: name, kind: ours, serve: overSocket.serve, ready: offers("work")}
 }
 
 func snapshots(name string) rival {
 	for _, r := range rivals {
 		if r.name == name {
-			r.html, r.read, r.call = shop(pagewireTag), nil, nil
+			r.read, r.call = nil, nil
 			return r
 		}
 	}
@@ -82,14 +94,25 @@ func snapshots(name string) rival {
 
 type session struct {
 	*rig
-	n          int // of the last change
-	cart, text string
+	n     int         // of the last change
+	notes [60]string  // of the cart's items
+	marks [800]string // at the ends of the text's lines
 }
 
 // change makes the page show another state, and waits until it does.
-func (s *session) change(ctx context.Context, n int, cart, text string) error {
-	s.n, s.cart, s.text = n, cart, text
-	state, err := json.Marshal(map[string]any{"n": n, "cart": cart, "text": text})
+func (s *session) change(ctx context.Context, n int) error {
+	s.n = n
+	var items, lines []string
+	for i, note := range s.notes {
+		items = append(items,
+			fmt.Sprintf(`{"sku":"sku-%d","quantity":%d,"price":12.50,"title":"a thing that is in the cart","note":%q}`,
+				i, i+1, note))
+	}
+	for i, mark := range s.marks {
+		lines = append(lines, fmt.Sprintf("line %d of a text that somebody is writing just now%s", i, mark))
+	}
+	state, err := json.Marshal(map[string]any{"n": n, "cart": `{"items":[` + strings.Join(items, ",") + `]}`,
+		"text": strings.Join(lines, "\n")})
 	if err != nil {
 		return err
 	}
@@ -107,29 +130,31 @@ func (s *session) change(ctx context.Context, n int, cart, text string) error {
 }
 
 func (s *session) play(ctx context.Context, r reader) (figures, error) {
-	if err := s.change(ctx, 1, cartOf(0), textOf(0)); err != nil {
+	if err := s.change(ctx, 1); err != nil {
 		return nil, err
 	}
-	bytes, told, asking := 0, 0, 0
-	if r.begin != nil {
-		text, err := r.begin(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		bytes += len(text)
+	begin, asking := r.begin, 0
+	if begin == nil {
+		begin, asking = r.look, turns
 	}
+	text, err := begin(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	first, later, told := len(text), 0, 0
 	for turn := range turns {
 		word := ""
 		if part := turn % 8; part < 5 {
 			word = fmt.Sprintf("change-%d-", turn+1)
-			cart, text := s.cart, textOf(turn+1)
 			if part < 3 {
-				cart, text = cartOf(turn+1), s.text
+				s.notes[turn+1] = word
+			} else {
+				s.marks[(turn+1)*17%len(s.marks)] = " " + word
 			}
-			if err := s.change(ctx, turn+2, cart, text); err != nil {
+			if err := s.change(ctx, turn+2); err != nil {
 				return nil, err
 			}
-			if !r.asks {
+			if asking == 0 {
 				time.Sleep(time.Second) // the maximum age of a change
 			}
 		}
@@ -137,15 +162,13 @@ func (s *session) play(ctx context.Context, r reader) (figures, error) {
 		if err != nil {
 			return nil, fmt.Errorf("turn %d: %w", turn+1, err)
 		}
-		bytes += len(text)
+		later += len(text)
 		if word != "" && strings.Contains(text, word) {
 			told++
 		}
-		if r.asks {
-			asking++
-		}
 	}
-	return figures{"bytes": float64(bytes), "told": 100 * float64(told) / changes, "asking": float64(asking)}, nil
+	return figures{"first": float64(first), "later": float64(later), "bytes": float64(first + later),
+		"told": 100 * float64(told) / changes, "asking": float64(asking)}, nil
 }
 
 func work(ctx context.Context, s *session) (string, error) {
@@ -175,27 +198,30 @@ func snapshot(tool string) func(context.Context, *session) (string, error) {
 	}
 }
 
-func cartOf(n int) string {
-	var items []string
-	for i := range 60 {
-		note := ""
-		if i == n%60 {
-			note = fmt.Sprintf("change-%d-", n)
-		}
-		items = append(items,
-			fmt.Sprintf(`{"sku":"sku-%d","quantity":%d,"price":12.50,"title":"a thing that is in the cart","note":%q}`,
-				i, i+1, note))
+// findsTab makes the page agent-browser's tab.
+func findsTab(ctx context.Context, r *rig) error {
+	list, err := r.cli(ctx, "tab", "list")
+	if err != nil {
+		return err
 	}
-	return `{"items":[` + strings.Join(items, ",") + `]}`
+	tab := regexp.MustCompile(`\[(t\d+)\].*` + regexp.QuoteMeta(r.site.URL+"/page")).FindStringSubmatch(list)
+	if tab == nil {
+		return fmt.Errorf("agent-browser lists %q", list)
+	}
+	r.b.onClose(func() { _, _ = r.cli(context.Background(), "close") }) // it ends the process
+	_, err = r.cli(ctx, "tab", tab[1])
+	return err
 }
 
-func textOf(n int) string {
-	var b strings.Builder
-	for i := range 800 {
-		if i == n*17%800 {
-			fmt.Fprintf(&b, "change-%d-\n", n)
-		}
-		fmt.Fprintf(&b, "line %d of a text that somebody is writing just now\n", i)
+// cli runs agent-browser's command, which connects to the rig's browser. Its first one starts a process that later
+// ones find by their home directory. It is a native program, which no guard can limit to this machine: it connects only
+// to the browser, and works where there is no network.
+func (r *rig) cli(ctx context.Context, args ...string) (string, error) {
+	cmd := testcmd.CommandContext(ctx, "e2e/peers/node_modules/.bin/agent-browser", args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.home, r.entry(), "AGENT_BROWSER_CDP=" + r.browser.URL}
+	text, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("agent-browser %s: %w: %s", strings.Join(args, " "), err, text)
 	}
-	return b.String()
+	return string(text), nil
 }

@@ -16,8 +16,10 @@ var quoted = map[string][2]string{
 	"the first agent in the page: wasm to download, brotli":      {"pagewire.wasm, brotli"},
 	"the gateway: memory with 10 tabs":                           {"gateway: resident memory with 10 tabs, by WebSocket"},
 	"an agent's read through the gateway, p50":                   {"gateway: read by WebSocket, p50", "gateway: read by WebSocket, p50"},
-	"a model's context: page state added in 40 turns": {"model: page state added in 40 turns, beside snapshots",
-		"model: page state added in 40 turns, beside snapshots"},
+	"a model's context: page state added in 40 turns": {"model: page state added in 40 turns, text as lines",
+		"model: page state added in 40 turns, text as lines"},
+	"the same, of a page whose text is one `<pre>`": {"model: page state added in 40 turns, text as one `<pre>`",
+		"model: page state added in 40 turns, text as one `<pre>`"},
 }
 
 func TestReadmeQuotesTheBenchmark(t *testing.T) {

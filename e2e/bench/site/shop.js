@@ -14,16 +14,23 @@
     inputSchema: { type: "object", properties: {} },
     execute: () => ({ content: [{ type: "text", text: "done" }] }),
   });
-  const list = document.getElementById("cart");
-  const pre = document.getElementById("text");
+  const cart = document.getElementById("cart");
+  const text = document.getElementById("text");
+  const fill = (box, lines) =>
+    lines.forEach((line, i) => {
+      const child = box.children[i] ?? box.appendChild(document.createElement("div"));
+      if (child.textContent !== line) child.textContent = line;
+    });
   const show = (state) => {
-    if (state.text !== shown.text) pre.textContent = state.text;
+    if (state.text !== shown.text) {
+      if (text.tagName === "PRE") text.textContent = state.text;
+      else fill(text, state.text.split("\n"));
+    }
     if (state.cart !== shown.cart)
-      JSON.parse(state.cart).items.forEach(({ sku, quantity, price, title, note }, i) => {
-        const line = [sku, quantity, price, title, note].join(" ");
-        const item = list.children[i] ?? list.appendChild(document.createElement("li"));
-        if (item.textContent !== line) item.textContent = line;
-      });
+      fill(
+        cart,
+        JSON.parse(state.cart).items.map((item) => Object.values(item).join(" ").trim()),
+      );
     for (const name of ["cart", "text"])
       if (state[name] !== shown[name]) {
         shown[name] = state[name];
