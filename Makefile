@@ -245,7 +245,7 @@ size: build ## Print raw, gzip and brotli size of each artefact, and the code of
 bench: tinygo-unless-go $(if $(FLEET),bench-fleet,$(if $(AGENTS),bench-agents,bench-pages)) ## Measure beside others; SHORT=1: 3 minutes; AGENTS=1: what models pay; FLEET=1: past one machine
 
 bench-fleet: build # Nodes of a fleet, bare NATS and bare WebSockets
-	go build -o bin/ ./e2e/bench/fleet && bin/fleet
+	go test -run '^$$' -bench . -benchtime=1x -timeout 30m ./e2e/bench/fleet
 
 bench-agents: build browser $(RIVALS) $(PEERS) # The price of a session in a model's context, of deltas, and of a hook
 	go run ./e2e/bench -agents
