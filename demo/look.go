@@ -10,7 +10,7 @@ import (
 )
 
 // state is the content of the agent console. The story knows only the console's document of the agent, which
-// common/console/view.ts describes.
+// common/console/view.tsx describes.
 type state struct {
 	Agent         string            `json:"agent"`         // connecting, subscribed or error
 	Trouble       string            `json:"trouble"`       // the reason, if Agent is error

@@ -1,8 +1,8 @@
 /**
  * The agent console: an MCP client that watches this page, and a view of everything that the client receives.
  *
- * session.ts is the agent, and does the same as an agent elsewhere. panel.ts writes the HTML; view.ts draws into it.
- * tap.ts shows the view the raw messages. This file puts them together, and starts over when the person picks the
+ * session.ts is the agent, and does the same as an agent elsewhere. view.tsx draws it. tap.ts shows the view the raw
+ * messages. This file puts them together, and starts over when the person picks the
  * other protocol version. `?era=legacy` or `?era=modern` picks one from the start.
  *
  * The page's `<section id="agent">` may say:
@@ -11,17 +11,15 @@
  *   data-follow="no"       read a changed resource again only when the person presses the button
  */
 import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
-import { panel } from "./console/panel.ts";
 import { Session, type Era } from "./console/session.ts";
 import { tapped } from "./console/tap.ts";
-import { View } from "./console/view.ts";
+import { View } from "./console/view.tsx";
 
 /** Fills the page's section and connects. */
 function startConsole(): void {
   const place = document.getElementById("agent")!;
   const { way, follow } = place.dataset;
-  place.innerHTML = panel(way === "gateway");
-  const view = new View();
+  const view = new View(place, way === "gateway", follow !== "no");
   let session: Session | undefined;
   /** The last switch. The next one runs after it, so that two quick ones do not leave two sessions. */
   let last: Promise<void> = Promise.resolve();
@@ -39,7 +37,7 @@ function startConsole(): void {
           era,
           tapped(transport, (direction, message) => view.message(direction, message)),
           view,
-          { follow: follow !== "no", within: new URL(".", location.href).href },
+          { follow: view.follows, within: new URL(".", location.href).href },
         );
         void session.start();
       } catch (error) {

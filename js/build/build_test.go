@@ -357,7 +357,7 @@ func TestDemosAreBundledByFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{"1-first/agent.js", "1-first/agent.js.map", "1-first/index.html", "2-second/style.css",
-		"common/style.css", "index.html", "story.gif", "story.png"}; !slices.Equal(got, want) {
+		"2-second/style.css.map", "common/style.css", "common/style.css.map", "index.html", "story.gif", "story.png"}; !slices.Equal(got, want) {
 		t.Errorf("dist/demo holds %q, want %q", got, want)
 	}
 	if got := output(t, out, nil, "node", "--input-type=module", "-e",

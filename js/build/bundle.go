@@ -323,8 +323,8 @@ func virtualModule(name, source string) api.Plugin {
 }
 
 // buildDemos copies demo/index.html with its pictures, each folder demo/<number>-<name>/, and demo/common/ to out. Each
-// .ts file directly in a folder is an entry, and becomes a .js script of the same name. Modules that entries share are
-// in a subfolder. Maps are linked, since people read the demos.
+// .ts or .css file directly in a folder is an entry, and becomes a .js script or a style sheet of the same name. Modules
+// that entries share are in a subfolder. Maps are linked, since people read the demos.
 func buildDemos(root, out string) error {
 	demo := filepath.Join(root, "demo")
 	pages, err := filepath.Glob(filepath.Join(demo, "[0-9]*-*"))
@@ -347,7 +347,7 @@ func buildDemos(root, out string) error {
 			switch {
 			case entry.IsDir(), name == "tsconfig.json":
 			case strings.HasSuffix(name, ".d.ts"), strings.HasSuffix(name, ".go"):
-			case strings.HasSuffix(name, ".ts"):
+			case strings.HasSuffix(name, ".ts"), strings.HasSuffix(name, ".css"):
 				options.EntryPoints = append(options.EntryPoints, filepath.Join(page, name))
 			default:
 				errs = append(errs, copyFile(filepath.Join(to, name), filepath.Join(page, name)))

@@ -69,7 +69,7 @@ export interface Entry {
 }
 
 interface MessagesProps extends Pick<Props<Entry>, "id" | "label" | "items" | "follow" | "empty"> {
-  whose: (message: Entry) => string;
+  whose?: (message: Entry) => string;
 }
 
 /** A log of messages, and beside it the one that is selected. */
@@ -88,8 +88,10 @@ export function Messages({ whose, ...list }: MessagesProps) {
         {(e) => (
           <span class="line mono">
             <span class="dim">{clock(e.at)}</span>
-            <span class={`way ${e.agent ? "agent" : "page"}`}>{ways[e.way]}</span>
-            <span class="who">{whose(e)}</span>
+            <span class="way" data-of={e.agent ? "agent" : "page"}>
+              {ways[e.way]}
+            </span>
+            {whose && <span class="who">{whose(e)}</span>}
             <span class="what">{what(e.text)}</span>
             <span class="dim right">{size(e.bytes)}</span>
             <span class="text dim">{e.text}</span>

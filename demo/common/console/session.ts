@@ -7,14 +7,13 @@
  * filter of the notifications that it wants.
  */
 import { Client, type McpSubscription, type Transport } from "@modelcontextprotocol/client";
-import type { View } from "./view.ts";
+import type { View } from "./view.tsx";
 
 export type Era = "legacy" | "modern";
 
 /** The content of a resource, as the agent has read it. */
 export interface Value {
   text: string;
-  mimeType: string;
   /** How long the agent waited for it, in milliseconds. */
   took: number;
 }
@@ -156,7 +155,7 @@ export class Session {
         const text = contents.map((part) =>
           "text" in part ? part.text : `(${part.blob.length} characters of base64)`,
         );
-        this.view.read(uri, { text: text.join("\n"), mimeType: contents[0]?.mimeType ?? "", took });
+        this.view.read(uri, { text: text.join("\n"), took });
       } catch (error) {
         if (!this.#closed) this.view.unreadable(uri, explain(error));
       }
