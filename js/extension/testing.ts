@@ -2,6 +2,6 @@
 export { documents as keep, Live } from "./documents.ts";
 export { documents } from "./worker.ts";
 export { nativeMessaging } from "./nativemessaging.ts";
-export { changed, pretty } from "../parts/text.ts";
+export { changed, pretty, Shown, what } from "../parts/text.ts";
 export { warnings } from "../inspector/warnings.ts";
 export { answer, prove, whereOf } from "./prove.ts";

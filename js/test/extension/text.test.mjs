@@ -1,7 +1,7 @@
 /** Texts in the inspector, the panel and the demos: whole words of a change, lines of JSON, and warnings. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changed, pretty, warnings } from "../../../dist/test/extension.mjs";
+import { changed, pretty, Shown, warnings, what } from "../../../dist/test/extension.mjs";
 
 test("a change is of whole words and numbers", () => {
   for (const [before, now, want] of [
@@ -33,6 +33,31 @@ test("JSON is broken into lines, and its numbers stay as they are", () => {
   assert.equal(pretty("{no: JSON}"), "{no: JSON}");
   const deep = "[".repeat(2000) + "]".repeat(2000);
   assert.ok(pretty(deep).length < 4000 * 70, "an indent is bounded");
+});
+
+test("a mark is of the last change, and a read of the same is none", () => {
+  const shown = new Shown();
+  const marked = () => shown.text.slice(shown.mark.from, shown.mark.to);
+  assert.equal(shown.take('{"n":1}'), false, "the first read");
+  assert.equal(marked(), "");
+  assert.equal(shown.take('{"n":2}'), true);
+  assert.equal(marked(), "2");
+  assert.equal(shown.take('{"n":2}'), false);
+  assert.equal(marked(), "2", "it stays");
+  assert.equal(shown.text, '{\n  "n": 2\n}');
+});
+
+test("a message is named by its method, or by what it is, also if its end is missing", () => {
+  for (const [text, want] of [
+    ['{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"https://a.exa', "resources/read #7"],
+    ['{"jsonrpc":"2.0","method":"notifications/resources/updated"}', "notifications/resources/updated"],
+    ['{"jsonrpc":"2.0","id":"a-1","result":{"contents":[', "result #a-1"],
+    ['{"jsonrpc":"2.0","id":8,"error":{"code":-32602', "error #8"],
+    ['[["read",3,"https://a.example/cart"],["touch","', "read #3, touch"],
+    ["=12 {}", "contents #12"],
+    ["[]", "received"],
+  ])
+    assert.equal(what(text), want);
 });
 
 test("an author is warned of what a model cannot use", () => {
