@@ -184,9 +184,6 @@ func (d *desk) serve(args []string) {
 				d.t.Errorf("%q: %+v", args, o)
 			}
 			o.Log, o.Version = nil, ""
-			if o.Launch != nil {
-				o.Launch.Log = nil
-			}
 			d.say("", name+changed(reflect.ValueOf(o), reflect.ValueOf(d.usual()))+"\n")
 			return nil
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
-	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 	"github.com/pagewire/pagewire/bridge/gateway/uplink"
@@ -33,7 +32,7 @@ var serveAgent, serveForeground = serve.Agent, serve.Foreground
 type serveFlags struct {
 	serve.Options
 	launch, headless bool
-	browser          launched.Options
+	browser          daemon.Launch
 	node             uplink.Options
 	command, file    string // the sources of the node's tickets
 }
@@ -50,8 +49,9 @@ func serveInto(o *serveFlags) *cobra.Command {
 			"over HTTP, and this process is the daemon. pagewire inspect shows what there is.\n\n" +
 			"Agents on HTTP send the token, on this machine too (pagewire config CLIENT --http writes it).\n" +
 			"Pages come from a browser (--chrome, --launch), or connect by themselves if their script tag has\n" +
-			"data-gateway. A browser that --launch starts listens on no port. All agents with --launch share it, and it\n" +
-			"is closed with the last of them.\n\n" +
+			"data-gateway. A browser that --launch starts listens on no port. All agents with --launch\n" +
+			"share it. It ends with the last of them, or with the daemon; its logins and drafts are\n" +
+			"lost then.\n\n" +
 			"--allow-origin, --deny-origin, --only, --reminders, --debugging-tools, --no-subscriptions and --front are\n" +
 			"this agent's alone.",
 		Example: "  pagewire serve --launch --open https://example.com",
@@ -72,7 +72,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 			}
 			surviveClosedOutput()
 			boundGarbage()
-			o.browser.Log, o.Flags.Debug = log, level == "debug"
+			o.Flags.Debug = level == "debug"
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
 			if o.Stdio && isTerminal(o.In) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An "+
@@ -131,10 +131,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 		"(default warn, or info with --http); with debug the daemon's log has as much")
 	f.StringVar(&format, "log-format", "text", "log as text or json")
 	f.BoolVar(&o.AnyScheme, "any-scheme", false, "admit URIs at no web origin, for conformance suites")
-	f.StringArrayVar(&o.browser.Flags, "browser-flag", nil, "a further `flag` for the launched browser")
-	for _, name := range []string{"any-scheme", "browser-flag"} {
-		_ = f.MarkHidden(name) // it fails for unknown flags
-	}
+	_ = f.MarkHidden("any-scheme") // it fails for unknown flags
 	return cmd
 }
 
@@ -224,7 +221,7 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 		there             bool
 		flags, about, add string
 	}{
-		{o.launch, "headless open debug-port browser-flag", "the browser that --launch starts", "--launch"},
+		{o.launch, "headless open debug-port", "the browser that --launch starts", "--launch"},
 		{said("node"), "node-origin node-ticket-command node-ticket-file node-tools", "a node", "--node"},
 		{o.HTTP != "" || !o.Stdio || said("http"),
 			"token-file no-token allow-host max-sessions max-listens max-requests", "agents on HTTP", "--http"},

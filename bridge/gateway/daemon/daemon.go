@@ -55,9 +55,11 @@ type Options struct {
 	Foreground string
 	// Serve serves an agent until in or ctx ends. It calls work with the agent's session.
 	Serve func(ctx context.Context, h Hello, in io.Reader, out io.Writer, work func(Session)) error
-	// Browser serves a process that has a share in the launched browser, until that process closes the connection or
-	// the browser ends. A browser outlives the daemon, and Run does not wait for it.
-	Browser func(*net.UnixConn)
+	// Lacks reports whether the daemon cannot do what an agent asks for, as one of an older build.
+	// Keeps reports whether agents use what would be lost with the daemon: until it does not, no
+	// daemon on demand retires for another. Each may be nil.
+	Lacks func(Hello) bool
+	Keeps func() bool
 	// Local serves HTTP to processes of this user. May be nil.
 	Local http.Handler
 	// Busy reports whether the daemon is needed for more than agents' pipes. It does not return if the gateway hangs.
@@ -129,6 +131,7 @@ type daemon struct {
 
 	mu       sync.Mutex
 	retiring bool
+	outdated bool              // it retires as soon as Keeps allows it
 	agents   map[*beating]bool // true for agents that keep the daemon running
 	staying  int               // their number
 }
@@ -162,19 +165,21 @@ func (d *daemon) retires() bool {
 	return d.retiring
 }
 
-// idle retires a daemon that is not needed.
+// idle retires a daemon that is not needed, or outdated.
 func (d *daemon) idle() {
-	busy := d.o.Busy()
+	busy, keeps := d.o.Busy(), d.keeps()
 	d.mu.Lock()
-	needed := d.staying > 0
+	needed, outdated := d.staying > 0, d.outdated
 	d.mu.Unlock()
 	switch {
-	case busy:
-		d.linger.Reset(Linger)
-	case !needed: // an agent that connects at this moment starts another daemon
+	case outdated && !keeps, !needed && !busy: // an agent that comes now starts another daemon
 		d.retire()
+	case outdated, !needed:
+		d.linger.Reset(Linger)
 	}
 }
+
+func (d *daemon) keeps() bool { return d.o.Keeps != nil && d.o.Keeps() }
 
 // enter registers an agent, and reports whether the daemon takes it.
 func (d *daemon) enter(b *beating, stays bool) bool {
@@ -185,7 +190,9 @@ func (d *daemon) enter(b *beating, stays bool) bool {
 	}
 	if d.agents[b] = stays; stays {
 		d.staying++
-		d.linger.Stop()
+		if !d.outdated {
+			d.linger.Stop()
+		}
 	}
 	return true
 }
@@ -222,12 +229,8 @@ func (d *daemon) serve(c *Conn) {
 		c.Close()
 		return
 	}
-	switch h.As {
-	case AsHTTP:
+	if h.As == AsHTTP {
 		d.local.put(c)
-		return
-	case AsBrowser:
-		go d.o.Browser(c.Conn.(*net.UnixConn))
 		return
 	}
 	defer c.Close()
@@ -248,21 +251,40 @@ func (d *daemon) answer(h Hello, b *beating) (mine Hello) {
 	case h.As == AsSuccessor && !isOnDemand:
 		mine.Error = fmt.Sprintf("pagewire serve --http runs already at %s (process %d): end that one first, or choose "+
 			"another --hub", d.o.Foreground, os.Getpid())
+	case h.As == AsSuccessor && d.keeps():
+		mine.Error = fmt.Sprintf("agents use the browser that process %d has launched, which would "+
+			"end with it: end them first, or choose another --hub", os.Getpid())
 	case h.As == AsSuccessor:
 		d.retire()
 		mine.Retires = true
-	case h.As == AsAgent && isOnDemand && semver.Compare("v"+h.Version, "v"+d.o.Version) > 0:
-		mine.Outdated = true
+	case h.As == AsAgent && isOnDemand && d.isOutdated(h):
+		if mine.Outdated = !d.keeps(); !mine.Outdated {
+			mine.Retires, mine.Stays = !d.enter(b, true), true
+			d.retireLater()
+		}
 	case h.As == AsAgent, h.As == AsCommand:
 		mine.Retires = !d.enter(b, h.As == AsAgent)
 	case h.As == AsProbe:
 		d.o.Busy() // in a gateway that hangs it does not return
-	case h.As == AsHTTP, h.As == AsBrowser && d.o.Browser != nil:
+	case h.As == AsHTTP:
 		mine.Retires = d.retires()
 	default:
 		mine.Error = fmt.Sprintf("this pagewire serves nobody as %.40q", h.As)
 	}
 	return mine
+}
+
+// isOutdated reports whether an agent needs another daemon.
+func (d *daemon) isOutdated(h Hello) bool {
+	return semver.Compare("v"+h.Version, "v"+d.o.Version) > 0 || d.o.Lacks != nil && d.o.Lacks(h)
+}
+
+// retireLater makes the daemon retire as soon as Keeps allows it.
+func (d *daemon) retireLater() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.outdated = true
+	d.linger.Reset(Linger)
 }
 
 // A beating is the daemon's output to a pipe: the agent's messages, and between them heartbeats and snapshots.

@@ -110,12 +110,13 @@ type Dialer struct {
 	Start []string
 }
 
-// errOutdated means that the daemon is of an older build than the client.
+// errOutdated means that the daemon is of an older build than the client, or cannot do what its
+// agent asks for.
 var errOutdated = errors.New("the daemon is of an older build")
 
-// Dial connects to the daemon. It starts one if none runs, or if the running one is an older build. Of several
-// processes at the same time, only one starts it. A command waits while another process starts one. Dial fails with
-// ErrNone, ErrOther, ErrSilent, ctx's error, or a sentence.
+// Dial connects to the daemon. It starts one if none runs, or if the running one is outdated. Of
+// several processes at the same time, only one starts it. A command waits while another process
+// starts one. Dial fails with ErrNone, ErrOther, ErrSilent, ctx's error, or a sentence.
 func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	dir, err := userdir.Open(d.Hub)
 	if err != nil {
@@ -138,6 +139,9 @@ func (d Dialer) Dial(ctx context.Context, mine Hello) (*Conn, error) {
 	defer lock.Remove()
 	if c, err = greet(ctx, dir, mine); errors.Is(err, errOutdated) {
 		c, err = greet(ctx, dir, Hello{Version: mine.Version, As: AsSuccessor})
+		if errors.Is(err, ErrOther) { // an agent has just begun to use its browser
+			c, err = greet(ctx, dir, mine)
+		}
 	}
 	if !errors.Is(err, ErrNone) {
 		return c, err
@@ -209,9 +213,6 @@ func greetOnce(ctx context.Context, dir *userdir.Dir, mine Hello) (*Conn, error)
 	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	c := newConn(raw)
-	if mine.As == AsBrowser { // descriptors may follow the hello: reading ahead would lose them
-		c.In = bufio.NewReader(oneByte{raw})
-	}
 	raw.SetReadDeadline(time.Now().Add(helloTimeout))
 	if err = writeHello(raw, mine); err == nil {
 		c.Daemon, err = readHello(c.In)
@@ -269,25 +270,16 @@ func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) er
 	return ErrNone
 }
 
-// A oneByte reads one byte at a time, so that a bufio.Reader reads no further than its caller.
-type oneByte struct{ io.Reader }
-
-func (r oneByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:1]) }
-
-// DialBrowser connects to the running daemon, as a process with a share in the launched browser.
-func (d Dialer) DialBrowser(ctx context.Context, version string) (*net.UnixConn, error) {
-	c, err := d.Dial(ctx, Hello{Version: version, As: AsBrowser})
-	if err != nil {
-		return nil, err
-	}
-	return c.Conn.(*net.UnixConn), nil
-}
-
-// environment lists the variables that a daemon inherits from the first agent: for the paths of this user's files, and
-// for Pagewire and Go. It has none of the agent's secrets.
+// environment lists the variables that a daemon inherits from the first agent: for the paths of
+// this user's files, for Pagewire and Go, and for the browser that it launches: its display,
+// language and proxies. It has none of the agent's secrets.
 var environment = []string{"HOME", "USER", "PATH", "TMPDIR", "LANG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 	"XDG_RUNTIME_DIR", "PAGEWIRE_TOKEN_FILE", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR",
-	"SystemRoot", "SystemDrive", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP"}
+	"SystemRoot", "SystemDrive", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP",
+	"PAGEWIRE_BROWSER", "ProgramFiles", "ProgramFiles(x86)", "DISPLAY", "WAYLAND_DISPLAY",
+	"XAUTHORITY", "XDG_SESSION_TYPE", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS", "TZ",
+	"LANGUAGE", "LC_ALL", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+	"NO_PROXY"}
 
 // A daemon writes one of three to its standard output: started when it listens, runs if it ends because another daemon
 // runs, or the reason why it does not listen.

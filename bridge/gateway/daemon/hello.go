@@ -20,15 +20,14 @@ const (
 	AsCommand = "command"
 	// AsHTTP is a process of this user that sends HTTP requests. It does not keep the daemon running.
 	AsHTTP = "http"
-	// AsBrowser is an agent's process that has a share in the launched browser. Package launched defines the messages.
-	AsBrowser = "browser"
 	// AsSuccessor is a process that asks the daemon to retire, so that another can run.
 	AsSuccessor = "successor"
 	// AsProbe is a pipe that tests whether the daemon answers.
 	AsProbe = "probe"
 )
 
-// A Hello is the first line in each direction of a connection. Nothing in it is run, opened or written to.
+// A Hello is the first line in each direction of a connection. Nothing in it is run or written to,
+// and only the addresses of a Launch are opened, by a browser.
 type Hello struct {
 	Protocol int    `json:"pagewire"`
 	Version  string `json:"version"`
@@ -40,6 +39,8 @@ type Hello struct {
 	As string `json:"as,omitempty"`
 	// Flags are this agent's.
 	Flags Flags `json:"flags,omitzero"`
+	// Launch asks for the browser that the daemon launches. nil does not.
+	Launch *Launch `json:"launch,omitempty"`
 	// Notices means that the client takes the daemon's lines about notices.
 	Notices bool `json:"notices,omitempty"`
 	// Snapshot is the last snapshot from an earlier daemon.
@@ -51,8 +52,32 @@ type Hello struct {
 	Error string `json:"error,omitempty"`
 	// Retires means that the daemon ends. The client must connect again.
 	Retires bool `json:"retires,omitempty"`
-	// Outdated means that the client is a newer build. It must start another daemon.
+	// Outdated means that the client is a newer build, or asks for what the daemon cannot do. It
+	// must start another daemon.
 	Outdated bool `json:"outdated,omitempty"`
+	// Stays means that the daemon would be outdated, and serves this client since agents use its
+	// browser.
+	Stays bool `json:"stays,omitempty"`
+}
+
+// A Launch is an agent's request for the browser that the daemon launches. All agents with one
+// share the browser.
+type Launch struct {
+	// Open are the addresses of the tabs.
+	Open []string `json:"open,omitempty"`
+	// Window shows a window; otherwise the browser is headless. Display means that the agent's
+	// process could show one.
+	Window  bool `json:"window,omitempty"`
+	Display bool `json:"display,omitempty"`
+	// DebugPort is a TCP port on which the browser also listens, for every process of the machine.
+	// "0" is any, "" none.
+	DebugPort string `json:"debugPort,omitempty"`
+	// Inject gives a page layer to pages that have none.
+	Inject bool `json:"inject,omitempty"`
+	// Again means that an earlier daemon had this request. Notice is the last notice about the
+	// browser.
+	Again  bool   `json:"again,omitempty"`
+	Notice string `json:"notice,omitempty"`
 }
 
 // Flags are the flags of one agent. They apply to this agent even if another agent has started the daemon.
@@ -63,8 +88,6 @@ type Flags struct {
 	Reminders    string   `json:"reminders,omitempty"`
 	Chrome       string   `json:"chrome,omitempty"`
 	Inject       bool     `json:"inject,omitempty"`
-	// Launch means that this agent's process asks for the launched browser, on a connection of its own (AsBrowser).
-	Launch bool `json:"launch,omitempty"`
 	// DebuggingTools shows the agent the pages' tools for their developers.
 	DebuggingTools bool `json:"debuggingTools,omitempty"`
 	// NoSubscriptions switches the agent's resource subscriptions off.

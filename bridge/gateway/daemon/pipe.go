@@ -107,7 +107,8 @@ type pipe struct {
 	over     bool       // the pipe has ended
 	record   *record
 	snapshot []byte
-	noticed  string // the last notice; only run has it
+	again    bool   // a daemon has had the hello
+	noticed  string // the last notice
 
 	outMu   sync.Mutex // guards out, and is held for whole lines
 	out     *bufio.Writer
@@ -172,6 +173,13 @@ func (p *pipe) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if c.Daemon.Stays {
+			p.o.Log.Warn("the daemon goes on until no agent uses the browser that it has launched, and "+
+				"then another one is started", "build", c.Daemon.Version)
+		}
+		p.mu.Lock()
+		p.again = true
+		p.mu.Unlock()
 		if err := p.serve(ctx, c); err != nil {
 			return err
 		}
@@ -212,6 +220,11 @@ func (p *pipe) hello() Hello {
 	h := p.o.Hello
 	h.Notices = p.o.Notice != nil
 	h.Snapshot = p.snapshot
+	if h.Launch != nil {
+		launch := *h.Launch
+		launch.Again, launch.Notice = p.again, p.noticed
+		h.Launch = &launch
+	}
 	return h
 }
 
@@ -322,8 +335,13 @@ func (p *pipe) fromDaemon(c *Conn) error {
 			continue
 		case bytes.HasPrefix(line, []byte(noticeHead)):
 			notice, err := strconv.Unquote(string(bytes.TrimSpace(line[len(noticeHead):])))
-			if err == nil && notice != p.noticed && p.o.Notice != nil {
+			p.mu.Lock()
+			isNew := err == nil && notice != p.noticed && p.o.Notice != nil
+			if isNew {
 				p.noticed = notice
+			}
+			p.mu.Unlock()
+			if isNew {
 				p.o.Notice(notice)
 			}
 			continue

@@ -125,8 +125,9 @@ func (a *attached) follow(ctx context.Context, seen func(), o cdp.Options) {
 }
 
 func (a *attached) attach(ctx context.Context, o cdp.Options) (err error) {
-	asked := o
-	o.Connected = func() { a.say(ctx, asked, nil) }
+	if asked := o; o.Dial == nil {
+		o.Connected = func() { a.say(ctx, asked, nil) }
+	}
 	if o.URL == "auto" {
 		if o.URL, err = browser.Running(); err != nil {
 			return err

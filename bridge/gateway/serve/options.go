@@ -27,8 +27,8 @@ type Options struct {
 	Hub string
 	// Flags are the flags of the agent on standard input, or, without Stdio, of all agents on HTTP.
 	Flags daemon.Flags
-	// Launch configures the browser that the agent asks for. nil means none.
-	Launch *launched.Options
+	// Launch asks for the browser that the daemon launches. nil does not.
+	Launch *daemon.Launch
 	// Stdio serves one agent on In and Out. The process ends when this agent leaves.
 	Stdio bool
 	In    io.Reader
@@ -75,13 +75,14 @@ func (o *Options) check() error {
 			return fmt.Errorf("%w: %w", ErrUsage, err)
 		}
 	}
-	o.Flags.Launch = o.Launch != nil
-	if o.Launch != nil && o.Flags.Chrome != "" {
-		return fmt.Errorf("%w: a browser is launched or attached to, not both", ErrUsage)
-	}
-	if o.Launch != nil && !sharesBrowsers {
-		return fmt.Errorf("%w: --launch does not work on this system yet: start a browser with "+
-			"--remote-debugging-port=9222 --user-data-dir=DIR, and say --chrome http://127.0.0.1:9222", ErrUsage)
+	if o.Launch != nil {
+		o.Launch.Display = launched.HasDisplay()
+		if o.Flags.Chrome != "" {
+			return fmt.Errorf("%w: a browser is launched or attached to, not both", ErrUsage)
+		}
+		if err := checkLaunch(*o.Launch); err != nil {
+			return fmt.Errorf("%w: %w", ErrUsage, err)
+		}
 	}
 	if host, _, err := net.SplitHostPort(o.Hub); err != nil ||
 		!weborigin.IsLoopback("http://"+net.JoinHostPort(host, "1")) {

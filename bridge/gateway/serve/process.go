@@ -17,9 +17,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
-	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
-	"github.com/pagewire/pagewire/bridge/gateway/pages/cdp"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 )
@@ -31,15 +29,13 @@ type process struct {
 	front    *front
 	port     *pagePort
 	attached *attached
-	launched *launched.Server
+	launcher *launcher
 	hooks    hook.Agents
 	pages    func()        // begins to serve pages
 	begun    chan struct{} // closed by pages
 
 	mu        sync.Mutex      // guards debugging, and keeps pages from starting after stop
 	debugging int             // the number of agents with Flags.Debug
-	browsers  int             // launched browsers that are attached
-	launching func()          // ends the wait for a launched browser
 	ctx       context.Context // of everything that this process runs
 	stop      context.CancelFunc
 	all       sync.WaitGroup
@@ -84,14 +80,10 @@ func newProcess(o Options, known secrets) *process {
 			known.missing)
 	}
 	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, at: map[string]*attachment{}},
-		begun: make(chan struct{}), launching: func() {}, ctx: ctx, stop: stop}
+		begun: make(chan struct{}), ctx: ctx, stop: stop}
+	p.launcher = &launcher{p: p}
 	p.front = newFront(g, o, known.token, known.extension)
 	p.port = &pagePort{addr: o.Hub, handler: p.front.handler(false), notice: g.Notice, log: o.Log}
-	p.launched = launched.NewServer(p.attach, o.Log)
-	p.launched.Failed = func() {
-		g.Notice("launch", "No browser could be launched: the log of the agent that asked for it says why.")
-		p.awaitBrowser(false)
-	}
 	p.pages = sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -101,46 +93,6 @@ func newProcess(o Options, known secrets) *process {
 		}
 	})
 	return p
-}
-
-const launchedBrowser = "the launched browser"
-
-// attach attaches the pages of a launched browser, until the browser or ctx ends.
-func (p *process) attach(ctx context.Context, b *launched.Pipe, inject bool) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	seen := p.g.Look()
-	p.count(1)
-	defer p.count(-1)
-	go func() {
-		defer stop()
-		select {
-		case <-b.Done():
-		case <-ctx.Done():
-		}
-	}()
-	p.attached.follow(ctx, seen, cdp.Options{URL: launchedBrowser, Inject: inject,
-		Dial: func(ctx context.Context) (cdp.Conn, error) { return b.Dial(ctx) }})
-}
-
-// count adds to the number of launched browsers, and ends the wait for one.
-func (p *process) count(by int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.browsers += by
-	p.launching()
-	p.g.Notice("launch", "")
-}
-
-// awaitBrowser makes agents' requests wait for the launched browser, unless there is one, or lets them go on.
-func (p *process) awaitBrowser(on bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before := p.launching
-	if on && p.browsers == 0 {
-		p.launching = p.g.Look()
-	}
-	before()
 }
 
 // endTimeout bounds end.
@@ -159,7 +111,7 @@ func (p *process) close() {
 	done := make(chan struct{})
 	go func() {
 		p.attached.close()
-		p.launched.Close()
+		p.launcher.close()
 		p.all.Wait()
 		close(done)
 	}()
@@ -172,8 +124,8 @@ func (p *process) close() {
 // options returns the options for this process's daemon.
 func (p *process) options(started func()) daemon.Options {
 	return daemon.Options{
-		Hub: p.o.Hub, Version: p.o.Version, Serve: p.serve, Browser: p.browser, Local: p.local(),
-		Busy: p.busy, Started: started, Log: p.o.Log,
+		Hub: p.o.Hub, Version: p.o.Version, Serve: p.serve, Local: p.local(),
+		Lacks: lacks, Keeps: p.launcher.isWanted, Busy: p.busy, Started: started, Log: p.o.Log,
 	}
 }
 
@@ -187,19 +139,10 @@ func (p *process) takesPages() bool {
 	}
 }
 
-// browser serves a process that has a share in the launched browser.
-func (p *process) browser(c *net.UnixConn) {
-	if !p.takesPages() {
-		c.Close()
-		return
-	}
-	p.launched.Serve(c)
-}
-
-// busy reports whether an agent on HTTP, an inspector or a launched browser needs the process. A browser without
-// holders counts until it has ended.
+// busy reports whether an agent on HTTP, an inspector or a launched browser needs the process. A
+// browser that nobody wants counts until it has ended.
 func (p *process) busy() bool {
-	return p.front.looks.Busy() || p.front.agents.Busy() || p.launched.Held()
+	return p.front.looks.Busy() || p.front.agents.Busy() || p.launcher.isThere()
 }
 
 // local returns the handler for processes of this user: native hosts, hooks, and requests about the daemon.
@@ -227,16 +170,19 @@ func (p *process) local() http.Handler {
 func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out io.Writer,
 	work func(daemon.Session)) error {
 	o := p.o.scope(h.Flags)
-	o.Transport, o.Snapshot, o.About = gateway.TransportStdio, h.Snapshot, noticeOf(h.Flags.Chrome)
+	o.Transport, o.Snapshot, o.About = gateway.TransportStdio, h.Snapshot, subjectOf(h)
 	if h.As == daemon.AsCommand {
 		o = gateway.AgentOptions{Transport: gateway.TransportCommand}
 	}
 	if h.Flags.Debug && p.o.LogLevel != nil {
 		defer p.debug()()
 	}
-	if h.Flags.Launch {
-		p.awaitBrowser(true)
-		defer p.g.Notice("launch", "")
+	if h.Launch != nil {
+		release, err := p.launcher.want(*h.Launch)
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
 	if h.Flags.Chrome != "" {
 		release, err := p.attached.want(h.Flags.Chrome, h.Flags.Inject)

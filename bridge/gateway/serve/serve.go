@@ -14,8 +14,7 @@ import (
 )
 
 // Agent runs `pagewire serve` on standard input and output: a pipe to the daemon. It returns nil when the agent ends
-// its input, when the process that started this one has gone, or when ctx ends. Before that it releases its share in
-// the agent's browser.
+// its input, when the process that started this one has gone, or when ctx ends.
 func Agent(ctx context.Context, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -29,7 +28,7 @@ func Agent(ctx context.Context, o Options) error {
 		}
 	}
 	defer end()
-	return pipe(ctx, o, &alone, daemon.PipeOptions{
+	return pipe(ctx, o, daemon.PipeOptions{
 		Dial: daemon.Dialer{Hub: o.Hub, Start: o.Start}.Dial,
 		Alone: func(h daemon.Hello, reason error) *daemon.Conn {
 			o.Log.Warn("this agent is served alone, until that works", "reason", reason)
@@ -43,20 +42,21 @@ func Agent(ctx context.Context, o Options) error {
 }
 
 func hello(o Options) daemon.Hello {
-	return daemon.Hello{Version: o.Version, As: daemon.AsAgent, PID: os.Getpid(), Flags: o.Flags}
+	return daemon.Hello{Version: o.Version, As: daemon.AsAgent, PID: os.Getpid(), Flags: o.Flags,
+		Launch: o.Launch}
 }
 
-// pipe carries the agent's messages, and holds its browser meanwhile. alone has the process that serves this agent
-// alone, or nil while a daemon serves it.
-func pipe(ctx context.Context, o Options, alone *atomic.Pointer[process], with daemon.PipeOptions) error {
-	defer hold(o, alone)()
+// pipe carries the agent's messages.
+func pipe(ctx context.Context, o Options, with daemon.PipeOptions) error {
 	with.In, with.Out, with.Hello, with.Log = o.In, o.Out, hello(o), o.Log
 	with.Probe = daemon.Dialer{Hub: o.Hub}.Dial
 	with.Notice = func(sentence string) {
-		if sentence == "" {
+		if sentence == "" && o.Flags.Chrome != "" {
 			sentence = "The browser at " + o.Flags.Chrome + " (--chrome) answers now."
 		}
-		o.Log.Warn(sentence)
+		if sentence != "" {
+			o.Log.Warn(sentence)
+		}
 	}
 	err := daemon.Pipe(ctx, with)
 	if errors.Is(err, agents.ErrOrphaned) {
@@ -104,11 +104,9 @@ func Foreground(ctx context.Context, o Options) error {
 	p := newProcess(o, known)
 	defer p.close()
 	if !o.Stdio {
-		leave, err := p.browse() // before the first agent on HTTP comes
-		if err != nil {
+		if err := p.browse(); err != nil { // before the first agent on HTTP comes
 			return err
 		}
-		defer leave()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -146,9 +144,7 @@ func (p *process) agent(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	var alone atomic.Pointer[process]
-	alone.Store(p)
-	if err := pipe(ctx, p.o, &alone, daemon.PipeOptions{
+	if err := pipe(ctx, p.o, daemon.PipeOptions{
 		Dial:  daemon.Dialer{Hub: p.o.Hub}.Dial,
 		Alone: func(h daemon.Hello, _ error) *daemon.Conn { return daemon.Alone(ctx, p.options(nil), h) },
 	}); err != nil {
@@ -157,18 +153,15 @@ func (p *process) agent(ctx context.Context) error {
 	return context.Canceled // the agent has left
 }
 
-// browse gives HTTP agents the browsers of the flags until leave is called.
-func (p *process) browse() (leave func(), err error) {
+// browse gives HTTP agents the browsers of the flags, for as long as this process runs.
+func (p *process) browse() error {
 	p.nameProfile(p.o.Flags)
-	if p.o.Flags.Launch {
-		p.awaitBrowser(true)
+	var launched, attached error
+	if p.o.Launch != nil {
+		_, launched = p.launcher.want(*p.o.Launch)
 	}
 	if p.o.Flags.Chrome != "" {
-		if _, err := p.attached.want(p.o.Flags.Chrome, p.o.Flags.Inject); err != nil {
-			return nil, err
-		}
+		_, attached = p.attached.want(p.o.Flags.Chrome, p.o.Flags.Inject)
 	}
-	var alone atomic.Pointer[process]
-	alone.Store(p)
-	return hold(p.o, &alone), nil
+	return cmp.Or(launched, attached)
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
-	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -237,7 +236,7 @@ func TestAloneWithABrowser(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "pagewire"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.Launch = &launched.Options{Open: []string{site.URL}, Log: o.Log}
+	o.Launch = &daemon.Launch{Open: []string{site.URL}}
 	_, leave := connect(t, Agent, o)
 	testkit.Receive(t, "the browser is launched", opened)
 	leave()
@@ -339,7 +338,7 @@ func TestLaunchThatFails(t *testing.T) {
 			if piped {
 				start(t, o)
 			}
-			o.Launch = &launched.Options{Log: o.Log}
+			o.Launch = &daemon.Launch{}
 			a, leave := connect(t, run, o)
 			if text, _ := a.Call("list_page_resources", nil); !strings.Contains(text, "No browser could be launched") {
 				t.Errorf("it lists %s", text)

@@ -8,47 +8,43 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
-// The processes that tests start are this binary: its arguments are a role and the daemon's socket.
+// roleOwner is the argument of the process that TestAKilledProcess kills: it starts a browser, and waits.
+const roleOwner = "owner"
+
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && roles[os.Args[1]] != nil {
-		roles[os.Args[1]](os.Args[2])
-		os.Exit(0)
+	if len(os.Args) == 2 && os.Args[1] == roleOwner {
+		if _, err := Start(context.Background(), Options{}); err != nil {
+			panic(err)
+		}
+		fmt.Println("started")
+		select {}
 	}
 	os.Exit(m.Run())
 }
 
 // A home has the directories of a test's browsers, which are empty when the test begins.
 type home struct {
-	t      testing.TB
-	temp   string
-	socket string
-	log    *testkit.Log
+	t    testing.TB
+	temp string
 }
 
 func newHome(t testing.TB) *home {
 	t.Helper()
-	h := &home{t: t, temp: testkit.ShortDir(t), log: testkit.LogOf(t, "the daemon and the holders")}
-	h.socket = filepath.Join(testkit.Home(t), "socket")
+	h := &home{t: t, temp: testkit.ShortDir(t)}
 	t.Setenv("TMPDIR", h.temp)
 	t.Cleanup(h.nothingLeft)
 	return h
 }
-
-func (h *home) logger() *slog.Logger { return slog.New(slog.NewTextHandler(h.log, nil)) }
 
 // nothingLeft waits until there is no process of a browser, and no profile.
 func (h *home) nothingLeft() {
@@ -106,6 +102,7 @@ type tab struct {
 	session string
 	last    int
 	answers chan devtoolsMessage
+	further chan string   // sessions of other tabs
 	over    chan struct{} // closed when the connection is
 }
 
@@ -118,12 +115,14 @@ type devtoolsMessage struct {
 	Error  *struct{ Message string }
 }
 
+const attachParams = `{"autoAttach":true,"flatten":true,"waitForDebuggerOnStart":false,"filter":[{"type":"page"}]}`
+
 var errOver = errors.New("the connection has ended")
 
 // attach attaches to the tabs, and returns the first.
 func attach(conn *Conn) (*tab, error) {
-	t := &tab{conn: conn, answers: make(chan devtoolsMessage, 100), over: make(chan struct{})}
-	sessions := make(chan string, 100)
+	t := &tab{conn: conn, answers: make(chan devtoolsMessage, 100), further: make(chan string, 100),
+		over: make(chan struct{})}
 	go func() {
 		defer close(t.over)
 		for {
@@ -137,18 +136,17 @@ func attach(conn *Conn) (*tab, error) {
 				return
 			}
 			if m.Method == "Target.attachedToTarget" {
-				sessions <- m.Params.SessionID
+				t.further <- m.Params.SessionID
 			} else if m.ID > 0 {
 				t.answers <- m
 			}
 		}
 	}()
-	if _, err := t.call("Target.setAutoAttach", `{"autoAttach":true,"flatten":true,"waitForDebuggerOnStart":false,`+
-		`"filter":[{"type":"page"}]}`); err != nil {
+	if _, err := t.call("Target.setAutoAttach", attachParams); err != nil {
 		return nil, err
 	}
 	select {
-	case t.session = <-sessions:
+	case t.session = <-t.further:
 		return t, nil
 	case <-t.over:
 		return nil, errOver
@@ -205,110 +203,4 @@ func (t *tab) loaded(tb testing.TB) {
 func dialed(t *testing.T, p *Pipe) *tab {
 	t.Helper()
 	return testkit.Must(attach(connect(t, p)))(t)
-}
-
-// A daemon attaches to browsers' tabs for a test.
-type daemon struct {
-	*Server
-	t        testing.TB
-	listener *net.UnixListener
-	tabs     chan *tab // of each browser that it is attached to
-}
-
-func listen(socket string) (*net.UnixListener, error) {
-	return net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-}
-
-func (h *home) daemon() *daemon {
-	h.t.Helper()
-	l := testkit.Must(listen(h.socket))(h.t)
-	d := &daemon{t: h.t, listener: l, tabs: make(chan *tab, 100)}
-	d.Server = NewServer(func(ctx context.Context, p *Pipe, _ bool) {
-		conn, err := p.Dial(ctx)
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		tab, err := attach(conn)
-		if err != nil {
-			return
-		}
-		d.tabs <- tab
-		select {
-		case <-tab.over:
-		case <-ctx.Done():
-		}
-	}, h.logger())
-	go serve(d.Server, l)
-	h.t.Cleanup(d.retire)
-	return d
-}
-
-func serve(s *Server, l *net.UnixListener) {
-	for {
-		conn, err := l.AcceptUnix()
-		if err != nil {
-			return
-		}
-		go s.Serve(conn)
-	}
-}
-
-// retire ends a daemon, so that another one can start.
-func (d *daemon) retire() {
-	d.listener.Close()
-	d.Close()
-}
-
-// holding waits until n holders have the browser.
-func (d *daemon) holding(n int) {
-	d.t.Helper()
-	testkit.Eventually(d.t, fmt.Sprintf("%d have the browser", n), func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		has := 0
-		for _, c := range d.clients {
-			if c.browser != nil {
-				has++
-			}
-		}
-		return has == n && len(d.clients) == n
-	})
-}
-
-// tab returns the next tab that the daemon is attached to.
-func (h *home) tab(d *daemon) *tab {
-	h.t.Helper()
-	return testkit.Receive(h.t, "the daemon is attached to the browser", d.tabs)
-}
-
-// holder asks for the browser, in this process. leave gives the browser up.
-func (h *home) holder(o Options) (leave func()) {
-	o.Log = h.logger()
-	holder := NewHolder(o)
-	left := make(chan struct{})
-	go hold(holder, h.socket, left)
-	return sync.OnceFunc(func() {
-		close(left)
-		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
-		defer cancel()
-		holder.Release(ctx)
-		if ctx.Err() != nil {
-			h.t.Error("it does not get rid of its browser")
-		}
-	})
-}
-
-// hold makes a Holder serve one daemon after another.
-func hold(holder *Holder, socket string, left <-chan struct{}) {
-	for {
-		if conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"}); err == nil {
-			holder.Serve(conn)
-		}
-		select {
-		case <-left:
-			return
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
 }

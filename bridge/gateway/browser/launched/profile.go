@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -104,7 +105,14 @@ func (p *profile) empty() error {
 	return nil
 }
 
-// sweep removes the profiles that dead processes have left, and returns how many.
+// Sweep removes the profiles that killed processes have left in the directory for temporary files.
+func Sweep(log *slog.Logger) {
+	if _, err := sweep(); err != nil {
+		log.Warn("after a launched browser", "error", err)
+	}
+}
+
+// sweep is Sweep. It returns how many it has removed.
 func sweep() (removed int, err error) {
 	found, _ := filepath.Glob(filepath.Join(os.TempDir(), profilePrefix+"*")) // the pattern is well formed
 	for _, path := range found {

@@ -1,23 +1,16 @@
-// Package launched starts the browser that `serve --launch` asks for, and lets all agents of a user share it.
+// Package launched starts a browser of Pagewire's own, in a profile of its own, and speaks with it.
 //
-// A browser that listens on a TCP port is open to every user of the machine. This one takes its commands on a pipe, and
-// ends when the last writing end of that pipe is closed. The agent's process that starts the browser sends the two ends
-// of the pipe to the daemon, which speaks with the browser. The daemon sends copies of them to the process of each
-// other agent that asked for the browser. These processes are the holders. A holder only keeps its copies. So the
-// browser and its tabs outlive the daemon, the next daemon gets the ends from a holder, and the browser ends with the
-// last one.
+// A browser that listens on a TCP port is open to every user of the machine. This one takes its
+// commands on a pipe, and ends when the pipe is closed: by Close, or by the kernel when this
+// process ends. Nothing here passes the pipe to another process, keeps a browser for one, uses a
+// person's profile, or removes what it has not made.
 //
-// The kernel carries the ends between the processes (SCM_RIGHTS). No process opens, runs or removes anything that
-// another one names. Sockets of Windows carry no handles, so nothing is launched there.
-//
-//   - start.go starts a browser in a profile of its own (profile.go), and cleans up after it
-//   - pipe.go speaks with a browser; pipe_unix.go keeps ends of its pipe and sends them to other processes
-//   - holder.go is an agent's process, server.go the daemon
+//   - start.go starts a browser and cleans up after it; profile.go is its directory
+//   - pipe.go speaks with a browser, and holds no message as a whole
 package launched
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,8 +19,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -44,8 +39,6 @@ type Options struct {
 	Flags []string
 	// DebugPort is a TCP port on which the browser also listens, for every process of the machine. "0" is any, "" none.
 	DebugPort string
-	// Inject gives a page layer to pages that have none.
-	Inject bool
 	// Log receives the log. Default none.
 	Log *slog.Logger
 }
@@ -55,15 +48,18 @@ const (
 	startTime = 30 * time.Second
 	// listenTime is how long an answering browser may take to listen on its DebugPort.
 	listenTime = 5 * time.Second
-	// closeTime is how long a browser may take to close; it takes 0.1 s. Its parent kills it after killTime.
-	closeTime, killTime = 2 * time.Second, 800 * time.Millisecond
+	// killTime is how long a browser may take to end before it is killed. It takes 0.1 s.
+	killTime = 800 * time.Millisecond
 	// maxTemp is the longest path of the directory for temporary files: Chromium's socket has 46 more bytes, of 103.
 	maxTemp = 103 - 46
 )
 
-// errNone is the error of Start on Windows.
-var errNone = errors.New("this system hands no browser from one process to another: start one with " +
-	"--remote-debugging-port=9222 --user-data-dir=DIR, and use --chrome")
+// HasDisplay reports whether a browser can show a window, as far as this process's environment
+// tells.
+func HasDisplay() bool {
+	return runtime.GOOS == "windows" || runtime.GOOS == "darwin" || os.Getenv("DISPLAY") != "" ||
+		os.Getenv("WAYLAND_DISPLAY") != ""
+}
 
 // A Started browser is a child of this process.
 type Started struct {
@@ -76,15 +72,12 @@ type Started struct {
 	said    output
 	crashed bool            // set before exited ends
 	exited  context.Context // ends with the browser's process
-	clean   chan struct{}
+	clean   chan struct{}   // closed when nothing is left of the browser
 }
 
-// Start starts a browser with WebMCP enabled, in the environment of this process, and returns when it is usable. ctx
-// bounds the start alone. The browser ends when the last copy of its pipe is closed.
+// Start starts a browser with WebMCP enabled, in the environment of this process, and returns when
+// it is usable. ctx bounds the start alone. The browser ends by Close, or with this process.
 func Start(ctx context.Context, o Options) (*Started, error) {
-	if runtime.GOOS == "windows" {
-		return nil, errNone
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -92,23 +85,29 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	go logLeft(o.Log, func() error { _, err := sweep(); return err }) // the profiles of killed processes
+	go Sweep(o.Log)
 	s := &Started{said: output{url: make(chan string, 1)}, clean: make(chan struct{})}
 	var exited context.CancelFunc
 	s.exited, exited = context.WithCancel(context.Background())
-	cmd, err := s.run(o, profile)
-	if err != nil {
-		exited()
-		profile.remove()
-		return nil, fmt.Errorf("start a browser: %w", err)
-	}
+	started := make(chan error)
 	go func() {
 		defer close(s.clean)
-		s.crashed = crashed(cmd.Wait())
-		exited()
-		reap(s.process.Pid)
-		logLeft(o.Log, profile.remove)
+		defer exited()
+		runtime.LockOSThread() // see endWithUs
+		cmd, err := s.run(o, profile)
+		if started <- err; err == nil {
+			s.crashed = crashed(cmd.Wait())
+			exited()
+			reap(s.process.Pid)
+		}
+		if err := profile.remove(); err != nil {
+			o.Log.Warn("after a launched browser", "error", err)
+		}
 	}()
+	if err := <-started; err != nil {
+		<-s.clean
+		return nil, fmt.Errorf("start a browser: %w", err)
+	}
 	if err := s.prepare(ctx, o); err != nil {
 		s.process.Kill()
 		s.Close()
@@ -117,11 +116,17 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 	return s, nil
 }
 
-// logLeft logs the reason why a profile cannot be removed.
-func logLeft(log *slog.Logger, remove func() error) {
-	if err := remove(); err != nil {
-		log.Warn("after a launched browser", "error", err)
+// closing are the signals by which the system closes a browser.
+var closing = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}
+
+// crashed reports whether a browser's exit is a crash, and not a close by a person or the system.
+func crashed(err error) bool {
+	exit := new(exec.ExitError)
+	if !errors.As(err, &exit) {
+		return false
 	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return !ok || !slices.Contains(closing, status.Signal())
 }
 
 // run runs the browser's program.
@@ -159,15 +164,11 @@ func (s *Started) run(o Options, profile *profile) (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer answers.Close()
-	kept, err := duplicate(to, from)
-	if err != nil {
-		return nil, err
-	}
-	s.Pipe = newPipe(kept)
+	s.Pipe = newPipe(to, from)
 	give(cmd, commands, answers, profile.mark)
 	adopt()
 	if err := cmd.Start(); err != nil {
-		kept.close()
+		s.Pipe.close()
 		return nil, err
 	}
 	s.process = cmd.Process
@@ -188,11 +189,7 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 		if i == 0 {
 			continue // it is on the command line, where a headless browser takes only one
 		}
-		params, err := json.Marshal(map[string]string{"url": url})
-		if err == nil {
-			err = conn.call("Target.createTarget", string(params))
-		}
-		if err != nil {
+		if err := conn.call(openTab, opened(url)); err != nil {
 			return fmt.Errorf("open %s: %w", url, err)
 		}
 	}
@@ -207,9 +204,10 @@ func (s *Started) prepare(ctx context.Context, o Options) error {
 	}
 }
 
-// Close closes our ends of the pipe, kills a browser that stays, and returns when nothing is left of the browser.
+// Close closes the pipe, kills a browser that stays, and returns when nothing is left of the
+// browser.
 func (s *Started) Close() {
-	s.Pipe.ends.close()
+	s.Pipe.close()
 	select {
 	case <-s.exited.Done():
 	case <-time.After(killTime):
@@ -221,7 +219,16 @@ func (s *Started) Close() {
 // Kill kills the browser's process.
 func (s *Started) Kill() { s.process.Kill() }
 
-func (s *Started) ended() bool { return s.exited.Err() != nil }
+// Exited is closed when the browser's process has ended.
+func (s *Started) Exited() <-chan struct{} { return s.exited.Done() }
+
+// Ended reports whether the browser's process has ended, and Crashed whether it did so without
+// being closed.
+func (s *Started) Ended() bool   { return s.exited.Err() != nil }
+func (s *Started) Crashed() bool { return s.Ended() && s.crashed }
+
+// Open makes a browser that a Conn uses open a URL in a further tab.
+func (s *Started) Open(url string) error { return s.Pipe.open(url) }
 
 // maxSaid is how many bytes of a browser's standard error are kept: it begins with the reason of a failed start.
 const maxSaid = 4 << 10

@@ -12,6 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// endWithUs makes the kernel kill a browser when the thread that has started it ends. A browser
+// that works ends by itself when its pipe is closed; one that is stuck does not.
+func endWithUs(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGKILL }
+
 // adopt makes this process the parent of its children's orphans, so that reap can wait for them. Otherwise, in a
 // container whose first process waits for no child, each browser would leave four zombies.
 func adopt() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }

@@ -2,7 +2,11 @@
 
 package launched
 
-// adopt, reap and used are for Linux: elsewhere removal is tried until it works.
+import "syscall"
+
+// endWithUs, adopt, reap and used are for Linux: elsewhere removal is tried until it works.
+func endWithUs(*syscall.SysProcAttr) {}
+
 func adopt() {}
 
 func reap(int) {}

@@ -82,7 +82,8 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script,
 		gateway: o.Gateway, source: o.Source, looked: o.Looked, name: cryptorand.Text()[:8],
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
-	// The first id is random, below the browser's 31 bits: a launched browser may still answer a dead daemon.
+	// The first id is random: a launched browser may still answer the connection before.
+	// Started.Open has the upper half.
 	b.link.last = rand.Int64N(1 << 30)
 	var ended sync.WaitGroup
 	defer ended.Wait()

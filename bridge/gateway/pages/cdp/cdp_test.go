@@ -340,7 +340,7 @@ func TestLaterGatewayOfTheSameAddress(t *testing.T) {
 	})
 }
 
-// A launched browser's pipe goes to the next daemon at any moment of the work of the one before.
+// The gateway attaches to a launched browser again at any moment of its work before.
 func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	t.Parallel()
 	r, kill := piped(t, tagged)

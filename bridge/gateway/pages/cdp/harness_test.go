@@ -161,8 +161,7 @@ func browse(t *testing.T, k kind) *rig {
 	return r
 }
 
-// piped is browse for a new browser that is reached by its pipe. kill ends the gateway's connection, as the end of its
-// process does.
+// piped is browse for a new browser that is reached by its pipe. kill ends the gateway's connection.
 func piped(t *testing.T, k kind) (r *rig, kill func()) {
 	t.Helper()
 	started := testkit.Must(launched.Start(t.Context(), launched.Options{DebugPort: "0"}))(t) // the port is the user's
