@@ -67,7 +67,7 @@ GO_FILES  = $$(find . -name '*.go' -not -path './js/node_modules/*')
 RESULTS   := bin/test
 # The Go of releases is the newest, since make vulncheck found 14 holes in 1.26.8, all in the standard library.
 release test-release vulncheck: export GOTOOLCHAIN := go1.26.11
-# 2.17.0 needs go.digitalxero.dev/go-msix v0.3.1, which the proxy for Go modules refuses to serve.
+# 2.17.0 and 2.18.2 need go.digitalxero.dev/go-msix v0.3.1, which the proxy for Go modules refuses to serve.
 GORELEASER := go run github.com/goreleaser/goreleaser/v2@v2.16.0
 GOTESTSUM := go tool gotestsum --format pkgname --format-hide-empty-pkg --hide-summary=skipped
 
