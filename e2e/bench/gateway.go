@@ -128,25 +128,17 @@ func (b *bench) gateways() []family {
 	}
 	for i := range families {
 		families[i].prepare = func(ctx context.Context) {
-			each := func(step func(*rig, context.Context) error) {
-				var all sync.WaitGroup
-				for _, c := range families[i].contenders {
-					r := rigs[c.name]
-					if c.measure == nil || r.failed != nil {
-						continue
-					}
+			var all sync.WaitGroup
+			for _, c := range families[i].contenders {
+				if r := rigs[c.name]; c.measure != nil && r.failed == nil {
 					all.Go(func() {
 						limited, cancel := context.WithTimeout(ctx, time.Minute)
 						defer cancel()
-						r.failed = step(r, limited)
+						r.failed = r.openOnce(limited)
 					})
 				}
-				all.Wait()
 			}
-			each((*rig).openOnce)
-			if families[i].name == "gateway: memory" {
-				each((*rig).open10)
-			}
+			all.Wait()
 		}
 	}
 	return families
@@ -359,7 +351,7 @@ func attachBare(ctx context.Context, r *rig) error {
 		return err
 	}
 	c := &bare{conn: conn}
-	if err := c.attach(ctx, r.site.URL+"/page"); err != nil {
+	if err := c.attach(ctx, r.target); err != nil {
 		conn.Close()
 		return err
 	}
@@ -368,31 +360,9 @@ func attachBare(ctx context.Context, r *rig) error {
 	return nil
 }
 
-func (c *bare) attach(ctx context.Context, url string) error {
-	targets, err := c.call(ctx, "", "Target.getTargets", map[string]any{})
-	if err != nil {
-		return err
-	}
-	var list struct {
-		Infos []struct {
-			ID  string `json:"targetId"`
-			URL string `json:"url"`
-		} `json:"targetInfos"`
-	}
-	if err := json.Unmarshal(targets, &list); err != nil {
-		return err
-	}
-	for _, t := range list.Infos {
-		if t.URL == url {
-			return c.attachTo(ctx, t.ID)
-		}
-	}
-	return errors.New("there is no page")
-}
-
-// attachTo gets the page's function. A target has its page's URL while it still has the empty document, and functions of
+// attach gets the page's function. A target has its page's URL while it still has the empty document, and functions of
 // that go away with it. reply exists only in the page's own document.
-func (c *bare) attachTo(ctx context.Context, id string) error {
+func (c *bare) attach(ctx context.Context, id string) error {
 	for _, step := range []struct {
 		method string
 		params map[string]any
@@ -501,8 +471,9 @@ type rig struct {
 
 	warmReads, warmCalls int // warm-up calls so far
 
-	tool string // the rival's name of the page's tool
-	page int    // the rival's number of the page
+	target string // the first page, by CDP
+	tool   string // the rival's name of the page's tool
+	page   int    // the rival's number of the page
 
 	mu      sync.Mutex
 	echo    *websocket.Conn
@@ -584,7 +555,7 @@ func (r *rig) open(ctx context.Context) (err error) {
 		}
 		r.b.onClose(r.agent.close)
 	}
-	if _, err := r.command(ctx, "Target.createTarget", map[string]any{"url": r.site.URL + "/page"}); err != nil {
+	if r.target, err = r.openTab(ctx, "/page"); err != nil {
 		return err
 	}
 	return until(ctx, 20*time.Millisecond, func() error {
@@ -653,6 +624,17 @@ func (r *rig) serveHTTP(w http.ResponseWriter, req *http.Request) {
 	default:
 		r.b.ServeHTTP(w, req)
 	}
+}
+
+// openTab opens a page of the site, and returns its target's id.
+func (r *rig) openTab(ctx context.Context, path string) (string, error) {
+	text, err := r.command(ctx, "Target.createTarget", map[string]any{"url": r.site.URL + path})
+	if err != nil {
+		return "", err
+	}
+	var tab struct{ TargetID string }
+	err = json.Unmarshal(text, &tab)
+	return tab.TargetID, err
 }
 
 func (r *rig) command(ctx context.Context, method string, params map[string]any) ([]byte, error) {
@@ -735,7 +717,11 @@ func (r *rig) visible(ctx context.Context) (figures, error) {
 	return got, err
 }
 
-func (r *rig) memory(context.Context) (figures, error) {
+// memory measures the program's memory with ten tabs.
+func (r *rig) memory(ctx context.Context) (figures, error) {
+	if err := r.open10(ctx); err != nil {
+		return nil, err
+	}
 	sum, err := resident(r.entry())
 	return figures{"mb": sum / 1e6}, err
 }
@@ -743,8 +729,7 @@ func (r *rig) memory(context.Context) (figures, error) {
 // open10 opens nine more tabs, and waits until all are idle.
 func (r *rig) open10(ctx context.Context) error {
 	for i := 1; i < manyTabs; i++ {
-		if _, err := r.command(ctx, "Target.createTarget",
-			map[string]any{"url": r.site.URL + "/page?" + strconv.Itoa(i)}); err != nil {
+		if _, err := r.openTab(ctx, "/page?"+strconv.Itoa(i)); err != nil {
 			return err
 		}
 	}
