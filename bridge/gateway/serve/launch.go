@@ -77,8 +77,8 @@ const (
 )
 
 // want makes the browser run, with the addresses that it was not told to open yet, until release is
-// called.
-func (l *launcher) want(o daemon.Launch) (release func(), err error) {
+// called. After a lost connection the browser waits a moment for the same agent.
+func (l *launcher) want(o daemon.Launch) (release func(lost bool), err error) {
 	if err := checkLaunch(o); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (l *launcher) want(o daemon.Launch) (release func(), err error) {
 	defer l.mu.Unlock()
 	l.wants = append(l.wants, &o)
 	switch {
-	case l.browser != nil && !l.browser.Ended():
+	case l.browser != nil && l.ctx.Err() == nil && !l.browser.Ended():
 		l.open()
 	case o.Notice == closedNotice && l.ctx == nil:
 		o.Again = false // nothing was lost
@@ -95,13 +95,14 @@ func (l *launcher) want(o daemon.Launch) (release func(), err error) {
 		l.asked = true
 		l.begin()
 	}
-	return func() {
+	return func(lost bool) {
 		l.mu.Lock()
-		defer l.mu.Unlock()
 		l.wants = slices.DeleteFunc(l.wants, func(other *daemon.Launch) bool { return other == &o })
-		if len(l.wants) == 0 {
-			l.p.g.Notice(launchSubject, "")
-			time.AfterFunc(daemon.Linger, l.endUnwanted) // an agent that reconnects finds its browser
+		l.mu.Unlock()
+		if lost {
+			time.AfterFunc(daemon.Linger, l.endUnwanted)
+		} else {
+			l.endUnwanted()
 		}
 	}, nil
 }
@@ -128,8 +129,8 @@ func (l *launcher) endUnwanted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.wants) == 0 {
-		l.asked = false
-		if l.ctx != nil {
+		l.p.g.Notice(launchSubject, "")
+		if l.asked = false; l.ctx != nil {
 			l.end()
 		}
 	}
@@ -184,8 +185,10 @@ func (l *launcher) attach(ctx context.Context, b *launched.Started, seen func())
 		Connected: func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.browser, l.asked = b, false
-			l.open()
+			if ctx.Err() == nil {
+				l.browser, l.asked = b, false
+				l.open()
+			}
 		}})
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +209,8 @@ func (l *launcher) options(ctx context.Context, crashed bool) launched.Options {
 		l.mu.Lock()
 	}
 	l.p.g.Notice(launchSubject, sentence)
-	l.opened, l.asked = map[string]bool{}, false
+	l.opened = map[string]bool{}
+	l.asked = l.asked && ctx.Err() != nil // who asks after the end asks for the next browser
 	o := launched.Options{Open: l.unopened(), Log: l.p.o.Log}
 	windows := 0
 	for _, want := range l.wants {

@@ -352,28 +352,58 @@ func TestAddressesThatAreNotOpened(t *testing.T) {
 	}
 }
 
-// An agent that leaves while its browser is being launched leaves nothing.
+// Agents that leave at any moment of a launch leave nothing, and the next agent gets its browser.
 func TestLaunchThatIsNotWaitedFor(t *testing.T) {
 	d := newDesktop(t)
-	o := d.o
-	testkit.OK(t, o.check())
-	p := newProcess(o, secretsOf(&o))
-	for range 3 {
+	testkit.OK(t, d.o.check())
+	p := newProcess(d.o, secretsOf(&d.o))
+	p.pages()
+	for n := range 6 {
 		release := testkit.Must(p.launcher.want(*d.launch("/a")))(t)
-		release()
-		p.launcher.endUnwanted()
+		for range n {
+			p.launcher.isThere()
+			d.left() // some milliseconds
+		}
+		release(false)
 	}
-	testkit.Eventually(t, "there is none", func() bool { return !p.launcher.isThere() })
+	testkit.Must(p.launcher.want(*d.launch("/b")))(t)
+	d.hasOpened(1, "/b")
+	d.browser()
 	if s := p.g.Notices(); len(s) > 0 {
 		t.Errorf("it is said %q", s)
-	}
-	if release, err := p.launcher.want(*d.launch("/a")); err != nil {
-		t.Error(err)
-	} else {
-		defer release()
 	}
 	p.close()
 	if p.launcher.isThere() {
 		t.Error("it goes on")
 	}
+}
+
+// A browser ends with an agent that leaves: the next one gets another. An agent whose connection
+// was lost finds its own.
+func TestAgentsThatLeaveAndComeBack(t *testing.T) {
+	d := newDesktop(t)
+	testkit.OK(t, d.o.check())
+	p := newProcess(d.o, secretsOf(&d.o))
+	defer p.close()
+	p.pages()
+	release := testkit.Must(p.launcher.want(*d.launch("/a")))(t)
+	d.hasOpened(1, "/a")
+	first, _ := d.browser()
+	release(false)
+	release = testkit.Must(p.launcher.want(*d.launch("/a")))(t)
+	d.hasOpened(2, "/a")
+	second, _ := d.browser(first)
+	release(true)
+	again := testkit.Must(p.launcher.want(*d.launch("/a", "/b")))(t)
+	if !p.launcher.isWanted() {
+		t.Error("it is not waited for")
+	}
+	p.launcher.endUnwanted() // as after a moment
+	d.hasOpened(1, "/b")
+	d.hasOpened(2, "/a")
+	if now, _ := d.browser(); now != second {
+		t.Error("it is another browser")
+	}
+	again(true)
+	testkit.Eventually(t, "nothing is left", func() bool { return len(d.left()) == 0 && !p.launcher.isThere() })
 }

@@ -168,7 +168,7 @@ func (p *process) local() http.Handler {
 
 // serve serves an agent, or a command, until its input ends.
 func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out io.Writer,
-	work func(daemon.Session)) error {
+	work func(daemon.Session)) (err error) {
 	o := p.o.scope(h.Flags)
 	o.Transport, o.Snapshot, o.About = gateway.TransportStdio, h.Snapshot, subjectOf(h)
 	if h.As == daemon.AsCommand {
@@ -182,7 +182,7 @@ func (p *process) serve(ctx context.Context, h daemon.Hello, in io.Reader, out i
 		if err != nil {
 			return err
 		}
-		defer release()
+		defer func() { release(err != nil) }()
 	}
 	if h.Flags.Chrome != "" {
 		release, err := p.attached.want(h.Flags.Chrome, h.Flags.Inject)
