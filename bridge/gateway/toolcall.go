@@ -72,15 +72,15 @@ func (c *toolCall) Apart(origin string, work func(ctx context.Context) (then fun
 	if c.route != nil {
 		life = c.route.Page().life
 	}
-	ctx, end := context.WithCancel(context.Background())
-	c.OnEnd(end)
+	waits, stop := context.WithCancel(context.Background())
+	works, end := context.WithCancel(life)
+	c.OnEnd(func() { stop(); end() })
 	go func() {
-		leave, err := g.places.Enter(ctx, origin, c.agent.client.name, apart)
+		leave, err := g.places.Enter(waits, origin, c.agent.client.name, apart)
 		if err != nil {
 			return // the call has ended
 		}
-		defer context.AfterFunc(life, end)() // what the page's end cuts short still answers
-		then := work(ctx)
+		then := work(works)
 		leave()
 		defer g.lock()()
 		if g.calls[c.id] == c.call {
