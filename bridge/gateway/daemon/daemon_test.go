@@ -306,6 +306,48 @@ func TestNewerBuildTakesOver(t *testing.T) {
 	m.checkDaemons(2)
 }
 
+// A daemon that agents need serves newer builds and agents that ask for more, and retires when it is
+// not needed. An agent may begin to need it at any moment of another one's attempt to replace it.
+func TestDaemonThatIsKept(t *testing.T) {
+	for first := range 4 { // the first question that is answered with yes; 3: none
+		t.Run(fmt.Sprint(first), func(t *testing.T) {
+			m := newMachine(t)
+			o := m.options(t)
+			started := make(chan struct{})
+			o.Started = func() { close(started) }
+			var asked, over atomic.Int32
+			o.Keeps = func() bool { return first < 3 && int(asked.Add(1)) > first && over.Load() == 0 }
+			o.Lacks = func(h Hello) bool { return h.Launch != nil }
+			ended := make(chan error, 1)
+			go func() { ended <- Run(t.Context(), o) }()
+			testkit.Ends(t, "it listens", started)
+			dialer := Dialer{Hub: m.hub, Start: []string{"false"}}
+			c, err := dialer.Dial(t.Context(), Hello{Version: "1.0.1", As: AsAgent})
+			if first == 3 { // it was not needed at any question, and another one is to be started
+				if err == nil || !strings.Contains(err.Error(), "start a daemon") {
+					t.Errorf("a newer build: %v", err)
+				}
+			} else if err != nil || c.Daemon.PID != os.Getpid() || !c.Daemon.Stays {
+				t.Fatalf("a newer build: %+v, %v", c, err)
+			} else {
+				defer c.Close()
+				other, err := dialer.Dial(t.Context(), Hello{Version: "1.0.0", As: AsAgent, Launch: &Launch{}})
+				if err != nil || !other.Daemon.Stays {
+					t.Fatalf("an agent that asks for more: %+v, %v", other, err)
+				}
+				defer other.Close()
+				if _, err := Succeed(t.Context(), m.hub, "1.0.0"); !errors.Is(err, ErrOther) {
+					t.Errorf("serve --http: %v", err)
+				}
+				over.Store(1)
+			}
+			if err := testkit.Receive(t, "it retires", ended); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // At the next daemon nothing is known of what an agent has seen. So its first call of a tool that depends on state is
 // refused, with the state, though it has not changed.
 func TestStaleCallsAtTheNextDaemon(t *testing.T) {
