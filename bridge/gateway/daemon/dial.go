@@ -272,7 +272,7 @@ func endSilent(ctx context.Context, dir *userdir.Dir, mine Hello, c net.Conn) er
 
 // environment lists the variables that a daemon inherits from the first agent: for the paths of
 // this user's files, for Pagewire and Go, and for the browser that it launches: its display,
-// language and proxies. It has none of the agent's secrets.
+// language and proxies. Of secrets it has only those of a proxy's URL, as each program that is started here has.
 var environment = []string{"HOME", "USER", "PATH", "TMPDIR", "LANG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
 	"XDG_RUNTIME_DIR", "PAGEWIRE_TOKEN_FILE", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR",
 	"SystemRoot", "SystemDrive", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP",
