@@ -92,6 +92,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	defer removeStartLock(dir)
 	defer l.Remove()
 	d := &daemon{o: o, l: l, local: newInbox(l.Addr()), agents: map[*beating]bool{}}
 	d.linger = time.AfterFunc(firstLinger, d.idle)
@@ -121,6 +122,13 @@ func Run(ctx context.Context, o Options) error {
 	server.Close()
 	all.Wait()
 	return nil
+}
+
+// removeStartLock removes the lock of a process that was killed while it was to start a daemon.
+func removeStartLock(dir *userdir.Dir) {
+	if lock, err := dir.TryLock(startLock); err == nil {
+		lock.Remove()
+	}
 }
 
 type daemon struct {

@@ -288,6 +288,23 @@ func TestCommandWaitsForADaemonThatIsStarted(t *testing.T) {
 	}
 }
 
+// An agent may be killed while it is to start a daemon. If another one runs by then, nobody takes
+// its lock any more.
+func TestDaemonRemovesTheLockOfAKilledAgent(t *testing.T) {
+	m := newMachine(t) // in the end nothing is left
+	a := m.start("1.0.0")
+	a.ping()
+	testkit.Must(a.out.Read(make([]byte, 1)))(t)
+	for _, name := range m.files() {
+		if hub, is := strings.CutSuffix(name, "-"+socketName); is {
+			testkit.OK(t, os.WriteFile(filepath.Join(m.home, "pagewire", hub+"-"+startLock), nil, 0o600))
+		}
+	}
+	if !slices.ContainsFunc(m.files(), func(name string) bool { return strings.HasSuffix(name, "-"+startLock) }) {
+		t.Error("there is no lock")
+	}
+}
+
 func TestNewerBuildTakesOver(t *testing.T) {
 	m := newMachine(t)
 	a := m.connect(testkit.Legacy)

@@ -23,8 +23,8 @@ type Lock struct {
 	f    *os.File
 }
 
-// tryLock takes a lock, or fails with ErrHeld.
-func (d *Dir) tryLock(name string) (*Lock, error) {
+// TryLock takes a lock, or fails with ErrHeld.
+func (d *Dir) TryLock(name string) (*Lock, error) {
 	for {
 		f, err := d.root.OpenFile(d.name(name), os.O_RDWR|os.O_CREATE, 0o600)
 		if err == nil {
@@ -44,7 +44,7 @@ func (d *Dir) tryLock(name string) (*Lock, error) {
 // Lock waits for a lock until ctx ends.
 func (d *Dir) Lock(ctx context.Context, name string) (*Lock, error) {
 	for range retry.Attempts(ctx, lockEvery, lockEvery) {
-		if l, err := d.tryLock(name); !errors.Is(err, ErrHeld) {
+		if l, err := d.TryLock(name); !errors.Is(err, ErrHeld) {
 			return l, err
 		}
 	}

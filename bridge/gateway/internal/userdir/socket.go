@@ -41,7 +41,7 @@ func (d *Dir) Listen(name string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := d.tryLock(name + ".lock")
+	lock, err := d.TryLock(name + ".lock")
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 			break
 		}
 		if act == "lock" {
-			held, err = d.tryLock(what)
+			held, err = d.TryLock(what)
 		} else {
 			held, err = d.Listen(what)
 		}
@@ -191,14 +191,14 @@ func TestAnotherAddressIsAnotherMachine(t *testing.T) {
 	defer other.Close()
 	same := testkit.Must(Open("LOCALHOST:7433"))(t)
 	defer same.Close()
-	lock := testkit.Must(d.tryLock("file"))(t)
+	lock := testkit.Must(d.TryLock("file"))(t)
 	defer lock.Remove()
-	if theirs, err := other.tryLock("file"); err != nil {
+	if theirs, err := other.TryLock("file"); err != nil {
 		t.Errorf("the other one's lock: %v", err)
 	} else {
 		theirs.Remove()
 	}
-	if _, err := same.tryLock("file"); !errors.Is(err, ErrHeld) {
+	if _, err := same.TryLock("file"); !errors.Is(err, ErrHeld) {
 		t.Errorf("the same one's lock: %v", err)
 	}
 }
@@ -209,7 +209,7 @@ func TestALockIsThatOfOneProcess(t *testing.T) {
 	if other.said != "done" {
 		t.Fatal(other.said)
 	}
-	if _, err := d.tryLock("x"); !errors.Is(err, ErrHeld) {
+	if _, err := d.TryLock("x"); !errors.Is(err, ErrHeld) {
 		t.Errorf("while another has it: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -226,7 +226,7 @@ func TestALockIsThatOfOneProcess(t *testing.T) {
 	if err := testkit.Receive(t, "the lock of a killed process is free", waited); err != nil {
 		t.Error(err)
 	}
-	if _, err := d.tryLock("x"); !errors.Is(err, ErrHeld) {
+	if _, err := d.TryLock("x"); !errors.Is(err, ErrHeld) {
 		t.Errorf("while this process has it: %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func TestALockIsThatOfOneProcess(t *testing.T) {
 // A lock whose file is removed is void: a waiting process must not get it while another has a new one.
 func TestHammerLock(t *testing.T) {
 	d := open(t)
-	if l, err := d.tryLock("x"); err != nil || !l.holds() || l.Remove() != nil || l.holds() {
+	if l, err := d.TryLock("x"); err != nil || !l.holds() || l.Remove() != nil || l.holds() {
 		t.Errorf("a lock whose file was removed: %v", err)
 	}
 	var all sync.WaitGroup
@@ -368,7 +368,7 @@ func TestWhatIsNoSocketIsNotReplaced(t *testing.T) {
 			if _, err := os.Lstat(path); err != nil {
 				t.Errorf("it is gone: %v", err)
 			}
-			if l, err := d.tryLock("x.lock"); err != nil {
+			if l, err := d.TryLock("x.lock"); err != nil {
 				t.Errorf("the lock is kept: %v", err)
 			} else {
 				l.Remove()
