@@ -83,7 +83,7 @@ var packages = []row{
 	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/weborigin", ""},
 	{"bridge/gateway/tools/own", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
 		"bridge/gateway/live/follow bridge/gateway/weborigin", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/...", chromeDevTools + " golang.org/x/sys"},
+	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/... bridge/gateway/retry", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
 		"bridge/gateway/door bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +

@@ -43,6 +43,20 @@ func TestAKilledProcess(t *testing.T) {
 	}
 }
 
+// The browser of a killed process may end only after the next one was started.
+func TestProfileThatIsAbandonedLater(t *testing.T) {
+	h := newHome(t)
+	old := testkit.Must(newProfile())(t)
+	s := testkit.Must(Start(t.Context(), Options{}))(t)
+	defer s.Close()
+	Sweep(slog.New(slog.DiscardHandler))
+	if len(h.profiles()) != 2 {
+		t.Errorf("the profiles are %v", h.profiles())
+	}
+	old.close()
+	testkit.Eventually(t, "it is removed", func() bool { return len(h.profiles()) == 1 })
+}
+
 // Whether a browser has crashed is what decides over another one.
 func TestCrashed(t *testing.T) {
 	newHome(t)

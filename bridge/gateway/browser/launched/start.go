@@ -27,6 +27,7 @@ import (
 	"unicode"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
 // Options configure a browser's start.
@@ -85,10 +86,15 @@ func Start(ctx context.Context, o Options) (*Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	go Sweep(o.Log)
 	s := &Started{said: output{url: make(chan string, 1)}, clean: make(chan struct{})}
 	var exited context.CancelFunc
 	s.exited, exited = context.WithCancel(context.Background())
+	go func() {
+		// The browser of a killed process holds its profile until it has ended.
+		for range retry.Attempts(s.exited, time.Second, time.Minute) {
+			Sweep(o.Log)
+		}
+	}()
 	started := make(chan error)
 	go func() {
 		defer close(s.clean)
