@@ -71,8 +71,9 @@ var packages = []row{
 	{"bridge/gateway/gate", native, "bridge/wire bridge/resource", ""},
 	{"bridge/gateway/tools", native, "bridge/wire", ""},
 	{"bridge/gateway/retry", native, "", ""},
-	{"bridge/gateway/door", native, "bridge bridge/gateway/weborigin", ""},
 	{"bridge/gateway/internal/taburi", native, "bridge", ""},
+	{"bridge/gateway/door", native, "bridge bridge/gateway/weborigin " +
+		"bridge/gateway/internal/taburi", ""},
 	{"bridge/gateway/internal/...", native, "bridge/gateway/retry", "github.com/coder/websocket golang.org/x/sys"},
 	{"bridge/gateway/assets", native, "", ""},
 	{"bridge/gateway/events", native, "bridge bridge/wire", ""},

@@ -49,7 +49,12 @@ func (e *Engine) Open(now Time, id PortID) error {
 
 // An Owner is whose a resource or a tool is: that of the pages of an origin, in a profile of a
 // browser. The zero Owner is the host.
-type Owner struct{ Origin, Profile string }
+type Owner struct {
+	Origin, Profile string
+	// Shown means that the user offers it: it is what a page shows, and not what a page offers.
+	// Launched means that Pagewire launched the page's browser.
+	Shown, Launched bool
+}
 
 // A Sight is what a restricted port sees. What it does not see does not exist for it. The engine's
 // methods call it, at the begin of a request and again when something is sent, since the answers

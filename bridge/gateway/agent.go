@@ -110,6 +110,9 @@ type AgentOptions struct {
 	Client string
 	// Allow, Deny and Only are the agent's door.Scope. Pages outside it do not exist for the agent.
 	Allow, Deny, Only []string
+	// Shown and Opened are origins of which the agent gets what pages show (door.Scope). A
+	// TransportCommand gets that of each page that the user shows to anybody.
+	Shown, Opened []string
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
 	// DebuggingTools shows the agent also the tools that pages have for their developers. Default off.
@@ -144,7 +147,8 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), reminders: cmp.Or(o.Reminders, g.opt.Reminders),
 		about: o.About, webhooks: o.Webhooks, pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
-			Front: o.Front, Debugging: o.DebuggingTools})}
+			Front: o.Front, Debugging: o.DebuggingTools, Shown: o.Shown, Opened: o.Opened,
+			AllShown: o.Transport == TransportCommand})}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
 	g.offerFront(a)
 	if err := g.engine.Open(g.now(), a.id); err != nil {
@@ -169,6 +173,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	}
 	c.sessions++
 	g.clients[name], g.agents[a.id] = c, a
+	g.named(a)
 	g.log.Log(context.Background(), a.level(), "agent connected", "agent", int(a.id), "transport", a.transport)
 	return a, nil
 }
@@ -257,6 +262,7 @@ func (a *Agent) close(reason string, drop bool) {
 	if g.agents[a.id] != nil {
 		g.engine.Close(g.now(), a.id)
 		delete(g.agents, a.id)
+		g.named(a)
 		g.forget(a)
 		if a.client.sessions--; a.client.sessions == 0 {
 			delete(g.clients, a.client.name)

@@ -212,6 +212,7 @@ func (g *Gateway) offer(o *offer) {
 		c.claim(key, o)
 	}
 	c.succeed(o)
+	c.relist(p)
 	g.refresh()
 	g.unpark()
 }
@@ -221,6 +222,7 @@ func (g *Gateway) withdraw(o *offer) {
 	delete(o.page.offers, o.resource.URI)
 	delete(o.page.wide, o.resource.URI)
 	g.catalog.release(o)
+	g.catalog.relist(o.page)
 	g.refresh()
 	g.withdrawn = append(g.withdrawn, o)
 }
@@ -323,7 +325,7 @@ func (c *catalog) entry(at *place) *entry {
 	o := at.offers[0]
 	r := &entry{page: o.page, segment: o.segment, title: o.resource.Title, shown: o.shown(c), owner: o.page.Owner()}
 	r.shown.URI = at.key
-	r.shown.Unlisted = at.key != o.base && c.places[o.base].offers[0] == o
+	r.shown.Unlisted = at.key != o.base && c.places[o.base].offers[0] == o || o.standsBack()
 	return r
 }
 
@@ -386,12 +388,12 @@ func (o *offer) shown(c *catalog) bridge.Resource {
 }
 
 func (o *offer) describe() {
-	r, p := o.resource, o.page
+	p := o.page
 	p.locate()
 	// The list has a long name only once. Otherwise 16 MiB of an origin's descriptors would be 32 in it and its copies.
-	o.title = Shorten(cmp.Or(r.Title, r.Name), maxTitle) + p.where
-	if o.meta = p.meta; len(r.Meta) > 0 {
-		o.meta = withMeta(r.Meta, p.tabMeta())
+	o.title = Shorten(o.titled(), maxTitle) + p.where
+	if o.meta = p.meta; len(o.resource.Meta) > 0 {
+		o.meta = withMeta(o.resource.Meta, p.tabMeta())
 	}
 }
 
@@ -480,6 +482,7 @@ func (c *catalog) succeeded(old *offer) bool {
 func (c *catalog) cede(old *offer) {
 	delete(old.page.offers, old.resource.URI)
 	c.release(old)
+	c.relist(old.page)
 }
 
 // park keeps a read for the successor of an absent page.

@@ -52,7 +52,7 @@ func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 	c.continued = true
 	for _, list := range []map[*Page]bool{g.silent, g.catalog.pages} { // it may have come before p's end was noticed
 		for q := range list {
-			if q.epoch != "" && q.Frame == p.Frame && !q.absent {
+			if q.epoch != "" && !q.Shown && q.Frame == p.Frame && !q.absent {
 				w.arrived(q)
 			}
 		}

@@ -417,6 +417,9 @@ func (g *Gateway) eventWished(key string, r *bridge.Resource) {
 
 // visited notes that a page has come.
 func (g *Gateway) visited(p *Page) {
+	if p.Shown {
+		return // only pages that offer something by themselves are told
+	}
 	s := &g.events
 	key := visitKey{p.tab.key, p.Origin}
 	v := s.visits[key]
@@ -444,7 +447,7 @@ func (g *Gateway) left(p *Page) {
 	s := &g.events
 	key := visitKey{p.tab.key, p.Origin}
 	v := s.visits[key]
-	if v == nil {
+	if v == nil || p.Shown {
 		return
 	}
 	if v.pages--; v.pages > 0 || g.closed {

@@ -122,7 +122,7 @@ func (g *Gateway) offerFront(a *Agent) {
 }
 
 func (g *Gateway) restrict(a *Agent) {
-	if a.pass.Restricts(g.front.offered) {
+	if a.pass.Restricts(g.front.offered, g.shows.offered) {
 		g.engine.Restrict(a.id, a.pass)
 	}
 }
@@ -148,7 +148,8 @@ func (g *Gateway) frontFor(a *Agent) []byte {
 	t := c.tabs[info.Tab]
 	if t != nil {
 		for page := range t.pages { // its other ways may tell another profile than the browser that reports it
-			permitted = permitted && (page.Origin != info.Origin || a.pass.Permits(page.Owner()))
+			permitted = permitted && (page.Shown || page.Origin != info.Origin ||
+				a.pass.Permits(page.Owner()))
 		}
 	}
 	if permitted {

@@ -28,6 +28,9 @@ type Options struct {
 	Allow, Deny []string
 	// AllowPages are origins whose pages may connect by themselves, in addition to origins that a connected agent allows.
 	AllowPages []string
+	// Shown and Opened are origins whose pages the user shows (door.Scope), in addition to those that
+	// a connected agent names.
+	Shown, Opened []string
 	// AnyScheme admits URIs at no web origin at all, such as test://, from pages that offer them. It is for conformance
 	// suites.
 	AnyScheme bool
@@ -94,9 +97,10 @@ type Gateway struct {
 	calls         map[bridge.CallID]*call
 	continued     map[*continuation]bool
 	door          *door.Door[*Page]
-	all           *pass // sees all pages: for those who look for the user, or for several agents
+	all           *pass // sees all pages, and what they show: for those who look for the user, or for several agents
 	catalog       catalog
 	front         front
+	shows         shows
 	silent        map[*Page]bool  // pages that have offered nothing yet
 	toSend        []*linked       // pages with frames to send
 	held          map[string]held // by origin
@@ -139,7 +143,8 @@ func New(o Options) *Gateway {
 		notices: map[string]string{}, looks: map[*byte]bool{}, profiles: map[string][]*string{},
 	}
 	g.door = door.New(door.Scope{Allow: o.Allow, Deny: o.Deny}, g.find)
-	g.all = g.door.Pass(door.Scope{})
+	g.all = g.door.Pass(door.Scope{AllShown: true})
+	g.shows.always = g.door.Pass(door.Scope{Shown: o.Shown, Opened: o.Opened})
 	g.catalog.init()
 	g.events.init(o.wallClock())
 	g.tools.init(g)

@@ -258,6 +258,9 @@ func (c *pageCore) Hello(a link.About) error {
 	p := c.p
 	p.epoch = a.Epoch
 	c.peer.Welcome(p.Given)
+	if p.Shown {
+		return nil // the document has a page of its own, if it offers something
+	}
 	if d := p.g.documentOf((*linked)(c)); d != nil {
 		(*linked)(c).join(d)
 	} else {
@@ -276,7 +279,7 @@ func (c *pageCore) inUse() bool { return c.p.link == (*linked)(c) }
 
 func (c *pageCore) Register(r bridge.Resource, _ string) error {
 	p := c.p
-	if taburi.Reserved(r.URI) {
+	if taburi.Reserved(r.URI) && !p.Shown {
 		return errors.New("it is under " + bridge.GatewayPath + ", which is the gateway's")
 	}
 	if !p.owns(r.URI) {
@@ -346,7 +349,7 @@ func (c *pageCore) Unregister(uri string) {
 }
 
 func (c *pageCore) Touch(uri string, revision int64) {
-	if taburi.Reserved(uri) || !c.inUse() {
+	if !c.inUse() || taburi.Reserved(uri) && !c.p.Shown {
 		return // of no resource, or of a reserve
 	}
 	if w := c.p.watches[uri]; w != nil {
@@ -381,6 +384,9 @@ func (c *pageCore) seal(own string) {
 }
 
 func (c *pageCore) SetTools(tools []bridge.Tool, _ string) error {
+	if c.p.Shown {
+		return nil // it never acts
+	}
 	if !c.inUse() {
 		c.tools = &tools
 		return nil

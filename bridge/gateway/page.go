@@ -41,6 +41,12 @@ type PageInfo struct {
 	Window  string `json:"-"`
 	// Source identifies the page's browser, for NameProfile.
 	Source string `json:"-"`
+	// Shown means that the user offers the page: it is a source of what a document shows, in a world
+	// of its own where the document's scripts are not. Only such a page has the URIs of ShownPath and
+	// PartsPath, and it has no others. It is shown to agents whose user has named its origin. Launched
+	// means that Pagewire launched its browser.
+	Shown    bool `json:"shown,omitempty"`
+	Launched bool `json:"-"`
 }
 
 // A Page is an attached page.
@@ -146,7 +152,7 @@ func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) 
 	return g.attach(info, func(p *Page) {
 		p.own = newLinked(p, send)
 		p.link, p.ways = p.own, []*linked{p.own}
-		if g.opt.Share == nil {
+		if g.showing(p); g.opt.Share == nil || p.Shown { // a node gets only what pages offer
 			return
 		}
 		if p.shared = g.opt.Share(p.PageInfo, p.apply, send); p.shared != nil {
@@ -265,8 +271,12 @@ func (g *Gateway) countRefused(reason string) {
 	g.refusals[reason]++
 }
 
-// owns reports whether a URI is at the page's origin, and outside the gateway's path.
+// owns reports whether a URI is at the page's origin, and outside the gateway's path. Of a source
+// of what a document shows it reports whether the URI is of that.
 func (p *Page) owns(uri string) bool {
+	if p.Shown {
+		return p.ownsShown(uri)
+	}
 	return !taburi.Reserved(uri) && (strings.HasPrefix(uri, p.Origin+"/") ||
 		p.g.opt.AnyScheme && !strings.HasPrefix(uri, "http:") && !strings.HasPrefix(uri, "https:"))
 }
@@ -387,6 +397,7 @@ func (g *Gateway) drop(p *Page) {
 		g.catalog.release(o)
 	}
 	p.offers, p.published = map[string]*offer{}, nil
+	g.catalog.relist(p)
 	g.catalog.remove(p)
 	g.refresh()
 	waiting := p.parked

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
 // One document is one page, however many ways it connects: by its own WebSocket, by the extension, by CDP. The first
@@ -38,7 +39,7 @@ func (g *Gateway) documentOf(l *linked) (found *Page) {
 	for _, list := range []map[*Page]bool{g.catalog.pages, g.silent} {
 		for d := range list {
 			same := p.epoch != "" && d.epoch == p.epoch && d.Origin == p.Origin
-			if d == p || d.absent || !same || differ(d.profile(), p.profile()) {
+			if d == p || d.absent || d.Shown || !same || differ(d.profile(), p.profile()) {
 				continue
 			}
 			w := d.wayBy(l.info.Transport)
@@ -199,6 +200,10 @@ func (p *Page) register(r bridge.Resource) error {
 func (p *Page) read(key, uri, params string, done func(reply)) (end func()) {
 	l := p.link
 	now := func() {}
+	if taburi.Reserved(uri) && !p.owns(uri) { // a template of the page matches it
+		done(reply{failure: bridge.NotFound})
+		return now
+	}
 	now = l.read(key, uri, params, func(r reply) {
 		if r.gone && p.link != l && !p.absent {
 			now = p.read(key, uri, params, done)

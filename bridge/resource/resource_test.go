@@ -195,6 +195,20 @@ func TestRule(t *testing.T) {
 	}
 }
 
+// Under the gateway's path an agent may wait for what a tab offers or shows, and for nothing else.
+func TestAwaitsUnderGatewayPath(t *testing.T) {
+	g := NewRegistry(Rule{Any: true, Web: true}, 0, 0)
+	for path, want := range map[string]bool{
+		"/.pagewire/tab/2/a": true, "/.pagewire/shown": true, "/.pagewire/shown/tab/2?from=1": true, "/.pagewire/parts/a": true,
+		"/.pagewire/shown?links=1": true, "/.pagewire/shown/a": false, "/.pagewire/parts/": false, "/.pagewire/shown/tab/": false,
+		"/.pagewire/": false, "/.pagewire/tab/": false, "/.pagewire/tab/x": false, "/.pagewire/show": false, "/.pagewire/part": false,
+	} {
+		if g.Awaits("https://x.test"+path) != want {
+			t.Errorf("an agent may wait for %s: %t", path, !want)
+		}
+	}
+}
+
 func BenchmarkFindTemplate(b *testing.B) {
 	g := NewRegistry(at, 0, 0)
 	if _, err := g.Add(Resource{URI: "https://x.test/{kind}/{id}{?q}", Name: "n"}); err != nil {

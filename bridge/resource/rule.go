@@ -73,10 +73,10 @@ func (r Rule) checkURI(uri string) error {
 	return nil
 }
 
-// ofSomePage reports whether some page could have a URI that Check admits: it is at a web origin in its canonical
-// spelling, and under GatewayPath only where a gateway lists the URIs of a tab.
+// ofSomePage reports whether some page could have a URI that Check admits: it is at a web origin in
+// its canonical spelling, and under GatewayPath only where a gateway lists the URIs of a tab, or
+// what a page shows.
 func ofSomePage(uri string) bool {
-	const tab = GatewayPath + "tab/"
 	at := indexByte(uri, ':') + len("://")
 	if at > len(uri) || uri[:at] != "https://" && uri[:at] != "http://" {
 		return false
@@ -88,9 +88,24 @@ func ofSomePage(uri string) bool {
 		}
 		path++
 	}
-	number := path + len(tab)
-	return at < path && path < len(uri) && (!atGateway(uri) ||
-		number < len(uri) && uri[path:number] == tab && '1' <= uri[number] && uri[number] <= '9')
+	return at < path && path < len(uri) && (!atGateway(uri) || ofGateway(uri[path+len(GatewayPath):]))
+}
+
+// ofGateway reports whether a gateway may list a URI by what follows GatewayPath: that of a tab, or
+// of what it shows.
+func ofGateway(rest string) bool {
+	after := func(prefix string) string {
+		if len(rest) <= len(prefix) || rest[:len(prefix)] != prefix {
+			return ""
+		}
+		return rest[len(prefix):]
+	}
+	tab := after("tab/")
+	if tab == "" {
+		tab = after("shown/tab/")
+	}
+	return tab != "" && '1' <= tab[0] && tab[0] <= '9' || rest == "shown" ||
+		after("shown?") != "" || after("parts/") != ""
 }
 
 func isSchemeByte(c byte, first bool) bool {

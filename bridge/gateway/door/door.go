@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
 
@@ -33,6 +34,11 @@ type Scope struct {
 	// Front adds the tab in front of the user (FrontURI), and Debugging the tools that pages have for
 	// their developers.
 	Front, Debugging bool
+	// Shown lists origins whose pages the user shows (bridge.Owner.Shown), besides what these offer,
+	// and Opened such origins of browsers that Pagewire launched. AllShown is for the user's own
+	// commands: it adds what the user shows to anybody.
+	Shown, Opened []string
+	AllShown      bool
 }
 
 // ProfilePrefix begins a profile in Scope.Only.
@@ -73,11 +79,20 @@ func (r *rules) admits(origin string) bool {
 	if origin == "" || origin == "null" {
 		return false
 	}
-	in := func(patterns []string) bool {
-		return slices.ContainsFunc(patterns, func(pattern string) bool { return weborigin.Match(pattern, origin) })
-	}
-	return !in(r.Deny) && (len(r.origins) == 0 || in(r.origins)) &&
-		(len(r.Allow) == 0 || in(r.Allow) || weborigin.IsLoopback(origin))
+	return !matches(r.Deny, origin) && (len(r.origins) == 0 || matches(r.origins, origin)) &&
+		(len(r.Allow) == 0 || matches(r.Allow, origin) || weborigin.IsLoopback(origin))
+}
+
+func matches(patterns []string, origin string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		return weborigin.Match(pattern, origin)
+	})
+}
+
+// isShown reports whether an owner's pages offer it themselves, or the user has named them.
+func (r *rules) isShown(o bridge.Owner) bool {
+	return !o.Shown || r.AllShown || matches(r.Shown, o.Origin) ||
+		o.Launched && matches(r.Opened, o.Origin)
 }
 
 // everything reports whether the scope has all pages.
@@ -127,8 +142,19 @@ func (d *Door[P]) Joint(all iter.Seq[*Pass[P]]) *Pass[P] { return &Pass[P]{door:
 func (p *Pass[P]) String() string { return fmt.Sprintf("%#v", p.rules.Scope) }
 
 // Restricts reports whether there may be something that the pass does not permit. Besides the pages
-// that is the tab in front, once it is offered.
-func (p *Pass[P]) Restricts(front bool) bool { return !p.rules.everything() || front && !p.rules.Front }
+// that is the tab in front, once it is offered, and what the user shows to others.
+func (p *Pass[P]) Restricts(front, shown bool) bool {
+	return !p.rules.everything() || front && !p.rules.Front || shown && !p.rules.AllShown
+}
+
+// Names reports whether the agent's user has named an owner's pages, to show them to this agent.
+func (p *Pass[P]) Names(o bridge.Owner) bool {
+	o.Shown = true
+	return !p.rules.AllShown && p.Permits(o)
+}
+
+// NamesAny reports whether there may be owners for which Names is true.
+func (p *Pass[P]) NamesAny() bool { return len(p.rules.Shown)+len(p.rules.Opened) > 0 }
 
 // Allowed are the patterns of the origins that the agent's user lets connect.
 func (p *Pass[P]) Allowed() []string { return p.rules.Allow }
@@ -153,6 +179,11 @@ func (p *Pass[P]) Sees(uri string) bool {
 		return p.every(func(other *Pass[P]) bool { return other.Sees(uri) })
 	case uri == FrontURI:
 		return p.rules.Front
+	case taburi.Shown(uri):
+		if page, ok := p.door.find(uri); ok {
+			return p.Permits(page.Owner())
+		}
+		return len(p.rules.profiles) == 0 && p.MayWish(uri)
 	case p.rules.everything():
 		return true
 	case !p.admitsURI(uri):
@@ -172,7 +203,9 @@ func (p *Pass[P]) MayWish(uri string) bool {
 		return p.every(func(other *Pass[P]) bool { return other.MayWish(uri) })
 	}
 	origin := weborigin.Of(uri)
-	return uri != FrontURI && (p.rules.everything() || p.admitsURI(uri)) && (origin == "" || p.door.Serves(origin))
+	later := bridge.Owner{Origin: origin, Shown: taburi.Shown(uri), Launched: true}
+	return uri != FrontURI && p.rules.isShown(later) &&
+		(p.rules.everything() || p.admitsURI(uri)) && (origin == "" || p.door.Serves(origin))
 }
 
 // Permits reports whether the agent may see what is an owner's.
@@ -180,7 +213,7 @@ func (p *Pass[P]) Permits(o bridge.Owner) bool {
 	if p.all != nil {
 		return p.every(func(other *Pass[P]) bool { return other.Permits(o) })
 	}
-	return p.door.Serves(o.Origin) &&
+	return p.door.Serves(o.Origin) && p.rules.isShown(o) &&
 		(p.rules.everything() || p.admitsURI(o.Origin) && p.rules.hasProfile(o.Profile))
 }
 

@@ -64,7 +64,7 @@ func TestScope(t *testing.T) {
 			}
 		}
 		for _, uri := range []string{"test://static/text", "urn:a:b", app + ".evil.example/", app + ":1/", app + "@x/", ""} {
-			if p.Sees(uri) && len(c.scope.Allow)+len(c.scope.Only) > 0 || p.Sees("urn:a:b") && p.Restricts(false) {
+			if p.Sees(uri) && len(c.scope.Allow)+len(c.scope.Only) > 0 || p.Sees("urn:a:b") && p.Restricts(false, false) {
 				t.Errorf("%s: it sees %q", name, uri)
 			}
 		}
@@ -126,7 +126,60 @@ func TestRoutes(t *testing.T) {
 	if p.Resolve(FrontURI) != nil || !p.Sees(FrontURI) || all.Sees(FrontURI) || p.MayWish(FrontURI) {
 		t.Error("the tab in front is for others")
 	}
-	if all.Restricts(false) || !all.Restricts(true) || !p.Restricts(false) || all.String() == p.String() {
+	if all.Restricts(false, false) || !all.Restricts(true, false) || !all.Restricts(false, true) || !p.Restricts(false, false) || all.String() == p.String() {
 		t.Error("the passes are alike")
+	}
+}
+
+// What a page shows is for agents whose user has named its origin: not for one that may see all
+// pages, nor for one that may not see that origin. The origins that Pagewire's browser was to open
+// count in that browser.
+func TestWhatPagesShow(t *testing.T) {
+	shown := bridge.Owner{Origin: app, Shown: true}
+	launched, other := shown, bridge.Owner{Origin: bank, Shown: true, Launched: true}
+	launched.Launched = true
+	for name, c := range map[string]struct {
+		scope             Scope
+		anywhere, opened  bool // whether it has shown, and launched
+		ofBank, isDistant bool // whether it has other, and names anything
+	}{
+		"all pages":               {},
+		"front, and debugging":    {scope: Scope{Front: true, Debugging: true}},
+		"allowed, and not named":  {scope: Scope{Allow: []string{app}}},
+		"only, and not named":     {scope: Scope{Only: []string{app}}},
+		"named":                   {scope: Scope{Shown: []string{app}}, anywhere: true, opened: true, isDistant: true},
+		"all of a domain":         {scope: Scope{Shown: []string{"https://*.example"}}, anywhere: true, opened: true, ofBank: true, isDistant: true},
+		"opened":                  {scope: Scope{Opened: []string{app}}, opened: true, isDistant: true},
+		"another is named":        {scope: Scope{Shown: []string{bank}}, ofBank: true, isDistant: true},
+		"named, and denied":       {scope: Scope{Shown: []string{app}, Deny: []string{app}}, isDistant: true},
+		"named, and another only": {scope: Scope{Shown: []string{app}, Only: []string{bank}}, isDistant: true},
+		"named, of a profile":     {scope: Scope{Shown: []string{app}, Only: []string{ProfilePrefix + "Work"}}, isDistant: true},
+		"the user's commands":     {scope: Scope{AllShown: true}, anywhere: true, opened: true, ofBank: true},
+	} {
+		pages := map[string]*bridge.Owner{}
+		p := open(Scope{}, pages).Pass(c.scope)
+		for i, o := range []bridge.Owner{shown, launched, other} {
+			want := []bool{c.anywhere, c.opened, c.ofBank}[i]
+			names := want && !c.scope.AllShown
+			if p.Permits(o) != want || p.Names(o) != names {
+				t.Errorf("%s: %+v is permitted: %t, and named: %t", name, o, p.Permits(o), p.Names(o))
+			}
+			for _, path := range []string{"/.pagewire/shown", "/.pagewire/shown/tab/2?from=3", "/.pagewire/parts/a"} {
+				uri := o.Origin + path
+				pages[uri] = &o
+				if p.Sees(uri) != want || (p.Resolve(uri) != nil) != want {
+					t.Errorf("%s: it sees %s of %+v: %t", name, uri, o, p.Sees(uri))
+				}
+				delete(pages, uri)
+			}
+			// While no page has it, an agent may wait for it if its user could show it.
+			if uri := o.Origin + "/.pagewire/shown"; p.MayWish(uri) != p.Sees(uri) && len(p.rules.profiles) == 0 ||
+				p.Sees(uri) && !c.scope.AllShown && len(c.scope.Shown)+len(c.scope.Opened) == 0 {
+				t.Errorf("%s: it waits for %s: %t", name, uri, p.MayWish(uri))
+			}
+		}
+		if p.NamesAny() != c.isDistant || !p.Restricts(false, true) != c.scope.AllShown {
+			t.Errorf("%s: it names any: %t", name, p.NamesAny())
+		}
 	}
 }

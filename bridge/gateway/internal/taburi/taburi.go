@@ -1,8 +1,11 @@
 // Package taburi makes and splits the URIs by which agents tell tabs apart.
 //
-// If several tabs have the same URI, each tab also has it under a path of its own: ORIGIN/.pagewire/tab/N/PATH for
-// ORIGIN/PATH, with N.FRAME for a frame. The tab is in the path, because agent programs drop a URI's fragment, and some
-// compare the path alone. Templates are treated like URIs. The package parses neither, and knows no pages.
+// If several tabs have the same URI, each tab also has it under a path of its own:
+// ORIGIN/.pagewire/tab/N/PATH for ORIGIN/PATH, with N.FRAME for a frame. The tab is in the path,
+// because agent programs drop a URI's fragment, and some compare the path alone. Templates are
+// treated like URIs. What the user offers is under our path already, and has the tab behind it:
+// ORIGIN/.pagewire/shown/tab/N. There no template of a page matches it. The package parses neither,
+// and knows no pages.
 package taburi
 
 import (
@@ -32,6 +35,10 @@ func Of(own, segment string) string {
 		return own
 	}
 	root, path := splitPath(own)
+	if Shown(own) {
+		end := strings.IndexAny(path+"?", "?#{")
+		return root + path[:end] + shownTab + segment + path[end:]
+	}
 	if !hasAuthority(root) { // urn:a:b is urn:/.pagewire/tab/N/a:b
 		path = "/" + path
 	}
@@ -41,6 +48,13 @@ func Of(own, segment string) string {
 // Split undoes Of: it returns the page's own URI and the segment of its tab. For any other URI, segment is "".
 func Split(uri string) (own, segment string) {
 	root, path := splitPath(uri)
+	if Shown(uri) {
+		end := strings.IndexAny(path+"?", "?#{")
+		if i := strings.LastIndex(path[:end], shownTab); i >= 0 && i+len(shownTab) < end {
+			return root + path[:i] + path[end:], path[i+len(shownTab) : end]
+		}
+		return uri, ""
+	}
 	rest, ok := strings.CutPrefix(path, tabPath)
 	if !ok {
 		return uri, ""
@@ -73,6 +87,17 @@ func Sorted(uris iter.Seq[string]) []string {
 		sorted[i] = all[i].uri
 	}
 	return sorted
+}
+
+// shownTab comes before the segment of the tab, in URIs of what the user offers.
+const shownTab = "/tab/"
+
+// Shown reports whether a URI can only be one of what the user offers: what a page shows, or a part
+// of it.
+func Shown(uri string) bool {
+	_, path := splitPath(uri)
+	rest, ours := strings.CutPrefix(path, bridge.GatewayPath)
+	return ours && (strings.HasPrefix(rest, "shown") || strings.HasPrefix(rest, "parts"))
 }
 
 // Reserved reports whether a URI is under our path. Pages may not have such URIs.

@@ -23,6 +23,15 @@ func TestTabURI(t *testing.T) {
 		{"https://x.test{?q}", "2", "https://x.test/.pagewire/tab/2{?q}"},
 		{"https://x.test//a//", "2", "https://x.test/.pagewire/tab/2//a//"},
 		{"https://x.test/a/.pagewire/tab/3/", "2", "https://x.test/.pagewire/tab/2/a/.pagewire/tab/3/"},
+		// What the user offers.
+		{"https://x.test/.pagewire/shown", "2", "https://x.test/.pagewire/shown/tab/2"},
+		{"https://x.test/.pagewire/shown", "", "https://x.test/.pagewire/shown"},
+		{"https://x.test/.pagewire/shown?from=9/tab/3", "2.A0", "https://x.test/.pagewire/shown/tab/2.A0?from=9/tab/3"},
+		{"https://x.test/.pagewire/shown{?from}", "2", "https://x.test/.pagewire/shown/tab/2{?from}"},
+		{"https://x.test/.pagewire/parts/tab", "2", "https://x.test/.pagewire/parts/tab/tab/2"},
+		{"https://x.test/.pagewire/parts/a/tab/1", "2", "https://x.test/.pagewire/parts/a/tab/1/tab/2"},
+		{"https://x.test/shown", "2", "https://x.test/.pagewire/tab/2/shown"}, // the page's own
+		{"https://x.test/parts/a", "2", "https://x.test/.pagewire/tab/2/parts/a"},
 		// Not a web origin.
 		{"test://static-text", "2", "test://static-text/.pagewire/tab/2"},
 		{"test://template/{id}/data", "2", "test://template/.pagewire/tab/2/{id}/data"},
@@ -49,6 +58,7 @@ func TestURIsOfNoTab(t *testing.T) {
 		"https://x.test/.pagewire/": true, "https://x.test/.pagewire/tab/": true,
 		"https://x.test/.pagewire/tab//a":  true,
 		"https://x.test/.pagewire/tab?2/a": true, "https://x.test/.pagewire/other/2/a": true,
+		"https://x.test/.pagewire/shown/tab/": true, "https://x.test/.pagewire/shown?a=/tab/2": true,
 		"urn:/.pagewire/tab/2": true,
 	} {
 		if Reserved(uri) != ours {

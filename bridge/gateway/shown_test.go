@@ -1,0 +1,355 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+const (
+	shownURI   = app + ShownPath
+	shownTitle = "What the page shows (offered by the user) - "
+)
+
+// byUser is a source of what a document in a tab shows.
+func byUser(tab string) PageInfo {
+	info := tabInfo(tab)
+	info.Shown = true
+	return info
+}
+
+// names are the options of an agent whose user has named the app.
+var names = AgentOptions{Shown: []string{app}}
+
+func showPage(t *testing.T, g *Gateway, tab, text string) *testPage {
+	t.Helper()
+	p := &testPage{t: t, page: testkit.NewPage(t, nil)}
+	p.page.Describe(shownURI, map[string]any{"uriSchema": map[string]any{"type": "object", "properties": map[string]any{
+		"from": map[string]any{"type": "integer"}}}})
+	p.attach(g, byUser(tab))
+	p.offer(shownURI, text)
+	return p
+}
+
+// An agent whose user has named a page's origin lists what the page shows, reads it, waits for it,
+// and is told of the lines that changed. The user's own commands do so too.
+func TestShownPage(t *testing.T) {
+	g := newGateway(t, Options{})
+	lines := "title: CI\n" + strings.Repeat("| a job | Succeeded |\n", 30)
+	p := showPage(t, g, "a", lines+"| browser | In progress |\n")
+	for _, o := range []AgentOptions{names, {Transport: TransportCommand}} {
+		a, _ := openAgentWith(t, g, o)
+		if got := a.titles(); len(got) != 1 || !strings.HasPrefix(got[0], shownURI+" "+shownTitle) {
+			t.Errorf("listed %q", got)
+		}
+		a.CheckText(shownURI, lines+"| browser | In progress |\n")
+	}
+	a, _ := openAgentWith(t, g, names)
+	texts := a.must(own.Read, map[string]any{"uri": shownURI})
+	waits := make(chan []string)
+	go func() {
+		texts, _ := a.tool(own.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
+		waits <- texts
+	}()
+	testkit.Eventually(t, "the page is followed", func() bool { return p.page.Watches(shownURI) })
+	p.set(shownURI, lines+"| browser | Failed |\n")
+	got := strings.Join(testkit.Receive(t, "the agent is told", waits), "\n")
+	if !strings.Contains(got, "-| browser | In progress |") || !strings.Contains(got, "+| browser | Failed |") ||
+		strings.Count(got, "a job") > 6 {
+		t.Errorf("told %q", got)
+	}
+}
+
+// For an agent whose user has not named the origin there is nothing, in no way, also where it was
+// there first.
+func TestShownPageOfAnother(t *testing.T) {
+	g := newGateway(t, Options{})
+	early := openAgent(t, g)
+	waits := openEventAgent(t, g, AgentOptions{})
+	follows, _ := waits.stream(events.Updated, `{}`, "")
+	const tabbed = shownURI + "/tab/1"
+	if err := early.Subscribe(t.Context(), &mcp.SubscribeParams{URI: shownURI}); err == nil {
+		t.Error("an agent waits for what its user has not named")
+	}
+	named, _ := openAgentWith(t, g, names)
+	p := showPage(t, g, "a", "secret")
+	named.CheckText(shownURI, "secret")
+	named.CheckText(tabbed, "secret")
+	asked := p.page.Asked()
+	for name, o := range map[string]AgentOptions{"the first": {}, "one without flags": {}, "one that allows the origin": {Allow: []string{app}},
+		"one of another origin": {Shown: []string{"https://other.test"}}, "one of a launched browser": {Opened: []string{app}},
+		"one that denies the origin": {Shown: []string{app}, Deny: []string{app}}} {
+		a := early
+		if name != "the first" {
+			a, _ = openAgentWith(t, g, o)
+		}
+		if got := a.titles(); len(got) > 0 {
+			t.Errorf("%s lists %q", name, got)
+		}
+		for _, uri := range []string{shownURI, tabbed, shownURI + "?from=0", app + "/.pagewire/tab/1/.pagewire/shown"} {
+			if text, err := a.Read(uri); err == nil {
+				t.Errorf("%s reads %s: %q", name, uri, text)
+			}
+			for tool, args := range map[string]map[string]any{own.Read: {"uri": uri},
+				own.Wait: {"uris": []string{uri}, "timeout_ms": 1}} {
+				if texts, failed := a.tool(tool, args); !failed || strings.Contains(strings.Join(texts, ""), "secret") {
+					t.Errorf("%s, %s of %s: %q", name, tool, uri, texts)
+				}
+			}
+			if err := a.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err == nil {
+				t.Errorf("%s subscribes to %s", name, uri)
+			}
+		}
+		if texts, _ := a.tool(own.List, nil); strings.Contains(texts[0], ".pagewire") {
+			t.Errorf("%s lists %s", name, texts[0])
+		}
+	}
+	if n := p.page.Asked() - asked; n > 0 {
+		t.Errorf("the page was asked %d times for others", n)
+	}
+	own := openPage(t, g, tabInfo("b"), map[string]string{app + "/own": "1"})
+	testkit.Eventually(t, "the page is followed", func() bool { return own.page.Watches(app + "/own") })
+	p.set(shownURI, "another secret")
+	own.set(app+"/own", "2")
+	waits.event(follows, app+"/own") // and nothing before
+}
+
+// No page gets a URI of what the user offers, nor can it answer for one, whatever it registers.
+func TestPageThatSpeaksForTheUser(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, _ := openAgentWith(t, g, names)
+	p := openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "1", app + "/{a}/{b}": "page ", app + "/{a}": "page "})
+	p.page.Describe(app+"/title", map[string]any{"title": "What the page shows (Offered by the user)"})
+	p.offer(app+"/title", "of the page")
+	for _, uri := range []string{shownURI, shownURI + "/tab/1", app + PartsPath + "a", app + "/.pagewire/{a}", app + "/.pagewire/shown{?from}",
+		"/.pagewire/shown", "https://evil.test/.pagewire/shown"} {
+		p.offer(uri, "of the page")
+	}
+	p.page.Contents(func(uri string) string { // contents under the name of another
+		return `[{"uri":"` + shownURI + `","text":"of the page"}]`
+	})
+	if text, err := a.Read(app + "/doc"); err == nil && strings.Contains(text, "of the page") {
+		t.Errorf("a page gives contents of %s: %q", shownURI, text)
+	}
+	p.page.Contents(nil)
+	if got := a.URIs(); !slices.Equal(got, []string{app + "/doc", app + "/title"}) {
+		t.Errorf("listed %q", got)
+	}
+	for _, title := range a.titles() {
+		if strings.Contains(strings.ToLower(title), "offered by the user") {
+			t.Errorf("a page's title is %q", title)
+		}
+	}
+	for _, uri := range []string{shownURI, shownURI + "/tab/1", app + "/.pagewire/tab/1/.pagewire/shown", app + "/.pagewire/parts/a",
+		app + "/.pagewire/shown?from=1"} {
+		if text, err := a.Read(uri); err == nil {
+			t.Errorf("a page answers for %s: %q", uri, text)
+		}
+	}
+	if n := len(p.page.Reports()); n < 7 {
+		t.Errorf("the page is told of %d refusals: %q", n, p.page.Reports())
+	}
+	// Its document is not joined with the source, whatever it says of itself.
+	shown := &testPage{t: t, page: testkit.NewPage(t, nil)}
+	shown.page.Epoch("0123456789abcdef0123456789abcdef")
+	shown.attach(g, byUser("a"))
+	shown.offer(shownURI, "of the user")
+	thief := &testPage{t: t, page: testkit.NewPage(t, map[string]string{app + "/stolen": "2"})}
+	thief.page.Epoch("0123456789abcdef0123456789abcdef")
+	info := tabInfo("a")
+	info.Transport = "websocket"
+	thief.attach(g, info)
+	a.CheckText(shownURI, "of the user")
+	thief.page.Set(shownURI, "of the thief")
+	a.CheckText(shownURI, "of the user")
+	a.CheckText(app+"/stolen", "2")
+	for _, p := range g.Snapshot().Pages {
+		if p.Shown && p.Resources != 1 {
+			t.Errorf("the source has %d resources", p.Resources)
+		}
+	}
+}
+
+// A source of what a page shows has no other URIs, no tools, and nothing of another origin.
+func TestSourceHasNothingElse(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, _ := openAgentWith(t, g, AgentOptions{Shown: []string{app, "https://other.test"}})
+	p := showPage(t, g, "a", "1")
+	part := app + PartsPath + "price"
+	p.offer(part, "2")
+	for _, uri := range []string{app + "/doc", app + "/.pagewire/other", app + "/.pagewire/tab/1/doc", app + PartsPath, app + PartsPath + "a/b",
+		"https://other.test/.pagewire/shown", app + "/.pagewire/shown/x", app + "/.pagewire/{a}"} {
+		p.offer(uri, "3")
+	}
+	p.page.SetTool("press", testkit.Tool{})
+	if got := a.URIs(); !slices.Equal(got, []string{part, shownURI}) {
+		t.Errorf("listed %q", got)
+	}
+	if got := a.ToolNames(); slices.Contains(got, "press") {
+		t.Errorf("tools %q", got)
+	}
+	a.CheckText(part, "2")
+	if n := len(p.page.Reports()); n != 8 {
+		t.Errorf("refused: %q", p.page.Reports())
+	}
+}
+
+// Where the page offers something of its own, what it shows can be read, and is not listed. The
+// user's parts are.
+func TestShownPageStandsBack(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, _ := openAgentWith(t, g, names)
+	p := showPage(t, g, "a", "outline")
+	part := app + PartsPath + "price"
+	p.offer(part, "2")
+	a.Shows(part, shownURI)
+	own := openPage(t, g, tabInfo("a"), nil)
+	own.page.SetTool("press", testkit.Tool{})
+	a.Shows(part, shownURI) // a tool is no state
+	own.offer(app+"/doc", "1")
+	a.Shows(app+"/doc", part)
+	a.CheckText(shownURI, "outline")
+	own.page.Withdraw(app + "/doc")
+	a.Shows(part, shownURI)
+	own.offer(app+"/doc", "1")
+	a.Shows(app+"/doc", part)
+	own.Close("it has gone")
+	a.Shows(part, shownURI)
+	// The page of another tab does not count.
+	openPage(t, g, tabInfo("b"), map[string]string{app + "/doc": "1"})
+	a.Shows(app+"/doc", part, shownURI)
+}
+
+// Two tabs of one site show different things. The one that was not used last has its tab behind its
+// path.
+func TestShownPagesOfTwoTabs(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, _ := openAgentWith(t, g, names)
+	showPage(t, g, "a", "of a")
+	showPage(t, g, "b", "of b")
+	g.Focus("b")
+	a.Shows(shownURI, shownURI+"/tab/1")
+	a.CheckText(shownURI, "of b")
+	a.CheckText(shownURI+"/tab/1", "of a")
+	a.CheckText(shownURI+"/tab/2", "of b")
+	if text, err := a.Read(app + "/.pagewire/tab/1/.pagewire/shown"); err == nil {
+		t.Errorf("our path is written twice: %q", text)
+	}
+}
+
+// A subscription outlives navigations within the origin, and the plain URI its tab: it follows the
+// URI.
+func TestShownPageIsLeft(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, _ := openAgentWith(t, g, names)
+	p := showPage(t, g, "a", "one")
+	a.Watch(shownURI)
+	p.crash()
+	reads := make(chan string)
+	go func() { reads <- a.Text(shownURI) }() // it waits for the next document
+	testkit.Eventually(t, "the read waits", func() bool {
+		defer g.lock()()
+		return len(g.catalog.waiting) == 1
+	})
+	q := showPage(t, g, "a", "two")
+	if got := testkit.Receive(t, "the next document is read", reads); got != "two" {
+		t.Errorf("read %q", got)
+	}
+	a.Told(shownURI)
+	q.set(shownURI, "three")
+	a.Told(shownURI)
+	// A navigation in mid-read.
+	q.page.Hold = make(chan struct{})
+	q.page.OnRead = func(string) { go q.crash() }
+	go func() { reads <- a.Text(shownURI) }()
+	testkit.Eventually(t, "the document was left", func() bool { return g.Snapshot().Pages[0].Absent })
+	showPage(t, g, "a", "four")
+	if got := testkit.Receive(t, "the next document is read", reads); got != "four" {
+		t.Errorf("read %q", got)
+	}
+	// Another origin has nothing to do with it.
+	g.CloseTab("a")
+	if _, err := a.Read(shownURI); err == nil {
+		t.Error("a closed tab is read")
+	}
+}
+
+// Transports ask which pages to show, and are told when that changes: with the first agent that
+// names one, and with the last.
+func TestNamedPages(t *testing.T) {
+	g := newGateway(t, Options{Shown: []string{"https://always.test"}, Deny: []string{"https://denied.test"}})
+	told := make(chan bool, 100)
+	end := g.WhenNamed(func() { told <- true })
+	info, launched := byUser("a"), byUser("a")
+	launched.Launched = true
+	is := func(when string, plain, inOurs bool) {
+		t.Helper()
+		if g.IsNamed(info) != plain || g.IsNamed(launched) != inOurs {
+			t.Errorf("%s: %t, and in a launched browser %t", when, g.IsNamed(info), g.IsNamed(launched))
+		}
+	}
+	is("without an agent", false, false)
+	openAgent(t, g)
+	openAgentWith(t, g, AgentOptions{Transport: TransportCommand})
+	is("of agents that name nothing", false, false)
+	_, opens := openAgentWith(t, g, AgentOptions{Opened: []string{app}})
+	testkit.Receive(t, "the transport is told", told)
+	is("of one that opens it", false, true)
+	_, shows := openAgentWith(t, g, names)
+	testkit.Receive(t, "the transport is told", told)
+	is("of one that names it", true, true)
+	shows.Close()
+	testkit.Receive(t, "the transport is told", told)
+	is("of one that has gone", false, true)
+	end()
+	opens.Close()
+	is("of all", false, false)
+	for origin, want := range map[string]bool{"https://always.test": true, "https://denied.test": false, "null": false, "": false} {
+		info.Origin = origin
+		if g.IsNamed(info) != want {
+			t.Errorf("%s is named: %t", origin, !want)
+		}
+	}
+	select {
+	case <-told:
+		t.Error("it is told after its end")
+	default:
+	}
+}
+
+// A hundred tabs of one site: each has its own URI, and one agent's many lists cost as with pages'
+// own resources.
+func TestShownPagesOfManyTabs(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, _ := openAgentWith(t, g, names)
+	for i := range 100 {
+		showPage(t, g, fmt.Sprint("t", i), fmt.Sprint("of ", i))
+	}
+	g.Focus("t42")
+	testkit.Eventually(t, "all are listed", func() bool { return len(a.URIs()) == 100 })
+	a.CheckText(shownURI, "of 42")
+	a.CheckText(shownURI+"/tab/8", "of 7")
+}
+
+// A node of the user's gets what pages offer, and not what they show.
+func TestShownPageStaysHere(t *testing.T) {
+	shared := 0
+	g := newGateway(t, Options{Share: func(PageInfo, func([]byte) error, func([]byte)) Sharer {
+		shared++
+		return nil
+	}})
+	a, _ := openAgentWith(t, g, names)
+	showPage(t, g, "a", "one")
+	a.CheckText(shownURI, "one")
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "1"})
+	if shared != 1 {
+		t.Errorf("%d pages were offered to the node", shared)
+	}
+}
