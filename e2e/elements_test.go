@@ -89,6 +89,9 @@ func TestElementsForm(t *testing.T) {
 			<div data-resource-private><input name=inner value=SECRET6></div>
 			<input name=own data-resource-private value=SECRET7>
 			<input name=dots style="-webkit-text-security: disc" value=SECRET8>
+			<input name=apiKey value=SECRET10><label>PIN <input name=n value=SECRET11></label>
+			<input name=digit maxlength=1 value=S><input name=number value="4111 1111 1111 1111">
+			<label><input type=checkbox name=keep checked> Remember my password</label>
 			<p id=error></p>
 		</form>
 		<input form=order name=outside value=far>
@@ -104,7 +107,7 @@ func TestElementsForm(t *testing.T) {
 		const want = {
 			count: "2", extra: ["a", "b"], size: "l", colour: "blue", tags: ["x"], note: "hello", elements: "1", matches: "2",
 			getAttribute: "3", closest: "4", querySelectorAll: "5", ["__proto__"]: "6",
-			doc: [{ name: "a.txt", size: 7, type: "text/plain" }], outside: "far",
+			doc: [{ name: "a.txt", size: 7, type: "text/plain" }], keep: "on", outside: "far",
 		};
 		const form = () => json("/order");
 		expect("values", await form(), want);
@@ -253,7 +256,9 @@ func TestElementsTableAndText(t *testing.T) {
 			<script type=x>SECRET</script></section>
 		<p id=simple data-resource="/simple">one <span class=gone>SECRET</span><b>two</b></p>
 		<script id=data type="application/json" data-resource="/data" data-resource-type="application/json">{"a":1}</script>
-		<svg id=drawing data-resource="/svg"><text><tspan>Pie</tspan></text></svg>`)
+		<svg id=drawing data-resource="/svg"><text><tspan>Pie</tspan></text></svg>
+		<div data-resource="/far"><style>section section { content-visibility: auto; margin-top: 9999px }</style>
+			<section>One<section><p>two <b>three</b></p><p>four</p><p hidden>SECRET</p></section><section>five</section></section></div>`)
 	b.expectations(`
 		const tea = (shop, again, more) => ({ Name: "Tea", Shop: shop, "Shop 3": again, ...more });
 		expect("rows", await json("/stock"), [tea("3 boxes", "1", { 5: "x" }), tea("4", "2"), { Name: "Milk", Shop: "none", "Shop 3": "none", 5: "" }]);
@@ -266,6 +271,7 @@ func TestElementsTableAndText(t *testing.T) {
 		expect("a text", await a.read(at("/simple")), "one two");
 		expect("data", await contents("/data"), ['{"a":1}', "application/json"]);
 		expect("a drawing", await a.read(at("/svg")), "Pie");
+		expect("parts off the screen", await a.read(at("/far")), "One\ntwo three\nfour\nfive");
 
 		expect("a cell", await tells(() => { $("td b").textContent = "5"; }), { "/stock": 1 });
 		expect("a row that is hidden", await tells(() => { $("#plain tr").hidden = true; }), { "/plain": 1 });

@@ -8,9 +8,8 @@
  * Methods are called on prototypes: in a form, a field's name hides the form's own member of that name.
  */
 
-export const privately = "data-resource-private";
+import { type Field, hasDots, isPrivate, isSecret, privately, remember } from "./secrets.ts";
 
-export const attribute = (element: Element, name: string) => Element.prototype.getAttribute.call(element, name);
 export const is = (element: Element, selector: string): boolean => Element.prototype.matches.call(element, selector);
 export const all = (within: Element, selector: string): Iterable<Element> =>
   Element.prototype.querySelectorAll.call(within, selector);
@@ -25,17 +24,12 @@ const member = (element: Element, name: string) =>
 /** The elements of a form: its fields and their options. */
 export const fields = "input,select,textarea,option";
 
-export type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 export const isForm = (element: Element): element is HTMLFormElement => element instanceof HTMLFormElement;
 export const isTable = (element: Element): element is HTMLTableElement => element instanceof HTMLTableElement;
 export const isField = (element: unknown): element is Field =>
   element instanceof HTMLInputElement || element instanceof HTMLSelectElement || element instanceof HTMLTextAreaElement;
 /** A field whose value is a list. */
 export const isList = (element: Element): boolean => is(element, "select[multiple], input[type=file]");
-
-/** Whether an element, or one around it, is marked as private. */
-export const isPrivate = (element: Element): boolean =>
-  Element.prototype.closest.call(element, `[${privately}]`) !== null;
 
 /** The contents of an element now. Throws if agents may read nothing of it. */
 export function contentsOf(element: Element): string {
@@ -49,41 +43,11 @@ export function contentsOf(element: Element): string {
   return element instanceof HTMLSelectElement ? `${entriesOf(element)[0] ?? ""}` : element.value;
 }
 
-/** The names of a form's fields (or of a field without a form) that have been passwords. */
-const passwords = new WeakMap<Element, Set<string>>();
-
-/** Remembers a password field's name, since another field of that name may show the password. */
-export function remember(field: Field): void {
-  const owner = field.form ?? field;
-  if (!passwords.has(owner)) passwords.set(owner, new Set());
-  passwords.get(owner)!.add(field.name);
-}
-
 /** Remembers a form's passwords, or the field if it is one. */
 export function rememberAll(element: Element): void {
   for (const field of isForm(element) ? fieldsOf(element) : [element])
     if (isField(field) && field.type === "password") remember(field);
 }
-
-/** Secret values of `autocomplete`. Looked up as an attribute: Firefox's property does not know one-time-code. */
-const filledIn = /\b(cc-|one-time-code|(current|new)-password)/i;
-
-/**
- * Whether agents may not read a field: because of its type, its `autocomplete`, a former type, its mark, or because it
- * shows dots.
- */
-export function isSecret(field: Field): boolean {
-  return (
-    /^(password|hidden)$/.test(field.type) ||
-    filledIn.test(attribute(field, "autocomplete") ?? "") ||
-    passwords.get(field.form ?? field)?.has(field.name) ||
-    isPrivate(field) ||
-    hasDots(field)
-  );
-}
-
-const hasDots = (element: Element): boolean =>
-  !/^(none)?$/.test(getComputedStyle(element).getPropertyValue("-webkit-text-security"));
 
 /** A form's values as a submission would have them: a list if a name has several values, or may have. */
 function valuesOf(form: HTMLFormElement): object {
@@ -175,14 +139,23 @@ function isShown(element: Element): boolean {
 const apart = `[${privately}],input,select,textarea,script,style,noscript`;
 
 /**
+ * Whether the browser has left the layout of an element for later, because it is off the screen and its parent has
+ * `content-visibility: auto`. Scrolling shows it, but an innerText around it lacks it.
+ */
+function isLeftForLater(element: Element): boolean {
+  const isVisible = Element.prototype.checkVisibility as Element["checkVisibility"] | undefined;
+  return isVisible?.call(element, { contentVisibilityAuto: true }) === false && isVisible.call(element);
+}
+
+/**
  * The text that a person sees in an element. The browser's innerText respects styles, lines and white space, but not
- * private elements. So it is used for each part without private elements.
+ * private elements, and lacks parts without layout. So it is used for each part that has neither.
  */
 export function textOf(element: HTMLElement): string {
   if (isPrivate(element) || hasDots(element)) return "";
   if (!member(element, "firstElementChild")) return member(element, "textContent").trim();
   // SVG has no innerText.
-  if (!Element.prototype.querySelector.call(element, apart))
+  if (!Element.prototype.querySelector.call(element, apart) && !Array.from(all(element, "*")).some(isLeftForLater))
     return (member(element, "innerText") ?? member(element, "textContent")).trim();
   let text = "";
   for (const node of member(element, "childNodes") as NodeList) {

@@ -9,8 +9,9 @@
  *
  * It does not see values that scripts set without an event, nor elements in shadow trees.
  */
-import { all, attribute, contentsOf, fields, holds, is, privately, remember, rememberAll, textOf } from "./contents.ts";
-import { type Field, isField, isForm, isList, isPrivate, isSecret, isTable } from "./contents.ts";
+import { all, contentsOf, fields, holds, is, rememberAll, textOf } from "./contents.ts";
+import { isField, isForm, isList, isTable } from "./contents.ts";
+import { attribute, type Field, isPrivate, isSecret, privately, remember } from "./secrets.ts";
 import { followForms, makesTools, renew, renewAll, toolAttributes } from "./formtools.ts";
 import { type Offer, offer } from "./offer.ts";
 

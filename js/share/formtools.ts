@@ -6,8 +6,8 @@
  * Fields that no agent may read (contents.ts) are no parameters. Neither are files, and fields that a person cannot see
  * or change: people must know what they submit.
  */
-import { attribute, type Field, fieldsOf, holds, is, isField, isPrivate, isSecret, privately } from "./contents.ts";
-import { rememberAll, textOf } from "./contents.ts";
+import { fieldsOf, holds, is, isField, rememberAll, textOf } from "./contents.ts";
+import { attribute, type Field, isPrivate, isSecret, privately } from "./secrets.ts";
 import { api } from "./offer.ts";
 
 /** The attributes of a form that make it a tool; and the attributes of its elements that change the parameters. */

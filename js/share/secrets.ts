@@ -1,0 +1,87 @@
+/**
+ * Which fields and elements hold secrets, which no agent may read: passwords, card numbers, codes, what shows dots, and
+ * what a page marks as private. A field is secret by its type, now or before, by its `autocomplete`, by words in its
+ * name and labels, or by its value.
+ *
+ * Elements may be of another document, so nothing here asks for their class.
+ */
+
+export const privately = "data-resource-private";
+
+export type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+
+export const attribute = (element: Element, name: string) => Element.prototype.getAttribute.call(element, name);
+
+/** Whether an element, or one around it, is marked as private. */
+export const isPrivate = (element: Element): boolean =>
+  Element.prototype.closest.call(element, `[${privately}]`) !== null;
+
+/** Whether an element shows dots instead of its text. */
+export const hasDots = (element: Element): boolean =>
+  !/^(none)?$/.test(getComputedStyle(element).getPropertyValue("-webkit-text-security"));
+
+/** The names of a form's fields (or of a field without a form) that have been passwords. */
+const passwords = new WeakMap<Element, Set<string>>();
+
+/** Remembers a password field's name, since another field of that name may show the password. */
+export function remember(field: Field): void {
+  const owner = field.form ?? field;
+  if (!passwords.has(owner)) passwords.set(owner, new Set());
+  passwords.get(owner)!.add(field.name);
+}
+
+/** Secret values of `autocomplete`. Looked up as an attribute: Firefox's property does not know one-time-code. */
+const filledIn = /\b(cc-|one-time-code|(current|new)-password)/i;
+
+/** Words in names and labels of fields whose authors did not think of agents. Here camelCase and snake_case are words. */
+const words = new RegExp(
+  "pass ?(word|phrase|code|wd)|\\b(pwd?|pin|cv[cv]2?|csc|otp|totp|[2m]fa|iban|ssn|tokens?|secrets?|credentials?|mnemonic)\\b|" +
+    "passwor|kennwort|contrase|mot de passe|senha|wachtwoord|парол|密码|密碼|パスワード|비밀번호|" +
+    "(card|\\bcc) ?(number|num|no|nr)\\b|kartennummer|one ?time|two factor|social security|sort code|routing number|" +
+    "(security|verification|authentication|auth|access|recovery|backup|confirmation|sms|login) (code|answer|phrase)|" +
+    "seed phrase|(api|access|private|encryption|licen[cs]e) ?key",
+  "i",
+);
+
+/** Fields into which a person types what the words are about; a checkbox "Remember my password" is none. */
+const typed = /^(text|search|tel|url|email|number|month|textarea)$/;
+
+/**
+ * Whether agents may not read a field: because of its type, its `autocomplete`, a former type, its mark, its dots, its
+ * name or its value.
+ */
+export const isSecret = (field: Field): boolean =>
+  /^(password|hidden)$/.test(field.type) ||
+  filledIn.test(attribute(field, "autocomplete") ?? "") ||
+  passwords.get(field.form ?? field)?.has(field.name) ||
+  isPrivate(field) ||
+  hasDots(field) ||
+  (typed.test(field.type) && (words.test(namesOf(field)) || isCodeBox(field) || isCard(field.value)));
+
+/** All that names a field, as words. */
+function namesOf(field: Field): string {
+  const names = ["name", "id", "aria-label", "placeholder", "title"].map((name) => attribute(field, name) ?? "");
+  const labels = (attribute(field, "aria-labelledby") ?? "").split(/\s+/).filter(Boolean);
+  const root = Node.prototype.getRootNode.call(field) as Document | ShadowRoot;
+  const find = root.nodeType === 9 ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
+  const elements = [...(field.labels ?? []), ...labels.map((id) => find.call(root, id))];
+  for (const element of elements) names.push((element?.textContent ?? "").slice(0, 200));
+  return names
+    .join(" , ")
+    .replace(/([a-z])(?=[A-Z])/g, "$1 ")
+    .replace(/[\s_.[\]-]+/g, " ");
+}
+
+/** Whether a field takes one character, as the boxes for a one-time code do. */
+const isCodeBox = (field: Field): boolean => attribute(field, "maxlength") === "1";
+
+/** Whether a value is a card's number, by its length and Luhn's check. */
+function isCard(value: string): boolean {
+  const digits = value.replace(/[ -]/g, "");
+  if (!/^\d{13,19}$/.test(digits)) return false;
+  const sum = [...digits].reverse().reduce((sum, digit, i) => {
+    const n = +digit * (1 + (i % 2));
+    return sum + (n > 9 ? n - 9 : n);
+  }, 0);
+  return sum % 10 === 0;
+}
