@@ -29,6 +29,7 @@ var scripts = []scriptRow{
 	{"inject", "page late link"},
 	{"testing", "page core"},
 	{"share", "page"},
+	{"shown", "share/secrets.ts"},
 	{"react", "share"},
 	{"vite", "page share"},
 	{"vue", "share"},

@@ -47,6 +47,7 @@ var bundled = []script{
 	{"js/vite/index.ts", "vite.js", api.FormatESModule, api.PlatformNode},
 	{"js/vite/client.ts", "vite.client.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/shown/script.ts", "pagewire.shown.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/main.tsx", "inspector/inspector.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/style.css", "inspector/inspector.css", api.FormatIIFE, api.PlatformBrowser},
 	// The parts in the npm package for extensions of others, and Pagewire's own extension.

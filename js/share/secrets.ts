@@ -17,8 +17,8 @@ export const isPrivate = (element: Element): boolean =>
   Element.prototype.closest.call(element, `[${privately}]`) !== null;
 
 /** Whether an element shows dots instead of its text. */
-export const hasDots = (element: Element): boolean =>
-  !/^(none)?$/.test(getComputedStyle(element).getPropertyValue("-webkit-text-security"));
+export const hasDots = (element: Element, style = getComputedStyle(element)): boolean =>
+  !/^(none)?$/.test(style.getPropertyValue("-webkit-text-security"));
 
 /** The names of a form's fields (or of a field without a form) that have been passwords. */
 const passwords = new WeakMap<Element, Set<string>>();

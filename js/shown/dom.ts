@@ -1,0 +1,94 @@
+/**
+ * Members of the DOM, as the prototypes have them: in a page, named elements hide members of their document, and fields
+ * those of their form. Nodes may be of a frame's document, so nothing here asks for their class.
+ */
+
+const call = Function.prototype.call;
+function getter<T extends object, K extends keyof T>(prototype: T, name: K): (of: T) => T[K] {
+  return call.bind(Object.getOwnPropertyDescriptor(prototype, name)!.get!);
+}
+function method<T, A extends unknown[], R>(of: (this: T, ...args: A) => R): (it: T, ...args: A) => R {
+  return call.bind(of as never);
+}
+
+export const typeOf = getter(Node.prototype, "nodeType");
+const firstChild = getter(Node.prototype, "firstChild");
+export const nextOf = getter(Node.prototype, "nextSibling");
+export const previousOf = getter(Node.prototype, "previousSibling");
+export const parentOf = getter(Node.prototype, "parentNode");
+export const ownerOf = getter(Node.prototype, "ownerDocument");
+export const rootOf = method(Node.prototype.getRootNode);
+export const textContent = getter(Node.prototype, "textContent");
+export const isConnected = getter(Node.prototype, "isConnected");
+export const lengthOf = getter(CharacterData.prototype, "length");
+export const dataOf = method(CharacterData.prototype.substringData);
+const localName = getter(Element.prototype, "localName");
+const namespace = getter(Element.prototype, "namespaceURI");
+export const elementsIn = getter(Element.prototype, "children");
+export const heightOf = getter(Element.prototype, "clientHeight");
+export const widthOf = getter(Element.prototype, "clientWidth");
+const openRoot = getter(Element.prototype, "shadowRoot");
+export const all = method(Element.prototype.querySelectorAll as (selector: string) => NodeListOf<Element>);
+export const boxOf = method(Element.prototype.getBoundingClientRect);
+export const isVisible = method(Element.prototype.checkVisibility);
+export const hostOf = getter(ShadowRoot.prototype, "host");
+export const bodyOf = getter(Document.prototype, "body");
+export const titleOf = getter(Document.prototype, "title");
+const windowOf = getter(Document.prototype, "defaultView");
+export const isHidden = getter(Document.prototype, "hidden");
+const content = getter(HTMLIFrameElement.prototype, "contentDocument");
+export const isEditable = getter(HTMLElement.prototype, "isContentEditable");
+const assignedTo = method(HTMLSlotElement.prototype.assignedNodes);
+const getAttribute = method(Element.prototype.getAttribute);
+
+export const attribute = (element: Element, name: string): string => getAttribute(element, name) ?? "";
+export const has = (element: Element, name: string): boolean => getAttribute(element, name) !== null;
+export const styleOf = (element: Element): CSSStyleDeclaration => getComputedStyle(element);
+
+/** The window of an element, which may be a frame. */
+export const viewOf = (element: Element): Window => windowOf(ownerOf(element)!) ?? window;
+
+/** The name of an HTML element, `svg` or `math`; "" for elements within those. */
+export function tagOf(element: Element): string {
+  const name = localName(element);
+  return namespace(element) === "http://www.w3.org/1999/xhtml" || /^(svg|math)$/.test(name) ? name : "";
+}
+
+/** Browsers let extensions see closed shadow roots too. */
+const openOrClosed = (globalThis as { chrome?: { dom?: { openOrClosedShadowRoot?(of: Element): ShadowRoot | null } } })
+  .chrome?.dom?.openOrClosedShadowRoot;
+export const shadowOf = (element: Element): ShadowRoot | null =>
+  tagOf(element) && openOrClosed ? openOrClosed(element) : openRoot(element);
+
+export function documentIn(frame: Element): Document | null {
+  try {
+    return content(frame as HTMLIFrameElement);
+  } catch {
+    return null; // not an <iframe>, or of another origin
+  }
+}
+
+/** Node → the slot where it is shown. `assignedSlot` does not tell of closed shadow trees. */
+export const slotOf = new WeakMap<Node, Element>();
+
+/** The nodes that are shown as an element's children: of its shadow tree, or assigned to it as to a slot. */
+export function childrenOf(element: Element): Node[] {
+  const root = shadowOf(element);
+  const assigned = !root && tagOf(element) === "slot" ? assignedTo(element as HTMLSlotElement) : [];
+  for (const node of assigned) slotOf.set(node, element);
+  if (assigned.length) return assigned;
+  const nodes: Node[] = [];
+  for (let node = firstChild(root ?? element); node; node = nextOf(node)) nodes.push(node);
+  return nodes;
+}
+
+/** The element with an id in the tree of another element. */
+export function byId(near: Element, id: string): Element | null {
+  const root = rootOf(near);
+  const find = typeOf(root) === 9 ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
+  return typeOf(root) === 1 ? null : find.call(root as never, id);
+}
+
+/** An element, or undefined for any other node. */
+export const asElement = (node: Node | null | undefined): Element | undefined =>
+  node && typeOf(node) === 1 ? (node as Element) : undefined;

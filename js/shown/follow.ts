@@ -1,0 +1,297 @@
+/**
+ * Follows what a page shows, while somebody watches it. A change only marks what has to be read again. The next look
+ * reads it, at most twice a second, and tells if the text is another one.
+ *
+ * Clocks, prices and ads change all the time. So an element that changes often by itself is restless: a text that
+ * differs from its former texts in nothing but digits is no news, and is told once a minute.
+ *
+ * Not noticed at once: what stylesheets change without a change of the page. A whole look finds it once in a while.
+ */
+import { type Field, remember } from "../share/secrets.ts";
+import { asElement, attribute, elementsIn, isConnected, parentOf, tagOf, textContent, typeOf } from "./dom.ts";
+import { type Look, Reader, type Sight } from "./read.ts";
+
+/** Milliseconds, and numbers. */
+const every = {
+  look: 500,
+  /** A part of a walk, and the last walk of a page that changes all the time. */
+  slice: 8,
+  lastSlice: 40,
+  /** Looks take at most one of so many milliseconds, and whole looks. */
+  share: 10,
+  wholeShare: 150,
+  whole: 10_000,
+  /** Restless: so many changes in this time, not soon after the user did something. */
+  often: 4,
+  lately: 30_000,
+  act: 2000,
+  quiet: 60_000,
+};
+/** Records of one turn that are looked at singly. */
+const mostRecords = 2000;
+
+/** The time between looks. */
+export interface Clock {
+  now(): number;
+  wait(ms: number): Promise<void>;
+}
+
+export interface Watch {
+  /** The element that is watched, now; undefined if it is not there. Without it the whole page is watched. */
+  part?: (() => Element | undefined) | undefined;
+  changed(): void;
+}
+/** The part of a watch; null if it is not there. */
+export const partOf = ({ part }: Watch): Element | null | undefined => part && (part() ?? null);
+
+interface Watched {
+  told?: Look;
+  at: number;
+}
+
+const attributes =
+  "class style hidden open popover type data-resource-private aria-label aria-expanded aria-selected aria-checked aria-current aria-pressed " +
+  "aria-disabled aria-valuenow aria-valuetext disabled alt title placeholder href value checked selected role autocomplete label";
+const watched = {
+  subtree: true,
+  childList: true,
+  characterData: true,
+  attributeFilter: attributes.split(" "),
+  attributeOldValue: true,
+};
+/** Attributes that may show or hide what is within. */
+const shaking = /^(class|style|hidden|open|popover|data-resource-private)$/;
+/** Each frame of an animation changes a style; these parts of it can hide a text. */
+const hides = (style: string | null) =>
+  `${style?.match(/(display|visibility|content-visibility|opacity: 0(?!\.)|height: 0|width: 0)[^;]*/g)}`;
+const events = "input change reset toggle transitionend animationend load play pause";
+
+export class Follower {
+  readonly #reader: Reader;
+  readonly #document: Document;
+  readonly #clock: Clock;
+  readonly #watches = new Map<Watch, Watched>();
+  readonly #channel = new MessageChannel();
+  readonly #observer = new MutationObserver((records) => this.#note(records));
+  /** Remembers passwords that a button shows, and stays when nobody watches any more. */
+  readonly #types = new MutationObserver((records) => {
+    for (const { target, oldValue } of records) if (/^password$/i.test(oldValue ?? "")) remember(target as Field);
+  });
+  /** Those who watch, and those who read now. */
+  #users = 0;
+  #met = new WeakSet<Node>();
+  #listeners: AbortController | undefined;
+  /** Looks wait for each other: the walks share the reader's state. */
+  #busy: Promise<unknown> = Promise.resolve();
+  #turns: (() => void)[] = [];
+  #isDue = false;
+  /** When the next look may be, and when the next has to be a whole one. */
+  #next = 0;
+  #nextWhole = 0;
+  #acted = -every.act;
+  /** Element with a short text → when it changed by itself lately. */
+  #beats = new WeakMap<Element, number[]>();
+
+  constructor(document: Document, clock: Clock) {
+    this.#document = document;
+    this.#clock = clock;
+    this.#reader = new Reader(document, (root) => this.#meet(root));
+    this.#channel.port1.onmessage = () => this.#turns.shift()!();
+  }
+
+  /** The text of now. The page is followed while it is being read, and afterwards only for those who watch. */
+  async read(sight: () => Sight): Promise<string> {
+    this.#begin();
+    try {
+      return (await this.#look(sight)).text;
+    } finally {
+      this.#end();
+    }
+  }
+
+  watch(watch: Watch): void {
+    if (this.#watches.has(watch)) return;
+    this.#begin();
+    this.#watches.set(watch, { at: this.#clock.now() });
+    this.#soon();
+  }
+  unwatch(watch: Watch): void {
+    if (this.#watches.delete(watch)) this.#end();
+  }
+  stop(): void {
+    for (const watch of this.#watches.keys()) this.unwatch(watch);
+    this.#types.disconnect();
+  }
+
+  #begin(): void {
+    if (this.#users++) return;
+    this.#listeners = new AbortController();
+    this.#meet(this.#document);
+    addEventListener("resize", () => this.#all(), { signal: this.#listeners.signal });
+  }
+  #end(): void {
+    if (--this.#users) return;
+    this.#listeners?.abort();
+    this.#observer.disconnect();
+    this.#met = new WeakSet();
+    this.#reader.forget();
+    this.#reader.restless.clear();
+    this.#nextWhole = 0;
+  }
+
+  /** Follows a document or a shadow tree, from now on. */
+  #meet(root: Document | ShadowRoot): void {
+    if (this.#met.has(root)) return;
+    this.#met.add(root);
+    this.#observer.observe(root, watched);
+    this.#types.observe(root, { subtree: true, attributeFilter: ["type"], attributeOldValue: true });
+    this.#listen(root);
+  }
+  #onEvent = ({ type, target }: Event) => {
+    const element = asElement(target as Node | null);
+    if (!element) return;
+    this.#reader.clock++;
+    if (type === "load" && /^(link|style)$/.test(tagOf(element))) this.#reader.forget();
+    else if (/^(transition|animation)end$/.test(type)) this.#reader.shake(element);
+    else this.#reader.stale(element);
+    this.#soon();
+  };
+  #onAct = () => {
+    this.#acted = this.#clock.now();
+  };
+  #listen(root: Document | ShadowRoot): void {
+    const options = { capture: true, passive: true, signal: this.#listeners!.signal };
+    const listen = EventTarget.prototype.addEventListener;
+    for (const type of events.split(" ")) listen.call(root, type, this.#onEvent, options);
+    if (typeOf(root) === 9)
+      for (const type of ["pointerdown", "keydown"]) listen.call(root, type, this.#onAct, options);
+  }
+
+  #all(): void {
+    this.#reader.clock++;
+    this.#reader.forget();
+    this.#soon();
+  }
+
+  #note(records: MutationRecord[]): void {
+    this.#reader.clock++;
+    if (records.length > mostRecords) return this.#all();
+    let isAny = false;
+    for (const record of records) {
+      // document.open has removed the listeners.
+      if (typeOf(record.target) === 9) this.#listen(record.target as Document);
+      if (!this.#mark(record)) continue;
+      isAny = true;
+      this.#count(record);
+    }
+    if (isAny) this.#soon();
+  }
+  /** Marks what a change makes stale. Returns false if it cannot change a text. */
+  #mark({ type, target, attributeName, oldValue }: MutationRecord): boolean {
+    if (type !== "attributes" || !shaking.test(attributeName!)) {
+      this.#reader.stale(target);
+      return true;
+    }
+    const element = target as Element;
+    if (attributeName === "style" && hides(oldValue) === hides(attribute(element, "style"))) return false;
+    if (oldValue === attribute(element, attributeName!) && oldValue) return false;
+    this.#reader.shake(element);
+    // Rules like `.open + .panel` show what is beside it.
+    const siblings = elementsIn(asElement(parentOf(element)) ?? element);
+    if (siblings.length <= 32) for (const sibling of siblings) if (sibling !== element) this.#reader.nudge(sibling);
+    return true;
+  }
+
+  /** Counts the changes of an element with a short text. */
+  #count({ type, target, attributeName }: MutationRecord): void {
+    const element = asElement(type === "characterData" ? parentOf(target) : target);
+    const now = this.#clock.now();
+    if (!element || now - this.#acted < every.act || elementsIn(element).length > 3) return;
+    if (type === "attributes" && !shaking.test(attributeName!)) return;
+    if (textContent(element)!.length > 300) return;
+    const beats = (this.#beats.get(element) ?? []).filter((at) => now - at < every.lately).slice(-every.often);
+    beats.push(now);
+    this.#beats.set(element, beats);
+    if (beats.length < every.often || this.#reader.restless.has(element)) return;
+    this.#reader.restless.set(element, new Set());
+    this.#reader.stale(element);
+  }
+  /** Elements that have not changed for a time are not restless any more. */
+  #calm(): void {
+    const now = this.#clock.now();
+    for (const element of this.#reader.restless.keys()) {
+      if (isConnected(element) && now - (this.#beats.get(element)?.at(-1) ?? 0) < every.lately) continue;
+      this.#reader.restless.delete(element);
+      this.#reader.clock++;
+      this.#reader.stale(element);
+    }
+  }
+
+  /** Has all watched parts looked at, as soon as it may be. */
+  #soon(): void {
+    if (this.#isDue || !this.#watches.size) return;
+    this.#isDue = true;
+    const ms = this.#next - this.#clock.now();
+    void (ms > 0 ? this.#clock.wait(ms) : this.#turn()).then(() => this.#lookAtAll());
+  }
+  async #lookAtAll(): Promise<void> {
+    this.#isDue = false;
+    for (const [watch, watched] of this.#watches) {
+      const look = await this.#look(() => ({ part: partOf(watch) }));
+      if (!this.#watches.has(watch)) continue;
+      const now = this.#clock.now();
+      const { told } = watched;
+      const isOther = told && look.text !== told.text;
+      const isNews = isOther && (watch.part || look.loud !== told.loud);
+      if (!told || isNews || (isOther && now - watched.at >= every.quiet)) {
+        Object.assign(watched, { told: look, at: now });
+        if (told) watch.changed();
+      } else if (isOther) {
+        // Heard of once a minute.
+        void this.#clock.wait(watched.at + every.quiet - now).then(() => {
+          this.#calm();
+          this.#soon();
+        });
+      }
+    }
+  }
+
+  /** A message, since a hidden tab's timers run once a second, or once a minute. */
+  #turn(): Promise<void> {
+    return new Promise((done) => {
+      this.#turns.push(done);
+      this.#channel.port2.postMessage(0);
+    });
+  }
+  #look(sight: () => Sight): Promise<Look> {
+    const look = this.#busy.then(() => this.#walk(sight));
+    this.#busy = look.catch(() => {});
+    return look;
+  }
+  /** Looks in slices. If the page changes meanwhile, it looks again, and at last in one go. */
+  async #walk(sight: () => Sight): Promise<Look> {
+    const reader = this.#reader;
+    this.#note(this.#observer.takeRecords());
+    const isWhole = this.#clock.now() >= this.#nextWhole;
+    if (isWhole) reader.forget();
+    let spent = 0;
+    for (let round = 1; ; round++) {
+      const before = reader.clock;
+      const walk = reader.look(sight());
+      let step: IteratorResult<void, Look>;
+      for (;;) {
+        const from = performance.now();
+        reader.deadline = from + (round < 3 ? every.slice : every.lastSlice);
+        step = walk.next();
+        spent += performance.now() - from;
+        if (step.done) break;
+        await this.#turn();
+      }
+      if (reader.clock !== before && round < 3) continue;
+      const now = this.#clock.now();
+      this.#next = now + Math.max(every.look, spent * (every.share - 1));
+      if (isWhole) this.#nextWhole = now + Math.max(every.whole, spent * every.wholeShare);
+      return step.value;
+    }
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * What is made of an element: nothing, a text within a line, or a block. One line is one thing that a person sees: a
+ * heading, a paragraph, a row, a field. It has no number and no id, and wrappers do not indent: a change touches few
+ * lines.
+ */
+import { line, mark, plain, withoutOurs } from "./text.ts";
+
+export interface Block {
+  /** Lines, and blocks of lines. */
+  parts: (string | Block)[];
+  /** The beginning of its first line, and of its other lines. */
+  first?: string;
+  next?: string;
+  /** It is the term of a pair. */
+  isTerm?: boolean;
+}
+export type Piece = string | Block | undefined;
+
+/** The longest row of parts that is one line. */
+const longest = 240;
+
+export const block = (parts: (string | Block)[]): Piece => (parts.length ? { parts } : undefined);
+export const isBlock = (piece: Piece): piece is Block => typeof piece === "object";
+
+/** A piece that stands alone. In raw text each space counts. */
+export function alone(piece: Piece, raw = false): Block | undefined {
+  if (isBlock(piece)) return piece;
+  const lines = piece?.split("\n").map((text) => (raw ? withoutOurs(text) : line(text)));
+  return lines && (block(raw ? lines : lines.filter(Boolean)) as Block | undefined);
+}
+
+/** Writes a block's lines into a list, which gets no more than `most`. */
+export function write(block: Block, out: string[], most = Infinity, first = "", next = ""): void {
+  let begin = first + (block.first ?? "");
+  const rest = next + (block.next ?? "");
+  for (const part of block.parts) {
+    if (out.length >= most) return;
+    const before = out.length;
+    if (isBlock(part)) write(part, out, most, begin, rest);
+    else {
+      if (out.at(-1) === "---" && part.startsWith("---")) out.pop(); // the next begins, so the last has ended
+      out.push(begin + part);
+    }
+    if (out.length > before) begin = rest;
+  }
+}
+
+export function linesOf(piece: Piece, most: number): string[] {
+  const out: string[] = [];
+  const whole = alone(piece);
+  if (whole) write(whole, out, most);
+  return out;
+}
+
+/** All of a piece in one line. */
+export function oneLine(piece: Piece): string {
+  if (!isBlock(piece))
+    return withoutOurs(piece ?? "")
+      .replace(/\s+/g, " ")
+      .trim();
+  return linesOf(piece, Infinity)
+    .filter((text) => text !== "---")
+    .join(" ")
+    .replace(/\s+/g, " ");
+}
+
+/** The only line of a piece, "" without one; undefined if it has several, or one that has to stand alone. */
+export function soleLine(piece: Piece): string | undefined {
+  if (!isBlock(piece)) return piece?.trim().includes("\n") ? undefined : (piece ?? "").trim();
+  const [only, more] = linesOf(piece, 2);
+  if (only === undefined) return "";
+  return more !== undefined || /^(#|- |\||---|```)/.test(only) ? undefined : mark.ours + only;
+}
+
+/** Lines with nothing but buttons. */
+const buttons = /^\[[^\][]*\]( \[[^\][]*\])*$/;
+
+/** Joins the pieces of an element's children as the layout does: in a line, in a row, or below each other. */
+export function join(pieces: Piece[], isRow: boolean, raw: boolean): Piece {
+  if (isRow) {
+    const cells = pieces.map(soleLine);
+    const row = cells.filter(Boolean).join(" · ");
+    if (!cells.includes(undefined) && plain(row).length <= longest) return row || undefined;
+  }
+  const parts: (string | Block)[] = [];
+  let text = "";
+  const flush = () => {
+    parts.push(...(alone(text, raw)?.parts.filter(raw ? Boolean : () => true) ?? []));
+    text = "";
+  };
+  for (const piece of pieces) {
+    if (isBlock(piece)) {
+      flush();
+      const only = piece.parts.length === 1 && !piece.first && !piece.isTerm ? piece.parts[0] : undefined;
+      const last = parts.at(-1);
+      const isMore = typeof only === "string" && typeof last === "string" && buttons.test(only) && buttons.test(last);
+      if (isMore && last.length + only.length < longest / 2) parts[parts.length - 1] = `${last} ${only}`;
+      else parts.push(only ?? piece);
+    } else if (piece) text += /[\])}\u0004]$/.test(text) && /^[\u0003\u0005]/.test(piece) ? ` ${piece}` : piece;
+  }
+  if (!parts.length) return text || undefined;
+  flush();
+  return block(parts);
+}
+
+/** A piece with a change of all its texts. */
+export function map(piece: Piece, change: (text: string) => string): Piece {
+  if (!isBlock(piece)) return piece && change(piece);
+  return { ...piece, parts: piece.parts.map((part) => map(part, change) as string | Block) };
+}
+
+/** The pairs of a list of terms, each in a line of its own if it is short. */
+export function pairs(piece: Piece): Piece {
+  if (!isBlock(piece)) return piece;
+  const parts: (string | Block)[] = [];
+  for (const part of piece.parts) {
+    const term = parts.at(-1);
+    const name = isBlock(term) && term.isTerm && soleLine(term);
+    const text = soleLine(isBlock(part) ? part : { parts: [part] });
+    if (isBlock(part) && part.parts.some((one) => isBlock(one) && one.isTerm)) parts.push(pairs(part) as Block);
+    else if (name && text && !(isBlock(part) && part.isTerm)) parts[parts.length - 1] = withoutOurs(`${name}: ${text}`);
+    else parts.push(part);
+  }
+  return block(parts);
+}

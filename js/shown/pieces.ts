@@ -1,0 +1,137 @@
+/** The pieces of elements that are no texts: fields, images, tables' rows, links. */
+import { hasDots, isSecret, remember } from "../share/secrets.ts";
+import { all, attribute, isVisible, styleOf, textContent } from "./dom.ts";
+import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece } from "./lines.ts";
+import { isDisabled, nameOf, states, targetOf, unseenName } from "./roles.ts";
+import { isSeen } from "./sight.ts";
+import { clean, cut, line, mark, squash, token } from "./text.ts";
+
+const most = { value: 500, lines: 10_000, image: 240 };
+
+/** Sets a piece apart from its neighbours in the line, if it is in one. */
+export const apart = (text: string, isInline: boolean): Piece =>
+  isInline ? ` ${text} ` : block([text.replaceAll(mark.ours, "")]);
+
+export const tick = (isOn: boolean, name: string, isInline: boolean): Piece =>
+  apart(`${mark.ours}[${isOn ? "x" : " "}] ${name}`, isInline);
+
+export function fieldPiece(element: Element, tag: string): Piece {
+  const field = element as HTMLInputElement;
+  const { type } = field;
+  if (type === "hidden") return;
+  const name = nameOf(field, tag);
+  if (/^(submit|button|reset|image)$/.test(type))
+    return apart(token("[", (squash(field.value) || name || type) + states(field, tag), "]"), true);
+  if (/^(checkbox|radio)$/.test(type)) {
+    const isNamed = [...(field.labels ?? [])].some(isSeen); // the label has the tick
+    return isNamed ? undefined : tick(field.checked, name, true);
+  }
+  if (type === "password") remember(field);
+  if (isSecret(field)) return apart(token("{", `${name || type}: (secret)`, "}"), true);
+  let { value } = field;
+  if (tag === "select")
+    value = Array.from((element as HTMLSelectElement).selectedOptions, (one) => squash(one.label).trim()).join(", ");
+  if (type === "file") value = Array.from(field.files ?? [], (file) => squash(file.name)).join(", ");
+  const [first, ...more] = clean(cut(value, tag === "textarea" ? most.lines : most.value)).split("\n");
+  const called = name || squash(attribute(field, "name")) || (tag === "input" ? type : tag);
+  if (more.length) return block([`{${called}:`, ...[first!, ...more].map(line), "}"]);
+  return apart(token("{", `${called}: ${first}${isDisabled(field) ? " (disabled)" : ""}`, "}"), true);
+}
+
+/** A label has the tick of its field. For any other field that a person sees, the field has the label's text. */
+export function labelPiece(label: HTMLLabelElement, inner: Piece, isInline: boolean): Piece {
+  const field = label.control as HTMLInputElement | null;
+  const text = oneLine(inner);
+  if (field && /^(checkbox|radio)$/.test(field.type))
+    return tick(field.checked, text || nameOf(field, "input"), isInline);
+  if (field && /^(input|select|textarea)$/.test(field.localName) && isSeen(field)) {
+    const [before, within, after] = text.split(/(\{.*\})/s);
+    const rest = squash(`${before} ${after ?? ""}`)
+      .trim()
+      .replace(/\s*:$/, "");
+    if (nameOf(field, field.localName).includes(rest)) return within && apart(mark.ours + within, isInline);
+  }
+  return isInline ? inner : alone(inner);
+}
+
+export function linkPiece(link: Element, inner: Piece, isInline: boolean): Piece {
+  const to = targetOf(link);
+  const open = to && `${mark.link}[${mark.linked}`;
+  const end = states(link, "a") + (to && `${mark.link}](${to})${mark.linked}`);
+  if (isBlock(inner)) {
+    const lines = linesOf(inner, Infinity);
+    const [, begin, first] = /^(#+ |- |\| )?(.*)$/s.exec(lines[0] ?? "")!;
+    return block([(begin ?? "") + open + first + end, ...lines.slice(1)]);
+  }
+  const text = fuller(link, oneLine(inner)) || nameOf(link, "a") || unseenName(link);
+  if (!text) return;
+  if (!isInline) return block([open + line(text) + end]);
+  return (/^\s/.test(inner ?? "") ? " " : "") + open + text + end + (/\s$/.test(inner ?? "") ? " " : "");
+}
+/** A link "5" with the label "5 comments" says what it counts. */
+function fuller(link: Element, text: string): string {
+  const label = text.length < 5 ? cut(squash(attribute(link, "aria-label")), 80) : "";
+  return label.includes(text) ? label : text;
+}
+
+export function imagePiece(image: Element, tag: string): Piece {
+  if (attribute(image, "aria-hidden") === "true" && tag !== "svg") return;
+  const isShown = (e: Element) =>
+    isVisible(e, { opacityProperty: true, visibilityProperty: true }) && styleOf(e).fill !== "none" && !hasDots(e);
+  const drawn = Array.from(all(image, "text, foreignObject").values(), (e) => (isShown(e) ? textContent(e) : ""));
+  const text = tag === "svg" ? cut(squash(drawn.join(" ")).trim(), most.image) : "";
+  const title = tag === "svg" ? Array.from(all(image, ":scope > title"), textContent)[0] : "";
+  const name = nameOf(image, tag) || cut(squash(title ?? "").trim(), 80);
+  if (text) return apart(`${mark.ours}(drawing${name && ` ${name}`}: ${text})`, true);
+  return name && apart(`${mark.ours}(image: ${name})`, true);
+}
+
+export function mediaPiece(media: Element, tag: string): Piece {
+  const name = nameOf(media, tag);
+  const state = tag === "canvas" ? "" : (media as HTMLMediaElement).paused ? ", paused" : ", playing";
+  return block([`(${tag}${name && ` ${name}`}${state})`]);
+}
+
+export function frameLine(frame: Element): Piece {
+  const { origin } = new URL((frame as HTMLIFrameElement).src || "about:blank", location.href);
+  const name = nameOf(frame, "iframe");
+  return block([`(frame${origin === "null" ? "" : ` of ${origin}`}${name && `: ${name}`})`]);
+}
+
+/** A row of a table; the lines of its cells if those are long, since then the table is for the layout. */
+export function rowPiece(cells: Piece[], isHead: boolean): Piece {
+  const isLong = (cell: Piece) => isBlock(cell) && linesOf(cell, 9).length > 8;
+  if (cells.some(isLong)) return block(cells.flatMap((cell) => alone(cell) ?? []));
+  const texts = cells.map((cell) => oneLine(cell).replaceAll("|", "\\|"));
+  if (!texts.some(Boolean)) return;
+  if (texts.length === 1) return alone(texts[0]);
+  const row = `| ${texts.join(" | ")} |`;
+  return block(isHead ? [row, `|${"---|".repeat(texts.length)}`] : [row]);
+}
+
+export function item(inner: Piece, state: string): Piece {
+  const whole = alone(inner);
+  if (!whole) return;
+  const [first, ...rest] = whole.parts;
+  const parts = state && typeof first === "string" ? [first + state, ...rest] : whole.parts;
+  return { parts: [{ ...whole, parts } as Block], first: "- ", next: "  " };
+}
+
+/** Code, as it is. */
+export function codePiece(inner: Piece): Piece {
+  const lines = isBlock(inner) ? linesOf(inner, Infinity) : (inner ?? "").replaceAll(mark.ours, "").split("\n");
+  while (lines.length && !lines[0]!.trim()) lines.shift();
+  while (lines.length && !lines.at(-1)!.trim()) lines.pop();
+  if (lines.length < 2) return block(lines.map((one) => `\`${one.trim()}\``));
+  return block(["```", ...lines.map((one) => (one.startsWith("```") ? `\\${one}` : one)), "```"]);
+}
+
+/** A landmark with its lines; nothing if it has neither lines nor a name. */
+export function landmarkPiece(role: string, name: string, inner: Piece): Piece {
+  const whole = alone(inner);
+  return (whole || name) && block([`--- ${role}${name && `: ${name}`}`, ...(whole ? [whole] : []), "---"]);
+}
+
+/** Whether the children of an element are in a row, as far as the layout says so. */
+export const isRow = (display: string, style: CSSStyleDeclaration): boolean =>
+  /flex|grid/.test(display) ? !style.flexDirection.startsWith("column") : display === "table-row";

@@ -1,0 +1,118 @@
+/** What an element is to a person, and what it is called. */
+import { asElement, attribute, byId, childrenOf, dataOf, has, parentOf, tagOf, typeOf } from "./dom.ts";
+import { cut, squash } from "./text.ts";
+
+const words = (text: string) => text.split(" ");
+export const skipped = new Set(
+  words(
+    "script style template noscript head link meta title base param source track datalist col colgroup map object embed rp",
+  ),
+);
+const roleOfTag: Record<string, string> = {
+  a: "link",
+  button: "button",
+  summary: "button",
+  li: "listitem",
+  tr: "row",
+  td: "cell",
+  th: "cell",
+  nav: "navigation",
+  main: "main",
+  aside: "complementary",
+  dialog: "dialog",
+  footer: "contentinfo",
+  search: "search",
+  img: "img",
+  svg: "img",
+  hr: "separator",
+  progress: "progressbar",
+  meter: "meter",
+};
+const sameAs: Record<string, string> = {
+  columnheader: "cell",
+  rowheader: "cell",
+  gridcell: "cell",
+  treeitem: "listitem",
+  option: "listitem",
+  menuitemcheckbox: "checkbox",
+  menuitemradio: "radio",
+  switch: "checkbox",
+  "graphics-document": "img",
+  image: "img",
+  alertdialog: "dialog",
+};
+export const landmarks = new Set(words("navigation main complementary dialog contentinfo search alert"));
+export const controls = new Set(words("button tab menuitem"));
+
+const own = (table: Record<string, string>, name: string) => (Object.hasOwn(table, name) ? table[name] : undefined);
+
+export function roleOf(element: Element, tag: string): string {
+  const given = attribute(element, "role").split(" ")[0]!;
+  if (given && !/^(presentation|none)$/.test(given)) return own(sameAs, given) ?? given;
+  if (/^h[1-6]$/.test(tag)) return "heading";
+  return tag === "a" && !has(element, "href") ? "" : (own(roleOfTag, tag) ?? "");
+}
+
+/** The longest name. A name need not be visible, so it is short. */
+const longest = 80;
+
+/** The beginning of the text in an element, seen or not. The values in it are no text. */
+function brief(element: Element): string {
+  let text = "";
+  let left = 200; // nodes
+  const add = (node: Node) => {
+    if (left-- < 0 || text.length > 2 * longest) return;
+    if (typeOf(node) === 3) text += dataOf(node as CharacterData, 0, 4 * longest);
+    const inner = asElement(node);
+    if (inner && !/^(select|textarea|option)$/.test(tagOf(inner)) && !skipped.has(tagOf(inner)))
+      for (const child of childrenOf(inner)) add(child);
+  };
+  add(element);
+  return squash(text).trim();
+}
+/** A control without visible text is named by the text for screen readers in it. */
+export const unseenName = (element: Element): string => cut(brief(element), longest);
+
+export function nameOf(element: Element, tag: string): string {
+  const ids = attribute(element, "aria-labelledby").split(/\s+/).filter(Boolean);
+  const labels = /^(input|select|textarea|button|meter|progress)$/.test(tag) && (element as HTMLInputElement).labels;
+  const join = (list: Iterable<Element>) => Array.from(list, brief).filter(Boolean).join(" ");
+  const name =
+    join(ids.slice(0, 5).flatMap((id) => byId(element, id) ?? [])) ||
+    attribute(element, "aria-label") ||
+    attribute(element, "alt") ||
+    (labels && join(labels)) ||
+    attribute(element, "title") ||
+    attribute(element, "placeholder");
+  return cut(squash(name.slice(0, 1000)).trim().replace(/\s*:$/, ""), longest);
+}
+
+export const isDisabled = (element: Element): boolean =>
+  (element as HTMLInputElement).disabled === true || attribute(element, "aria-disabled") === "true";
+
+/** What a control or an item says of itself. */
+export function states(element: Element, tag: string): string {
+  const is = (name: string, value = "true") => attribute(element, name) === value;
+  const parent = asElement(parentOf(element));
+  return (
+    (is("aria-selected") ? " (selected)" : "") +
+    (/^(page|step|true|location|date|time)$/.test(attribute(element, "aria-current")) ? " (current)" : "") +
+    (is("aria-expanded") || (tag === "summary" && parent && has(parent, "open")) ? " (open)" : "") +
+    (is("aria-pressed") ? " (pressed)" : "") +
+    (isDisabled(element) ? " (disabled)" : "")
+  );
+}
+
+/** Where a link leads; "" for a place in this page, or a script. */
+export function targetOf(link: Element): string {
+  const href = (link as HTMLAnchorElement).href || ""; // none of a role without the element
+  return attribute(link, "href")[0] !== "#" && /^(https?|mailto|tel):/.test(href) ? href.replaceAll(")", "%29") : "";
+}
+
+/** An address as agents get it: short, without what only counts its readers. */
+export function shortAddress(address: string): string {
+  const to = new URL(address);
+  for (const key of [...to.searchParams.keys()])
+    if (/^(utm_\w+|ref|source|fbclid|gclid)$/.test(key)) to.searchParams.delete(key);
+  return cut(to.origin === location.origin ? to.pathname + to.search + to.hash : to.href, 100);
+}

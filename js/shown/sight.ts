@@ -1,0 +1,150 @@
+/**
+ * Whether a person sees an element. Hidden text is the way to mislead an agent behind its user's back, so what the page
+ * only pretends to show is left out: moved away, clipped, faint, tiny, or of the colour of its ground.
+ *
+ * Not known: text that is covered by something else, and fonts without shapes.
+ */
+import { all, asElement, boxOf, elementsIn, heightOf, parentOf, styleOf, tagOf, viewOf, widthOf } from "./dom.ts";
+
+/** Red, green, blue from 0 to 255, and the opacity from 0 to 1. */
+export type Colour = readonly [number, number, number, number];
+export const white: Colour = [255, 255, 255, 1];
+
+const colours = new Map<string, Colour>();
+let canvas: OffscreenCanvasRenderingContext2D | null | undefined;
+
+/** A computed colour. There are many notations, which the browser draws. */
+function colourOf(css: string): Colour {
+  let colour = colours.get(css);
+  if (!colour) {
+    const numbers = css.startsWith("rgb") && css.match(/[\d.]+/g)?.map(Number);
+    if (numbers) colour = [numbers[0]!, numbers[1]!, numbers[2]!, numbers[3] ?? 1];
+    else {
+      canvas ??= new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true })!;
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = css;
+      canvas.fillRect(0, 0, 1, 1);
+      const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+      colour = [r!, g!, b!, a! / 255];
+    }
+    if (colours.size > 1000) colours.clear(); // a page may make up new ones forever
+    colours.set(css, colour);
+  }
+  return colour;
+}
+
+/** The colour that one above another makes. */
+const above = (top: Colour, ground: Colour): Colour => {
+  const mix = (i: 0 | 1 | 2) => ground[i] + (top[i] - ground[i]) * top[3];
+  return [mix(0), mix(1), mix(2), 1];
+};
+
+/** The ground of an element's text, on that of its parent. */
+export function groundOf(style: CSSStyleDeclaration, ground: Colour): Colour {
+  const own = style.backgroundColor;
+  return own === "rgba(0, 0, 0, 0)" ? ground : above(colourOf(own), ground);
+}
+
+/** Boxes of less are for screen readers, or for agents. */
+const least = 1;
+
+/** Whether all within the element is hidden, though it is rendered. */
+export function isAway(element: Element, style: CSSStyleDeclaration, display: string): boolean {
+  if (style.clipPath !== "none" && isNothing.test(style.clipPath)) return true;
+  if (style.filter !== "none" && /opacity\(0(\.0\d*)?\)|blur\(\d\d/.test(style.filter)) return true;
+  if (style.maskImage !== "none" && isClear(style.maskImage)) return true;
+  const isFlat = display !== "inline" && /^(hidden|clip)$/.test(style.overflowY);
+  if (isFlat && (heightOf(element) <= least || widthOf(element) <= least)) return true;
+  const { position } = style;
+  if (position !== "absolute" && position !== "fixed") return false;
+  if (/^rect\([01]px/.test(style.clip) && /^rect\((\d)px, \1px|^rect\([01]px, [01]px, [01]px/.test(style.clip))
+    return true;
+  const { left, top, right, bottom, width, height } = boxOf(element);
+  if (width <= least || height <= least) return style.overflowX !== "visible";
+  // Nobody scrolls to what is fixed outside of the window, or to what is before the page's beginning.
+  const view = viewOf(element);
+  if (position === "fixed") return right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
+  return right + view.scrollX < 0 || bottom + view.scrollY < 0;
+}
+const isNothing = /inset\(([5-9]\d|100)(\.\d+)?%|(circle|ellipse)\(0|polygon\((0(px|%)? 0(px|%)?(, )?)+\)|path\(""\)/;
+/** Whether a mask lets nothing through: it is a gradient without an opaque colour. */
+const isClear = (mask: string): boolean =>
+  mask.includes("gradient(") && (mask.match(/rgba?\([^)]*\)/g) ?? [""]).every((colour) => /, 0\)$/.test(colour));
+
+/** A box whose text is where a person sees it, or not. It is asked for once. */
+export interface Place {
+  element?: Element;
+  isThere?: boolean;
+}
+function isThere(place: Place): boolean {
+  if (place.isThere !== undefined) return place.isThere;
+  const element = place.element!;
+  const style = styleOf(element);
+  let box = boxOf(element);
+  if ((box.width <= least || box.height < smallest) && style.overflowX === "visible") {
+    const range = new Range();
+    range.selectNodeContents(element);
+    box = range.getBoundingClientRect(); // text that a box without a size does not hold
+  }
+  // A carousel moves its slides by some screens; tricks move a text by 9,999 px.
+  const view = viewOf(element);
+  const isNear = box.right + view.scrollX > -4000 && box.bottom + view.scrollY > -4000;
+  const isLarge = box.width > least && box.height >= smallest;
+  return (place.isThere = isNear && isLarge && Math.abs(parseFloat(style.textIndent)) < 500);
+}
+
+/** Whether a person can read the text that stands in an element itself. */
+export function isLegible(element: Element, style: CSSStyleDeclaration, around: Surroundings): boolean {
+  const { ground, opacity, place } = around;
+  if (parseFloat(style.fontSize) < smallest) return false;
+  const colour = colourOf(style.webkitTextFillColor);
+  const alpha = colour[3] * opacity;
+  if (alpha < 0.1) return style.webkitBackgroundClip === "text" && opacity >= 0.1;
+  const isFaint = [0, 1, 2].every((i) => Math.abs(colour[i]! - ground[i]!) * alpha < 12);
+  return (!isFaint || hasPicture(element)) && isThere(place);
+}
+interface Surroundings {
+  ground: Colour;
+  opacity: number;
+  place: Place;
+}
+/** The least height of legible text, in pixels. */
+const smallest = 4;
+
+/** Whether a text of the colour of its ground may stand on a picture: around it, or beside it and behind it. */
+function hasPicture(element: Element): boolean {
+  const box = boxOf(element);
+  const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+  const isBehind = (other: Element): boolean => {
+    const { left, right, top, bottom } = boxOf(other);
+    return left <= x && x <= right && top <= y && y <= bottom && isPicture(other);
+  };
+  let depth = 0;
+  for (let e: Element | undefined = element; e; e = asElement(parentOf(e))) {
+    if (styleOf(e).backgroundImage !== "none") return true;
+    if (
+      depth++ < 8 &&
+      Array.from(elementsIn(e))
+        .slice(0, 20)
+        .some((other) => other !== element && isBehind(other))
+    )
+      return true;
+  }
+  return false;
+}
+const pictures = "img,video,canvas,svg,picture,iframe";
+function isPicture(element: Element): boolean {
+  if (new RegExp(`^(${pictures.replaceAll(",", "|")})$`).test(tagOf(element))) return true;
+  const { position, backgroundImage, backgroundColor } = styleOf(element);
+  const isPlaced = position !== "static";
+  return (
+    isPlaced && (backgroundImage !== "none" || colourOf(backgroundColor)[3] > 0.3 || all(element, pictures).length > 0)
+  );
+}
+
+/** Whether a label or a field is where a person sees it. */
+export function isSeen(element: Element): boolean {
+  const { width, height } = boxOf(element);
+  const isTransparent = +styleOf(element).opacity < 0.1;
+  return width > least && height > least && !isTransparent && styleOf(element).visibility === "visible";
+}

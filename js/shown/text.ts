@@ -1,0 +1,51 @@
+/** Texts: what a person does not see of them goes, and none looks like a line of ours. */
+
+/**
+ * Marks in texts that are being made. No page can write them, since they are among the characters that go:
+ * around a text whose change is no news, around what only a reader of links gets, and before what is ours.
+ */
+export const mark = { quiet: "\u0001", loud: "\u0002", link: "\u0003", linked: "\u0004", ours: "\u0005" };
+
+/** Controls, and what has no width: tags (U+E0000) can carry a hidden text, icon fonts use the private area. */
+const unseen = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Co}\p{Cs}]|(?![\t\n])\p{Cc}/gu;
+
+/** Without the characters that a person does not see. What only Pagewire says of a page is marked as the page's own. */
+export const clean = (text: string): string =>
+  (/[^ -~\n]/.test(text) ? text.replace(/[\r\f\v\x85\u2028\u2029]/g, " ").replace(unseen, "") : text).replace(
+    /\((?=frame of |secret\)|hidden text of |the page goes on)/gi,
+    "\\(",
+  );
+export const squash = (text: string): string => clean(text).replace(/\s+/g, " ");
+
+/** At most so many characters. No pair of surrogates is cut in two. */
+export const cut = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…` : text;
+
+/** How the lines begin that only Pagewire writes. */
+const ours = /^(#{1,6} |[-*] |[\\|[{}]|---|```|(title|url):|\((image|drawing|canvas|video|audio|frame)\b)/i;
+
+/** A line of a text. If a page's text begins like a line of ours, a backslash comes before it. */
+export function line(text: string): string {
+  const bare = text.replace(/ {2,}/g, " ").trim();
+  return (bare[0] !== mark.ours && ours.test(bare) ? "\\" : "") + withoutOurs(bare);
+}
+export const withoutOurs = (text: string): string => (text.includes(mark.ours) ? text.replaceAll(mark.ours, "") : text);
+
+/** A thing of ours, such as [Save]. The text in it cannot end it. */
+export const token = (open: string, text: string, close: string): string =>
+  mark.ours + open + withoutOurs(text).replaceAll(close, `\\${close}`) + close;
+
+/** Without the addresses of links, or with them. */
+export const plain = (text: string): string => text.replace(/\u0003[^\u0004]*\u0004/g, "");
+export const linked = (text: string, shorten: (address: string) => string): string =>
+  text.replace(/(?<=\u0003\]\()[^\u0004]*(?=\)\u0004)/g, shorten).replace(/[\u0003\u0004]/g, "");
+
+const bare = (text: string): string => text.replace(/[\u0001\u0002]/g, "");
+/** Without quiet texts, and the lines that have nothing else. */
+const loud = (text: string): string => text.replace(/\u0001[^\u0002]*\u0002?/g, "").replace(/\n[ #|[\]·-]*(?=\n)/g, "");
+
+/** A text as agents read it, and what of it is news if it changes. */
+export const heard = (text: string): { text: string; loud: string } =>
+  text.includes(mark.quiet) ? { text: bare(text), loud: loud(text) } : { text, loud: text };
+export const quiet = (text: string): string =>
+  text.trim() ? bare(text).replace(/^(\s*)(.*?)(\s*)$/s, `$1${mark.quiet}$2${mark.loud}$3`) : text;
