@@ -57,7 +57,8 @@ type exclusion struct{ tests, why string }
 var leftOut = []exclusion{
 	{"TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos " +
 		"TestSoak TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready TestCallsOfPagesThatStandStill " +
-		"TestWaysOfADocument TestParametersReachThePage TestShownLines",
+		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownHiddenText " +
+		"TestShownSecrets TestShownPasswords",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
 		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile " +

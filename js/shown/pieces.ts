@@ -1,6 +1,6 @@
 /** The pieces of elements that are no texts: fields, images, tables' rows, links. */
 import { hasDots, isSecret, remember } from "../share/secrets.ts";
-import { all, attribute, isVisible, styleOf, textContent } from "./dom.ts";
+import { all, attribute, boxOf, isVisible, styleOf, textContent } from "./dom.ts";
 import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece } from "./lines.ts";
 import { isDisabled, nameOf, states, targetOf, unseenName } from "./roles.ts";
 import { isSeen } from "./sight.ts";
@@ -77,7 +77,10 @@ function fuller(link: Element, text: string): string {
 export function imagePiece(image: Element, tag: string): Piece {
   if (attribute(image, "aria-hidden") === "true" && tag !== "svg") return;
   const isShown = (e: Element) =>
-    isVisible(e, { opacityProperty: true, visibilityProperty: true }) && styleOf(e).fill !== "none" && !hasDots(e);
+    boxOf(e).width > 1 &&
+    isVisible(e, { opacityProperty: true, visibilityProperty: true }) &&
+    styleOf(e).fill !== "none" &&
+    !hasDots(e);
   const drawn = Array.from(all(image, "text, foreignObject").values(), (e) => (isShown(e) ? textContent(e) : ""));
   const text = tag === "svg" ? cut(squash(drawn.join(" ")).trim(), most.image) : "";
   const title = tag === "svg" ? Array.from(all(image, ":scope > title"), textContent)[0] : "";

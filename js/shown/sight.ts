@@ -69,7 +69,7 @@ export function isAway(element: Element, style: CSSStyleDeclaration, display: st
 const isNothing = /inset\(([5-9]\d|100)(\.\d+)?%|(circle|ellipse)\(0|polygon\((0(px|%)? 0(px|%)?(, )?)+\)|path\(""\)/;
 /** Whether a mask lets nothing through: it is a gradient without an opaque colour. */
 const isClear = (mask: string): boolean =>
-  mask.includes("gradient(") && (mask.match(/rgba?\([^)]*\)/g) ?? [""]).every((colour) => /, 0\)$/.test(colour));
+  mask.includes("gradient(") && (mask.match(/rgba?\([^)]*\)/g) ?? [""]).every((colour) => /^rgba.*, 0\)$/.test(colour));
 
 /** A box whose text is where a person sees it, or not. It is asked for once. */
 export interface Place {

@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// Nothing that only its user may know is in a look.
+func TestShownSecrets(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	for name, html := range cases(t, "testdata/shown/secrets.txtar", 60) {
+		b.shows(html)
+		if text := inWorld[string](b, "return read({ links: true })"); strings.Contains(text, "SECRET") ||
+			strings.Contains(text, "1111") {
+			t.Errorf("%s is shown:\n%s", name, text)
+		}
+	}
+	// Other fields are read, and so is the name of a secret one.
+	for html, want := range map[string]string{
+		`<input type=password aria-label=Password value=x>`:                         "{Password: (secret)}\n",
+		`<label><input type=checkbox checked> Remember my password</label>`:         "[x] Remember my password\n",
+		`<input aria-label="Order number" value=4111111111111112>`:                  "{Order number: 4111111111111112}\n",
+		`<input aria-label="Spinning top" value=x><input aria-label=Inset value=y>`: "{Spinning top: x} {Inset: y}\n",
+		`<select aria-label="Security question"><option>Pet</select>`:               "{Security question: Pet}\n",
+		`<input aria-label="Card holder" value=Ada>`:                                "{Card holder: Ada}\n",
+		`<input aria-label="Postcode" value=3000>`:                                  "{Postcode: 3000}\n",
+	} {
+		if got := b.lines(html); got != want {
+			t.Errorf("%s: got %q, want %q", html, got, want)
+		}
+	}
+}
+
+// A password that a button shows stays a secret, also if another element takes its place, and typing it tells nothing.
+func TestShownPasswords(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, `<form><input type=password id=a name=k aria-label=K value=SECRET1></form>
+		<input type=password id=b aria-label=L value=SECRET2><div id=host></div>`, nil)
+	const want = "{K: (secret)}\n{L: (secret)}\n{M: (secret)}\n"
+	run[any](b.tab, `const shadow = host.attachShadow({ mode: "open" });
+		shadow.innerHTML = "<input type=password id=c aria-label=M value=SECRET3>"; globalThis.c = shadow.firstChild`)
+	secret := func(when string) {
+		t.Helper()
+		if got := inWorld[string](b, "return lines()"); got != want {
+			t.Errorf("%s: got %q, want %q", when, got, want)
+		}
+	}
+	secret("at first")
+	run[any](b.tab, `a.type = b.type = c.type = "text"`)
+	secret("shown after the last read")
+	inWorld[any](b, "view.watch(true); await settle()")
+	run[any](b.tab, `a.type = b.type = c.type = "password"`)
+	run[any](b.tab, `a.type = b.type = c.type = "text"; a.value = b.value = c.value = "SECRET4";
+		for (const field of [a, b, c]) field.dispatchEvent(new Event("input", { bubbles: true, composed: true }))`)
+	if told := inWorld[int](b, "await pass(1000); await pass(100_000); return counts.told"); told != 0 {
+		t.Errorf("typing a password was told %d times", told)
+	}
+	secret("while it is watched")
+	run[any](b.tab, `a.outerHTML = "<input name=k aria-label=K value=SECRET5>"`)
+	secret("another element of that name in the form")
+}
