@@ -14,6 +14,10 @@ import (
 // Look says that a way in looks for the pages that are open already. Agents' requests wait until seen is called.
 func (g *Gateway) Look() (seen func()) {
 	defer g.lock()()
+	return g.looking()
+}
+
+func (g *Gateway) looking() (seen func()) {
 	look := new(byte)
 	g.looks[look] = true
 	g.engine.Await(g.now(), true)

@@ -73,11 +73,15 @@ func (g *Gateway) WhenNamed(f func()) (end func()) {
 
 // named calls the functions of WhenNamed, since an agent that names origins has come or gone.
 func (g *Gateway) named(a *Agent) {
-	if !a.pass.NamesAny() {
+	if !a.pass.NamesAny() || g.closed {
 		return
 	}
 	for f := range g.shows.changed {
-		go (*f)() // it may take locks that are taken before ours
+		seen := g.looking()
+		go func() { // it may take locks that are taken before ours
+			(*f)()
+			seen()
+		}()
 	}
 }
 

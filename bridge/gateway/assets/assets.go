@@ -24,5 +24,13 @@ func Inject() (string, error) {
 	return inject, nil
 }
 
+// Shown returns the script that reads what a page shows, for a world of its own, or ErrNone.
+func Shown() (string, error) {
+	if shown == "" {
+		return "", ErrNone
+	}
+	return shown, nil
+}
+
 // Core returns the name and version of the core's compiler, such as "tinygo 0.41.1", or "none" without the files.
 func Core() string { return core }

@@ -24,5 +24,8 @@ func Inspector() (fs.FS, error) { return fs.Sub(inspectorDist, "dist/inspector")
 //go:embed dist/pagewire.inject.js
 var inject string
 
+//go:embed dist/pagewire.shown.js
+var shown string
+
 //go:embed dist/core
 var core string

@@ -10,4 +10,4 @@ func FS() (fs.FS, error) { return nil, ErrNone }
 // Inspector returns ErrNone.
 func Inspector() (fs.FS, error) { return nil, ErrNone }
 
-const inject, core = "", "none"
+const inject, shown, core = "", "", "none"

@@ -1,16 +1,19 @@
 // Package cdp brings the pages of a browser to a gateway by the Chrome DevTools Protocol.
 //
-// Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one of two ways. A
-// document with Pagewire, its own or our page layer, speaks the link through a binding. A document without, in a
-// browser with WebMCP, has its tools offered (webmcp.go). link.go is the connection, and has the calls that wait for an
-// answer; message.go decodes messages, and drops those that are too long; tabs.go is the state of the browser;
+// Run attaches to every tab and frame of a browser. A document becomes a page of the gateway in one
+// of two ways. A document with Pagewire, its own or our page layer, speaks the link through a
+// binding. A document without, in a browser with WebMCP, has its tools offered (webmcp.go). Where
+// the user has named its origin, a document has a source of what it shows, too (shown.go,
+// shown.js). link.go is the connection, and has the calls that wait for an answer; message.go
+// decodes messages, and drops those that are too long; tabs.go is the state of the browser;
 // document.go one document; attach.js is the script in each.
 //
 // The browser names a document's origin, never the page. One document cannot speak for another. Each document has a
 // binding of its own: if it floods the gateway, only that binding is cut off.
 //
-// It never enables domains that make a browser keep a copy of a page or show that it is watched (DOM, CSS, Network,
-// Debugger), never closes a tab, and never waits for a page while it reads from the browser.
+// It never enables domains that make a browser keep a copy of a page or show that it is watched
+// (DOM, CSS, Network, Debugger), never closes a tab, never acts in a page, and never waits for a
+// page while it reads from the browser.
 package cdp
 
 import (
@@ -38,8 +41,9 @@ type Options struct {
 	URL string
 	// Dial connects to a browser that does not listen. URL then only names the browser in errors. Default: dial URL.
 	Dial func(ctx context.Context) (Conn, error)
-	// Source is PageInfo.Source of its pages.
-	Source string
+	// Source is PageInfo.Source of its pages. Launched means that Pagewire launched it.
+	Source   string
+	Launched bool
 	// Inject gives the page layer to documents without Pagewire. It needs a binary with page files.
 	Inject bool
 	// Gateway is this gateway's host and port, or "". Of two gateways of one address, the later one takes over a page.
@@ -57,6 +61,9 @@ const dialTimeout = 60 * time.Second
 // pageLayer is dist/pagewire.inject.js. Tests, which are built without the page files, read it from dist.
 var pageLayer = assets.Inject
 
+// pageReader is dist/pagewire.shown.js.
+var pageReader = assets.Shown
+
 // Run attaches the present and future pages of all tabs and frames of a browser to g. It returns nil when ctx ends, or
 // the reason when the browser is lost. The pages end with it; subscriptions wait in g for their return.
 func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
@@ -70,6 +77,10 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 			return fmt.Errorf("inject the page layer: %w", err)
 		}
 	}
+	reader, err := pageReader()
+	if err != nil {
+		o.Log.Debug("what pages show is not served", "reason", err)
+	}
 	conn, err := reach(ctx, o)
 	if err != nil {
 		return err
@@ -80,7 +91,8 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script,
-		gateway: o.Gateway, source: o.Source, looked: o.Looked, name: cryptorand.Text()[:8],
+		reader: reader, gateway: o.Gateway, source: o.Source, ours: o.Launched,
+		looked: o.Looked, name: cryptorand.Text()[:8],
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
 	// The first id is random: a launched browser may still answer the connection before.
 	// Started.Open has the upper half.

@@ -61,6 +61,7 @@ type document struct {
 	again   bool // it has said so again since
 	webmcp  *webmcpTools
 	page    *gateway.Page
+	shown   *shown        // what it shows; nil if the user has not named its origin
 	allowed *rate.Limiter // messages
 	pause   time.Duration // before it is opened again
 }
@@ -103,6 +104,8 @@ type addBinding struct {
 // known reports whether it is known what the document offers.
 func (d *document) known() bool {
 	switch {
+	case d.shown != nil && !d.shown.known:
+		return false
 	case d.page != nil && d.linked:
 		return d.page.Settled()
 	case d.cut || d.apart:
@@ -255,6 +258,7 @@ func (d *document) returnLater() {
 // titled notes the document's title.
 func (d *document) titled(title []byte) {
 	d.title = string(title)
+	d.shown.retitle()
 	if t := d.s.tab; d.frame == "" {
 		t.title = d.title
 		d.b.show(t, false, t.key())

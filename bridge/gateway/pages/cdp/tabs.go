@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -29,8 +30,10 @@ type attachment struct {
 	log     *slog.Logger
 	ctx     context.Context // ends with Run
 	inject  string          // the page layer, or ""
+	reader  string          // of what pages show; "" without page files
 	gateway string          // Options.Gateway
 	source  string          // Options.Source
+	ours    bool            // Options.Launched
 	name    string          // in the names of its bindings: others at the same browser get them too
 
 	mu       sync.Mutex // guards the fields below and their contents; taken before the gateway's lock
@@ -40,6 +43,7 @@ type attachment struct {
 	browser  string // its name
 	looked   func() // Options.Looked; nil once it is called
 	told     func() // ends Gateway.TellsFront
+	naming   func() // ends Gateway.WhenNamed
 	asked    int    // commands without an answer, for tabs, frames and documents that there are
 }
 
@@ -62,7 +66,7 @@ func (t *tab) key() string { return "cdp:" + t.target }
 // infoOf describes a document of a tab.
 func (b *attachment) infoOf(t *tab, origin string) gateway.PageInfo {
 	return gateway.PageInfo{Tab: t.key(), Origin: origin, URL: origin + "/", Transport: "cdp", Browser: b.browser,
-		Window: t.window, Source: b.source}
+		Window: t.window, Source: b.source, Launched: b.ours}
 }
 
 // show tells the gateway that a tab has come to the front, or that it shows a new page or title if the tab before is in
@@ -81,6 +85,7 @@ type session struct {
 	id        target.SessionID
 	tab       *tab
 	documents map[runtime.ExecutionContextID]*document
+	worlds    map[runtime.ExecutionContextID]world
 	tools     map[string]map[string]*webmcp.Tool // by frame and name
 	following bool                               // the browser reports tools
 	retooling bool
@@ -129,6 +134,7 @@ func (b *attachment) look() {
 
 func (b *attachment) start() {
 	b.told = b.g.TellsFront()
+	b.naming = b.g.WhenNamed(b.offerShown)
 	b.link.post("", target.CommandSetDiscoverTargets, &target.SetDiscoverTargetsParams{Discover: true, Filter: pages},
 		nil)
 	b.link.post("", browser.CommandGetVersion, nil, func(result jsonv2.Value, err error) {
@@ -146,6 +152,9 @@ func (b *attachment) leave() {
 	for _, s := range b.sessions {
 		for _, d := range s.documents {
 			d.sendText("null")
+			if d.shown != nil {
+				d.shown.stop()
+			}
 		}
 	}
 	b.mu.Unlock()
@@ -171,14 +180,16 @@ func (b *attachment) close() {
 	}
 	if b.told != nil {
 		b.told()
+		b.naming()
 	}
 }
 
 func (s *session) clear() {
 	for _, d := range s.documents {
-		d.close()
+		d.gone()
 	}
 	clear(s.documents)
+	clear(s.worlds)
 	s.unfollow()
 }
 
@@ -225,6 +236,7 @@ func (s *session) handle(m *message) {
 			if d := s.documents[e.context]; d != nil && d.binding == e.binding {
 				d.handleMessage(e.payload)
 			}
+			s.said(e)
 		}
 	case runtime.ConsoleAPICalled.Method, runtime.ExceptionThrown.Method:
 		// The browser keeps each object that a page logs until a listener of Runtime releases it.
@@ -243,6 +255,9 @@ func (s *session) handle(m *message) {
 				s.destroyed(id)
 			}
 		}
+		maps.DeleteFunc(s.worlds, func(_ runtime.ExecutionContextID, w world) bool {
+			return w.id == e.ExecutionContextUniqueID
+		})
 	})
 	on(m, webmcp.ToolsAdded, func(e *webmcp.EventToolsAdded) { s.addTools(e.Tools) })
 	on(m, webmcp.ToolsRemoved, func(e *webmcp.EventToolsRemoved) { s.removeTools(e.Tools) })
@@ -299,7 +314,8 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 		return
 	}
 	s := &session{b: b, id: e.SessionID, tab: t, documents: map[runtime.ExecutionContextID]*document{},
-		tools: map[string]map[string]*webmcp.Tool{}}
+		worlds: map[runtime.ExecutionContextID]world{},
+		tools:  map[string]map[string]*webmcp.Tool{}}
 	b.sessions[string(s.id)] = s
 	b.autoAttach(s.id)
 	if b.inject != "" {
@@ -334,7 +350,13 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 		IsDefault bool   `json:"isDefault"`
 		FrameID   string `json:"frameId"`
 	}
-	if c == nil || json.Unmarshal(c.AuxData, &aux) != nil || !aux.IsDefault || aux.FrameID == "" {
+	if c == nil || json.Unmarshal(c.AuxData, &aux) != nil || aux.FrameID == "" {
+		return
+	}
+	if !aux.IsDefault {
+		if c.Name == b.worldName() {
+			s.worlds[c.ID] = world{c.UniqueID, aux.FrameID, c.Origin}
+		}
 		return
 	}
 	s.destroyed(c.ID)
@@ -369,11 +391,12 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	}
 	s.documents[c.ID] = d
 	d.open()
+	d.offerShown()
 }
 
 func (s *session) destroyed(id runtime.ExecutionContextID) {
 	if d := s.documents[id]; d != nil {
-		d.close()
+		d.gone()
 		delete(s.documents, id)
 		delete(s.tools, d.frameID)
 		s.unfollow()

@@ -1,0 +1,447 @@
+package cdp
+
+import (
+	"cmp"
+	cryptorand "crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	protocol "github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/time/rate"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+)
+
+//go:embed shown.js
+var shownScript string
+
+const (
+	// maxShown bounds the JSON text of one look, in bytes. The reader gives 200,000 characters.
+	maxShown = 2 << 20
+	// A reader tells at most so much: two changes a second, and as many waits.
+	shownBurst, shownPerSecond = 100, 20
+	// longestWait bounds how long a reader sleeps.
+	longestWait = time.Minute
+)
+
+// A shown is the source of what a document shows, for the gateway: one half of a link, whose other
+// half the gateway has. The user's agents have named the document's origin. Nothing runs in the
+// document until one of them reads or watches. Then the reader runs in an isolated world, where the
+// document's scripts have no name: they cannot see it, nor call its binding.
+type shown struct {
+	d   *document
+	uri string
+
+	// Guarded by attachment.mu.
+	context runtime.ExecutionContextID // of the reader's world; 0 before that is there
+	binding string
+	known   bool          // it is attached, or will not be
+	allowed *rate.Limiter // the reader's messages
+
+	mu       sync.Mutex // taken last: neither the gateway nor the browser's lock is taken with it
+	page     *gateway.Page
+	object   string // the browser's id of the reader; "" before it runs
+	opening  bool
+	waiting  []func(error)  // calls of the reader that wait until it runs
+	reads    map[int64]bool // that the gateway waits for
+	watched  map[string]bool
+	revision int64
+	over     bool
+}
+
+// offerShown makes the document's source if the user has named its origin, and ends it if not.
+func (d *document) offerShown() {
+	info := d.b.infoOf(d.s.tab, d.origin)
+	info.Shown, info.Frame = true, d.frame
+	named := d.b.reader != "" && d.b.g.IsNamed(info)
+	switch {
+	case named == (d.shown != nil):
+	case !named:
+		n := d.shown
+		d.shown = nil
+		n.close(func(p *gateway.Page) { p.Close("nobody is shown it any more") })
+	default:
+		d.shown = &shown{d: d, uri: d.origin + gateway.ShownPath, reads: map[int64]bool{},
+			watched: map[string]bool{}, allowed: rate.NewLimiter(shownPerSecond, shownBurst)}
+		d.shown.place(info)
+	}
+}
+
+// place attaches the source once it is known where the document is. A frame that its parent's
+// reader reads in place has none.
+func (n *shown) place(info gateway.PageInfo) {
+	d := n.d
+	attach := func(info gateway.PageInfo) {
+		if d.shown == n {
+			info.Shown = true
+			n.attach(info)
+		}
+	}
+	if d.frame == "" && d.s.tab.window != "" && d.bare { // it has been here for a while
+		info.URL, info.Title, info.Window = d.s.tab.url, d.title, d.s.tab.window
+		attach(info)
+		return
+	}
+	if d.frame == "" {
+		d.withURL(attach)
+		return
+	}
+	var r page.GetFrameTreeResult
+	n.post(page.CommandGetFrameTree, nil, &r, func(err error) {
+		if err != nil || parentOrigin(r.FrameTree, protocol.FrameID(d.frameID)) == d.origin {
+			n.known = true
+			return
+		}
+		d.withURL(attach)
+	})
+}
+
+// parentOrigin is the origin of the parent of a frame, or "" if the parent is in another process.
+func parentOrigin(tree *page.FrameTree, id protocol.FrameID) string {
+	if tree == nil || tree.Frame == nil {
+		return ""
+	}
+	for _, child := range tree.ChildFrames {
+		if child.Frame != nil && child.Frame.ID == id {
+			return tree.Frame.SecurityOrigin
+		}
+		if origin := parentOrigin(child, id); origin != "" {
+			return origin
+		}
+	}
+	return ""
+}
+
+// attach begins the link with the gateway.
+func (n *shown) attach(info gateway.PageInfo) {
+	n.known = true
+	p, err := n.d.b.g.Attach(info, n.send)
+	if err != nil {
+		n.d.b.log.Debug("what a page shows is not served", "origin", n.d.origin, "error", err)
+		return
+	}
+	p.LimitCalls(n.d.b.link.full)
+	n.mu.Lock()
+	n.page = p
+	n.mu.Unlock()
+	n.say([]any{"hello", 1, "cdp", map[string]any{"epoch": cryptorand.Text()}})
+	n.say([]any{"register", `{"uri":` + strconv.Quote(n.uri) + shownMembers}, []any{"setTools", "[]"})
+}
+
+// shownMembers are the other members of the descriptor of what a page shows.
+const shownMembers = `,"name":"shown","mimeType":"text/markdown",` +
+	`"description":"All that a person sees of the page, line by line. ?from=N goes on after N ` +
+	`characters, ?links=1 has the addresses of links","uriSchema":{"type":"object",` +
+	`"additionalProperties":false,"properties":{"from":{"type":"integer","minimum":0},` +
+	`"links":{"type":"integer","minimum":0,"maximum":1}}}}`
+
+// post sends the browser a command about the document, and decodes its answer into r.
+func (n *shown) post(method string, params, r any, done func(error)) {
+	n.d.b.link.post(n.d.s.id, method, params, func(result jsonv2.Value, err error) {
+		if err == nil {
+			err = jsonv2.Unmarshal(result, r, decodeOptions)
+		}
+		done(err)
+	})
+}
+
+// say sends calls to the gateway.
+func (n *shown) say(calls ...any) {
+	frame, _ := json.Marshal(calls)
+	n.receive(frame)
+}
+
+func (n *shown) receive(frame []byte) {
+	n.mu.Lock()
+	p := n.page
+	n.mu.Unlock()
+	if p == nil {
+		return
+	}
+	if err := p.Receive(frame); err != nil {
+		n.d.b.log.Warn("what a page shows is not served any more", "origin", n.d.origin, "error", err)
+	}
+}
+
+// send takes a frame of the gateway, or nil for the end. It holds no lock of ours.
+func (n *shown) send(frame []byte) {
+	var calls [][]any
+	_ = json.Unmarshal(frame, &calls) // it is the gateway's
+	for _, c := range calls {
+		switch c[0] {
+		case "read":
+			call, uri, params := int64(c[1].(float64)), c[3].(string), c[4].(string)
+			n.mu.Lock()
+			n.reads[call] = true
+			n.mu.Unlock()
+			n.call("read", cmp.Or(params, "{}"), func(text jsonv2.Value, err error) {
+				n.answer(call, uri, text, err)
+			})
+		case "end":
+			n.mu.Lock()
+			delete(n.reads, int64(c[1].(float64)))
+			n.mu.Unlock()
+		case "watched":
+			n.watch(c[1].(string), c[2].(bool))
+		case "report":
+			n.d.b.log.Warn("what a page shows is served otherwise", "origin", n.d.origin, "report", c[1])
+		}
+	}
+	if frame == nil {
+		n.close(func(*gateway.Page) {})
+	}
+}
+
+// watch makes the reader follow the page while the gateway watches a URI of it.
+func (n *shown) watch(uri string, on bool) {
+	n.mu.Lock()
+	before := len(n.watched)
+	if delete(n.watched, uri); on {
+		n.watched[uri] = true
+	}
+	now := len(n.watched)
+	n.mu.Unlock()
+	switch {
+	case on:
+		n.call("watch", "true", func(jsonv2.Value, error) { n.touch(uri) })
+	case before > 0 && now == 0:
+		n.call("watch", "false", func(jsonv2.Value, error) {})
+	}
+}
+
+// touch tells the gateway the revision of URIs.
+func (n *shown) touch(uris ...string) {
+	n.mu.Lock()
+	revision := n.revision
+	n.mu.Unlock()
+	calls := []any{}
+	for _, uri := range uris {
+		calls = append(calls, []any{"touch", uri, revision})
+	}
+	n.say(calls...)
+}
+
+// answer passes on what a reader has given. Its text is JSON already.
+func (n *shown) answer(call int64, uri string, text jsonv2.Value, err error) {
+	n.mu.Lock()
+	waits, revision := n.reads[call], n.revision
+	delete(n.reads, call)
+	n.mu.Unlock()
+	switch {
+	case !waits:
+	case err == nil && strings.HasPrefix(string(text), `"`) && len(text) <= maxShown:
+		frame := fmt.Appendf(nil, `=%d %d [{"uri":`, call, revision)
+		frame, _ = jsontext.AppendQuote(frame, uri)
+		frame = append(append(frame, `,"mimeType":"text/markdown","text":`...), text...)
+		n.receive(append(frame, "}]"...))
+	default:
+		n.d.b.log.Debug("what a page shows could not be read", "origin", n.d.origin, "error", err)
+		// A document that is being left answers to its successor.
+		var r runtime.EvaluateResult
+		n.post(runtime.CommandEvaluate, &runtime.EvaluateParams{Expression: "0",
+			UniqueContextID: n.d.world, Silent: yes()}, &r, func(gone error) {
+			if gone == nil {
+				n.say([]any{"complete", call, 1, revision, ""})
+			}
+		})
+	}
+}
+
+// call calls a method of the reader with a JSON value, once the reader runs. The browser's reader
+// calls done.
+func (n *shown) call(method, argument string, done func(value jsonv2.Value, err error)) {
+	call := func(failed error) {
+		if failed != nil {
+			done(nil, failed)
+			return
+		}
+		params := []byte(`{"functionDeclaration":"function(a){return this.` + method + `(a)}",` +
+			`"awaitPromise":true,"returnByValue":true,"silent":true,` +
+			`"arguments":[{"value":` + argument + `}],"objectId":`)
+		params, _ = jsontext.AppendQuote(params, n.object)
+		var r runtime.CallFunctionOnResult
+		n.post(runtime.CommandCallFunctionOn, jsonv2.Value(append(params, '}')), &r, func(err error) {
+			if err == nil && (r.ExceptionDetails != nil || r.Result == nil) {
+				err = errors.New("the reader has failed")
+			}
+			if err != nil {
+				done(nil, err)
+				return
+			}
+			done(jsonv2.Value(r.Result.Value), nil)
+		})
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.over:
+	case n.object != "":
+		call(nil) // in order: what waits has been posted before
+	default:
+		n.waiting = append(n.waiting, call)
+		if !n.opening {
+			n.opening = true
+			n.open()
+		}
+	}
+}
+
+// open makes the world, and runs the reader in it. Nothing of the document is in the binding's way:
+// it goes by the name of the world, which only ours have.
+func (n *shown) open() {
+	b, s := n.d.b, n.d.s
+	binding, name := "pagewire_"+b.name+"_shown", b.worldName()
+	b.link.post(s.id, runtime.CommandAddBinding,
+		&runtime.AddBindingParams{Name: binding, ExecutionContextName: name}, nil)
+	var made page.CreateIsolatedWorldResult
+	n.post(page.CommandCreateIsolatedWorld, &page.CreateIsolatedWorldParams{
+		FrameID: protocol.FrameID(n.d.frameID), WorldName: name}, &made, func(err error) {
+		w, ok := s.worlds[made.ExecutionContextID]
+		if err == nil && (n.d.shown != n || !ok || w.origin != n.d.origin || w.frame != n.d.frameID) {
+			err = errors.New("its frame shows another document") // of any origin
+		}
+		if err != nil {
+			n.opened("", err)
+			return
+		}
+		n.context, n.binding = made.ExecutionContextID, binding
+		var r runtime.EvaluateResult
+		n.post(runtime.CommandEvaluate, &runtime.EvaluateParams{
+			Expression:      b.reader + "\n;" + shownScript + "(" + strconv.Quote(binding) + ")",
+			UniqueContextID: w.id, ObjectGroup: "pagewire", Silent: yes(),
+		}, &r, func(err error) {
+			if err == nil && (r.Result == nil || r.Result.ObjectID == "") {
+				err = errors.New("the reader does not run")
+			}
+			if err != nil {
+				n.opened("", err)
+				return
+			}
+			n.opened(string(r.Result.ObjectID), nil)
+		})
+	})
+}
+
+// opened makes the calls that wait for the reader, or fails them.
+func (n *shown) opened(object string, err error) {
+	n.mu.Lock()
+	waiting := n.waiting
+	n.object, n.opening, n.waiting = object, false, nil
+	if err == nil {
+		for _, call := range waiting {
+			call(nil)
+		}
+	}
+	n.mu.Unlock()
+	if err != nil {
+		for _, call := range waiting {
+			call(err)
+		}
+	}
+}
+
+// A world is one of ours, in a document of some frame.
+type world struct {
+	id            string // the browser's unique one
+	frame, origin string
+}
+
+func (b *attachment) worldName() string { return "pagewire shown " + b.name }
+
+// said handles a message of a reader.
+func (s *session) said(e *said) {
+	for _, d := range s.documents {
+		n := d.shown
+		if n == nil || n.context != e.context || n.binding != e.binding || len(e.payload) == 0 {
+			continue
+		}
+		if !n.allowed.Allow() {
+			d.b.log.Warn("what a page shows is not served any more: it tells too much", "origin", d.origin)
+			n.close(func(p *gateway.Page) { p.Close("it tells too much") })
+			continue
+		}
+		id, ms, _ := strings.Cut(string(e.payload[1:]), " ")
+		switch e.payload[0] {
+		case 'c':
+			n.mu.Lock()
+			n.revision++
+			var uris []string
+			for uri := range n.watched {
+				uris = append(uris, uri)
+			}
+			n.mu.Unlock()
+			n.touch(uris...)
+		case 'w':
+			pause, _ := strconv.Atoi(ms)
+			if _, err := strconv.Atoi(id); err == nil {
+				time.AfterFunc(min(time.Duration(pause)*time.Millisecond, longestWait),
+					func() { n.call("wake", id, func(jsonv2.Value, error) {}) })
+			}
+		}
+	}
+}
+
+// stop ends the reader, if it runs.
+func (n *shown) stop() {
+	n.mu.Lock()
+	runs := n.object != ""
+	n.mu.Unlock()
+	if runs {
+		n.call("stop", "0", func(jsonv2.Value, error) {})
+	}
+}
+
+// close ends the source, and its reader.
+func (n *shown) close(end func(*gateway.Page)) {
+	n.stop()
+	n.mu.Lock()
+	p := n.page
+	n.over, n.page, n.waiting = true, nil, nil
+	n.mu.Unlock()
+	if p != nil {
+		end(p)
+	}
+}
+
+// retitle passes on the document's title. Without a source it does nothing.
+func (n *shown) retitle() {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	p := n.page
+	n.mu.Unlock()
+	if p != nil {
+		p.Retitle(n.d.title)
+	}
+}
+
+// gone ends the document, and what it has in the gateway. That waits for a successor.
+func (d *document) gone() {
+	d.close()
+	if d.shown != nil {
+		d.shown.close(func(p *gateway.Page) { p.Lost("its document has gone") })
+		d.shown = nil
+	}
+}
+
+// offerShown brings all documents in line with what the users of agents have named.
+func (b *attachment) offerShown() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.sessions {
+		for _, d := range s.documents {
+			d.offerShown()
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package cdp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/target"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// testReader has the form of dist/pagewire.shown.js, which js/test tests. It marks the document
+// when it runs, and with the attribute "hold" a read waits.
+const testReader = `(() => {
+	const root = document.documentElement;
+	root.setAttribute("read", "");
+	const text = () => "title: " + document.title + "\n" + document.body.innerText + "\n";
+	globalThis.pagewireShown = (document, clock) => {
+		let observer;
+		return {
+			view(changed) {
+				return {
+					async read({ from, links }) {
+						root.setAttribute("asked", "");
+						while (root.hasAttribute("hold")) await clock.wait(5);
+						if (root.hasAttribute("fails")) throw new Error("secret");
+						return text().slice(from) + (links ? "links\n" : "");
+					},
+					watch(on) {
+						root.setAttribute("watched", on);
+						observer?.disconnect();
+						observer = on ? new MutationObserver(() => clock.wait(5).then(changed)) : undefined;
+						observer?.observe(document.body, { subtree: true, childList: true, characterData: true });
+					},
+				};
+			},
+			stop() {
+				observer?.disconnect();
+				root.setAttribute("watched", "stopped");
+			},
+		};
+	};
+})()`
+
+func init() { pageReader = func() (string, error) { return testReader, nil } }
+
+// foreign are pages that know nothing of Pagewire, under a strict policy.
+var foreign = kind{path: strict + "ci", script: `<main><p>Run 4821</p><p id=job>browser: In progress</p></main>`}
+
+func (r *rig) shown() string { return r.at(gateway.ShownPath) }
+
+// named connects an agent whose user has named these origins.
+func (r *rig) named(origins ...string) (*agent, *gateway.Agent) {
+	r.t.Helper()
+	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Shown: origins}))(r.t)
+	return &agent{testkit.Connect(r.t, mcpconn.Transport(port), testkit.Legacy), r.t}, port
+}
+
+// marked waits for an attribute that testReader sets.
+func (p *tabbed) marked(name, want string) {
+	p.t.Helper()
+	testkit.Eventually(p.t, fmt.Sprintf("%s is %q", name, want), func() bool {
+		text, err := p.try("document.documentElement.getAttribute('" + name + "')")
+		return err == nil && text == want
+	})
+}
+
+// An agent reads what a foreign page shows, and is told when that changes. Nothing runs in the page
+// before, the page sees nothing of it, and after the last watch nothing follows it.
+func TestShown(t *testing.T) {
+	t.Parallel()
+	r := begin(t, foreign)
+	// For an agent that has a memory the page would be followed after a read, too.
+	r.agent.Close()
+	testkit.Eventually(t, "no agent is left", func() bool { return r.g.Agents() == 0 })
+	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: gateway.TransportRequest, Shown: []string{r.site.URL}}))(t)
+	a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	p := r.open(r.path)
+	a.listed(r.shown())
+	const about = "JSON.stringify([Object.getOwnPropertyNames(globalThis), document.documentElement.outerHTML])"
+	before := p.eval(about)
+	testkit.Eventually(t, "its title is known", func() bool { return strings.Contains(a.titleOf(r.shown()), "/strict/ci") })
+	if got := a.titleOf(r.shown()); !strings.HasPrefix(got, "What the page shows (offered by the user) - ") {
+		t.Errorf("its title is %q", got)
+	}
+	if after := p.eval(about); after != before || strings.Contains(after, "read") {
+		t.Errorf("the page was %s, and is %s", before, after)
+	}
+	text := "title: /strict/ci\nRun 4821\n\nbrowser: In progress\n"
+	a.CheckText(r.shown(), text)
+	a.CheckText(r.shown()+"?from=7", text[7:])
+	a.CheckText(r.shown()+"?from=7&links=1", text[7:]+"links\n")
+	p.marked("watched", "null")
+	a.Watch(r.shown())
+	p.marked("watched", "true")
+	p.eval("document.getElementById('job').textContent = 'browser: Failed'")
+	a.Updated(r.shown())
+	a.CheckText(r.shown(), strings.Replace(text, "In progress", "Failed", 1))
+	if names := p.eval("Object.getOwnPropertyNames(globalThis).filter((name) => /pagewire/i.test(name))"); names != "" {
+		t.Errorf("the page sees %s", names)
+	}
+	if err := a.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: r.shown()}); err != nil {
+		t.Fatal(err)
+	}
+	p.marked("watched", "false")
+	port.Close()
+	p.marked("watched", "stopped")
+	if list := r.g.Snapshot().Resources; len(list) > 0 {
+		t.Errorf("after its last agent has gone there is %+v", list)
+	}
+}
+
+func (a *agent) titleOf(uri string) string {
+	for found, err := range a.Resources(a.t.Context(), nil) {
+		if err == nil && found.URI == uri {
+			return found.Title
+		}
+	}
+	return ""
+}
+
+// An agent that names no origin, or another one, gets nothing of a page, whatever others get.
+// Documents of no origin, and those to which a named one leads, are not shown.
+func TestShownToNobodyElse(t *testing.T) {
+	t.Parallel()
+	r := begin(t, foreign)
+	here, _ := r.named(r.site.URL)
+	there, _ := r.named(strings.Replace(r.site.URL, "127.0.0.1", "127.0.0.2", 1), "https://*.example")
+	p := r.open(r.path)
+	here.listed(r.shown())
+	here.CheckText(r.shown(), p.eval("'title: ' + document.title + '\\n' + document.body.innerText + '\\n'"))
+	for _, other := range []*agent{r.agent, there} {
+		if text, err := other.Read(r.shown()); err == nil {
+			t.Errorf("another agent reads %q", text)
+		}
+		if got := other.URIs(); len(got) > 0 {
+			t.Errorf("another agent lists %v", got)
+		}
+	}
+	r.site.add(strict+"away", `<meta http-equiv=refresh content="0; url=`+r.site.elsewhere()+strict+`ci">`)
+	p.eval("location.href = '/strict/away'")
+	here.listed()
+	p.eval("document.title")
+	for _, url := range []string{"about:blank", "data:text/html,secret", "file:///etc/hostname", "blob:null/1"} {
+		p.send(p.session, "Page.navigate", map[string]any{"url": url})
+		if text, err := here.Read(r.shown()); err == nil {
+			t.Errorf("at %s an agent reads %q", url, text)
+		}
+	}
+	r.site.add("/sandboxed", `<iframe sandbox src=`+r.path+`></iframe><iframe src="data:text/html,secret"></iframe>`)
+	p.visit("/sandboxed")
+	here.listed(r.shown())
+	for _, page := range r.g.Snapshot().Pages {
+		if page.Shown && page.Frame != "" {
+			t.Errorf("a frame without an origin is shown: %+v", page)
+		}
+	}
+}
+
+// What is open already is shown as soon as an agent names it, before its first list is answered.
+func TestShownAfterwards(t *testing.T) {
+	t.Parallel()
+	r := begin(t, foreign)
+	p := r.open(r.path)
+	p.begun(r)
+	r.listed()
+	testkit.Eventually(t, "the browser has told all", func() bool { return r.g.Snapshot().Counts.Passed != nil })
+	a, port := r.named(r.site.URL)
+	a.listed(r.shown())
+	a.Watch(r.shown())
+	p.marked("watched", "true")
+	port.Close()
+	p.marked("watched", "stopped")
+	again, _ := r.named(r.site.URL)
+	again.listed(r.shown())
+	again.Watch(r.shown())
+	p.eval("document.getElementById('job').textContent = 'again'")
+	again.Updated(r.shown())
+}
+
+// A subscription and a read that waits outlive navigations within the origin, a crash, and the way
+// back.
+func TestShownDocumentIsLeft(t *testing.T) {
+	t.Parallel()
+	r := begin(t, foreign)
+	a, _ := r.named(r.site.URL)
+	r.site.add(strict+"ci2", "<p>the second")
+	p := r.open(r.path)
+	a.listed(r.shown())
+	a.Watch(r.shown())
+	read := make(chan string, 1)
+	p.eval("document.documentElement.setAttribute('hold', ''), onpageshow = () => " +
+		"document.documentElement.removeAttribute('hold')")
+	go func() { read <- a.Text(r.shown()) }()
+	p.marked("asked", "")
+	p.visit(r.path + "2")
+	if got := testkit.Receive(t, "the next document answers", read); got != "title: /strict/ci2\nthe second\n" {
+		t.Errorf("read %q", got)
+	}
+	a.Updated(r.shown())
+	p.marked("watched", "true")
+	p.eval("document.querySelector('p').textContent = 'changed'")
+	a.Updated(r.shown())
+	p.eval("history.back()")
+	a.Updated(r.shown())
+	a.Reads(r.shown(), "title: /strict/ci\nRun 4821\n\nbrowser: In progress\n")
+	p.marked("watched", "true")
+	p.eval("document.getElementById('job').textContent = 'changed'")
+	a.Updated(r.shown())
+	p.link.post(target.SessionID(p.session), "Page.crash", nil, nil) // not answered while it has crashed
+	a.until("it has gone", func() bool { return len(a.URIs()) == 0 })
+	p.reload()
+	a.Updated(r.shown())
+	a.Reads(r.shown(), "title: /strict/ci\nRun 4821\n\nbrowser: In progress\n")
+}
+
+// A frame of the page's own origin is read in place. One of another origin has a source of its own,
+// if that is named.
+func TestShownFrames(t *testing.T) {
+	t.Parallel()
+	r := begin(t, foreign)
+	r.site.add("/frames", `<iframe src=`+r.path+`></iframe><iframe src=about:blank></iframe><iframe src=`+
+		r.site.elsewhere()+r.path+`></iframe>`)
+	a, _ := r.named(r.site.URL, r.site.elsewhere())
+	r.open("/frames")
+	other := r.site.elsewhere() + gateway.ShownPath
+	a.listed(r.shown(), other)
+	a.CheckText(other, "title: /strict/ci\nRun 4821\n\nbrowser: In progress\n")
+	if n := len(slices.DeleteFunc(r.g.Snapshot().Pages, func(p gateway.PageState) bool { return !p.Shown })); n != 2 {
+		t.Errorf("%d documents have a source", n)
+	}
+}
+
+// Where the page has Pagewire and offers something, what it shows is not listed, and can be read.
+// Its own word does not reach the reader, nor the source.
+func TestShownBesidePagewire(t *testing.T) {
+	t.Parallel()
+	r := begin(t, tagged)
+	a, _ := r.named(r.site.URL)
+	p := r.open(r.path)
+	a.listed(r.uri)
+	p.eval("globalThis.pagewireShown = globalThis.pagewireReader = () => { throw 1 }")
+	for _, path := range []string{"/.pagewire/shown", "/.pagewire/parts/a", "/.pagewire/{a}"} {
+		if got := p.eval("(() => { try { navigator.modelContext.registerResource({ uri: origin + '" + path +
+			"', name: 'x', read: () => 'of the page' }); } catch (e) { return e.name } })()"); got == "undefined" {
+			t.Errorf("the page registers %s", path)
+		}
+	}
+	if text := a.Text(r.shown()); !strings.HasPrefix(text, "title: /page\n") {
+		t.Errorf("read %q", text)
+	}
+	a.Watch(r.shown())
+	p.eval("document.body.append('more')")
+	a.Updated(r.shown())
+	p.eval("navigator.modelContext.unregisterResource(uri)")
+	a.listed(r.shown())
+	// A reader that fails says nothing of why.
+	p.eval("document.documentElement.setAttribute('fails', '')")
+	if text, err := a.Read(r.shown()); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("read %q, %v", text, err)
+	}
+}
+
+// Two gateways of one browser read the same page, each in a world of its own.
+func TestShownByTwoGateways(t *testing.T) {
+	t.Parallel()
+	r := begin(t, foreign)
+	first, _ := r.named(r.site.URL)
+	p := r.open(r.path)
+	first.listed(r.shown())
+	first.Watch(r.shown())
+	stop := r.stop
+	r.attach()
+	second, _ := r.named(r.site.URL)
+	second.listed(r.shown())
+	second.Watch(r.shown())
+	p.eval("document.getElementById('job').textContent = 'changed'")
+	first.Updated(r.shown())
+	second.Updated(r.shown())
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	p.eval("document.getElementById('job').textContent = 'again'")
+	second.Updated(r.shown())
+}
