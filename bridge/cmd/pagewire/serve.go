@@ -52,8 +52,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 			"data-gateway. A browser that --launch starts listens on no port. All agents with --launch\n" +
 			"share it. It ends with the last of them, or with the daemon; its logins and drafts are\n" +
 			"lost then.\n\n" +
-			"--allow-origin, --deny-origin, --only, --reminders, --debugging-tools, --no-subscriptions and --front are\n" +
-			"this agent's alone.",
+			"--allow-origin, --deny-origin, --only, --shown, --reminders, --debugging-tools, --no-subscriptions and\n" +
+			"--front are this agent's alone.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,6 +114,9 @@ func serveInto(o *serveFlags) *cobra.Command {
 		"repeated")
 	f.StringArrayVar(&o.Flags.OnlyOrigins, "only", nil, "show this agent pages of this `origin` alone, or with "+
 		"profile=NAME of this profile; may be repeated")
+	f.StringArrayVar(&o.Flags.Shown, "shown", nil, "show this agent also what pages of this `origin` show, line by "+
+		"line, without their help, in browsers of --chrome and --launch; with --launch the origins of --open are "+
+		"shown there anyway; may be repeated")
 	f.StringVar(&o.Hub, "hub", serve.DefaultHub, "`address` on this machine where pages find the daemon; processes "+
 		"with different addresses share nothing")
 	f.StringVar(&o.Flags.Reminders, "reminders", string(gateway.RemindersInline),
@@ -237,7 +240,7 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 		return err
 	}
 	for name, origins := range map[string][]string{"allow-origin": o.Flags.AllowOrigins,
-		"deny-origin": o.Flags.DenyOrigins, "only": o.Flags.OnlyOrigins} {
+		"deny-origin": o.Flags.DenyOrigins, "only": o.Flags.OnlyOrigins, "shown": o.Flags.Shown} {
 		if err := checkOrigins(name, origins); err != nil {
 			return err
 		}

@@ -85,9 +85,13 @@ type Flags struct {
 	AllowOrigins []string `json:"allowOrigins,omitempty"`
 	DenyOrigins  []string `json:"denyOrigins,omitempty"`
 	OnlyOrigins  []string `json:"onlyOrigins,omitempty"`
-	Reminders    string   `json:"reminders,omitempty"`
-	Chrome       string   `json:"chrome,omitempty"`
-	Inject       bool     `json:"inject,omitempty"`
+	// Shown are origins whose pages the user shows the agent, and Opened are those of the addresses
+	// that the launched browser opens, which count there.
+	Shown     []string `json:"shown,omitempty"`
+	Opened    []string `json:"opened,omitempty"`
+	Reminders string   `json:"reminders,omitempty"`
+	Chrome    string   `json:"chrome,omitempty"`
+	Inject    bool     `json:"inject,omitempty"`
 	// DebuggingTools shows the agent the pages' tools for their developers.
 	DebuggingTools bool `json:"debuggingTools,omitempty"`
 	// NoSubscriptions switches the agent's resource subscriptions off.

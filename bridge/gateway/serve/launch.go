@@ -180,7 +180,7 @@ func (l *launcher) attach(ctx context.Context, b *launched.Started, seen func())
 	if !l.p.takesPages() {
 		return
 	}
-	l.p.attached.follow(ctx, seen, cdp.Options{URL: launchedBrowser, Inject: inject,
+	l.p.attached.follow(ctx, seen, cdp.Options{URL: launchedBrowser, Launched: true, Inject: inject,
 		Dial: func(ctx context.Context) (cdp.Conn, error) { return b.Pipe.Dial(ctx) },
 		Connected: func() {
 			l.mu.Lock()

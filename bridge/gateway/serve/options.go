@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
@@ -75,8 +78,10 @@ func (o *Options) check() error {
 			return fmt.Errorf("%w: %w", ErrUsage, err)
 		}
 	}
+	o.Flags.Opened = nil
 	if o.Launch != nil {
 		o.Launch.Display = launched.HasDisplay()
+		o.Flags.Opened = originsOf(o.Launch.Open)
 		if o.Flags.Chrome != "" {
 			return fmt.Errorf("%w: a browser is launched or attached to, not both", ErrUsage)
 		}
@@ -90,4 +95,21 @@ func (o *Options) check() error {
 			"elsewhere are served by --http", ErrUsage, DefaultHub, o.Hub)
 	}
 	return nil
+}
+
+// originsOf returns the origins of addresses, as browsers write them. Addresses of none are left
+// out.
+func originsOf(addresses []string) (origins []string) {
+	for _, address := range addresses {
+		u, err := url.Parse(address)
+		if err != nil {
+			continue
+		}
+		port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
+		origin := u.Scheme + "://" + strings.ToLower(strings.TrimSuffix(u.Host, port))
+		if port != "" && u.Host != "" && !strings.Contains(u.Host, "*") && !slices.Contains(origins, origin) {
+			origins = append(origins, origin)
+		}
+	}
+	return origins
 }

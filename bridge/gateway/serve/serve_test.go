@@ -196,6 +196,76 @@ func TestFlagsInEitherOrder(t *testing.T) {
 	}
 }
 
+// What pages show is for the agent whose flags name their origin, whether or not it was first, and
+// for this user's commands. With the last such agent it is named no more. Agents on HTTP have the
+// flags of the process.
+func TestShownByFlags(t *testing.T) {
+	const ci, uri = "https://ci.example", "https://ci.example/.pagewire/shown"
+	o := options(t)
+	o.Flags.Shown = []string{"https://http.example"}
+	p := newProcess(o, secretsOf(&o))
+	t.Cleanup(p.close)
+	started := make(chan struct{})
+	begin(t, func(ctx context.Context) error {
+		return daemon.Run(ctx, p.options(func() { close(started) }))
+	})
+	testkit.Ends(t, "the daemon listens", started)
+	attach := func(launched bool) gateway.PageInfo {
+		info := gateway.PageInfo{Tab: fmt.Sprint(launched), Origin: ci, URL: ci + "/", Transport: "test", Shown: true,
+			Launched: launched}
+		page := testkit.NewPage(t, map[string]string{uri: fmt.Sprint("launched: ", launched)})
+		page.Attach(func(send func([]byte)) (testkit.Receiver, error) { return p.g.Attach(info, send) })
+		return info
+	}
+	plain, ours := attach(false), attach(true)
+	p.g.Focus("false")
+	o.Flags.Shown = nil
+	other, _ := connect(t, Agent, o)
+	o.Flags.Shown = []string{ci}
+	named, leave := connect(t, Agent, o)
+	named.CheckText(uri, "launched: false")
+	named.CheckText(uri+"/tab/2", "launched: true")
+	if !p.g.IsNamed(plain) || !p.g.IsNamed(ours) {
+		t.Error("it is not named")
+	}
+	o.Flags.Shown = nil
+	o.Launch = &daemon.Launch{Open: []string{"HTTPS://u:p@CI.example:443/run?a=1#b", "about:blank", "https://*.example/"}}
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	end := testkit.Must(p.g.ConnectWith(o.scope(o.Flags)))(t)
+	opened := testkit.Connect(t, testkit.Transport(end), testkit.Legacy)
+	if text, err := opened.Read(uri); err == nil {
+		t.Errorf("of a browser that Pagewire did not launch it reads %q", text)
+	}
+	opened.CheckText(uri+"/tab/2", "launched: true")
+	leave()
+	testkit.Eventually(t, "the agent has gone", func() bool { return !p.g.IsNamed(plain) })
+	if !p.g.IsNamed(ours) {
+		t.Error("what is opened is not named")
+	}
+	end.Close()
+	testkit.Eventually(t, "the agent has gone", func() bool { return !p.g.IsNamed(ours) })
+	if text, err := other.Read(uri); err == nil || len(other.URIs()) > 0 {
+		t.Errorf("an agent without the flag reads %q", text)
+	}
+	plain.Origin = "https://http.example"
+	if !p.g.IsNamed(plain) {
+		t.Error("what the flags of the process name is not named")
+	}
+}
+
+// The origins of addresses are those that browsers give. A pattern is no address.
+func TestOriginsOfAddresses(t *testing.T) {
+	got := originsOf([]string{"https://a.example", "https://a.example/b", "HTTP://B.example:80/", "http://b.example:8080/x",
+		"https://c.example:80/", "http://[::1]:3000/", "about:blank", "file:///etc/passwd", "data:text/html,x", "https://*.example/",
+		"ftp://a.example/", "%", ""})
+	want := []string{"https://a.example", "http://b.example", "http://b.example:8080", "https://c.example:80", "http://[::1]:3000"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // An agent without subscriptions gets a clear error, and another one at the same daemon has them.
 func TestSubscriptionsAreAnAgentsOwn(t *testing.T) {
 	const uri = "https://shop.example/a"
