@@ -415,6 +415,7 @@ func (g *Gateway) drop(p *Page) {
 func (g *Gateway) CloseTab(key string) {
 	defer g.lock()()
 	g.behind(key)
+	delete(g.shows.tabs, key)
 	for w := range maps.Clone(g.continued) {
 		if w.o.page.isIn(key) {
 			g.complete(w.c.call, lost)

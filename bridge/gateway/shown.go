@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"cmp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -25,7 +27,8 @@ const (
 type shows struct {
 	offered bool // there has been one: agents are restricted
 	always  *pass
-	changed map[*func()]bool // called when other origins may be named
+	tabs    map[string]PageInfo // that browsers report, by key; at most maxTabs
+	changed map[*func()]bool    // called when other origins may be named
 }
 
 // ownsShown reports whether a URI is one of a source of what a page shows. It may have a query.
@@ -51,7 +54,7 @@ func (g *Gateway) showing(p *Page) {
 // be shown.
 func (g *Gateway) IsNamed(info PageInfo) bool {
 	defer g.lock()()
-	o := g.newPage(info).Owner()
+	o := (&Page{PageInfo: info, g: g}).Owner()
 	for _, a := range g.agents {
 		if a.pass.Names(o) {
 			return true
@@ -128,3 +131,73 @@ func (c *catalog) relist(p *Page) {
 		}
 	}
 }
+
+// maxTabs bounds shows.tabs.
+const maxTabs = 1000
+
+// TabShows reports the document of an open tab, whether or not it offers something, and whenever
+// its title or URL changes. info.Origin is "" for one without an origin. CloseTab ends that, or
+// TabLost if the tab is not known any more.
+func (g *Gateway) TabShows(info PageInfo) {
+	defer g.lock()()
+	if delete(g.shows.tabs, info.Tab); info.Origin == "" || len(g.shows.tabs) >= maxTabs {
+		return
+	}
+	if g.shows.tabs == nil {
+		g.shows.tabs = map[string]PageInfo{}
+	}
+	g.shows.tabs[info.Tab] = info.bounded()
+}
+
+// TabLost reports that it is not known any more what a tab shows.
+func (g *Gateway) TabLost(key string) {
+	defer g.lock()()
+	delete(g.shows.tabs, key)
+}
+
+// BareTabs are the open tabs that offer nothing to any agent, in order. They are for the user's
+// eyes alone.
+func (g *Gateway) BareTabs() (tabs []PageInfo) {
+	defer g.lock()()
+	for key, info := range g.shows.tabs {
+		if g.isBare(key, info, g.all) {
+			tabs = append(tabs, info)
+		}
+	}
+	slices.SortFunc(tabs, func(a, b PageInfo) int { return strings.Compare(a.URL, b.URL) })
+	return tabs
+}
+
+// isBare reports whether a tab offers nothing to an agent. A tab outside its scope does not count.
+func (g *Gateway) isBare(key string, info PageInfo, p *pass) bool {
+	if !p.Permits((&Page{PageInfo: info, g: g}).Owner()) {
+		return false
+	}
+	if t := g.catalog.tabs[key]; t != nil {
+		for page := range t.pages {
+			if len(page.offers)+len(page.published) > 0 && p.Permits(page.Owner()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// noticeOfTabs is a sentence about the open tabs that offer an agent nothing, or "". It says how
+// many they are, and never which.
+func (g *Gateway) noticeOfTabs(a *Agent) string {
+	n := 0
+	for key, info := range g.shows.tabs {
+		n += truth(g.isBare(key, info, a.pass))
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 open tab offers you nothing" + howToShow
+	}
+	return strconv.Itoa(n) + " open tabs offer you nothing" + howToShow
+}
+
+const howToShow = ". Only your user can change that: with --shown ORIGIN, pagewire serve lets you read " +
+	"what the pages of a site show. pagewire ls tells your user which tabs these are."

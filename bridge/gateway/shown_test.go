@@ -353,3 +353,56 @@ func TestShownPageStaysHere(t *testing.T) {
 		t.Errorf("%d pages were offered to the node", shared)
 	}
 }
+
+// list_page_resources ends with the number of tabs that offer the agent nothing, and with what its
+// user can do. Their titles and addresses are for the user alone.
+func TestTabsThatOfferNothing(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, named := openAgent(t, g), names
+	b, _ := openAgentWith(t, g, named)
+	only, _ := openAgentWith(t, g, AgentOptions{Only: []string{"https://other.test"}})
+	tab := func(key, origin string) PageInfo {
+		return PageInfo{Tab: key, Origin: origin, URL: origin + "/secret", Title: "secret " + key, Transport: "test"}
+	}
+	listed := func(a *testAgent, want string) {
+		t.Helper()
+		texts, _ := a.tool(own.List, nil)
+		all := strings.Join(texts, "\n")
+		if strings.Contains(all, "secret") || !strings.Contains(all, want) ||
+			want == "" && strings.Contains(all, "you nothing") {
+			t.Errorf("it lists %s, want %q", all, want)
+		}
+	}
+	listed(a, "")
+	g.TabShows(tab("a", app))
+	listed(a, "1 open tab offers you nothing. Only your user can change that: with --shown ORIGIN")
+	g.TabShows(tab("b", app))
+	g.TabShows(tab("c", "https://other.test"))
+	g.TabShows(tab("d", "")) // about:blank
+	listed(a, `3 open tabs offer you nothing`)
+	listed(only, "1 open tab offers you nothing")
+	show := showPage(t, g, "a", "outline")
+	listed(a, "3 open tabs offer you nothing")
+	listed(b, "2 open tabs offer you nothing")
+	openPage(t, g, tabInfo("b"), map[string]string{app + "/doc": "1"})
+	listed(a, "2 open tabs offer you nothing")
+	listed(b, "1 open tab offers you nothing")
+	if bare := g.BareTabs(); len(bare) != 1 || bare[0].Title != "secret c" {
+		t.Errorf("the user is told of %+v", bare)
+	}
+	show.Close("its user has gone")
+	if bare := g.BareTabs(); len(bare) != 2 {
+		t.Errorf("the user is told of %+v", bare)
+	}
+	g.TabShows(tab("c", "")) // it has gone to a page without an origin
+	g.CloseTab("a")
+	listed(a, "")
+	listed(only, "")
+	g.TabShows(tab("c", app))
+	g.TabLost("c")
+	listed(a, "")
+	for i := range 2 * maxTabs {
+		g.TabShows(tab(fmt.Sprint("t", i), app))
+	}
+	listed(a, "999 open tabs offer you nothing") // one of 1,000 has a page that offers something
+}

@@ -144,8 +144,8 @@ func (g *Gateway) listed(yield func(own.Resource) bool) {
 	}
 }
 
-// noticed are the sentences of Notice, sorted by subject. A sentence about tools that the agent sees and that are not
-// listed comes first.
+// noticed are the sentences of Notice, sorted by subject. A sentence about tools that the agent
+// sees and that are not listed comes first, and one about tabs that offer it nothing last.
 func (g *Gateway) noticed(c own.Call) (sentences []string) {
 	left, byOrigin, most := 0, map[string]int{}, ""
 	for page, n := range g.tools.unlisted {
@@ -164,5 +164,6 @@ func (g *Gateway) noticed(c own.Call) (sentences []string) {
 			"%d; the most, %d, are of %s. Each can be called by its name with _tabN behind it, N being its tab's "+
 			"number. Fewer open tabs make room.", left, maxTools, byOrigin[most], most))
 	}
-	return append(sentences, g.allNotices()...)
+	sentences = append(sentences, g.allNotices()...)
+	return append(sentences, g.noticeOfTabs(c.(*toolCall).agent))
 }

@@ -93,9 +93,10 @@ func lsCommand() *cobra.Command {
 	var h hubFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "ls",
-		Short:   "List the resources of open pages",
-		Long:    "Lists the resources and templates that agents see: URI, type, tab and title of each.",
+		Use:   "ls",
+		Short: "List the resources of open pages",
+		Long: "Lists the resources and templates that agents see: URI, type, tab and title of each. Then it names the\n" +
+			"open tabs that offer agents nothing. No agent is told which these are.",
 		Example: "  pagewire ls",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -122,6 +123,7 @@ func lsCommand() *cobra.Command {
 				for _, notice := range is.Notices {
 					fmt.Fprintln(cmd.ErrOrStderr(), "pagewire:", plain(notice))
 				}
+				printTabs(cmd.ErrOrStderr(), is.Tabs)
 			}
 			if asJSON {
 				_, err := io.WriteString(visible{cmd.OutOrStdout()}, indentedJSON(list))
@@ -149,6 +151,17 @@ func lsCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	h.add(cmd)
 	return cmd
+}
+
+// printTabs names the open tabs that offer agents nothing. Agents get only their number.
+func printTabs(to io.Writer, tabs []serve.Tab) {
+	for i, tab := range tabs {
+		if i == 0 {
+			fmt.Fprintln(to, "pagewire: these open tabs offer agents nothing; pagewire serve --shown ORIGIN "+
+				"lets one read what the pages of a site show:")
+		}
+		fmt.Fprintf(to, "  %s  %s\n", plain(tab.URL), plain(tab.Title))
+	}
 }
 
 func tabOf(meta mcp.Meta) int {

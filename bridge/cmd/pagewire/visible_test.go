@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/gateway/serve"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -77,5 +78,23 @@ func TestNoJSONActsUponATerminal(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// Titles and addresses of tabs that offer nothing are a site's words, too.
+func TestTabsThatOfferNothing(t *testing.T) {
+	var out strings.Builder
+	printTabs(&out, nil)
+	if out.Len() > 0 {
+		t.Errorf("without tabs it says %q", out.String())
+	}
+	printTabs(&out, []serve.Tab{{Title: hostile, URL: "https://a.example/\u202e"}, {Title: "Run 4821", URL: "https://ci.example/"}})
+	for _, c := range out.String() {
+		if acts(c) && c != '\n' {
+			t.Errorf("it lets %U through: %q", c, out.String())
+		}
+	}
+	if !strings.Contains(out.String(), "--shown ORIGIN") || !strings.HasSuffix(out.String(), "\n  https://ci.example/  Run 4821\n") {
+		t.Errorf("it says %q", out.String())
 	}
 }

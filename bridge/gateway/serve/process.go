@@ -160,7 +160,7 @@ func (p *process) local() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(Status{ // the client may have gone
 			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(s.Pages), Agents: len(s.Agents),
-			Notices: p.g.Notices(),
+			Notices: p.g.Notices(), Tabs: tabsOf(p.g.BareTabs()),
 		})
 	})
 	return mux
@@ -255,7 +255,26 @@ type Status struct {
 	Agents int    `json:"agents"`
 	// Notices are sentences about faults, as agents get them.
 	Notices []string `json:"notices,omitempty"`
+	// Tabs are open tabs that offer nothing. No agent gets their titles and addresses.
+	Tabs []Tab `json:"tabs,omitempty"`
 }
+
+// A Tab is an open tab.
+type Tab struct {
+	Title string `json:"title"`
+	URL   string `json:"url"`
+}
+
+// tabsOf are the first tabs, with their texts cut.
+func tabsOf(infos []gateway.PageInfo) (tabs []Tab) {
+	for _, info := range infos[:min(len(infos), maxTabs)] {
+		tabs = append(tabs, Tab{gateway.Shorten(info.Title, maxTabText), gateway.Shorten(info.URL, maxTabText)})
+	}
+	return tabs
+}
+
+// maxTabs and maxTabText bound Status.Tabs, and maxStatus what Ask reads of it.
+const maxTabs, maxTabText, maxStatus = 200, 300, 1 << 20
 
 // Ask asks the running daemon for its status. It fails with daemon.ErrNone, with ctx's error, or with a sentence.
 func Ask(ctx context.Context, hub, version string) (s Status, err error) {
@@ -273,7 +292,7 @@ func Ask(ctx context.Context, hub, version string) (s Status, err error) {
 		return s, fmt.Errorf("the daemon does not answer: %w", err)
 	}
 	defer answer.Body.Close()
-	err = json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&s)
+	err = json.NewDecoder(io.LimitReader(answer.Body, maxStatus)).Decode(&s)
 	return s, err
 }
 

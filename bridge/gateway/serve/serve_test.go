@@ -578,3 +578,24 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 		})
 	}
 }
+
+// This user's commands are told which open tabs offer nothing, as many as there is room for.
+func TestStatusNamesTabs(t *testing.T) {
+	o := options(t)
+	p := newProcess(o, secretsOf(&o))
+	t.Cleanup(p.close)
+	started := make(chan struct{})
+	begin(t, func(ctx context.Context) error {
+		return daemon.Run(ctx, p.options(func() { close(started) }))
+	})
+	testkit.Ends(t, "the daemon listens", started)
+	for i := range 2 * maxTabs {
+		p.g.TabShows(gateway.PageInfo{Tab: fmt.Sprint(i), Origin: "https://ci.example", Title: strings.Repeat("\x01", 500),
+			URL: fmt.Sprintf("https://ci.example/%03d/%s", i, strings.Repeat("\x01", 500))})
+	}
+	is, err := Ask(t.Context(), o.Hub, "1")
+	if err != nil || len(is.Tabs) != maxTabs || len(is.Tabs[0].Title) != maxTabText ||
+		!strings.HasPrefix(is.Tabs[1].URL, "https://ci.example/001/") {
+		t.Errorf("%d tabs, %v", len(is.Tabs), err)
+	}
+}

@@ -77,6 +77,7 @@ func (b *attachment) show(t *tab, came bool, before string) {
 		info.URL = t.url
 	}
 	b.g.Front(info, came, before)
+	b.g.TabShows(info)
 }
 
 // A session is our end of one target: a tab, or a frame that has a process of its own.
@@ -177,6 +178,7 @@ func (b *attachment) close() {
 	}
 	for _, t := range b.tabs {
 		b.g.Behind(t.key())
+		b.g.TabLost(t.key())
 	}
 	if b.told != nil {
 		b.told()
