@@ -406,3 +406,34 @@ func TestTabsThatOfferNothing(t *testing.T) {
 	}
 	listed(a, "999 open tabs offer you nothing") // one of 1,000 has a page that offers something
 }
+
+// Events, webhooks and hooks work as for pages' own resources: the URI is followed before there is a page, and the
+// stream goes on at the next document.
+func TestEventsOfShownPage(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, hidden := openEventAgent(t, g, names), openEventAgent(t, g, AgentOptions{})
+	one, _ := a.stream(events.Updated, `{"uri":"`+shownURI+`"}`, "")
+	all, _ := a.stream(events.Updated, `{"origin":"`+app+`"}`, "")
+	others, _ := hidden.stream(events.Updated, `{"origin":"`+app+`"}`, "")
+	refused := hidden.ask("events/poll", fmt.Sprintf(`"name":%q,"arguments":{"uri":%q}`, events.Updated, shownURI))
+	if refused.Error == nil {
+		t.Error("an agent follows what its user has not named")
+	}
+	p := showPage(t, g, "a", "one")
+	a.event(one, shownURI)
+	testkit.Eventually(t, "the page is followed", func() bool { return p.page.Watches(shownURI) })
+	p.set(shownURI, "two")
+	a.event(one, shownURI)
+	a.event(all, shownURI)
+	p.crash()
+	q := showPage(t, g, "a", "three")
+	a.event(one, shownURI)
+	a.event(all, shownURI)
+	q.set(shownURI, "four")
+	a.event(one, shownURI)
+	a.event(all, shownURI)
+	own := openPage(t, g, tabInfo("b"), map[string]string{app + "/own": "1"})
+	testkit.Eventually(t, "the page is followed", func() bool { return own.page.Watches(app + "/own") })
+	own.set(app+"/own", "2")
+	hidden.event(others, app+"/own") // and nothing before
+}
