@@ -1,5 +1,5 @@
-// Package delta makes the difference between two texts: a JSON patch (RFC 6902) if both texts are JSON, otherwise a
-// unified diff, and nothing if that would not be shorter. It also takes parts of a text, by pointer, lines or page.
+// Package delta makes the difference between two texts: a JSON patch (RFC 6902) if both texts are JSON and their lines
+// do not differ in fewer bytes, otherwise a unified diff, and nothing if that would not be shorter. It also takes parts of a text, by pointer, lines or page.
 //
 // It never decodes: it walks the raw text of both, and enters only parts that differ. So a change of 1 MB of JSON costs
 // a few scans and little memory, and numbers stay as the page wrote them. Time and memory are bounded for any texts
@@ -47,6 +47,12 @@ func Of(before, after string) (Kind, string) {
 	kind, text := Diff, ""
 	if a, b, ok := documents(before, after); ok {
 		kind, text = Patch, patch(a, b, len(after), left)
+		// Rows that move by one are replaced by a patch, each of them, and are two lines.
+		if strings.Contains(after, "\n") {
+			if lines := diff(before, after, left); lines != "" && (text == "" || len(lines) < len(text)) {
+				kind, text = Diff, lines
+			}
+		}
 	} else {
 		text = diff(before, after, left)
 	}

@@ -419,3 +419,29 @@ func BenchmarkHostile(b *testing.B) {
 		})
 	}
 }
+
+// Of a patch, the lines and the whole text the smallest is given.
+func TestSmallestDelta(t *testing.T) {
+	rows := func(from int) string {
+		var all []string
+		for i := range 40 {
+			all = append(all, fmt.Sprintf(`["%d","a message of a log","info"]`, from+i))
+		}
+		return "[\n" + strings.Join(all, ",\n") + "\n]"
+	}
+	for name, c := range map[string]struct {
+		before, after string
+		want          Kind
+	}{
+		"a table that moves by a row": {rows(0), rows(1), Diff},
+		"one cell":                    {rows(0), strings.Replace(rows(0), `"5",`, `"five",`, 1), Patch},
+		"all rows":                    {rows(0), strings.ReplaceAll(rows(100), "message", "text"), None},
+		"the same on one line": {strings.ReplaceAll(rows(0), "\n", ""), strings.ReplaceAll(rows(1), "\n", ""),
+			None},
+	} {
+		kind, text := Of(c.before, c.after)
+		if kind != c.want || len(text) >= len(c.after) {
+			t.Errorf("%s: %s of %d bytes, want %s:\n%s", name, kind, len(text), c.want, text)
+		}
+	}
+}
