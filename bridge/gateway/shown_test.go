@@ -129,7 +129,8 @@ func TestPageThatSpeaksForTheUser(t *testing.T) {
 	p.page.Describe(app+"/title", map[string]any{"title": "What the page shows (Offered by the user)"})
 	p.offer(app+"/title", "of the page")
 	for _, uri := range []string{shownURI, shownURI + "/tab/1", app + PartsPath + "a", app + "/.pagewire/{a}", app + "/.pagewire/shown{?from}",
-		"/.pagewire/shown", "https://evil.test/.pagewire/shown"} {
+		"/.pagewire/shown", "https://evil.test/.pagewire/shown", app + "/%2Epagewire/shown",
+		app + "/.pagewire%2Fshown"} {
 		p.offer(uri, "of the page")
 	}
 	p.page.Contents(func(uri string) string { // contents under the name of another
@@ -153,7 +154,7 @@ func TestPageThatSpeaksForTheUser(t *testing.T) {
 			t.Errorf("a page answers for %s: %q", uri, text)
 		}
 	}
-	if n := len(p.page.Reports()); n < 7 {
+	if n := len(p.page.Reports()); n < 9 {
 		t.Errorf("the page is told of %d refusals: %q", n, p.page.Reports())
 	}
 	// Its document is not joined with the source, whatever it says of itself.
@@ -298,7 +299,8 @@ func TestNamedPages(t *testing.T) {
 	is("without an agent", false, false)
 	openAgent(t, g)
 	openAgentWith(t, g, AgentOptions{Transport: TransportCommand})
-	is("of agents that name nothing", false, false)
+	openAgentWith(t, g, AgentOptions{Transport: TransportRequest, Shown: []string{app}})
+	is("of agents that name nothing, or only for a request", false, false)
 	_, opens := openAgentWith(t, g, AgentOptions{Opened: []string{app}})
 	testkit.Receive(t, "the transport is told", told)
 	is("of one that opens it", false, true)

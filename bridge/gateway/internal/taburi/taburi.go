@@ -11,6 +11,7 @@ package taburi
 import (
 	"cmp"
 	"iter"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,9 +101,13 @@ func Shown(uri string) bool {
 	return ours && (strings.HasPrefix(rest, "shown") || strings.HasPrefix(rest, "parts"))
 }
 
-// Reserved reports whether a URI is under our path. Pages may not have such URIs.
+// Reserved reports whether a URI is under our path, also by percent-encoding, which a reader takes for
+// it. Pages may not have such URIs.
 func Reserved(uri string) bool {
 	_, path := splitPath(uri)
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain
+	}
 	return strings.HasPrefix(path, bridge.GatewayPath)
 }
 

@@ -59,6 +59,8 @@ func TestURIsOfNoTab(t *testing.T) {
 		"https://x.test/.pagewire/tab//a":  true,
 		"https://x.test/.pagewire/tab?2/a": true, "https://x.test/.pagewire/other/2/a": true,
 		"https://x.test/.pagewire/shown/tab/": true, "https://x.test/.pagewire/shown?a=/tab/2": true,
+		"https://x.test/%2Epagewire/shown": true, "https://x.test/.pagewire%2Fshown": true, "https://x.test/%2e%70agewire/a": true,
+		"https://x.test/%252Epagewire/shown": false, "https://x.test/%/.pagewire/shown": false,
 		"urn:/.pagewire/tab/2": true,
 	} {
 		if Reserved(uri) != ours {
