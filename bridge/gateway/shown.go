@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 )
 
 // Almost no page offers resources. So the user, too, can offer a page: agents whose user has named
@@ -30,6 +31,9 @@ type shows struct {
 	tabs    map[string]PageInfo // that browsers report, by key; at most maxTabs
 	changed map[*func()]bool    // called when other origins may be named
 }
+
+// IsShown reports whether a URI is one of what the user offers, and not of what a page does.
+func IsShown(uri string) bool { return taburi.Shown(uri) }
 
 // ownsShown reports whether a URI is one of a source of what a page shows. It may have a query.
 func (p *Page) ownsShown(uri string) bool {
@@ -56,7 +60,7 @@ func (g *Gateway) IsNamed(info PageInfo) bool {
 	defer g.lock()()
 	o := (&Page{PageInfo: info, g: g}).Owner()
 	for _, a := range g.agents {
-		if a.pass.Names(o) {
+		if a.transport != TransportRequest && a.pass.Names(o) {
 			return true
 		}
 	}
@@ -75,8 +79,10 @@ func (g *Gateway) WhenNamed(f func()) (end func()) {
 }
 
 // named calls the functions of WhenNamed, since an agent that names origins has come or gone.
+// Requests wait meanwhile, as for a look. An agent that lasts for one request names none: Options
+// do.
 func (g *Gateway) named(a *Agent) {
-	if !a.pass.NamesAny() || g.closed {
+	if !a.pass.NamesAny() || g.closed || a.transport == TransportRequest {
 		return
 	}
 	for f := range g.shows.changed {

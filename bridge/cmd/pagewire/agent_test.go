@@ -376,10 +376,22 @@ func TestWatchOfAll(t *testing.T) {
 	r.watched(image, 2)
 	r.set("two")
 	w.updated("two")
+	// What a page shows is followed for those who ask for it: it would wake an agent at each change.
+	const shown = "https://shop.example/.pagewire/shown"
+	tab := testkit.NewPage(t, map[string]string{shown: "x"})
+	tab.Attach(func(send func([]byte)) (testkit.Receiver, error) {
+		return r.g.Attach(gateway.PageInfo{Tab: "b", Origin: "https://shop.example", URL: "https://shop.example/",
+			Transport: "test", Shown: true}, send)
+	})
 	r.page.Offer("https://shop.example/later", "x")
 	r.watched("https://shop.example/later", 4)
 	r.page.Set("https://shop.example/later", "y")
 	w.updated("y")
+	if tab.Watches(shown) {
+		t.Error("what a page shows is watched, too")
+	}
+	r.watch("--json", "--changes", shown)
+	testkit.Eventually(t, "it is watched by its URI", func() bool { return tab.Watches(shown) })
 	first := r.watch("--json", "--all", "--count", "1")
 	if c := first.json(); c.Event != "read" {
 		t.Errorf("without --changes the first is %+v", c)

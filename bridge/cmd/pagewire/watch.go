@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
 )
@@ -77,7 +78,8 @@ func watchCommand() *cobra.Command {
 	f.IntVar(&o.count, "count", 0, "exit after this `number` of changes")
 	f.BoolVar(&o.changes, "changes", false, "print only changes, not the first contents, and wait for a daemon and "+
 		"resources that do not exist yet")
-	f.BoolVar(&o.all, "all", false, "watch all listed resources, also later ones; 1,000 at most")
+	f.BoolVar(&o.all, "all", false, "watch all resources that pages list, also later ones; 1,000 at most. What a page "+
+		"shows (--shown of serve) is watched by its URI alone")
 	f.BoolVar(&o.lines, "lines", false, "print the URIs of changed resources on one short line")
 	f.DurationVar(&o.every, "min-interval", 0, "print changes at most once in this `time`, "+
 		"such as 30s (default with --lines 30s, on a terminal none)")
@@ -294,7 +296,7 @@ func (w *watcher) list(ctx context.Context, session *mcp.ClientSession) error {
 			return err
 		}
 		listed[r.URI] = true
-		if w.byURI[r.URI] == nil {
+		if w.byURI[r.URI] == nil && !gateway.IsShown(r.URI) { // nobody has asked for that page
 			fresh = append(fresh, r.URI)
 		}
 	}

@@ -132,6 +132,7 @@ type rig struct {
 	browser *launched.Started
 	dial    func(ctx context.Context) (Conn, error) // or nil, to browser.URL
 	looked  func()                                  // Options.Looked
+	always  []string                                // gateway.Options.Shown
 	killed  bool
 	g       *gateway.Gateway
 	log     *testkit.Log
@@ -235,7 +236,7 @@ func (s *pool) close() {
 func (r *rig) attach() {
 	r.t.Helper()
 	log := slog.New(slog.NewTextHandler(r.log, nil))
-	g := gateway.New(gateway.Options{Log: log})
+	g := gateway.New(gateway.Options{Log: log, Shown: r.always})
 	r.g = g
 	ctx, cancel := context.WithCancel(context.Background())
 	returned := make(chan error, 1)

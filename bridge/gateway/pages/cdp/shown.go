@@ -87,7 +87,7 @@ func (n *shown) place(info gateway.PageInfo) {
 			n.attach(info)
 		}
 	}
-	if d.frame == "" && d.s.tab.window != "" && d.bare { // it has been here for a while
+	if d.frame == "" && d.s.tab.window != "" && (d.bare || d.page != nil) { // it was here before
 		info.URL, info.Title, info.Window = d.s.tab.url, d.title, d.s.tab.window
 		attach(info)
 		return

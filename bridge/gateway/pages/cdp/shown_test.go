@@ -74,11 +74,13 @@ func (p *tabbed) marked(name, want string) {
 // before, the page sees nothing of it, and after the last watch nothing follows it.
 func TestShown(t *testing.T) {
 	t.Parallel()
-	r := begin(t, foreign)
+	r := browse(t, foreign)
+	r.always = []string{r.site.URL}
+	r.attach()
 	// For an agent that has a memory the page would be followed after a read, too.
 	r.agent.Close()
 	testkit.Eventually(t, "no agent is left", func() bool { return r.g.Agents() == 0 })
-	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: gateway.TransportRequest, Shown: []string{r.site.URL}}))(t)
+	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: gateway.TransportRequest, Shown: r.always}))(t)
 	a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
 	p := r.open(r.path)
 	a.listed(r.shown())
@@ -108,11 +110,12 @@ func TestShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.marked("watched", "false")
-	port.Close()
-	p.marked("watched", "stopped")
-	if list := r.g.Snapshot().Resources; len(list) > 0 {
-		t.Errorf("after its last agent has gone there is %+v", list)
+	a.Watch(r.shown())
+	p.marked("watched", "true")
+	if err := r.stop(); err != nil {
+		t.Error(err)
 	}
+	p.marked("watched", "stopped")
 }
 
 func (a *agent) titleOf(uri string) string {
