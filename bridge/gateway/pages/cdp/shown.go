@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	protocol "github.com/chromedp/cdproto/cdp"
@@ -44,16 +47,15 @@ type shown struct {
 
 	// Guarded by attachment.mu.
 	context runtime.ExecutionContextID // of the reader's world; 0 before that is there
-	binding string
-	known   bool          // it is attached, or will not be
-	allowed *rate.Limiter // the reader's messages
+	known   bool                       // it is attached, or will not be
+	allowed *rate.Limiter              // the reader's messages
+
+	page atomic.Pointer[gateway.Page]
 
 	mu       sync.Mutex // taken last: neither the gateway nor the browser's lock is taken with it
-	page     *gateway.Page
-	object   string // the browser's id of the reader; "" before it runs
+	object   string     // the browser's id of the reader; "" before it runs
 	opening  bool
-	waiting  []func(error)  // calls of the reader that wait until it runs
-	reads    map[int64]bool // that the gateway waits for
+	waiting  []func(error) // calls of the reader that wait until it runs
 	watched  map[string]bool
 	revision int64
 	over     bool
@@ -71,8 +73,8 @@ func (d *document) offerShown() {
 		d.shown = nil
 		n.close(func(p *gateway.Page) { p.Close("nobody is shown it any more") })
 	default:
-		d.shown = &shown{d: d, uri: d.origin + gateway.ShownPath, reads: map[int64]bool{},
-			watched: map[string]bool{}, allowed: rate.NewLimiter(shownPerSecond, shownBurst)}
+		d.shown = &shown{d: d, uri: d.origin + gateway.ShownPath, watched: map[string]bool{},
+			allowed: rate.NewLimiter(shownPerSecond, shownBurst)}
 		d.shown.place(info)
 	}
 }
@@ -131,9 +133,7 @@ func (n *shown) attach(info gateway.PageInfo) {
 		return
 	}
 	p.LimitCalls(n.d.b.link.full)
-	n.mu.Lock()
-	n.page = p
-	n.mu.Unlock()
+	n.page.Store(p)
 	n.say([]any{"hello", 1, "cdp", map[string]any{"epoch": cryptorand.Text()}})
 	n.say([]any{"register", `{"uri":` + strconv.Quote(n.uri) + shownMembers}, []any{"setTools", "[]"})
 }
@@ -162,60 +162,45 @@ func (n *shown) say(calls ...any) {
 }
 
 func (n *shown) receive(frame []byte) {
-	n.mu.Lock()
-	p := n.page
-	n.mu.Unlock()
-	if p == nil {
-		return
-	}
-	if err := p.Receive(frame); err != nil {
-		n.d.b.log.Warn("what a page shows is not served any more", "origin", n.d.origin, "error", err)
+	if p := n.page.Load(); p != nil {
+		if err := p.Receive(frame); err != nil {
+			n.d.b.log.Warn("what a page shows is not served any more", "origin", n.d.origin, "error", err)
+		}
 	}
 }
 
-// send takes a frame of the gateway, or nil for the end. It holds no lock of ours.
+// send takes a frame of the gateway, or nil for the end. It holds no lock of ours. A read that the
+// gateway ends goes on: nobody takes its answer.
 func (n *shown) send(frame []byte) {
+	if frame == nil {
+		n.close(func(*gateway.Page) {})
+	}
 	var calls [][]any
 	_ = json.Unmarshal(frame, &calls) // it is the gateway's
 	for _, c := range calls {
 		switch c[0] {
 		case "read":
-			call, uri, params := int64(c[1].(float64)), c[3].(string), c[4].(string)
-			n.mu.Lock()
-			n.reads[call] = true
-			n.mu.Unlock()
-			n.call("read", cmp.Or(params, "{}"), func(text jsonv2.Value, err error) {
-				n.answer(call, uri, text, err)
-			})
-		case "end":
-			n.mu.Lock()
-			delete(n.reads, int64(c[1].(float64)))
-			n.mu.Unlock()
+			n.read(int64(c[1].(float64)), c[3].(string), c[4].(string))
 		case "watched":
 			n.watch(c[1].(string), c[2].(bool))
 		case "report":
 			n.d.b.log.Warn("what a page shows is served otherwise", "origin", n.d.origin, "report", c[1])
 		}
 	}
-	if frame == nil {
-		n.close(func(*gateway.Page) {})
-	}
 }
 
 // watch makes the reader follow the page while the gateway watches a URI of it.
 func (n *shown) watch(uri string, on bool) {
 	n.mu.Lock()
-	before := len(n.watched)
 	if delete(n.watched, uri); on {
 		n.watched[uri] = true
 	}
-	now := len(n.watched)
+	left := len(n.watched)
 	n.mu.Unlock()
-	switch {
-	case on:
+	if on {
 		n.call("watch", "true", func(jsonv2.Value, error) { n.touch(uri) })
-	case before > 0 && now == 0:
-		n.call("watch", "false", func(jsonv2.Value, error) {})
+	} else if left == 0 {
+		n.call("watch", "false", nil)
 	}
 }
 
@@ -231,35 +216,36 @@ func (n *shown) touch(uris ...string) {
 	n.say(calls...)
 }
 
-// answer passes on what a reader has given. Its text is JSON already.
-func (n *shown) answer(call int64, uri string, text jsonv2.Value, err error) {
+// read answers a read with what the reader gives, whose text is JSON already.
+func (n *shown) read(call int64, uri, params string) {
 	n.mu.Lock()
-	waits, revision := n.reads[call], n.revision
-	delete(n.reads, call)
+	revision := n.revision
 	n.mu.Unlock()
-	switch {
-	case !waits:
-	case err == nil && strings.HasPrefix(string(text), `"`) && len(text) <= maxShown:
-		frame := fmt.Appendf(nil, `=%d %d [{"uri":`, call, revision)
-		frame, _ = jsontext.AppendQuote(frame, uri)
-		frame = append(append(frame, `,"mimeType":"text/markdown","text":`...), text...)
-		n.receive(append(frame, "}]"...))
-	default:
+	n.call("read", cmp.Or(params, "{}"), func(text jsonv2.Value, err error) {
+		if err == nil && len(text) > 0 && text[0] == '"' && len(text) <= maxShown {
+			frame := fmt.Appendf(nil, `=%d %d [{"uri":`, call, revision)
+			frame, _ = jsontext.AppendQuote(frame, uri)
+			frame = append(append(frame, `,"mimeType":"text/markdown","text":`...), text...)
+			n.receive(append(frame, "}]"...))
+			return
+		}
 		n.d.b.log.Debug("what a page shows could not be read", "origin", n.d.origin, "error", err)
-		// A document that is being left answers to its successor.
 		var r runtime.EvaluateResult
 		n.post(runtime.CommandEvaluate, &runtime.EvaluateParams{Expression: "0",
 			UniqueContextID: n.d.world, Silent: yes()}, &r, func(gone error) {
-			if gone == nil {
+			if gone == nil { // otherwise the document's successor answers
 				n.say([]any{"complete", call, 1, revision, ""})
 			}
 		})
-	}
+	})
 }
 
-// call calls a method of the reader with a JSON value, once the reader runs. The browser's reader
-// calls done.
+// call calls a method of the reader with a JSON value, once the reader runs. The goroutine that
+// reads from the browser calls done, which may be nil.
 func (n *shown) call(method, argument string, done func(value jsonv2.Value, err error)) {
+	if done == nil {
+		done = func(jsonv2.Value, error) {}
+	}
 	call := func(failed error) {
 		if failed != nil {
 			done(nil, failed)
@@ -271,14 +257,13 @@ func (n *shown) call(method, argument string, done func(value jsonv2.Value, err 
 		params, _ = jsontext.AppendQuote(params, n.object)
 		var r runtime.CallFunctionOnResult
 		n.post(runtime.CommandCallFunctionOn, jsonv2.Value(append(params, '}')), &r, func(err error) {
+			var value jsonv2.Value
 			if err == nil && (r.ExceptionDetails != nil || r.Result == nil) {
 				err = errors.New("the reader has failed")
+			} else if err == nil {
+				value = jsonv2.Value(r.Result.Value)
 			}
-			if err != nil {
-				done(nil, err)
-				return
-			}
-			done(jsonv2.Value(r.Result.Value), nil)
+			done(value, err)
 		})
 	}
 	n.mu.Lock()
@@ -314,20 +299,20 @@ func (n *shown) open() {
 			n.opened("", err)
 			return
 		}
-		n.context, n.binding = made.ExecutionContextID, binding
+		n.context = made.ExecutionContextID
 		var r runtime.EvaluateResult
 		n.post(runtime.CommandEvaluate, &runtime.EvaluateParams{
 			Expression:      b.reader + "\n;" + shownScript + "(" + strconv.Quote(binding) + ")",
 			UniqueContextID: w.id, ObjectGroup: "pagewire", Silent: yes(),
 		}, &r, func(err error) {
-			if err == nil && (r.Result == nil || r.Result.ObjectID == "") {
-				err = errors.New("the reader does not run")
+			object := ""
+			if err == nil && r.Result != nil {
+				object = string(r.Result.ObjectID)
 			}
-			if err != nil {
-				n.opened("", err)
-				return
+			if object == "" {
+				err = cmp.Or(err, errors.New("the reader does not run"))
 			}
-			n.opened(string(r.Result.ObjectID), nil)
+			n.opened(object, err)
 		})
 	})
 }
@@ -362,7 +347,7 @@ func (b *attachment) worldName() string { return "pagewire shown " + b.name }
 func (s *session) said(e *said) {
 	for _, d := range s.documents {
 		n := d.shown
-		if n == nil || n.context != e.context || n.binding != e.binding || len(e.payload) == 0 {
+		if n == nil || n.context != e.context || len(e.payload) == 0 {
 			continue
 		}
 		if !n.allowed.Allow() {
@@ -375,18 +360,13 @@ func (s *session) said(e *said) {
 		case 'c':
 			n.mu.Lock()
 			n.revision++
-			var uris []string
-			for uri := range n.watched {
-				uris = append(uris, uri)
-			}
+			uris := slices.Collect(maps.Keys(n.watched))
 			n.mu.Unlock()
 			n.touch(uris...)
 		case 'w':
 			pause, _ := strconv.Atoi(ms)
-			if _, err := strconv.Atoi(id); err == nil {
-				time.AfterFunc(min(time.Duration(pause)*time.Millisecond, longestWait),
-					func() { n.call("wake", id, func(jsonv2.Value, error) {}) })
-			}
+			time.AfterFunc(min(time.Duration(pause)*time.Millisecond, longestWait),
+				func() { n.call("wake", strconv.Quote(id), nil) })
 		}
 	}
 }
@@ -397,7 +377,7 @@ func (n *shown) stop() {
 	runs := n.object != ""
 	n.mu.Unlock()
 	if runs {
-		n.call("stop", "0", func(jsonv2.Value, error) {})
+		n.call("stop", "0", nil)
 	}
 }
 
@@ -405,10 +385,9 @@ func (n *shown) stop() {
 func (n *shown) close(end func(*gateway.Page)) {
 	n.stop()
 	n.mu.Lock()
-	p := n.page
-	n.over, n.page, n.waiting = true, nil, nil
+	n.over, n.waiting = true, nil
 	n.mu.Unlock()
-	if p != nil {
+	if p := n.page.Swap(nil); p != nil {
 		end(p)
 	}
 }
@@ -418,10 +397,7 @@ func (n *shown) retitle() {
 	if n == nil {
 		return
 	}
-	n.mu.Lock()
-	p := n.page
-	n.mu.Unlock()
-	if p != nil {
+	if p := n.page.Load(); p != nil {
 		p.Retitle(n.d.title)
 	}
 }

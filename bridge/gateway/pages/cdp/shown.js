@@ -9,7 +9,7 @@
   let last = 0;
   const wait = (ms) =>
     new Promise((done) => {
-      waiting.set(++last, done);
+      waiting.set(`${++last}`, done);
       tell(`w${last} ${Math.ceil(ms)}`);
     });
   const page = globalThis.pagewireShown(document, { now: () => performance.now(), wait });
