@@ -29,10 +29,12 @@ const testReader = `(() => {
 						root.setAttribute("asked", "");
 						while (root.hasAttribute("hold")) await clock.wait(5);
 						if (root.hasAttribute("fails")) throw new Error("secret");
+						if (root.hasAttribute("large")) return "x".repeat(3e6);
 						return text().slice(from) + (links ? "links\n" : "");
 					},
 					watch(on) {
 						root.setAttribute("watched", on);
+						if (root.hasAttribute("floods")) for (let i = 0; i < 1000; i++) changed();
 						observer?.disconnect();
 						observer = on ? new MutationObserver(() => clock.wait(5).then(changed)) : undefined;
 						observer?.observe(document.body, { subtree: true, childList: true, characterData: true });
@@ -243,7 +245,11 @@ func TestShownFrames(t *testing.T) {
 // Its own word does not reach the reader, nor the source.
 func TestShownBesidePagewire(t *testing.T) {
 	t.Parallel()
-	r := begin(t, tagged)
+	kinds(t, shownBesidePagewire)
+}
+
+func shownBesidePagewire(t *testing.T, k kind) {
+	r := begin(t, k)
 	a, _ := r.named(r.site.URL)
 	p := r.open(r.path)
 	a.listed(r.uri)
@@ -254,7 +260,7 @@ func TestShownBesidePagewire(t *testing.T) {
 			t.Errorf("the page registers %s", path)
 		}
 	}
-	if text := a.Text(r.shown()); !strings.HasPrefix(text, "title: /page\n") {
+	if text := a.Text(r.shown()); !strings.HasPrefix(text, "title: "+r.path+"\n") {
 		t.Errorf("read %q", text)
 	}
 	a.Watch(r.shown())
@@ -267,6 +273,24 @@ func TestShownBesidePagewire(t *testing.T) {
 	if text, err := a.Read(r.shown()); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("read %q, %v", text, err)
 	}
+	p.eval("document.documentElement.removeAttribute('fails')")
+	p.eval("document.documentElement.setAttribute('large', '')")
+	if text, err := a.Read(r.shown()); err == nil {
+		t.Errorf("read %d bytes", len(text))
+	}
+	// One that tells without end is not heard any more, and the page is.
+	p.eval("document.documentElement.setAttribute('floods', ''), offer()")
+	a.listed(r.uri)
+	if err := a.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: r.shown()}); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := r.named(r.site.URL)
+	_ = again.Subscribe(t.Context(), &mcp.SubscribeParams{URI: r.shown() + "?from=1"}) // it may be gone by now
+	testkit.Eventually(t, "it is not shown any more", func() bool {
+		_, err := a.Read(r.shown())
+		return strings.Contains(r.log.String(), "it tells too much") && err != nil
+	})
+	a.CheckText(r.uri, r.path+" 0")
 }
 
 // Two gateways of one browser read the same page, each in a world of its own.
