@@ -9,6 +9,7 @@
 // it through linked.go. The page's answer arrives in page.go. A change: it arrives in page.go and linked.go, changes.go
 // passes it to the engine, and the engine notifies the agents. tools.go offers the tools of the pages and those of
 // package tools/own. The latter give the same state to agents that know only tools.
+// What a page shows, which its user offers, comes from a Page of its own (shown.go).
 //
 // Package live/follow records what each agent has seen. The record is bounded, and ends with the agent: a stdio
 // process, or a legacy session over HTTP (memory.go). Agents that share a connection, such as two subagents, share a
