@@ -58,7 +58,9 @@ var leftOut = []exclusion{
 	{"TestForeignPage TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos " +
 		"TestSoak TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready TestCallsOfPagesThatStandStill " +
 		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownHiddenText " +
-		"TestShownSecrets TestShownPasswords",
+		"TestShownSecrets TestShownPasswords TestShownFollows TestShownRestless TestShownQuietTexts " +
+		"TestShownWatches TestShownPace TestShownPart TestShownHostilePages TestShownDocumentOpen " +
+		"TestShownLargePages TestShownKeeps TestShownStorms",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
 		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile " +

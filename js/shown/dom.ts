@@ -24,6 +24,7 @@ export const lengthOf = getter(CharacterData.prototype, "length");
 export const dataOf = method(CharacterData.prototype.substringData);
 const localName = getter(Element.prototype, "localName");
 const namespace = getter(Element.prototype, "namespaceURI");
+export const previousElement = getter(Element.prototype, "previousElementSibling");
 export const elementsIn = getter(Element.prototype, "children");
 export const heightOf = getter(Element.prototype, "clientHeight");
 export const widthOf = getter(Element.prototype, "clientWidth");
@@ -37,7 +38,8 @@ export const titleOf = getter(Document.prototype, "title");
 const windowOf = getter(Document.prototype, "defaultView");
 export const isHidden = getter(Document.prototype, "hidden");
 const content = getter(HTMLIFrameElement.prototype, "contentDocument");
-export const isEditable = getter(HTMLElement.prototype, "isContentEditable");
+/** `true`, and nothing that a field of that name could be. */
+export const isEditable = (element: Element): boolean => (element as HTMLElement).isContentEditable === true;
 const assignedTo = method(HTMLSlotElement.prototype.assignedNodes);
 const getAttribute = method(Element.prototype.getAttribute);
 

@@ -8,7 +8,8 @@
  * Not noticed at once: what stylesheets change without a change of the page. A whole look finds it once in a while.
  */
 import { type Field, remember } from "../share/secrets.ts";
-import { asElement, attribute, elementsIn, isConnected, parentOf, tagOf, textContent, typeOf } from "./dom.ts";
+import { asElement, attribute, elementsIn, isConnected, parentOf, tagOf, typeOf } from "./dom.ts";
+import { brief } from "./roles.ts";
 import { type Look, Reader, type Sight } from "./read.ts";
 
 /** Milliseconds, and numbers. */
@@ -27,8 +28,9 @@ const every = {
   act: 2000,
   quiet: 60_000,
 };
-/** Records of one turn that are looked at singly. */
+/** Records of one turn that are looked at singly, and characters of a short text. */
 const mostRecords = 2000;
+const mostText = 150;
 
 /** The time between looks. */
 export interface Clock {
@@ -47,6 +49,8 @@ export const partOf = ({ part }: Watch): Element | null | undefined => part && (
 interface Watched {
   told?: Look;
   at: number;
+  /** It is told in a minute of a text that is no news. */
+  isLate?: boolean;
 }
 
 const attributes =
@@ -89,8 +93,8 @@ export class Follower {
   #next = 0;
   #nextWhole = 0;
   #acted = -every.act;
-  /** Element with a short text → when it changed by itself lately. */
-  #beats = new WeakMap<Element, number[]>();
+  /** Element with a short text → when it changed by itself lately, and the texts that it had, without their digits. */
+  #beats = new WeakMap<Element, { times: number[]; texts: Set<string> }>();
 
   constructor(document: Document, clock: Clock) {
     this.#document = document;
@@ -208,19 +212,23 @@ export class Follower {
     const now = this.#clock.now();
     if (!element || now - this.#acted < every.act || elementsIn(element).length > 3) return;
     if (type === "attributes" && !shaking.test(attributeName!)) return;
-    if (textContent(element)!.length > 300) return;
-    const beats = (this.#beats.get(element) ?? []).filter((at) => now - at < every.lately).slice(-every.often);
-    beats.push(now);
-    this.#beats.set(element, beats);
-    if (beats.length < every.often || this.#reader.restless.has(element)) return;
-    this.#reader.restless.set(element, new Set());
+    const text = brief(element).replace(/\d+/g, "#");
+    if (text.length > mostText) return;
+    const { restless } = this.#reader;
+    const { times = [], texts = new Set<string>() } = this.#beats.get(element) ?? {};
+    if (restless.has(element) && !texts.has(text)) this.#reader.news++;
+    if (texts.add(text).size > 16) texts.delete(texts.values().next().value!);
+    const lately = [...times.filter((at) => now - at < every.lately), now].slice(-every.often);
+    this.#beats.set(element, { times: lately, texts });
+    if (lately.length < every.often || restless.has(element)) return;
+    restless.add(element);
     this.#reader.stale(element);
   }
   /** Elements that have not changed for a time are not restless any more. */
   #calm(): void {
     const now = this.#clock.now();
-    for (const element of this.#reader.restless.keys()) {
-      if (isConnected(element) && now - (this.#beats.get(element)?.at(-1) ?? 0) < every.lately) continue;
+    for (const element of this.#reader.restless) {
+      if (isConnected(element) && now - this.#beats.get(element)!.times.at(-1)! < every.lately) continue;
       this.#reader.restless.delete(element);
       this.#reader.clock++;
       this.#reader.stale(element);
@@ -244,10 +252,13 @@ export class Follower {
       const isOther = told && look.text !== told.text;
       const isNews = isOther && (watch.part || look.loud !== told.loud);
       if (!told || isNews || (isOther && now - watched.at >= every.quiet)) {
-        Object.assign(watched, { told: look, at: now });
+        Object.assign(watched, { told: look, at: now, isLate: false });
         if (told) watch.changed();
-      } else if (isOther) {
-        // Heard of once a minute.
+        continue;
+      }
+      told.loud = look.loud; // a text that nobody sees may have been news
+      if (isOther && !watched.isLate) {
+        watched.isLate = true;
         void this.#clock.wait(watched.at + every.quiet - now).then(() => {
           this.#calm();
           this.#soon();

@@ -96,7 +96,8 @@ export function mediaPiece(media: Element, tag: string): Piece {
 }
 
 export function frameLine(frame: Element): Piece {
-  const { origin } = new URL((frame as HTMLIFrameElement).src || "about:blank", location.href);
+  const { src } = frame as HTMLIFrameElement;
+  const origin = URL.canParse(src) ? new URL(src).origin : "null";
   const name = nameOf(frame, "iframe");
   return block([`(frame${origin === "null" ? "" : ` of ${origin}`}${name && `: ${name}`})`]);
 }

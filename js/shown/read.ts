@@ -27,7 +27,7 @@ import {
   titleOf,
   typeOf,
 } from "./dom.ts";
-import { nextOf, previousOf, widthOf } from "./dom.ts";
+import { nextOf, previousElement, previousOf, widthOf } from "./dom.ts";
 import { alone, block, join, linesOf, map, oneLine, type Piece, pairs, write } from "./lines.ts";
 import { apart, codePiece, fieldPiece, frameLine, imagePiece, isRow, item, labelPiece } from "./pieces.ts";
 import { landmarkPiece, linkPiece, mediaPiece, rowPiece, tick } from "./pieces.ts";
@@ -120,10 +120,10 @@ const dataAt = (text: Text, end: "^" | "$") => dataOf(text, end === "^" ? 0 : Ma
 const hasSpace = { "^": /^\s|^$/, $: /\s$|^$/ };
 
 export class Reader {
-  /** Elements whose text changes all the time by itself → the texts that are no news, without their digits. */
-  readonly restless = new Map<Element, Set<string>>();
-  /** The number of other texts that those have had. */
-  #news = 0;
+  /** Elements whose text changes all the time by itself. */
+  readonly restless = new Set<Element>();
+  /** The number of times that such a text has become one that it has not been lately. */
+  news = 0;
   /** Increases with each change of the page. */
   clock = 1;
   /** When the walk has to pause. */
@@ -140,9 +140,10 @@ export class Reader {
   readonly #frameOf = new WeakMap<Node, Element>();
   /** Fields → what they had. Scripts set values without an event. */
   readonly #fields = new Map<Element, string>();
-  /** Of this walk: characters, those hidden, elements made, characters that are enough, and whether some are left. */
+  /** Of this walk: characters, those hidden, elements seen and made, characters that are enough, whether some are left. */
   #used = 0;
   #hidden = 0;
+  #seen = 0;
   #made = 0;
   #enough = 0;
   #isCut = false;
@@ -182,19 +183,25 @@ export class Reader {
       if (!isConnected(field)) this.#fields.delete(field);
       else if (stateOf(field) !== before) this.stale(field);
     }
-    this.#used = this.#hidden = this.#made = 0;
-    this.#enough = from + most.text;
-    this.#isCut = false;
-    const root = part === undefined ? bodyOf(this.#document) : part;
-    const piece = root && alone(yield* this.#pieceOf(root, part ? this.#around(part) : top));
+    this.#made = 0;
     const { origin, pathname, search } = location;
     const title = cut(squash(titleOf(this.#document)).trim(), 200);
-    const lines = part !== undefined ? [] : [`title: ${title}`, `url: ${origin}${cut(pathname + search, 200)}`];
-    if (piece) write(piece, lines);
-    const whole = [...lines, ""].join("\n");
-    const { text, loud } = heard(links ? linked(whole, shortAddress) : plain(whole));
-    const hidden = this.#hidden ? `(hidden text of ${this.#hidden} characters is left out)\n` : "";
-    return { text: this.#page(text, from) + hidden, loud: `${loud}${this.#news}` };
+    const head = part !== undefined ? [] : [`title: ${title}`, `url: ${origin}${cut(pathname + search, 200)}`];
+    // A line may be shorter than what it is made of.
+    for (let enough = from + most.text; ; enough *= 2) {
+      this.#enough = enough;
+      this.#used = this.#hidden = this.#seen = 0;
+      this.#isCut = false;
+      const root = part === undefined ? bodyOf(this.#document) : part;
+      const piece = root && alone(yield* this.#pieceOf(root, part ? this.#around(part) : top));
+      const lines = [...head];
+      if (piece) write(piece, lines);
+      const whole = [...lines, ""].join("\n");
+      const { text, loud } = heard(links ? linked(whole, shortAddress) : plain(whole));
+      if (this.#isCut && this.#made <= most.elements && text.length - from <= most.text) continue;
+      const hidden = this.#hidden ? `(hidden text of ${this.#hidden} characters is left out)\n` : "";
+      return { text: this.#page(text, from) + hidden, loud: `${loud}${this.news}` };
+    }
   }
 
   /** At most so much of a text, after so many characters, and what to read next. */
@@ -234,6 +241,7 @@ export class Reader {
 
   *#pieceOf(element: Element, outer: Around): Walk<Piece> {
     if (this.#isCut || this.#used > this.#enough || this.#made > most.elements) return void (this.#isCut = true);
+    if (++this.#seen % 64 === 0 && performance.now() > this.deadline) yield;
     const before = this.#kept.get(element);
     const since = Math.max(outer.since, this.#shaken.get(element) ?? 0, this.#changed.get(element) ?? 0);
     if (before && before.at >= since && !this.#looksOther(element, before)) {
@@ -247,13 +255,7 @@ export class Reader {
     const style = styleOf(element);
     const how = howOf(style);
     let piece = yield* this.#make(element, style, how, outer);
-    const known = this.restless.get(element);
-    if (known) {
-      const text = oneLine(piece).replace(/\d+/g, "#");
-      if (!known.has(text)) this.#news++;
-      if (known.add(text).size > 16) known.delete(known.values().next().value!);
-      piece = map(piece, quiet);
-    }
+    if (this.restless.has(element)) piece = map(piece, quiet);
     if (!this.#isCut)
       this.#kept.set(element, { piece, at, how, used: this.#used - used, hidden: this.#hidden - hidden });
     return piece;
@@ -344,7 +346,8 @@ export class Reader {
       if (name && piece && linesOf(piece, 1)[0]?.replace(/^#+ /, "") !== name)
         return landmarkPiece(role || tag, name, piece);
     }
-    if (tag && isEditable(element as HTMLElement) && !this.#isInEditable(element))
+    const parent = asElement(parentOf(element));
+    if (isEditable(element) && !(parent && isEditable(parent)))
       return landmarkPiece("textbox", nameOf(element, tag), piece);
     if (tag === "dt" && outer.isPairs && piece) return { parts: [alone(piece)!], isTerm: true };
     if (!isInline) return alone(piece, inner.isRaw);
@@ -352,11 +355,6 @@ export class Reader {
     const text = piece + (piece.trim() && states(element, tag));
     return isBeside(previousOf(element), "$", style, "Left") + text + isBeside(nextOf(element), "^", style, "Right");
   }
-  #isInEditable(element: Element): boolean {
-    const parent = asElement(parentOf(element));
-    return !!parent && !!tagOf(parent) && isEditable(parent as HTMLElement);
-  }
-
   /** The pieces of the children, joined. */
   *#children(element: Element, tag: string, style: CSSStyleDeclaration, how: How, inner: Around): Walk<Piece> {
     this.#met(shadowOf(element));
@@ -419,8 +417,8 @@ export class Reader {
       cells.push(piece);
     }
     const parent = asElement(parentOf(row));
-    const isFirst = parent && tagOf(parent) !== "tfoot" && childrenOf(parent).find(asElement) === row;
-    return cells.length ? rowPiece(cells, isHead && !!isFirst) : undefined;
+    const isFirst = !previousElement(row) && !(parent && tagOf(parent) === "tfoot");
+    return cells.length ? rowPiece(cells, isHead && isFirst) : undefined;
   }
 
   *#frame(frame: Element, inner: Around): Walk<Piece> {

@@ -57,7 +57,7 @@ export function roleOf(element: Element, tag: string): string {
 const longest = 80;
 
 /** The beginning of the text in an element, seen or not. The values in it are no text. */
-function brief(element: Element): string {
+export function brief(element: Element): string {
   let text = "";
   let left = 200; // nodes
   const add = (node: Node) => {
@@ -105,12 +105,13 @@ export function states(element: Element, tag: string): string {
 
 /** Where a link leads; "" for a place in this page, or a script. */
 export function targetOf(link: Element): string {
-  const href = (link as HTMLAnchorElement).href || ""; // none of a role without the element
+  const href = `${(link as HTMLAnchorElement).href}`;
   return attribute(link, "href")[0] !== "#" && /^(https?|mailto|tel):/.test(href) ? href.replaceAll(")", "%29") : "";
 }
 
 /** An address as agents get it: short, without what only counts its readers. */
 export function shortAddress(address: string): string {
+  if (!URL.canParse(address)) return cut(address, longest);
   const to = new URL(address);
   for (const key of [...to.searchParams.keys()])
     if (/^(utm_\w+|ref|source|fbclid|gclid)$/.test(key)) to.searchParams.delete(key);

@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// Whatever a page does to its own DOM, its text is read, and the reader pauses.
+func TestShownHostilePages(t *testing.T) {
+	t.Parallel()
+	// Every member that the reader uses, as a name of an element.
+	const names = "body title children childNodes firstChild nextSibling parentNode nodeType localName tagName shadowRoot attributes " +
+		"getAttribute hasAttribute matches closest querySelectorAll getElementById documentElement defaultView ownerDocument " +
+		"textContent innerText isConnected labels control form elements length type value id name hidden hasOwnProperty " +
+		"toString constructor getRootNode checkVisibility getBoundingClientRect clientWidth isContentEditable href disabled role"
+	for _, c := range []struct{ name, script, want string }{
+		{"named elements", `for (const name of "` + names + `".split(" ")) document.body.insertAdjacentHTML("afterbegin", "<img name=" + name + " alt=''><form id=" + name + "><input type=hidden name=" + name + "></form>");
+			const form = document.createElement("form");
+			form.innerHTML = "<p>In a form</p>" + "` + names + `".split(" ").map((name) => "<input type=hidden name=" + name + ">").join("");
+			HTMLElement.prototype.append.call(document.querySelector("main"), form)`, "In a form"},
+		{"a form of each role", `document.querySelector("main").innerHTML = ["link", "button", "row", "img", "checkbox", "heading", "listitem", "progressbar", "textbox", "cell", "constructor", "__proto__"]
+			.map((role) => "<form role=" + role + " contenteditable aria-labelledby='x y' aria-level=x href=x>Form " + role + "<input type=hidden name=href><input type=hidden name=value></form>").join("")`, "Form __proto__"},
+		{"elements of other namespaces", `for (const space of ["http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML", "urn:x", null])
+				for (const tag of ["input", "select", "textarea", "label", "iframe", "a", "slot", "video", "details", "dialog", "progress", "svg", "math", "form", "p"]) {
+					const element = document.createElementNS(space, tag);
+					element.append("Other words");
+					document.querySelector("main").append(element);
+				}
+			document.querySelector("main").insertAdjacentHTML("beforeend", "<math><mi>x</mi><mo>=</mo></math><svg role=none><text>t</text></svg><input role=img><custom-x href=http://[ role=link>Custom</custom-x>" +
+				"<a href='http://['>Bad address</a><iframe src='http://[' width=99></iframe>")`, "Bad address"},
+		{"patched prototypes", `const no = () => { throw new Error("patched") };
+			for (const prototype of [Node.prototype, Element.prototype, Document.prototype, HTMLElement.prototype, CharacterData.prototype, String.prototype, Array.prototype])
+				for (const name of ["firstChild", "childNodes", "textContent", "localName", "body", "getAttribute", "substringData", "replace", "map", "getBoundingClientRect", "checkVisibility"])
+					if (name in prototype) Object.defineProperty(prototype, name, { get: no, configurable: true });
+			globalThis.getComputedStyle = globalThis.Range = globalThis.MutationObserver = globalThis.MessageChannel = no`, "Text"},
+		{"a document of its own", `document.open(); document.write("<title>New</title><body><p id=p>Text</p><input id=field aria-label=Field>"); document.close()`, "title: New\n"},
+		{"no body", `document.documentElement.innerHTML = ""; document.body.remove()`, "title: "},
+		{"another root", `document.documentElement.remove(); document.append(document.createElementNS(null, "root"))`, "title: "},
+		{"frames in frames", `const nest = (w, n) => { const d = w.document; d.body.innerHTML = "<p>Frame " + n + "</p>"; if (n < 20) { const f = d.createElement("iframe"); f.width = f.height = 500; d.body.append(f); nest(f.contentWindow, n + 1); } }; nest(window, 0)`,
+			"Frame 7\nFrame 8\n(frame)\n"},
+		{"elements in elements", `let e = document.querySelector("main"); for (let i = 0; i < 1000; i++) e = e.appendChild(document.createElement("div")); e.append("Deep"); document.body.append("Text behind")`,
+			"Text behind"},
+		{"list items in list items", `let e = document.querySelector("main"); for (let i = 0; i < 400; i++) { e = e.appendChild(document.createElement("li")); e.append("Item " + i); } document.body.append("Text behind")`,
+			"Item 200"},
+		{"lone surrogates", `document.querySelector("p").textContent = "a\ud800b\udc00c"`, "abc"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := openShown(t, `<main><p id=p>Text</p></main>`, nil)
+			inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+			run[any](b.tab, c.script)
+			if text := inWorld[string](b, "await pass(1000); return read()"); !strings.Contains(text, c.want) {
+				t.Errorf("%q is missing in\n%.2000s", c.want, text)
+			}
+			if text := inWorld[string](b, "return pagewireShown(document).view(() => {}).read({ links: true })"); !strings.Contains(text, c.want) {
+				t.Errorf("%q is missing in a first look:\n%.2000s", c.want, text)
+			}
+		})
+	}
+}
+
+// A document that has been opened anew, which removes listeners, is still followed.
+func TestShownDocumentOpen(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, `<p>Old</p>`, nil)
+	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	for _, c := range []struct{ script, want string }{
+		{`document.open(); document.write("<body><p id=p>New</p><input id=field aria-label=Field>"); document.close()`, "New\n{Field: }\n"},
+		{`document.querySelector("p").textContent = "Changed"`, "Changed\n{Field: }\n"},
+		{`globalThis.field = document.querySelector("input"); field.value = "x"; field.dispatchEvent(new Event("input", { bubbles: true }))`, "Changed\n{Field: x}\n"},
+	} {
+		run[any](b.tab, c.script)
+		if told := inWorld[int](b, "counts.told = 0; await pass(1000); return counts.told"); told != 1 {
+			t.Errorf("%s: told %d times, want once", c.script, told)
+		}
+		if got := inWorld[string](b, "return lines()"); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.script, got, c.want)
+		}
+	}
+}
+
+// Pages of any size are read in parts, one after the other. The reader pauses, and what it has made it keeps.
+func TestShownLargePages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, script, text string
+	}{
+		{"10 MB of paragraphs", `document.body.innerHTML = Array.from({ length: 10_000 }, (_, i) => "<p>Paragraph " + i + " " + "word ".repeat(200)).join("")`,
+			`Array.from({ length: 10_000 }, (_, i) => "Paragraph " + i + " " + "word ".repeat(200).trim()).join("\n")`},
+		// Chromium itself takes 9 s for the layout of 50 MB, and the reader 6 ms.
+		{"10 MB in one text", `document.querySelector("p").textContent = "0123456789".repeat(1_000_000)`, `"0123456789".repeat(200_000)`},
+		{"200,000 elements", `document.body.innerHTML = "<i>x</i>".repeat(50_000) + "<p>y</p>".repeat(150_000)`, `"x".repeat(50_000) + "\ny".repeat(150_000)`},
+		{"200,000 elements without text", `document.body.innerHTML = "<b>Start</b>" + "<i></i>".repeat(200_000)`, `"Start"`},
+		{"a table of 50,000 rows", `document.body.innerHTML = "<table>" + Array.from({ length: 50_000 }, (_, i) => "<tr><td>" + i + "<td>value").join("") + "</table>"`,
+			`Array.from({ length: 50_000 }, (_, i) => "| " + i + " | value |").join("\n")`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := openShown(t, `<p>Text</p>`, nil)
+			run[any](b.tab, c.script)
+			got := inWorld[struct {
+				Parts, Pauses, Longest int
+				Is                     bool
+				Begins                 string
+			}](b, `
+				const texts = [];
+				view.watch(true);
+				for (let from = 0; from !== undefined && texts.length < 4; ) {
+					const text = await read({ from });
+					texts.push(text);
+					from = text.match(/\n\(the page goes on: read from (\d+)\)\n$/)?.[1];
+					if (from) from = +from;
+				}
+				const whole = texts.map((text) => text.replace(/\(the page goes on: read from \d+\)\n$/, "")).join("").replace(/^.*\n.*\n/, "");
+				const want = `+c.text+`;
+				return { parts: texts.length, pauses: counts.pauses, longest: Math.max(...texts.map((text) => text.length)), begins: whole.slice(0, 200),
+					is: whole.length > 0 && (want.startsWith(whole.replaceAll("\n", "")) || want.startsWith(whole.trimEnd())) }`)
+			if !got.Is || got.Longest > 200_100 || got.Pauses < 1 {
+				t.Errorf("parts that are not in the page, or long, or made without a pause: %+v", got)
+			}
+		})
+	}
+}
+
+// A change in a large page has little looked at again, and a look without a change has nothing.
+func TestShownKeeps(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, strings.Repeat(`<section><h2>Head</h2><ul><li><a href=/a>One</a> <b>two</b><li>three</ul><table><tr><td>a<td>b<tr><td>c<td>d</table></section>`, 700), nil)
+	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	for script, most := range map[string]int{
+		`0`: 0,
+		`document.querySelectorAll("b")[300].firstChild.data = "changed"`:                    20,
+		`document.querySelectorAll("ul")[300].insertAdjacentHTML("beforeend", "<li>new")`:    20,
+		`document.querySelectorAll("td")[300].innerHTML = "<i>new</i>"`:                      20,
+		`document.querySelectorAll("section")[300].className = "x"`:                          60,
+		`document.querySelectorAll("section")[300].remove()`:                                 20,
+		`document.body.style.setProperty("--x", "1"); document.body.style.color = "#111111"`: 0,
+	} {
+		run[any](b.tab, script)
+		if got := inWorld[int](b, "const before = counts.styles; await read(); return counts.styles - before"); got > most {
+			t.Errorf("%s: the styles of %d elements are asked for, want at most %d", script, got, most)
+		}
+	}
+}
+
+// A page that rewrites itself all the time, or changes thousands of things at once, does not keep the reader busy.
+func TestShownStorms(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, `<main id=main></main><p id=end>End</p>`, nil)
+	run[any](b.tab, `
+		globalThis.write = (i) => { main.innerHTML = Array.from({ length: 300 }, (_, n) => "<p>Line " + n + " of <b>" + i + "</b>").join(""); };
+		globalThis.storm = () => { for (let i = 0; i < 30_000; i++) { end.dataset.x = i; end.title = i; end.textContent = "End " + i; } };
+		let i = 0;
+		addEventListener("tick", () => write(++i));
+		write(0)`)
+	got := inWorld[map[string]int](b, `
+		view.watch(true); await settle(); await pass(1000);
+		const before = { ...counts };
+		// A minute of 60 frames a second: no look between them but those that are due.
+		for (let i = 0; i < 3600; i++) {
+			dispatchEvent(new Event("tick"));
+			clock.time += 1000 / 60;
+			for (const due of clock.waits.filter(({ at }) => at <= clock.time)) { clock.waits.splice(clock.waits.indexOf(due), 1); due.done(); }
+			if (i % 60 === 0) await settle();
+		}
+		await settle();
+		return { told: counts.told - before.told, looks: (counts.styles - before.styles) / 900, waits: clock.waits.length }`)
+	if got["told"] > 125 || got["told"] < 10 || got["waits"] > 3 {
+		t.Errorf("in a minute: %v", got)
+	}
+	run[any](b.tab, "storm()")
+	if text := inWorld[string](b, "counts.told = 0; await pass(2000); return counts.told + ' ' + await read()"); !strings.Contains(text, "End 29999") || text[0] != '1' {
+		t.Errorf("after a storm of changes: %.200s", text)
+	}
+	// While it is being read, the page changes at each pause. A look ends all the same.
+	run[any](b.tab, `addEventListener("pause", () => write("p"))
+		document.body.insertAdjacentHTML("beforeend", "<div><p>more</div>".repeat(5000))`)
+	text := inWorld[string](b, `
+		const { postMessage } = MessagePort.prototype;
+		let pauses = 0;
+		MessagePort.prototype.postMessage = function (...args) { pauses++; dispatchEvent(new Event("pause")); return postMessage.apply(this, args); };
+		const text = await pagewireShown(document).view(() => {}).read();
+		MessagePort.prototype.postMessage = postMessage;
+		return pauses + " " + text`)
+	if !strings.Contains(text, "Line 299 of p") || !strings.Contains(text, "more") {
+		t.Errorf("a page that changes while it is read: %.500s", text)
+	}
+}
