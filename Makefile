@@ -18,6 +18,8 @@ PEERS := e2e/peers/node_modules/.package-lock.json
 RIVALS := e2e/bench/node_modules/.package-lock.json
 # For the tests of Views: the MCP Apps SDK, and the official server.
 VIEWS := e2e/views/node_modules/.package-lock.json
+# Pages that others wrote.
+PAGES := e2e/pages/node_modules/.package-lock.json
 # The protocol's conformance suites, MCP Inspector and the Node 22 that both need; and the web platform's test harness.
 SUITES := e2e/conformance/node_modules/.package-lock.json
 # The makers of the manual's site and of README's picture.
@@ -147,7 +149,7 @@ test-js: $(BUILD) $(VIEWS) $(RIVALS) ## JS level: tsc, node --test, and the buil
 	@# These tests are about the files of the build; the native level runs their packages without the files.
 	$(if $(RUN),,$(call gotest,js-assets,go test -json -race -tags pagewire_assets -run '$(OF_ASSETS)' $(ASSETS_PACKAGES)))
 
-test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(SUITES) $(AGENT) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
+test-browser: $(BUILD) browser $(PEERS) $(VIEWS) $(PAGES) $(SUITES) $(AGENT) ## Browser level: headless Chromium. PKG=./e2e RUN=TestStory narrow it
 	$(call gotest,browser,go test -json -count=1 -timeout 60m -parallel 4 $(if $(RUN),-run '$(RUN)') \
 		$(or $(PKG),$(BROWSER_PACKAGES)))
 
@@ -287,7 +289,7 @@ node:
 	@command -v npm > /dev/null && node -e 'process.exitCode = +(parseInt(process.versions.node) < 20)' || \
 		{ echo "node: Node 20 or newer with npm is needed (found: $$(node --version 2>/dev/null || echo none))" >&2; exit 1; }
 
-$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
+$(NPM) $(PEERS) $(RIVALS) $(VIEWS) $(PAGES) $(SUITES) $(DOCS) $(ECOSYSTEM) $(AGENT_PROGRAMS): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | node
 	@# In DOCS, ECOSYSTEM and PROGRAMS some packages for other systems are missing in some registries and in the lock
 	@# file: npm 11's ci wants all.
 	cd $* && npm $(if $(filter $(DOCS) $(ECOSYSTEM) $(PROGRAMS),$@),install --no-save,ci)

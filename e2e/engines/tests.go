@@ -60,7 +60,7 @@ var leftOut = []exclusion{
 		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownHiddenText " +
 		"TestShownSecrets TestShownPasswords TestShownFollows TestShownRestless TestShownQuietTexts " +
 		"TestShownWatches TestShownPace TestShownPart TestShownHostilePages TestShownDocumentOpen " +
-		"TestShownLargePages TestShownKeeps TestShownStorms",
+		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPagesOfOthers",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
 		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile " +

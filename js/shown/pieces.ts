@@ -63,7 +63,7 @@ export function linkPiece(link: Element, inner: Piece, isInline: boolean): Piece
     const [, begin, first] = /^(#+ |- |\| )?(.*)$/s.exec(lines[0] ?? "")!;
     return block([(begin ?? "") + open + first + end, ...lines.slice(1)]);
   }
-  const text = fuller(link, oneLine(inner)) || nameOf(link, "a") || unseenName(link);
+  const text = fuller(link, (inner ?? "").replace(/\s+/g, " ").trim()) || nameOf(link, "a") || unseenName(link);
   if (!text) return;
   if (!isInline) return block([open + line(text) + end]);
   return (/^\s/.test(inner ?? "") ? " " : "") + open + text + end + (/\s$/.test(inner ?? "") ? " " : "");

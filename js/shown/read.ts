@@ -368,8 +368,7 @@ export class Reader {
       const child = asElement(node);
       if (child) {
         if (isClosed && tagOf(child) !== "summary") continue;
-        // Texts beside an image without a name stand apart.
-        pieces.push((yield* this.#pieceOf(child, inner)) ?? (/^(svg|img|input)$/.test(tagOf(child)) ? " " : undefined));
+        pieces.push((yield* this.#pieceOf(child, inner)) || this.#gapOf(child));
       } else if (typeOf(node) === 3 && isShown && !isClosed) {
         const length = lengthOf(node as Text);
         let text = length <= most.step ? dataOf(node as Text, 0, length) : yield* this.#long(node as Text, keeps);
@@ -386,6 +385,15 @@ export class Reader {
       }
     }
     return join(pieces, isRow(how.display, style) && !inner.isPairs, inner.isRaw);
+  }
+
+  /** What an element without a text sets apart: an empty block two lines, an image without a name two words. */
+  #gapOf(element: Element): string | undefined {
+    const display = this.#kept.get(element)?.how.display ?? "none";
+    if (display === "none" || display === "contents") return;
+    if (display === "inline") return /^(svg|img|input)$/.test(tagOf(element)) ? " " : undefined;
+    const { position } = styleOf(element);
+    return position === "absolute" || position === "fixed" ? undefined : display.startsWith("inline") ? " " : "\n";
   }
 
   /** As much of a long text as this look has room for. */

@@ -26,8 +26,9 @@ const ours = /^(#{1,6} |[-*] |[\\|[{}]|---|```|(title|url):|\((image|drawing|can
 
 /** A line of a text. If a page's text begins like a line of ours, a backslash comes before it. */
 export function line(text: string): string {
-  const bare = text.replace(/ {2,}/g, " ").trim();
-  return (bare[0] !== mark.ours && ours.test(bare) ? "\\" : "") + withoutOurs(bare);
+  const whole = text.replace(/ {2,}/g, " ").trim();
+  const begin = /[\u0001-\u0004]/.test(whole) ? bare(plain(whole)) : whole;
+  return (begin[0] !== mark.ours && ours.test(begin) ? "\\" : "") + withoutOurs(whole);
 }
 export const withoutOurs = (text: string): string => (text.includes(mark.ours) ? text.replaceAll(mark.ours, "") : text);
 
