@@ -17,7 +17,7 @@ export const nextOf = getter(Node.prototype, "nextSibling");
 export const previousOf = getter(Node.prototype, "previousSibling");
 export const parentOf = getter(Node.prototype, "parentNode");
 export const ownerOf = getter(Node.prototype, "ownerDocument");
-export const rootOf = method(Node.prototype.getRootNode);
+const treeOf = method(Node.prototype.getRootNode);
 export const textContent = getter(Node.prototype, "textContent");
 export const isConnected = getter(Node.prototype, "isConnected");
 export const lengthOf = getter(CharacterData.prototype, "length");
@@ -33,10 +33,9 @@ export const all = method(Element.prototype.querySelectorAll as (selector: strin
 export const boxOf = method(Element.prototype.getBoundingClientRect);
 export const isVisible = method(Element.prototype.checkVisibility);
 export const hostOf = getter(ShadowRoot.prototype, "host");
-export const bodyOf = getter(Document.prototype, "body");
+export const rootOf = getter(Document.prototype, "documentElement") as (of: Document) => Element | null;
 export const titleOf = getter(Document.prototype, "title");
 const windowOf = getter(Document.prototype, "defaultView");
-export const isHidden = getter(Document.prototype, "hidden");
 const content = getter(HTMLIFrameElement.prototype, "contentDocument");
 /** `true`, and nothing that a field of that name could be. */
 export const isEditable = (element: Element): boolean => (element as HTMLElement).isContentEditable === true;
@@ -86,7 +85,7 @@ export function childrenOf(element: Element): Node[] {
 
 /** The element with an id in the tree of another element. */
 export function byId(near: Element, id: string): Element | null {
-  const root = rootOf(near);
+  const root = treeOf(near);
   const find = typeOf(root) === 9 ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
   return typeOf(root) === 1 ? null : find.call(root as never, id);
 }

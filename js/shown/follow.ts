@@ -144,8 +144,8 @@ export class Follower {
   }
 
   /** Follows a document or a shadow tree, from now on. */
-  #meet(root: Document | ShadowRoot): void {
-    if (this.#met.has(root)) return;
+  #meet(root: Document | ShadowRoot | null): void {
+    if (!root || this.#met.has(root)) return;
     this.#met.add(root);
     this.#observer.observe(root, watched);
     this.#types.observe(root, { subtree: true, attributeFilter: ["type"], attributeOldValue: true });

@@ -4,11 +4,13 @@
  *
  * Not known: text that is covered by something else, and fonts without shapes.
  */
-import { all, asElement, boxOf, elementsIn, heightOf, parentOf, styleOf, tagOf, viewOf, widthOf } from "./dom.ts";
+import * as dom from "./dom.ts";
+import { boxOf, styleOf } from "./dom.ts";
 
 /** Red, green, blue from 0 to 255, and the opacity from 0 to 1. */
 export type Colour = readonly [number, number, number, number];
-export const white: Colour = [255, 255, 255, 1];
+export const rootGround: Colour = [255, 255, 255, 1];
+const dark: Colour = [18, 18, 18, 1];
 
 const colours = new Map<string, Colour>();
 let canvas: OffscreenCanvasRenderingContext2D | null | undefined;
@@ -39,8 +41,11 @@ const above = (top: Colour, ground: Colour): Colour => {
   return [mix(0), mix(1), mix(2), 1];
 };
 
-/** The ground of an element's text, on that of its parent. */
-export function groundOf(style: CSSStyleDeclaration, ground: Colour): Colour {
+/** The ground of an element's text, on that of its parent. Below a page is white, or dark if it has asked for that. */
+export function groundOf(element: Element, style: CSSStyleDeclaration, ground: Colour): Colour {
+  const isRoot = ground === rootGround && dom.tagOf(element) === "html";
+  if (isRoot && style.colorScheme.includes("dark"))
+    if (!style.colorScheme.includes("light") || matchMedia("(prefers-color-scheme: dark)").matches) ground = dark;
   const own = style.backgroundColor;
   return own === "rgba(0, 0, 0, 0)" ? ground : above(colourOf(own), ground);
 }
@@ -48,21 +53,25 @@ export function groundOf(style: CSSStyleDeclaration, ground: Colour): Colour {
 /** Boxes of less are for screen readers, or for agents. */
 const least = 1;
 
+/** Whether an element cuts off all within it, but for what is placed elsewhere. The window scrolls a page's root. */
+export const isFlat = (element: Element, tag: string, style: CSSStyleDeclaration, display: string): boolean =>
+  display !== "inline" &&
+  /^(hidden|clip)$/.test(style.overflowY) &&
+  (dom.heightOf(element) <= least || dom.widthOf(element) <= least) &&
+  !/^(html|body)$/.test(tag);
+
 /** Whether all within the element is hidden, though it is rendered. */
-export function isAway(element: Element, style: CSSStyleDeclaration, display: string): boolean {
+export function hides(element: Element, style: CSSStyleDeclaration, position: string, isClipped: boolean): boolean {
   if (style.clipPath !== "none" && isNothing.test(style.clipPath)) return true;
   if (style.filter !== "none" && /opacity\(0(\.0\d*)?\)|blur\(\d\d/.test(style.filter)) return true;
   if (style.maskImage !== "none" && isClear(style.maskImage)) return true;
-  const isFlat = display !== "inline" && /^(hidden|clip)$/.test(style.overflowY);
-  if (isFlat && (heightOf(element) <= least || widthOf(element) <= least)) return true;
-  const { position } = style;
+  if (isClipped && position !== "static") return true;
   if (position !== "absolute" && position !== "fixed") return false;
-  if (/^rect\([01]px/.test(style.clip) && /^rect\((\d)px, \1px|^rect\([01]px, [01]px, [01]px/.test(style.clip))
-    return true;
+  if (/^rect\((\d)px, \1px|^rect\([01]px, [01]px, [01]px/.test(style.clip)) return true;
   const { left, top, right, bottom, width, height } = boxOf(element);
   if (width <= least || height <= least) return style.overflowX !== "visible";
   // Nobody scrolls to what is fixed outside of the window, or to what is before the page's beginning.
-  const view = viewOf(element);
+  const view = dom.viewOf(element);
   if (position === "fixed") return right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
   return right + view.scrollX < 0 || bottom + view.scrollY < 0;
 }
@@ -87,7 +96,7 @@ function isThere(place: Place): boolean {
     box = range.getBoundingClientRect(); // text that a box without a size does not hold
   }
   // A carousel moves its slides by some screens; tricks move a text by 9,999 px.
-  const view = viewOf(element);
+  const view = dom.viewOf(element);
   const isNear = box.right + view.scrollX > -4000 && box.bottom + view.scrollY > -4000;
   const isLarge = box.width > least && box.height >= smallest;
   return (place.isThere = isNear && isLarge && Math.abs(parseFloat(style.textIndent)) < 500);
@@ -113,33 +122,24 @@ const smallest = 4;
 
 /** Whether a text of the colour of its ground may stand on a picture: around it, or beside it and behind it. */
 function hasPicture(element: Element): boolean {
-  const box = boxOf(element);
-  const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+  const { left, right, top, bottom } = boxOf(element);
   const isBehind = (other: Element): boolean => {
-    const { left, right, top, bottom } = boxOf(other);
-    return left <= x && x <= right && top <= y && y <= bottom && isPicture(other);
+    const box = boxOf(other);
+    const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+    return other !== element && box.left <= x && x <= box.right && box.top <= y && y <= box.bottom && isPicture(other);
   };
-  let depth = 0;
-  for (let e: Element | undefined = element; e; e = asElement(parentOf(e))) {
+  for (let e: Element | undefined = element, up = 0; e; e = dom.asElement(dom.parentOf(e))) {
     if (styleOf(e).backgroundImage !== "none") return true;
-    if (
-      depth++ < 8 &&
-      Array.from(elementsIn(e))
-        .slice(0, 20)
-        .some((other) => other !== element && isBehind(other))
-    )
-      return true;
+    if (up++ < 8 && Array.from(dom.elementsIn(e)).slice(0, 20).some(isBehind)) return true;
   }
   return false;
 }
-const pictures = "img,video,canvas,svg,picture,iframe";
+const pictures = ["img", "video", "canvas", "svg", "picture", "iframe"];
 function isPicture(element: Element): boolean {
-  if (new RegExp(`^(${pictures.replaceAll(",", "|")})$`).test(tagOf(element))) return true;
+  if (pictures.includes(dom.tagOf(element))) return true;
   const { position, backgroundImage, backgroundColor } = styleOf(element);
-  const isPlaced = position !== "static";
-  return (
-    isPlaced && (backgroundImage !== "none" || colourOf(backgroundColor)[3] > 0.3 || all(element, pictures).length > 0)
-  );
+  const isGround = backgroundImage !== "none" || colourOf(backgroundColor)[3] > 0.3;
+  return position !== "static" && (isGround || dom.all(element, pictures.join()).length > 0);
 }
 
 /** Whether a label or a field is where a person sees it. */
