@@ -17,7 +17,9 @@ func TestShownHostilePages(t *testing.T) {
 		{"named elements", `for (const name of "` + names + `".split(" ")) document.body.insertAdjacentHTML("afterbegin", "<img name=" + name + " alt=''><form id=" + name + "><input type=hidden name=" + name + "></form>");
 			const form = document.createElement("form");
 			form.innerHTML = "<p>In a form</p>" + "` + names + `".split(" ").map((name) => "<input type=hidden name=" + name + ">").join("");
-			HTMLElement.prototype.append.call(document.querySelector("main"), form)`, "In a form"},
+			HTMLElement.prototype.append.call(document.querySelector("main"), form);
+			HTMLElement.prototype.insertAdjacentHTML.call(document.querySelector("main"), "beforeend", "<b id=called>Called</b><input aria-labelledby=called value=x>")`, "In a form"},
+		{"names of a document that is named", `document.body.innerHTML = "<img name=nodeType><img name=getElementById><b id=called>Called</b><input aria-labelledby=called value=x>"`, "{Called: x}"},
 		{"a form of each role", `document.querySelector("main").innerHTML = ["link", "button", "row", "img", "checkbox", "heading", "listitem", "progressbar", "textbox", "cell", "constructor", "__proto__"]
 			.map((role) => "<form role=" + role + " contenteditable aria-labelledby='x y' aria-level=x href=x>Form " + role + "<input type=hidden name=href><input type=hidden name=value></form>").join("")`, "Form __proto__"},
 		{"elements of other namespaces", `for (const space of ["http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML", "urn:x", null])

@@ -133,3 +133,63 @@ func TestShownLines(t *testing.T) {
 		}
 	}
 }
+
+// Frames of the same origin are read in place. Frames of others are one line, and so are frames too deep.
+func TestShownFrames(t *testing.T) {
+	t.Parallel()
+	other := serve(t, page{also: map[string]string{"/other": "<p>SECRET</p>"}})
+	b := openShown(t, `<p>Before</p><iframe id=same src=/inner title=Same></iframe><iframe src=`+other.URL+`/other title=Widget></iframe>
+		<iframe sandbox srcdoc="<p>SECRET</p>"></iframe><iframe src=`+other.URL+`/other width=1 height=1></iframe>
+		<iframe hidden src=/inner></iframe><p>After</p>`,
+		map[string]string{"/inner": `<body><main>Inner</main><label>Name <input value=Ada></label><p style="color:white">SECRET</p>`})
+	want := "Before\n--- main\nInner\n---\n{Name: Ada}\n(frame of " + other.URL + ": Widget)\n(frame)\nAfter\n(hidden text of 6 characters is left out)\n"
+	if got := inWorld[string](b, "return lines()"); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	for _, c := range []struct{ script, want string }{
+		{`same.contentDocument.querySelector("main").textContent = "Changed"`, "Changed"},
+		{`same.src = "/inner?2"; await new Promise((done) => same.addEventListener("load", done))`, "Inner"},
+		{`same.contentDocument.querySelector("main").textContent = "Again"`, "Again"},
+		{`same.remove()`, "Before\n(frame of"},
+	} {
+		run[any](b.tab, c.script)
+		if text := inWorld[string](b, "counts.told = 0; await pass(1000); return counts.told + '\\n' + await lines()"); !strings.HasPrefix(text, "1\n") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: told, and shown:\n%s", c.script, text)
+		}
+	}
+}
+
+// Where a browser lets an extension see closed shadow trees, they are read and followed, with what is assigned to them.
+func TestShownClosedTrees(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, `<div id=host><b>assigned</b><i>not assigned</i></div>`, nil)
+	inWorld[any](b, `
+		const closed = document.querySelector("#host").attachShadow({ mode: "closed" });
+		closed.innerHTML = "<p>Closed</p><slot name=none></slot><p><slot></slot></p>";
+		document.querySelector("i").slot = "nowhere";
+		globalThis.closedTree = closed`)
+	if got := inWorld[string](b, "return lines()"); got != "assigned\n" {
+		t.Errorf("without the permission it is %q", got)
+	}
+	script, err := os.ReadFile(filepath.Join(dist, "pagewire.shown.js"))
+	b.must(err)
+	inWorld[any](b, `
+		const host = document.querySelector("#host");
+		globalThis.chrome = { dom: { openOrClosedShadowRoot: (element) => (element === host ? closedTree : element.shadowRoot) } };
+		`+string(script)+`;
+		globalThis.view = pagewireShown(document, clock).view(() => counts.told++);
+		view.watch(true); await settle(); await pass(1000)`)
+	for _, c := range []struct{ script, want string }{
+		{"0", "Closed\nassigned\n"},
+		{`closedTree.querySelector("p").textContent = "Other"`, "Other\nassigned\n"},
+		{`document.querySelector("b").textContent = "changed"`, "Other\nchanged\n"},
+	} {
+		if got := inWorld[string](b, c.script+"; await pass(1000); return lines()"); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.script, got, c.want)
+		}
+	}
+	if got := inWorld[int](b, "return counts.told"); got != 2 {
+		t.Errorf("told %d times, want twice", got)
+	}
+}

@@ -57,7 +57,7 @@ type exclusion struct{ tests, why string }
 var leftOut = []exclusion{
 	{"TestForeignPage TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos " +
 		"TestSoak TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready TestCallsOfPagesThatStandStill " +
-		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownHiddenText " +
+		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownFrames TestShownClosedTrees TestShownHiddenText " +
 		"TestShownSecrets TestShownPasswords TestShownFollows TestShownRestless TestShownQuietTexts " +
 		"TestShownWatches TestShownPace TestShownPart TestShownHostilePages TestShownDocumentOpen " +
 		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPagesOfOthers",

@@ -61,15 +61,21 @@ export const isSecret = (field: Field): boolean =>
 /** All that names a field, as words. */
 function namesOf(field: Field): string {
   const names = ["name", "id", "aria-label", "placeholder", "title"].map((name) => attribute(field, name) ?? "");
-  const labels = (attribute(field, "aria-labelledby") ?? "").split(/\s+/).filter(Boolean);
-  const root = Node.prototype.getRootNode.call(field) as Document | ShadowRoot;
-  const find = root.nodeType === 9 ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
-  const elements = [...(field.labels ?? []), ...labels.map((id) => find.call(root, id))];
-  for (const element of elements) names.push((element?.textContent ?? "").slice(0, 200));
+  for (const element of [...(field.labels ?? []), ...labelsOf(field)]) names.push(element.textContent!.slice(0, 200));
   return names
     .join(" , ")
     .replace(/([a-z])(?=[A-Z])/g, "$1 ")
     .replace(/[\s_.[\]-]+/g, " ");
+}
+
+/** The elements that `aria-labelledby` names, in the tree of the element. */
+export function labelsOf(element: Element): Element[] {
+  const root = Node.prototype.getRootNode.call(element) as Document | ShadowRoot;
+  const type = Reflect.get(Node.prototype, "nodeType", root); // a named element hides a document's own
+  if (type !== 9 && type !== 11) return [];
+  const { getElementById } = type === 9 ? Document.prototype : DocumentFragment.prototype;
+  const ids = (attribute(element, "aria-labelledby") ?? "").split(/\s+/).filter(Boolean);
+  return ids.slice(0, 5).flatMap((id) => getElementById.call(root as Document, id) ?? []);
 }
 
 /** Whether a field takes one character, as the boxes for a one-time code do. */

@@ -17,7 +17,6 @@ export const nextOf = getter(Node.prototype, "nextSibling");
 export const previousOf = getter(Node.prototype, "previousSibling");
 export const parentOf = getter(Node.prototype, "parentNode");
 export const ownerOf = getter(Node.prototype, "ownerDocument");
-const treeOf = method(Node.prototype.getRootNode);
 export const textContent = getter(Node.prototype, "textContent");
 export const isConnected = getter(Node.prototype, "isConnected");
 export const lengthOf = getter(CharacterData.prototype, "length");
@@ -81,13 +80,6 @@ export function childrenOf(element: Element): Node[] {
   const nodes: Node[] = [];
   for (let node = firstChild(root ?? element); node; node = nextOf(node)) nodes.push(node);
   return nodes;
-}
-
-/** The element with an id in the tree of another element. */
-export function byId(near: Element, id: string): Element | null {
-  const root = treeOf(near);
-  const find = typeOf(root) === 9 ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
-  return typeOf(root) === 1 ? null : find.call(root as never, id);
 }
 
 /** An element, or undefined for any other node. */

@@ -12,25 +12,14 @@ import { asElement, attribute, elementsIn, isConnected, parentOf, tagOf, typeOf 
 import { brief } from "./roles.ts";
 import { type Look, Reader, type Sight } from "./read.ts";
 
-/** Milliseconds, and numbers. */
-const every = {
-  look: 500,
-  /** A part of a walk, and the last walk of a page that changes all the time. */
-  slice: 8,
-  lastSlice: 40,
-  /** Looks take at most one of so many milliseconds, and whole looks. */
-  share: 10,
-  wholeShare: 150,
-  whole: 10_000,
-  /** Restless: so many changes in this time, not soon after the user did something. */
-  often: 4,
-  lately: 30_000,
-  act: 2000,
-  quiet: 60_000,
-};
-/** Records of one turn that are looked at singly, and characters of a short text. */
-const mostRecords = 2000;
-const mostText = 150;
+/** Milliseconds: between looks, of a slice of one, of the last try, between whole looks, and until what is quiet is told. */
+const ms = { look: 500, slice: 8, lastSlice: 40, whole: 10_000, quiet: 60_000 };
+/** Looks take one of so many milliseconds at most, and whole looks. */
+const share = { look: 10, whole: 150 };
+/** An element is restless after so many changes in this time, but for those soon after an act of the user. */
+const restless = { changes: 4, in: 30_000, after: 2000 };
+/** Records of one turn that are looked at singly, characters of a short text, and texts that are remembered. */
+const most = { records: 2000, text: 150, texts: 16 };
 
 /** The time between looks. */
 export interface Clock {
@@ -46,23 +35,16 @@ export interface Watch {
 /** The part of a watch; null if it is not there. */
 export const partOf = ({ part }: Watch): Element | null | undefined => part && (part() ?? null);
 
-interface Watched {
-  told?: Look;
-  at: number;
-  /** It is told in a minute of a text that is no news. */
-  isLate?: boolean;
-}
+/** What has been told, and when; and whether what is quiet will be. */
+type Watched = { told?: Look; at: number; isLate?: boolean };
 
 const attributes =
-  "class style hidden open popover type data-resource-private aria-label aria-expanded aria-selected aria-checked aria-current aria-pressed " +
-  "aria-disabled aria-valuenow aria-valuetext disabled alt title placeholder href value checked selected role autocomplete label";
-const watched = {
-  subtree: true,
-  childList: true,
-  characterData: true,
-  attributeFilter: attributes.split(" "),
-  attributeOldValue: true,
-};
+  "class style hidden open popover type data-resource-private aria-label aria-expanded aria-selected " +
+  "aria-checked aria-current aria-pressed aria-disabled aria-valuenow aria-valuetext aria-level disabled " +
+  "alt title placeholder href value checked selected role autocomplete label";
+const changes = { subtree: true, childList: true, characterData: true, attributeOldValue: true };
+const watched = { ...changes, attributeFilter: attributes.split(" ") };
+const types = { subtree: true, attributeFilter: ["type"], attributeOldValue: true };
 /** Attributes that may show or hide what is within. */
 const shaking = /^(class|style|hidden|open|popover|data-resource-private)$/;
 /** Each frame of an animation changes a style; these parts of it can hide a text. */
@@ -92,7 +74,7 @@ export class Follower {
   /** When the next look may be, and when the next has to be a whole one. */
   #next = 0;
   #nextWhole = 0;
-  #acted = -every.act;
+  #acted = -restless.after;
   /** Element with a short text → when it changed by itself lately, and the texts that it had, without their digits. */
   #beats = new WeakMap<Element, { times: number[]; texts: Set<string> }>();
 
@@ -148,7 +130,7 @@ export class Follower {
     if (!root || this.#met.has(root)) return;
     this.#met.add(root);
     this.#observer.observe(root, watched);
-    this.#types.observe(root, { subtree: true, attributeFilter: ["type"], attributeOldValue: true });
+    this.#types.observe(root, types);
     this.#listen(root);
   }
   #onEvent = ({ type, target }: Event) => {
@@ -160,9 +142,7 @@ export class Follower {
     else this.#reader.stale(element);
     this.#soon();
   };
-  #onAct = () => {
-    this.#acted = this.#clock.now();
-  };
+  #onAct = () => void (this.#acted = this.#clock.now());
   #listen(root: Document | ShadowRoot): void {
     const options = { capture: true, passive: true, signal: this.#listeners!.signal };
     const listen = EventTarget.prototype.addEventListener;
@@ -179,7 +159,7 @@ export class Follower {
 
   #note(records: MutationRecord[]): void {
     this.#reader.clock++;
-    if (records.length > mostRecords) return this.#all();
+    if (records.length > most.records) return this.#all();
     let isAny = false;
     for (const record of records) {
       // document.open has removed the listeners.
@@ -210,25 +190,25 @@ export class Follower {
   #count({ type, target, attributeName }: MutationRecord): void {
     const element = asElement(type === "characterData" ? parentOf(target) : target);
     const now = this.#clock.now();
-    if (!element || now - this.#acted < every.act || elementsIn(element).length > 3) return;
+    if (!element || now - this.#acted < restless.after || elementsIn(element).length > 3) return;
     if (type === "attributes" && !shaking.test(attributeName!)) return;
     const text = brief(element).replace(/\d+/g, "#");
-    if (text.length > mostText) return;
-    const { restless } = this.#reader;
+    if (text.length > most.text) return;
+    const { restless: elements } = this.#reader;
     const { times = [], texts = new Set<string>() } = this.#beats.get(element) ?? {};
-    if (restless.has(element) && !texts.has(text)) this.#reader.news++;
-    if (texts.add(text).size > 16) texts.delete(texts.values().next().value!);
-    const lately = [...times.filter((at) => now - at < every.lately), now].slice(-every.often);
+    if (elements.has(element) && !texts.has(text)) this.#reader.news++;
+    if (texts.add(text).size > most.texts) texts.delete(texts.values().next().value!);
+    const lately = [...times.filter((at) => now - at < restless.in), now].slice(-restless.changes);
     this.#beats.set(element, { times: lately, texts });
-    if (lately.length < every.often || restless.has(element)) return;
-    restless.add(element);
+    if (lately.length < restless.changes || elements.has(element)) return;
+    elements.add(element);
     this.#reader.stale(element);
   }
   /** Elements that have not changed for a time are not restless any more. */
   #calm(): void {
     const now = this.#clock.now();
     for (const element of this.#reader.restless) {
-      if (isConnected(element) && now - this.#beats.get(element)!.times.at(-1)! < every.lately) continue;
+      if (isConnected(element) && now - this.#beats.get(element)!.times.at(-1)! < restless.in) continue;
       this.#reader.restless.delete(element);
       this.#reader.clock++;
       this.#reader.stale(element);
@@ -239,8 +219,8 @@ export class Follower {
   #soon(): void {
     if (this.#isDue || !this.#watches.size) return;
     this.#isDue = true;
-    const ms = this.#next - this.#clock.now();
-    void (ms > 0 ? this.#clock.wait(ms) : this.#turn()).then(() => this.#lookAtAll());
+    const left = this.#next - this.#clock.now();
+    void (left > 0 ? this.#clock.wait(left) : this.#turn()).then(() => this.#lookAtAll());
   }
   async #lookAtAll(): Promise<void> {
     this.#isDue = false;
@@ -251,7 +231,7 @@ export class Follower {
       const { told } = watched;
       const isOther = told && look.text !== told.text;
       const isNews = isOther && (watch.part || look.loud !== told.loud);
-      if (!told || isNews || (isOther && now - watched.at >= every.quiet)) {
+      if (!told || isNews || (isOther && now - watched.at >= ms.quiet)) {
         Object.assign(watched, { told: look, at: now, isLate: false });
         if (told) watch.changed();
         continue;
@@ -259,7 +239,7 @@ export class Follower {
       told.loud = look.loud; // a text that nobody sees may have been news
       if (isOther && !watched.isLate) {
         watched.isLate = true;
-        void this.#clock.wait(watched.at + every.quiet - now).then(() => {
+        void this.#clock.wait(watched.at + ms.quiet - now).then(() => {
           this.#calm();
           this.#soon();
         });
@@ -292,7 +272,7 @@ export class Follower {
       let step: IteratorResult<void, Look>;
       for (;;) {
         const from = performance.now();
-        reader.deadline = from + (round < 3 ? every.slice : every.lastSlice);
+        reader.deadline = from + (round < 3 ? ms.slice : ms.lastSlice);
         step = walk.next();
         spent += performance.now() - from;
         if (step.done) break;
@@ -300,8 +280,8 @@ export class Follower {
       }
       if (reader.clock !== before && round < 3) continue;
       const now = this.#clock.now();
-      this.#next = now + Math.max(every.look, spent * (every.share - 1));
-      if (isWhole) this.#nextWhole = now + Math.max(every.whole, spent * every.wholeShare);
+      this.#next = now + Math.max(ms.look, spent * (share.look - 1));
+      if (isWhole) this.#nextWhole = now + Math.max(ms.whole, spent * share.whole);
       return step.value;
     }
   }

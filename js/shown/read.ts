@@ -14,55 +14,33 @@ import { clean, cut, heard, linked, plain, quiet, squash, token } from "./text.t
 /** Characters of a look, elements that it makes anew, elements and frames in each other, and one step of a long text. */
 const most = { text: 200_000, elements: 250_000, depth: 512, frames: 8, step: 50_000 };
 
-/** What is around an element that matters for it. */
-const nothing = {
-  /** The time of the last change around it that may show or hide it. */
-  since: 0,
-  ground: rootGround,
-  opacity: 1,
-  /** The box that has the text. */
-  place: { isThere: true } as Place,
-  /** A box without a size cuts it off. */
-  isClipped: false,
-  /** It is in a link or button, in code, or in a list of terms. */
-  inControl: false,
-  isRaw: false,
-  isPairs: false,
-  frames: 0,
-  depth: 0,
-};
+/**
+ * What is around an element that matters for it: when that has last changed, the ground and opacity, and the box that
+ * has the text, or a box without a size that cuts it off; whether it is in a link or button, in code, or in a list of
+ * terms; and how many frames and elements are around it.
+ */
+const place: Place = { isThere: true };
+const inside = { isClipped: false, inControl: false, isRaw: false, isPairs: false };
+const nothing = { since: 0, ground: rootGround, opacity: 1, place, ...inside, frames: 0, depth: 0 };
 type Around = typeof nothing;
 
-/** An element, how it is shown, and what is around its children. */
-interface Shown {
-  element: Element;
-  tag: string;
-  role: string;
-  style: CSSStyleDeclaration;
-  how: How;
-  position: string;
-  isInline: boolean;
-  inner: Around;
-}
 const howOf = ({ display, visibility, opacity }: CSSStyleDeclaration) => ({ display, visibility, opacity: +opacity });
 type How = ReturnType<typeof howOf>;
+/** An element, how it is shown, and what is around its children. */
+type Kind = { element: Element; tag: string; role: string; isInline: boolean };
+type Shown = Kind & { style: CSSStyleDeclaration; how: How; position: string; inner: Around };
 
 /** A piece is valid if nothing has changed since `at`, when it was begun. `used` and `hidden` are characters. */
 type Kept = { piece: Piece; at: number; how: How; used: number; hidden: number };
 
-export interface Look {
-  text: string;
-  /** What of it is news if it changes. */
-  loud: string;
-}
-/** What to look at: the whole page, or a part, null if it is not there; after so many characters; with the addresses of links. */
-export interface Sight {
-  part?: Element | null | undefined;
-  from?: number | undefined;
-  links?: boolean | undefined;
-}
+/** A text, and what of it is news if it changes. */
+export type Look = { text: string; loud: string };
+/** What to look at: the page, or a part, null if it is not there; after some characters; with links' addresses. */
+export type Sight = { part?: Element | null | undefined; from?: number; links?: boolean };
 type Walk<T> = Generator<void, T>;
 
+const media = new Set(["canvas", "video", "audio"]);
+const fields = new Set(["input", "textarea", "select"]);
 const isTick = (element: Element, tag: string) =>
   tag === "input" && /^(checkbox|radio|file)$/.test((element as HTMLInputElement).type);
 /** What says how long ago or how far something is changes by itself. */
@@ -254,22 +232,12 @@ export class Reader {
 
   *#pieceAs(shown: Shown, outer: Around): Walk<Piece> {
     const { element, tag, role, style, isInline, inner } = shown;
-    switch (tag) {
-      case "br":
-      case "hr":
-        return "\n";
-      case "input":
-      case "textarea":
-      case "select":
-        this.#fields.set(element, stateOf(element));
-        return make.fieldPiece(element, tag);
-      case "iframe":
-      case "frame":
-        return yield* this.#frame(element, inner);
-      case "canvas":
-      case "video":
-      case "audio":
-        return dom.widthOf(element) < 20 ? undefined : make.mediaPiece(element, tag);
+    if (tag === "br" || tag === "hr") return "\n";
+    if (tag === "iframe" || tag === "frame") return yield* this.#frame(element, inner);
+    if (media.has(tag)) return dom.widthOf(element) < 20 ? undefined : make.mediaPiece(element, tag);
+    if (fields.has(tag)) {
+      this.#fields.set(element, stateOf(element));
+      return make.fieldPiece(element, tag);
     }
     if (role === "img") return make.imagePiece(element, tag);
     if (role === "progressbar" || role === "meter") {

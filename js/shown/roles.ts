@@ -1,56 +1,31 @@
 /** What an element is to a person, and what it is called. */
-import { asElement, attribute, byId, childrenOf, dataOf, has, parentOf, tagOf, typeOf } from "./dom.ts";
+import { labelsOf } from "../share/secrets.ts";
+import { asElement, attribute, childrenOf, dataOf, has, parentOf, tagOf, typeOf } from "./dom.ts";
 import { cut, squash } from "./text.ts";
 
 const words = (text: string) => text.split(" ");
+const table = (text: string) => new Map(words(text).map((pair) => pair.split(":") as [string, string]));
 export const skipped = new Set(
   words(
     "script style template noscript head link meta title base param source track datalist col colgroup map object embed rp",
   ),
 );
-const roleOfTag: Record<string, string> = {
-  a: "link",
-  button: "button",
-  summary: "button",
-  li: "listitem",
-  tr: "row",
-  td: "cell",
-  th: "cell",
-  nav: "navigation",
-  main: "main",
-  aside: "complementary",
-  dialog: "dialog",
-  footer: "contentinfo",
-  search: "search",
-  img: "img",
-  svg: "img",
-  hr: "separator",
-  progress: "progressbar",
-  meter: "meter",
-};
-const sameAs: Record<string, string> = {
-  columnheader: "cell",
-  rowheader: "cell",
-  gridcell: "cell",
-  treeitem: "listitem",
-  option: "listitem",
-  menuitemcheckbox: "checkbox",
-  menuitemradio: "radio",
-  switch: "checkbox",
-  "graphics-document": "img",
-  image: "img",
-  alertdialog: "dialog",
-};
+const ofTags = table(
+  "a:link button:button summary:button li:listitem tr:row td:cell th:cell nav:navigation main:main " +
+    "aside:complementary dialog:dialog footer:contentinfo search:search img:img svg:img progress:progressbar meter:meter " +
+    "h1:heading h2:heading h3:heading h4:heading h5:heading h6:heading",
+);
+const sameAs = table(
+  "columnheader:cell rowheader:cell gridcell:cell treeitem:listitem option:listitem menuitemcheckbox:checkbox " +
+    "menuitemradio:radio switch:checkbox graphics-document:img image:img alertdialog:dialog",
+);
 export const landmarks = new Set(words("navigation main complementary dialog contentinfo search alert"));
 export const controls = new Set(words("button tab menuitem"));
 
-const own = (table: Record<string, string>, name: string) => (Object.hasOwn(table, name) ? table[name] : undefined);
-
 export function roleOf(element: Element, tag: string): string {
   const given = attribute(element, "role").split(" ")[0]!;
-  if (given && !/^(presentation|none)$/.test(given)) return own(sameAs, given) ?? given;
-  if (/^h[1-6]$/.test(tag)) return "heading";
-  return tag === "a" && !has(element, "href") ? "" : (own(roleOfTag, tag) ?? "");
+  if (given && given !== "presentation" && given !== "none") return sameAs.get(given) ?? given;
+  return tag === "a" && !has(element, "href") ? "" : (ofTags.get(tag) ?? "");
 }
 
 /** The longest name. A name need not be visible, so it is short. */
@@ -74,11 +49,10 @@ export function brief(element: Element): string {
 export const unseenName = (element: Element): string => cut(brief(element), longest);
 
 export function nameOf(element: Element, tag: string): string {
-  const ids = attribute(element, "aria-labelledby").split(/\s+/).filter(Boolean);
   const labels = /^(input|select|textarea|button|meter|progress)$/.test(tag) && (element as HTMLInputElement).labels;
   const join = (list: Iterable<Element>) => Array.from(list, brief).filter(Boolean).join(" ");
   const name =
-    join(ids.slice(0, 5).flatMap((id) => byId(element, id) ?? [])) ||
+    join(labelsOf(element)) ||
     attribute(element, "aria-label") ||
     attribute(element, "alt") ||
     (labels && join(labels)) ||
