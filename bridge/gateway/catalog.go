@@ -101,6 +101,11 @@ func (c *catalog) add(p *Page) {
 	c.arrivals++
 	p.order = c.arrivals
 	t := c.tabs[p.Tab]
+	for _, w := range p.ways {
+		if other := c.tabs[w.info.Tab]; t == nil && other.onlyShows() {
+			t = other // what the document shows came before it
+		}
+	}
 	if t == nil {
 		number := c.numberOf(p.Tab)
 		for _, known := range c.tabs {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,6 +95,14 @@ func (g *Gateway) named(a *Agent) {
 	}
 }
 
+// kind names the page in the log.
+func (p *Page) kind() string {
+	if p.Shown {
+		return "what a page shows is"
+	}
+	return "page"
+}
+
 // titled is the title of an offer, without its page. A page's may not say that the user offers it.
 func (o *offer) titled() string {
 	uri, title := o.resource.URI, cmp.Or(o.resource.Title, o.resource.Name)
@@ -135,6 +144,44 @@ func (c *catalog) relist(p *Page) {
 				c.markAll(o)
 			}
 		}
+	}
+}
+
+// onlyShows reports whether a tab has only sources of what its documents show, which may have come
+// before its page did in another way.
+func (t *tab) onlyShows() bool {
+	if t == nil {
+		return false
+	}
+	for p := range t.pages {
+		if !p.Shown {
+			return false
+		}
+	}
+	return true
+}
+
+// gather brings what a document shows into the tab of its page, when it is known that both are in
+// one: a page may have connected by itself first.
+func (g *Gateway) gather(key string, t *tab) {
+	c, from := &g.catalog, g.catalog.tabs[key]
+	if from == t || !from.onlyShows() {
+		return
+	}
+	maps.DeleteFunc(c.tabs, func(_ string, other *tab) bool { return other == from })
+	for p := range from.pages {
+		p.tab, t.pages[p] = t, true
+		for _, o := range p.offers {
+			c.release(o)
+			o.segment = p.segment()
+			for _, key := range o.keys() {
+				c.claim(key, o)
+			}
+		}
+		g.redescribe(p)
+	}
+	if from.focused == c.focuses && c.focus(t) {
+		g.reown(t)
 	}
 }
 

@@ -439,3 +439,50 @@ func TestEventsOfShownPage(t *testing.T) {
 	own.set(app+"/own", "2")
 	hidden.event(others, app+"/own") // and nothing before
 }
+
+// What a document shows is in the tab of its page, in whatever order its ways come, before or after
+// the page offers something.
+func TestShownPageOfADocumentWithTwoWays(t *testing.T) {
+	for _, order := range [][]string{{"shown", "websocket", "cdp"}, {"websocket", "shown", "cdp"}, {"websocket", "cdp", "shown"},
+		{"shown", "cdp", "websocket"}, {"cdp", "shown", "websocket"}, {"cdp", "websocket", "shown"}} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprint(order, late), func(t *testing.T) {
+				g := newGateway(t, Options{})
+				a, _ := openAgentWith(t, g, names)
+				var ways []*testPage
+				for _, way := range order {
+					if way == "shown" {
+						g.Focus(wayInfos[0].Tab)
+						showPage(t, g, wayInfos[0].Tab, "outline")
+						continue
+					}
+					info := wayInfos[0]
+					if way == "websocket" {
+						info = wayInfos[2]
+					}
+					state := map[string]string{app + "/doc": "1"}
+					if late {
+						state = nil
+					}
+					ways = append(ways, openWay(t, g, info, "0123456789abcdef0123456789abcdef", state))
+				}
+				if late {
+					a.Shows(shownURI)
+					for _, p := range ways {
+						p.offer(app+"/doc", "1")
+					}
+				}
+				a.Shows(app + "/doc")
+				a.CheckText(shownURI, "outline")
+				for _, p := range g.Snapshot().Pages {
+					if p.Number != g.Snapshot().Pages[0].Number {
+						t.Errorf("pages are %+v", g.Snapshot().Pages)
+					}
+				}
+				if text, err := a.Read(fmt.Sprint(shownURI, "/tab/", g.Snapshot().Pages[0].Number)); text != "outline" {
+					t.Errorf("read %q, %v", text, err)
+				}
+			})
+		}
+	}
+}

@@ -80,6 +80,7 @@ func (l *linked) join(p *Page) {
 		}
 	}
 	if p.tab != nil {
+		g.gather(l.info.Tab, p.tab)
 		g.catalog.alias(p.tab, l.info.Tab)
 		g.focusNow(p)
 		p.window = cmp.Or(p.window, g.catalog.windowOf(p))

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -157,9 +158,10 @@ func (p *process) local() http.Handler {
 	mux.Handle(hook.Path, p.hooks.Handler(p.g))
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, _ *http.Request) {
 		s := p.g.Snapshot()
+		pages := slices.DeleteFunc(s.Pages, func(p gateway.PageState) bool { return p.Shown })
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(Status{ // the client may have gone
-			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(s.Pages), Agents: len(s.Agents),
+			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(pages), Agents: len(s.Agents),
 			Notices: p.g.Notices(), Tabs: tabsOf(p.g.BareTabs()),
 		})
 	})
@@ -250,9 +252,10 @@ type Status struct {
 	// Addr is the address at which pages find the daemon, or "" while it does not have the port.
 	Addr string `json:"addr"`
 	// Log is the daemon's log file, or "" if it logs to a person's terminal.
-	Log    string `json:"log,omitempty"`
-	Pages  int    `json:"pages"`
-	Agents int    `json:"agents"`
+	Log string `json:"log,omitempty"`
+	// Pages counts the pages that offer something themselves.
+	Pages  int `json:"pages"`
+	Agents int `json:"agents"`
 	// Notices are sentences about faults, as agents get them.
 	Notices []string `json:"notices,omitempty"`
 	// Tabs are open tabs that offer nothing. No agent gets their titles and addresses.
