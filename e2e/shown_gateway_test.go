@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -130,6 +131,13 @@ func TestForeignPage(t *testing.T) {
 	})
 	if !strings.Contains(printed, "+| browser | ") || !strings.Contains(printed, "-| browser | ") {
 		t.Errorf("pagewire watch prints %s", printed)
+	}
+	// The subscription outlives the daemon, and the browser that ends with it.
+	a.Watch(uri)
+	syscall.Kill(h.daemon(t), syscall.SIGKILL)
+	job.Store("Started anew")
+	for text := ""; !strings.Contains(text, "| browser | Started anew | 2m 0s |"); text, _ = a.Read(uri) {
+		testkit.Receive(t, "the agent is told by the next daemon", a.Updates)
 	}
 }
 
