@@ -50,15 +50,15 @@ type shown struct {
 	known   bool                       // it is attached, or will not be
 	allowed *rate.Limiter              // the reader's messages
 
-	page atomic.Pointer[gateway.Page]
+	page     atomic.Pointer[gateway.Page]
+	revision atomic.Int64 // as the link counts it
 
-	mu       sync.Mutex // taken last: neither the gateway nor the browser's lock is taken with it
-	object   string     // the browser's id of the reader; "" before it runs
-	opening  bool
-	waiting  []func(error) // calls of the reader that wait until it runs
-	watched  map[string]bool
-	revision int64
-	over     bool
+	mu      sync.Mutex // taken last: neither the gateway nor the browser's lock is taken with it
+	object  string     // the browser's id of the reader; "" before it runs
+	opening bool
+	waiting []func(error) // calls of the reader that wait until it runs
+	watched map[string]bool
+	over    bool
 }
 
 // offerShown makes the document's source if the user has named its origin, and ends it if not.
@@ -206,21 +206,14 @@ func (n *shown) watch(uri string, on bool) {
 
 // touch tells the gateway the revision of URIs.
 func (n *shown) touch(uris ...string) {
-	n.mu.Lock()
-	revision := n.revision
-	n.mu.Unlock()
-	calls := []any{}
 	for _, uri := range uris {
-		calls = append(calls, []any{"touch", uri, revision})
+		n.say([]any{"touch", uri, n.revision.Load()})
 	}
-	n.say(calls...)
 }
 
 // read answers a read with what the reader gives, whose text is JSON already.
 func (n *shown) read(call int64, uri, params string) {
-	n.mu.Lock()
-	revision := n.revision
-	n.mu.Unlock()
+	revision := n.revision.Load()
 	n.call("read", cmp.Or(params, "{}"), func(text jsonv2.Value, err error) {
 		if err == nil && len(text) > 0 && text[0] == '"' && len(text) <= maxShown {
 			frame := fmt.Appendf(nil, `=%d %d [{"uri":`, call, revision)
@@ -358,8 +351,8 @@ func (s *session) said(e *said) {
 		id, ms, _ := strings.Cut(string(e.payload[1:]), " ")
 		switch e.payload[0] {
 		case 'c':
+			n.revision.Add(1)
 			n.mu.Lock()
-			n.revision++
 			uris := slices.Collect(maps.Keys(n.watched))
 			n.mu.Unlock()
 			n.touch(uris...)
