@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
@@ -111,10 +112,17 @@ func (o *offer) titled() string {
 		return "A part of the page (offered by the user): " + part
 	case o.page.Shown:
 		return "What the page shows (offered by the user)"
-	case strings.Contains(strings.ToLower(title), "offered by the user"):
+	case strings.Contains(strings.Map(onlyLetters, title), "offeredbytheuser"):
 		return "a resource of the page"
 	}
 	return title
+}
+
+func onlyLetters(r rune) rune {
+	if unicode.IsLetter(r) {
+		return unicode.ToLower(r)
+	}
+	return -1
 }
 
 // standsBack reports whether the page offers resources of its own, so that what it shows is not
