@@ -68,7 +68,7 @@ func TestForeignPage(t *testing.T) {
 	var list string
 	testkit.Eventually(t, "the agent lists what the tab shows, and counts the other one", func() bool {
 		list, _ = a.Call("list_page_resources", nil)
-		return strings.Contains(list, "Run 4821") && strings.Contains(list, "1 open tab offers you nothing")
+		return strings.Contains(list, "Run 4821") && strings.Contains(list, "Open tabs that offer you nothing: 1.")
 	})
 	if !strings.Contains(list, uri) || !strings.Contains(list, "What the page shows (offered by the user) - Run 4821 (tab ") ||
 		strings.Contains(list, "Inbox") || strings.Contains(list, inbox) {
@@ -105,7 +105,7 @@ func TestForeignPage(t *testing.T) {
 	if text, err := other.Read(uri); err == nil || other.Offers(uri) {
 		t.Errorf("another agent reads %q", text)
 	}
-	if text, _ := other.Call("list_page_resources", nil); !strings.Contains(text, "2 open tabs offer you nothing") ||
+	if text, _ := other.Call("list_page_resources", nil); !strings.Contains(text, "Open tabs that offer you nothing: 2.") ||
 		strings.Contains(text, "Run 4821") || strings.Contains(text, "Inbox") {
 		t.Errorf("another agent lists %s", text)
 	}

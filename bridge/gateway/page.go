@@ -337,7 +337,7 @@ func (p *Page) arrive() {
 	p.g.catalog.add(p)
 	p.g.focusNow(p)
 	p.g.visited(p)
-	p.g.log.Info(p.kind()+" attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
+	p.g.log.Info(kinds[p.Shown]+" attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)
 }
 
 // depart ends a page, and all ways of its document. With mayReturn its resources stay for a while, in case the tab comes
@@ -358,7 +358,7 @@ func (p *Page) depart(reason string, mayReturn bool) {
 		p.die()
 		return
 	}
-	g.log.Info(p.kind()+" gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
+	g.log.Info(kinds[p.Shown]+" gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
 	stays := mayReturn && !g.closed
 	p.absent, p.ended = true, !stays
 	watches := p.watches

@@ -96,13 +96,8 @@ func (g *Gateway) named(a *Agent) {
 	}
 }
 
-// kind names the page in the log.
-func (p *Page) kind() string {
-	if p.Shown {
-		return "what a page shows is"
-	}
-	return "page"
-}
+// kinds name a page in the log, by PageInfo.Shown.
+var kinds = map[bool]string{false: "page", true: "what a page shows is"}
 
 // titled is the title of an offer, without its page. A page's may not say that the user offers it.
 func (o *offer) titled() string {
@@ -197,8 +192,7 @@ func (g *Gateway) gather(key string, t *tab) {
 const maxTabs = 1000
 
 // TabShows reports the document of an open tab, whether or not it offers something, and whenever
-// its title or URL changes. info.Origin is "" for one without an origin. CloseTab ends that, or
-// TabLost if the tab is not known any more.
+// its title or URL changes. With "" as info.Origin it has none, or is not known any more.
 func (g *Gateway) TabShows(info PageInfo) {
 	defer g.lock()()
 	if delete(g.shows.tabs, info.Tab); info.Origin == "" || len(g.shows.tabs) >= maxTabs {
@@ -208,12 +202,6 @@ func (g *Gateway) TabShows(info PageInfo) {
 		g.shows.tabs = map[string]PageInfo{}
 	}
 	g.shows.tabs[info.Tab] = info.bounded()
-}
-
-// TabLost reports that it is not known any more what a tab shows.
-func (g *Gateway) TabLost(key string) {
-	defer g.lock()()
-	delete(g.shows.tabs, key)
 }
 
 // BareTabs are the open tabs that offer nothing to any agent, in order. They are for the user's
@@ -251,14 +239,10 @@ func (g *Gateway) noticeOfTabs(a *Agent) string {
 	for key, info := range g.shows.tabs {
 		n += truth(g.isBare(key, info, a.pass))
 	}
-	switch n {
-	case 0:
+	if n == 0 {
 		return ""
-	case 1:
-		return "1 open tab offers you nothing" + howToShow
 	}
-	return strconv.Itoa(n) + " open tabs offer you nothing" + howToShow
+	return "Open tabs that offer you nothing: " + strconv.Itoa(n) + ". Only your user can change that: " +
+		"with --shown ORIGIN, pagewire serve lets you read what the pages of a site show. " +
+		"pagewire ls tells your user which tabs these are."
 }
-
-const howToShow = ". Only your user can change that: with --shown ORIGIN, pagewire serve lets you read " +
-	"what the pages of a site show. pagewire ls tells your user which tabs these are."

@@ -377,18 +377,18 @@ func TestTabsThatOfferNothing(t *testing.T) {
 	}
 	listed(a, "")
 	g.TabShows(tab("a", app))
-	listed(a, "1 open tab offers you nothing. Only your user can change that: with --shown ORIGIN")
+	listed(a, "Open tabs that offer you nothing: 1. Only your user can change that: with --shown ORIGIN")
 	g.TabShows(tab("b", app))
 	g.TabShows(tab("c", "https://other.test"))
 	g.TabShows(tab("d", "")) // about:blank
-	listed(a, `3 open tabs offer you nothing`)
-	listed(only, "1 open tab offers you nothing")
+	listed(a, "Open tabs that offer you nothing: 3.")
+	listed(only, "Open tabs that offer you nothing: 1.")
 	show := showPage(t, g, "a", "outline")
-	listed(a, "3 open tabs offer you nothing")
-	listed(b, "2 open tabs offer you nothing")
+	listed(a, "Open tabs that offer you nothing: 3.")
+	listed(b, "Open tabs that offer you nothing: 2.")
 	openPage(t, g, tabInfo("b"), map[string]string{app + "/doc": "1"})
-	listed(a, "2 open tabs offer you nothing")
-	listed(b, "1 open tab offers you nothing")
+	listed(a, "Open tabs that offer you nothing: 2.")
+	listed(b, "Open tabs that offer you nothing: 1.")
 	if bare := g.BareTabs(); len(bare) != 1 || bare[0].Title != "secret c" {
 		t.Errorf("the user is told of %+v", bare)
 	}
@@ -401,12 +401,12 @@ func TestTabsThatOfferNothing(t *testing.T) {
 	listed(a, "")
 	listed(only, "")
 	g.TabShows(tab("c", app))
-	g.TabLost("c")
+	g.TabShows(PageInfo{Tab: "c"})
 	listed(a, "")
 	for i := range 2 * maxTabs {
 		g.TabShows(tab(fmt.Sprint("t", i), app))
 	}
-	listed(a, "999 open tabs offer you nothing") // one of 1,000 has a page that offers something
+	listed(a, "Open tabs that offer you nothing: 999.") // one of 1,000 has a page that offers something
 }
 
 // Events, webhooks and hooks work as for pages' own resources: the URI is followed before there is a page, and the

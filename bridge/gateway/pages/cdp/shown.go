@@ -262,7 +262,7 @@ func (n *shown) call(method, argument string, done func(value jsonv2.Value, err 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.over:
+	case n.over, method == "stop" && n.object == "": // it does not run
 	case n.object != "":
 		call(nil) // in order: what waits has been posted before
 	default:
@@ -364,19 +364,9 @@ func (s *session) said(e *said) {
 	}
 }
 
-// stop ends the reader, if it runs.
-func (n *shown) stop() {
-	n.mu.Lock()
-	runs := n.object != ""
-	n.mu.Unlock()
-	if runs {
-		n.call("stop", "0", nil)
-	}
-}
-
 // close ends the source, and its reader.
 func (n *shown) close(end func(*gateway.Page)) {
-	n.stop()
+	n.call("stop", "0", nil)
 	n.mu.Lock()
 	n.over, n.waiting = true, nil
 	n.mu.Unlock()

@@ -154,7 +154,7 @@ func (b *attachment) leave() {
 		for _, d := range s.documents {
 			d.sendText("null")
 			if d.shown != nil {
-				d.shown.stop()
+				d.shown.call("stop", "0", nil)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (b *attachment) close() {
 	}
 	for _, t := range b.tabs {
 		b.g.Behind(t.key())
-		b.g.TabLost(t.key())
+		b.g.TabShows(gateway.PageInfo{Tab: t.key()})
 	}
 	if b.told != nil {
 		b.told()
