@@ -7,7 +7,8 @@ const call = Function.prototype.call;
 function getter<T extends object, K extends keyof T>(prototype: T, name: K): (of: T) => T[K] {
   return call.bind(Object.getOwnPropertyDescriptor(prototype, name)!.get!);
 }
-function method<T, A extends unknown[], R>(of: (this: T, ...args: A) => R): (it: T, ...args: A) => R {
+type Method<T, A extends unknown[], R> = (this: T, ...args: A) => R;
+function method<T, A extends unknown[], R>(of: Method<T, A, R>): (it: T, ...args: A) => R {
   return call.bind(of as never);
 }
 
@@ -28,21 +29,22 @@ export const elementsIn = getter(Element.prototype, "children");
 export const heightOf = getter(Element.prototype, "clientHeight");
 export const widthOf = getter(Element.prototype, "clientWidth");
 const openRoot = getter(Element.prototype, "shadowRoot");
-export const all = method(Element.prototype.querySelectorAll as (selector: string) => NodeListOf<Element>);
+type Query = (selector: string) => NodeListOf<Element>;
+export const all = method(Element.prototype.querySelectorAll as Query);
 export const boxOf = method(Element.prototype.getBoundingClientRect);
 export const isVisible = method(Element.prototype.checkVisibility);
 export const hostOf = getter(ShadowRoot.prototype, "host");
-export const rootOf = getter(Document.prototype, "documentElement") as (of: Document) => Element | null;
+export const rootOf: (of: Document) => Element | null = getter(Document.prototype, "documentElement");
 export const titleOf = getter(Document.prototype, "title");
 const windowOf = getter(Document.prototype, "defaultView");
 const content = getter(HTMLIFrameElement.prototype, "contentDocument");
 /** `true`, and nothing that a field of that name could be. */
-export const isEditable = (element: Element): boolean => (element as HTMLElement).isContentEditable === true;
+export const isEditable = (e: Element): boolean => (e as HTMLElement).isContentEditable === true;
 const assignedTo = method(HTMLSlotElement.prototype.assignedNodes);
 const getAttribute = method(Element.prototype.getAttribute);
 
-export const attribute = (element: Element, name: string): string => getAttribute(element, name) ?? "";
-export const has = (element: Element, name: string): boolean => getAttribute(element, name) !== null;
+export const attribute = (e: Element, name: string): string => getAttribute(e, name) ?? "";
+export const has = (e: Element, name: string): boolean => getAttribute(e, name) !== null;
 export const styleOf = (element: Element): CSSStyleDeclaration => getComputedStyle(element);
 
 /** The window of an element, which may be a frame. */
@@ -51,12 +53,12 @@ export const viewOf = (element: Element): Window => windowOf(ownerOf(element)!) 
 /** The name of an HTML element, `svg` or `math`; "" for elements within those. */
 export function tagOf(element: Element): string {
   const name = localName(element);
-  return namespace(element) === "http://www.w3.org/1999/xhtml" || /^(svg|math)$/.test(name) ? name : "";
+  return namespace(element)?.endsWith("/xhtml") || /^(svg|math)$/.test(name) ? name : "";
 }
 
 /** Browsers let extensions see closed shadow roots too. */
-const openOrClosed = (globalThis as { chrome?: { dom?: { openOrClosedShadowRoot?(of: Element): ShadowRoot | null } } })
-  .chrome?.dom?.openOrClosedShadowRoot;
+type Extension = { dom?: { openOrClosedShadowRoot?(of: Element): ShadowRoot | null } };
+const openOrClosed = (globalThis as { chrome?: Extension }).chrome?.dom?.openOrClosedShadowRoot;
 export const shadowOf = (element: Element): ShadowRoot | null =>
   tagOf(element) && openOrClosed ? openOrClosed(element) : openRoot(element);
 

@@ -49,7 +49,7 @@ const types = { subtree: true, attributeFilter: ["type"], attributeOldValue: tru
 const shaking = /^(class|style|hidden|open|popover|data-resource-private)$/;
 /** Each frame of an animation changes a style; these parts of it can hide a text. */
 const hides = (style: string | null) =>
-  `${style?.match(/(display|visibility|content-visibility|opacity: 0(?!\.)|height: 0|width: 0)[^;]*/g)}`;
+  `${style?.match(/(display|visibility|opacity: 0(?!\.)|height: 0|width: 0)[^;]*/g)}`;
 const events = "input change reset toggle transitionend animationend load play pause";
 
 export class Follower {
@@ -177,12 +177,13 @@ export class Follower {
       return true;
     }
     const element = target as Element;
-    if (attributeName === "style" && hides(oldValue) === hides(attribute(element, "style"))) return false;
-    if (oldValue === attribute(element, attributeName!) && oldValue) return false;
+    const value = attribute(element, attributeName!);
+    if (attributeName === "style" && hides(oldValue) === hides(value)) return false;
+    if (oldValue && oldValue === value) return false;
     this.#reader.shake(element);
     // Rules like `.open + .panel` show what is beside it.
     const siblings = elementsIn(asElement(parentOf(element)) ?? element);
-    if (siblings.length <= 32) for (const sibling of siblings) if (sibling !== element) this.#reader.nudge(sibling);
+    if (siblings.length <= 32) for (const sibling of siblings) this.#reader.nudge(sibling);
     return true;
   }
 
@@ -208,7 +209,8 @@ export class Follower {
   #calm(): void {
     const now = this.#clock.now();
     for (const element of this.#reader.restless) {
-      if (isConnected(element) && now - this.#beats.get(element)!.times.at(-1)! < restless.in) continue;
+      const last = this.#beats.get(element)!.times.at(-1)!;
+      if (isConnected(element) && now - last < restless.in) continue;
       this.#reader.restless.delete(element);
       this.#reader.clock++;
       this.#reader.stale(element);

@@ -38,7 +38,8 @@ export function write(block: Block, out: string[], most = Infinity, first = "", 
     const before = out.length;
     if (isBlock(part)) write(part, out, most, begin, rest);
     else {
-      if (out.at(-1) === "---" && part.startsWith("---")) out.pop(); // the next begins, so the last has ended
+      // The next begins, so the last has ended.
+      if (out.at(-1) === "---" && part.startsWith("---")) out.pop();
       out.push(begin + part);
     }
     if (out.length > before) begin = rest;
@@ -85,18 +86,19 @@ export function join(pieces: Piece[], isRow: boolean, raw: boolean): Piece {
   const parts: (string | Block)[] = [];
   let text = "";
   const flush = () => {
-    parts.push(...(alone(text, raw)?.parts.filter(raw ? Boolean : () => true) ?? []));
+    parts.push(...(alone(text, raw)?.parts.filter(Boolean) ?? []));
     text = "";
   };
   for (const piece of pieces) {
     if (isBlock(piece)) {
       flush();
-      const only = piece.parts.length === 1 && !piece.first && !piece.isTerm ? piece.parts[0] : undefined;
+      const isPlain = piece.parts.length === 1 && !piece.first && !piece.isTerm;
+      const only = isPlain ? piece.parts[0]! : piece;
       const last = parts.at(-1);
-      const isMore = typeof only === "string" && typeof last === "string" && buttons.test(only) && buttons.test(last);
-      if (isMore && last.length + only.length < longest / 2) parts[parts.length - 1] = `${last} ${only}`;
-      else parts.push(only ?? piece);
-    } else if (piece) text += /[\])}\u0004]$/.test(text) && /^[\u0003\u0005]/.test(piece) ? ` ${piece}` : piece;
+      const more = isBlock(last) || isBlock(only) ? "" : `${last} ${only}`;
+      if (more.length < longest / 2 && buttons.test(more)) parts[parts.length - 1] = more;
+      else parts.push(only);
+    } else if (piece) text += (/[\])}\u0004]$/.test(text) && /^[\u0003\u0005]/.test(piece) ? " " : "") + piece;
   }
   if (!parts.length) return text || undefined;
   flush();
@@ -117,9 +119,10 @@ export function pairs(piece: Piece): Piece {
     const term = parts.at(-1);
     const name = isBlock(term) && term.isTerm && soleLine(term);
     const text = soleLine(isBlock(part) ? part : { parts: [part] });
-    if (isBlock(part) && part.parts.some((one) => isBlock(one) && one.isTerm)) parts.push(pairs(part) as Block);
-    else if (name && text && !(isBlock(part) && part.isTerm)) parts[parts.length - 1] = withoutOurs(`${name}: ${text}`);
-    else parts.push(part);
+    const isGroup = isBlock(part) && part.parts.some((one) => isBlock(one) && one.isTerm);
+    const isTerm = isBlock(part) && part.isTerm;
+    if (name && text && !isTerm) parts[parts.length - 1] = withoutOurs(`${name}: ${text}`);
+    else parts.push(isGroup ? (pairs(part) as Block) : part);
   }
   return block(parts);
 }

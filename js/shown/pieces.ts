@@ -4,13 +4,12 @@ import { all, attribute, boxOf, isVisible, styleOf, textContent } from "./dom.ts
 import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece } from "./lines.ts";
 import { isDisabled, nameOf, states, targetOf, unseenName } from "./roles.ts";
 import { isSeen } from "./sight.ts";
-import { clean, cut, line, mark, squash, token } from "./text.ts";
+import { clean, cut, line, mark, squash, token, withoutOurs } from "./text.ts";
 
 const most = { value: 500, lines: 10_000, image: 240 };
 
 /** Sets a piece apart from its neighbours in the line, if it is in one. */
-export const apart = (text: string, isInline: boolean): Piece =>
-  isInline ? ` ${text} ` : block([text.replaceAll(mark.ours, "")]);
+export const apart = (text: string, isInline: boolean): Piece => (isInline ? ` ${text} ` : block([withoutOurs(text)]));
 
 export const tick = (isOn: boolean, name: string, isInline: boolean): Piece =>
   apart(`${mark.ours}[${isOn ? "x" : " "}] ${name}`, isInline);
@@ -30,12 +29,13 @@ export function fieldPiece(element: Element, tag: string): Piece {
   if (isSecret(field)) return apart(token("{", `${name || type}: (secret)`, "}"), true);
   let { value } = field;
   if (tag === "select")
-    value = Array.from((element as HTMLSelectElement).selectedOptions, (one) => squash(one.label).trim()).join(", ");
-  if (type === "file") value = Array.from(field.files ?? [], (file) => squash(file.name)).join(", ");
+    value = Array.from((element as HTMLSelectElement).selectedOptions, ({ label }) => squash(label).trim()).join(", ");
+  if (type === "file") value = Array.from(field.files ?? [], ({ name }) => squash(name)).join(", ");
   const [first, ...more] = clean(cut(value, tag === "textarea" ? most.lines : most.value)).split("\n");
   const called = name || squash(attribute(field, "name")) || (tag === "input" ? type : tag);
   if (more.length) return block([`{${called}:`, ...[first!, ...more].map(line), "}"]);
-  return apart(token("{", `${called}: ${first}${isDisabled(field) ? " (disabled)" : ""}`, "}"), true);
+  const state = isDisabled(field) ? " (disabled)" : "";
+  return apart(token("{", `${called}: ${first}${state}`, "}"), true);
 }
 
 /** A label has the tick of its field. For any other field that a person sees, the field has the label's text. */
@@ -49,7 +49,8 @@ export function labelPiece(label: HTMLLabelElement, inner: Piece, isInline: bool
     const rest = squash(`${before} ${after ?? ""}`)
       .trim()
       .replace(/\s*:$/, "");
-    if (nameOf(field, field.localName).includes(rest)) return within && apart(mark.ours + within, isInline);
+    const name = nameOf(field, field.localName);
+    if (name.includes(rest)) return within && apart(mark.ours + within, isInline);
   }
   return isInline ? inner : alone(inner);
 }
@@ -81,7 +82,7 @@ export function imagePiece(image: Element, tag: string): Piece {
     isVisible(e, { opacityProperty: true, visibilityProperty: true }) &&
     styleOf(e).fill !== "none" &&
     !hasDots(e);
-  const drawn = Array.from(all(image, "text, foreignObject").values(), (e) => (isShown(e) ? textContent(e) : ""));
+  const drawn = Array.from(all(image, "text, foreignObject")).filter(isShown).map(textContent);
   const text = tag === "svg" ? cut(squash(drawn.join(" ")).trim(), most.image) : "";
   const title = tag === "svg" ? Array.from(all(image, ":scope > title"), textContent)[0] : "";
   const name = nameOf(image, tag) || cut(squash(title ?? "").trim(), 80);
@@ -123,7 +124,7 @@ export function item(inner: Piece, state: string): Piece {
 
 /** Code, as it is. */
 export function codePiece(inner: Piece): Piece {
-  const lines = isBlock(inner) ? linesOf(inner, Infinity) : (inner ?? "").replaceAll(mark.ours, "").split("\n");
+  const lines = isBlock(inner) ? linesOf(inner, Infinity) : withoutOurs(inner ?? "").split("\n");
   while (lines.length && !lines[0]!.trim()) lines.shift();
   while (lines.length && !lines.at(-1)!.trim()) lines.pop();
   if (lines.length < 2) return block(lines.map((one) => `\`${one.trim()}\``));
@@ -133,7 +134,8 @@ export function codePiece(inner: Piece): Piece {
 /** A landmark with its lines; nothing if it has neither lines nor a name. */
 export function landmarkPiece(role: string, name: string, inner: Piece): Piece {
   const whole = alone(inner);
-  return (whole || name) && block([`--- ${role}${name && `: ${name}`}`, ...(whole ? [whole] : []), "---"]);
+  const begin = `--- ${role}${name && `: ${name}`}`;
+  return (whole || name) && block([begin, ...(whole ? [whole] : []), "---"]);
 }
 
 /** Whether the children of an element are in a row, as far as the layout says so. */

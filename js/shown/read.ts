@@ -44,8 +44,9 @@ const fields = new Set(["input", "textarea", "select"]);
 const isTick = (element: Element, tag: string) =>
   tag === "input" && /^(checkbox|radio|file)$/.test((element as HTMLInputElement).type);
 /** What says how long ago or how far something is changes by itself. */
+const soft = new Set(["time", "relative-time", "timer", "marquee", "progressbar"]);
 const isSoft = (element: Element, tag: string, role: string) =>
-  /^((relative-)?time|timer|marquee|progressbar)$/.test(role || tag) || attribute(element, "aria-live") === "off";
+  soft.has(role || tag) || attribute(element, "aria-live") === "off";
 const stateOf = (field: Element) => {
   const { value, checked, selectedOptions } = field as HTMLInputElement & HTMLSelectElement;
   return `${value} ${checked} ${selectedOptions?.length}`;
@@ -128,7 +129,8 @@ export class Reader {
     this.#made = 0;
     const { origin, pathname, search } = location;
     const title = cut(squash(dom.titleOf(this.#document)).trim(), 200);
-    const head = part !== undefined ? [] : [`title: ${title}`, `url: ${origin}${cut(pathname + search, 200)}`];
+    const url = origin + cut(pathname + search, 200);
+    const head = part !== undefined ? [] : [`title: ${title}`, `url: ${url}`];
     // A line may be shorter than what it is made of.
     for (let enough = from + most.text; ; enough *= 2) {
       this.#enough = enough;
@@ -150,7 +152,7 @@ export class Reader {
   /** At most so much of a text, after so many characters, and what to read next. */
   #page(text: string, from: number): string {
     if (text.length - from <= most.text) {
-      return text.slice(from) + (this.#isCut ? "(the page goes on, and is too large to be read further)\n" : "");
+      return text.slice(from) + (this.#isCut ? "(the page goes on, and is too large)\n" : "");
     }
     const end = text.lastIndexOf("\n", from + most.text) + 1;
     const to = end > from + most.text / 2 ? end : from + most.text;
@@ -169,7 +171,7 @@ export class Reader {
     const isInline = /^(inline|contents|ruby)/.test(how.display);
     const { position } = style;
     const isPlaced = position === "absolute" || position === "fixed";
-    const isPlace = position !== "static" || !(how.display === "inline" || how.display === "contents");
+    const isPlace = position !== "static" || (how.display !== "inline" && how.display !== "contents");
     const inner = {
       since: Math.max(outer.since, this.#shaken.get(element) ?? 0),
       ground: groundOf(element, style, outer.ground),
@@ -186,11 +188,13 @@ export class Reader {
   }
 
   *#pieceOf(element: Element, outer: Around): Walk<Piece> {
-    if (this.#isCut || this.#used > this.#enough || this.#made > most.elements) return void (this.#isCut = true);
+    this.#isCut ||= this.#used > this.#enough || this.#made > most.elements;
+    if (this.#isCut) return;
     if (++this.#seen % 64 === 0 && performance.now() > this.deadline) yield;
     const before = this.#kept.get(element);
-    const since = Math.max(outer.since, this.#shaken.get(element) ?? 0, this.#changed.get(element) ?? 0);
-    if (before && before.at >= since && !this.#looksOther(element, before)) {
+    const since = Math.max(outer.since, this.#shaken.get(element) ?? 0);
+    const isFresh = before && before.at >= since && before.at >= (this.#changed.get(element) ?? 0);
+    if (isFresh && !this.#looksOther(element, before)) {
       this.#used += before.used;
       this.#hidden += before.hidden;
       return before.piece;
@@ -216,12 +220,13 @@ export class Reader {
 
   *#make(element: Element, style: CSSStyleDeclaration, how: How, outer: Around): Walk<Piece> {
     // An element that has been removed meanwhile has no display.
-    if (!how.display || how.display === "none" || skipped.has(tagOf(element)) || has(element, privately)) return;
+    if (!how.display || how.display === "none" || skipped.has(tagOf(element))) return;
+    if (has(element, privately)) return;
     if (style.contentVisibility === "hidden" && how.display !== "inline") return;
     const shown = this.#shown(element, outer, style, how);
     const { tag, role, inner } = shown;
     const isFaint = inner.opacity < 0.1 && !isTick(element, tag);
-    if (isFaint || inner.depth > most.depth || hides(element, style, shown.position, inner.isClipped)) {
+    if (isFaint || inner.depth > most.depth || hides(shown)) {
       this.#hidden += dom.textContent(element)!.trim().length;
       return;
     }
@@ -242,22 +247,25 @@ export class Reader {
     if (role === "img") return make.imagePiece(element, tag);
     if (role === "progressbar" || role === "meter") {
       const value = (element as HTMLProgressElement).value ?? "…";
-      const said = attribute(element, "aria-valuetext") || attribute(element, "aria-valuenow") || `${value}`;
-      return make.apart(squash(`${nameOf(element, tag) || role}: ${said}`), isInline);
+      const now = attribute(element, "aria-valuetext") || attribute(element, "aria-valuenow");
+      return make.apart(squash(`${nameOf(element, tag) || role}: ${now || value}`), isInline);
     }
     if (role === "row" && !isInline) return yield* this.#row(element, inner);
     const piece = yield* this.#children(shown);
     if (tag === "pre") return make.codePiece(piece);
     if (tag === "dl") return pairs(piece);
     if (tag === "label") return make.labelPiece(element as HTMLLabelElement, piece, isInline);
-    if (role === "checkbox" || role === "radio")
-      return make.tick(attribute(element, "aria-checked") === "true", oneLine(piece) || nameOf(element, tag), isInline);
+    if (role === "checkbox" || role === "radio") {
+      const isOn = attribute(element, "aria-checked") === "true";
+      return make.tick(isOn, oneLine(piece) || nameOf(element, tag), isInline);
+    }
     if (outer.inControl) return isInline ? piece : alone(piece);
     if (role === "link") return make.linkPiece(element, piece, isInline);
     if (controls.has(role)) {
-      const shown = oneLine(piece);
+      const sign = oneLine(piece);
       // A sign such as × says less than its name.
-      const text = (/[\p{L}\p{N}]/u.test(shown) && shown) || nameOf(element, tag) || shown || unseenName(element);
+      const said = /[\p{L}\p{N}]/u.test(sign) ? sign : nameOf(element, tag);
+      const text = said || sign || unseenName(element);
       return text && make.apart(token("[", text + states(element, tag), "]"), isInline);
     }
     if (role === "heading") {
@@ -288,7 +296,8 @@ export class Reader {
     this.#meet(dom.shadowOf(element));
     const isSeen = how.visibility === "visible" && !inner.isClipped;
     const isClosed = tag === "details" && !has(element, "open");
-    const keeps = inner.isRaw || !/^(collapse|normal|nowrap)/.test(style.whiteSpaceCollapse || style.whiteSpace);
+    const space = style.whiteSpaceCollapse || style.whiteSpace;
+    const keeps = inner.isRaw || !/^(collapse|normal|nowrap)/.test(space);
     let isRead: boolean | undefined;
     const pieces: Piece[] = [];
     for (const node of dom.childrenOf(element)) {
@@ -320,7 +329,7 @@ export class Reader {
     if (display === "none" || display === "contents") return;
     if (display === "inline") return /^(svg|img|input)$/.test(tagOf(element)) ? " " : undefined;
     const { position } = dom.styleOf(element);
-    return position === "absolute" || position === "fixed" ? undefined : display.startsWith("inline") ? " " : "\n";
+    if (position !== "absolute" && position !== "fixed") return display.startsWith("inline") ? " " : "\n";
   }
 
   /** As much of a text as this look has room for. */

@@ -11,6 +11,7 @@ import { boxOf, styleOf } from "./dom.ts";
 export type Colour = readonly [number, number, number, number];
 export const rootGround: Colour = [255, 255, 255, 1];
 const dark: Colour = [18, 18, 18, 1];
+const prefersDark = "(prefers-color-scheme: dark)";
 
 const colours = new Map<string, Colour>();
 let canvas: OffscreenCanvasRenderingContext2D | null | undefined;
@@ -45,7 +46,7 @@ const above = (top: Colour, ground: Colour): Colour => {
 export function groundOf(element: Element, style: CSSStyleDeclaration, ground: Colour): Colour {
   const isRoot = ground === rootGround && dom.tagOf(element) === "html";
   if (isRoot && style.colorScheme.includes("dark"))
-    if (!style.colorScheme.includes("light") || matchMedia("(prefers-color-scheme: dark)").matches) ground = dark;
+    if (!style.colorScheme.includes("light") || matchMedia(prefersDark).matches) ground = dark;
   const own = style.backgroundColor;
   return own === "rgba(0, 0, 0, 0)" ? ground : above(colourOf(own), ground);
 }
@@ -60,25 +61,26 @@ export const isFlat = (element: Element, tag: string, style: CSSStyleDeclaration
   (dom.heightOf(element) <= least || dom.widthOf(element) <= least) &&
   !/^(html|body)$/.test(tag);
 
+type Hiding = { element: Element; style: CSSStyleDeclaration; position: string; inner: { isClipped: boolean } };
 /** Whether all within the element is hidden, though it is rendered. */
-export function hides(element: Element, style: CSSStyleDeclaration, position: string, isClipped: boolean): boolean {
+export function hides({ element, style, position, inner }: Hiding): boolean {
   if (style.clipPath !== "none" && isNothing.test(style.clipPath)) return true;
   if (style.filter !== "none" && /opacity\(0(\.0\d*)?\)|blur\(\d\d/.test(style.filter)) return true;
   if (style.maskImage !== "none" && isClear(style.maskImage)) return true;
-  if (isClipped && position !== "static") return true;
+  if (inner.isClipped && position !== "static") return true;
   if (position !== "absolute" && position !== "fixed") return false;
   if (/^rect\((\d)px, \1px|^rect\([01]px, [01]px, [01]px/.test(style.clip)) return true;
   const { left, top, right, bottom, width, height } = boxOf(element);
   if (width <= least || height <= least) return style.overflowX !== "visible";
   // Nobody scrolls to what is fixed outside of the window, or to what is before the page's beginning.
   const view = dom.viewOf(element);
-  if (position === "fixed") return right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
-  return right + view.scrollX < 0 || bottom + view.scrollY < 0;
+  if (position === "absolute") return right + view.scrollX < 0 || bottom + view.scrollY < 0;
+  return right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
 }
 const isNothing = /inset\(([5-9]\d|100)(\.\d+)?%|(circle|ellipse)\(0|polygon\((0(px|%)? 0(px|%)?(, )?)+\)|path\(""\)/;
 /** Whether a mask lets nothing through: it is a gradient without an opaque colour. */
 const isClear = (mask: string): boolean =>
-  mask.includes("gradient(") && (mask.match(/rgba?\([^)]*\)/g) ?? [""]).every((colour) => /^rgba.*, 0\)$/.test(colour));
+  mask.includes("gradient(") && (mask.match(/rgba?\([^)]*\)/g) ?? [""]).every((one) => /^rgba.*, 0\)$/.test(one));
 
 /** A box whose text is where a person sees it, or not. It is asked for once. */
 export interface Place {
@@ -126,7 +128,8 @@ function hasPicture(element: Element): boolean {
   const isBehind = (other: Element): boolean => {
     const box = boxOf(other);
     const [x, y] = [(left + right) / 2, (top + bottom) / 2];
-    return other !== element && box.left <= x && x <= box.right && box.top <= y && y <= box.bottom && isPicture(other);
+    const isAround = box.left <= x && x <= box.right && box.top <= y && y <= box.bottom;
+    return other !== element && isAround && isPicture(other);
   };
   for (let e: Element | undefined = element, up = 0; e; e = dom.asElement(dom.parentOf(e))) {
     if (styleOf(e).backgroundImage !== "none") return true;
@@ -145,6 +148,6 @@ function isPicture(element: Element): boolean {
 /** Whether a label or a field is where a person sees it. */
 export function isSeen(element: Element): boolean {
   const { width, height } = boxOf(element);
-  const isTransparent = +styleOf(element).opacity < 0.1;
-  return width > least && height > least && !isTransparent && styleOf(element).visibility === "visible";
+  const { opacity, visibility } = styleOf(element);
+  return width > least && height > least && +opacity >= 0.1 && visibility === "visible";
 }

@@ -9,12 +9,11 @@ export const mark = { quiet: "\u0001", loud: "\u0002", link: "\u0003", linked: "
 /** Controls, and what has no width: tags (U+E0000) can carry a hidden text, icon fonts use the private area. */
 const unseen = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Co}\p{Cs}]|(?![\t\n])\p{Cc}/gu;
 
+const breaks = /[\r\f\v\x85\u2028\u2029]/g;
+const facts = /\((?=frame of |secret\)|hidden text of |the page goes on)/gi;
 /** Without the characters that a person does not see. What only Pagewire says of a page is marked as the page's own. */
 export const clean = (text: string): string =>
-  (/[^ -~\n]/.test(text) ? text.replace(/[\r\f\v\x85\u2028\u2029]/g, " ").replace(unseen, "") : text).replace(
-    /\((?=frame of |secret\)|hidden text of |the page goes on)/gi,
-    "\\(",
-  );
+  (/[^ -~\n]/.test(text) ? text.replace(breaks, " ").replace(unseen, "") : text).replace(facts, "\\(");
 export const squash = (text: string): string => clean(text).replace(/\s+/g, " ");
 
 /** At most so many characters. No pair of surrogates is cut in two. */
@@ -30,7 +29,7 @@ export function line(text: string): string {
   const begin = /[\u0001-\u0004]/.test(whole) ? bare(plain(whole)) : whole;
   return (begin[0] !== mark.ours && ours.test(begin) ? "\\" : "") + withoutOurs(whole);
 }
-export const withoutOurs = (text: string): string => (text.includes(mark.ours) ? text.replaceAll(mark.ours, "") : text);
+export const withoutOurs = (text: string): string => text.replaceAll(mark.ours, "");
 
 /** A thing of ours, such as [Save]. The text in it cannot end it. */
 export const token = (open: string, text: string, close: string): string =>
