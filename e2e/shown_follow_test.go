@@ -56,6 +56,8 @@ func TestShownFollows(t *testing.T) {
 		{`p.dataset.state = "x"; p.className = "active"`, 0, ""},
 		{`document.body.insertAdjacentHTML("beforeend", "<p hidden>unseen</p><script>/* x */</script><!-- x -->")`, 0, ""},
 		{`bold.textContent = "5"; bold.textContent = "4"`, 0, ""},
+		{`document.body.insertAdjacentHTML("beforeend", "<p id=faint style='opacity: 0'>hidden</p>")`, 0, "(hidden text of 6 characters"},
+		{`faint.textContent = "hidden more"`, 0, "(hidden text of 11 characters"},
 	} {
 		inWorld[any](b, "counts.told = 0")
 		run[any](b.tab, c.script)

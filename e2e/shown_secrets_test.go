@@ -32,6 +32,20 @@ func TestShownSecrets(t *testing.T) {
 	}
 }
 
+// Addresses lack what lets their reader in.
+func TestShownAddresses(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, `<p><a href="/reset?user=ada&token=SECRET&tab=2">Reset</a> <a href="https://ada:SECRET@other.example/?sessionId=SECRET">Other</a>
+		<a href="/cb#access_token=SECRET&x=1">Back</a></p>`, nil)
+	run[any](b.tab, `history.replaceState(0, "", "/page?code=SECRET&state=open&api_key=SECRET#id_token=SECRET")`)
+	got := inWorld[string](b, "return read({ links: true })")
+	_, path, _ := strings.Cut(got, "/page")
+	if want := "?code=…&state=open&api_key=…\n[Reset](/reset?user=ada&token=%E2%80%A6&tab=2) [Other](https://other.example/?sessionId=%E2%80%A6) " +
+		"[Back](/cb#access_token=%E2%80%A6&x=1)\n"; path != want {
+		t.Errorf("got %q, want %q", path, want)
+	}
+}
+
 // A password that a button shows stays a secret, also if another element takes its place, and typing it tells nothing.
 func TestShownPasswords(t *testing.T) {
 	t.Parallel()

@@ -91,10 +91,11 @@ func bundleAll(root, dist string, tc toolchain) error {
 	return errors.Join(errs...)
 }
 
-// fetched are the scripts that each visit of a page downloads. Terser minifies them again after esbuild: its names
-// compress better, which saves 250 of 6,093 bytes of brotli for pagewire.js and 800 of 13,089 for the core's loader. It
-// takes a second of processor time each.
-var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagewire.worker.js", "pagewire.elements.js"}
+// fetched are the scripts that each visit of a page downloads, and the script of pages that an agent watches. Terser
+// minifies them again after esbuild: its names compress better, which saves 250 of 6,093 bytes of brotli for
+// pagewire.js and 800 of 13,089 for the core's loader. It takes a second of processor time each.
+var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagewire.worker.js", "pagewire.elements.js",
+	"pagewire.shown.js"}
 
 // readable are the modules that reach pages only through a bundler. The npm package has them unminified, with their
 // maps.

@@ -91,3 +91,7 @@ function isCard(value: string): boolean {
   }, 0);
   return sum % 10 === 0;
 }
+
+/** An address without the values of its parameters that are secret by their names. */
+export const withoutSecrets = (address: string): string =>
+  address.replace(/([?&#][^=&#]*(token|code|key|secret|pass|auth|session|sig|otp|jwt)[^=&#]*=)[^&#]*/gi, "$1…");

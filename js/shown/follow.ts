@@ -52,6 +52,9 @@ const hides = (style: string | null) =>
   `${style?.match(/(display|visibility|opacity: 0(?!\.)|height: 0|width: 0)[^;]*/g)}`;
 const events = "input change reset toggle transitionend animationend load play pause";
 
+/** Properties whose transitions show and hide nothing. */
+const colouring = /color|shadow|fill|stroke|radius/;
+
 export class Follower {
   readonly #reader: Reader;
   readonly #document: Document;
@@ -89,7 +92,8 @@ export class Follower {
   async read(sight: () => Sight): Promise<string> {
     this.#begin();
     try {
-      return (await this.#look(sight)).text;
+      const { text, note } = await this.#look(sight);
+      return text + note;
     } finally {
       this.#end();
     }
@@ -133,9 +137,9 @@ export class Follower {
     this.#types.observe(root, types);
     this.#listen(root);
   }
-  #onEvent = ({ type, target }: Event) => {
+  #onEvent = ({ type, target, propertyName }: Event & { propertyName?: string }) => {
     const element = asElement(target as Node | null);
-    if (!element) return;
+    if (!element || colouring.test(propertyName ?? "")) return;
     this.#reader.clock++;
     if (type === "load" && /^(link|style)$/.test(tagOf(element))) this.#reader.forget();
     else if (/^(transition|animation)end$/.test(type)) this.#reader.shake(element);

@@ -2,7 +2,7 @@
  * The reader: what a page shows, as lines. A walk makes a piece of each element, and keeps it until something in the
  * element changes, or something around it that may show or hide it. It can pause at any element.
  */
-import { hasDots, privately } from "../share/secrets.ts";
+import { hasDots, privately, withoutSecrets } from "../share/secrets.ts";
 import * as dom from "./dom.ts";
 import { attribute, has, tagOf } from "./dom.ts";
 import { alone, block, join, linesOf, map, oneLine, type Piece, pairs, write } from "./lines.ts";
@@ -33,8 +33,8 @@ type Shown = Kind & { style: CSSStyleDeclaration; how: How; position: string; in
 /** A piece is valid if nothing has changed since `at`, when it was begun. `used` and `hidden` are characters. */
 type Kept = { piece: Piece; at: number; how: How; used: number; hidden: number };
 
-/** A text, and what of it is news if it changes. */
-export type Look = { text: string; loud: string };
+/** A text, what of it is news if it changes, and how much hidden text is left out. */
+export type Look = { text: string; loud: string; note: string };
 /** What to look at: the page, or a part, null if it is not there; after some characters; with links' addresses. */
 export type Sight = { part?: Element | null | undefined; from?: number; links?: boolean };
 type Walk<T> = Generator<void, T>;
@@ -129,7 +129,7 @@ export class Reader {
     this.#made = 0;
     const { origin, pathname, search } = location;
     const title = cut(squash(dom.titleOf(this.#document)).trim(), 200);
-    const url = origin + cut(pathname + search, 200);
+    const url = origin + cut(withoutSecrets(pathname + search), 200);
     const head = part !== undefined ? [] : [`title: ${title}`, `url: ${url}`];
     // A line may be shorter than what it is made of.
     for (let enough = from + most.text; ; enough *= 2) {
@@ -144,8 +144,8 @@ export class Reader {
       const whole = [...lines, ""].join("\n");
       const { text, loud } = heard(links ? linked(whole, shortAddress) : plain(whole));
       if (this.#isCut && this.#made <= most.elements && text.length - from <= most.text) continue;
-      const hidden = this.#hidden ? `(hidden text of ${this.#hidden} characters is left out)\n` : "";
-      return { text: this.#page(text, from) + hidden, loud: `${loud}${this.news}` };
+      const note = this.#hidden ? `(hidden text of ${this.#hidden} characters is left out)\n` : "";
+      return { text: this.#page(text, from), loud: `${loud}${this.news}`, note };
     }
   }
 

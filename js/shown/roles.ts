@@ -1,5 +1,5 @@
 /** What an element is to a person, and what it is called. */
-import { labelsOf } from "../share/secrets.ts";
+import { labelsOf, withoutSecrets } from "../share/secrets.ts";
 import { asElement, attribute, childrenOf, dataOf, has, parentOf, tagOf, typeOf } from "./dom.ts";
 import { cut, squash } from "./text.ts";
 
@@ -86,7 +86,8 @@ export function targetOf(link: Element): string {
 /** An address as agents get it: short, without what only counts its readers. */
 export function shortAddress(address: string): string {
   if (!URL.canParse(address)) return cut(address, longest);
-  const to = new URL(address);
+  const to = new URL(withoutSecrets(address));
+  to.username = to.password = "";
   for (const key of [...to.searchParams.keys()])
     if (/^(utm_\w+|ref|source|fbclid|gclid)$/.test(key)) to.searchParams.delete(key);
   return cut(to.origin === location.origin ? to.pathname + to.search + to.hash : to.href, 100);
