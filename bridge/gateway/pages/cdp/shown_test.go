@@ -10,7 +10,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -60,7 +59,7 @@ func (r *rig) shown() string { return r.at(gateway.ShownPath) }
 func (r *rig) named(origins ...string) (*agent, *gateway.Agent) {
 	r.t.Helper()
 	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Shown: origins}))(r.t)
-	return &agent{testkit.Connect(r.t, mcpconn.Transport(port), testkit.Legacy), r.t}, port
+	return &agent{testkit.Connect(r.t, testkit.Transport(port), testkit.Legacy), r.t}, port
 }
 
 // marked waits for an attribute that testReader sets.
@@ -83,7 +82,7 @@ func TestShown(t *testing.T) {
 	r.agent.Close()
 	testkit.Eventually(t, "no agent is left", func() bool { return r.g.Agents() == 0 })
 	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: gateway.TransportRequest, Shown: r.always}))(t)
-	a := &agent{testkit.Connect(t, mcpconn.Transport(port), testkit.Legacy), t}
+	a := &agent{testkit.Connect(t, testkit.Transport(port), testkit.Legacy), t}
 	p := r.open(r.path)
 	a.listed(r.shown())
 	const about = "JSON.stringify([Object.getOwnPropertyNames(globalThis), document.documentElement.outerHTML])"
