@@ -156,6 +156,36 @@ func TestShownQuietTexts(t *testing.T) {
 	}
 }
 
+// A hidden tab is read in slices as any other, and its changes are told.
+func TestShownHiddenTab(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page{also: map[string]string{"/page": "<body><p id=p>0</p>" + strings.Repeat("<p>A <b>line</b></p>", 3000)}})
+	b := &shownTab{tab: openAlone(t, noFlag, s)}
+	b.navigate(s.URL + "/page")
+	hide(t, b.tab)
+	b.enter()
+	inWorld[any](b, `
+		globalThis.setTimeout = browserTimer;
+		globalThis.told = 0;
+		globalThis.own = pagewireShown(document).view(() => told++);
+		own.watch(true);
+		globalThis.text = await own.read()`)
+	if pauses := inWorld[int](b, "return counts.pauses"); pauses < 3 {
+		t.Errorf("the look has %d pauses", pauses)
+	}
+	for i := 1; i <= 3; i++ {
+		run[any](b.tab, fmt.Sprintf("p.textContent = 'changed %d'", i))
+		text := inWorld[string](b, fmt.Sprintf(`
+			const { port1, port2 } = new MessageChannel();
+			const turn = () => new Promise((done) => { port1.onmessage = done; port2.postMessage(0); });
+			for (const end = performance.now() + 60_000; told < %d && performance.now() < end; ) await turn();
+			return told + " " + await own.read()`, i))
+		if !strings.HasPrefix(text, fmt.Sprint(i, " ")) || !strings.Contains(text, fmt.Sprint("changed ", i)) {
+			t.Errorf("change %d: %.100s", i, text)
+		}
+	}
+}
+
 // Nothing runs before somebody reads or watches, and nothing after the last watch.
 func TestShownWatches(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,9 @@ func (b *shownTab) enter() {
 		const { addEventListener } = EventTarget.prototype;
 		EventTarget.prototype.addEventListener = function (...args) { counts.observed++; return addEventListener.apply(this, args); };
 		`+string(script)+`;
+		// A hidden tab's timers run once a second, or once a minute: nothing waits for them but the clock.
+		globalThis.browserTimer = globalThis.setTimeout;
+		globalThis.setTimeout = () => { throw new Error("a timer") };
 		globalThis.clock = {
 			time: 0, waits: [],
 			now: () => clock.time,
@@ -130,6 +133,12 @@ func TestShownLines(t *testing.T) {
 		options := map[bool]string{true: "{ links: true }"}[name == "links"]
 		if got := inWorld[string](b, "return lines("+options+")"); got != string(want.Data) {
 			t.Errorf("%s:\n%swant\n%s", name, got, want.Data)
+		}
+	}
+	b.shows("<p>Text")
+	for from, want := range map[string]string{"0": "title: ", "NaN": "title: ", "-5": "title: ", "3.5": "le: ", "'7'": "", "1e9": ""} {
+		if got := inWorld[string](b, "return read({ from: "+from+" })"); !strings.HasPrefix(got, want) || want == "" && len(got) > 70 {
+			t.Errorf("from %s: %q", from, got)
 		}
 	}
 }

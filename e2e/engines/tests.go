@@ -58,7 +58,8 @@ var leftOut = []exclusion{
 	{"TestForeignPage TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos " +
 		"TestSoak TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready TestCallsOfPagesThatStandStill " +
 		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownFrames TestShownClosedTrees TestShownHiddenText " +
-		"TestShownSecrets TestShownAddresses TestShownPasswords TestShownFollows TestShownRestless TestShownQuietTexts " +
+		"TestShownSecrets TestShownAddresses TestShownPasswords TestShownFollows " +
+		"TestShownRestless TestShownQuietTexts TestShownHiddenTab " +
 		"TestShownWatches TestShownPace TestShownPart TestShownHostilePages TestShownDocumentOpen " +
 		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPagesOfOthers",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},

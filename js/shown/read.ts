@@ -121,7 +121,8 @@ export class Reader {
   }
 
   /** The look of now. It pauses when the deadline is over. */
-  *look({ part, from = 0, links = false }: Sight): Walk<Look> {
+  *look({ part, from: asked = 0, links = false }: Sight): Walk<Look> {
+    const from = Math.max(0, Math.floor(asked) || 0);
     for (const [field, before] of this.#fields) {
       if (!dom.isConnected(field)) this.#fields.delete(field);
       else if (stateOf(field) !== before) this.stale(field);
