@@ -92,6 +92,7 @@ func TestShownRestless(t *testing.T) {
 		{"a style each frame", `<div id=c style="position:absolute">Ball</div>`, `c.style.transform = "translateX(" + i % 300 + "px)"`, 600, 100, 0, 0},
 		{"a fade by style", `<div id=c>Pulse</div>`, `c.style.opacity = 0.5 + 0.4 * Math.sin(i / 5)`, 600, 100, 0, 0},
 		{"a clock", `<p>Text</p><span id=c></span>`, `c.textContent = new Date(1e12 + i * 1000).toISOString()`, 60, 1000, 2, 5},
+		{"a clock that pretends to be the user", `<span id=c></span>`, `document.dispatchEvent(new Event("pointerdown")); c.textContent = new Date(1e12 + i * 1000).toISOString()`, 60, 1000, 2, 5},
 		{"a clock in <time>", `<p>Text</p><time id=c></time>`, `c.textContent = new Date(1e12 + i * 1000).toISOString()`, 60, 1000, 0, 2},
 		{"a video's time", `<div><span id=c></span> / <span>12:00</span></div><div role=progressbar aria-label=Played id=g></div>`,
 			`c.textContent = "0:" + (i >> 2); g.setAttribute("aria-valuenow", i)`, 240, 250, 1, 4},

@@ -146,7 +146,9 @@ export class Follower {
     else this.#reader.stale(element);
     this.#soon();
   };
-  #onAct = () => void (this.#acted = this.#clock.now());
+  #onAct = ({ isTrusted }: Event) => {
+    if (isTrusted) this.#acted = this.#clock.now();
+  };
   #listen(root: Document | ShadowRoot): void {
     const options = { capture: true, passive: true, signal: this.#listeners!.signal };
     const listen = EventTarget.prototype.addEventListener;
@@ -245,10 +247,7 @@ export class Follower {
       told.loud = look.loud; // a text that nobody sees may have been news
       if (isOther && !watched.isLate) {
         watched.isLate = true;
-        void this.#clock.wait(watched.at + ms.quiet - now).then(() => {
-          this.#calm();
-          this.#soon();
-        });
+        void this.#clock.wait(watched.at + ms.quiet - now).then(() => this.#soon());
       }
     }
   }
@@ -270,7 +269,10 @@ export class Follower {
     const reader = this.#reader;
     this.#note(this.#observer.takeRecords());
     const isWhole = this.#clock.now() >= this.#nextWhole;
-    if (isWhole) reader.forget();
+    if (isWhole) {
+      this.#calm();
+      reader.forget();
+    }
     let spent = 0;
     for (let round = 1; ; round++) {
       const before = reader.clock;
