@@ -38,6 +38,12 @@ func TestShownFollows(t *testing.T) {
 		{`field.value = "typed"; fires(field, "input")`, 1, "{Field: typed}"},
 		{`select.value = "b"; fires(select, "change")`, 1, "{Select: b}"},
 		{`check.click()`, 1, "[x] Check"},
+		{`document.styleSheets[0].insertRule("#tab:checked ~ #checked { display: block }"); document.styleSheets[0].insertRule("#checked { display: none }");
+			document.body.insertAdjacentHTML("beforeend", "<input type=checkbox id=tab aria-label=Tab><p id=checked>By a rule</p>")`, 1, "[ ] Tab"},
+		{`tab.click()`, 1, "[x] Tab\nBy a rule"},
+		{`tab.checked = false; p.dataset.x = 1; bold.textContent = "3.5"`, 2, "[ ] Tab"},
+		{`document.styleSheets[0].insertRule("#link { display: none }"); bold.textContent = "3.6"`, 2, "3.6"},
+		{`document.styleSheets[0].deleteRule(0); bold.textContent = "3.7"`, 2, "Link"},
 		{`more.open = true`, 1, "[More (open)]\nInside"},
 		{`dialog.showModal()`, 1, "--- dialog\nSure?"},
 		{`dialog.close()`, 1, ""},

@@ -74,6 +74,9 @@ export class Follower {
   #busy: Promise<unknown> = Promise.resolve();
   #turns: (() => void)[] = [];
   #isDue = false;
+  /** Whether the last look was a whole one, and whether the next is due for that. */
+  #isWhole = false;
+  #isWholeDue = false;
   /** When the next look may be, and when the next has to be a whole one. */
   #next = 0;
   #nextWhole = 0;
@@ -117,7 +120,8 @@ export class Follower {
     if (this.#users++) return;
     this.#listeners = new AbortController();
     this.#meet(this.#document);
-    addEventListener("resize", () => this.#all(), { signal: this.#listeners.signal });
+    for (const type of ["resize", "hashchange"])
+      addEventListener(type, () => this.#all(), { signal: this.#listeners.signal });
   }
   #end(): void {
     if (--this.#users) return;
@@ -141,7 +145,9 @@ export class Follower {
     const element = asElement(target as Node | null);
     if (!element || colouring.test(propertyName ?? "")) return;
     this.#reader.clock++;
-    if (type === "load" && /^(link|style)$/.test(tagOf(element))) this.#reader.forget();
+    // Rules like `:checked ~ .panel` show anything.
+    const isRule = type === "load" ? /^(link|style)$/ : type === "change" ? /^input$/ : undefined;
+    if (isRule?.test(tagOf(element))) this.#reader.forget();
     else if (/^(transition|animation)end$/.test(type)) this.#reader.shake(element);
     else this.#reader.stale(element);
     this.#soon();
@@ -250,6 +256,16 @@ export class Follower {
         void this.#clock.wait(watched.at + ms.quiet - now).then(() => this.#soon());
       }
     }
+    void this.#lookWhole();
+  }
+
+  /** What stylesheets have changed by the last changes of the page is seen in the next whole look. */
+  async #lookWhole(): Promise<void> {
+    if (this.#isWhole || this.#isWholeDue) return;
+    this.#isWholeDue = true;
+    await this.#clock.wait(this.#nextWhole - this.#clock.now());
+    this.#isWholeDue = false;
+    this.#soon();
   }
 
   /** A message, since a hidden tab's timers run once a second, or once a minute. */
@@ -269,6 +285,7 @@ export class Follower {
     const reader = this.#reader;
     this.#note(this.#observer.takeRecords());
     const isWhole = this.#clock.now() >= this.#nextWhole;
+    this.#isWhole = isWhole;
     if (isWhole) {
       this.#calm();
       reader.forget();
