@@ -74,8 +74,7 @@ export function documentIn(frame: Element): Document | null {
 export const slotOf = new WeakMap<Node, Element>();
 
 /** The nodes that are shown as an element's children: of its shadow tree, or assigned to it as to a slot. */
-export function childrenOf(element: Element): Node[] {
-  const root = shadowOf(element);
+export function childrenOf(element: Element, root = shadowOf(element)): Node[] {
   const assigned = !root && tagOf(element) === "slot" ? assignedTo(element as HTMLSlotElement) : [];
   for (const node of assigned) slotOf.set(node, element);
   if (assigned.length) return assigned;

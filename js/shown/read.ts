@@ -52,11 +52,14 @@ const stateOf = (field: Element) => {
   return `${value} ${checked} ${selectedOptions?.length}`;
 };
 
+const keepsSpace = ({ whiteSpaceCollapse, whiteSpace }: CSSStyleDeclaration) =>
+  !/^(collapse|normal|nowrap)/.test(whiteSpaceCollapse || whiteSpace);
+
 /** A space, if an inline element stands apart from its neighbour, and there is no white space between them. */
-function gap(neighbour: Node | null, at: 0 | -1, margin: string, padding: string): string {
+function gap(neighbour: Node | null, at: 0 | -1, style: CSSStyleDeclaration, side: "Left" | "Right"): string {
   const isText = neighbour && dom.typeOf(neighbour) === 3;
   if (!neighbour || (isText && /^\s?$/.test(dom.textContent(neighbour)!.at(at) ?? ""))) return "";
-  return parseFloat(margin) + parseFloat(padding) >= 3 ? " " : "";
+  return parseFloat(style[`margin${side}`]) + parseFloat(style[`padding${side}`]) >= 3 ? " " : "";
 }
 
 export class Reader {
@@ -288,27 +291,32 @@ export class Reader {
     if (!isInline) return alone(piece, inner.isRaw);
     if (typeof piece !== "string" || inner.isRaw) return piece;
     const text = piece + (piece.trim() && states(element, tag));
-    const before = gap(dom.previousOf(element), -1, style.marginLeft, style.paddingLeft);
-    return before + text + gap(dom.nextOf(element), 0, style.marginRight, style.paddingRight);
+    const before = gap(dom.previousOf(element), -1, style, "Left");
+    return before + text + gap(dom.nextOf(element), 0, style, "Right");
   }
 
   /** The pieces of the children, joined. */
   *#children({ element, tag, style, how, inner }: Shown): Walk<Piece> {
-    this.#meet(dom.shadowOf(element));
+    const root = dom.shadowOf(element);
+    this.#meet(root);
     const isSeen = how.visibility === "visible" && !inner.isClipped;
     const isClosed = tag === "details" && !has(element, "open");
-    const space = style.whiteSpaceCollapse || style.whiteSpace;
-    const keeps = inner.isRaw || !/^(collapse|normal|nowrap)/.test(space);
+    // Both are asked for only where a text needs them.
     let isRead: boolean | undefined;
+    let keeps: boolean | undefined;
     const pieces: Piece[] = [];
-    for (const node of dom.childrenOf(element)) {
+    for (const node of dom.childrenOf(element, root)) {
       if (this.#isCut) break;
       const child = dom.asElement(node);
       if (child) {
         if (isClosed && tagOf(child) !== "summary") continue;
         pieces.push((yield* this.#pieceOf(child, inner)) || this.#gapOf(child));
       } else if (dom.typeOf(node) === 3 && !isClosed) {
-        let text = yield* this.#textOf(node as Text, keeps);
+        const length = dom.lengthOf(node as Text);
+        let text = dom.dataOf(node as Text, 0, Math.min(length, most.step));
+        if (length > most.step || /[^\S ]| {2}/.test(text)) keeps ??= inner.isRaw || keepsSpace(style);
+        if (length > most.step) text = yield* this.#longText(node as Text, keeps!);
+        else if (keeps === false) text = text.replace(/\s+/g, " ");
         if (/\S/.test(text)) {
           isRead ??= isSeen && !hasDots(element, style) && isLegible(element, style, inner);
           const seen = clean(text);
@@ -318,7 +326,7 @@ export class Reader {
           text = isRead ? seen : "";
           this.#used += text.length;
         } else if (!isSeen) continue;
-        pieces.push(keeps ? text : text.replace(/\s+/g, " "));
+        pieces.push(text);
       }
     }
     return join(pieces, make.isRow(how.display, style) && !inner.isPairs, inner.isRaw);
@@ -333,12 +341,10 @@ export class Reader {
     if (position !== "absolute" && position !== "fixed") return display.startsWith("inline") ? " " : "\n";
   }
 
-  /** As much of a text as this look has room for. */
-  *#textOf(node: CharacterData, keeps: boolean): Walk<string> {
-    const length = dom.lengthOf(node);
-    if (length <= most.step) return dom.dataOf(node, 0, length);
+  /** As much of a long text as this look has room for. */
+  *#longText(node: CharacterData, keeps: boolean): Walk<string> {
     let text = "";
-    for (let at = 0; at < length && !this.#isCut; at += most.step) {
+    for (let at = 0; at < dom.lengthOf(node) && !this.#isCut; at += most.step) {
       const step = dom.dataOf(node, at, most.step);
       text += keeps ? step : step.replace(/\s+/g, " ");
       if (performance.now() > this.deadline) yield;
