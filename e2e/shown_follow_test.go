@@ -214,7 +214,10 @@ func TestShownWatches(t *testing.T) {
 	idle("before")
 	inWorld[any](b, "await read()")
 	idle("after a read")
-	inWorld[any](b, "view.watch(true); view.watch(true); await settle(); await pass(1000)")
+	if got := inWorld[int](b, "view.watch(true); view.watch(true); await settle(); await pass(1000); return counts.told"); got != 1 {
+		t.Errorf("what has changed since the last read was told %d times", got)
+	}
+	inWorld[any](b, "counts.told = 0")
 	run[any](b.tab, `p.textContent = "watched"`)
 	if got := inWorld[int](b, "await pass(1000); return counts.told"); got != 1 {
 		t.Errorf("told %d times, want once", got)
@@ -228,6 +231,29 @@ func TestShownWatches(t *testing.T) {
 	idle("after the last watch")
 	inWorld[any](b, "view.watch(true); await settle(); shownPage.stop(); await pass(1000)")
 	idle("after the stop")
+}
+
+// No change is lost between a read and a watch, in any order.
+func TestShownBetweenReadAndWatch(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, `<p id=p>0</p>`, nil)
+	run[any](b.tab, `let i = 0; addEventListener("change-it", () => { p.textContent = "state " + ["a", "b", "c", "d", "e", "f"][i++] })`)
+	for _, c := range []struct {
+		script string
+		told   int
+	}{
+		{`await read(); change(); view.watch(true); await pass(1000)`, 1},
+		{`await read(); view.watch(true); await pass(1000)`, 0},
+		{`view.watch(true); await read(); change(); await pass(1000)`, 1},
+		{`await read(); view.watch(true); change(); await pass(1000)`, 1},
+		{`await read({ links: true }); view.watch(true); await pass(1000)`, 0},
+	} {
+		got := inWorld[int](b, `const change = () => dispatchEvent(new Event("change-it"));
+			view.watch(false); await pass(40_000); counts.told = 0; `+c.script+`; return counts.told`)
+		if got != c.told {
+			t.Errorf("%s: told %d times, want %d", c.script, got, c.told)
+		}
+	}
 }
 
 // At most two changes a second are told, and the last state always is.

@@ -60,7 +60,7 @@ var leftOut = []exclusion{
 		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownFrames TestShownClosedTrees TestShownHiddenText " +
 		"TestShownSecrets TestShownAddresses TestShownPasswords TestShownFollows " +
 		"TestShownRestless TestShownQuietTexts TestShownHiddenTab " +
-		"TestShownWatches TestShownPace TestShownPart TestShownHostilePages TestShownDocumentOpen " +
+		"TestShownWatches TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownHostilePages TestShownDocumentOpen " +
 		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPagesOfOthers",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +

@@ -31,12 +31,14 @@ export interface Watch {
   /** The element that is watched, now; undefined if it is not there. Without it the whole page is watched. */
   part?: (() => Element | undefined) | undefined;
   changed(): void;
+  /** The last look that somebody knows of, and when that was. */
+  told?: Look | undefined;
+  at?: number;
+  /** A text that is no news is told in a minute. */
+  isLate?: boolean;
 }
 /** The part of a watch; null if it is not there. */
 export const partOf = ({ part }: Watch): Element | null | undefined => part && (part() ?? null);
-
-/** What has been told, and when; and whether what is quiet will be. */
-type Watched = { told?: Look; at: number; isLate?: boolean };
 
 const attributes =
   "class style hidden open popover type data-resource-private aria-label aria-expanded aria-selected " +
@@ -59,7 +61,7 @@ export class Follower {
   readonly #reader: Reader;
   readonly #document: Document;
   readonly #clock: Clock;
-  readonly #watches = new Map<Watch, Watched>();
+  readonly #watches = new Set<Watch>();
   readonly #channel = new MessageChannel();
   readonly #observer = new MutationObserver((records) => this.#note(records));
   /** Remembers passwords that a button shows, and stays when nobody watches any more. */
@@ -92,27 +94,32 @@ export class Follower {
   }
 
   /** The text of now. The page is followed while it is being read, and afterwards only for those who watch. */
-  async read(sight: () => Sight): Promise<string> {
+  async read(watch: Watch, sight: Omit<Sight, "part"> = {}): Promise<string> {
     this.#begin();
     try {
-      const { text, note } = await this.#look(sight);
-      return text + note;
+      const look = await this.#look(watch, sight);
+      // What changes from now on until somebody watches is told then.
+      if (!sight.from && !sight.links && !this.#watches.has(watch)) watch.told = look;
+      return look.text + look.note;
     } finally {
       this.#end();
     }
   }
 
-  watch(watch: Watch): void {
+  async watch(watch: Watch): Promise<void> {
     if (this.#watches.has(watch)) return;
     this.#begin();
-    this.#watches.set(watch, { at: this.#clock.now() });
-    this.#soon();
+    this.#watches.add(watch);
+    watch.at = this.#clock.now();
+    if (watch.told) this.#soon();
+    else watch.told = await this.#look(watch);
   }
   unwatch(watch: Watch): void {
+    Object.assign(watch, { told: undefined, isLate: false });
     if (this.#watches.delete(watch)) this.#end();
   }
   stop(): void {
-    for (const watch of this.#watches.keys()) this.unwatch(watch);
+    for (const watch of this.#watches) this.unwatch(watch);
     this.#types.disconnect();
   }
 
@@ -238,22 +245,22 @@ export class Follower {
   }
   async #lookAtAll(): Promise<void> {
     this.#isDue = false;
-    for (const [watch, watched] of this.#watches) {
-      const look = await this.#look(() => ({ part: partOf(watch) }));
-      if (!this.#watches.has(watch)) continue;
+    for (const watch of this.#watches) {
+      const look = await this.#look(watch);
+      const { told, at = 0 } = watch;
+      if (!told || !this.#watches.has(watch)) continue;
       const now = this.#clock.now();
-      const { told } = watched;
-      const isOther = told && look.text !== told.text;
+      const isOther = look.text !== told.text;
       const isNews = isOther && (watch.part || look.loud !== told.loud);
-      if (!told || isNews || (isOther && now - watched.at >= ms.quiet)) {
-        Object.assign(watched, { told: look, at: now, isLate: false });
-        if (told) watch.changed();
+      if (isNews || (isOther && now - at >= ms.quiet)) {
+        Object.assign(watch, { told: look, at: now, isLate: false });
+        watch.changed();
         continue;
       }
       told.loud = look.loud; // a text that nobody sees may have been news
-      if (isOther && !watched.isLate) {
-        watched.isLate = true;
-        void this.#clock.wait(watched.at + ms.quiet - now).then(() => this.#soon());
+      if (isOther && !watch.isLate) {
+        watch.isLate = true;
+        void this.#clock.wait(at + ms.quiet - now).then(() => this.#soon());
       }
     }
     void this.#lookWhole();
@@ -275,13 +282,13 @@ export class Follower {
       this.#channel.port2.postMessage(0);
     });
   }
-  #look(sight: () => Sight): Promise<Look> {
-    const look = this.#busy.then(() => this.#walk(sight));
+  #look(watch: Watch, sight: Omit<Sight, "part"> = {}): Promise<Look> {
+    const look = this.#busy.then(() => this.#walk(watch, sight));
     this.#busy = look.catch(() => {});
     return look;
   }
   /** Looks in slices. If the page changes meanwhile, it looks again, and at last in one go. */
-  async #walk(sight: () => Sight): Promise<Look> {
+  async #walk(watch: Watch, sight: Omit<Sight, "part">): Promise<Look> {
     const reader = this.#reader;
     this.#note(this.#observer.takeRecords());
     const isWhole = this.#clock.now() >= this.#nextWhole;
@@ -293,7 +300,7 @@ export class Follower {
     let spent = 0;
     for (let round = 1; ; round++) {
       const before = reader.clock;
-      const walk = reader.look(sight());
+      const walk = reader.look({ ...sight, part: partOf(watch) });
       let step: IteratorResult<void, Look>;
       for (;;) {
         const from = performance.now();

@@ -18,7 +18,7 @@ export interface View {
    * read on. With `links`, the addresses of links are in it. Rejects if the part is not in the page.
    */
   read(options?: { from?: number; links?: boolean }): Promise<string>;
-  /** Whether changes are told. The text at the beginning is not told. */
+  /** Whether changes are told: those since the last read, or from now on if nothing was read. */
   watch(on: boolean): void;
 }
 
@@ -44,9 +44,9 @@ export function shown(document: Document, clock: Clock = browserClock): Shown {
       return {
         async read(options) {
           if (partOf(watch) === null) throw new Error("the part is not in the page now");
-          return follower.read(() => ({ part: partOf(watch), ...options }));
+          return follower.read(watch, options);
         },
-        watch: (on) => (on ? follower.watch(watch) : follower.unwatch(watch)),
+        watch: (on) => void (on ? follower.watch(watch) : follower.unwatch(watch)),
       };
     },
     stop: () => follower.stop(),
