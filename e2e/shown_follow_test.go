@@ -2,8 +2,11 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 )
 
 // A change of what a person sees is told, whatever has made it, and a change of nothing is not.
@@ -38,6 +41,9 @@ func TestShownFollows(t *testing.T) {
 		{`field.value = "typed"; fires(field, "input")`, 1, "{Field: typed}"},
 		{`select.value = "b"; fires(select, "change")`, 1, "{Select: b}"},
 		{`check.click()`, 1, "[x] Check"},
+		{`document.querySelector("label").lastChild.data = " Checked"`, 1, "[x] Checked"},
+		{`p.style.color = "white"`, 1, "(hidden text of"},
+		{`p.style.color = ""`, 1, "Text 3"},
 		{`document.styleSheets[0].insertRule("#tab:checked ~ #checked { display: block }"); document.styleSheets[0].insertRule("#checked { display: none }");
 			document.body.insertAdjacentHTML("beforeend", "<input type=checkbox id=tab aria-label=Tab><p id=checked>By a rule</p>")`, 1, "[ ] Tab"},
 		{`tab.click()`, 1, "[x] Tab\nBy a rule"},
@@ -296,6 +302,39 @@ func TestShownPart(t *testing.T) {
 		if i == 2 {
 			if got := inWorld[string](b, "return part.read().catch((error) => error.message)"); got != "the part is not in the page now" {
 				t.Errorf("reading it gave %q", got)
+			}
+		}
+	}
+}
+
+// Whatever changes, the pieces that are kept make the same text as pieces that are all made anew.
+func TestShownPiecesAreTrue(t *testing.T) {
+	t.Parallel()
+	archive, err := txtar.ParseFile("testdata/shown/lines.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var markup strings.Builder
+	for _, f := range archive.Files {
+		if strings.HasSuffix(f.Name, ".html") && f.Name != "ignored.html" {
+			markup.WriteString("<section>" + string(f.Data) + "</section>")
+		}
+	}
+	steps, err := os.ReadFile("testdata/shown/steps.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := 1; seed <= 2; seed++ {
+		b := openShown(t, markup.String(), nil)
+		run[any](b.tab, fmt.Sprintf("globalThis.seed = %d; %s", seed, steps))
+		inWorld[any](b, "view.watch(true); await settle()")
+		for range 100 {
+			got := inWorld[[]string](b, `
+				dispatchEvent(new Event("step"));
+				await new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
+				return [await read(), await pagewireShown(document).view(() => {}).read()]`)
+			if got[0] != got[1] {
+				t.Fatalf("after %s, with seed %d:\n%s\nall made anew:\n%s", run[string](b.tab, "return last"), seed, got[0], got[1])
 			}
 		}
 	}

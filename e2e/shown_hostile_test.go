@@ -131,12 +131,12 @@ func TestShownKeeps(t *testing.T) {
 	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
 	for script, most := range map[string]int{
 		`0`: 0,
-		`document.querySelectorAll("b")[300].firstChild.data = "changed"`:                    20,
-		`document.querySelectorAll("ul")[300].insertAdjacentHTML("beforeend", "<li>new")`:    20,
-		`document.querySelectorAll("td")[300].innerHTML = "<i>new</i>"`:                      20,
-		`document.querySelectorAll("section")[300].className = "x"`:                          60,
-		`document.querySelectorAll("section")[300].remove()`:                                 20,
-		`document.body.style.setProperty("--x", "1"); document.body.style.color = "#111111"`: 0,
+		`document.querySelectorAll("b")[300].firstChild.data = "changed"`:                                                          20,
+		`document.querySelectorAll("ul")[300].insertAdjacentHTML("beforeend", "<li>new")`:                                          20,
+		`document.querySelectorAll("td")[300].innerHTML = "<i>new</i>"`:                                                            20,
+		`document.querySelectorAll("section")[300].className = "x"`:                                                                60,
+		`document.querySelectorAll("section")[300].remove()`:                                                                       20,
+		`document.body.style.setProperty("--x", "1"); document.body.style.transform = "none"; document.body.style.opacity = "0.9"`: 0,
 	} {
 		run[any](b.tab, script)
 		if got := inWorld[int](b, "const before = counts.styles; await read(); return counts.styles - before"); got > most {

@@ -61,7 +61,7 @@ var leftOut = []exclusion{
 		"TestShownSecrets TestShownAddresses TestShownPasswords TestShownFollows " +
 		"TestShownRestless TestShownQuietTexts TestShownHiddenTab " +
 		"TestShownWatches TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownHostilePages TestShownDocumentOpen " +
-		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPagesOfOthers",
+		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPiecesAreTrue TestShownPagesOfOthers",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
 		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile " +

@@ -47,12 +47,12 @@ const attributes =
 const changes = { subtree: true, childList: true, characterData: true, attributeOldValue: true };
 const watched = { ...changes, attributeFilter: attributes.split(" ") };
 const types = { subtree: true, attributeFilter: ["type"], attributeOldValue: true };
-/** Attributes that may show or hide what is within. */
-const shaking = /^(class|style|hidden|open|popover|data-resource-private)$/;
+/** Attributes that may show or hide what is within, or make it another thing. */
+const shaking = /^(class|style|hidden|open|popover|role|href|data-resource-private)$/;
 /** Each frame of an animation changes a style; these parts of it can hide a text. */
 const hides = (style: string | null) =>
-  `${style?.match(/(display|visibility|opacity: 0(?!\.)|height: 0|width: 0)[^;]*/g)}`;
-const events = "input change reset toggle transitionend animationend load play pause";
+  `${style?.match(/(display|visibility|opacity: 0(?!\.)|height: 0|width: 0|color|font-size|clip|position:)[^;]*/g)}`;
+const events = "input change reset toggle slotchange transitionend animationend load play pause";
 
 /** Properties whose transitions show and hide nothing. */
 const colouring = /color|shadow|fill|stroke|radius/;
@@ -190,7 +190,9 @@ export class Follower {
     if (isAny) this.#soon();
   }
   /** Marks what a change makes stale. Returns false if it cannot change a text. */
-  #mark({ type, target, attributeName, oldValue }: MutationRecord): boolean {
+  #mark({ type, target, attributeName, oldValue, addedNodes }: MutationRecord): boolean {
+    // What has been moved is elsewhere another thing.
+    for (const element of Array.from(addedNodes, asElement)) if (element) this.#reader.shake(element);
     if (type !== "attributes" || !shaking.test(attributeName!)) {
       this.#reader.stale(target);
       return true;

@@ -102,6 +102,7 @@ export class Reader {
     for (let n = node; n && this.#changed.get(n) !== this.clock; n = this.#outside(n)) {
       this.#changed.set(n, this.clock);
       this.stale(dom.slotOf.get(n));
+      this.stale((n as HTMLLabelElement).control); // which has the label's name
     }
   }
   #outside(node: Node): Node | null | undefined {
