@@ -12,8 +12,8 @@ import { asElement, attribute, elementsIn, isConnected, parentOf, tagOf, typeOf 
 import { brief } from "./roles.ts";
 import { type Look, Reader, type Sight } from "./read.ts";
 
-/** Milliseconds: between looks, of a slice of one, of the last try, between whole looks, and until what is quiet is told. */
-const ms = { look: 500, slice: 8, lastSlice: 40, whole: 10_000, quiet: 60_000 };
+/** Milliseconds: between looks, of a slice of one, between whole looks, and until what is quiet is told. */
+const ms = { look: 500, slice: 8, whole: 10_000, quiet: 60_000 };
 /** Looks take one of so many milliseconds at most, and whole looks. */
 const share = { look: 10, whole: 150 };
 /** An element is restless after so many changes in this time, but for those soon after an act of the user. */
@@ -289,7 +289,10 @@ export class Follower {
     this.#busy = look.catch(() => {});
     return look;
   }
-  /** Looks in slices. If the page changes meanwhile, it looks again, and at last in one go. */
+  /**
+   * Looks in slices. If the page changes meanwhile, it looks again, in longer slices: in the end what changes all the
+   * time is made anew in one go.
+   */
   async #walk(watch: Watch, sight: Omit<Sight, "part">): Promise<Look> {
     const reader = this.#reader;
     this.#note(this.#observer.takeRecords());
@@ -306,13 +309,13 @@ export class Follower {
       let step: IteratorResult<void, Look>;
       for (;;) {
         const from = performance.now();
-        reader.deadline = from + (round < 3 ? ms.slice : ms.lastSlice);
+        reader.deadline = from + ms.slice * 2 ** Math.max(0, round - 2);
         step = walk.next();
         spent += performance.now() - from;
         if (step.done) break;
         await this.#turn();
       }
-      if (reader.clock !== before && round < 3) continue;
+      if (reader.clock !== before && round < 8) continue;
       const now = this.#clock.now();
       this.#next = now + Math.max(ms.look, spent * (share.look - 1));
       if (isWhole) this.#nextWhole = now + Math.max(ms.whole, spent * share.whole);
