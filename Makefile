@@ -272,7 +272,7 @@ imports: ## Draw which packages import which, the higher above the lower
 
 generate: $(NPM) ## Write what idl/ generates, and the references of the manual: api.md and cli.md
 	node idl/generate.mjs && node idl/reference.mjs && \
-		go test -count=1 -run 'TestReference' ./bridge/cmd/pagewire -update
+		go test -count=1 -run 'TestReference' ./bridge/cmd/pagewire ./bridge/cmd/pagewire/clientconfig -update
 
 clean: ## Remove what is built; installed packages stay
 	rm -rf bin dist bridge/gateway/assets/dist
