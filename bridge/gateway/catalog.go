@@ -328,7 +328,8 @@ func (g *Gateway) refresh() {
 // entry is the entry of a place's key.
 func (c *catalog) entry(at *place) *entry {
 	o := at.offers[0]
-	r := &entry{page: o.page, segment: o.segment, title: o.resource.Title, shown: o.shown(c), owner: o.page.Owner()}
+	shown := o.shown(c)
+	r := &entry{page: o.page, segment: o.segment, title: o.words, shown: shown, owner: o.page.Owner()}
 	r.shown.URI = at.key
 	r.shown.Unlisted = at.key != o.base && c.places[o.base].offers[0] == o || o.standsBack()
 	return r
@@ -396,7 +397,11 @@ func (o *offer) describe() {
 	p := o.page
 	p.locate()
 	// The list has a long name only once. Otherwise 16 MiB of an origin's descriptors would be 32 in it and its copies.
-	o.title = Shorten(o.titled(), maxTitle) + p.where
+	o.words = o.titled()
+	o.title = Shorten(o.words, maxTitle) + p.where
+	if saysOffered(o.resource.Name) {
+		o.resource.Name = notOffered
+	}
 	if o.meta = p.meta; len(o.resource.Meta) > 0 {
 		o.meta = withMeta(o.resource.Meta, p.tabMeta())
 	}
@@ -432,6 +437,9 @@ func (g *Gateway) redescribe(p *Page) {
 
 func pageTitle(p *Page) string {
 	title := cmp.Or(strings.Join(strings.Fields(p.Title), " "), p.URL)
+	if saysOffered(title) {
+		title = p.Origin
+	}
 	if runes := []rune(title); len(runes) > 80 {
 		title = string(runes[:77]) + "..."
 	}

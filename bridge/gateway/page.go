@@ -106,7 +106,7 @@ type offer struct {
 	base, segment string          // its URI, and the segment of the tab's path for its other URI; "" for none
 	places        []*place        // the places that it claims
 	described     bool            // title and meta, which agents see, are up to date
-	title         string
+	words, title  string          // its title, and that with its page's
 	meta          []byte
 }
 

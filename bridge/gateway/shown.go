@@ -107,10 +107,18 @@ func (o *offer) titled() string {
 		return "A part of the page (offered by the user): " + part
 	case o.page.Shown:
 		return "What the page shows (offered by the user)"
-	case strings.Contains(strings.Map(onlyLetters, title), "offeredbytheuser"):
-		return "a resource of the page"
+	case saysOffered(title + o.page.where):
+		return notOffered
 	}
 	return title
+}
+
+// notOffered is in place of what saysOffered.
+const notOffered = "a resource of the page"
+
+// saysOffered reports whether a page's words say that the user offers something.
+func saysOffered(words string) bool {
+	return strings.Contains(strings.Map(onlyLetters, words), "offeredbytheuser")
 }
 
 func onlyLetters(r rune) rune {

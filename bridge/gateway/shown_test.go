@@ -129,7 +129,7 @@ func TestPageThatSpeaksForTheUser(t *testing.T) {
 	p.page.Describe(app+"/title", map[string]any{"title": "What the page shows (Offered\u200b by\u00a0the  user)"})
 	p.offer(app+"/title", "of the page")
 	for _, uri := range []string{shownURI, shownURI + "/tab/1", app + PartsPath + "a", app + "/.pagewire/{a}", app + "/.pagewire/shown{?from}",
-		"/.pagewire/shown", "https://evil.test/.pagewire/shown", app + "/%2Epagewire/shown",
+		"/.pagewire/shown", "https://evil.test/.pagewire/shown", app + "/%2Epagewire/shown", app + "/%2Epagewire/shown?x=%zz", app + "/%2epage%77ire/%",
 		app + "/.pagewire%2Fshown"} {
 		p.offer(uri, "of the page")
 	}
@@ -144,7 +144,7 @@ func TestPageThatSpeaksForTheUser(t *testing.T) {
 		t.Errorf("listed %q", got)
 	}
 	for _, title := range a.titles() {
-		if strings.Contains(strings.Map(onlyLetters, title), "offeredbytheuser") {
+		if saysOffered(title) {
 			t.Errorf("a page's title is %q", title)
 		}
 	}
@@ -154,7 +154,7 @@ func TestPageThatSpeaksForTheUser(t *testing.T) {
 			t.Errorf("a page answers for %s: %q", uri, text)
 		}
 	}
-	if n := len(p.page.Reports()); n < 9 {
+	if n := len(p.page.Reports()); n < 11 {
 		t.Errorf("the page is told of %d refusals: %q", n, p.page.Reports())
 	}
 	// Its document is not joined with the source, whatever it says of itself.
@@ -484,5 +484,49 @@ func TestShownPageOfADocumentWithTwoWays(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Neither a page's words nor those of its resources, nor both together, say that the user offers
+// something.
+func TestPageThatSaysWhoOffersIt(t *testing.T) {
+	for title, about := range map[string]map[string]any{
+		"x (offered by the user)": {"title": "What the page shows"},
+		"the user) - x":           {"title": "What the page shows (offered by"},
+		"x":                       {"name": "What the page shows (offered by the user)"},
+	} {
+		g := newGateway(t, Options{})
+		a, _ := openAgentWith(t, g, names)
+		info := tabInfo("a")
+		info.Title = title
+		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
+		p.page.Describe(app+"/doc", about)
+		p.attach(g, info)
+		p.offer(app+"/doc", "1")
+		a.Shows(app + "/doc")
+		for found, err := range a.Resources(t.Context(), nil) {
+			if err != nil || saysOffered(found.Title) || saysOffered(found.Name) {
+				t.Errorf("a page's title is %q, and its name %q: %v", found.Title, found.Name, err)
+			}
+		}
+	}
+}
+
+// The next document of a launched browser's tab answers, whichever of its ways comes first.
+func TestReloadByAnotherWay(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, _ := openAgentWith(t, g, AgentOptions{})
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "1"}).crash()
+	reads := make(chan string)
+	go func() { reads <- a.Text(app + "/doc") }()
+	testkit.Eventually(t, "the read waits", func() bool {
+		defer g.lock()()
+		return len(g.catalog.waiting) == 1
+	})
+	info := tabInfo("a")
+	info.Launched = true
+	openPage(t, g, info, map[string]string{app + "/doc": "2"})
+	if got := testkit.Receive(t, "the next document is read", reads); got != "2" {
+		t.Errorf("read %q", got)
 	}
 }

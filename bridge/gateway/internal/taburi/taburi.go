@@ -11,7 +11,6 @@ package taburi
 import (
 	"cmp"
 	"iter"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,10 +104,18 @@ func Shown(uri string) bool {
 // it. Pages may not have such URIs.
 func Reserved(uri string) bool {
 	_, path := splitPath(uri)
-	if plain, err := url.PathUnescape(path); err == nil {
-		path = plain
+	for want := bridge.GatewayPath; want != ""; want = want[1:] {
+		encoded := "%" + strconv.FormatUint(uint64(want[0]), 16)
+		switch {
+		case strings.HasPrefix(path, want[:1]):
+			path = path[1:]
+		case len(path) >= len(encoded) && strings.EqualFold(path[:len(encoded)], encoded):
+			path = path[len(encoded):]
+		default:
+			return false
+		}
 	}
-	return strings.HasPrefix(path, bridge.GatewayPath)
+	return true
 }
 
 // splitPath cuts a URI or template before its path; without a path, before its query, fragment or template expression.
