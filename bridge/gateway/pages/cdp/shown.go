@@ -90,7 +90,10 @@ func (n *shown) place(info gateway.PageInfo) {
 		}
 	}
 	if d.frame == "" && d.s.tab.window != "" && (d.bare || d.page != nil) { // it was here before
-		info.URL, info.Title, info.Window = d.s.tab.url, d.title, d.s.tab.window
+		info.Title, info.Window = d.title, d.s.tab.window
+		if strings.HasPrefix(d.s.tab.url, d.origin+"/") { // the tab may be about to show another site
+			info.URL = d.s.tab.url
+		}
 		attach(info)
 		return
 	}
@@ -127,6 +130,8 @@ func parentOrigin(tree *page.FrameTree, id protocol.FrameID) string {
 // attach begins the link with the gateway.
 func (n *shown) attach(info gateway.PageInfo) {
 	n.known = true
+	// Lists and the log have the URL, whose query and fragment may have what lets their reader in.
+	info.URL = info.URL[:strings.IndexAny(info.URL+"?", "?#")]
 	p, err := n.d.b.g.Attach(info, n.send)
 	if err != nil {
 		n.d.b.log.Debug("what a page shows is not served", "origin", n.d.origin, "error", err)
@@ -299,7 +304,7 @@ func (n *shown) open() {
 			UniqueContextID: w.id, ObjectGroup: "pagewire", Silent: yes(),
 		}, &r, func(err error) {
 			object := ""
-			if err == nil && r.Result != nil {
+			if err == nil && r.Result != nil && r.ExceptionDetails == nil {
 				object = string(r.Result.ObjectID)
 			}
 			if object == "" {

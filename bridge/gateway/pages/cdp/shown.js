@@ -4,7 +4,8 @@
 // and so a reader whose gateway has died does nothing any more.
 ((name) => {
   const tell = globalThis[name];
-  globalThis.pagewireReader?.stop(); // of this world, from before the document was frozen
+  // Of this world, from before the document was frozen. An element of that name is none.
+  if (Object.hasOwn(globalThis, "pagewireReader")) globalThis.pagewireReader.stop();
   const waiting = new Map();
   let last = 0;
   const wait = (ms) =>

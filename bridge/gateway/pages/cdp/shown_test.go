@@ -51,7 +51,7 @@ const testReader = `(() => {
 func init() { pageReader = func() (string, error) { return testReader, nil } }
 
 // foreign are pages that know nothing of Pagewire, under a strict policy.
-var foreign = kind{path: strict + "ci", script: `<main><p>Run 4821</p><p id=job>browser: In progress</p></main>`}
+var foreign = kind{path: strict + "ci", script: `<main><p>Run 4821</p><p id=job>browser: In progress</p></main><a id=pagewireReader></a>`}
 
 func (r *rig) shown() string { return r.at(gateway.ShownPath) }
 
@@ -83,8 +83,16 @@ func TestShown(t *testing.T) {
 	testkit.Eventually(t, "no agent is left", func() bool { return r.g.Agents() == 0 })
 	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: gateway.TransportRequest, Shown: r.always}))(t)
 	a := &agent{testkit.Connect(t, testkit.Transport(port), testkit.Legacy), t}
-	p := r.open(r.path)
+	p := r.open(r.path + "?token=SECRET#id_token=SECRET")
 	a.listed(r.shown())
+	for _, page := range r.g.Snapshot().Pages {
+		if page.URL != r.at(r.path) {
+			t.Errorf("its URL is %s", page.URL)
+		}
+	}
+	if strings.Contains(r.log.String(), "SECRET") {
+		t.Errorf("the log is %s", r.log)
+	}
 	const about = "JSON.stringify([Object.getOwnPropertyNames(globalThis), document.documentElement.outerHTML])"
 	before := p.eval(about)
 	testkit.Eventually(t, "its title is known", func() bool { return strings.Contains(a.titleOf(r.shown()), "/strict/ci") })
