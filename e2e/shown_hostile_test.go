@@ -19,6 +19,15 @@ func TestShownHostilePages(t *testing.T) {
 			form.innerHTML = "<p>In a form</p>" + "` + names + `".split(" ").map((name) => "<input type=hidden name=" + name + ">").join("");
 			HTMLElement.prototype.append.call(document.querySelector("main"), form);
 			HTMLElement.prototype.insertAdjacentHTML.call(document.querySelector("main"), "beforeend", "<b id=called>Called</b><input aria-labelledby=called value=x>")`, "In a form"},
+		{"names of several things", `const main = document.querySelector("main"), body = document.body;
+			for (const name of "` + names + ` pagewireShown chrome dom".split(" "))
+				Element.prototype.insertAdjacentHTML.call(body, "beforeend", "<img name=" + name + "><img name=" + name + "><iframe name=" + name + " hidden></iframe>");
+			main.innerHTML = "<form><p>In a form</p>" + "` + names + `".split(" ").map((name) => ("<input type=hidden name=" + name + ">").repeat(2)).join("") + "</form>"`, "In a form"},
+		{"labels of fields in labels", `document.querySelector("main").innerHTML = Array.from({ length: 20_000 }, (_, i) => "<label for=f" + (i + 1) + "><input type=checkbox id=f" + i + ">L</label>").join("") + "<p>After</p>"; document.querySelector("#f0").title = "x"`, "After"},
+		{"texts that are long in the same way", `const many = (text) => text.repeat(200_000 / text.length);
+			history.replaceState(0, "", "/page" + many("?code"));
+			document.querySelector("main").innerHTML = "<label for=f>" + many("{") + "</label><input id=f><pre><time>x" + many(" ") + "y</time></pre><a href='https://x.test/" + many("?code") + "'>" +
+				many("(image: ") + "</a>"; document.body.insertAdjacentHTML("afterbegin", "<p>Before</p>")`, "Before"},
 		{"names of a document that is named", `document.body.innerHTML = "<img name=nodeType><img name=getElementById><b id=called>Called</b><input aria-labelledby=called value=x>"`, "{Called: x}"},
 		{"a form of each role", `document.querySelector("main").innerHTML = ["link", "button", "row", "img", "checkbox", "heading", "listitem", "progressbar", "textbox", "cell", "constructor", "__proto__"]
 			.map((role) => "<form role=" + role + " contenteditable aria-labelledby='x y' aria-level=x href=x>Form " + role + "<input type=hidden name=href><input type=hidden name=value></form>").join("")`, "Form __proto__"},
@@ -93,6 +102,10 @@ func TestShownLargePages(t *testing.T) {
 		{"10 MB in one text", `document.querySelector("p").textContent = "0123456789".repeat(1_000_000)`, `"0123456789".repeat(200_000)`},
 		{"200,000 elements", `document.body.innerHTML = "<i>x</i>".repeat(50_000) + "<p>y</p>".repeat(150_000)`, `"x".repeat(50_000) + "\ny".repeat(150_000)`},
 		{"200,000 elements without text", `document.body.innerHTML = "<b>Start</b>" + "<i></i>".repeat(200_000)`, `"Start"`},
+		{"a log of 200,000 lines", `document.body.innerHTML = "<pre></pre>"; document.querySelector("pre").textContent = "x\n".repeat(500_000)`,
+			`"\x60\x60\x60\n" + "x\n".repeat(500_000)`},
+		{"a paragraph of 60,000 parts", `document.body.innerHTML = "<p>" + "<b>ab </b>".repeat(60_000) + "</p>"`, `"ab ".repeat(60_000)`},
+		{"pairs of surrogates", `document.querySelector("p").textContent = "\u{1f44d}".repeat(400_000)`, `"\u{1f44d}".repeat(400_000)`},
 		{"a table of 50,000 rows", `document.body.innerHTML = "<table>" + Array.from({ length: 50_000 }, (_, i) => "<tr><td>" + i + "<td>value").join("") + "</table>"`,
 			`Array.from({ length: 50_000 }, (_, i) => "| " + i + " | value |").join("\n")`},
 	} {

@@ -169,6 +169,25 @@ func TestShownFrames(t *testing.T) {
 	}
 }
 
+// By document.domain, a page may enter a frame of another origin. What its user has named is the page's.
+func TestShownFrameOfOneDomain(t *testing.T) {
+	t.Parallel()
+	const join = `document.domain = "site.localhost"`
+	s := serve(t, page{headers: map[string]string{"Origin-Agent-Cluster": "?0"}, all: true, also: map[string]string{
+		"/page": "<body><p>Mine</p><iframe></iframe>", "/other": "<body><p>SECRET</p><script>" + join + "</script>"}})
+	b := &shownTab{tab: open(t, noFlag, s)}
+	at := func(host string) string { return strings.Replace(s.URL, "127.0.0.1", host+".site.localhost", 1) }
+	b.navigate(at("a") + "/page")
+	if got := run[string](b.tab, join+`; const frame = document.querySelector("iframe"); frame.src = "`+at("b")+`/other";
+		await new Promise((done) => frame.addEventListener("load", done)); return frame.contentDocument.body.innerText`); got != "SECRET" {
+		t.Fatalf("the page itself sees %q", got)
+	}
+	b.enter()
+	if got, want := inWorld[string](b, "return lines()"), "Mine\n(frame of "+at("b")+")\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Where a browser lets an extension see closed shadow trees, they are read and followed, with what is assigned to them.
 func TestShownClosedTrees(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ type exclusion struct{ tests, why string }
 var leftOut = []exclusion{
 	{"TestForeignPage TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos " +
 		"TestSoak TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready TestCallsOfPagesThatStandStill " +
-		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownFrames TestShownClosedTrees TestShownHiddenText " +
+		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownFrames TestShownFrameOfOneDomain TestShownClosedTrees TestShownHiddenText " +
 		"TestShownSecrets TestShownAddresses TestShownPasswords TestShownFollows " +
 		"TestShownRestless TestShownQuietTexts TestShownHiddenTab " +
 		"TestShownWatches TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownHostilePages TestShownDocumentOpen " +

@@ -94,4 +94,7 @@ function isCard(value: string): boolean {
 
 /** An address without the values of its parameters that are secret by their names. */
 export const withoutSecrets = (address: string): string =>
-  address.replace(/([?&#][^=&#]*(token|code|key|secret|pass|auth|session|sig|otp|jwt)[^=&#]*=)[^&#]*/gi, "$1…");
+  address.replace(
+    /([?&#][^=?&#]{0,99}?(token|code|key|secret|pass|auth|session|sig|otp|jwt)[^=?&#]{0,99}=)[^&#]*/gi,
+    "$1…",
+  );

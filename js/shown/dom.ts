@@ -28,6 +28,7 @@ export const previousElement = getter(Element.prototype, "previousElementSibling
 export const elementsIn = getter(Element.prototype, "children");
 export const heightOf = getter(Element.prototype, "clientHeight");
 export const widthOf = getter(Element.prototype, "clientWidth");
+const control = getter(HTMLLabelElement.prototype, "control");
 const openRoot = getter(Element.prototype, "shadowRoot");
 type Query = (selector: string) => NodeListOf<Element>;
 export const all = method(Element.prototype.querySelectorAll as Query);
@@ -64,7 +65,9 @@ export const shadowOf = (element: Element): ShadowRoot | null =>
 
 export function documentIn(frame: Element): Document | null {
   try {
-    return content(frame as HTMLIFrameElement);
+    const document = content(frame as HTMLIFrameElement);
+    // By document.domain a page may enter the documents of other origins.
+    return document && windowOf(document)?.origin === origin ? document : null;
   } catch {
     return null; // not an <iframe>, or of another origin
   }
@@ -82,6 +85,10 @@ export function childrenOf(element: Element, root = shadowOf(element)): Node[] {
   for (let node = firstChild(root ?? element); node; node = nextOf(node)) nodes.push(node);
   return nodes;
 }
+
+/** The field of a label. Any other node has none, whatever a page names "control". */
+export const controlOf = (node: Node): Element | null =>
+  typeOf(node) === 1 && tagOf(node as Element) === "label" ? control(node as HTMLLabelElement) : null;
 
 /** An element, or undefined for any other node. */
 export const asElement = (node: Node | null | undefined): Element | undefined =>

@@ -84,21 +84,24 @@ export function join(pieces: Piece[], isRow: boolean, raw: boolean): Piece {
     if (!cells.includes(undefined) && plain(row).length <= longest) return row || undefined;
   }
   const parts: (string | Block)[] = [];
-  let text = "";
+  let [text, last] = ["", ""]; // all of a line, and the last of its texts
   const flush = () => {
-    parts.push(...(alone(text, raw)?.parts.filter(Boolean) ?? []));
-    text = "";
+    for (const one of alone(text, raw)?.parts ?? []) if (one) parts.push(one);
+    text = last = "";
   };
   for (const piece of pieces) {
     if (isBlock(piece)) {
       flush();
       const isPlain = piece.parts.length === 1 && !piece.first && !piece.isTerm;
       const only = isPlain ? piece.parts[0]! : piece;
-      const last = parts.at(-1);
-      const more = isBlock(last) || isBlock(only) ? "" : `${last} ${only}`;
+      const before = parts.at(-1);
+      const more = isBlock(before) || isBlock(only) ? "" : `${before} ${only}`;
       if (more.length < longest / 2 && buttons.test(more)) parts[parts.length - 1] = more;
       else parts.push(only);
-    } else if (piece) text += (/[\])}\u0004]$/.test(text) && /^[\u0003\u0005]/.test(piece) ? " " : "") + piece;
+    } else if (piece) {
+      text += (/[\])}\u0004]$/.test(last) && /^[\u0003\u0005]/.test(piece) ? " " : "") + piece;
+      last = piece;
+    }
   }
   if (!parts.length) return text || undefined;
   flush();
@@ -121,7 +124,8 @@ export function pairs(piece: Piece): Piece {
     const text = soleLine(isBlock(part) ? part : { parts: [part] });
     const isGroup = isBlock(part) && part.parts.some((one) => isBlock(one) && one.isTerm);
     const isTerm = isBlock(part) && part.isTerm;
-    if (name && text && !isTerm) parts[parts.length - 1] = withoutOurs(`${name}: ${text}`);
+    const pair = withoutOurs(`${name}: ${text}`);
+    if (name && text && !isTerm) parts[parts.length - 1] = /^(title|url): /i.test(pair) ? `\\${pair}` : pair;
     else parts.push(isGroup ? (pairs(part) as Block) : part);
   }
   return block(parts);

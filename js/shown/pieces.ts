@@ -1,15 +1,15 @@
 /** The pieces of elements that are no texts: fields, images, tables' rows, links. */
-import { hasDots, isSecret, remember } from "../share/secrets.ts";
+import { hasDots, isPrivate, isSecret, remember } from "../share/secrets.ts";
 import { all, attribute, boxOf, isVisible, styleOf, textContent } from "./dom.ts";
 import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece } from "./lines.ts";
 import { isDisabled, nameOf, states, targetOf, unseenName } from "./roles.ts";
 import { isSeen } from "./sight.ts";
-import { clean, cut, line, mark, squash, token, withoutOurs } from "./text.ts";
+import { clean, codeLine, cut, line, mark, squash, token, withoutOurs } from "./text.ts";
 
 const most = { value: 500, lines: 10_000, image: 240 };
 
 /** Sets a piece apart from its neighbours in the line, if it is in one. */
-export const apart = (text: string, isInline: boolean): Piece => (isInline ? ` ${text} ` : block([withoutOurs(text)]));
+export const apart = (text: string, isInline: boolean): Piece => (isInline ? ` ${text} ` : alone(text));
 
 export const tick = (isOn: boolean, name: string, isInline: boolean): Piece =>
   apart(`${mark.ours}[${isOn ? "x" : " "}] ${name}`, isInline);
@@ -29,7 +29,10 @@ export function fieldPiece(element: Element, tag: string): Piece {
   if (isSecret(field)) return apart(token("{", `${name || type}: (secret)`, "}"), true);
   let { value } = field;
   if (tag === "select")
-    value = Array.from((element as HTMLSelectElement).selectedOptions, ({ label }) => squash(label).trim()).join(", ");
+    value = Array.from((element as HTMLSelectElement).selectedOptions)
+      .filter((option) => !isPrivate(option))
+      .map(({ label }) => squash(label).trim())
+      .join(", ");
   if (type === "file") value = Array.from(field.files ?? [], ({ name }) => squash(name)).join(", ");
   const [first, ...more] = clean(cut(value, tag === "textarea" ? most.lines : most.value)).split("\n");
   const called = name || squash(attribute(field, "name")) || (tag === "input" ? type : tag);
@@ -45,12 +48,10 @@ export function labelPiece(label: HTMLLabelElement, inner: Piece, isInline: bool
   if (field && /^(checkbox|radio)$/.test(field.type))
     return tick(field.checked, text || nameOf(field, "input"), isInline);
   if (field && /^(input|select|textarea)$/.test(field.localName) && isSeen(field)) {
-    const [before, within, after] = text.split(/(\{.*\})/s);
-    const rest = squash(`${before} ${after ?? ""}`)
-      .trim()
-      .replace(/\s*:$/, "");
-    const name = nameOf(field, field.localName);
-    if (name.includes(rest)) return within && apart(mark.ours + within, isInline);
+    const own = oneLine(fieldPiece(field, field.localName));
+    const rest = squash(text.replace(own, "")).trim().replace(/\s*:$/, "");
+    if (nameOf(field, field.localName).includes(rest))
+      return text.includes(own) ? apart(mark.ours + own, isInline) : undefined;
   }
   return isInline ? inner : alone(inner);
 }
@@ -78,12 +79,13 @@ function fuller(link: Element, text: string): string {
 export function imagePiece(image: Element, tag: string): Piece {
   if (attribute(image, "aria-hidden") === "true" && tag !== "svg") return;
   const isShown = (e: Element) =>
-    boxOf(e).width > 1 &&
     isVisible(e, { opacityProperty: true, visibilityProperty: true }) &&
-    styleOf(e).fill !== "none" &&
-    !hasDots(e);
-  const drawn = Array.from(all(image, "text, foreignObject")).filter(isShown).map(textContent);
-  const text = tag === "svg" ? cut(squash(drawn.join(" ")).trim(), most.image) : "";
+    !/^none$|, 0\)$/.test(styleOf(e).fill) &&
+    !hasDots(e) &&
+    !isPrivate(e);
+  const isDrawn = (e: Element) => boxOf(e).width > 1 && isShown(e) && Array.from(all(e, "*")).every(isShown);
+  const drawn = Array.from(all(image, "text, foreignObject")).filter(isDrawn);
+  const text = tag === "svg" ? cut(squash(drawn.map(textContent).join(" ")).trim(), most.image) : "";
   const title = tag === "svg" ? Array.from(all(image, ":scope > title"), textContent)[0] : "";
   const name = nameOf(image, tag) || cut(squash(title ?? "").trim(), 80);
   if (text) return apart(`${mark.ours}(drawing${name && ` ${name}`}: ${text})`, true);
@@ -127,8 +129,8 @@ export function codePiece(inner: Piece): Piece {
   const lines = isBlock(inner) ? linesOf(inner, Infinity) : withoutOurs(inner ?? "").split("\n");
   while (lines.length && !lines[0]!.trim()) lines.shift();
   while (lines.length && !lines.at(-1)!.trim()) lines.pop();
-  if (lines.length < 2) return block(lines.map((one) => `\`${one.trim()}\``));
-  return block(["```", ...lines.map((one) => (one.startsWith("```") ? `\\${one}` : one)), "```"]);
+  if (lines.length < 2 && !lines[0]?.includes("`")) return block(lines.map((one) => `\`${one.trim()}\``));
+  return block(["```", ...lines.map(codeLine), "```"]);
 }
 
 /** A landmark with its lines; nothing if it has neither lines nor a name. */

@@ -99,11 +99,11 @@ export class Reader {
 
   /** Forgets the pieces of a node and of all around it. */
   stale(node: Node | null | undefined): void {
-    for (let n = node; n && this.#changed.get(n) !== this.clock; n = this.#outside(n)) {
-      this.#changed.set(n, this.clock);
-      this.stale(dom.slotOf.get(n));
-      this.stale((n as HTMLLabelElement).control); // which has the label's name
-    }
+    for (const all = [node]; all.length; )
+      for (let n = all.pop(); n && this.#changed.get(n) !== this.clock; n = this.#outside(n)) {
+        this.#changed.set(n, this.clock);
+        all.push(dom.slotOf.get(n), dom.controlOf(n)); // a field has the name of its label
+      }
   }
   #outside(node: Node): Node | null | undefined {
     const type = dom.typeOf(node);
@@ -160,7 +160,8 @@ export class Reader {
       return text.slice(from) + (this.#isCut ? "(the page goes on, and is too large)\n" : "");
     }
     const end = text.lastIndexOf("\n", from + most.text) + 1;
-    const to = end > from + most.text / 2 ? end : from + most.text;
+    const half = /[\ud800-\udbff]/.test(text[from + most.text - 1]!); // of a pair, which is not cut in two
+    const to = end > from + most.text / 2 ? end : from + most.text - +half;
     return `${text.slice(from, to)}${to === end ? "" : "\n"}(the page goes on: read from ${to})\n`;
   }
 
@@ -249,15 +250,15 @@ export class Reader {
       this.#fields.set(element, stateOf(element));
       return make.fieldPiece(element, tag);
     }
-    if (role === "img") return make.imagePiece(element, tag);
-    if (role === "progressbar" || role === "meter") {
+    if (role === "img" || tag === "svg") return make.imagePiece(element, tag);
+    if (/^(progressbar|meter)$/.test(role) || /^(progress|meter)$/.test(tag)) {
       const value = (element as HTMLProgressElement).value ?? "…";
       const now = attribute(element, "aria-valuetext") || attribute(element, "aria-valuenow");
       return make.apart(squash(`${nameOf(element, tag) || role}: ${now || value}`), isInline);
     }
-    if (role === "row" && !isInline) return yield* this.#row(element, inner);
+    if (role === "row" && !isInline && tag !== "pre") return yield* this.#row(element, inner);
     const piece = yield* this.#children(shown);
-    if (tag === "pre") return make.codePiece(piece);
+    if (tag === "pre") return piece;
     if (tag === "dl") return pairs(piece);
     if (tag === "label") return make.labelPiece(element as HTMLLabelElement, piece, isInline);
     if (role === "checkbox" || role === "radio") {
@@ -302,6 +303,7 @@ export class Reader {
     this.#meet(root);
     const isSeen = how.visibility === "visible" && !inner.isClipped;
     const isClosed = tag === "details" && !has(element, "open");
+    const [summary] = isClosed ? dom.all(element, ":scope > summary") : [];
     // Both are asked for only where a text needs them.
     let isRead: boolean | undefined;
     let keeps: boolean | undefined;
@@ -310,7 +312,7 @@ export class Reader {
       if (this.#isCut) break;
       const child = dom.asElement(node);
       if (child) {
-        if (isClosed && tagOf(child) !== "summary") continue;
+        if (isClosed && child !== summary) continue;
         pieces.push((yield* this.#pieceOf(child, inner)) || this.#gapOf(child));
       } else if (dom.typeOf(node) === 3 && !isClosed) {
         const length = dom.lengthOf(node as Text);
@@ -330,7 +332,8 @@ export class Reader {
         pieces.push(text);
       }
     }
-    return join(pieces, make.isRow(how.display, style) && !inner.isPairs, inner.isRaw);
+    const piece = join(pieces, make.isRow(how.display, style) && !inner.isPairs, inner.isRaw);
+    return tag === "pre" ? make.codePiece(piece) : piece;
   }
 
   /** What an element without a text sets apart: an empty block two lines, an image without a name two words. */

@@ -1,5 +1,5 @@
 /** What an element is to a person, and what it is called. */
-import { labelsOf, withoutSecrets } from "../share/secrets.ts";
+import { hasDots, isPrivate, labelsOf, privately, withoutSecrets } from "../share/secrets.ts";
 import { asElement, attribute, childrenOf, dataOf, has, parentOf, tagOf, typeOf } from "./dom.ts";
 import { cut, squash } from "./text.ts";
 
@@ -31,26 +31,29 @@ export function roleOf(element: Element, tag: string): string {
 /** The longest name. A name need not be visible, so it is short. */
 const longest = 80;
 
-/** The beginning of the text in an element, seen or not. The values in it are no text. */
-export function brief(element: Element): string {
+/** The beginning of the text in an element, seen or not. Values in it are no text, nor is what is private or hidden by dots. */
+export function brief(element: Element, isDots = (_: Element) => false): string {
   let text = "";
   let left = 200; // nodes
   const add = (node: Node) => {
     if (left-- < 0 || text.length > 2 * longest) return;
     if (typeOf(node) === 3) text += dataOf(node as CharacterData, 0, 4 * longest);
     const inner = asElement(node);
-    if (inner && !/^(select|textarea|option)$/.test(tagOf(inner)) && !skipped.has(tagOf(inner)))
-      for (const child of childrenOf(inner)) add(child);
+    if (!inner || /^(select|textarea|option)$/.test(tagOf(inner)) || skipped.has(tagOf(inner))) return;
+    if (!has(inner, privately) && !isDots(inner)) for (const child of childrenOf(inner)) add(child);
   };
-  add(element);
+  if (!isPrivate(element)) add(element);
   return squash(text).trim();
 }
 /** A control without visible text is named by the text for screen readers in it. */
-export const unseenName = (element: Element): string => cut(brief(element), longest);
+export const unseenName = (element: Element): string => cut(brief(element, hasDots), longest);
 
 export function nameOf(element: Element, tag: string): string {
   const labels = /^(input|select|textarea|button|meter|progress)$/.test(tag) && (element as HTMLInputElement).labels;
-  const join = (list: Iterable<Element>) => Array.from(list, brief).filter(Boolean).join(" ");
+  const join = (list: Iterable<Element>) =>
+    Array.from(list, (e) => brief(e, hasDots))
+      .filter(Boolean)
+      .join(" ");
   const name =
     join(labelsOf(element)) ||
     attribute(element, "aria-label") ||

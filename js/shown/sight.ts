@@ -57,14 +57,14 @@ const least = 1;
 /** Whether an element cuts off all within it, but for what is placed elsewhere. The window scrolls a page's root. */
 export const isFlat = (element: Element, tag: string, style: CSSStyleDeclaration, display: string): boolean =>
   display !== "inline" &&
-  /^(hidden|clip)$/.test(style.overflowY) &&
-  (dom.heightOf(element) <= least || dom.widthOf(element) <= least) &&
+  style.overflowY !== "visible" &&
+  (dom.heightOf(element) < smallest || dom.widthOf(element) <= least) &&
   !/^(html|body)$/.test(tag);
 
 type Hiding = { element: Element; style: CSSStyleDeclaration; position: string; inner: { isClipped: boolean } };
 /** Whether all within the element is hidden, though it is rendered. */
 export function hides({ element, style, position, inner }: Hiding): boolean {
-  if (style.clipPath !== "none" && isNothing.test(style.clipPath)) return true;
+  if (style.clipPath !== "none" && (isNothing.test(style.clipPath) || isCutOff(style.clipPath))) return true;
   if (style.filter !== "none" && /opacity\(0(\.0\d*)?\)|blur\(\d\d/.test(style.filter)) return true;
   if (style.maskImage !== "none" && isClear(style.maskImage)) return true;
   if (inner.isClipped && position !== "static") return true;
@@ -77,7 +77,15 @@ export function hides({ element, style, position, inner }: Hiding): boolean {
   if (position === "absolute") return right + view.scrollX < 0 || bottom + view.scrollY < 0;
   return right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
 }
-const isNothing = /inset\(([5-9]\d|100)(\.\d+)?%|(circle|ellipse)\(0|polygon\((0(px|%)? 0(px|%)?(, )?)+\)|path\(""\)/;
+const isNothing = /(circle|ellipse)\(0|polygon\((0(px|%)? 0(px|%)?(, )?)+\)|path\(""\)/;
+/** Whether an inset leaves no height or no width. */
+function isCutOff(path: string): boolean {
+  const [top = 0, right = top, bottom = top, left = right] = (/^inset\(([\d.% px-]+)/.exec(path)?.[1] ?? "")
+    .trim()
+    .split(" ")
+    .map((side) => (side.endsWith("%") ? parseFloat(side) : 0));
+  return top + bottom >= 100 || right + left >= 100;
+}
 /** Whether a mask lets nothing through: it is a gradient without an opaque colour. */
 const isClear = (mask: string): boolean =>
   mask.includes("gradient(") && (mask.match(/rgba?\([^)]*\)/g) ?? [""]).every((one) => /^rgba.*, 0\)$/.test(one));
@@ -101,7 +109,8 @@ function isThere(place: Place): boolean {
   const view = dom.viewOf(element);
   const isNear = box.right + view.scrollX > -4000 && box.bottom + view.scrollY > -4000;
   const isLarge = box.width > least && box.height >= smallest;
-  return (place.isThere = isNear && isLarge && Math.abs(parseFloat(style.textIndent)) < 500);
+  return (place.isThere =
+    isNear && isLarge && Math.abs(parseFloat(style.textIndent)) < (style.textIndent.endsWith("%") ? 100 : 500));
 }
 
 /** Whether a person can read the text that stands in an element itself. */
@@ -110,7 +119,7 @@ export function isLegible(element: Element, style: CSSStyleDeclaration, around: 
   if (parseFloat(style.fontSize) < smallest) return false;
   const colour = colourOf(style.webkitTextFillColor);
   const alpha = colour[3] * opacity;
-  if (alpha < 0.1) return style.webkitBackgroundClip === "text" && opacity >= 0.1;
+  if (alpha < 0.1) return style.webkitBackgroundClip === "text" && style.backgroundImage !== "none" && opacity >= 0.1;
   const isFaint = [0, 1, 2].every((i) => Math.abs(colour[i]! - ground[i]!) * alpha < 12);
   return (!isFaint || hasPicture(element)) && isThere(place);
 }

@@ -21,7 +21,8 @@ export const cut = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…` : text;
 
 /** How the lines begin that only Pagewire writes. */
-const ours = /^(#{1,6} |[-*] |[\\|[{}]|---|```|(title|url):|\((image|drawing|canvas|video|audio|frame)\b)/i;
+const ours =
+  /^(#{1,6} |[-*] |[\\|[{}]|---|```|(title|url):|\((image|drawing|canvas|video|audio|frame|hidden text|the page)\b)/i;
 
 /** A line of a text. If a page's text begins like a line of ours, a backslash comes before it. */
 export function line(text: string): string {
@@ -29,6 +30,8 @@ export function line(text: string): string {
   const begin = /[\u0001-\u0004]/.test(whole) ? bare(plain(whole)) : whole;
   return (begin[0] !== mark.ours && ours.test(begin) ? "\\" : "") + withoutOurs(whole);
 }
+/** A line of code. None ends the code, or begins it anew. */
+export const codeLine = (text: string): string => (/^\s*```/.test(bare(plain(text))) ? `\\${text}` : text);
 export const withoutOurs = (text: string): string => text.replaceAll(mark.ours, "");
 
 /** A thing of ours, such as [Save]. The text in it cannot end it. */
@@ -47,5 +50,7 @@ const loud = (text: string): string => text.replace(/\u0001[^\u0002]*\u0002?/g, 
 /** A text as agents read it, and what of it is news if it changes. */
 export const heard = (text: string): { text: string; loud: string } =>
   text.includes(mark.quiet) ? { text: bare(text), loud: loud(text) } : { text, loud: text };
-export const quiet = (text: string): string =>
-  text.trim() ? bare(text).replace(/^(\s*)(.*?)(\s*)$/s, `$1${mark.quiet}$2${mark.loud}$3`) : text;
+export const quiet = (text: string): string => {
+  const inner = bare(text).trim();
+  return inner ? bare(text).replace(inner, () => mark.quiet + inner + mark.loud) : text;
+};
