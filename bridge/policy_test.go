@@ -78,6 +78,7 @@ var packages = []row{
 	{"bridge/gateway/assets", native, "", ""},
 	{"bridge/gateway/events", native, "bridge bridge/wire", ""},
 	{"bridge/gateway/skills", native, "bridge", ""},
+	{"bridge/gateway/parts", native, "bridge/gateway/weborigin", ""},
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/gateway/gate bridge/gateway/live/seen bridge/gateway/live/delta", ""},
@@ -88,10 +89,10 @@ var packages = []row{
 	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
 		"bridge/gateway/door bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
-		"bridge/gateway/gate bridge/gateway/events bridge/gateway/skills bridge/gateway/internal/taburi bridge/gateway/internal/quota",
+		"bridge/gateway/gate bridge/gateway/events bridge/gateway/skills bridge/gateway/parts bridge/gateway/internal/taburi bridge/gateway/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in: of these only uplink imports another, relay.
-	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets bridge/gateway/gate bridge/gateway/weborigin",
+	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets bridge/gateway/gate bridge/gateway/parts bridge/gateway/weborigin",
 		chromeDevTools + " github.com/coder/websocket golang.org/x/time"},
 	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin " +
 		"bridge/gateway/internal/...", "github.com/coder/websocket"},
@@ -99,7 +100,7 @@ var packages = []row{
 	{"bridge/gateway/agents", native, "bridge bridge/gateway bridge/gateway/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/gateway/access", native, "bridge/gateway/weborigin bridge/gateway/internal/...", ""},
-	{"bridge/gateway/daemon", native, "bridge bridge/gateway/retry bridge/gateway/internal/...",
+	{"bridge/gateway/daemon", native, "bridge bridge/gateway/parts bridge/gateway/retry bridge/gateway/internal/...",
 		"github.com/fsnotify/fsnotify golang.org/x/mod golang.org/x/sys"},
 	{"bridge/gateway/agents/hook", native, "bridge/gateway", "golang.org/x/sys"},
 	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/gateway/assets bridge/gateway/internal/...",

@@ -125,7 +125,7 @@ func TestShownRestless(t *testing.T) {
 			b := openShown(t, c.html, nil)
 			inWorld[any](b, `
 				globalThis.part = 0;
-				globalThis.partView = shownPage.view(() => part++, () => document.getElementById("c"));
+				globalThis.partView = shownPage.view(() => part++, { find: [{ css: "#c" }] });
 				view.watch(true); partView.watch(true); await settle(); await pass(1000)`)
 			run[any](b.tab, "globalThis.i = 0; globalThis.tick = () => { "+c.tick+"; i++ }")
 			// The page's clock is the reader's: an event in the page ticks it.
@@ -285,7 +285,7 @@ func TestShownPart(t *testing.T) {
 	b := openShown(t, `<main style="background:#111;color:#eee"><p id=a>One</p></main><p id=b>Two</p>`, nil)
 	inWorld[any](b, `
 		globalThis.told = 0;
-		globalThis.part = shownPage.view(() => told++, () => document.getElementById("a") ?? undefined);
+		globalThis.part = shownPage.view(() => told++, { find: [{ css: "#a" }] });
 		part.watch(true); await settle(); await pass(1000)`)
 	if got := inWorld[string](b, "return part.read()"); got != "One\n" {
 		t.Errorf("the part is %q", got)
@@ -300,7 +300,7 @@ func TestShownPart(t *testing.T) {
 			t.Errorf("%s: told %d times, want %d", c.script, got, c.told)
 		}
 		if i == 2 {
-			if got := inWorld[string](b, "return part.read().catch((error) => error.message)"); got != "the part is not in the page now" {
+			if got := inWorld[string](b, "return (await part.read()) ?? 'gone'"); got != "gone" {
 				t.Errorf("reading it gave %q", got)
 			}
 		}

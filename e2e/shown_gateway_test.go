@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -63,7 +65,12 @@ func TestForeignPage(t *testing.T) {
 	h := newHome(t)
 	ci, inbox, job := serveRun(t)
 	uri := ci + "/.pagewire/shown"
-	a := h.serve(t, "--launch", "--headless", "--open", ci+"/run", "--open", ci+"/login")
+	file := filepath.Join(t.TempDir(), "parts.json")
+	rules := fmt.Sprintf(`{%q: {"jobs": {"path": "/run*", "find": [{"css": "table", "under": "Deltas for long texts"}], "as": "table"}}}`, ci)
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := h.serve(t, "--launch", "--headless", "--open", ci+"/run", "--open", ci+"/login", "--parts", file)
 	other := h.serve(t)
 	var list string
 	testkit.Eventually(t, "the agent lists what the tab shows, and counts the other one", func() bool {
@@ -85,6 +92,11 @@ func TestForeignPage(t *testing.T) {
 			t.Errorf("there is %q in %s", not, first)
 		}
 	}
+	part := ci + "/.pagewire/parts/jobs"
+	if text, _ := a.Call("read_page_resource", map[string]any{"uri": part}); !strings.Contains(list, part) ||
+		!strings.Contains(text, `{"Job":"browser","Status":"In progress","Duration":"2m 0s"}`) || strings.Contains(text, "Password") {
+		t.Errorf("the part is %s", text)
+	}
 	waits := make(chan string, 1)
 	go func() {
 		text, _ := a.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(t, first)})
@@ -102,8 +114,10 @@ func TestForeignPage(t *testing.T) {
 		strings.Contains(told, "| types |") {
 		t.Errorf("it is told %s", told)
 	}
-	if text, err := other.Read(uri); err == nil || other.Offers(uri) {
-		t.Errorf("another agent reads %q", text)
+	for _, uri := range []string{uri, part} {
+		if text, err := other.Read(uri); err == nil || other.Offers(uri) {
+			t.Errorf("another agent reads %q", text)
+		}
 	}
 	if text, _ := other.Call("list_page_resources", nil); !strings.Contains(text, "Open tabs that offer you nothing: 2.") ||
 		strings.Contains(text, "Run 4821") || strings.Contains(text, "Inbox") {

@@ -16,6 +16,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 )
 
 // An Agent is the gateway's end of one agent's session, as the agent sees it: a mcpconn.Conn. The agent's messages go
@@ -33,6 +34,7 @@ type Agent struct {
 	pass      *pass         // the gateway's lock guards its use
 	reminders Reminders
 	about     string // AgentOptions.About
+	parts     parts.Rules
 
 	// The gateway's lock guards all below.
 	isDropped bool
@@ -113,6 +115,9 @@ type AgentOptions struct {
 	// Shown and Opened are origins of which the agent gets what pages show (door.Scope). A
 	// TransportCommand gets that of each page that the user shows to anybody.
 	Shown, Opened []string
+	// Parts are the rules of the agent's user for parts of the pages that Shown and Opened name. All
+	// agents that get what a page shows get its parts.
+	Parts parts.Rules
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
 	// DebuggingTools shows the agent also the tools that pages have for their developers. Default off.
@@ -146,7 +151,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	c := cmp.Or(g.clients[name], &client{name: name})
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), reminders: cmp.Or(o.Reminders, g.opt.Reminders),
-		about: o.About, webhooks: o.Webhooks, pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
+		parts: o.Parts, about: o.About, webhooks: o.Webhooks, pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
 			Front: o.Front, Debugging: o.DebuggingTools, Shown: o.Shown, Opened: o.Opened,
 			AllShown: o.Transport == TransportCommand})}
 	a.out = mcpconn.NewOutbox(a.countWaiting)

@@ -13,6 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	// Shown and Opened are origins whose pages the user shows (door.Scope), in addition to those that
 	// a connected agent names.
 	Shown, Opened []string
+	// Parts are the user's rules for parts of these pages, in addition to those of connected agents.
+	Parts parts.Rules
 	// AnyScheme admits URIs at no web origin at all, such as test://, from pages that offer them. It is for conformance
 	// suites.
 	AnyScheme bool

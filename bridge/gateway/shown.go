@@ -11,6 +11,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 )
 
 // Almost no page offers resources. So the user, too, can offer a page: agents whose user has named
@@ -69,8 +70,28 @@ func (g *Gateway) IsNamed(info PageInfo) bool {
 	return g.shows.always.Names(o)
 }
 
-// WhenNamed calls f, in a goroutine of its own, whenever IsNamed may have other answers, until end
-// is called.
+// Parts returns the rules for the parts of a page that IsNamed, by name. If several agents have a
+// rule of one name, the agent that came first decides.
+func (g *Gateway) Parts(info PageInfo) map[string]parts.Rule {
+	defer g.lock()()
+	o := (&Page{PageInfo: info, g: g}).Owner()
+	found := map[string]parts.Rule{}
+	add := func(p *pass, rules parts.Rules) {
+		if len(rules) > 0 && p.Names(o) {
+			maps.Copy(found, rules.Of(info.Origin, info.URL))
+		}
+	}
+	add(g.shows.always, g.opt.Parts)
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(g.agents))) {
+		if a := g.agents[id]; a.transport != TransportRequest {
+			add(a.pass, a.parts)
+		}
+	}
+	return found
+}
+
+// WhenNamed calls f, in a goroutine of its own, whenever IsNamed and Parts may have other answers,
+// until end is called.
 func (g *Gateway) WhenNamed(f func()) (end func()) {
 	defer g.lock()()
 	if g.shows.changed == nil {

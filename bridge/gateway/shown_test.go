@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -529,4 +531,40 @@ func TestReloadByAnotherWay(t *testing.T) {
 	if got := testkit.Receive(t, "the next document is read", reads); got != "2" {
 		t.Errorf("read %q", got)
 	}
+}
+
+// Parts are those of agents whose user has named the page's origin. Of two rules with one name that of the agent that
+// came first counts, and the gateway's own comes last.
+func TestPartsOfAgents(t *testing.T) {
+	rules := func(names ...string) parts.Rules {
+		found := map[string]parts.Rule{}
+		for _, name := range names[1:] {
+			found[name] = parts.Rule{As: names[0], Find: []parts.Anchor{{CSS: "p"}}}
+		}
+		return parts.Rules{app: found, "https://else.example": {"else": {}}}
+	}
+	g := newGateway(t, Options{Shown: []string{app}, Parts: rules("text", "a", "b", "c")})
+	check := func(want string) {
+		t.Helper()
+		got := g.Parts(byUser("x"))
+		text := ""
+		for _, name := range slices.Sorted(maps.Keys(got)) {
+			text += name + " " + got[name].As + " "
+		}
+		if strings.TrimSpace(text) != want {
+			t.Errorf("the parts are %q, want %q", text, want)
+		}
+	}
+	connect := func(o AgentOptions, parts parts.Rules) *Agent {
+		o.Parts = parts
+		return testkit.Must(g.ConnectWith(o))(t)
+	}
+	check("a text b text c text")
+	first := connect(names, rules("table", "a", "d"))
+	connect(names, rules("form", "a", "b"))
+	connect(AgentOptions{}, rules("form", "c", "e"))                                                // it has not named the origin
+	connect(AgentOptions{Shown: names.Shown, Transport: TransportRequest}, rules("form", "c", "e")) // Options name for it
+	check("a table b form c text d table")
+	first.Close()
+	check("a form b form c text")
 }

@@ -32,6 +32,8 @@ const control = getter(HTMLLabelElement.prototype, "control");
 const openRoot = getter(Element.prototype, "shadowRoot");
 type Query = (selector: string) => NodeListOf<Element>;
 export const all = method(Element.prototype.querySelectorAll as Query);
+export const isLike = method(Element.prototype.matches as (selector: string) => boolean);
+export const closest = method(Element.prototype.closest as (selector: string) => Element | null);
 export const boxOf = method(Element.prototype.getBoundingClientRect);
 export const isVisible = method(Element.prototype.checkVisibility);
 export const hostOf = getter(ShadowRoot.prototype, "host");

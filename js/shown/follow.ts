@@ -9,6 +9,7 @@
  */
 import { type Field, remember } from "../share/secrets.ts";
 import { asElement, attribute, elementsIn, isConnected, parentOf, tagOf, typeOf } from "./dom.ts";
+import { elementOf, gone, lookOf, type Part } from "./part.ts";
 import { brief } from "./roles.ts";
 import { type Look, Reader, type Sight } from "./read.ts";
 
@@ -28,8 +29,8 @@ export interface Clock {
 }
 
 export interface Watch {
-  /** The element that is watched, now; undefined if it is not there. Without it the whole page is watched. */
-  part?: (() => Element | undefined) | undefined;
+  /** The part that is watched. Without it the whole page is. */
+  part?: Part | undefined;
   changed(): void;
   /** The last look that somebody knows of, and when that was. */
   told?: Look | undefined;
@@ -37,8 +38,6 @@ export interface Watch {
   /** A text that is no news is told in a minute. */
   isLate?: boolean;
 }
-/** The part of a watch; null if it is not there. */
-export const partOf = ({ part }: Watch): Element | null | undefined => part && (part() ?? null);
 
 const attributes =
   "class style hidden open popover type data-resource-private aria-label aria-expanded aria-selected " +
@@ -86,24 +85,32 @@ export class Follower {
   /** Element with a short text → when it changed by itself lately, and the texts that it had, without their digits. */
   #beats = new WeakMap<Element, { times: number[]; texts: Set<string> }>();
 
-  constructor(document: Document, clock: Clock) {
+  constructor(document: Document, clock: Clock, except?: string) {
     this.#document = document;
     this.#clock = clock;
-    this.#reader = new Reader(document, (root) => this.#meet(root));
+    this.#reader = new Reader(document, (root) => this.#meet(root), except);
     this.#channel.port1.onmessage = () => this.#turns.shift()!();
   }
 
-  /** The text of now. The page is followed while it is being read, and afterwards only for those who watch. */
-  async read(watch: Watch, sight: Omit<Sight, "part"> = {}): Promise<string> {
+  /**
+   * The text of now; undefined if the part is not in the page. The page is followed while it is being read, and
+   * afterwards only for those who watch.
+   */
+  async read(watch: Watch, sight: Omit<Sight, "part"> = {}): Promise<string | undefined> {
     this.#begin();
     try {
       const look = await this.#look(watch, sight);
       // What changes from now on until somebody watches is told then.
       if (!sight.from && !sight.links && !this.#watches.has(watch)) watch.told = look;
-      return look.text + look.note;
+      return look === gone ? undefined : look.text + look.note;
     } finally {
       this.#end();
     }
+  }
+
+  /** The element of a watch; null if it is not there. */
+  #elementOf({ part }: Watch): Element | null | undefined {
+    return part && (elementOf(this.#document, part) ?? null);
   }
 
   async watch(watch: Watch): Promise<void> {
@@ -305,7 +312,8 @@ export class Follower {
     let spent = 0;
     for (let round = 1; ; round++) {
       const before = reader.clock;
-      const walk = reader.look({ ...sight, part: partOf(watch) });
+      const element = this.#elementOf(watch);
+      const walk = reader.look({ ...sight, part: element });
       let step: IteratorResult<void, Look>;
       for (;;) {
         const from = performance.now();
@@ -319,7 +327,7 @@ export class Follower {
       const now = this.#clock.now();
       this.#next = now + Math.max(ms.look, spent * (share.look - 1));
       if (isWhole) this.#nextWhole = now + Math.max(ms.whole, spent * share.whole);
-      return step.value;
+      return element === null ? gone : watch.part ? lookOf(watch.part, element!, step.value, reader) : step.value;
     }
   }
 }

@@ -27,18 +27,24 @@ export function fieldPiece(element: Element, tag: string): Piece {
   }
   if (type === "password") remember(field);
   if (isSecret(field)) return apart(token("{", `${name || type}: (secret)`, "}"), true);
-  let { value } = field;
-  if (tag === "select")
-    value = Array.from((element as HTMLSelectElement).selectedOptions)
-      .filter((option) => !isPrivate(option))
-      .map(({ label }) => squash(label).trim())
-      .join(", ");
-  if (type === "file") value = Array.from(field.files ?? [], ({ name }) => squash(name)).join(", ");
-  const [first, ...more] = clean(cut(value, tag === "textarea" ? most.lines : most.value)).split("\n");
+  const [first, ...more] = fieldText(field, tag).split("\n");
   const called = name || squash(attribute(field, "name")) || (tag === "input" ? type : tag);
   if (more.length) return block([`{${called}:`, ...[first!, ...more].map(line), "}"]);
   const state = isDisabled(field) ? " (disabled)" : "";
   return apart(token("{", `${called}: ${first}${state}`, "}"), true);
+}
+
+/** What a person sees in a field that is no tick. */
+export function fieldText(field: Element, tag: string): string {
+  let { value } = field as HTMLInputElement;
+  const { type, files } = field as HTMLInputElement;
+  if (tag === "select")
+    value = Array.from((field as HTMLSelectElement).selectedOptions)
+      .filter((option) => !isPrivate(option))
+      .map(({ label }) => squash(label).trim())
+      .join(", ");
+  if (type === "file") value = Array.from(files ?? [], ({ name }) => squash(name)).join(", ");
+  return clean(cut(value, tag === "textarea" ? most.lines : most.value));
 }
 
 /** A label has the tick of its field. For any other field that a person sees, the field has the label's text. */

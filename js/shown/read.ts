@@ -73,6 +73,8 @@ export class Reader {
   deadline = 0;
 
   readonly #document: Document;
+  /** A selector of what is left out. */
+  readonly #except: string | undefined;
   /** Has shadow trees and documents of frames followed. */
   readonly #meet: (root: Document | ShadowRoot | null) => void;
   #kept = new WeakMap<Element, Kept>();
@@ -92,9 +94,15 @@ export class Reader {
   #enough = 0;
   #isCut = false;
 
-  constructor(document: Document, meet: (root: Document | ShadowRoot | null) => void) {
+  constructor(document: Document, meet: (root: Document | ShadowRoot | null) => void, except?: string) {
     this.#document = document;
     this.#meet = meet;
+    this.#except = except;
+  }
+
+  /** Whether a page or the user has excluded an element. */
+  isLeftOut(element: Element): boolean {
+    return has(element, privately) || (!!this.#except && dom.isLike(element, this.#except));
   }
 
   /** Forgets the pieces of a node and of all around it. */
@@ -142,8 +150,8 @@ export class Reader {
       this.#used = this.#hidden = this.#seen = 0;
       this.#isCut = false;
       const root = part === undefined ? dom.rootOf(this.#document) : part;
-      const isShown = root && dom.isVisible(root);
-      const piece = isShown ? alone(yield* this.#pieceOf(root, this.#around(root))) : undefined;
+      const around = root && dom.isVisible(root) ? this.#around(root) : undefined;
+      const piece = around && alone(yield* this.#pieceOf(root!, around));
       const lines = [...head];
       if (piece) write(piece, lines);
       const whole = [...lines, ""].join("\n");
@@ -165,11 +173,14 @@ export class Reader {
     return `${text.slice(from, to)}${to === end ? "" : "\n"}(the page goes on: read from ${to})\n`;
   }
 
-  /** What is around an element, as a walk would have met it. */
-  #around(element: Element): Around {
+  /** What is around an element, as a walk would have met it; undefined if the walk would not come to the element. */
+  #around(element: Element): Around | undefined {
     let outer = this.#outside(element);
     if (outer && dom.typeOf(outer) !== 1) outer = this.#outside(outer);
-    return outer ? this.#shown(outer as Element, this.#around(outer as Element)).inner : nothing;
+    if (!outer) return nothing;
+    const around = this.#around(outer as Element);
+    const shown = around && this.#shown(outer as Element, around);
+    return shown && !this.isLeftOut(outer as Element) && !hides(shown) ? shown.inner : undefined;
   }
   #shown(element: Element, outer: Around, style = dom.styleOf(element), how = howOf(style)): Shown {
     const tag = tagOf(element);
@@ -227,7 +238,7 @@ export class Reader {
   *#make(element: Element, style: CSSStyleDeclaration, how: How, outer: Around): Walk<Piece> {
     // An element that has been removed meanwhile has no display.
     if (!how.display || how.display === "none" || skipped.has(tagOf(element))) return;
-    if (has(element, privately)) return;
+    if (this.isLeftOut(element)) return;
     if (style.contentVisibility === "hidden" && how.display !== "inline") return;
     const shown = this.#shown(element, outer, style, how);
     const { tag, role, inner } = shown;

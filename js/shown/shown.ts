@@ -9,15 +9,17 @@
  *   await whole.read();
  *   whole.watch(true);
  */
-import { type Clock, Follower, partOf, type Watch } from "./follow.ts";
+import { all, rootOf } from "./dom.ts";
+import { type Clock, Follower, type Watch } from "./follow.ts";
+import type { Part } from "./part.ts";
 
 /** The whole page, or a part of it, as one resource. */
 export interface View {
   /**
    * The text now: at most 200,000 characters, after the first `from`. If there is more, the last line says where to
-   * read on. With `links`, the addresses of links are in it. Rejects if the part is not in the page.
+   * read on. With `links`, the addresses of links are in it. Undefined if the part is not in the page now.
    */
-  read(options?: { from?: number; links?: boolean }): Promise<string>;
+  read(options?: { from?: number; links?: boolean }): Promise<string | undefined>;
   /** Whether changes are told: those since the last read, or from now on if nothing was read. */
   watch(on: boolean): void;
 }
@@ -25,9 +27,10 @@ export interface View {
 export interface Shown {
   /**
    * `changed` is called when a watched text is another one, at most twice a second: for the whole page when more has
-   * changed than clocks and the like, otherwise once a minute; for a part always. `part` finds its element, now.
+   * changed than clocks and the like, otherwise once a minute; for a part always. Throws if one of the part's selectors
+   * is none.
    */
-  view(changed: () => void, part?: () => Element | undefined): View;
+  view(changed: () => void, part?: Part): View;
   /** Ends all watches, and the observer of `type`. */
   stop(): void;
 }
@@ -37,19 +40,24 @@ export interface Shown {
  * minute: who carries the text can do better, and passes its own.
  */
 export function shown(document: Document, clock: Clock = browserClock): Shown {
-  const follower = new Follower(document, clock);
+  const followers = [new Follower(document, clock)];
   return {
     view(changed, part) {
+      for (const { css, place } of part?.find ?? []) all(rootOf(document)!, css ?? place ?? "*");
+      const except = part?.except?.join();
+      if (except) all(rootOf(document)!, except);
+      // What is left out is left out of all pieces that a follower keeps.
+      const follower = except ? new Follower(document, clock, except) : followers[0]!;
+      if (except) followers.push(follower);
       const watch: Watch = { changed, part };
       return {
-        async read(options) {
-          if (partOf(watch) === null) throw new Error("the part is not in the page now");
-          return follower.read(watch, options);
-        },
+        read: (options) => follower.read(watch, options),
         watch: (on) => void (on ? follower.watch(watch) : follower.unwatch(watch)),
       };
     },
-    stop: () => follower.stop(),
+    stop: () => {
+      for (const follower of followers) follower.stop();
+    },
   };
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 	"github.com/pagewire/pagewire/bridge/gateway/serve"
 	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
@@ -35,6 +36,7 @@ type serveFlags struct {
 	browser          daemon.Launch
 	node             uplink.Options
 	command, file    string // the sources of the node's tickets
+	parts            string // the file
 }
 
 // serveInto returns the command serve. Its flags set o.
@@ -52,8 +54,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 			"data-gateway. A browser that --launch starts listens on no port. All agents with --launch\n" +
 			"share it. It ends with the last of them, or with the daemon; its logins and drafts are\n" +
 			"lost then.\n\n" +
-			"--allow-origin, --deny-origin, --only, --shown, --reminders, --debugging-tools, --no-subscriptions and\n" +
-			"--front are this agent's alone.",
+			"--allow-origin, --deny-origin, --only, --shown, --parts, --reminders, --debugging-tools,\n" +
+			"--no-subscriptions and --front are this agent's alone.",
 		Example: "  pagewire serve --launch --open https://example.com",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -117,6 +119,8 @@ func serveInto(o *serveFlags) *cobra.Command {
 	f.StringArrayVar(&o.Flags.Shown, "shown", nil, "show this agent also what pages of this `origin` show, line by "+
 		"line, without their help, in browsers of --chrome and --launch; with --launch the origins of --open are "+
 		"shown there anyway; may be repeated")
+	f.StringVar(&o.parts, "parts", "", "offer this agent also parts of what these pages show, by the rules "+
+		"in this `file`: the text of an element, the rows of a table, the values of a form")
 	f.StringVar(&o.Hub, "hub", serve.DefaultHub, "`address` on this machine where pages find the daemon; processes "+
 		"with different addresses share nothing")
 	f.StringVar(&o.Flags.Reminders, "reminders", string(gateway.RemindersInline),
@@ -244,6 +248,16 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 		if err := checkOrigins(name, origins); err != nil {
 			return err
 		}
+	}
+	if said("parts") {
+		if len(o.Flags.Shown)+len(o.browser.Open) == 0 {
+			return errors.New("--parts is about pages that are shown: add --shown ORIGIN")
+		}
+		rules, err := parts.Read(o.parts)
+		if err != nil {
+			return fmt.Errorf("--parts: %w", err)
+		}
+		o.Flags.Parts = rules
 	}
 	if o.launch {
 		o.browser.Window, o.browser.Inject = !o.headless, o.Flags.Inject

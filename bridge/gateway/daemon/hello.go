@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 )
 
 // Protocol is the version of the protocol between a client and a daemon. Each incompatible change increases it.
@@ -87,11 +89,13 @@ type Flags struct {
 	OnlyOrigins  []string `json:"onlyOrigins,omitempty"`
 	// Shown are origins whose pages the user shows the agent, and Opened are those of the addresses
 	// that the launched browser opens, which count there.
-	Shown     []string `json:"shown,omitempty"`
-	Opened    []string `json:"opened,omitempty"`
-	Reminders string   `json:"reminders,omitempty"`
-	Chrome    string   `json:"chrome,omitempty"`
-	Inject    bool     `json:"inject,omitempty"`
+	Shown  []string `json:"shown,omitempty"`
+	Opened []string `json:"opened,omitempty"`
+	// Parts are the user's rules for parts of these pages.
+	Parts     parts.Rules `json:"parts,omitempty"`
+	Reminders string      `json:"reminders,omitempty"`
+	Chrome    string      `json:"chrome,omitempty"`
+	Inject    bool        `json:"inject,omitempty"`
 	// DebuggingTools shows the agent the pages' tools for their developers.
 	DebuggingTools bool `json:"debuggingTools,omitempty"`
 	// NoSubscriptions switches the agent's resource subscriptions off.

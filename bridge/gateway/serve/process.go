@@ -69,7 +69,7 @@ func (s secrets) extension() (string, error) {
 // newProcess returns a process that serves no pages yet.
 func newProcess(o Options, known secrets) *process {
 	options := gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins,
-		Shown: o.Flags.Shown, Opened: o.Flags.Opened, AnyScheme: o.AnyScheme, Log: o.Log}
+		Shown: o.Flags.Shown, Opened: o.Flags.Opened, Parts: o.Flags.Parts, AnyScheme: o.AnyScheme, Log: o.Log}
 	ctx, stop := context.WithCancel(context.Background())
 	if o.Node != nil {
 		options.Share = uplink.New(ctx, *o.Node).Share
@@ -239,7 +239,7 @@ func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 		f.AllowOrigins = nil // a list of origins would exclude URIs without an origin
 	}
 	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
-		Shown: f.Shown, Opened: f.Opened,
+		Shown: f.Shown, Opened: f.Opened, Parts: f.Parts,
 		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools, Front: f.Front,
 		NoSubscriptions: f.NoSubscriptions}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/access"
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -222,7 +224,12 @@ func TestShownByFlags(t *testing.T) {
 	o.Flags.Shown = nil
 	other, _ := connect(t, Agent, o)
 	o.Flags.Shown = []string{ci}
+	o.Flags.Parts = parts.Rules{ci: {"jobs": {Find: []parts.Anchor{{CSS: "table > a"}}, As: "table"}}}
 	named, leave := connect(t, Agent, o)
+	if got := p.g.Parts(plain)["jobs"]; !reflect.DeepEqual(got, o.Flags.Parts[ci]["jobs"]) {
+		t.Errorf("the part is %+v", got)
+	}
+	o.Flags.Parts = nil
 	named.CheckText(uri, "launched: false")
 	named.CheckText(uri+"/tab/2", "launched: true")
 	if !p.g.IsNamed(plain) || !p.g.IsNamed(ours) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 )
 
 //go:embed shown.js
@@ -37,10 +39,11 @@ const (
 	longestWait = time.Minute
 )
 
-// A shown is the source of what a document shows, for the gateway: one half of a link, whose other
-// half the gateway has. The user's agents have named the document's origin. Nothing runs in the
-// document until one of them reads or watches. Then the reader runs in an isolated world, where the
-// document's scripts have no name: they cannot see it, nor call its binding.
+// A shown is the source of what a document shows, and of parts of that, for the gateway: one half of
+// a link, whose other half the gateway has. The user's agents have named the document's origin.
+// Nothing runs in the document until one of them reads or watches. Then the reader runs in an
+// isolated world, where the document's scripts have no name: they cannot see it, nor call its
+// binding.
 type shown struct {
 	d   *document
 	uri string
@@ -48,6 +51,7 @@ type shown struct {
 	// Guarded by attachment.mu.
 	context runtime.ExecutionContextID // of the reader's world; 0 before that is there
 	known   bool                       // it is attached, or will not be
+	info    gateway.PageInfo           // once it is attached
 	allowed *rate.Limiter              // the reader's messages
 
 	page     atomic.Pointer[gateway.Page]
@@ -58,6 +62,7 @@ type shown struct {
 	opening bool
 	waiting []func(error) // calls of the reader that wait until it runs
 	watched map[string]bool
+	parts   map[string]parts.Rule // by name
 	over    bool
 }
 
@@ -67,6 +72,8 @@ func (d *document) offerShown() {
 	info.Shown, info.Frame = true, d.frame
 	named := d.b.reader != "" && d.b.g.IsNamed(info)
 	switch {
+	case named && d.shown != nil:
+		d.shown.offerParts()
 	case named == (d.shown != nil):
 	case !named:
 		n := d.shown
@@ -139,16 +146,96 @@ func (n *shown) attach(info gateway.PageInfo) {
 	}
 	p.LimitCalls(n.d.b.link.full)
 	n.page.Store(p)
+	n.info = info
 	n.say([]any{"hello", 1, "cdp", map[string]any{"epoch": cryptorand.Text()}})
-	n.say([]any{"register", `{"uri":` + strconv.Quote(n.uri) + shownMembers}, []any{"setTools", "[]"})
+	calls := []any{[]any{"register", `{"uri":` + strconv.Quote(n.uri) + shownMembers}}
+	n.say(append(append(calls, n.changedParts()...), []any{"setTools", "[]"})...)
+}
+
+// offerParts offers the parts for which there are rules now, in place of those before.
+func (n *shown) offerParts() {
+	if n.page.Load() == nil {
+		return
+	}
+	if calls := n.changedParts(); len(calls) > 0 {
+		n.say(calls...)
+	}
+}
+
+// changedParts are the calls for the parts that have come or gone. A part of another address is
+// withdrawn, also while the document stays.
+func (n *shown) changedParts() (calls []any) {
+	info := n.info
+	if n.d.frame == "" && strings.HasPrefix(n.d.s.tab.url, n.d.origin+"/") {
+		info.URL = n.d.s.tab.url
+	}
+	rules := n.d.b.g.Parts(info)
+	n.mu.Lock()
+	before := n.parts
+	n.parts = rules
+	n.mu.Unlock()
+	for name, rule := range before {
+		if now, ok := rules[name]; !ok || !reflect.DeepEqual(now, rule) {
+			calls = append(calls, []any{"unregister", n.uriOf(name)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rules)) {
+		if was, ok := before[name]; !ok || !reflect.DeepEqual(was, rules[name]) {
+			calls = append(calls, []any{"register", n.descriptorOf(name, rules[name])})
+		}
+	}
+	return calls
+}
+
+func (n *shown) uriOf(part string) string { return n.d.origin + gateway.PartsPath + part }
+
+// partOf returns the name of a URI's part, or "" if the URI is of all that the document shows.
+func (n *shown) partOf(uri string) string {
+	path, _, _ := strings.Cut(uri, "?")
+	name, is := strings.CutPrefix(path, n.uriOf(""))
+	if !is {
+		return ""
+	}
+	return name
+}
+
+func isJSON(r parts.Rule) bool { return r.As == "table" || r.As == "form" }
+
+func mimeTypeOf(r parts.Rule) string {
+	if isJSON(r) {
+		return "application/json"
+	}
+	return "text/markdown"
+}
+
+func (n *shown) descriptorOf(name string, r parts.Rule) string {
+	text := cmp.Or(aboutParts[r.As], aboutParts["text"])
+	if r.IsByPlace() {
+		text += ". It is found by its place alone: another part may stand there now"
+	}
+	members := map[string]any{"uri": n.uriOf(name), "name": name, "mimeType": mimeTypeOf(r),
+		"description": text}
+	if !isJSON(r) {
+		members["uriSchema"] = json.RawMessage(shownSchema)
+	}
+	descriptor, _ := json.Marshal(members)
+	return string(descriptor)
+}
+
+// aboutParts are descriptions, by Rule.As.
+var aboutParts = map[string]string{
+	"text":  "A part of what a person sees of the page, line by line",
+	"table": "The rows of a table that a person sees in the page, by the names in its header",
+	"form":  "The values of a form in the page, by the names that a person sees, without secrets",
 }
 
 // shownMembers are the other members of the descriptor of what a page shows.
 const shownMembers = `,"name":"shown","mimeType":"text/markdown",` +
 	`"description":"All that a person sees of the page, line by line. ?from=N goes on after N ` +
-	`characters, ?links=1 has the addresses of links","uriSchema":{"type":"object",` +
-	`"additionalProperties":false,"properties":{"from":{"type":"integer","minimum":0},` +
-	`"links":{"type":"integer","minimum":0,"maximum":1}}}}`
+	`characters, ?links=1 has the addresses of links","uriSchema":` + shownSchema + "}"
+
+const shownSchema = `{"type":"object","additionalProperties":false,"properties":{` +
+	`"from":{"type":"integer","minimum":0},"links":{"type":"integer","minimum":0,"maximum":1}}}`
 
 // post sends the browser a command about the document, and decodes its answer into r.
 func (n *shown) post(method string, params, r any, done func(error)) {
@@ -196,17 +283,41 @@ func (n *shown) send(frame []byte) {
 
 // watch makes the reader follow the page while the gateway watches a URI of it.
 func (n *shown) watch(uri string, on bool) {
+	part := n.partOf(uri)
 	n.mu.Lock()
 	if delete(n.watched, uri); on {
 		n.watched[uri] = true
 	}
-	left := len(n.watched)
 	n.mu.Unlock()
 	if on {
-		n.call("watch", "true", func(jsonv2.Value, error) { n.touch(uri) })
-	} else if left == 0 {
-		n.call("watch", "false", nil)
+		n.call("watch", n.argument(part, "on", "true"), func(jsonv2.Value, error) { n.touch(uri) })
+	} else if len(n.watchedOf(part)) == 0 {
+		n.call("watch", n.argument(part, "on", "false"), nil)
 	}
+}
+
+// watchedOf returns the URIs of a part, or of the whole, that the gateway watches.
+func (n *shown) watchedOf(part string) (uris []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for uri := range n.watched {
+		if n.partOf(uri) == part {
+			uris = append(uris, uri)
+		}
+	}
+	return uris
+}
+
+// argument is a JSON value for a method of the reader: a part with its rule, and one member more.
+func (n *shown) argument(part, member, value string) string {
+	about := map[string]any{"name": part, member: json.RawMessage(value)}
+	n.mu.Lock()
+	if rule, ok := n.parts[part]; ok {
+		about["part"] = rule
+	}
+	n.mu.Unlock()
+	text, _ := json.Marshal(about) // the value is the gateway's
+	return string(text)
 }
 
 // touch tells the gateway the revision of URIs.
@@ -219,20 +330,33 @@ func (n *shown) touch(uris ...string) {
 // read answers a read with what the reader gives, whose text is JSON already.
 func (n *shown) read(call int64, uri, params string) {
 	revision := n.revision.Load()
-	n.call("read", cmp.Or(params, "{}"), func(text jsonv2.Value, err error) {
+	part := n.partOf(uri)
+	n.mu.Lock()
+	mimeType := mimeTypeOf(n.parts[part])
+	n.mu.Unlock()
+	argument := n.argument(part, "options", cmp.Or(params, "{}"))
+	n.call("read", argument, func(text jsonv2.Value, err error) {
 		if err == nil && len(text) > 0 && text[0] == '"' && len(text) <= maxShown {
 			frame := fmt.Appendf(nil, `=%d %d [{"uri":`, call, revision)
 			frame, _ = jsontext.AppendQuote(frame, uri)
-			frame = append(append(frame, `,"mimeType":"text/markdown","text":`...), text...)
+			frame = append(append(frame, `,"mimeType":"`+mimeType+`","text":`...), text...)
 			n.receive(append(frame, "}]"...))
 			return
 		}
-		n.d.b.log.Debug("what a page shows could not be read", "origin", n.d.origin, "error", err)
+		detail := ""
+		if part != "" && err == nil && len(text) == 0 {
+			detail = "the page does not show the part " + part + " now"
+		} else if part != "" {
+			detail = "the part " + part +
+				" cannot be read: it is too large, or a selector of its rule is none"
+		}
+		n.d.b.log.Debug("what a page shows could not be read", "origin", n.d.origin, "part", part,
+			"error", err)
 		var r runtime.EvaluateResult
 		n.post(runtime.CommandEvaluate, &runtime.EvaluateParams{Expression: "0",
 			UniqueContextID: n.d.world, Silent: yes()}, &r, func(gone error) {
 			if gone == nil { // otherwise the document's successor answers
-				n.say([]any{"complete", call, 1, revision, ""})
+				n.say([]any{"complete", call, 1, revision, detail})
 			}
 		})
 	})
@@ -357,10 +481,7 @@ func (s *session) said(e *said) {
 		switch e.payload[0] {
 		case 'c':
 			n.revision.Add(1)
-			n.mu.Lock()
-			uris := slices.Collect(maps.Keys(n.watched))
-			n.mu.Unlock()
-			n.touch(uris...)
+			n.touch(n.watchedOf(id)...)
 		case 'w':
 			pause, _ := strconv.Atoi(ms)
 			time.AfterFunc(min(time.Duration(pause)*time.Millisecond, longestWait),
@@ -396,6 +517,17 @@ func (d *document) gone() {
 	if d.shown != nil {
 		d.shown.close(func(p *gateway.Page) { p.Lost("its document has gone") })
 		d.shown = nil
+	}
+}
+
+// offerParts brings the parts of a tab in line with its address.
+func (b *attachment) offerParts(t *tab) {
+	for _, s := range b.sessions {
+		for _, d := range s.documents {
+			if s.tab == t && d.frame == "" && d.shown != nil {
+				d.shown.offerParts()
+			}
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 // The gateway runs this in a world of its own in a document, after dist/pagewire.shown.js, when an agent reads
-// what the document shows or waits for it. `name` is the binding of that world: "c" says that it has changed,
-// "wID MS" asks to be woken. The gateway keeps the time, since browsers slow the timers of hidden tabs down,
-// and so a reader whose gateway has died does nothing any more.
+// what the document shows or waits for it. `name` is the binding of that world: "cPART" says that a part has changed,
+// or without a name the whole, "wID MS" asks to be woken. The gateway keeps the time, since browsers slow the timers of
+// hidden tabs down, and so a reader whose gateway has died does nothing any more.
 ((name) => {
   const tell = globalThis[name];
   // Of this world, from before the document was frozen. An element of that name is none.
@@ -14,10 +14,21 @@
       tell(`w${last} ${Math.ceil(ms)}`);
     });
   const page = globalThis.pagewireShown(document, { now: () => performance.now(), wait });
-  const view = page.view(() => tell("c"));
+  const views = new Map();
+  const viewOf = ({ name, part }) => {
+    const rule = JSON.stringify(part);
+    const before = views.get(name);
+    if (before && before.rule === rule) return before.view;
+    before?.view.watch(false);
+    views.delete(name);
+    if (name && !part) return; // there is no rule any more, and it is not the whole page
+    const view = page.view(() => tell(`c${name}`), part);
+    views.set(name, { rule, view });
+    return view;
+  };
   globalThis.pagewireReader = {
-    read: ({ from = 0, links = 0 }) => view.read({ from, links: links > 0 }),
-    watch: (on) => view.watch(on),
+    read: ({ options: { from = 0, links = 0 }, ...of }) => viewOf(of)?.read({ from, links: links > 0 }),
+    watch: ({ on, ...of }) => viewOf(of)?.watch(on),
     wake: (id) => {
       waiting.get(id)?.();
       waiting.delete(id);

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -22,7 +23,21 @@ const testReader = `(() => {
 	globalThis.pagewireShown = (document, clock) => {
 		let observer;
 		return {
-			view(changed) {
+			view(changed, part) {
+				if (part) {
+					let observer;
+					const [{ css }] = part.find;
+					document.querySelector(css);
+					return {
+						read: async () => document.querySelector(css)?.innerText,
+						watch(on) {
+							observer?.disconnect();
+							observer = on ? new MutationObserver(changed) : undefined;
+							observer?.observe(document.querySelector(css), { childList: true });
+							root.setAttribute("part", on + " " + css);
+						},
+					};
+				}
 				return {
 					async read({ from, links }) {
 						root.setAttribute("asked", "");
@@ -321,4 +336,71 @@ func TestShownByTwoGateways(t *testing.T) {
 	}
 	p.eval("document.getElementById('job').textContent = 'again'")
 	second.Updated(r.shown())
+}
+
+// The user's rules make parts of a page resources of their own, on the pages that they are about, and only for agents
+// that get what the page shows. A part that is not in the page is gone.
+func TestShownParts(t *testing.T) {
+	t.Parallel()
+	r := begin(t, foreign)
+	rule := func(css, as string) parts.Rule {
+		return parts.Rule{Path: "/strict/ci", Find: []parts.Anchor{{CSS: css}}, As: as}
+	}
+	connect := func(rules map[string]parts.Rule) (*agent, *gateway.Agent) {
+		port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Shown: []string{r.site.URL},
+			Parts: parts.Rules{r.site.URL: rules}}))(t)
+		return &agent{testkit.Connect(t, testkit.Transport(port), testkit.Legacy), t}, port
+	}
+	place := parts.Rule{Path: "/strict/*", Find: []parts.Anchor{{Place: "main"}}}
+	a, port := connect(map[string]parts.Rule{"job": rule("#job", ""), "rows": rule("main", "table"), "gone": rule("h1", ""),
+		"bad": rule("#", ""), "else": {Path: "/else", Find: []parts.Anchor{{CSS: "p"}}}, "placed": place})
+	uri := func(name string) string { return r.at(gateway.PartsPath + name) }
+	p := r.open(r.path)
+	a.listed(uri("bad"), uri("gone"), uri("job"), uri("placed"), uri("rows"), r.shown())
+	for found, err := range a.Resources(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.URI == uri("job") && !strings.HasPrefix(found.Title, "A part of the page (offered by the user): job - ") {
+			t.Errorf("its title is %q", found.Title)
+		}
+		if want := map[bool]string{true: "application/json", false: "text/markdown"}[found.URI == uri("rows")]; found.MIMEType != want {
+			t.Errorf("%s is %s", found.URI, found.MIMEType)
+		}
+		if is := strings.Contains(found.Description, "by its place alone"); is != (found.URI == uri("placed")) {
+			t.Errorf("%s: %s", found.URI, found.Description)
+		}
+	}
+	a.CheckText(uri("job"), "browser: In progress")
+	for name, want := range map[string]string{"gone": "the page does not show the part gone now",
+		"bad": "a selector of its rule is none"} {
+		if text, err := a.Read(uri(name)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s reads as %q, %v", name, text, err)
+		}
+	}
+	if text, err := r.agent.Read(uri("job")); err == nil {
+		t.Errorf("another agent reads %q", text)
+	}
+	// Only the part that has changed is told of.
+	a.Watch(r.shown())
+	p.marked("watched", "true")
+	a.Watch(uri("job"))
+	p.marked("part", "true #job")
+	p.eval("document.getElementById('job').textContent = 'browser: Failed'")
+	updated := map[string]bool{}
+	for !updated[uri("job")] || !updated[r.shown()] {
+		updated[testkit.Receive(t, "the agent is told", a.Updates)] = true
+	}
+	a.CheckText(uri("job"), "browser: Failed")
+	// A part of another address is withdrawn, though the document is the same.
+	p.eval("history.pushState(0, '', '/strict/other')")
+	a.listed(uri("placed"), r.shown())
+	p.eval("history.pushState(0, '', '/strict/ci')")
+	a.listed(uri("bad"), uri("gone"), uri("job"), uri("placed"), uri("rows"), r.shown())
+	// The agent that came first decides what a name means.
+	b, _ := connect(map[string]parts.Rule{"job": rule("main", "")})
+	b.CheckText(uri("job"), "browser: Failed")
+	port.Close()
+	b.listed(uri("job"), r.shown())
+	b.CheckText(uri("job"), p.eval("document.querySelector('main').innerText"))
 }

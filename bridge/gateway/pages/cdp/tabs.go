@@ -220,6 +220,7 @@ func (b *attachment) handle(m *message, answered func()) {
 		if t := b.tabs[string(e.TargetInfo.TargetID)]; t != nil {
 			t.url = e.TargetInfo.URL
 			b.show(t, false, t.key())
+			b.offerParts(t)
 		}
 	})
 	on(m, target.TargetDestroyed, func(e *target.EventTargetDestroyed) {
