@@ -52,8 +52,9 @@ func (e *Engine) Open(now Time, id PortID) error {
 type Owner struct {
 	Origin, Profile string
 	// Shown means that the user offers it: it is what a page shows, and not what a page offers.
-	// Launched means that Pagewire launched the page's browser.
-	Shown, Launched bool
+	// Launched means that Pagewire launched the page's browser. Granted means that the user offers it
+	// to all agents, in the browser's extension.
+	Shown, Launched, Granted bool
 }
 
 // A Sight is what a restricted port sees. What it does not see does not exist for it. The engine's

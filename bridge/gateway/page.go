@@ -43,9 +43,11 @@ type PageInfo struct {
 	Source string `json:"-"`
 	// Shown means that the user offers the page: it is a source of what a document shows, in a world
 	// of its own where the document's scripts are not. Only such a page has the URIs of ShownPath and
-	// PartsPath, and it has no others. It is shown to agents whose user has named its origin. Launched
-	// means that Pagewire launched its browser.
+	// PartsPath, and it has no others. It is shown to agents whose user has named its origin, and with
+	// Granted to all: the user has allowed that in the browser's extension. Launched means that
+	// Pagewire launched its browser.
 	Shown    bool `json:"shown,omitempty"`
+	Granted  bool `json:"-"`
 	Launched bool `json:"-"`
 }
 

@@ -568,3 +568,48 @@ func TestPartsOfAgents(t *testing.T) {
 	first.Close()
 	check("a form b form c text")
 }
+
+// What the user has granted in the browser's extension is there for agents without a flag, as long
+// as it is granted. Then an agent that waits for it is told that it has gone, and the subscription
+// counts again with the next grant.
+func TestGrantedPage(t *testing.T) {
+	g := newGateway(t, Options{})
+	info := byUser("a")
+	info.Granted = true
+	grant := func(text string) *testPage {
+		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
+		p.page.Describe(shownURI, nil)
+		p.attach(g, info)
+		p.offer(shownURI, text)
+		return p
+	}
+	a := openAgent(t, g)
+	denies, _ := openAgentWith(t, g, AgentOptions{Deny: []string{app}})
+	p := grant("one")
+	if got := a.titles(); len(got) != 1 || !strings.HasPrefix(got[0], shownURI+" "+shownTitle) {
+		t.Errorf("listed %q", got)
+	}
+	a.CheckText(shownURI, "one")
+	a.Watch(shownURI)
+	if text, err := denies.Read(shownURI); err == nil || len(denies.titles()) > 0 {
+		t.Errorf("an agent whose user denies the origin reads %q", text)
+	}
+	texts := a.must(own.Read, map[string]any{"uri": shownURI})
+	waits := make(chan []string)
+	go func() {
+		texts, _ := a.tool(own.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
+		waits <- texts
+	}()
+	testkit.Eventually(t, "the agent waits", func() bool { return p.page.Watches(shownURI) })
+	testkit.OK(t, p.Receive([]byte(`[["bye",true]]`)))
+	if got := strings.Join(testkit.Receive(t, "the wait ends", waits), " "); strings.Contains(got, "one") {
+		t.Errorf("told %q", got)
+	}
+	if text, err := a.Read(shownURI); err == nil || len(a.titles()) > 0 {
+		t.Errorf("read %q of what is granted no more", text)
+	}
+	p = grant("two")
+	a.CheckText(shownURI, "two")
+	p.set(shownURI, "three")
+	a.Told(shownURI)
+}

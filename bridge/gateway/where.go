@@ -54,7 +54,10 @@ func (p *Page) profile() string {
 
 // Owner is whose the page is, for the door.
 func (p *Page) Owner() bridge.Owner {
-	return bridge.Owner{Origin: p.Origin, Profile: p.profile(), Shown: p.Shown, Launched: p.Shown && p.Launched}
+	return bridge.Owner{
+		Origin: p.Origin, Profile: p.profile(), Shown: p.Shown,
+		Launched: p.Shown && p.Launched, Granted: p.Shown && p.Granted,
+	}
 }
 
 // find is the page that has a URI or a template now, for the door.

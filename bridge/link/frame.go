@@ -362,6 +362,7 @@ func about(v wire.Value) (a About, ok bool) {
 	a.Focused, _ = v.Get("focused").Int()
 	a.Dial, _ = v.Get("dial").Int()
 	a.Starts = v.Get("starts").True()
+	a.Shown = v.Get("shown").True()
 	return a, v.Kind() == wire.Object
 }
 

@@ -24,6 +24,8 @@ type About struct {
 	Focused int64
 	// Dial counts the document's connections, including this one; 0 if the page does not give it.
 	Dial int64
+	// Shown says that it is not the page but what its user shows of it. Only an extension can say so.
+	Shown bool
 	// Starts says that the page says when it starts a tool, and asks before it starts one late.
 	Starts bool
 }

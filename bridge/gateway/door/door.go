@@ -89,9 +89,10 @@ func matches(patterns []string, origin string) bool {
 	})
 }
 
-// isShown reports whether an owner's pages offer it themselves, or the user has named them.
+// isShown reports whether an owner's pages offer it themselves, or the user has granted it to all
+// agents, or has named them.
 func (r *rules) isShown(o bridge.Owner) bool {
-	return !o.Shown || r.AllShown || matches(r.Shown, o.Origin) ||
+	return !o.Shown || o.Granted || r.AllShown || matches(r.Shown, o.Origin) ||
 		o.Launched && matches(r.Opened, o.Origin)
 }
 

@@ -183,3 +183,35 @@ func TestWhatPagesShow(t *testing.T) {
 		}
 	}
 }
+
+// What the user has granted in the browser's extension is for all agents that may see its origin,
+// in its profile. Before it is there nobody may wait for it but those whose user has named it.
+func TestWhatTheExtensionGrants(t *testing.T) {
+	granted := bridge.Owner{Origin: app, Profile: "Work", Shown: true, Granted: true}
+	const uri = app + "/.pagewire/shown"
+	for name, c := range map[string]struct {
+		scope  Scope
+		served Scope
+		want   bool
+	}{
+		"all pages":            {want: true},
+		"another is named":     {scope: Scope{Shown: []string{bank}}, want: true},
+		"only":                 {scope: Scope{Only: []string{app}}, want: true},
+		"of its profile":       {scope: Scope{Only: []string{ProfilePrefix + "Work"}}, want: true},
+		"of another profile":   {scope: Scope{Only: []string{ProfilePrefix + "Private"}}},
+		"denied":               {scope: Scope{Deny: []string{app}}},
+		"another is allowed":   {scope: Scope{Allow: []string{bank}}},
+		"another only":         {scope: Scope{Only: []string{bank}}},
+		"not served to anyone": {served: Scope{Deny: []string{app}}},
+	} {
+		pages := map[string]*bridge.Owner{uri: &granted}
+		p := open(c.served, pages).Pass(c.scope)
+		if p.Permits(granted) != c.want || p.Sees(uri) != c.want || (p.Resolve(uri) != nil) != c.want {
+			t.Errorf("%s: it is permitted: %t, and seen: %t", name, p.Permits(granted), p.Sees(uri))
+		}
+		delete(pages, uri)
+		if p.MayWish(uri) || p.Sees(uri) {
+			t.Errorf("%s: what may never be granted is waited for", name)
+		}
+	}
+}

@@ -213,6 +213,9 @@ func (v *visitor) Admit(about link.About) (owner, origin string, err error) {
 	if name != frontOrigin && (!isWebOrigin(name) || !v.h.g.Admits(name)) {
 		return "", "", v.refuse("pages of this origin are not served", false)
 	}
+	if about.Shown {
+		return name, name + " shown", v.enter(name) // beside the page's own document in the tab
+	}
 	return name, name, v.enter(name)
 }
 
@@ -232,6 +235,7 @@ func (v *visitor) Attach(about link.About, tab, given string, send func([]byte))
 	if v.extension {
 		info.Transport, info.Browser = "extension", gateway.BrowserOf(about.Browser)
 		info.Profile, info.Window = strings.Clone(about.Profile), strings.Clone(about.Window)
+		info.Shown, info.Granted = about.Shown, about.Shown
 		if origin == frontOrigin {
 			return &front{v: v, browser: info, end: v.h.g.TellsFront()}, nil
 		}

@@ -52,7 +52,8 @@ type Limits struct {
 type Guest interface {
 	// Greet reads the messages before the hello, and waits as long as the page must wait.
 	Greet(ctx context.Context, c *wsconn.Conn) error
-	// Admit decides by the page's hello. The page counts towards owner's limits, and has the origin.
+	// Admit decides by the page's hello. The page counts towards owner's limits. Of pages with the
+	// same owner and origin, each has a tab of its own, or a frame.
 	Admit(about link.About) (owner, origin string, err error)
 	// Attach attaches the document as a page. given is the id of a new tab, or "" if tab is the hello's.
 	Attach(about link.About, tab, given string, send func(frame []byte)) (Page, error)

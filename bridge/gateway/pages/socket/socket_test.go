@@ -523,6 +523,38 @@ func TestExtension(t *testing.T) {
 	p.agent().CheckText("https://app.example/doc", "raw")
 }
 
+// What the user shows of a page is beside the page in its tab, for an agent without a flag. Only the
+// extension can bring it: to a page's hello `shown` is nothing.
+func TestExtensionShowsAPage(t *testing.T) {
+	t.Parallel()
+	p := openPlace(t, Options{Extensions: []string{extensionID}, Secret: known})
+	const app, about = "https://app.example", `{"tab":"tab-00000042","origin":"https://app.example"`
+	page, shown := p.connectExtension(), p.connectExtension()
+	testkit.OK(t, page.Write(t.Context(), []byte(hello(about+`}`))))
+	offer(t, page, app+"/doc")
+	testkit.OK(t, shown.Write(t.Context(), []byte(hello(about+`,"shown":true}`))))
+	offer(t, shown, app+"/.pagewire/shown")
+	two := p.waitFor(2)
+	if two[0].Tab != two[1].Tab || two[0].Shown == two[1].Shown {
+		t.Errorf("attached are %+v", two)
+	}
+	a := p.agent()
+	a.CheckText(app+"/doc", "raw")
+	a.CheckText(app+"/.pagewire/shown", "raw")
+
+	forged := p.connect(local, hello(`{"tab":"0123456789","shown":true}`))
+	say(t, forged, `[["register","{\"uri\":\"`+local+`/.pagewire/shown\",\"name\":\"shown\"}"]]`)
+	offer(t, forged, local+"/doc")
+	for _, s := range p.waitFor(3) {
+		if s.Shown && s.Origin == local {
+			t.Errorf("a page speaks for its user: %+v", s)
+		}
+	}
+	if text, err := a.Read(local + "/.pagewire/shown"); err == nil {
+		t.Errorf("a page's words are read as the user's: %q", text)
+	}
+}
+
 // A node that ends tells all its pages in time. It tells few pages no faster than other nodes can accept them.
 func TestDrainPace(t *testing.T) {
 	for _, pages := range []int{0, 1, 500, 15_000, 20_000, 100_000} {
