@@ -38,7 +38,7 @@ var scripts = []scriptRow{
 	{"parts", ""},
 	{"inspector", "link/reconnect.ts parts"},
 	{"cli", ""},
-	{"extension", "page late link core inspector parts"},
+	{"extension", "page late link core inspector parts shown"},
 	{"test", "page late link"},
 }
 

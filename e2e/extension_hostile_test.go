@@ -176,7 +176,7 @@ func (x *extended) takenOverPage(t *testing.T, agent *started) {
 
 	t.Run("it says that it is the popup", func(t *testing.T) {
 		got := relayed[outcome](p, world, forge+fmt.Sprintf(
-			`return await forge("pagewire.panel", [{}, { do: "allow", origin: %q, grant: "always" }], %d);`, s.URL,
+			`return await forge("pagewire.panel", [{}, { do: "allow", what: "offers", origin: %q, grant: "always" }], %d);`, s.URL,
 			longMoment))
 		if !got.Refused || len(got.Heard) > 0 {
 			t.Errorf("it was served: %+v", got)

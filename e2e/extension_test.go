@@ -573,7 +573,7 @@ func TestExtensionTellsTheTabInFront(t *testing.T) {
 			ask := func(request string) {
 				run[any](options, `chrome.runtime.connect({name: "pagewire.panel"}).postMessage(`+request+`)`)
 			}
-			ask(fmt.Sprintf(`{do: "revoke", origin: %q}`, site))
+			ask(fmt.Sprintf(`{do: "revoke", what: "offers", origin: %q}`, site))
 			shows(`{"origin":"` + site + `"}`)
 			ask(`{do: "stop", on: true}`)
 			shows(nothing)

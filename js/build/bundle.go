@@ -53,6 +53,7 @@ var bundled = []script{
 	// The parts in the npm package for extensions of others, and Pagewire's own extension.
 	{"js/extension/page.ts", "extension.page.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/relay.ts", "extension.relay.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/extension/reader.ts", "extension/shown.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/worker.ts", "extension.worker.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/extension/background.ts", "extension/worker.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/popup.tsx", "extension/popup.js", api.FormatESModule, api.PlatformBrowser},

@@ -10,6 +10,7 @@ import { Front } from "./front.ts";
 import { nativeMessaging } from "./nativemessaging.ts";
 import { type Permissions, permissions } from "./permissions.ts";
 import { registerScripts } from "./scripts.ts";
+import { type ShownTab, Shows } from "./shows.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
 import type { Shown, Request } from "./state.ts";
@@ -26,14 +27,14 @@ let user: Permissions | undefined;
 let renamed = false;
 void granted.then((p) => {
   user = p;
-  if (p.on.front) void update();
+  if (p.on.front || p.shows.list().length) void update();
 });
 const panels = new Set<chrome.runtime.Port>();
 
 /** Registers the content scripts where the user wants them. */
 const placed = async () => {
   const p = await granted;
-  await registerScripts(p.on.only ? (p.on.stop ? [] : p.list().map(({ origin }) => origin)) : undefined);
+  await registerScripts(p.on.only ? (p.on.stop ? [] : p.offers.list().map(({ origin }) => origin)) : undefined);
 };
 void placed();
 // The listeners make the browser start the worker, which calls `placed`.
@@ -43,12 +44,13 @@ chrome.runtime.onStartup.addListener(() => {});
 const consent = {
   admits: async (origin: string) => {
     const p = await granted;
-    return !p.on.stop && p.of(origin) !== undefined;
+    return !p.on.stop && p.offers.of(origin) !== undefined;
   },
   profile: () => user?.profile ?? "",
 };
 const pages = documents({ ...consent, changed: () => void update() }, Live);
 const front = new Front(consent);
+const shows = new Shows({ ...consent, refuse: (reason, peer) => pages.refuse(reason, peer) }, () => void update());
 
 /**
  * `local` has the secret and the allowed origins. By default content scripts can read it, and so can a page that has
@@ -115,10 +117,19 @@ async function update(): Promise<void> {
   const all = pages.list();
   const reports = p.on.front && !p.on.stop;
   front.follow(reports);
-  const shared = all.filter((document) => document.admitted && document.offers > 0);
+  shows.allow(p.on.stop ? [] : p.shows.list().map(({ origin }) => origin));
+  const shared = [...all.filter((document) => document.admitted && document.offers > 0), ...shows.list()];
   transport!.serve(reports ? [...shared, front] : shared);
   void front.look(); // a site may be allowed now, or no longer
-  badge(all, (origin) => p.of(origin) !== undefined);
+  // A tab whose page is shown loads documents without a word of theirs.
+  const shown = ({ id, loads, tab, origin, admitted }: ShownTab) => ({
+    id: id + loads,
+    tab,
+    origin,
+    offers: 1,
+    admitted,
+  });
+  badge([...all, ...shows.list().map(shown)], (origin) => p.offers.of(origin) !== undefined);
   const view = await show(all);
   for (const port of panels) port.postMessage(view);
 }
@@ -127,8 +138,9 @@ async function update(): Promise<void> {
  * The text of each tab's badge: the number of shared resources and tools, or ? for a page that is not allowed. `newest`
  * is the id of the tab's newest document, whose navigation has cleared the badge.
  */
+type Badged = Pick<Live, "id" | "tab" | "origin" | "offers" | "admitted">;
 const badges = new Map<number, { text: string; newest: number }>();
-function badge(all: readonly Live[], allowed: (origin: string) => boolean): void {
+function badge(all: readonly Badged[], allowed: (origin: string) => boolean): void {
   const now = new Map<number, { shared: number; asks: boolean; newest: number }>();
   for (const { id, tab, origin, offers, admitted } of all) {
     if (!offers) continue;
@@ -167,7 +179,8 @@ async function show(all: readonly Live[]): Promise<Shown> {
   return {
     on: p.on,
     profile: p.profile,
-    origins: p.list(),
+    origins: p.offers.list(),
+    shows: p.shows.list(),
     gateway: transport!.state,
     refused: [...pages.refused],
     pages: all.map(({ tab, frame, origin, title, offers, linked }) => ({
@@ -177,7 +190,7 @@ async function show(all: readonly Live[]): Promise<Shown> {
       title,
       offers,
       linked,
-      grant: p.of(origin),
+      grant: p.offers.of(origin),
     })),
   };
 }
@@ -199,10 +212,17 @@ chrome.runtime.onConnect.addListener((port) => {
   port.onMessage.addListener(async (message) => {
     const p = await granted;
     const request = message as Request;
+    if (request.do === "preview") {
+      const { tab } = request;
+      const read = await shows.preview(tab).catch(() => ({ origin: "" })); // the tab has gone
+      const preview: Pick<Shown, "preview"> = { preview: { tab, ...read } };
+      if (panels.has(port)) port.postMessage(preview);
+      return;
+    }
     if (request.do === "profile") renamed = true;
     try {
-      if (request.do === "allow") await p.allow(request.origin, request.grant);
-      else if (request.do === "revoke") await p.revoke(request.origin);
+      if (request.do === "allow") await p[request.what].allow(request.origin, request.grant);
+      else if (request.do === "revoke") await p[request.what].revoke(request.origin);
       else if (request.do === "profile") await p.setProfile(request.name);
       else await p.turn(request.do, request.on);
     } catch (cause) {

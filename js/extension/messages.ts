@@ -24,6 +24,7 @@ export type Down = string | null;
 /** The names of the extension's ports. */
 export const fromRelay = "pagewire.page";
 export const fromPanel = "pagewire.panel";
+export const fromReader = "pagewire.shown";
 
 /** The relay's facts about its document. Offers, title and focus are sent again when they change. */
 export interface Note {
@@ -43,3 +44,16 @@ export type ToRelay = Down | "wait" | "alive";
 
 /** The browser's one-time message to the relays of a tab: the user's permissions have changed. */
 export const look = "pagewire:look";
+
+/** A message of the worker to the reader of what a document shows (reader.ts): a wait is over, watch or not, or read. */
+export type ToReader =
+  | { readonly wake: number }
+  | { readonly watch: boolean }
+  | { readonly read: number; readonly from: number; readonly links: boolean }
+  | "stop";
+
+/** Its message: a wait for the worker's clock, or the answer of a read, without a text if there is none to read. */
+export type FromReader =
+  | "changed"
+  | { readonly wait: number; readonly ms: number }
+  | { readonly call: number; readonly text?: string };

@@ -2,11 +2,31 @@
 import { render } from "preact";
 import { startTheme } from "../parts/theme.ts";
 import { Gateway, Switch } from "./parts.tsx";
-import { maxProfile } from "./permissions.ts";
-import { follow, type Shown } from "./state.ts";
+import { maxProfile, type What } from "./permissions.ts";
+import { follow, type Shown, type Site } from "./state.ts";
 
 const root = document.getElementById("app")!;
 startTheme();
+
+function Origins({ what, sites }: { what: What; sites: readonly Site[] }) {
+  return (
+    <ul class="origins">
+      {sites.map(({ origin, grant }) => (
+        <li key={origin}>
+          <span class="text">{origin}</span>
+          <span class="dim">{grant === "once" ? "until the browser is closed" : "always"}</span>
+          <button
+            data-origin={origin}
+            aria-label={`Revoke ${origin}`}
+            onClick={() => act({ do: "revoke", what, origin })}
+          >
+            Revoke
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
 
 const draw = (shown: Shown) =>
   render(
@@ -27,22 +47,14 @@ const draw = (shown: Shown) =>
                 : "None. A site asks by the badge on Pagewire's button; allow it in the popup."}
             </p>
           )}
-          <ul class="origins">
-            {shown.origins.map(({ origin, grant }) => (
-              <li key={origin}>
-                <span class="text">{origin}</span>
-                <span class="dim">{grant === "once" ? "until the browser is closed" : "always"}</span>
-                <button
-                  data-origin={origin}
-                  aria-label={`Revoke ${origin}`}
-                  onClick={() => act({ do: "revoke", origin })}
-                >
-                  Revoke
-                </button>
-              </li>
-            ))}
-          </ul>
+          <Origins what="offers" sites={shown.origins} />
         </section>
+        {shown.shows.length > 0 && (
+          <section aria-labelledby="shows">
+            <h2 id="shows">Sites of which agents read everything they show</h2>
+            <Origins what="shows" sites={shown.shows} />
+          </section>
+        )}
         <section aria-labelledby="gateway">
           <h2 id="gateway">Gateway</h2>
           <Gateway shown={shown} />

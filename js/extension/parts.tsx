@@ -1,6 +1,6 @@
 // Components of the popup and the options. Names that pages give are shown as text: never as markup, address or style.
-import { count } from "../parts/text.ts";
-import { webOrigin } from "./permissions.ts";
+import { count, size } from "../parts/text.ts";
+import { type Grant, type What, webOrigin } from "./permissions.ts";
 import type { Shown, ShownPage, Request } from "./state.ts";
 
 export type Do = (what: Request) => void;
@@ -39,7 +39,7 @@ export function Sites({ shown, tab, here, act }: { shown: Shown; tab: number | u
           Not allowed: Pagewire is not in this page, and cannot say what it offers. Allowing the site loads the page
           again.
         </p>
-        <Grants origin={here} tab={tab} act={act} />
+        <Grants what="offers" origin={here} tab={tab} act={act} />
       </section>
     );
   if (!sites.length)
@@ -57,10 +57,15 @@ export function Sites({ shown, tab, here, act }: { shown: Shown; tab: number | u
   );
 }
 
+interface Asks {
+  what: What;
+  origin: string;
+  act: Do;
+}
+
 /** The buttons that allow a site and then load `tab` again. */
-function Grants({ origin, tab, act }: { origin: string; tab?: number | undefined; act: Do }) {
-  const allow = (grant: "once" | "always") => () =>
-    act({ do: "allow", origin, grant, ...(tab !== undefined && { tab }) });
+function Grants({ what, origin, tab, act }: Asks & { tab?: number | undefined }) {
+  const allow = (grant: Grant) => () => act({ do: "allow", what, origin, grant, ...(tab !== undefined && { tab }) });
   return (
     <div class="buttons">
       <button data-do="once" class="first" onClick={allow("once")}>
@@ -73,6 +78,24 @@ function Grants({ origin, tab, act }: { origin: string; tab?: number | undefined
   );
 }
 
+/** The buttons of a site that is allowed. */
+function Granted({ what, origin, grant, act }: Asks & { grant: Grant }) {
+  return (
+    <div class="buttons">
+      <button data-do="revoke" onClick={() => act({ do: "revoke", what, origin })}>
+        Revoke
+      </button>
+      {grant === "once" && (
+        <button data-do="always" onClick={() => act({ do: "allow", what, origin, grant: "always" })}>
+          Allow always
+        </button>
+      )}
+    </div>
+  );
+}
+
+const allowed = (grant: Grant) => `Allowed ${grant === "once" ? "until the browser is closed" : "always"}.`;
+
 function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: Shown; act: Do }) {
   const { grant } = pages[0]!;
   const offers = count(
@@ -81,7 +104,6 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
     "resources and tools",
   );
   const linked = pages.some((page) => page.linked);
-  const allowed = `Allowed ${grant === "once" ? "until the browser is closed" : "always"}.`;
   const title = pages.find((page) => !page.frame)?.title;
   return (
     <section class="site" aria-label={origin}>
@@ -92,21 +114,54 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
           ? `Offers ${offers}. Agents do not see them.`
           : shown.on.stop
             ? "Allowed, but all is stopped."
-            : `${allowed} ${linked ? `Agents see ${offers}` : "No gateway is connected"}.`}
+            : `${allowed(grant)} ${linked ? `Agents see ${offers}` : "No gateway is connected"}.`}
       </p>
       {grant ? (
-        <div class="buttons">
-          <button data-do="revoke" onClick={() => act({ do: "revoke", origin })}>
-            Revoke
-          </button>
-          {grant === "once" && (
-            <button data-do="always" onClick={() => act({ do: "allow", origin, grant: "always" })}>
-              Allow always
-            </button>
-          )}
-        </div>
+        <Granted what="offers" origin={origin} grant={grant} act={act} />
       ) : (
-        <Grants origin={origin} act={act} />
+        <Grants what="offers" origin={origin} act={act} />
+      )}
+    </section>
+  );
+}
+
+/** Everything that the tab's site shows. It can be allowed only after a look at what agents will read. */
+export function Everything({ shown, tab, here, act }: { shown: Shown; tab: number; here: string; act: Do }) {
+  const grant = shown.shows.find(({ origin }) => origin === here)?.grant;
+  const { preview } = shown;
+  const seen = preview?.tab === tab && preview.origin === here ? preview : undefined;
+  const { text } = seen ?? {};
+  return (
+    <section class="site" aria-label={`Everything that ${here} shows`}>
+      <h2>Everything this site shows</h2>
+      <p class="state" role="status">
+        {!grant
+          ? "Agents do not see it."
+          : shown.on.stop
+            ? "Allowed, but all is stopped."
+            : `${allowed(grant)} Agents can read the text of each open page of ${here}.`}
+      </p>
+      {text !== undefined && (
+        <>
+          <p class="dim">
+            {`Agents read this, ${size(new TextEncoder().encode(text).length)}, and are told when it changes. Of every ` +
+              "other page of the site they read the same."}
+          </p>
+          <pre class="preview text" tabIndex={0}>
+            {text}
+          </pre>
+        </>
+      )}
+      {seen && text === undefined && <p class="dim">This page cannot be read. Load it again, or try another one.</p>}
+      <div class="buttons">
+        <button data-do="preview" onClick={() => act({ do: "preview", tab })}>
+          Look at what agents {grant ? "read" : "would read"}
+        </button>
+      </div>
+      {grant ? (
+        <Granted what="shows" origin={here} grant={grant} act={act} />
+      ) : (
+        text !== undefined && <Grants what="shows" origin={here} act={act} />
       )}
     </section>
   );

@@ -1,9 +1,20 @@
 /**
- * The origins that the user has allowed, for good or until the browser ends. They are in the browser's storage for the
- * extension, which pages cannot reach: in `local`, or in `session`, which is in memory only. One switch stops all, and
- * forgets nothing. Another keeps the content scripts out of pages of other origins.
+ * The origins that the user has allowed, for good or until the browser ends: to let agents have what pages offer, and,
+ * apart from that, all that they show. They are in the browser's storage for the extension, which pages cannot reach:
+ * in `local`, or in `session`, which is in memory only. One switch stops all, and forgets nothing. Another keeps the
+ * content scripts out of pages of other origins.
  */
 export type Grant = "once" | "always";
+
+/** What is allowed: what a site offers, or everything it shows. */
+export type What = "offers" | "shows";
+
+export interface Grants {
+  of(origin: string): Grant | undefined;
+  list(): { origin: string; grant: Grant }[];
+  allow(origin: string, grant: Grant): Promise<void>;
+  revoke(origin: string): Promise<void>;
+}
 
 /**
  * A switch of the user's: whether all is stopped, whether only pages of allowed origins have the content scripts, and
@@ -11,19 +22,16 @@ export type Grant = "once" | "always";
  */
 export type Switch = "stop" | "only" | "front";
 
-export interface Permissions {
-  of(origin: string): Grant | undefined;
-  list(): { origin: string; grant: Grant }[];
+export interface Permissions extends Readonly<Record<What, Grants>> {
   readonly on: Readonly<Record<Switch, boolean>>;
   /** The user's name for the browser's profile, or "". */
   readonly profile: string;
-  allow(origin: string, grant: Grant): Promise<void>;
-  revoke(origin: string): Promise<void>;
   turn(what: Switch, on: boolean): Promise<void>;
   setProfile(name: string): Promise<void>;
 }
 
-const key = "origins";
+/** The keys of the grants. */
+const keys = { offers: "origins", shows: "shows" };
 /** The keys of the switches. */
 const switches = { stop: "stopped", only: "only", front: "front" };
 const named = "profile";
@@ -49,18 +57,10 @@ const origins = (kept: unknown) =>
       : [],
   );
 
-export async function permissions(): Promise<Permissions> {
+async function grants(key: string): Promise<Grants> {
   const { local, session } = chrome.storage;
-  const kept = await local.get([key, ...Object.values(switches), named]);
-  const always = origins(kept[key]);
+  const always = origins((await local.get(key))[key]);
   const once = origins((await session.get(key))[key]);
-  const on = {
-    stop: kept[switches.stop] === true,
-    only: kept[switches.only] === true,
-    front: kept[switches.front] === true,
-  };
-  let profile = typeof kept[named] === "string" ? kept[named] : "";
-
   const keep = async () => {
     await Promise.all([local.set({ [key]: [...always] }), session.set({ [key]: [...once] })]);
   };
@@ -71,10 +71,6 @@ export async function permissions(): Promise<Permissions> {
         ...[...always].map((origin) => ({ origin, grant: "always" as const })),
         ...[...once].filter((origin) => !always.has(origin)).map((origin) => ({ origin, grant: "once" as const })),
       ].sort((a, b) => (a.origin < b.origin ? -1 : 1)),
-    on,
-    get profile() {
-      return profile;
-    },
     async allow(origin, grant) {
       if (!isOrigin(origin)) throw new TypeError(`${origin} is not the origin of a web page`);
       (grant === "always" ? always : once).add(origin);
@@ -85,6 +81,24 @@ export async function permissions(): Promise<Permissions> {
       always.delete(origin);
       once.delete(origin);
       await keep();
+    },
+  };
+}
+
+export async function permissions(): Promise<Permissions> {
+  const { local } = chrome.storage;
+  const [offers, shows] = await Promise.all([grants(keys.offers), grants(keys.shows)]);
+  const kept = await local.get([...Object.values(switches), named]);
+  const on = {
+    stop: kept[switches.stop] === true,
+    only: kept[switches.only] === true,
+    front: kept[switches.front] === true,
+  };
+  let profile = typeof kept[named] === "string" ? kept[named] : "";
+  return {
+    ...{ offers, shows, on },
+    get profile() {
+      return profile;
     },
     async turn(what, to) {
       on[what] = to;

@@ -1,7 +1,7 @@
-// The popup: the number of things that the page in front offers, and the buttons to allow it.
+// The popup: the number of things that the page in front offers, what it shows, and the buttons to allow each.
 import { render } from "preact";
 import { startTheme } from "../parts/theme.ts";
-import { Gateway, originOf, Sites, Switch } from "./parts.tsx";
+import { Everything, Gateway, originOf, Sites, Switch } from "./parts.tsx";
 import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
@@ -25,6 +25,7 @@ const draw = () => {
       </header>
       <main>
         <Sites shown={shown} tab={tab} here={here} act={act} />
+        {here && tab !== undefined && <Everything shown={shown} tab={tab} here={here} act={act} />}
       </main>
       <footer>
         <Switch id="stop" shown={shown} act={act} />

@@ -1,17 +1,26 @@
 /** The messages between the extension's own pages and its worker, over a port named "pagewire.panel". */
 import { reconnect } from "../link/reconnect.ts";
 import { fromPanel } from "./messages.ts";
-import type { Grant, Permissions, Switch } from "./permissions.ts";
+import type { Grant, Permissions, Switch, What } from "./permissions.ts";
 import type { State } from "./transport.ts";
 
 /** The state that the worker sends. */
 export interface Shown {
   readonly on: Permissions["on"];
   readonly profile: string;
-  readonly origins: readonly { readonly origin: string; readonly grant: Grant }[];
+  readonly origins: readonly Site[];
+  /** The sites that the user shows to agents, whatever they offer. */
+  readonly shows: readonly Site[];
+  /** What agents would read of the tab, for the popup that has asked. `text` is missing if it cannot be read. */
+  readonly preview?: { readonly tab: number; readonly origin: string; readonly text?: string };
   readonly gateway: State;
   readonly refused: readonly (readonly [why: string, times: number])[];
   readonly pages: readonly ShownPage[];
+}
+
+export interface Site {
+  readonly origin: string;
+  readonly grant: Grant;
 }
 
 export interface ShownPage {
@@ -28,8 +37,10 @@ export interface ShownPage {
 /** A request of one of the extension's own pages. */
 export type Request =
   /** Afterwards `tab` is loaded again. */
-  | { do: "allow"; origin: string; grant: Grant; tab?: number }
-  | { do: "revoke"; origin: string }
+  | { do: "allow"; what: What; origin: string; grant: Grant; tab?: number }
+  | { do: "revoke"; what: What; origin: string }
+  /** Reads what agents would read of a tab. */
+  | { do: "preview"; tab: number }
   | { do: Switch; on: boolean }
   | { do: "profile"; name: string };
 
@@ -39,9 +50,10 @@ const longestPause = 1_000;
 /** Connects with the worker, and again after the browser has suspended it. The result sends a request. */
 export function follow(changed: (shown: Shown) => void): (what: Request) => void {
   let port: chrome.runtime.Port | undefined;
+  let shown: Shown;
   const connect = () => {
     port = chrome.runtime.connect({ name: fromPanel });
-    port.onMessage.addListener((message) => changed(message as Shown));
+    port.onMessage.addListener((message) => changed((shown = { ...shown, ...(message as Shown) })));
     port.onDisconnect.addListener(() => loop.again());
     loop.opened();
   };

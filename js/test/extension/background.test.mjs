@@ -47,7 +47,7 @@ async function linked() {
 
 for (const request of [
   { do: "stop", on: true },
-  { do: "revoke", origin },
+  { do: "revoke", what: "offers", origin },
 ])
   test(`${request.do} ends the links, also if it cannot be stored`, async (t) => {
     const page = await linked();

@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/testkit"
+)
+
+// popupOf opens the popup, in a tab, for the tab with a title.
+func (x *extended) popupOf(title string) *tab {
+	x.t.Helper()
+	p := x.tab(host.ExtensionOrigin + "/options.html")
+	id := run[int](p, fmt.Sprintf(`return (await chrome.tabs.query({})).find(({ title }) => title === %q).id`, title))
+	p.do(chromedp.Navigate(host.ExtensionOrigin + fmt.Sprint("/popup.html?tab=", id)))
+	return p
+}
+
+// With the extension a person shows agents a page that knows nothing of Pagewire and allows only its own scripts. The
+// popup first shows what agents will read, and its size. Until then nothing runs in the page for that, and agents see
+// nothing. Agents need no flag. They follow the page to the next one of the site, until the person revokes it or stops
+// all.
+func TestExtensionShows(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	ci, inbox, job := serveRun(t)
+	uri := ci + "/.pagewire/shown"
+	p := x.tab(ci + "/run")
+	x.tab(inbox + "/inbox")
+	run[any](p, `document.querySelector("main").append(document.createElement("div"));
+		document.querySelector("main > div").attachShadow({ mode: "closed" }).textContent = "in a closed tree"`)
+	popup := x.popupOf("Run 4821")
+	everything := "[aria-label='Everything that " + ci + " shows'] "
+	popup.shows(everything + "[data-do=preview]")
+	if run[bool](popup, fmt.Sprintf("return !!document.querySelector(%q)", everything+"[data-do=once]")) {
+		t.Error("it can be granted without a look")
+	}
+	popup.do(chromedp.Click(everything + "[data-do=preview]"))
+	popup.shows(everything + ".preview")
+	seen := run[string](popup, `return document.querySelector(".preview").textContent`)
+	if said := run[string](popup, fmt.Sprintf("return document.querySelector(%q).innerText", strings.TrimSpace(everything))); !strings.Contains(said, fmt.Sprintf("Agents read this, %d B", len(seen))) || !strings.Contains(said, "Agents do not see it.") {
+		t.Errorf("before it is granted the popup says %s", said)
+	}
+	if text, err := agent.Read(uri); err == nil || agent.Offers(uri) {
+		t.Errorf("what nobody has granted is read: %q", text)
+	}
+
+	popup.do(chromedp.Click(everything + "[data-do=once]"))
+	popup.shows(everything + "[data-do=revoke]")
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	text, err := agent.Read(uri)
+	if text != seen || err != nil {
+		t.Errorf("the popup shows %s\nand the agent reads %s, %v", seen, text, err)
+	}
+	for _, want := range []string{"# Deltas for long texts", "| browser | In progress | 2m 0s |", "(secret)", "in a closed tree"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "hunter2") || strings.Contains(text, "ignore all rules") {
+		t.Errorf("what nobody sees is in %s", text)
+	}
+	if agent.Offers(inbox + "/.pagewire/shown") {
+		t.Error("another site is shown")
+	}
+	if names := run[[]string](p, `return Object.getOwnPropertyNames(globalThis).filter((name) => /^pagewire./.test(name))`); len(names) > 0 {
+		t.Errorf("the page finds %q", names)
+	}
+
+	first, _ := agent.Call("read_page_resource", map[string]any{"uri": uri})
+	waits := make(chan string, 1)
+	go func() {
+		text, _ := agent.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(t, first)})
+		waits <- text
+	}()
+	job.Store("Failed")
+	if told := testkit.Receive(t, "the agent is told", waits); !strings.Contains(told, "+| browser | Failed | 2m 0s |") ||
+		strings.Contains(told, "| types |") {
+		t.Errorf("it is told %s", told)
+	}
+	agent.Watch(uri)
+	p.do(chromedp.Navigate(ci + "/other")) // of the same site
+	for text := ""; !strings.Contains(text, "private"); text, _ = agent.Read(uri) {
+		testkit.Receive(t, "the agent is told of the next document", agent.Updates)
+	}
+	p.do(chromedp.Navigate(inbox + "/inbox"))
+	testkit.Eventually(t, "another site is not shown", func() bool { _, err := agent.Read(uri); return err != nil })
+	p.do(chromedp.Navigate(ci + "/run"))
+	testkit.Eventually(t, "the site is shown again", func() bool {
+		text, _ := agent.Read(uri)
+		return strings.Contains(text, "| browser | Failed | 2m 0s |")
+	})
+
+	popup.do(chromedp.Click("#stop"))
+	testkit.Eventually(t, "all is stopped", func() bool { _, err := agent.Read(uri); return err != nil && !agent.Offers(uri) })
+	popup.do(chromedp.Click("#stop"))
+	testkit.Eventually(t, "it is there again", func() bool { return agent.Offers(uri) })
+	first, _ = agent.Call("read_page_resource", map[string]any{"uri": uri})
+	go func() {
+		text, _ := agent.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(t, first)})
+		waits <- text
+	}()
+	popup.do(chromedp.Click(everything + "[data-do=revoke]"))
+	if told := testkit.Receive(t, "the wait ends", waits); strings.Contains(told, "| browser |") {
+		t.Errorf("of a site that is revoked the agent is told %s", told)
+	}
+	testkit.Eventually(t, "it is revoked", func() bool { _, err := agent.Read(uri); return err != nil && !agent.Offers(uri) })
+}

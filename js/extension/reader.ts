@@ -1,0 +1,57 @@
+/**
+ * dist/extension/shown.js: reads what a document shows, for the worker, in the extension's isolated world. The browser
+ * runs it when an agent reads or watches the document, or the user looks at what agents would read, and not before. It
+ * only reads, and does nothing without the worker. It never learns who asks.
+ */
+import { shown } from "../shown/shown.ts";
+import { type FromReader, fromReader, type ToReader } from "./messages.ts";
+
+/** One for the document, however often this script runs in it: it remembers the passwords that a button has shown. */
+const world = globalThis as { pagewireReader?: () => void };
+(world.pagewireReader ??= reader())();
+
+/** Returns a function that connects with the worker. */
+function reader(): () => void {
+  let worker: chrome.runtime.Port | undefined;
+  /** The worker keeps the time, since browsers slow the timers of hidden tabs down. */
+  const waits = new Map<number, () => void>();
+  let last = 0;
+  const wake = (id: number) => {
+    waits.get(id)?.();
+    waits.delete(id);
+  };
+  const wait = (ms: number) =>
+    new Promise<void>((done) => {
+      const id = ++last;
+      waits.set(id, done);
+      if (worker) tell(worker, { wait: id, ms: Math.ceil(ms) });
+      else setTimeout(wake, ms, id);
+    });
+  const tell = (port: chrome.runtime.Port, message: FromReader) => {
+    if (port === worker) port.postMessage(message);
+  };
+  const page = shown(document, { now: () => performance.now(), wait });
+  const view = page.view(() => worker && tell(worker, "changed"));
+
+  const receive = async (port: chrome.runtime.Port, message: ToReader) => {
+    if (message === "stop") page.stop();
+    else if ("wake" in message) wake(message.wake);
+    else if ("watch" in message) view.watch(message.watch);
+    else {
+      const { read: call, from, links } = message;
+      const text = await view.read({ from, links }).catch(() => undefined);
+      tell(port, text === undefined ? { call } : { call, text });
+    }
+  };
+  return () => {
+    const port = (worker = chrome.runtime.connect({ name: fromReader }));
+    port.onMessage.addListener((message) => port === worker && void receive(port, message as ToReader));
+    port.onDisconnect.addListener(() => {
+      void chrome.runtime.lastError; // if it is not read, Chromium logs that the back/forward cache has closed the port
+      if (port !== worker) return;
+      worker = undefined;
+      view.watch(false);
+      for (const id of waits.keys()) wake(id);
+    });
+  };
+}

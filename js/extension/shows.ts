@@ -1,0 +1,365 @@
+/**
+ * What tabs show, in the extension's service worker: for each tab of a site whose user has granted that, the page's end
+ * of a link with the gateway, beside the document's own. The document is no party to it. Nothing runs in a tab until an
+ * agent reads or watches it. Then the browser runs reader.ts there, in a world where no script of the page is.
+ *
+ * The browser names the tab and the origin of a reader's port. A reader of another origin, or one that nobody asked for,
+ * is refused: so the text of one site never goes for that of another. What a reader says is bounded, and passed on.
+ */
+import { linkVersion, Status } from "../link/link.ts";
+import { type Link, type LinkEvents, maxTitle, maxURL } from "./documents.ts";
+import { type FromReader, fromReader, type ToReader } from "./messages.ts";
+import { webOrigin } from "./permissions.ts";
+import type { Linkable, TabName } from "./transport.ts";
+
+/** The most tabs at once; the longest text of a look, in UTF-16 code units; the longest wait, in ms. */
+const maxTabs = 200;
+const maxText = 1 << 20;
+const longestWait = 60_000;
+/** The permitted messages of a reader a second, and at once: two changes a second, and as many waits. */
+const rate = 20;
+const burst = 100;
+
+/** The pause after a look at the browser's tabs, in ms: pages may change their titles many times a second. */
+const pause = 100;
+
+/** The version of Pagewire; js/build puts it in. */
+declare const PAGEWIRE_VERSION: string;
+
+/** The descriptor of what a page shows, but for its URI. */
+const descriptor = {
+  name: "shown",
+  mimeType: "text/markdown",
+  description:
+    "All that a person sees of the page, line by line. ?from=N goes on after N characters, " +
+    "?links=1 has the addresses of links",
+  uriSchema: {
+    type: "object",
+    additionalProperties: false,
+    properties: { from: { type: "integer", minimum: 0 }, links: { type: "integer", minimum: 0, maximum: 1 } },
+  },
+};
+
+/** No document has one of these as its id (documents.ts). */
+let lastId = 2 ** 40;
+let lastCall = 0;
+
+/** What one tab shows, while its document is of `origin`: a reload or a navigation within that is a change of text. */
+export class ShownTab implements Linkable {
+  readonly id = ++lastId;
+  /** False once it has ended. */
+  admitted = true;
+  /** Counts the events of loading documents, after which the tab has no badge. */
+  loads = 0;
+  private readonly epoch = crypto.randomUUID();
+  private events: LinkEvents | undefined;
+  private reader: chrome.runtime.Port | undefined;
+  private opening = false;
+  /** Reads that have no answer, and what they asked for. */
+  private readonly calls = new Map<number, { ask: ToReader; done: (text?: string) => void }>();
+  private readonly watched = new Set<string>();
+  private revision = 0;
+  private noted = "";
+  private tokens = burst;
+  private filled = performance.now();
+
+  constructor(
+    private readonly shows: { refuse(reason: string, peer: string): void; profile(): string },
+    readonly tab: number,
+    readonly origin: string,
+    private about: chrome.tabs.Tab,
+  ) {}
+
+  link(name: TabName, events: LinkEvents): Link {
+    if (!this.admitted) throw new Error("the tab has gone, or may not be read any more");
+    this.events = events;
+    const { tab, origin, epoch } = this;
+    const live = () => this.events === events;
+    queueMicrotask(() => {
+      if (!live()) return;
+      const { url = "", windowId } = this.about;
+      const about = {
+        ...{ shown: true, epoch, tab: name(tab), frame: "", origin, ...this.facts() },
+        url: url.startsWith(origin + "/") && url.length <= maxURL ? url : origin + "/",
+        ...{ browser: navigator.userAgent, profile: this.shows.profile(), window: name(windowId) },
+      };
+      const offer = JSON.stringify({ uri: `${origin}/.pagewire/shown`, ...descriptor });
+      events.frame(JSON.stringify([["hello", linkVersion, PAGEWIRE_VERSION, about]]));
+      this.say(["register", offer], ["setTools", "[]"]);
+    });
+    return {
+      send: (frame) => live() && this.receive(frame),
+      close: () => live() && this.unlink(),
+      refuse: (why) => live() && this.refuse(why),
+    } as Link;
+  }
+
+  /** A worker that asks the browser for something is not suspended. */
+  keepAlive(): void {
+    void chrome.tabs.get(this.tab).catch(() => {}); // it has gone, and an event follows
+  }
+
+  /** Takes what the browser says of the tab now. */
+  note(about: chrome.tabs.Tab): void {
+    this.about = about;
+    const { noted } = this;
+    const facts = this.facts();
+    if (noted && noted !== this.noted) this.say(["note", facts]);
+    if (this.isAsked) void this.open(); // there may have been no document that could be read
+  }
+
+  /** The text of now, or undefined if the page cannot be read. */
+  text(from = 0, links = false): Promise<string | undefined> {
+    const read = ++lastCall;
+    return new Promise((done) => {
+      const ask = { read, from, links };
+      this.calls.set(read, { ask, done });
+      if (this.reader) this.tell(ask);
+      else void this.open();
+    });
+  }
+
+  /** Takes the port of a reader, maybe its next one, or reports that nobody has asked for it. */
+  accept(port: chrome.runtime.Port, origin: string | undefined): boolean {
+    if (origin !== this.origin || !(this.isAsked || this.reader)) return false;
+    this.reader?.disconnect();
+    this.reader = port;
+    port.onMessage.addListener((message) => port === this.reader && this.hear(message as FromReader));
+    port.onDisconnect.addListener(() => {
+      void chrome.runtime.lastError;
+      if (port === this.reader) this.lost();
+    });
+    if (this.watched.size) this.tell({ watch: true });
+    for (const { ask } of this.calls.values()) this.tell(ask);
+    return true;
+  }
+
+  /** Ends it: the tab has gone, or the user has withdrawn what was granted. */
+  end(): void {
+    if (!this.admitted) return;
+    this.admitted = false;
+    this.stop();
+  }
+
+  private get isAsked() {
+    return this.admitted && this.calls.size + this.watched.size > 0;
+  }
+
+  private facts() {
+    const { title = "", lastAccessed = 0 } = this.about as chrome.tabs.Tab & { lastAccessed?: number };
+    const facts = { title: title.slice(0, maxTitle), focused: Math.floor(lastAccessed) };
+    this.noted = JSON.stringify(facts);
+    return facts;
+  }
+
+  private say(...calls: unknown[]): void {
+    this.events?.frame(JSON.stringify(calls));
+  }
+  private tell(message: ToReader): void {
+    this.reader?.postMessage(message);
+  }
+
+  /** Runs the reader in the tab's document, if that is still of the origin. The reader then connects. */
+  private async open(): Promise<void> {
+    if (this.opening || this.reader) return;
+    this.opening = true;
+    try {
+      const { url = "" } = await chrome.tabs.get(this.tab);
+      if (webOrigin(url) !== this.origin) throw new Error("the tab shows another site");
+      await chrome.scripting.executeScript({
+        target: { tabId: this.tab },
+        files: ["shown.js"],
+        injectImmediately: true,
+      });
+    } catch {
+      this.fail(); // an error page, or one of the browser's own
+    }
+    this.opening = false;
+  }
+
+  /** Answers all reads: there is nothing to read. */
+  private fail(): void {
+    for (const { done } of this.calls.values()) done();
+    this.calls.clear();
+  }
+
+  /** The reader has gone, with its document. The text of the next is another one. */
+  private lost(): void {
+    this.reader = undefined;
+    this.changed();
+    if (this.isAsked) void this.open();
+  }
+
+  private changed(): void {
+    this.revision++;
+    if (this.watched.size) this.say(...[...this.watched].map((uri) => ["touch", uri, this.revision]));
+  }
+
+  private hear(message: FromReader): void {
+    const now = performance.now();
+    this.tokens = Math.min(burst, this.tokens + ((now - this.filled) / 1000) * rate) - 1;
+    this.filled = now;
+    if (this.tokens < 0) return this.refuse("the reader of what a page shows tells too much");
+    if (message === "changed") return this.changed();
+    if (typeof message !== "object" || message === null) return;
+    if ("wait" in message) {
+      const { reader } = this;
+      const ms = Math.min(Number(message.ms) || 0, longestWait);
+      setTimeout(() => reader === this.reader && this.tell({ wake: message.wait }), ms);
+      return;
+    }
+    const { call, text } = message;
+    const known = this.calls.get(call);
+    if (!known) return;
+    this.calls.delete(call);
+    known.done(typeof text === "string" && text.length <= maxText ? text : undefined);
+  }
+
+  /** Takes a frame of the gateway. */
+  private receive(frame: string): void {
+    for (const [name, a, b, c, d] of JSON.parse(frame) as [string, never, never, never, string][]) {
+      if (name === "read") void this.read(a, c, d);
+      else if (name === "watched") this.watch(a, b);
+      else if (name === "report") console.warn(`pagewire: what ${this.origin} shows: ${a as string}`);
+    }
+  }
+
+  private async read(call: number, uri: string, params: string): Promise<void> {
+    const { events, revision } = this;
+    const { from = 0, links = 0 } = JSON.parse(params || "{}") as { from?: number; links?: number };
+    const text = await this.text(from, links > 0);
+    if (events !== this.events) return;
+    if (text === undefined) return this.say(["complete", call, Status.failed, revision, "the page cannot be read now"]);
+    events?.frame(`=${call} ${revision} ${JSON.stringify([{ uri, mimeType: descriptor.mimeType, text }])}`);
+  }
+
+  private watch(uri: string, on: boolean): void {
+    if (on) this.watched.add(uri);
+    else this.watched.delete(uri);
+    if (!this.reader && on) void this.open();
+    else if (on || !this.watched.size) this.tell({ watch: on });
+    if (on) this.say(["touch", uri, this.revision]);
+  }
+
+  /** The link has ended; another one may follow. */
+  private unlink(): void {
+    this.events = undefined;
+    this.watched.clear();
+    this.tell({ watch: false });
+  }
+
+  private refuse(why: string): void {
+    const { events } = this;
+    this.shows.refuse(why, `what ${this.origin} shows in tab ${this.tab}`);
+    this.end();
+    events?.closed(why);
+  }
+
+  private stop(): void {
+    this.events = undefined;
+    this.watched.clear();
+    this.fail();
+    this.tell("stop");
+    this.reader?.disconnect();
+    this.reader = undefined;
+  }
+}
+
+/** The tabs of the granted sites. `changed` is called when there are others, or a document is loaded in one. */
+export class Shows {
+  private readonly tabs = new Map<number, ShownTab>();
+  /** The tab that the user looks at before granting anything. */
+  private readonly previews = new Map<number, ShownTab>();
+  private granted: readonly string[] = [];
+  private looks: Promise<void> = Promise.resolve();
+  private due = false;
+
+  constructor(
+    private readonly user: { refuse(reason: string, peer: string): void; profile(): string },
+    private readonly changed: () => void,
+  ) {
+    chrome.runtime.onConnect.addListener((port) => {
+      if (port.name !== fromReader) return;
+      const { id, tab, frameId, origin } = port.sender ?? {};
+      const ours = id === chrome.runtime.id && frameId === 0 && tab?.id !== undefined;
+      for (const tabs of [this.tabs, this.previews]) if (ours && tabs.get(tab.id!)?.accept(port, origin)) return;
+      port.disconnect();
+    });
+  }
+
+  list(): ShownTab[] {
+    return [...this.tabs.values()].filter(({ admitted }) => admitted);
+  }
+
+  /** Serves the tabs of these sites from now on, and at once no others. */
+  allow(origins: readonly string[]): void {
+    if (`${origins}` === `${this.granted}`) return;
+    const was = this.granted.length > 0;
+    this.granted = origins;
+    for (const [id, one] of this.tabs) if (!origins.includes(one.origin)) this.remove(id, one);
+    const { onUpdated, onActivated, onRemoved } = chrome.tabs;
+    const follow = origins.length ? "addListener" : "removeListener";
+    if (was !== origins.length > 0) {
+      onUpdated[follow](this.onUpdated);
+      for (const event of [onActivated, onRemoved]) event[follow](this.look);
+    }
+    this.look();
+  }
+
+  /** What agents would read of a tab now. `text` is missing if it cannot be read. */
+  async preview(id: number): Promise<{ origin: string; text?: string }> {
+    const tab = await chrome.tabs.get(id);
+    const origin = webOrigin(tab.url ?? "");
+    if (!origin) return { origin };
+    let one = this.tabs.get(id);
+    if (!one?.admitted || one.origin !== origin) {
+      one = new ShownTab(this.user, id, origin, tab);
+      this.previews.get(id)?.end();
+      this.previews.set(id, one);
+    }
+    const text = await one.text();
+    if (this.previews.get(id) === one) this.remove(id, one, this.previews);
+    return { origin, ...(text !== undefined && { text }) };
+  }
+
+  private remove(id: number, one: ShownTab, from = this.tabs): void {
+    from.delete(id);
+    one.end();
+  }
+
+  private readonly onUpdated = (id: number, { status }: { status?: string }): void => {
+    const one = this.tabs.get(id);
+    this.look();
+    if (!one || !status) return;
+    one.loads++;
+    this.changed();
+  };
+
+  /** Brings the tabs in line with the browser's. Calls while a look waits for the look before have that one alone. */
+  private readonly look = (): void => {
+    if (this.due) return;
+    this.due = true;
+    this.looks = this.looks.then(async () => {
+      this.due = false;
+      await this.lookNow().catch(() => {}); // the browser ends
+      await new Promise((done) => setTimeout(done, pause));
+    });
+  };
+
+  private async lookNow(): Promise<void> {
+    const open = new Map<number, chrome.tabs.Tab>();
+    if (this.granted.length)
+      for (const tab of await chrome.tabs.query({})) if (tab.id !== undefined) open.set(tab.id, tab);
+    const before = this.list();
+    for (const [id, one] of this.tabs) if (webOrigin(open.get(id)?.url ?? "") !== one.origin) this.remove(id, one);
+    for (const [id, tab] of open) {
+      const origin = webOrigin(tab.url ?? "");
+      const one = this.tabs.get(id);
+      if (one) one.note(tab);
+      else if (this.granted.includes(origin) && this.tabs.size < maxTabs)
+        this.tabs.set(id, new ShownTab(this.user, id, origin, tab));
+    }
+    const now = this.list();
+    if (now.length !== before.length || now.some((one, i) => one !== before[i])) this.changed();
+  }
+}

@@ -1,0 +1,217 @@
+// What tabs show, in the extension's worker: when something runs in a tab, for whom, and who may speak for it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { eventually, port, runtime, turn } from "./browser.mjs";
+import { Shows } from "../../../dist/test/extension.mjs";
+
+const origin = "https://ci.test";
+const uri = `${origin}/.pagewire/shown`;
+
+const event = () => {
+  const listeners = new Set();
+  return {
+    addListener: (listener) => listeners.add(listener),
+    removeListener: (listener) => listeners.delete(listener),
+    tell: (...args) => listeners.forEach((listener) => listener(...args)),
+    listeners,
+  };
+};
+
+Object.assign(chrome.tabs, { onUpdated: event(), onActivated: event(), onRemoved: event() });
+const refused = [];
+const shows = new Shows({ refuse: (why) => refused.push(why), profile: () => "" }, () => {});
+
+/** A browser with one tab. */
+function browse(url = `${origin}/run`) {
+  const tab = { id: 7, windowId: 1, url, title: "Run" };
+  const tabs = new Map([[7, tab]]);
+  const ran = [];
+  chrome.tabs.query = async () => [...tabs.values()].map((one) => ({ ...one }));
+  chrome.tabs.get = async (id) => {
+    if (!tabs.has(id)) throw new Error("No tab");
+    return { ...tabs.get(id) };
+  };
+  chrome.scripting = { executeScript: async (what) => void ran.push(what) };
+  return { tab, tabs, ran };
+}
+
+/** The reader in a document of the tab calls. */
+function reader(sender = {}) {
+  const p = port("pagewire.shown", { id: "ours", tab: { id: 7 }, frameId: 0, origin, ...sender });
+  runtime.onConnect.tell(p.end);
+  return p;
+}
+
+/** The tab's site is granted, and a gateway is at the other end. */
+async function granted() {
+  const b = browse();
+  shows.allow([origin]);
+  await eventually("the tab is there", () => shows.list().length === 1);
+  const [one] = shows.list();
+  const frames = [];
+  let closed;
+  const link = one.link((id) => `tab-${id}`, { frame: (text) => frames.push(text), closed: (why) => (closed = why) });
+  await eventually("it has introduced itself", () => frames.length === 2);
+  const calls = () => frames.filter((frame) => frame[0] === "[").flatMap((frame) => JSON.parse(frame));
+  const say = (...call) => link.send(JSON.stringify([call]));
+  return { ...b, one, link, frames, calls, say, closed: () => closed };
+}
+
+test("nothing runs in a tab until an agent reads", async () => {
+  const { one, ran, frames, calls, say } = await granted();
+  const [hello, register, tools] = calls();
+  assert.deepEqual(hello.slice(0, 2), ["hello", 1]);
+  const { shown, tab, frame, url } = hello[3];
+  assert.deepEqual({ shown, tab, frame, url }, { shown: true, tab: "tab-7", frame: "", url: `${origin}/run` });
+  assert.equal(JSON.parse(register[1]).uri, uri);
+  assert.deepEqual(tools, ["setTools", "[]"]);
+  for (let i = 0; i < 20; i++) await turn();
+  assert.deepEqual(ran, []);
+  const early = reader();
+  assert.ok(early.ended, "a reader that nobody asked for is served");
+
+  say("read", 5, uri, uri, '{"from":3}');
+  await eventually("the reader runs", () => ran.length === 1);
+  assert.deepEqual([ran[0].target, ran[0].files], [{ tabId: 7 }, ["shown.js"]]);
+  const r = reader();
+  const [ask] = r.said;
+  assert.deepEqual({ ...ask, read: 0 }, { read: 0, from: 3, links: false });
+  r.say({ call: ask.read, text: "title: é" });
+  await eventually("it is answered", () => frames.length === 3);
+  assert.equal(frames[2], `=5 0 ${JSON.stringify([{ uri, mimeType: "text/markdown", text: "title: é" }])}`);
+  say("read", 6, uri, uri, "");
+  await eventually("the same reader reads on", () => r.said.length === 2);
+  r.say({ call: r.said[1].read });
+  await eventually("what cannot be read is answered", () =>
+    calls().some(([name, id]) => name === "complete" && id === 6),
+  );
+  assert.equal(ran.length, 1);
+  assert.equal(one.admitted, true);
+  shows.allow([]);
+});
+
+test("a reader of another origin, or of a frame, does not speak for the tab", async () => {
+  const { say, frames } = await granted();
+  say("read", 5, uri, uri, "");
+  for (const sender of [
+    { origin: "https://evil.test" },
+    { origin: undefined },
+    { frameId: 3 },
+    { tab: { id: 8 } },
+    { tab: undefined },
+    { id: "another extension" },
+  ]) {
+    const r = reader(sender);
+    assert.ok(r.ended, JSON.stringify(sender));
+    assert.deepEqual(r.said, []);
+    r.say({ call: 1, text: "forged" });
+  }
+  for (let i = 0; i < 20; i++) await turn();
+  assert.equal(frames.length, 2);
+  shows.allow([]);
+});
+
+test("a watch outlives the document, and its successor is a change", async () => {
+  const { tab, ran, calls, say } = await granted();
+  const touches = () => calls().filter(([name]) => name === "touch");
+  say("watched", uri, true);
+  await eventually("the reader runs", () => ran.length === 1);
+  assert.deepEqual(touches(), [["touch", uri, 0]]);
+  const r = reader();
+  assert.deepEqual(r.said, [{ watch: true }]);
+  r.say("changed");
+  assert.deepEqual(touches().at(-1), ["touch", uri, 1]);
+  r.say({ wait: 4, ms: 0 });
+  await eventually("it is woken", () => r.said.some(({ wake }) => wake === 4));
+  tab.url = `${origin}/other`;
+  r.leave();
+  assert.deepEqual(touches().at(-1), ["touch", uri, 2]);
+  await eventually("the reader runs in the next document", () => ran.length === 2);
+  const next = reader();
+  assert.deepEqual(next.said, [{ watch: true }]);
+  r.say("changed");
+  assert.equal(touches().at(-1)[2], 2, "a document that has gone is heard");
+  say("watched", uri, false);
+  assert.deepEqual(next.said.at(-1), { watch: false });
+  shows.allow([]);
+});
+
+test("a document that could not be read is read when the tab has another", async () => {
+  const { ran, say } = await granted();
+  const { executeScript } = chrome.scripting;
+  chrome.scripting.executeScript = async () => {
+    throw new Error("Frame with ID 0 is showing error page");
+  };
+  say("watched", uri, true);
+  for (let i = 0; i < 20; i++) await turn();
+  chrome.scripting.executeScript = executeScript;
+  chrome.tabs.onUpdated.tell(7, { status: "complete" });
+  await eventually("the reader runs", () => ran.length === 1);
+  assert.ok(!reader().ended);
+  shows.allow([]);
+});
+
+for (const [what, leave] of [
+  ["the user revokes the site", () => shows.allow([])],
+  [
+    "the tab shows another site",
+    ({ tab }) => {
+      tab.url = "https://other.test/";
+      chrome.tabs.onUpdated.tell(7, { status: "loading" });
+    },
+  ],
+  [
+    "the tab is closed",
+    ({ tabs }) => {
+      tabs.delete(7);
+      chrome.tabs.onRemoved.tell(7);
+    },
+  ],
+])
+  test(`${what} while an agent waits`, async () => {
+    const all = await granted();
+    const { one, say, frames, ran } = all;
+    say("watched", uri, true);
+    await eventually("the reader runs", () => ran.length === 1);
+    const r = reader();
+    say("read", 5, uri, uri, "");
+    await eventually("it is asked", () => r.said.length === 2);
+    const before = frames.length;
+    leave(all);
+    await eventually("the tab is not shown any more", () => !shows.list().length);
+    assert.equal(one.admitted, false);
+    assert.deepEqual([r.said.at(-1), r.ended], ["stop", true]);
+    r.say({ call: r.said[1].read, text: "too late" });
+    r.say("changed");
+    for (let i = 0; i < 20; i++) await turn();
+    assert.equal(frames.length, before);
+    assert.throws(() => one.link(String, {}));
+    shows.allow([]);
+    for (const { listeners } of [chrome.tabs.onUpdated, chrome.tabs.onActivated, chrome.tabs.onRemoved])
+      assert.equal(listeners.size, 0, "tabs of no site are followed");
+  });
+
+test("a reader that tells too much is refused", async () => {
+  const { say, ran, closed } = await granted();
+  say("watched", uri, true);
+  await eventually("the reader runs", () => ran.length === 1);
+  const r = reader();
+  for (let i = 0; i < 200; i++) r.say("changed");
+  assert.equal(refused.length, 1);
+  assert.equal(closed(), refused[0]);
+  assert.deepEqual([r.ended, shows.list().length], [true, 0]);
+  shows.allow([]);
+});
+
+test("the user looks at what agents would read, and agents get nothing", async () => {
+  const { ran, tab } = browse();
+  const look = shows.preview(7);
+  await eventually("the reader runs", () => ran.length === 1);
+  const r = reader();
+  r.say({ call: r.said[0].read, text: "lines" });
+  assert.deepEqual(await look, { origin, text: "lines" });
+  assert.deepEqual([r.said.at(-1), r.ended, shows.list().length], ["stop", true, 0]);
+  tab.url = "chrome://settings/";
+  assert.deepEqual(await shows.preview(7), { origin: "" });
+  assert.equal(ran.length, 1);
+});
