@@ -129,3 +129,71 @@ b</textarea><input aria-label=Tag value=x><input aria-label=Tag value=y><input a
 		t.Errorf("the form is %s", got)
 	}
 }
+
+// pickPages are pages of six kinds. Each element with data-t is picked, and its text is that of no other.
+var pickPages = []string{
+	`<h1>Run</h1><table class=c1><caption>Jobs</caption><thead><tr><th>Job<th>Status<th>Took</thead><tbody>` + pickRows + `</tbody></table>`,
+	`<main><h2>Inbox</h2><ul class=x9>` + pickItems + `</ul></main>`,
+	`<main><section class=card><h3>Revenue</h3><p class=v data-t>$ 12,931</p></section><section class=card data-t><h3>Orders</h3><p class=v>381</p></section>
+		<section class=card><h3>Refunds</h3><p class=v data-t>17 of them</p><p>today</p></section><div id=total data-t>All: 4,411</div><div data-testid=rate data-t>Rate 3.7 %</div></main>`,
+	`<form id=order-form data-t><label>Name <input name=name value=Ada></label><fieldset data-t><legend>Address</legend><input aria-label=Street value=Elm></fieldset></form>
+		<form data-t aria-label=Search><input name=q value=shoes></form><p role=status aria-label=Result data-t>Nine results</p>`,
+	`<article><h2>Intro</h2><p data-t>First words.</p><h2>Methods</h2><p data-t>Second words.</p><table data-t><tr><td>a<td>m1</table><h2>Results</h2><p data-t>Third words.</p>
+		<table data-t><tr><td>b<td>r1</table><h2>End</h2><div data-t>Last words.</div></article>`,
+	`<div role=grid aria-label=Hosts data-t><div role=row><b role=columnheader>Host</b><b role=columnheader>Load</b></div>
+		<div role=row data-t><b role=cell>alpha</b><b role=cell data-t>0.71</b></div><div role=row><b role=cell>beta</b><b role=cell data-t>0.92</b></div>
+		<div role=row data-t><b role=cell>gamma</b><b role=cell data-t>0.13</b></div></div>`,
+}
+
+var pickRows, pickItems = func() (rows, items string) {
+	for i, name := range strings.Fields("lint types unit native docs size demo fuzz") {
+		rows += fmt.Sprintf("<tr data-t><td>%s<td data-t>state of %s<td data-t>%dm", name, name, i+3)
+	}
+	for i, name := range strings.Fields("Ada Grace Edsger Barbara Donald Tony") {
+		items += fmt.Sprintf(`<li data-t id=m%d8121><a href=/%d>%s wrote</a> <i>%d:15</i>`, i, i, name, i+1)
+	}
+	return rows, items
+}()
+
+// What a person has picked is found again after changes of eight kinds, and in their place nothing else is taken for it.
+func TestShownPicks(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	changes := map[string]string{
+		"the same again": `document.body.innerHTML = document.body.innerHTML`,
+		"a wrapper":      `const d = document.createElement("div"); d.append(...document.body.childNodes); document.body.append(d)`,
+		"a banner":       `document.body.insertAdjacentHTML("afterbegin", "<div class=banner><p>News</p><p>More news</p></div>")`,
+		"another order":  `for (const of of document.querySelectorAll("tbody, ul")) of.append(...[...of.children].reverse())`,
+		"other classes":  `for (const e of document.querySelectorAll("[class]")) e.className = "k" + e.className.length`,
+		"other numbers":  `for (const e of document.querySelectorAll("i, td, .v")) if (!e.children.length) e.textContent = e.textContent.replace(/\d/g, (d) => (d + 1) % 10)`,
+		"one more before": `for (const e of document.querySelectorAll("tbody, ul, main, article")) { const c = e.firstElementChild.cloneNode(true); c.removeAttribute("id"); c.removeAttribute("data-t");
+			for (const x of [c, ...c.querySelectorAll("*")]) { x.removeAttribute("data-t"); if (!x.children.length) x.textContent = "New thing"; } e.prepend(c) }`,
+		"it has gone": `document.querySelector("[data-at]").remove()`,
+	}
+	all, wrong := 0, []string{}
+	found := 0
+	for _, html := range pickPages {
+		b.shows(html)
+		for i := range run[int](b.tab, `return document.querySelectorAll("[data-t]").length`) {
+			for name, change := range changes {
+				b.shows(html)
+				run[any](b.tab, fmt.Sprintf(`document.querySelectorAll("[data-t]")[%d].setAttribute("data-at", "")`, i))
+				rule := inWorld[any](b, `globalThis.rule = { ...shownPage.pick(document.querySelector("[data-at]")), as: "text" }; return rule`)
+				run[any](b.tab, change)
+				got := inWorld[[]string](b, `const read = async (find) => (await shownPage.view(() => {}, { find }).read()) ?? "gone";
+					return [await read(rule.find), await read([{ css: "[data-at]" }])]`)
+				all++
+				switch {
+				case got[0] == got[1]:
+					found++
+				case got[0] != "gone":
+					wrong = append(wrong, fmt.Sprintf("after %s, by %v: %q for %q", name, rule, got[0], got[1]))
+				}
+			}
+		}
+	}
+	t.Logf("of %d, %d are right and %d wrong", all, found, len(wrong))
+	if all < 300 || found*100 < all*90 || len(wrong)*100 > all*2 {
+		t.Errorf("of %d, %d are right, and these wrong:\n%s", all, found, strings.Join(wrong, "\n"))
+	}
+}

@@ -60,7 +60,7 @@ var leftOut = []exclusion{
 		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownFrames TestShownFrameOfOneDomain TestShownClosedTrees TestShownHiddenText " +
 		"TestShownSecrets TestShownAddresses TestShownPasswords TestShownFollows " +
 		"TestShownRestless TestShownQuietTexts TestShownHiddenTab " +
-		"TestShownWatches TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownAnchors TestShownParts TestShownHostilePages TestShownDocumentOpen " +
+		"TestShownWatches TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownAnchors TestShownParts TestShownPicks TestShownHostilePages TestShownDocumentOpen " +
 		"TestShownLargePages TestShownKeeps TestShownStorms TestShownPiecesAreTrue TestShownPagesOfOthers",
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +

@@ -129,7 +129,7 @@ var groups = []struct {
 		return []*cobra.Command{configCommand(), extensionCommand(), doctorCommand()}
 	}},
 	{"Look at open pages", func() []*cobra.Command {
-		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), inspectCommand()}
+		return []*cobra.Command{lsCommand(), readCommand(), watchCommand(), pickCommand(), inspectCommand()}
 	}},
 	{"Run by programs", func() []*cobra.Command {
 		return []*cobra.Command{serveInto(new(serveFlags)), changesCommand(), nodeCommand()}

@@ -17,6 +17,7 @@ var matches = map[string]string{
 	"access/access.go":        "which pages may send requests to the ports",
 	"pages/socket/desktop.go": "which pages may connect by themselves",
 	"fleet/tickets/keys.go":   "whose pages a ticket's issuer speaks for",
+	"parts/parts.go":          "which rules of the user's file are for a page",
 	"prompt.go":               "which contents a hook's user chose, of what its agent sees",
 }
 

@@ -8,7 +8,7 @@
 //	  "except": [".avatar"]
 //	}}}
 //
-// The package never looks at a page, and never writes to the file.
+// Add writes a part that the user has picked into the file. The package never looks at a page.
 package parts
 
 import (
@@ -20,6 +20,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -183,4 +184,54 @@ func (r Rule) isAt(path string) bool {
 // IsByPlace reports whether only the part's place is known, where another thing may come to stand.
 func (r Rule) IsByPlace() bool {
 	return !slices.ContainsFunc(r.Find, func(a Anchor) bool { return a.Place == "" })
+}
+
+// Add adds a part to a file, or makes the file. All else in it stays. Nothing is written where that
+// fails, or where the origin has a part of that name.
+func Add(file, origin, name string, r Rule) error {
+	rules, err := Read(file)
+	if errors.Is(err, os.ErrNotExist) {
+		rules = Rules{}
+	} else if err != nil {
+		return err
+	}
+	if _, ok := rules[origin][name]; ok {
+		return fmt.Errorf("the file of parts %s has the part %q of %s already: choose another name", file, name, origin)
+	}
+	named := map[string]Rule{name: r}
+	maps.Copy(named, rules[origin])
+	rules = maps.Clone(rules)
+	rules[origin] = named
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(rules); err != nil {
+		return err
+	}
+	if _, err := Parse(text.Bytes()); err != nil {
+		return fmt.Errorf("the part %q cannot be added to %s: %w", name, file, err)
+	}
+	return replace(file, text.Bytes())
+}
+
+// replace writes a file as a whole, or not at all.
+func replace(file string, data []byte) (err error) {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
+	mode := os.FileMode(0o600)
+	if info, err := os.Stat(file); err == nil {
+		mode = info.Mode().Perm()
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), ".pagewire-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // it is gone if all went well
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
 }

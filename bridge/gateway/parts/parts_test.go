@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -100,5 +101,63 @@ func TestPaths(t *testing.T) {
 		if got := (Rule{Path: c.path}).isAt(c.at); got != c.want {
 			t.Errorf("%s at %s: %v", c.path, c.at, got)
 		}
+	}
+}
+
+// A part is added to what there is. Where that fails the file stays as it was.
+func TestAdd(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "parts.json"), filepath.Join(dir, "link.json")
+	rule := Rule{Find: []Anchor{{CSS: "main > p"}, {Place: "p"}}, As: "text"}
+	read := func() string {
+		t.Helper()
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if err := Add(file, "https://ci.example", "first", rule); err != nil || !strings.Contains(read(), `"css": "main > p"`) {
+		t.Fatalf("a new file: %v", err)
+	}
+	if err := os.WriteFile(file, []byte(example), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	before, err := Read(file)
+	if err == nil {
+		err = os.Symlink("parts.json", link)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, origin := range []string{"https://ci.example", "https://new.example"} {
+		if err := Add(link, origin, "new", rule); err != nil {
+			t.Fatal(err)
+		}
+		if before[origin] == nil {
+			before[origin] = map[string]Rule{}
+		}
+		before[origin]["new"] = rule
+		if got, err := Read(file); err != nil || !reflect.DeepEqual(got, before) {
+			t.Errorf("it has %+v, %v; want %+v", got, err, before)
+		}
+	}
+	text := read()
+	for name, origin := range map[string]string{"new": "https://new.example", "a/b": "https://new.example", "x": "new.example"} {
+		if err := Add(file, origin, name, rule); err == nil || !strings.Contains(err.Error(), file) || read() != text {
+			t.Errorf("%s of %s: %v, and the file is %s", name, origin, err, read())
+		}
+	}
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Add(file, "https://new.example", "y", rule); err == nil || read() != "{" {
+		t.Errorf("a broken file: %v, %s", err, read())
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("left %v, %v", entries, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", info, err)
 	}
 }

@@ -23,6 +23,8 @@ type attached struct {
 	g   *gateway.Gateway
 	hub string
 	log *slog.Logger
+	// picks are of all browsers.
+	picks *cdp.Picks
 
 	mu     sync.Mutex
 	closed bool
@@ -108,7 +110,7 @@ const reattachEvery = 250 * time.Millisecond
 // at the browser, or when no browser answers.
 func (a *attached) follow(ctx context.Context, seen func(), o cdp.Options) {
 	defer seen()
-	o.Gateway, o.Log, o.Source, o.Looked = a.hub, a.log, o.URL, seen
+	o.Gateway, o.Log, o.Source, o.Looked, o.Picks = a.hub, a.log, o.URL, seen, a.picks
 	a.say(ctx, o, errSilent) // until it answers: it may accept the connection, and no more
 	said := ""
 	var err error

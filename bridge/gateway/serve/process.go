@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/agents"
 	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/cdp"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 )
@@ -80,7 +82,7 @@ func newProcess(o Options, known secrets) *process {
 		o.Log.Error("there is no token: what needs it, agents on HTTP and the inspector, is not served", "error",
 			known.missing)
 	}
-	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, at: map[string]*attachment{}},
+	p := &process{o: o, g: g, attached: &attached{g: g, hub: o.Hub, log: o.Log, picks: &cdp.Picks{}, at: map[string]*attachment{}},
 		begun: make(chan struct{}), ctx: ctx, stop: stop}
 	p.launcher = &launcher{p: p}
 	p.front = newFront(g, o, known.token, known.extension)
@@ -164,6 +166,15 @@ func (p *process) local() http.Handler {
 			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(pages), Agents: len(s.Agents),
 			Notices: p.g.Notices(), Tabs: tabsOf(p.g.BareTabs()),
 		})
+	})
+	mux.HandleFunc("POST "+pickPath, func(w http.ResponseWriter, r *http.Request) {
+		picked, err := p.attached.picks.Pick(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(picked) // the client may have gone
 	})
 	return mux
 }
@@ -301,6 +312,34 @@ func Ask(ctx context.Context, hub, version string) (s Status, err error) {
 
 // askTimeout bounds Ask.
 const askTimeout = 2 * time.Second
+
+const pickPath = "/pick"
+
+// Pick waits until a person has clicked on a part of a page in one of the daemon's browsers. It fails
+// with daemon.ErrNone, with ctx's error, or with a sentence.
+func Pick(ctx context.Context, hub, version string) (picked cdp.Picked, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+pickPath, nil)
+	if err != nil {
+		return picked, err
+	}
+	answer, err := Client(hub, version).Do(r)
+	if err != nil {
+		if errors.Is(err, daemon.ErrNone) {
+			return picked, daemon.ErrNone
+		}
+		return picked, fmt.Errorf("the daemon does not answer: %w", err)
+	}
+	defer answer.Body.Close()
+	body := io.LimitReader(answer.Body, maxPicked)
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(body)
+		return picked, errors.New(strings.TrimSpace(string(text)))
+	}
+	return picked, json.NewDecoder(body).Decode(&picked)
+}
+
+// maxPicked bounds the answer to Pick: the text that a reader gives, in JSON.
+const maxPicked = 4 << 20
 
 // Client returns a client for the daemon's socket. The host in its URLs has no meaning.
 func Client(hub, version string) *http.Client {

@@ -11,8 +11,8 @@
 // The browser names a document's origin, never the page. One document cannot speak for another. Each document has a
 // binding of its own: if it floods the gateway, only that binding is cut off.
 //
-// It never enables domains that make a browser keep a copy of a page or show that it is watched
-// (DOM, CSS, Network, Debugger), never closes a tab, never acts in a page, and never waits for a
+// It enables no domains that make a browser keep a copy of a page or show that it is watched (CSS,
+// Network, Debugger; DOM only while a person points at a part: pick.go), never closes a tab, never acts in a page, and never waits for a
 // page while it reads from the browser.
 package cdp
 
@@ -51,6 +51,8 @@ type Options struct {
 	// Connected is called when the browser has accepted the connection, and Looked when the pages that were open then
 	// are known. Each may be nil. Run may end before it calls them.
 	Connected, Looked func()
+	// Picks let a person point at parts of pages. Default none.
+	Picks *Picks
 	// Log receives the log. Default none.
 	Log *slog.Logger
 }
@@ -91,7 +93,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script,
-		reader: reader, gateway: o.Gateway, source: o.Source, ours: o.Launched,
+		reader: reader, picks: o.Picks, gateway: o.Gateway, source: o.Source, ours: o.Launched,
 		looked: o.Looked, name: cryptorand.Text()[:8],
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
 	// The first id is random: a launched browser may still answer the connection before.
@@ -106,6 +108,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 		conn.Close()
 	})
 	b.start()
+	defer o.Picks.add(b)()
 	err = b.link.read(b.handle)
 	lost := ctx.Err() == nil
 	stop()

@@ -133,6 +133,7 @@ type rig struct {
 	dial    func(ctx context.Context) (Conn, error) // or nil, to browser.URL
 	looked  func()                                  // Options.Looked
 	always  []string                                // gateway.Options.Shown
+	picks   *Picks                                  // Options.Picks
 	killed  bool
 	g       *gateway.Gateway
 	log     *testkit.Log
@@ -242,7 +243,7 @@ func (r *rig) attach() {
 	returned := make(chan error, 1)
 	go func() {
 		returned <- Run(ctx, g, Options{URL: r.browser.URL, Dial: r.dial, Inject: r.inject, Gateway: r.address,
-			Looked: r.looked, Log: log})
+			Looked: r.looked, Picks: r.picks, Log: log})
 	}()
 	var once sync.Once
 	var result error

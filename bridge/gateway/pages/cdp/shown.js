@@ -29,6 +29,11 @@
   globalThis.pagewireReader = {
     read: ({ options: { from = 0, links = 0 }, ...of }) => viewOf(of)?.read({ from, links: links > 0 }),
     watch: ({ on, ...of }) => viewOf(of)?.watch(on),
+    ready: () => {},
+    pick: async (element) => {
+      const rule = page.pick(element);
+      return { rule, text: await page.view(() => {}, rule).read() };
+    },
     wake: (id) => {
       waiting.get(id)?.();
       waiting.delete(id);

@@ -1,7 +1,11 @@
 package cdp
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +59,7 @@ const testReader = `(() => {
 					},
 				};
 			},
+			pick: (element) => ({ find: [{ css: element.localName + "#" + element.id }], as: "text" }),
 			stop() {
 				observer?.disconnect();
 				root.setAttribute("watched", "stopped");
@@ -403,4 +408,76 @@ func TestShownParts(t *testing.T) {
 	port.Close()
 	b.listed(uri("job"), r.shown())
 	b.CheckText(uri("job"), p.eval("document.querySelector('main').innerText"))
+}
+
+// A person points at a part in the browser, and gets the rule by which it is found, and what agents would read of it.
+func TestPick(t *testing.T) {
+	t.Parallel()
+	r := browse(t, foreign)
+	r.picks = &Picks{}
+	if _, err := r.picks.Pick(t.Context()); !errors.Is(err, errNoBrowser) {
+		t.Errorf("without a browser: %v", err)
+	}
+	r.always = []string{r.site.URL}
+	r.attach()
+	a, _ := r.named(r.site.URL)
+	p := r.open(r.path)
+	a.listed(r.shown())
+	// pick points at the middle of an element until it is picked.
+	pick := func(p *tabbed, selector string) (picked Picked, err error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			picked, err = r.picks.Pick(ctx)
+		}()
+		testkit.Eventually(t, "something is picked", func() bool {
+			var at struct{ X, Y float64 }
+			box := p.eval("(() => { const b = document.querySelector('" + selector + "').getBoundingClientRect(); " +
+				"return JSON.stringify({ X: b.left + 5, Y: b.top + b.height / 2 }) })()")
+			if err := json.Unmarshal([]byte(box), &at); err != nil {
+				t.Fatal(err)
+			}
+			for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
+				p.send(p.session, "Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y,
+					"button": "left", "clickCount": 1})
+			}
+			select {
+			case <-ended:
+				return true
+			default:
+				return false
+			}
+		})
+		return picked, err
+	}
+	want := Picked{Origin: r.site.URL, Rule: parts.Rule{Find: []parts.Anchor{{CSS: "p#job"}}, As: "text"},
+		Text: "browser: In progress"}
+	if got, err := pick(p, "#job"); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("picked %+v, %v; want %+v", got, err, want)
+	}
+	other := r.tab(r.user.openLink(r.site.elsewhere() + strict + "ci"))
+	other.toFront()
+	if got, err := pick(other, "#job"); !errors.Is(err, errNotShown) {
+		t.Errorf("of a page that is not shown %+v is picked, %v", got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	go func() {
+		_, err := r.picks.Pick(ctx)
+		waits <- err
+	}()
+	testkit.Eventually(t, "it waits", func() bool {
+		r.picks.mu.Lock()
+		defer r.picks.mu.Unlock()
+		return r.picks.answer != nil
+	})
+	if _, err := r.picks.Pick(ctx); !errors.Is(err, errPicking) {
+		t.Errorf("a second pick: %v", err)
+	}
+	cancel()
+	if err := testkit.Receive(t, "it ends", waits); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
+	}
 }

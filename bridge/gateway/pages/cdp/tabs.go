@@ -13,6 +13,7 @@ import (
 	protocol "github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/overlay"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
@@ -35,6 +36,8 @@ type attachment struct {
 	source  string          // Options.Source
 	ours    bool            // Options.Launched
 	name    string          // in the names of its bindings: others at the same browser get them too
+
+	picks *Picks // Options.Picks
 
 	mu       sync.Mutex // guards the fields below and their contents; taken before the gateway's lock
 	sessions map[string]*session
@@ -262,6 +265,7 @@ func (s *session) handle(m *message) {
 			return w.id == e.ExecutionContextUniqueID
 		})
 	})
+	on(m, overlay.InspectNodeRequested, func(e *overlay.EventInspectNodeRequested) { s.pointed(e.BackendNodeID) })
 	on(m, webmcp.ToolsAdded, func(e *webmcp.EventToolsAdded) { s.addTools(e.Tools) })
 	on(m, webmcp.ToolsRemoved, func(e *webmcp.EventToolsRemoved) { s.removeTools(e.Tools) })
 	on(m, webmcp.ToolResponded, func(e *webmcp.EventToolResponded) { s.finish(e.InvocationID, toolResult(e)) })
