@@ -75,13 +75,20 @@ export function documentIn(frame: Element): Document | null {
   }
 }
 
-/** Node → the slot where it is shown. `assignedSlot` does not tell of closed shadow trees. */
-export const slotOf = new WeakMap<Node, Element>();
+/** Node → elements elsewhere whose pieces use it: its slot, its label, and what it names. */
+export const usersOf = new WeakMap<Node, Set<Element>>();
+export function use<N extends Node>(node: N, user: Element): N {
+  const users = usersOf.get(node) ?? new Set();
+  usersOf.set(node, users.add(user));
+  // Now and then those that are gone go, so that there are at most twice as many as needed.
+  if (!(users.size & (users.size - 1))) for (const one of users) if (!isConnected(one)) users.delete(one);
+  return node;
+}
 
 /** The nodes that are shown as an element's children: of its shadow tree, or assigned to it as to a slot. */
 export function childrenOf(element: Element, root = shadowOf(element)): Node[] {
   const assigned = !root && tagOf(element) === "slot" ? assignedTo(element as HTMLSlotElement) : [];
-  for (const node of assigned) slotOf.set(node, element);
+  for (const node of assigned) use(node, element);
   if (assigned.length) return assigned;
   const nodes: Node[] = [];
   for (let node = firstChild(root ?? element); node; node = nextOf(node)) nodes.push(node);

@@ -3,7 +3,7 @@ import { hasDots, isPrivate, isSecret, remember } from "../share/secrets.ts";
 import { all, attribute, boxOf, isVisible, styleOf, textContent } from "./dom.ts";
 import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece } from "./lines.ts";
 import { isDisabled, nameOf, states, targetOf, unseenName } from "./roles.ts";
-import { isSeen } from "./sight.ts";
+import { isClearFill, isSeen } from "./sight.ts";
 import { clean, codeLine, cut, line, mark, squash, token, withoutOurs } from "./text.ts";
 
 const most = { value: 500, lines: 10_000, image: 240 };
@@ -86,7 +86,7 @@ export function imagePiece(image: Element, tag: string): Piece {
   if (attribute(image, "aria-hidden") === "true" && tag !== "svg") return;
   const isShown = (e: Element) =>
     isVisible(e, { opacityProperty: true, visibilityProperty: true }) &&
-    !/^none$|, 0\)$/.test(styleOf(e).fill) &&
+    !isClearFill(styleOf(e).fill) &&
     !hasDots(e) &&
     !isPrivate(e);
   const isDrawn = (e: Element) => boxOf(e).width > 1 && isShown(e) && Array.from(all(e, "*")).every(isShown);

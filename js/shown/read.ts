@@ -47,7 +47,8 @@ const isTick = (element: Element, tag: string) =>
 const soft = new Set(["time", "relative-time", "timer", "marquee", "progressbar"]);
 const isSoft = (element: Element, tag: string, role: string) =>
   soft.has(role || tag) || attribute(element, "aria-live") === "off";
-const stateOf = (field: Element) => {
+const stateOf = (field: Element): unknown => {
+  if (tagOf(field) === "label") return dom.controlOf(field);
   const { value, checked, selectedOptions } = field as HTMLInputElement & HTMLSelectElement;
   return `${value} ${checked} ${selectedOptions?.length}`;
 };
@@ -84,8 +85,8 @@ export class Reader {
   readonly #nudged = new WeakMap<Element, number>();
   /** The documents of frames → the frames. */
   readonly #frameOf = new WeakMap<Node, Element>();
-  /** Fields → what they had. Scripts set values without an event. */
-  readonly #fields = new Map<Element, string>();
+  /** Fields → what they had, and labels → their fields. Scripts set values without an event. */
+  readonly #fields = new Map<Element, unknown>();
   /** Of this walk: characters, those hidden, elements seen and made, characters that are enough, whether some are left. */
   #used = 0;
   #hidden = 0;
@@ -110,7 +111,7 @@ export class Reader {
     for (const all = [node]; all.length; )
       for (let n = all.pop(); n && this.#changed.get(n) !== this.clock; n = this.#outside(n)) {
         this.#changed.set(n, this.clock);
-        all.push(dom.slotOf.get(n), dom.controlOf(n)); // a field has the name of its label
+        all.push(...(dom.usersOf.get(n) ?? []), dom.controlOf(n)); // a field has the name of its label
       }
   }
   #outside(node: Node): Node | null | undefined {
@@ -136,8 +137,10 @@ export class Reader {
   *look({ part, from: asked = 0, links = false }: Sight): Walk<Look> {
     const from = Math.max(0, Math.floor(asked) || 0);
     for (const [field, before] of this.#fields) {
-      if (!dom.isConnected(field)) this.#fields.delete(field);
-      else if (stateOf(field) !== before) this.stale(field);
+      const isGone = !dom.isConnected(field);
+      if (isGone) this.#fields.delete(field);
+      if (isGone || stateOf(field) !== before)
+        for (const one of [field, before]) if (typeof one === "object") this.stale(one as Element);
     }
     this.#made = 0;
     const { origin, pathname, search } = location;
@@ -271,7 +274,12 @@ export class Reader {
     const piece = yield* this.#children(shown);
     if (tag === "pre") return piece;
     if (tag === "dl") return pairs(piece);
-    if (tag === "label") return make.labelPiece(element as HTMLLabelElement, piece, isInline);
+    if (tag === "label") {
+      const field = dom.controlOf(element);
+      this.#fields.set(element, field);
+      if (field) this.#label(element, field);
+      return make.labelPiece(element as HTMLLabelElement, piece, isInline);
+    }
     if (role === "checkbox" || role === "radio") {
       const isOn = attribute(element, "aria-checked") === "true";
       return make.tick(isOn, oneLine(piece) || nameOf(element, tag), isInline);
@@ -306,6 +314,17 @@ export class Reader {
     const text = piece + (piece.trim() && states(element, tag));
     const before = gap(dom.previousOf(element), -1, style, "Left");
     return before + text + gap(dom.nextOf(element), 0, style, "Right");
+  }
+
+  /** A label has the tick of its field, and a field the name of its label, which may be a new one. */
+  #label(label: Element, field: Element): void {
+    dom.use(field, label);
+    if (dom.usersOf.get(label)?.has(field)) return;
+    dom.use(label, field);
+    if (this.#kept.has(field)) {
+      this.clock++;
+      this.stale(field);
+    }
   }
 
   /** The pieces of the children, joined. */

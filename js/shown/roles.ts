@@ -1,6 +1,6 @@
 /** What an element is to a person, and what it is called. */
 import { hasDots, isPrivate, labelsOf, privately, withoutSecrets } from "../share/secrets.ts";
-import { asElement, attribute, childrenOf, dataOf, has, parentOf, tagOf, typeOf } from "./dom.ts";
+import { asElement, attribute, childrenOf, dataOf, has, parentOf, tagOf, typeOf, use } from "./dom.ts";
 import { cut, squash } from "./text.ts";
 
 const words = (text: string) => text.split(" ");
@@ -31,8 +31,11 @@ export function roleOf(element: Element, tag: string): string {
 /** The longest name. A name need not be visible, so it is short. */
 const longest = 80;
 
-/** The beginning of the text in an element, seen or not. Values in it are no text, nor is what is private or hidden by dots. */
-export function brief(element: Element, isDots = (_: Element) => false): string {
+/** The beginning of the text in an element, seen or not. Values in it are no text, nor is what is private. */
+export const brief = (element: Element): string => begin(element, () => false);
+/** The same without what is hidden by dots, which takes more time. */
+const spoken = (element: Element): string => begin(element, hasDots);
+function begin(element: Element, isDots: (one: Element) => boolean): string {
   let text = "";
   let left = 200; // nodes
   const add = (node: Node) => {
@@ -46,12 +49,12 @@ export function brief(element: Element, isDots = (_: Element) => false): string 
   return squash(text).trim();
 }
 /** A control without visible text is named by the text for screen readers in it. */
-export const unseenName = (element: Element): string => cut(brief(element, hasDots), longest);
+export const unseenName = (element: Element): string => cut(spoken(element), longest);
 
 export function nameOf(element: Element, tag: string): string {
   const labels = /^(input|select|textarea|button|meter|progress)$/.test(tag) && (element as HTMLInputElement).labels;
   const join = (list: Iterable<Element>) =>
-    Array.from(list, (e) => brief(e, hasDots))
+    Array.from(list, (e) => spoken(use(e, element)))
       .filter(Boolean)
       .join(" ");
   const name =

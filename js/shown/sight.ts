@@ -25,6 +25,7 @@ function colourOf(css: string): Colour {
     else {
       canvas ??= new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true })!;
       canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = "#000"; // of what is no colour, such as url(#gradient)
       canvas.fillStyle = css;
       canvas.fillRect(0, 0, 1, 1);
       const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
@@ -35,6 +36,9 @@ function colourOf(css: string): Colour {
   }
   return colour;
 }
+
+/** Whether a drawing's text has no colour, or none that a person sees. */
+export const isClearFill = (css: string): boolean => css === "none" || colourOf(css)[3] < 0.1;
 
 /** The colour that one above another makes. */
 const above = (top: Colour, ground: Colour): Colour => {
