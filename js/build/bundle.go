@@ -48,6 +48,7 @@ var bundled = []script{
 	{"js/vite/client.ts", "vite.client.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/inject/inject.ts", "pagewire.inject.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/shown/script.ts", "pagewire.shown.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/shown/picker.ts", "pagewire.pick.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/main.tsx", "inspector/inspector.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/inspector/style.css", "inspector/inspector.css", api.FormatIIFE, api.PlatformBrowser},
 	// The parts in the npm package for extensions of others, and Pagewire's own extension.
@@ -96,7 +97,7 @@ func bundleAll(root, dist string, tc toolchain) error {
 // minifies them again after esbuild: its names compress better, which saves 250 of 6,093 bytes of brotli for
 // pagewire.js and 800 of 13,089 for the core's loader. It takes a second of processor time each.
 var fetched = []string{"pagewire.js", "pagewire.mjs", "pagewire.core.js", "pagewire.worker.js", "pagewire.elements.js",
-	"pagewire.shown.js"}
+	"pagewire.shown.js", "pagewire.pick.js"}
 
 // readable are the modules that reach pages only through a bundler. The npm package has them unminified, with their
 // maps.

@@ -152,7 +152,7 @@ func build(root string, tc toolchain) error {
 
 // buildCommands copies the files that the assets package embeds to it, and links bin/pagewire and bin/pagewire-node.
 func buildCommands(root, dist, version string) error {
-	for _, name := range slices.Concat([]string{"core", "pagewire.inject.js", "pagewire.shown.js"},
+	for _, name := range slices.Concat([]string{"core", "pagewire.inject.js", "pagewire.shown.js", "pagewire.pick.js"},
 		inspector, shipped) {
 		err := copyFile(filepath.Join(root, "bridge/gateway/assets/dist", name), filepath.Join(dist, name))
 		if err != nil {

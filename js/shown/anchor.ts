@@ -3,18 +3,7 @@
  * A wrong part is worse than none: an anchor counts only while it finds exactly one element that a person may see, and
  * a part that no anchor finds is gone.
  */
-import {
-  all,
-  asElement,
-  attribute,
-  closest,
-  elementsIn,
-  isLike,
-  isVisible,
-  parentOf,
-  tagOf,
-  textContent,
-} from "./dom.ts";
+import { all, closest, elementsIn, isLike, isVisible, textContent } from "./dom.ts";
 import { brief } from "./roles.ts";
 import { squash } from "./text.ts";
 
@@ -24,7 +13,7 @@ export interface Anchor {
   css?: string;
   /** The text of the heading, caption or legend within the element, or else of the last one before it. */
   under?: string;
-  /** The words by which a row or an item is known: all of its text, or that of an element in it. */
+  /** The words by which a row or an item is known: all of its text, or that of an element in it. `css` may be in it. */
   row?: string;
   /** The cell of the row that is below this header. */
   column?: string;
@@ -33,11 +22,11 @@ export interface Anchor {
 }
 
 const headings = "h1,h2,h3,h4,h5,h6,[role=heading],caption,legend";
-const rows = "tr,li,[role=row],[role=listitem]";
+export const rows = "tr,li,[role=row],[role=listitem]";
 export const tables = "table,[role=table],[role=grid],[role=treegrid]";
 
 /** The elements of a selector, with their headings. */
-function headed(root: Element, css: string): Map<Element, string> {
+export function headed(root: Element, css: string): Map<Element, string> {
   const found = new Map<Element, string>();
   const candidates = new Set(all(root, css));
   let last: Element | undefined;
@@ -61,16 +50,21 @@ function cellBelow(row: Element, header: string): Element | undefined {
   const table = closest(row, tables);
   const head = table && all(table, rows)[0];
   if (!head || head === row || all(table, spans).length) return;
-  const headers = Array.from(elementsIn(head), brief);
+  const headers = Array.from(elementsIn(head), (e) => brief(e));
   const at = headers.indexOf(header);
-  return headers.lastIndexOf(header) === at ? elementsIn(row)[at] : undefined;
+  const cells = elementsIn(row);
+  return headers.lastIndexOf(header) === at && cells.length === headers.length ? cells[at] : undefined;
 }
 
 function elementsAt(root: Element, { css, under: title, row, column, place }: Anchor): Element[] {
   const selector = place ?? css ?? rows;
   let found = Array.from(all(root, selector));
   if (title !== undefined) found = Array.from(headed(root, selector)).flatMap(([e, text]) => (text === title ? e : []));
-  if (row !== undefined) found = found.filter((element) => isKnownBy(element, row));
+  if (row !== undefined)
+    found = found.filter((element) => {
+      const around = closest(element, rows);
+      return around && isKnownBy(around, row);
+    });
   return column === undefined ? found : found.flatMap((element) => cellBelow(element, column) ?? []);
 }
 
@@ -84,36 +78,4 @@ export function find(root: Element, anchors: Anchor[]): Element | undefined {
     if (at >= 0 && !found.slice(at + 1).some(isThere)) return found[at];
   }
   return undefined;
-}
-
-/** What a build tool has made, what counts, and what a selector would have to escape. */
-const isMade = /\d\D*\d|^:|["\\\n]|.{60}/;
-const isName = (text: string) => /\p{L}{2}/u.test(text) && !/\d|.{80}/.test(text);
-const lasting = "id data-testid data-test data-cy name aria-label".split(" ");
-
-function placeOf(element: Element): string {
-  const parent = asElement(parentOf(element));
-  const tag = tagOf(element);
-  if (!parent || !tag) return tag;
-  const alike = Array.from(elementsIn(parent)).filter((other) => tagOf(other) === tag);
-  return `${placeOf(parent)} > ${tag}:nth-of-type(${alike.indexOf(element) + 1})`;
-}
-
-/** Ways to find an element, the best first. Each of them finds it now. */
-export function anchorsOf(root: Element, element: Element): Anchor[] {
-  const css = tagOf(element) || "*";
-  const anchors: Anchor[] = [];
-  for (const name of lasting) {
-    const value = attribute(element, name);
-    if (value && !isMade.test(value)) anchors.push({ css: `${css}[${name}="${value}"]` });
-  }
-  const row = closest(element, rows);
-  const head = row && all(closest(row, tables) ?? row, rows)[0];
-  const column = head && brief(elementsIn(head)[Array.from(elementsIn(row)).indexOf(element)] ?? head);
-  for (const words of row ? [row, ...all(row, "*")].map(brief).filter(isName) : [])
-    anchors.push(row === element ? { row: words } : { row: words, column: column! });
-  const under = headed(root, css).get(element);
-  if (under && isName(under)) anchors.push({ css, under });
-  anchors.push({ place: placeOf(element) });
-  return anchors.filter((anchor) => find(root, [anchor]) === element).slice(0, 6);
 }

@@ -1,13 +1,15 @@
 /** A part of a page as one resource, by a rule of the user: where it is, and its text, rows or values. */
 import { type Field, isSecret, remember } from "../share/secrets.ts";
-import { type Anchor, anchorsOf, find, tables } from "./anchor.ts";
-import { asElement, attribute, childrenOf, isLike, isVisible, rootOf, tagOf } from "./dom.ts";
+import { type Anchor, find } from "./anchor.ts";
+import { asElement, attribute, childrenOf, isVisible, rootOf, tagOf } from "./dom.ts";
 import { fieldText } from "./pieces.ts";
 import type { Look, Reader } from "./read.ts";
 import { nameOf } from "./roles.ts";
 import { isSeen } from "./sight.ts";
 
 export interface Part {
+  /** The pages that have the part. Who makes views obeys it. */
+  path?: string;
   find: Anchor[];
   /** The lines of the part, the rows of a table or the values of a form. Default its lines. */
   as?: "text" | "table" | "form";
@@ -18,12 +20,6 @@ export interface Part {
 export function elementOf(document: Document, part: Part): Element | undefined {
   const root = rootOf(document);
   return root ? find(root, part.find) : undefined;
-}
-
-/** The rule of an element at which a person has pointed. */
-export function ruleOf(document: Document, element: Element): Part {
-  const as = isLike(element, tables) ? "table" : isLike(element, "form") ? "form" : "text";
-  return { find: anchorsOf(rootOf(document)!, element), as };
 }
 
 /** The look at a part that is not in the page. No other text has this character. */

@@ -11,7 +11,7 @@
  */
 import { all, rootOf } from "./dom.ts";
 import { type Clock, Follower, type Watch } from "./follow.ts";
-import { type Part, ruleOf } from "./part.ts";
+import type { Part } from "./part.ts";
 
 /** The whole page, or a part of it, as one resource. */
 export interface View {
@@ -31,8 +31,6 @@ export interface Shown {
    * is none.
    */
   view(changed: () => void, part?: Part): View;
-  /** The rule of an element to which a person has pointed. */
-  pick(element: Element): Part;
   /** Ends all watches, and the observer of `type`. */
   stop(): void;
 }
@@ -57,7 +55,6 @@ export function shown(document: Document, clock: Clock = browserClock): Shown {
         watch: (on) => void (on ? follower.watch(watch) : follower.unwatch(watch)),
       };
     },
-    pick: (element) => ruleOf(document, element),
     stop: () => {
       for (const follower of followers) follower.stop();
     },

@@ -24,12 +24,13 @@ func Inject() (string, error) {
 	return inject, nil
 }
 
-// Shown returns the script that reads what a page shows, for a world of its own, or ErrNone.
-func Shown() (string, error) {
+// Shown returns the scripts for a world of their own that read what a page shows, and that make the
+// rule of a part at which a person points, or ErrNone.
+func Shown() (reader, picker string, err error) {
 	if shown == "" {
-		return "", ErrNone
+		return "", "", ErrNone
 	}
-	return shown, nil
+	return shown, pick, nil
 }
 
 // Core returns the name and version of the core's compiler, such as "tinygo 0.41.1", or "none" without the files.

@@ -27,5 +27,8 @@ var inject string
 //go:embed dist/pagewire.shown.js
 var shown string
 
+//go:embed dist/pagewire.pick.js
+var pick string
+
 //go:embed dist/core
 var core string

@@ -10,4 +10,4 @@ func FS() (fs.FS, error) { return nil, ErrNone }
 // Inspector returns ErrNone.
 func Inspector() (fs.FS, error) { return nil, ErrNone }
 
-const inject, shown, core = "", "", "none"
+const inject, shown, pick, core = "", "", "", "none"

@@ -12,8 +12,8 @@
 // binding of its own: if it floods the gateway, only that binding is cut off.
 //
 // It enables no domains that make a browser keep a copy of a page or show that it is watched (CSS,
-// Network, Debugger; DOM only while a person points at a part: pick.go), never closes a tab, never acts in a page, and never waits for a
-// page while it reads from the browser.
+// Network, Debugger; DOM only while a person points at a part: pick.go), never closes a tab, never
+// acts in a page, and never waits for a page while it reads from the browser.
 package cdp
 
 import (
@@ -63,7 +63,7 @@ const dialTimeout = 60 * time.Second
 // pageLayer is dist/pagewire.inject.js. Tests, which are built without the page files, read it from dist.
 var pageLayer = assets.Inject
 
-// pageReader is dist/pagewire.shown.js.
+// pageReader returns dist/pagewire.shown.js and dist/pagewire.pick.js.
 var pageReader = assets.Shown
 
 // Run attaches the present and future pages of all tabs and frames of a browser to g. It returns nil when ctx ends, or
@@ -79,7 +79,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 			return fmt.Errorf("inject the page layer: %w", err)
 		}
 	}
-	reader, err := pageReader()
+	reader, picker, err := pageReader()
 	if err != nil {
 		o.Log.Debug("what pages show is not served", "reason", err)
 	}
@@ -93,7 +93,7 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script,
-		reader: reader, picks: o.Picks, gateway: o.Gateway, source: o.Source, ours: o.Launched,
+		reader: reader, picker: picker, picks: o.Picks, gateway: o.Gateway, source: o.Source, ours: o.Launched,
 		looked: o.Looked, name: cryptorand.Text()[:8],
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
 	// The first id is random: a launched browser may still answer the connection before.

@@ -43,6 +43,7 @@ var (
 	errNoBrowser = errors.New("there is no browser to point in: start pagewire serve with --launch, or --chrome auto")
 	errPicking   = errors.New("another pagewire pick waits already: end it first")
 	errNotShown  = errors.New("this page is not shown to any agent: add --shown with its origin to pagewire serve")
+	errNotFound  = errors.New("no rule would find that: click on another part of the page")
 	errInFrame   = errors.New("this part is in a frame: only parts of a tab's own document can be picked")
 )
 
@@ -166,15 +167,19 @@ func (s *session) pointed(node protocol.BackendNodeID) {
 
 func (n *shown) pick(element string) {
 	n.mu.Lock()
-	params, _ := jsontext.AppendQuote([]byte(`{"functionDeclaration":"function(e){return this.pick(e)}","awaitPromise":true,`+
-		`"returnByValue":true,"silent":true,"objectId":`), n.object)
+	params, _ := jsontext.AppendQuote([]byte(`{"awaitPromise":true,"returnByValue":true,"silent":true,"objectId":`), n.object)
 	n.mu.Unlock()
+	params, _ = jsontext.AppendQuote(append(params, `,"functionDeclaration":`...),
+		"function(e){"+n.d.b.picker+"\n;return this.pick(e)}")
 	params, _ = jsontext.AppendQuote(append(params, `,"arguments":[{"objectId":`...), element)
 	var r runtime.CallFunctionOnResult
 	n.post(runtime.CommandCallFunctionOn, jsonv2.Value(append(params, "}]}"...)), &r, func(err error) {
 		picked := Picked{Origin: n.d.origin}
 		if err == nil && (r.ExceptionDetails != nil || r.Result == nil || json.Unmarshal(r.Result.Value, &picked) != nil) {
 			err = errors.New("the part cannot be read")
+		}
+		if err == nil && len(picked.Rule.Find) == 0 {
+			err = errNotFound
 		}
 		n.d.b.picks.done(picked, err)
 	})

@@ -30,9 +30,10 @@
     read: ({ options: { from = 0, links = 0 }, ...of }) => viewOf(of)?.read({ from, links: links > 0 }),
     watch: ({ on, ...of }) => viewOf(of)?.watch(on),
     ready: () => {},
+    // After dist/pagewire.pick.js. Null if no rule would find the element.
     pick: async (element) => {
-      const rule = page.pick(element);
-      return { rule, text: await page.view(() => {}, rule).read() };
+      const rule = globalThis.pagewirePick(document, element);
+      return rule ? { rule, text: (await page.view(() => {}, rule).read()) ?? "" } : null;
     },
     wake: (id) => {
       waiting.get(id)?.();

@@ -59,7 +59,6 @@ const testReader = `(() => {
 					},
 				};
 			},
-			pick: (element) => ({ find: [{ css: element.localName + "#" + element.id }], as: "text" }),
 			stop() {
 				observer?.disconnect();
 				root.setAttribute("watched", "stopped");
@@ -68,7 +67,13 @@ const testReader = `(() => {
 	};
 })()`
 
-func init() { pageReader = func() (string, error) { return testReader, nil } }
+// testPicker has the form of dist/pagewire.pick.js.
+const testPicker = `globalThis.pagewirePick = (document, element) =>
+	element.id && { path: "/ci", find: [{ css: element.localName + "#" + element.id }], as: "text" };`
+
+func init() {
+	pageReader = func() (reader, picker string, err error) { return testReader, testPicker, nil }
+}
 
 // foreign are pages that know nothing of Pagewire, under a strict policy.
 var foreign = kind{path: strict + "ci", script: `<main><p>Run 4821</p><p id=job>browser: In progress</p></main><a id=pagewireReader></a>`}
@@ -452,10 +457,13 @@ func TestPick(t *testing.T) {
 		})
 		return picked, err
 	}
-	want := Picked{Origin: r.site.URL, Rule: parts.Rule{Find: []parts.Anchor{{CSS: "p#job"}}, As: "text"},
+	want := Picked{Origin: r.site.URL, Rule: parts.Rule{Path: "/ci", Find: []parts.Anchor{{CSS: "p#job"}}, As: "text"},
 		Text: "browser: In progress"}
 	if got, err := pick(p, "#job"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("picked %+v, %v; want %+v", got, err, want)
+	}
+	if got, err := pick(p, "main"); !errors.Is(err, errNotFound) {
+		t.Errorf("of what no rule finds %+v is picked, %v", got, err)
 	}
 	other := r.tab(r.user.openLink(r.site.elsewhere() + strict + "ci"))
 	other.toFront()

@@ -37,7 +37,8 @@ type attachment struct {
 	ours    bool            // Options.Launched
 	name    string          // in the names of its bindings: others at the same browser get them too
 
-	picks *Picks // Options.Picks
+	picks  *Picks // Options.Picks
+	picker string // makes the rules of parts; "" without page files
 
 	mu       sync.Mutex // guards the fields below and their contents; taken before the gateway's lock
 	sessions map[string]*session
