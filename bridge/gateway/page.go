@@ -165,6 +165,10 @@ func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) 
 
 func (info PageInfo) bounded() PageInfo {
 	info.Title = Shorten(info.Title, maxTitle)
+	if info.Shown {
+		// Lists and the log have it, and its query and fragment may have what lets their reader in.
+		info.URL = info.URL[:strings.IndexAny(info.URL+"?", "?#")]
+	}
 	info.Profile = Shorten(strings.Join(strings.Fields(info.Profile), " "), MaxProfile)
 	return info
 }

@@ -489,6 +489,26 @@ func TestShownPageOfADocumentWithTwoWays(t *testing.T) {
 	}
 }
 
+// The address of what a page shows lacks its query and its fragment, which may have what lets their
+// reader in.
+func TestShownPageHasNoQuery(t *testing.T) {
+	for query, info := range map[string]PageInfo{"?token=secret": {Granted: true, Transport: "extension"},
+		"#token=secret": {Transport: "cdp"}, "": {Launched: true}} {
+		g := newGateway(t, Options{})
+		info.Tab, info.Shown, info.Origin, info.URL = "a", true, app, app+"/run"+query
+		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
+		p.attach(g, info)
+		p.offer(shownURI, "text")
+		a, _ := openAgentWith(t, g, names)
+		if got := strings.Join(a.titles(), ""); !strings.Contains(got, app+"/run (") || strings.Contains(got, "secret") {
+			t.Errorf("listed %s", got)
+		}
+		if got := g.Snapshot().Pages[0].URL; got != app+"/run" {
+			t.Errorf("the address is %s", got)
+		}
+	}
+}
+
 // Neither a page's words nor those of its resources, nor both together, say that the user offers
 // something.
 func TestPageThatSaysWhoOffersIt(t *testing.T) {

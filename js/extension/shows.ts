@@ -80,7 +80,7 @@ export class ShownTab implements Linkable {
       const { url = "", windowId } = this.about;
       const about = {
         ...{ shown: true, epoch, tab: name(tab), frame: "", origin, ...this.facts() },
-        url: url.startsWith(origin + "/") && url.length <= maxURL ? url : origin + "/",
+        url: url.startsWith(origin + "/") && url.length <= maxURL ? url.replace(/[?#].*/s, "") : origin + "/",
         ...{ browser: navigator.userAgent, profile: this.shows.profile(), window: name(windowId) },
       };
       const offer = JSON.stringify({ uri: `${origin}/.pagewire/shown`, ...descriptor });

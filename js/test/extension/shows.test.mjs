@@ -23,7 +23,7 @@ const shows = new Shows({ refuse: (why) => refused.push(why), profile: () => "" 
 
 /** A browser with one tab. */
 function browse(url = `${origin}/run`) {
-  const tab = { id: 7, windowId: 1, url, title: "Run" };
+  const tab = { id: 7, windowId: 1, url: `${url}?token=secret#secret`, title: "Run" };
   const tabs = new Map([[7, tab]]);
   const ran = [];
   chrome.tabs.query = async () => [...tabs.values()].map((one) => ({ ...one }));

@@ -137,8 +137,6 @@ func parentOrigin(tree *page.FrameTree, id protocol.FrameID) string {
 // attach begins the link with the gateway.
 func (n *shown) attach(info gateway.PageInfo) {
 	n.known = true
-	// Lists and the log have the URL, whose query and fragment may have what lets their reader in.
-	info.URL = info.URL[:strings.IndexAny(info.URL+"?", "?#")]
 	p, err := n.d.b.g.Attach(info, n.send)
 	if err != nil {
 		n.d.b.log.Debug("what a page shows is not served", "origin", n.d.origin, "error", err)
