@@ -147,8 +147,9 @@ var packages = []row{
 	{"wasm/...", edge, "bridge", "github.com/hack-pad/safejs"},
 	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
+	{"demo/ci", native, "", ""},
 	// the SDK serves demo 5's Views
-	{"demo/...", native, "bridge/gateway/... bridge/testkit/issuertest bridge/testkit/webhooktest",
+	{"demo/...", native, "demo/ci bridge/gateway/... bridge/testkit/issuertest bridge/testkit/webhooktest",
 		"github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", native, "*", "*"},
 }

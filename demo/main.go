@@ -1,9 +1,9 @@
 // Command demo serves the demo pages, and tells what an agent sees of them.
 //
 // It serves dist/, which make build writes, on 127.0.0.1, with an index of the demos at /, and a gateway for the demos
-// that need one. With a browser, it also opens the page of demo 1, plays the person who edits the page, and prints what
-// the agent console on that page saw. It then prints what an agent outside the page saw, which started the gateway
-// (bin/pagewire).
+// that need one; and at another port the page of a CI run, which knows nothing of Pagewire. With a browser, it opens
+// that page, and prints what an agent saw of it that started the gateway (bin/pagewire). It then opens the page of demo
+// 1, plays the person who edits the page, and prints what the agent console on that page saw.
 //
 //	go run ./demo           tell the story, then serve until interrupted
 //	go run ./demo -once     tell the story, and end: status 0 if all of it happened
@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/demo/ci"
 )
 
 const (
@@ -29,8 +30,9 @@ const (
 	page = "/demo/1-live-document/"
 	// viewsPage is where demo 5 is served, next to its own MCP server.
 	viewsPage = "/demo/5-views/"
-	// defaultAddr is always the same, so that a tab that stayed open finds the demo again.
+	// defaultAddr is always the same, so that a tab that stayed open finds the demo again. So is that of the CI run.
 	defaultAddr = "127.0.0.1:8151"
+	ciAddr      = "127.0.0.1:8152"
 )
 
 func main() {
@@ -66,17 +68,24 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 		return err
 	}
 	base := "http://" + l.Addr().String()
-	handler, closeGateway := routes(ctx, root.FS(), l.Addr().(*net.TCPAddr).Port)
+	other, err := listen(ciAddr)
+	if err != nil {
+		return err
+	}
+	site, ciRun := "http://"+other.Addr().String(), ci.New(5*time.Second)
+	handler, closeGateway := routes(ctx, root.FS(), l.Addr().(*net.TCPAddr).Port, site+ci.Path)
 	defer closeGateway()
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	defer server.Close()
+	served := make(chan error, 2)
+	for l, handler := range map[net.Listener]http.Handler{l: handler, other: ciRun} {
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+		go func() { served <- server.Serve(l) }()
+		defer server.Close()
+	}
 
 	fmt.Printf("demo at %s/\n", base)
 	if story {
 		fmt.Println()
-		err = runStory(ctx, os.Stdout, base, gateway)
+		err = runStory(ctx, os.Stdout, base, gateway, site, ciRun)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -92,7 +101,8 @@ func run(ctx context.Context, addr, dist, gateway string, story, once bool) erro
 		fmt.Fprintln(os.Stderr, "demo:", err)
 	}
 
-	fmt.Printf("\nOpen %s/ and pick a demo; the manual is at %s/docs/. Ctrl+C ends.\n", base, base)
+	fmt.Printf("\nOpen %s/ and pick a demo; the manual is at %s/docs/, and the CI run at %s. Ctrl+C ends.\n", base, base,
+		site+ci.Path)
 	select {
 	case <-ctx.Done():
 		return nil

@@ -50,9 +50,11 @@ func openDist(dir string) (*os.Root, error) {
 }
 
 // routes returns the demo's handler. It serves the files of dist, for demo 2 a gateway between page and agent, and for
-// demo 5 an MCP server in both eras. The gateway admits only pages of this port; closeGateway ends it.
-func routes(ctx context.Context, dist fs.FS, port int) (h http.Handler, closeGateway func()) {
+// demo 5 an MCP server in both eras. The gateway admits only pages of this port; closeGateway ends it. /ci leads to the
+// page of the CI run.
+func routes(ctx context.Context, dist fs.FS, port int, ciPage string) (h http.Handler, closeGateway func()) {
 	mux := http.NewServeMux()
+	mux.Handle("/ci", http.RedirectHandler(ciPage, http.StatusFound))
 	files := serveFiles(dist)
 	mux.Handle("/", files)
 	mux.HandleFunc(viewsPage, func(w http.ResponseWriter, r *http.Request) {
@@ -121,10 +123,10 @@ func serveFiles(dist fs.FS) http.Handler {
 	})
 }
 
-// listen listens at addr. If addr is the default and in use, it takes any free port.
+// listen listens at addr. If addr is a default and in use, it takes any free port.
 func listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
-	if err != nil && addr == defaultAddr && errors.Is(err, syscall.EADDRINUSE) {
+	if err != nil && (addr == defaultAddr || addr == ciAddr) && errors.Is(err, syscall.EADDRINUSE) {
 		return net.Listen("tcp", "127.0.0.1:0")
 	}
 	return l, err

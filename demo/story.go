@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp/remote"
 
 	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
+	"github.com/pagewire/pagewire/demo/ci"
 )
 
 const (
@@ -32,10 +33,10 @@ type teller struct {
 	out io.Writer
 }
 
-// runStory plays the story in a browser: in full with the client's default version, in short with the protocol's newest
-// version, and with an agent outside the page, which uses gateway, the pagewire binary. Each line describes an event
-// that happened; a step that does not happen is the error.
-func runStory(ctx context.Context, out io.Writer, base, gateway string) error {
+// runStory plays the story in a browser: with any page and an agent outside of it, which uses gateway, the pagewire
+// binary; then with a page that takes part, in full with the client's default version, and in short with the protocol's
+// newest version. Each line describes an event that happened; a step that does not happen is the error.
+func runStory(ctx context.Context, out io.Writer, base, gateway, site string, run *ci.Run) error {
 	b, err := launched.Start(ctx, launched.Options{DebugPort: "0"})
 	if err != nil {
 		return err
@@ -55,13 +56,14 @@ func runStory(ctx context.Context, out io.Writer, base, gateway string) error {
 		return fmt.Errorf("ask the browser for its version: %w", err)
 	}
 	t.line("browser", "%s, headless", version.Product)
+	if err := t.anyPage(gateway, b, site, run); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
 	if err := t.full(base + page); err != nil {
 		return err
 	}
-	if err := t.short(base + page + "?era=modern"); err != nil {
-		return err
-	}
-	return t.desktop(gateway, b, base+page)
+	return t.short(base + page + "?era=modern")
 }
 
 // full tells the story, step by step.
