@@ -123,9 +123,18 @@ export function isLegible(element: Element, style: CSSStyleDeclaration, around: 
   if (parseFloat(style.fontSize) < smallest) return false;
   const colour = colourOf(style.webkitTextFillColor);
   const alpha = colour[3] * opacity;
-  if (alpha < 0.1) return style.webkitBackgroundClip === "text" && style.backgroundImage !== "none" && opacity >= 0.1;
+  if (alpha < 0.1) return opacity >= 0.1 && isPainted(element);
   const isFaint = [0, 1, 2].every((i) => Math.abs(colour[i]! - ground[i]!) * alpha < 12);
   return (!isFaint || hasPicture(element)) && isThere(place);
+}
+/** Whether a picture shows through an element's text: its own, or that of an element that the text flows in. */
+function isPainted(element: Element): boolean {
+  for (let e: Element | undefined = element; e && dom.tagOf(e) !== "body"; e = dom.asElement(dom.parentOf(e))) {
+    const { webkitBackgroundClip, backgroundImage, position } = styleOf(e);
+    if (webkitBackgroundClip === "text" && backgroundImage !== "none") return true;
+    if (/^(absolute|fixed)$/.test(position)) return false;
+  }
+  return false;
 }
 interface Surroundings {
   ground: Colour;
