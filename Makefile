@@ -6,7 +6,7 @@ SHELL         := /bin/bash
 MAKEFLAGS     += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help build demo pictures test test-native test-wasm test-js test-browser test-page test-agents \
-	test-attacks test-gate soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh \
+	test-attacks test-gate test-pages soak fuzz vulncheck test-busy test-docs test-ecosystem test-engines test-rounds test-races test-fresh \
 	test-readme test-release release size bench bench-agents bench-fleet bench-pages site imports generate check lint fmt clean \
 	browser engines node tinygo tinygo-unless-go
 
@@ -18,8 +18,9 @@ PEERS := e2e/peers/node_modules/.package-lock.json
 RIVALS := e2e/bench/node_modules/.package-lock.json
 # For the tests of Views: the MCP Apps SDK, and the official server.
 VIEWS := e2e/views/node_modules/.package-lock.json
-# Pages that others wrote.
+# Pages that others wrote, in packages of npm, and in 22 MB of packages of Debian.
 PAGES := e2e/pages/node_modules/.package-lock.json
+DOCUMENTS := debian-faq debian-policy git-doc nodejs-doc sqlite3-doc python-flask-doc xapian-doc bash-doc exim4-doc-html maint-guide
 # The protocol's conformance suites, MCP Inspector and the Node 22 that both need; and the web platform's test harness.
 SUITES := e2e/conformance/node_modules/.package-lock.json
 # The makers of the manual's site and of README's picture.
@@ -158,6 +159,11 @@ test-page: $(BUILD) browser $(VIEWS) # The tests of the browser level with a cor
 
 test-agents: build $(AGENT_PROGRAMS) ## Agent programs of others, each with a scripted model; writes e2e/agents/results.md. RUN=TestPrograms/codex: one
 	$(call gotest,agents,env AGENTS=all go test -json -count=1 -timeout 30m $(if $(RUN),-run '$(RUN)') ./e2e/agents)
+
+test-pages: $(BUILD) browser $(PEERS) $(PAGES) ## 32 pages of others: what agents read there is what a person sees; with the sizes of two peers' looks. make test reads 11 of them
+	@.ci/documents bin/pages $(DOCUMENTS)
+	$(call gotest,pages,env PAGES=all go test -json -count=1 -timeout 30m -run TestShownPagesOfOthers ./e2e)
+	@grep -oE '[^ ]+\.html: .* bytes' $(RESULTS)/pages.json
 
 test-docs: $(BUILD) site browser ## How each page of the manual and the demos looks: both themes, two widths, axe-core. PICTURES=DIR keeps pictures
 	@go vet -tags look ./e2e/docs

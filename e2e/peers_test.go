@@ -216,9 +216,11 @@ func sorted(names []string) []string { return slices.Sorted(slices.Values(names)
 // connectPeer starts a peer as agents do, and connects a client to it.
 func connectPeer(t *testing.T, p peer, address string) *peerAgent {
 	t.Helper()
-	command := testcmd.CommandContext(t.Context(), filepath.Join("peers/node_modules/.bin", p.name), p.args(address)...)
+	program := testkit.Must(filepath.Abs(filepath.Join("peers/node_modules/.bin", p.name)))(t)
+	command := testcmd.CommandContext(t.Context(), program, p.args(address)...)
 	// A home of its own, for the files that they keep from run to run. The variable stops a check for a newer version.
-	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1")
+	command.Dir = t.TempDir()
+	command.Env = append(os.Environ(), "HOME="+command.Dir, "CHROME_DEVTOOLS_MCP_NO_UPDATE_CHECKS=1")
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(),
 		&mcp.CommandTransport{Command: command, TerminateDuration: testkit.Patience}, nil)

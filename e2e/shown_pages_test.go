@@ -1,22 +1,41 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 )
 
-// othersPages are pages that nobody here has written, from the packages of e2e/pages.
+// othersPages are pages that nobody here has written. The first are from the packages of e2e/pages.
 var othersPages = []string{
 	"gentelella/dist/production/index.html", "gentelella/dist/production/inbox.html",
 	"gentelella/dist/production/form.html", "gentelella/dist/production/tables_dynamic.html",
 	"material-dashboard/pages/dashboard.html", "material-dashboard/pages/sign-in.html",
 	"startbootstrap-resume/dist/index.html", "swagger-ui-dist/index.html",
 	"uikit/tests/accordion.html", "uikit/tests/form.html", "uikit/tests/table.html",
+}
+
+// morePages are read by make test-pages. The last are from packages of Debian, which that unpacks in bin/pages.
+var morePages = []string{
+	"gentelella/dist/production/calendar.html", "gentelella/dist/production/chat.html",
+	"gentelella/dist/production/invoice.html", "gentelella/dist/production/kanban.html",
+	"gentelella/dist/production/pricing_tables.html", "gentelella/dist/production/projects.html",
+	"material-dashboard/pages/billing.html", "material-dashboard/pages/tables.html",
+	"uikit/tests/comment.html", "uikit/tests/tab.html",
+	"bash-doc/usr/share/doc/bash/bashref.html", "debian-faq/usr/share/doc/debian/FAQ/pkgtools.en.html",
+	"debian-policy/usr/share/doc/debian-policy/policy.html/ch-relationships.html",
+	"exim4-doc-html/usr/share/doc/exim4-doc-html/spec_html/ch-the_pipe_transport.html",
+	"git-doc/usr/share/doc/git-doc/git-show.html", "maint-guide/usr/share/doc/maint-guide/html/dother.en.html",
+	"nodejs-doc/usr/share/doc/nodejs/api/path.html", "python-flask-doc/usr/share/doc/python-flask-doc/html/testing.html",
+	"sqlite3-doc/usr/share/doc/sqlite3/faq.html",
+	"xapian-doc/usr/share/doc/xapian-doc/apidoc/html/classXapian_1_1Query-members.html",
+	"xapian-doc/usr/share/doc/xapian-doc/sorting.html",
 }
 
 // wordsOf has the texts that a person sees in the page: each text node is asked for by itself, and nothing of the
@@ -48,30 +67,66 @@ const wordsOf = `
 	rendered.push(...words(document.body.innerText)); // words that stand together
 	return { seen, rendered, inner: document.body.innerText.length };`
 
-// Pages of others: each word that a person sees is in the look, and no other word is.
+// wholeText reads on where a look ends.
+const wholeText = `
+	let text = "";
+	for (let from = 0; from !== undefined; ) {
+		const look = await read({ from });
+		const [end, next] = look.match(/\(the page goes on: read from (\d+)\)\n/) ?? [];
+		text += end ? look.slice(0, look.indexOf(end)) : look;
+		from = next && +next;
+	}
+	return text.split("\n").slice(2).join("\n");`
+
+// Pages of others: each word that a person sees is in the look, and no other word is. With PAGES=all these are all pages,
+// and the log has the sizes of the looks of two peers.
 func TestShownPagesOfOthers(t *testing.T) {
 	t.Parallel()
-	const modules = "pages/node_modules"
-	if _, err := os.Stat(modules); err != nil {
-		t.Fatalf("%v: run make test-browser, or npm ci in e2e/pages", err)
+	const modules, debian = "pages/node_modules", "../bin/pages"
+	pages, all := othersPages, os.Getenv("PAGES") == "all"
+	if all {
+		pages = slices.Concat(pages, morePages)
 	}
-	files := http.FileServer(http.Dir(modules))
+	for _, path := range pages {
+		dir := modules
+		if strings.Contains(path, "/usr/share/") {
+			dir = debian
+		}
+		if _, err := os.Stat(dir + "/" + path); err != nil {
+			t.Fatalf("%v: make test-browser and make test-pages install the packages of such pages", err)
+		}
+	}
+	npm, unpacked := http.FileServer(http.Dir(modules)), http.FileServer(http.Dir(debian))
+	atRoot := http.FileServer(http.Dir(modules + "/gentelella/dist"))
 	s := &site{Server: httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Nothing is fetched from elsewhere.
 		w.Header().Set("Content-Security-Policy", "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:")
-		if strings.HasSuffix(r.URL.Path, "/swagger-initializer.js") {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/swagger-initializer.js"):
 			w.Header().Set("Content-Type", "text/javascript")
 			_, _ = w.Write([]byte(`onload = () => SwaggerUIBundle({ dom_id: "#swagger-ui", presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
 				layout: "StandaloneLayout", spec: ` + swaggerSpec + ` })`))
-			return
+		case strings.Contains(r.URL.Path, "/usr/share/"):
+			unpacked.ServeHTTP(w, r)
+		case slices.Contains([]string{"assets", "images", "js"}, strings.Split(r.URL.Path, "/")[1]):
+			atRoot.ServeHTTP(w, r)
+		default:
+			npm.ServeHTTP(w, r)
 		}
-		files.ServeHTTP(w, r)
 	}))}
 	t.Cleanup(s.Close)
-	for _, path := range othersPages {
+	opens, beside := func(t *testing.T) *tab { return open(t, noFlag, s) }, func(*tab) string { return "" }
+	if all {
+		chromium, url := startChromium(t)
+		opens = func(t *testing.T) *tab { return openIn(t, chromium, s) }
+		beside = peersLooks(t, url)
+	}
+	for _, path := range pages {
 		t.Run(path, func(t *testing.T) {
-			t.Parallel()
-			b := &shownTab{tab: open(t, noFlag, s)}
+			if !all { // a peer complains of a tab that closes meanwhile
+				t.Parallel()
+			}
+			b := &shownTab{tab: opens(t)}
 			b.mu.Lock()
 			b.uncaught = true // of its authors, and of what they fetch from elsewhere
 			b.mu.Unlock()
@@ -88,7 +143,7 @@ func TestShownPagesOfOthers(t *testing.T) {
 			var text string
 			for range 20 { // until nothing moves; some pages never rest
 				before = inWorld[words](b, wordsOf)
-				text = inWorld[string](b, "return lines()")
+				text = inWorld[string](b, wholeText)
 				if after = inWorld[words](b, wordsOf); slices.Equal(before.Seen, after.Seen) {
 					break
 				}
@@ -97,9 +152,9 @@ func TestShownPagesOfOthers(t *testing.T) {
 			if len(before.Seen) < 8 {
 				t.Fatalf("the page has only %d texts: it is not what it was", len(before.Seen))
 			}
-			whole := strings.Join(strings.Fields(unescape.Replace(text)), " ")
+			whole := flat(text)
 			for _, seen := range before.Seen {
-				if slices.Contains(after.Seen, seen) && !strings.Contains(whole, seen) && !slices.Contains(outside, seen) {
+				if slices.Contains(after.Seen, seen) && !strings.Contains(whole, flat(seen)) && !slices.Contains(outside, seen) {
 					t.Errorf("%q is seen, and not shown", seen)
 				}
 			}
@@ -109,11 +164,33 @@ func TestShownPagesOfOthers(t *testing.T) {
 					t.Errorf("%q is shown, and nobody sees it", word)
 				}
 			}
-			t.Logf("%d characters; innerText has %d", len(text), before.Inner)
+			t.Logf("%s: %d bytes; innerText has %d characters%s", path, len(text), before.Inner, beside(b.tab))
 			if t.Failed() {
 				t.Log(text)
 			}
 		})
+	}
+}
+
+// peersLooks connects two peers to a browser. The result returns the sizes of their looks at a tab.
+func peersLooks(t *testing.T, browser string) func(*tab) string {
+	tools := map[string]string{"chrome-devtools-mcp": "take_snapshot", "playwright-mcp": "browser_snapshot"}
+	address := "http://" + strings.Split(browser, "/")[2]
+	var agents []*peerAgent
+	for _, p := range peers {
+		agents = append(agents, connectPeer(t, p, address))
+	}
+	var one sync.Mutex
+	return func(b *tab) (sizes string) {
+		one.Lock()
+		defer one.Unlock()
+		for i, p := range peers {
+			a := &peerAgent{t: b.t, session: agents[i].session}
+			p.choose(a, run[string](b, "return location.href")+")")
+			look := a.tool(tools[p.name], map[string]any{"pageId": a.page})
+			sizes += fmt.Sprintf("; %s has %d bytes", p.name, len(look))
+		}
+		return sizes
 	}
 }
 
@@ -124,8 +201,10 @@ const ours = `title url http 127 0 1 x main navigation search complementary cont
 // outside are texts in a menu beside the window. Without their font they are so wide that their ends are within.
 var outside = []string{"format_textdirection_r_to_l", "RTL"}
 
-// unescape removes what the reader adds to a text.
-var unescape = strings.NewReplacer("\\", "", "\n", " ")
+// flat is a text without line breaks, and without the backslashes that the reader adds.
+func flat(text string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(text, "\\", "")), " ")
+}
 
 func notAWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 
