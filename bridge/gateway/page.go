@@ -154,7 +154,7 @@ func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) 
 	return g.attach(info, func(p *Page) {
 		p.own = newLinked(p, send)
 		p.link, p.ways = p.own, []*linked{p.own}
-		if g.showing(p); g.opt.Share == nil || p.Shown { // a node gets only what pages offer
+		if g.showing(p); g.opt.Share == nil {
 			return
 		}
 		if p.shared = g.opt.Share(p.PageInfo, p.apply, send); p.shared != nil {

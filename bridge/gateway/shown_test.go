@@ -342,22 +342,6 @@ func TestShownPagesOfManyTabs(t *testing.T) {
 	a.CheckText(shownURI+"/tab/8", "of 7")
 }
 
-// A node of the user's gets what pages offer, and not what they show.
-func TestShownPageStaysHere(t *testing.T) {
-	shared := 0
-	g := newGateway(t, Options{Share: func(PageInfo, func([]byte) error, func([]byte)) Sharer {
-		shared++
-		return nil
-	}})
-	a, _ := openAgentWith(t, g, names)
-	showPage(t, g, "a", "one")
-	a.CheckText(shownURI, "one")
-	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "1"})
-	if shared != 1 {
-		t.Errorf("%d pages were offered to the node", shared)
-	}
-}
-
 // list_page_resources ends with the number of tabs that offer the agent nothing, and with what its
 // user can do. Their titles and addresses are for the user alone.
 func TestTabsThatOfferNothing(t *testing.T) {

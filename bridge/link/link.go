@@ -7,6 +7,10 @@ import (
 // Version is the version of the link.
 const Version = 1
 
+// ShownHeader is a header of the request for a WebSocket. It says that what follows is from a program of
+// the user's, and not from a page: scripts of pages can set no header there.
+const ShownHeader = "Pagewire-Shown"
+
 // About is a page's description of itself, in its hello and later in notes.
 type About struct {
 	Epoch string
@@ -24,7 +28,8 @@ type About struct {
 	Focused int64
 	// Dial counts the document's connections, including this one; 0 if the page does not give it.
 	Dial int64
-	// Shown says that it is not the page but what its user shows of it. Only an extension can say so.
+	// Shown says that it is not the page but what its user shows of it. Only an extension can say so,
+	// and who connects with ShownHeader.
 	Shown bool
 	// Starts says that the page says when it starts a tool, and asks before it starts one late.
 	Starts bool

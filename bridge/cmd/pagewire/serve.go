@@ -118,7 +118,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 		"profile=NAME of this profile; may be repeated")
 	f.StringArrayVar(&o.Flags.Shown, "shown", nil, "show this agent also what pages of this `origin` show, line by "+
 		"line, without their help, in browsers of --chrome and --launch; with --launch the origins of --open are "+
-		"shown there anyway; may be repeated")
+		"shown there anyway, and with --node those of --node-origin go there, too; may be repeated")
 	f.StringVar(&o.parts, "parts", "", "offer this agent also parts of what these pages show, by the rules "+
 		"in this `file`: the text of an element, the rows of a table, the values of a form")
 	f.StringVar(&o.Hub, "hub", serve.DefaultHub, "`address` on this machine where pages find the daemon; processes "+

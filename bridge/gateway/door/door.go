@@ -50,7 +50,7 @@ const FrontURI = "pagewire://front"
 // Admits reports whether a scope has an owner's pages. It has none of an opaque origin.
 func Admits(s Scope, o bridge.Owner) bool {
 	r := s.compile()
-	return r.admits(o.Origin) && r.hasProfile(o.Profile)
+	return r.admits(o.Origin) && r.hasProfile(o.Profile) && r.isShown(o)
 }
 
 // rules are a Scope whose Only is split.

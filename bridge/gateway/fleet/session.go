@@ -221,7 +221,7 @@ func (s *session) attach(frame []byte) bool {
 	}
 	info := gateway.PageInfo{
 		Tab: s.tab, Frame: about.Frame, Origin: about.Origin, URL: about.URL,
-		Transport: "fleet", Focused: about.Focused,
+		Transport: "fleet", Focused: about.Focused, Shown: about.Shown, Granted: about.Shown,
 	}
 	if about.Title != nil {
 		info.Title = *about.Title
@@ -248,7 +248,7 @@ func (s *session) attach(frame []byte) bool {
 func (s *session) contested() (yes bool) {
 	for _, o := range s.r.pages {
 		if o.tab == "" || o.about.Tab != s.about.Tab || o.about.Origin != s.about.Origin ||
-			o.about.Frame != s.about.Frame {
+			!o.excludes(s) {
 			continue
 		}
 		lives, asked := s.others[o]
@@ -258,6 +258,12 @@ func (s *session) contested() (yes bool) {
 		}
 	}
 	return yes
+}
+
+// excludes reports whether two documents cannot be in one tab: they have the same frame. What a document
+// shows is beside it.
+func (s *session) excludes(o *session) bool {
+	return s.about.Frame == o.about.Frame && s.about.Shown == o.about.Shown
 }
 
 // wait asks again each interval, because messages may get lost. After the last time all are taken to live: a node whose
@@ -306,7 +312,7 @@ func (r *Reader) goOn() {
 func (r *Reader) tabOf(s *session) string {
 	taken := func(name string) bool {
 		for _, o := range r.pages {
-			if o != s && o.tab == name && o.about.Frame == s.about.Frame {
+			if o != s && o.tab == name && o.excludes(s) {
 				return true
 			}
 		}

@@ -157,6 +157,9 @@ func (r *Relay) describe() wire.Text {
 	if a.Starts {
 		starts = `,"starts":true`
 	}
+	if a.Shown {
+		starts += `,"shown":true`
+	}
 	return wire.Text(`{"epoch":`).Str(a.Epoch).Raw(`,"tab":`).Str(a.Tab).Raw(`,"frame":`).Str(a.Frame).
 		Raw(`,"title":`).Str(title).Raw(`,"url":`).Str(a.URL).Raw(`,"focused":`).Int(int(a.Focused)).
 		Raw(`,"dial":`).Int(int(a.Dial)).Raw(`,"origin":`).Str(r.origin).Raw(starts + `}`)

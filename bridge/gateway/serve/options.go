@@ -73,7 +73,8 @@ func (o *Options) check() error {
 	o.Hub, o.Version = cmp.Or(o.Hub, DefaultHub), cmp.Or(o.Version, "0")
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Node != nil {
-		o.Node.Version, o.Node.Log, o.Node.Deny = o.Version, o.Log, o.Flags.DenyOrigins
+		o.Node.Version, o.Node.Log = o.Version, o.Log
+		o.Node.Deny, o.Node.Shown = o.Flags.DenyOrigins, o.Flags.Shown
 		if err := o.Node.Check(); err != nil {
 			return fmt.Errorf("%w: %w", ErrUsage, err)
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/assets"
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/gateway/parts"
+	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -259,6 +260,17 @@ func TestShownByFlags(t *testing.T) {
 	plain.Origin = "https://http.example"
 	if !p.g.IsNamed(plain) {
 		t.Error("what the flags of the process name is not named")
+	}
+}
+
+// A node gets what pages show of the origins that the process's own flags name, and not of those of --open.
+func TestNodeGetsWhatItsUserNames(t *testing.T) {
+	o := Options{Flags: daemon.Flags{Shown: []string{"https://a.example"}, DenyOrigins: []string{"https://b.example"}},
+		Launch: &daemon.Launch{Open: []string{"https://c.example"}},
+		Node:   &uplink.Options{URL: "wss://live.example", Origins: []string{"https://*.example"}}}
+	testkit.OK(t, o.check())
+	if got := fmt.Sprint(o.Node.Shown, o.Node.Deny); got != "[https://a.example] [https://b.example]" {
+		t.Errorf("the node gets %s", got)
 	}
 }
 

@@ -44,6 +44,9 @@ type Options struct {
 	URL string
 	// Origins are patterns as in gateway.Options.AllowPages. Without any, no page matches. Deny has the exceptions.
 	Origins, Deny []string
+	// Shown are those of these origins of whose pages the node also gets what they show. That another
+	// agent's user has named an origin, or has granted it in the extension, does not count here.
+	Shown []string
 	// Tools lets the node's agents call the tools of these pages.
 	Tools bool
 	// Ticket returns the text of a ticket for pages of an origin, as TicketFile and TicketCommand do.
@@ -119,8 +122,9 @@ func (n *Node) now() bridge.Time { return bridge.Time(time.Since(n.began).Millis
 
 // Share is gateway.Options.Share.
 func (n *Node) Share(info gateway.PageInfo, receive func([]byte) error, send func([]byte)) gateway.Sharer {
-	owner := bridge.Owner{Origin: info.Origin, Profile: info.Profile}
-	if len(n.o.Origins) == 0 || !door.Admits(door.Scope{Only: n.o.Origins, Deny: n.o.Deny}, owner) {
+	owner := bridge.Owner{Origin: info.Origin, Profile: info.Profile, Shown: info.Shown}
+	served := door.Scope{Only: n.o.Origins, Deny: n.o.Deny, Shown: n.o.Shown}
+	if len(n.o.Origins) == 0 || !door.Admits(served, owner) {
 		return nil
 	}
 	p := &page{n: n, info: info, receive: receive, send: send}
@@ -188,7 +192,7 @@ func (p *page) introduce() {
 		sum := sha256.Sum256([]byte(p.info.Tab))
 		a.Tab = hex.EncodeToString(sum[:16])
 	}
-	a.Frame, a.URL = p.info.Frame, p.info.URL
+	a.Frame, a.URL, a.Shown = p.info.Frame, p.info.URL, p.info.Shown
 	if a.Title == nil {
 		a.Title = &p.info.Title
 	}
@@ -294,7 +298,7 @@ func (p *page) connect() error {
 	if err != nil {
 		return err
 	}
-	conn, err := p.n.dial(ctx, p.info.Origin)
+	conn, err := p.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -376,7 +380,11 @@ func sendTicket(conn *wsconn.Conn, text string) {
 	conn.Send(note)
 }
 
-func (n *Node) dial(ctx context.Context, origin string) (*wsconn.Conn, error) {
+func (p *page) dial(ctx context.Context) (*wsconn.Conn, error) {
+	n, headers := p.n, http.Header{"Origin": {p.info.Origin}, "Host": {p.n.url.Host}}
+	if p.info.Shown {
+		headers.Set(link.ShownHeader, "?1")
+	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var over net.Conn
@@ -391,10 +399,10 @@ func (n *Node) dial(ctx context.Context, origin string) (*wsconn.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, answer, err := wsconn.Client(ctx, over, n.url.RequestURI(), http.Header{"Origin": {origin},
-		"Host": {n.url.Host}}, wsconn.Options{MaxMessage: maxFrame, Note: func(c *wsconn.Conn, _ []byte) {
-		go c.Close() // the node shuts down, and sends its pages elsewhere
-	}})
+	conn, answer, err := wsconn.Client(ctx, over, n.url.RequestURI(), headers, wsconn.Options{MaxMessage: maxFrame,
+		Note: func(c *wsconn.Conn, _ []byte) {
+			go c.Close() // the node shuts down, and sends its pages elsewhere
+		}})
 	if err != nil && answer != nil {
 		err = fmt.Errorf("it answers %s: is a pagewire-node there?", answer.Status)
 	}

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet"
 	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
@@ -37,7 +39,7 @@ type world struct {
 	asked   atomic.Int64 // tickets
 }
 
-func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string, error)) *world {
+func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string, error), shown ...string) *world {
 	t.Helper()
 	testkit.NoLeak(t)
 	w := &world{t: t, log: testkit.LogOf(t, "the desktop"), login: fleetkit.NewLogin(t)}
@@ -48,7 +50,7 @@ func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string
 	pages := dial.New(dial.Options{Node: w.node, Tickets: w.login.Verifier()})
 	server := httptest.NewServer(pages)
 	o := uplink.Options{URL: "ws" + strings.TrimPrefix(server.URL, "http"), Origins: []string{app, "https://*.example"},
-		Deny: []string{private}, Tools: tools, Log: slog.New(slog.NewTextHandler(w.log, nil)), Ticket: func(_ context.Context, origin string) (string, error) {
+		Deny: []string{private}, Shown: shown, Tools: tools, Log: slog.New(slog.NewTextHandler(w.log, nil)), Ticket: func(_ context.Context, origin string) (string, error) {
 			w.asked.Add(1)
 			return ticket(w, origin)
 		}}
@@ -122,6 +124,66 @@ func TestPagesGoToTheNode(t *testing.T) {
 	w.end()
 	testkit.Eventually(t, "no page is left", func() bool { return w.node.Stats().Pages == 0 })
 	near.Shows(app+"/other", private+"/diary")
+}
+
+// What a page shows goes to the node only if the user has named it for the node. A grant in the extension
+// does not count, nor that Pagewire launched the browser, nor the flag of an agent here.
+func TestShownPagesAtTheNode(t *testing.T) {
+	const uri, part = app + gateway.ShownPath, app + gateway.PartsPath + "jobs"
+	for _, named := range []bool{false, true} {
+		for _, info := range []gateway.PageInfo{{Granted: true}, {Launched: true}} {
+			shown := []string{"https://other.example", private}
+			if named {
+				shown = []string{app}
+			}
+			w := open(t, false, good, shown...)
+			here, _ := w.desktop.ConnectWith(gateway.AgentOptions{Shown: []string{app, "https://third.example"},
+				Opened: []string{app}})
+			near := testkit.Connect(t, testkit.Transport(here), testkit.Legacy)
+			show := func(origin string) *testkit.Page {
+				at := origin + gateway.ShownPath
+				page := testkit.NewPage(t, map[string]string{at: "outline"})
+				page.Epoch("epoch of " + at)
+				info.Tab, info.Frame, info.Origin, info.URL = "a tab "+app+"/doc", "1.2", origin, origin+"/"
+				info.Title, info.Shown, info.Transport = "A secret title", true, "cdp"
+				page.Attach(func(send func([]byte)) (testkit.Receiver, error) { return w.desktop.Attach(info, send) })
+				return page
+			}
+			outline := show(app)
+			outline.Offer(part, "| lint | Succeeded |")
+			w.page(app, app+"/doc", "one") // of that tab
+			near.Shows(app+"/doc", part)
+			far := w.agent()
+			far.Shows(map[bool][]string{false: {app + "/doc"}, true: {app + "/doc", part}}[named]...)
+			list, _ := far.Call("list_page_resources", nil)
+			if !named {
+				if n := w.node.Stats().Pages; n != 1 || strings.Contains(list, "secret") {
+					t.Errorf("%d pages are at the node, which lists %s", n, list)
+				}
+				for _, uri := range []string{uri, uri + "/tab/1.1.2", part} {
+					text, err := far.Read(uri)
+					if err == nil || far.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}) == nil {
+						t.Errorf("%s is read at the node: %q", uri, text)
+					}
+				}
+				if outline.Asked() > 0 || outline.Watches(uri) {
+					t.Error("the page was looked at")
+				}
+				continue
+			}
+			far.CheckText(uri, "outline")
+			far.CheckText(uri+"/tab/1.1.2", "outline") // what the page offers itself is in this tab, too
+			if !strings.Contains(list, "A part of the page (offered by the user): jobs") {
+				t.Errorf("the node lists %s", list)
+			}
+			far.Watch(uri)
+			outline.Set(uri, "another outline")
+			far.Learns(uri, "another outline")
+			show("https://third.example") // an agent has named that
+			w.page("https://third.example", "https://third.example/doc", "three")
+			far.Shows(app+"/doc", part, "https://third.example/doc")
+		}
+	}
 }
 
 // A document that comes to the desktop in two ways is one page at the node, and stays there when one of them ends.

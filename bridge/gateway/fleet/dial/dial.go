@@ -5,6 +5,8 @@
 // next. Before a ticket ends the page sends another of the same user in the same way; otherwise its connection ends
 // with the ticket. A node that ends asks its pages to connect again, to any node.
 //
+// A desktop brings what a page shows (link.About.Shown) with a header that no script of a page can set.
+//
 // The package takes no cookie, and uses no part of a URL but the path.
 package dial
 
@@ -76,13 +78,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Only pages connect here, from a browser, which sends an Origin.", http.StatusForbidden)
 		return
 	}
-	h.Take(w, r, &guest{h: h, origin: origin, tickets: rate.NewLimiter(rate.Every(ticketPause), fewTickets)})
+	h.Take(w, r, &guest{h: h, origin: origin, shows: r.Header.Get(link.ShownHeader) != "",
+		tickets: rate.NewLimiter(rate.Every(ticketPause), fewTickets)})
 }
 
 // A guest is a page that connects with a ticket: a socket.Guest, and then a socket.Page.
 type guest struct {
 	h       *Handler
 	origin  string
+	shows   bool // it may bring what a page shows
 	conn    *wsconn.Conn
 	user    string // of its tickets
 	tickets *rate.Limiter
@@ -102,8 +106,14 @@ func (g *guest) Greet(ctx context.Context, c *wsconn.Conn) error {
 }
 
 // Admit returns the user of the ticket, which Greet has verified.
-func (g *guest) Admit(link.About) (owner, origin string, err error) {
+func (g *guest) Admit(about link.About) (owner, origin string, err error) {
 	g.h.strangers.Know(g)
+	switch {
+	case about.Shown && !g.shows:
+		return "", "", g.refuse("shown", "only pagewire serve can bring what a page shows")
+	case about.Shown:
+		return g.user, g.origin + " shown", nil // beside the page's own document in the tab
+	}
 	return g.user, g.origin, nil
 }
 

@@ -173,6 +173,8 @@ func TestPagesThatAreRefused(t *testing.T) {
 		"an access token":  {app, []string{note(p.login.Token("alice", "pages:read"))}, "page: ticket: no ticket"},
 		"no hello":         {app, []string{note(good), `[["touch","x",1]]`}, "page: hello"},
 		"a bad tab":        {app, []string{note(good), `[["hello",1,"0",{"epoch":"e","tab":"../../x"}]]`}, "page: hello"},
+		"what a page shows": {app, []string{note(good), strings.Replace(hello, `"e"`, `"e","shown":true`, 1)},
+			"page: shown"},
 		"another version": {app, []string{note(good), `[["hello",9,"0",{"epoch":"e","tab":"tab-tab-1"}]]`},
 			"page: version"},
 		"too long a hello": {app, []string{note(good), "[" + strings.Repeat(" ", 70<<10) + "]"}, "page: hello"},
