@@ -74,3 +74,31 @@ func TestShownPasswords(t *testing.T) {
 	run[any](b.tab, `a.outerHTML = "<input name=k aria-label=K value=SECRET5>"`)
 	secret("another element of that name in the form")
 }
+
+// Another field that takes the place of a password is secret, and other fields are not, whatever they lack.
+func TestShownPasswordsReplaced(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	const swap = `const field = document.querySelector("[type=password]"); const other = field.cloneNode(); other.type = "text"; other.value = "SECRET2"; field.replaceWith(other)`
+	for name, c := range map[string]struct{ html, script, want string }{
+		"without a name, shown":              {`<form><input type=password value=SECRET><input value=x><input placeholder=Ort value=y></form>`, `document.querySelector("[type=password]").type = "text"`, "{text: (secret)} {text: x} {Ort: y}\n"},
+		"without a name, replaced":           {`<form><p><input type=password value=SECRET></p><input value=x><input placeholder=Ort value=y></form>`, swap, "{text: (secret)}\n{text: x} {Ort: y}\n"},
+		"with a placeholder":                 {`<form><input type=password placeholder=Geheim value=SECRET><input placeholder=Ort value=y></form>`, swap, "{Geheim: (secret)} {Ort: y}\n"},
+		"without a form, by name":            {`<p><input type=password name=k value=SECRET></p><p><input name=l value=x></p>`, swap, "{text: (secret)}\n{l: x}\n"},
+		"without a form, by id":              {`<p><input type=password id=k value=SECRET></p><p><input id=l value=x></p>`, swap, "{text: (secret)}\n{text: x}\n"},
+		"without a form, by label":           {`<p><input type=password aria-label=K value=SECRET></p><p><input aria-label=L value=x></p>`, swap, "{K: (secret)}\n{L: x}\n"},
+		"without a form, by a label element": {`<label>K <input type=password value=SECRET></label><p><input value=x></p>`, swap, "{K: (secret)}\n{text: x}\n"},
+		"without a form, by nothing":         {`<p><input type=password value=SECRET></p><p><input value=x></p>`, swap, "{text: (secret)}\n{text: x}\n"},
+		"with all around it":                 {`<div><p><input type=password name=k value=SECRET></p></div><input name=l value=x>`, `document.querySelector("div").innerHTML = "<input name=k value=SECRET2>"`, "{text: (secret)}\n{l: x}\n"},
+		"shown with another name":            {`<input type=password name=k value=SECRET><input name=l value=x>`, `const f = document.querySelector("input"); f.type = "text"; f.name = "z"`, "{text: (secret)} {l: x}\n"},
+	} {
+		for _, watched := range []string{"true", "false"} {
+			b.shows(c.html)
+			inWorld[any](b, "view.watch("+watched+"); await settle(); await pass(1000); await read()")
+			run[any](b.tab, c.script)
+			if got := inWorld[string](b, "await pass(1000); return lines()"); got != c.want {
+				t.Errorf("%s, watched %s: got %q, want %q", name, watched, got, c.want)
+			}
+		}
+	}
+}

@@ -20,14 +20,40 @@ export const isPrivate = (element: Element): boolean =>
 export const hasDots = (element: Element, style = getComputedStyle(element)): boolean =>
   !/^(none)?$/.test(style.getPropertyValue("-webkit-text-security"));
 
-/** The names of a form's fields (or of a field without a form) that have been passwords. */
-const passwords = new WeakMap<Element, Set<string>>();
+/** Fields that have been passwords, and what they were called in their form, or in their tree if they had none. */
+const passwords = new WeakSet<Element>();
+const called = new WeakMap<Node, Set<string>>();
+/** Parents → their last password without any name. */
+const nameless = new WeakMap<Node, Field>();
+const parentOf = (field: Field): Node | null => Reflect.get(Node.prototype, "parentNode", field);
+const rootOf = (of: Element): Document | ShadowRoot => Node.prototype.getRootNode.call(of) as Document;
 
-/** Remembers a password field's name, since another field of that name may show the password. */
+/** Remembers a password field, since it may show the password later, or another field in its place. */
 export function remember(field: Field): void {
-  const owner = field.form ?? field;
-  if (!passwords.has(owner)) passwords.set(owner, new Set());
-  passwords.get(owner)!.add(field.name);
+  passwords.add(field);
+  const [parent, names] = [parentOf(field), callsOf(field)];
+  if (!names.length && parent) nameless.set(parent, field);
+  const owner = field.form ?? rootOf(field);
+  called.set(owner, new Set([...(called.get(owner) ?? []), ...names]));
+}
+
+/** Whether a field is a former password, or has taken the place of one. */
+function wasPassword(field: Field): boolean {
+  const names = callsOf(field);
+  const of = called.get(field.form ?? rootOf(field));
+  const before = nameless.get(parentOf(field) ?? field);
+  return (
+    passwords.has(field) ||
+    names.some((name) => of?.has(name)) ||
+    (!names.length && !!before && parentOf(before) !== parentOf(field))
+  );
+}
+
+/** What tells a field from others: its name, its id, and what a person calls it. */
+function callsOf(field: Field): string[] {
+  const names = ["name", "id", "aria-label", "placeholder"].map((of) => [of, attribute(field, of)]);
+  for (const label of field.labels ?? []) names.push(["label", label.textContent!.slice(0, 200).trim()]);
+  return names.flatMap(([of, name]) => (name ? `${of} ${name}` : []));
 }
 
 /** Secret values of `autocomplete`. Looked up as an attribute: Firefox's property does not know one-time-code. */
@@ -53,7 +79,7 @@ const typed = /^(text|search|tel|url|email|number|month|textarea)$/;
 export const isSecret = (field: Field): boolean =>
   /^(password|hidden)$/.test(field.type) ||
   filledIn.test(attribute(field, "autocomplete") ?? "") ||
-  passwords.get(field.form ?? field)?.has(field.name) ||
+  (typed.test(field.type) && wasPassword(field)) ||
   isPrivate(field) ||
   hasDots(field) ||
   (typed.test(field.type) && (words.test(namesOf(field)) || isCodeBox(field) || isCard(field.value)));
@@ -70,7 +96,7 @@ function namesOf(field: Field): string {
 
 /** The elements that `aria-labelledby` names, in the tree of the element. */
 export function labelsOf(element: Element): Element[] {
-  const root = Node.prototype.getRootNode.call(element) as Document | ShadowRoot;
+  const root = rootOf(element);
   const type = Reflect.get(Node.prototype, "nodeType", root); // a named element hides a document's own
   if (type !== 9 && type !== 11) return [];
   const { getElementById } = type === 9 ? Document.prototype : DocumentFragment.prototype;
