@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // A change of what a person sees is told, whatever has made it, and a change of nothing is not.
@@ -237,6 +239,33 @@ func TestShownWatches(t *testing.T) {
 	idle("after the last watch")
 	inWorld[any](b, "view.watch(true); await settle(); shownPage.stop(); await pass(1000)")
 	idle("after the stop")
+}
+
+// A document that comes back from the back/forward cache is not watched until somebody watches it again.
+func TestShownComesBack(t *testing.T) {
+	t.Parallel()
+	s := serve(t, page{also: map[string]string{"/page": `<body><p id=p>0</p>`, "/away": "away"}})
+	b := &shownTab{tab: open(t, noFlag, s)}
+	b.navigate(s.URL + "/page")
+	b.enter()
+	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	b.navigate(s.URL + "/away")
+	b.must(b.is.Back(b.ctx))
+	testkit.Eventually(t, "the page is back, from the back/forward cache", func() bool {
+		there, err := try[bool](b.tab, `return location.pathname === "/page"`)
+		return err == nil && there
+	})
+	run[any](b.tab, `p.textContent = "other"`)
+	if got := inWorld[int](b, "counts.told = 0; await pass(20_000); return counts.told"); got != 0 {
+		t.Errorf("nobody watches any more, and it is told %d times", got)
+	}
+	if got := inWorld[int](b, "view.watch(true); await settle(); await pass(1000); return counts.told"); got > 1 {
+		t.Errorf("watched again it was told %d times", got)
+	}
+	run[any](b.tab, `p.textContent = "another"`)
+	if got := inWorld[int](b, "counts.told = 0; await pass(1000); return counts.told"); got != 1 {
+		t.Errorf("a change was told %d times", got)
+	}
 }
 
 // No change is lost between a read and a watch, in any order.

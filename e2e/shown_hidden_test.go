@@ -42,6 +42,46 @@ func TestShownHiddenText(t *testing.T) {
 	}
 }
 
+// What hides a text, or shows it, is told with the next look, whatever writes it.
+func TestShownHidesAtOnce(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, `<style>.faint + p { color: transparent } .tiny + p { font-size: 0 } .away + p { position: fixed; top: -999px } .cut + p { clip-path: inset(100%) }
+		.none + p { display: none } .unseen + p { visibility: hidden } .clear + p { opacity: 0 } #c.clear { opacity: 0 }</style><p id=c>Other</p><p id=p>Words</p>`, nil)
+	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	set := func(name, attribute, value string) string {
+		return name + `.setAttribute("` + attribute + `", "` + value + `")`
+	}
+	var hides []string
+	for _, style := range []string{"opacity:0", "opacity: 0", "OPACITY:0", "opacity:.05", "opacity: 0.0", "opacity:0%", "opacity:calc(0)", "color:red;opacity:0;top:0",
+		"display:none", "display : none", "visibility:hidden", "font-size:0", "font:0 serif", "color:transparent", "color:white", "clip-path:circle(0)", "filter:opacity(0)",
+		"filter:blur(30px)", "transform:scale(0)", "transform: scale3d(0,0,0)", "scale:0", "zoom:.1", "height:0;overflow:hidden", "max-height:0px;overflow:hidden", "width:1px;overflow:hidden",
+		"margin-left:-9999px;width:100px", "transform:translateX(-9999px)", "text-indent:-9999px", "position:fixed;top:-999px", "-webkit-text-fill-color:transparent",
+		"mask-image:linear-gradient(transparent,transparent)", "content-visibility:hidden"} {
+		hides = append(hides, set("p", "style", style))
+	}
+	for _, class := range []string{"faint", "tiny", "away", "cut", "none", "unseen", "clear"} {
+		hides = append(hides, set("c", "class", class))
+	}
+	told := func(script string) int {
+		run[any](b.tab, script)
+		defer inWorld[any](b, "await pass(40_000)")
+		return inWorld[int](b, "counts.told = 0; await pass(1000); return counts.told")
+	}
+	for _, script := range hides {
+		if n := told(script); n != 1 || strings.Contains(inWorld[string](b, "return lines()"), "Words") {
+			t.Errorf("%s: told %d times, of\n%s", script, n, inWorld[string](b, "return lines()"))
+		}
+		if n := told(`p.removeAttribute("style"); c.removeAttribute("class")`); n != 1 {
+			t.Errorf("after %s the text was shown again, and told %d times", script, n)
+		}
+	}
+	for _, style := range []string{"opacity:0.5", "opacity:.9", "transform:translateX(12.3456px)", "height:50%", "width:300px", "top:99px"} {
+		if n := told(set("p", "style", style)); n != 0 {
+			t.Errorf("%s: told %d times", style, n)
+		}
+	}
+}
+
 // cases reads a table of at least so many cases: a name, and markup.
 func cases(t *testing.T, file string, least int) map[string]string {
 	t.Helper()

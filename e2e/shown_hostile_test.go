@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -129,7 +130,9 @@ func TestShownLargePages(t *testing.T) {
 					from = text.match(/\n\(the page goes on: read from (\d+)\)\n$/)?.[1];
 					if (from) from = +from;
 				}
-				const whole = texts.map((text) => text.replace(/\(the page goes on: read from \d+\)\n$/, "")).join("").replace(/^.*\n.*\n/, "");
+				// Code that goes on ends, and begins anew.
+				const whole = texts.map((text) => text.replace(/(\n\x60\x60\x60)?\n\(the page goes on: read from \d+\)\n$/, "\n"))
+					.map((text, i) => (i ? text.replace(/^\x60\x60\x60\n/, "") : text)).join("").replace(/^.*\n.*\n/, "");
 				const want = `+c.text+`;
 				return { parts: texts.length, pauses: counts.pauses, longest: Math.max(...texts.map((text) => text.length)), begins: whole.slice(0, 200),
 					is: whole.length > 0 && (want.startsWith(whole.replaceAll("\n", "")) || want.startsWith(whole.trimEnd())) }`)
@@ -137,6 +140,86 @@ func TestShownLargePages(t *testing.T) {
 				t.Errorf("parts that are not in the page, or long, or made with few pauses: %+v", got)
 			}
 		})
+	}
+}
+
+// A long text that no person sees is not read, and what has no width is read once, in steps.
+func TestShownLongHiddenTexts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, script, want string
+		// read and pauses are limits: at most so many characters read, and at least so many pauses.
+		read, pauses int
+	}{
+		{"the colour of its ground", `p.style.color = "white"; p.textContent = "word ".repeat(2_000_000)`, "After\n(hidden text of 10000000 characters is left out)\n", 200_000, 0},
+		{"faint", `p.style.opacity = 0; p.textContent = "word ".repeat(2_000_000)`, "After\n(hidden text of 9999999 characters is left out)\n", 200_000, 0},
+		{"without a width", `p.textContent = "\u200b".repeat(5_000_000) + "x"`, "x\nAfter\n(hidden text of 5000000 characters is left out)\n", 5_100_000, 100},
+		{"spaces", `p.textContent = " ".repeat(5_000_000) + "x"`, "x\nAfter\n", 5_100_000, 100},
+		{"empty lines", `p.style.whiteSpace = "pre-wrap"; p.textContent = "\n".repeat(1_000_000) + "x"`, "x\nAfter\n", 1_100_000, 20},
+		{"empty lines of code", `p.outerHTML = "<pre>" + "\n ".repeat(1_000_000) + "x</pre>"`, "`x`\nAfter\n", 2_100_000, 40},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := openShown(t, `<p id=p></p><p>After`, nil)
+			run[any](b.tab, c.script)
+			got := inWorld[struct {
+				Text         string
+				Read, Pauses int
+			}](b, `
+				let time = 0;
+				performance.now = () => (time += 9);
+				return { text: (await lines()).slice(0, 1000), read: counts.characters, pauses: counts.pauses }`)
+			if got.Text != c.want || got.Read > c.read || got.Pauses < c.pauses {
+				t.Errorf("got %+v, want %q with at most %d characters read, and at least %d pauses", got, c.want, c.read, c.pauses)
+			}
+		})
+	}
+}
+
+// A page of too many elements is cut at the same place in each look: a look without a change has no news.
+func TestShownTooManyElements(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	run[any](b.tab, `document.body.innerHTML = "<p id=p>Start</p>" + "<b></b>".repeat(255_000) + "<p>End"`)
+	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	const want = "(the page goes on, and is too large)\n"
+	for i, c := range []struct {
+		script string
+		told   int
+		want   string
+	}{{"0", 0, "Start\n" + want}, {"p.title = 1", 0, "Start\n" + want}, {`p.textContent = "Other"`, 1, "Other\n" + want}, {"p.title = 2", 0, "Other\n" + want}} {
+		run[any](b.tab, c.script)
+		got := inWorld[string](b, "counts.told = 0; await pass(1000); return counts.told + await lines()")
+		if got != fmt.Sprint(c.told)+c.want {
+			t.Errorf("%d, %s: got %q, want %d and %q", i, c.script, got, c.told, c.want)
+		}
+	}
+}
+
+// A look that fails, since a page makes it, is made again, and then told.
+func TestShownFailingLook(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, `<p id=p>Text</p>`, nil)
+	inWorld[any](b, `
+		globalThis.style = getComputedStyle;
+		globalThis.getComputedStyle = () => { throw new Error("no style"); };
+		view.watch(true);
+		globalThis.error = await read().catch((error) => error.message);
+		getComputedStyle = style;
+		counts.told = 0`)
+	if got := inWorld[string](b, "return error"); got != "no style" {
+		t.Fatalf("the first look gave %q", got)
+	}
+	if got := inWorld[string](b, "await pass(11_000); return counts.told + await lines()"); got != "1Text\n" {
+		t.Errorf("after a first look that failed: told, and shown: %q", got)
+	}
+	run[any](b.tab, `p.textContent = "Other"`)
+	inWorld[any](b, `globalThis.getComputedStyle = () => { throw new Error("no style"); }; counts.told = 0;
+		const { port1, port2 } = new MessageChannel();
+		for (let i = 0; i < 9; i++) { clock.time += 1000; for (const due of clock.waits.splice(0)) due.done(); await new Promise((done) => { port1.onmessage = done; port2.postMessage(0); }); }
+		getComputedStyle = style`)
+	if got := inWorld[string](b, "await pass(11_000); return counts.told + await lines()"); got != "1Other\n" {
+		t.Errorf("after a later look that failed: told, and shown: %q", got)
 	}
 }
 
@@ -182,8 +265,8 @@ func TestShownStorms(t *testing.T) {
 			if (i % 60 === 0) await settle();
 		}
 		await settle();
-		return { told: counts.told - before.told, looks: (counts.styles - before.styles) / 900, waits: clock.waits.length }`)
-	if got["told"] > 125 || got["told"] < 10 || got["waits"] > 3 {
+		return { told: counts.told - before.told, looks: Math.round((counts.styles - before.styles) / 600), waits: clock.waits.length }`)
+	if got["told"] > 125 || got["told"] < 10 || got["waits"] > 3 || got["looks"] > 125 {
 		t.Errorf("in a minute: %v", got)
 	}
 	run[any](b.tab, "storm()")

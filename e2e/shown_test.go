@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,15 +48,21 @@ func (b *shownTab) enter() {
 	script, err := os.ReadFile(filepath.Join(dist, "pagewire.shown.js"))
 	b.must(err)
 	inWorld[any](b, `
-		// What the reader does is counted: elements whose style it asks for, its pauses, and what it listens to.
-		globalThis.counts = { styles: 0, pauses: 0, told: 0, observed: 0 };
-		const { getComputedStyle } = globalThis, { postMessage } = MessagePort.prototype;
+		// What the reader does is counted: elements whose style it asks for, its pauses, what it listens to, and characters of texts.
+		globalThis.counts = { styles: 0, pauses: 0, told: 0, observed: 0, characters: 0 };
+		// The script must not see these names: it would call what is not counted.
+		const { postMessage } = MessagePort.prototype;
+		{
+		const { getComputedStyle } = globalThis;
 		globalThis.getComputedStyle = (element) => (counts.styles++, getComputedStyle(element));
 		MessagePort.prototype.postMessage = function (...args) { counts.pauses++; return postMessage.apply(this, args); };
+		const { substringData } = CharacterData.prototype;
+		CharacterData.prototype.substringData = function (at, count) { const text = substringData.call(this, at, count); counts.characters += text.length; return text; };
 		const { observe } = MutationObserver.prototype;
 		MutationObserver.prototype.observe = function (...args) { counts.observed++; return observe.apply(this, args); };
 		const { addEventListener } = EventTarget.prototype;
 		EventTarget.prototype.addEventListener = function (...args) { counts.observed++; return addEventListener.apply(this, args); };
+		}
 		`+string(script)+`;
 		// A hidden tab's timers run once a second, or once a minute: nothing waits for them but the clock.
 		globalThis.browserTimer = globalThis.setTimeout;
@@ -135,6 +142,16 @@ func TestShownLines(t *testing.T) {
 			t.Errorf("%s:\n%swant\n%s", name, got, want.Data)
 		}
 	}
+	// What is read from within a line or within code has no line of ours that is none.
+	b.shows("<p>some # words</p><p>some --- main</p><p>some | a | b |</p><p>some (frame of x)</p><pre>\ncode\n--- in code\ncode</pre><p>end</p><ul><li><pre>1\n- ```\n2</pre></ul><p>last")
+	text := inWorld[string](b, "return read()")
+	for at, want := range map[string]string{"# words": "\\# words\n", "--- main": "\\--- main\n", " --- main": "\\ --- main\n", "| a": "\\| a | b |\n",
+		"(frame": "\\(frame of x)\n", "--- in": "```\n--- in code\n", "code\n```": "```\ncode\n```\n", "end": "end\n", "  2": "```\n  2\n", "last": "last\n"} {
+		from := strings.Index(text, at)
+		if got := inWorld[string](b, fmt.Sprintf("return read({ from: %d })", from)); from < 0 || !strings.HasPrefix(got, want) {
+			t.Errorf("from %q in\n%s: %q, want %q", at, text, got, want)
+		}
+	}
 	b.shows("<p>Text")
 	for from, want := range map[string]string{"0": "title: ", "NaN": "title: ", "-5": "title: ", "3.5": "le: ", "'7'": "", "1e9": ""} {
 		if got := inWorld[string](b, "return read({ from: "+from+" })"); !strings.HasPrefix(got, want) || want == "" && len(got) > 70 {
@@ -185,6 +202,29 @@ func TestShownFrameOfOneDomain(t *testing.T) {
 	b.enter()
 	if got, want := inWorld[string](b, "return lines()"), "Mine\n(frame of "+at("b")+")\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What a closed shadow tree does not show of its host's children is not shown, also where nobody sees the tree.
+func TestShownClosedHosts(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	for tree, shows := range map[string]bool{
+		``: false, `<p>other</p>`: false, `<slot name=x></slot>`: false,
+		`<div style="display:none"><slot></slot></div>`: false, `<div style="font-size:0"><slot></slot></div>`: false,
+		`<div style="opacity:0"><slot></slot></div>`: false, `<div hidden><slot></slot></div>`: false, `<details><slot></slot></details>`: false,
+		`<slot></slot>`: true, `<b><slot></slot></b>`: true, `<slot style="display:block;opacity:.5"></slot>`: true, `<slot><i>fallback</i></slot>`: true,
+	} {
+		for _, html := range []string{"<p>WORDS</p>", "<div><b>WORDS</b></div>", "WORDS"} {
+			if html == "WORDS" && (strings.Contains(tree, "opacity:0\"") || strings.Contains(tree, "details")) {
+				continue // nothing tells of it
+			}
+			b.shows("<div id=host>" + html + "</div><p>After")
+			run[any](b.tab, "document.querySelector('#host').attachShadow({ mode: 'closed' }).innerHTML = `"+tree+"`")
+			if got := inWorld[string](b, "return lines()"); strings.Contains(got, "WORDS") != shows || !strings.Contains(got, "After") {
+				t.Errorf("%s in a closed tree %q: %s", html, tree, got)
+			}
+		}
 	}
 }
 

@@ -48,9 +48,16 @@ const watched = { ...changes, attributeFilter: attributes.split(" ") };
 const types = { subtree: true, attributeFilter: ["type"], attributeOldValue: true };
 /** Attributes that may show or hide what is within, or make it another thing. */
 const shaking = /^(class|style|hidden|open|popover|role|href|data-resource-private)$/;
-/** Each frame of an animation changes a style; these parts of it can hide a text. */
-const hides = (style: string | null) =>
-  `${style?.match(/(display|visibility|opacity: 0(?!\.)|height: 0|width: 0|color|font-size|clip|position:)[^;]*/g)}`;
+/** Each frame of an animation changes a style; these parts of it can hide a text. Of lengths only the great ones do. */
+const hiding = new RegExp(
+  "(display|visibility|color|font|clip|mask|position|zoom)[^;]*|opacity:(0?(\\.0\\d*)?(?![.\\d])|\\d%|[a-z][^;]*)|" +
+    "(height|width):[0-3]?(\\.\\d*)?(?![.\\d])|scale\\w*[:(][0.,]*(?![.\\d])|opacity\\(0(?!\\.)|blur\\(\\d\\d",
+  "g",
+);
+function hides(style: string | null): string {
+  const all = style?.toLowerCase().replace(/\s+/g, "") ?? "";
+  return `${all.match(hiding)} ${/(?<![.\d])\d{4}/.test(all)}`;
+}
 const events = "input change reset toggle slotchange transitionend animationend load play pause";
 
 /** Properties whose transitions show and hide nothing. */
@@ -118,15 +125,20 @@ export class Follower {
     this.#begin();
     this.#watches.add(watch);
     watch.at = this.#clock.now();
-    if (watch.told) this.#soon();
-    else watch.told = await this.#look(watch);
+    if (watch.told) return this.#soon();
+    // If a page makes a look fail, the next one tells.
+    watch.told = await this.#look(watch).catch(() => undefined);
+    if (!watch.told) void this.#lookWhole();
   }
   unwatch(watch: Watch): void {
     Object.assign(watch, { told: undefined, isLate: false });
     if (this.#watches.delete(watch)) this.#end();
   }
-  stop(): void {
+  #unwatchAll(): void {
     for (const watch of this.#watches) this.unwatch(watch);
+  }
+  stop(): void {
+    this.#unwatchAll();
     this.#types.disconnect();
   }
 
@@ -134,8 +146,10 @@ export class Follower {
     if (this.#users++) return;
     this.#listeners = new AbortController();
     this.#meet(this.#document);
-    for (const type of ["resize", "hashchange"])
-      addEventListener(type, () => this.#all(), { signal: this.#listeners.signal });
+    const { signal } = this.#listeners;
+    for (const type of ["resize", "hashchange"]) addEventListener(type, () => this.#all(), { signal });
+    // Who watched a page that goes into the back/forward cache does not when it comes back.
+    addEventListener("pagehide", ({ isTrusted }) => isTrusted && this.#unwatchAll(), { signal });
   }
   #end(): void {
     if (--this.#users) return;
@@ -255,9 +269,9 @@ export class Follower {
   async #lookAtAll(): Promise<void> {
     this.#isDue = false;
     for (const watch of this.#watches) {
-      const look = await this.#look(watch);
-      const { told, at = 0 } = watch;
-      if (!told || !this.#watches.has(watch)) continue;
+      const look = await this.#look(watch).catch(() => undefined);
+      if (!look || !this.#watches.has(watch)) continue;
+      const { told = gone, at = 0 } = watch;
       const now = this.#clock.now();
       const isOther = look.text !== told.text;
       const isNews = isOther && (watch.part || look.loud !== told.loud);
@@ -266,7 +280,7 @@ export class Follower {
         watch.changed();
         continue;
       }
-      told.loud = look.loud; // a text that nobody sees may have been news
+      if (watch.told) told.loud = look.loud; // a text that nobody sees may have been news
       if (isOther && !watch.isLate) {
         watch.isLate = true;
         void this.#clock.wait(at + ms.quiet - now).then(() => this.#soon());
@@ -304,30 +318,34 @@ export class Follower {
     const reader = this.#reader;
     this.#note(this.#observer.takeRecords());
     const isWhole = this.#clock.now() >= this.#nextWhole;
-    this.#isWhole = isWhole;
+    this.#isWhole = false;
     if (isWhole) {
       this.#calm();
       reader.forget();
     }
     let spent = 0;
-    for (let round = 1; ; round++) {
-      const before = reader.clock;
-      const element = this.#elementOf(watch);
-      const walk = reader.look({ ...sight, part: element });
-      let step: IteratorResult<void, Look>;
-      for (;;) {
-        const from = performance.now();
-        reader.deadline = from + ms.slice * 2 ** Math.max(0, round - 2);
-        step = walk.next();
-        spent += performance.now() - from;
-        if (step.done) break;
-        await this.#turn();
+    try {
+      for (let round = 1; ; round++) {
+        const before = reader.clock;
+        const element = this.#elementOf(watch);
+        const walk = reader.look({ ...sight, part: element });
+        let step: IteratorResult<void, Look>;
+        for (;;) {
+          const from = performance.now();
+          reader.deadline = from + ms.slice * 2 ** Math.max(0, round - 2);
+          step = walk.next();
+          spent += performance.now() - from;
+          if (step.done) break;
+          await this.#turn();
+        }
+        if (reader.clock !== before && round < 8) continue;
+        this.#isWhole = isWhole;
+        return element === null ? gone : watch.part ? lookOf(watch.part, element!, step.value, reader) : step.value;
       }
-      if (reader.clock !== before && round < 8) continue;
+    } finally {
       const now = this.#clock.now();
       this.#next = now + Math.max(ms.look, spent * (share.look - 1));
       if (isWhole) this.#nextWhole = now + Math.max(ms.whole, spent * share.whole);
-      return element === null ? gone : watch.part ? lookOf(watch.part, element!, step.value, reader) : step.value;
     }
   }
 }

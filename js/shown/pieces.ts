@@ -117,7 +117,7 @@ export function rowPiece(cells: Piece[], isHead: boolean): Piece {
   if (cells.some(isLong)) return block(cells.flatMap((cell) => alone(cell) ?? []));
   const texts = cells.map((cell) => oneLine(cell).replaceAll("|", "\\|"));
   if (!texts.some(Boolean)) return;
-  if (texts.length === 1) return alone(texts[0]);
+  if (cells.length === 1) return alone(cells[0]);
   const row = `| ${texts.join(" | ")} |`;
   return block(isHead ? [row, `|${"---|".repeat(texts.length)}`] : [row]);
 }

@@ -8,10 +8,10 @@ import { attribute, has, tagOf } from "./dom.ts";
 import { alone, block, join, linesOf, map, oneLine, type Piece, pairs, write } from "./lines.ts";
 import * as make from "./pieces.ts";
 import { controls, landmarks, nameOf, roleOf, shortAddress, skipped, states, unseenName } from "./roles.ts";
-import { groundOf, hides, isFlat, isLegible, type Place, rootGround } from "./sight.ts";
-import { clean, cut, heard, linked, plain, quiet, squash, token } from "./text.ts";
+import { groundOf, hides, isDrawn, isFlat, isLegible, type Place, rootGround } from "./sight.ts";
+import { clean, cut, escaped, heard, linked, plain, quiet, squash, token } from "./text.ts";
 
-/** Characters of a look, elements that it makes anew, elements and frames in each other, and one step of a long text. */
+/** Characters of a look, its elements, elements and frames in each other, and one step of a long text. */
 const most = { text: 200_000, elements: 250_000, depth: 512, frames: 8, step: 50_000 };
 
 /**
@@ -24,14 +24,19 @@ const inside = { isClipped: false, inControl: false, isRaw: false, isPairs: fals
 const nothing = { since: 0, ground: rootGround, opacity: 1, place, ...inside, frames: 0, depth: 0 };
 type Around = typeof nothing;
 
-const howOf = ({ display, visibility, opacity }: CSSStyleDeclaration) => ({ display, visibility, opacity: +opacity });
+const howOf = (style: CSSStyleDeclaration) => {
+  const { display, visibility, opacity, color, fontSize, clipPath, position } = style;
+  return { display, visibility, opacity: +opacity, other: color + fontSize + clipPath + position };
+};
 type How = ReturnType<typeof howOf>;
 /** An element, how it is shown, and what is around its children. */
 type Kind = { element: Element; tag: string; role: string; isInline: boolean };
 type Shown = Kind & { style: CSSStyleDeclaration; how: How; position: string; inner: Around };
 
-/** A piece is valid if nothing has changed since `at`, when it was begun. `used` and `hidden` are characters. */
-type Kept = { piece: Piece; at: number; how: How; used: number; hidden: number };
+/** Of a piece or a look: characters, those that are hidden, and elements. */
+type Sum = { used: number; hidden: number; elements: number };
+/** A piece is valid if nothing has changed since `at`, when it was begun. */
+type Kept = Sum & { piece: Piece; at: number; how: How };
 
 /** A text, what of it is news if it changes, and how much hidden text is left out. */
 export type Look = { text: string; loud: string; note: string };
@@ -87,11 +92,9 @@ export class Reader {
   readonly #frameOf = new WeakMap<Node, Element>();
   /** Fields → what they had, and labels → their fields. Scripts set values without an event. */
   readonly #fields = new Map<Element, unknown>();
-  /** Of this walk: characters, those hidden, elements seen and made, characters that are enough, whether some are left. */
-  #used = 0;
-  #hidden = 0;
-  #seen = 0;
-  #made = 0;
+  /** Of this walk, also by kept pieces; elements it has come to, and characters that are enough; whether some are left. */
+  #sum: Sum = { used: 0, hidden: 0, elements: 0 };
+  #steps = 0;
   #enough = 0;
   #isCut = false;
 
@@ -142,7 +145,6 @@ export class Reader {
       if (isGone || stateOf(field) !== before)
         for (const one of [field, before]) if (typeof one === "object") this.stale(one as Element);
     }
-    this.#made = 0;
     const { origin, pathname, search } = location;
     const title = cut(squash(dom.titleOf(this.#document)).trim(), 200);
     const url = origin + cut(withoutSecrets(pathname + search), 200);
@@ -150,7 +152,7 @@ export class Reader {
     // A line may be shorter than what it is made of.
     for (let enough = from + most.text; ; enough *= 2) {
       this.#enough = enough;
-      this.#used = this.#hidden = this.#seen = 0;
+      const sum = (this.#sum = { used: 0, hidden: 0, elements: 0 });
       this.#isCut = false;
       const root = part === undefined ? dom.rootOf(this.#document) : part;
       const around = root && dom.isVisible(root) ? this.#around(root) : undefined;
@@ -159,21 +161,24 @@ export class Reader {
       if (piece) write(piece, lines);
       const whole = [...lines, ""].join("\n");
       const { text, loud } = heard(links ? linked(whole, shortAddress) : plain(whole));
-      if (this.#isCut && this.#made <= most.elements && text.length - from <= most.text) continue;
-      const note = this.#hidden ? `(hidden text of ${this.#hidden} characters is left out)\n` : "";
+      if (this.#isCut && sum.elements <= most.elements && text.length - from <= most.text) continue;
+      const note = sum.hidden ? `(hidden text of ${sum.hidden} characters is left out)\n` : "";
       return { text: this.#page(text, from), loud: `${loud}${this.news}`, note };
     }
   }
 
-  /** At most so much of a text, after so many characters, and what to read next. */
+  /** At most so much of a text, after so many characters, and what to read next. Code in it begins and ends anew. */
   #page(text: string, from: number): string {
-    if (text.length - from <= most.text) {
-      return text.slice(from) + (this.#isCut ? "(the page goes on, and is too large)\n" : "");
-    }
+    const isLast = text.length - from <= most.text;
     const end = text.lastIndexOf("\n", from + most.text) + 1;
-    const half = /[\ud800-\udbff]/.test(text[from + most.text - 1]!); // of a pair, which is not cut in two
-    const to = end > from + most.text / 2 ? end : from + most.text - +half;
-    return `${text.slice(from, to)}${to === end ? "" : "\n"}(the page goes on: read from ${to})\n`;
+    const half = /[\ud800-\udbff]/.test(text[from + most.text - 1] ?? ""); // of a pair, which is not cut in two
+    const to = isLast ? text.length : end > from + most.text / 2 ? end : from + most.text - +half;
+    const isCode = (at: number) => (text.slice(0, at).match(/^[ -]*```$/gm) ?? []).length % 2 > 0;
+    let page = text.slice(from, to).replace(/^[\udc00-\udfff]/, "");
+    if (isCode(from)) page = "```\n" + page;
+    else if (from && text[from - 1] !== "\n") page = escaped(page);
+    if (!isLast) page += `${to === end ? "" : "\n"}${isCode(to) ? "```\n" : ""}(the page goes on: read from ${to})\n`;
+    return page + (isLast && this.#isCut ? "(the page goes on, and is too large)\n" : "");
   }
 
   /** What is around an element, as a walk would have met it; undefined if the walk would not come to the element. */
@@ -208,34 +213,36 @@ export class Reader {
   }
 
   *#pieceOf(element: Element, outer: Around): Walk<Piece> {
-    this.#isCut ||= this.#used > this.#enough || this.#made > most.elements;
+    const sum = this.#sum;
+    this.#isCut ||= sum.used > this.#enough || sum.elements > most.elements;
     if (this.#isCut) return;
-    if (++this.#seen % 64 === 0 && performance.now() > this.deadline) yield;
+    if (++this.#steps % 16 === 0 && performance.now() > this.deadline) yield;
     const before = this.#kept.get(element);
     const since = Math.max(outer.since, this.#shaken.get(element) ?? 0);
     const isFresh = before && before.at >= since && before.at >= (this.#changed.get(element) ?? 0);
     if (isFresh && !this.#looksOther(element, before)) {
-      this.#used += before.used;
-      this.#hidden += before.hidden;
+      sum.used += before.used;
+      sum.hidden += before.hidden;
+      sum.elements += before.elements;
       return before.piece;
     }
-    if (++this.#made % 16 === 0 && performance.now() > this.deadline) yield;
     const at = this.clock;
-    const [used, hidden] = [this.#used, this.#hidden];
+    const { used, hidden, elements } = sum;
+    sum.elements++;
     const style = dom.styleOf(element);
     const how = howOf(style);
     let piece = yield* this.#make(element, style, how, outer);
     if (this.restless.has(element)) piece = map(piece, quiet);
     if (this.#isCut) return piece;
-    this.#kept.set(element, { piece, at, how, used: this.#used - used, hidden: this.#hidden - hidden });
+    const own = { used: sum.used - used, hidden: sum.hidden - hidden, elements: sum.elements - elements };
+    this.#kept.set(element, { piece, at, how, ...own });
     return piece;
   }
   #looksOther(element: Element, before: Kept): boolean {
     if ((this.#nudged.get(element) ?? 0) <= before.at) return false;
     this.#nudged.delete(element);
-    const { display, visibility, opacity } = howOf(dom.styleOf(element));
-    const { how } = before;
-    return display !== how.display || visibility !== how.visibility || opacity < 0.1 !== how.opacity < 0.1;
+    const sign = ({ display, visibility, opacity, other }: How) => display + visibility + (opacity < 0.1) + other;
+    return sign(howOf(dom.styleOf(element))) !== sign(before.how);
   }
 
   *#make(element: Element, style: CSSStyleDeclaration, how: How, outer: Around): Walk<Piece> {
@@ -247,7 +254,7 @@ export class Reader {
     const { tag, role, inner } = shown;
     const isFaint = inner.opacity < 0.1 && !isTick(element, tag);
     if (isFaint || inner.depth > most.depth || hides(shown)) {
-      this.#hidden += dom.textContent(element)!.trim().length;
+      this.#sum.hidden += dom.textContent(element)!.trim().length;
       return;
     }
     if (how.visibility !== "visible" || inner.isClipped) return yield* this.#children(shown);
@@ -337,6 +344,7 @@ export class Reader {
     // Both are asked for only where a text needs them.
     let isRead: boolean | undefined;
     let keeps: boolean | undefined;
+    const boxed = how.display === "contents" ? inner.place.element : element;
     const pieces: Piece[] = [];
     for (const node of dom.childrenOf(element, root)) {
       if (this.#isCut) break;
@@ -345,20 +353,23 @@ export class Reader {
         if (isClosed && child !== summary) continue;
         pieces.push((yield* this.#pieceOf(child, inner)) || this.#gapOf(child));
       } else if (dom.typeOf(node) === 3 && !isClosed) {
-        const length = dom.lengthOf(node as Text);
-        let text = dom.dataOf(node as Text, 0, Math.min(length, most.step));
-        if (length > most.step || /[^\S ]| {2}/.test(text)) keeps ??= inner.isRaw || keepsSpace(style);
-        if (length > most.step) text = yield* this.#longText(node as Text, keeps!);
-        else if (keeps === false) text = text.replace(/\s+/g, " ");
-        if (/\S/.test(text)) {
-          isRead ??= isSeen && !hasDots(element, style) && isLegible(element, style, inner);
-          const seen = clean(text);
-          // Some characters without a width are in any text; more of them are a text of their own.
-          if (text.length - seen.length > 8) this.#hidden += text.length - seen.length;
-          if (!isRead && how.visibility === "visible") this.#hidden += seen.trim().length;
-          text = isRead ? seen : "";
-          this.#used += text.length;
+        const isLong = dom.lengthOf(node as Text) > most.step;
+        let text = dom.dataOf(node as Text, 0, most.step);
+        if (isLong || /[^\S ]| {2}/.test(text)) keeps ??= inner.isRaw || keepsSpace(style);
+        if (isLong || /\S/.test(text)) {
+          isRead ??= isSeen && !hasDots(element, style) && isLegible(element, style, inner) && isDrawn(node, boxed);
+          const isUnread = !isRead && how.visibility === "visible";
+          if (isLong) {
+            if (isUnread) this.#sum.hidden += dom.lengthOf(node as Text);
+            text = isRead ? yield* this.#longText(node as Text, keeps!, inner.isRaw) : "";
+          } else {
+            const seen = this.#seen(keeps === false ? text.replace(/\s+/g, " ") : text);
+            if (isUnread) this.#sum.hidden += seen.trim().length;
+            text = isRead ? seen : "";
+            this.#sum.used += text.length;
+          }
         } else if (!isSeen) continue;
+        else if (keeps === false) text = " ";
         pieces.push(text);
       }
     }
@@ -375,14 +386,22 @@ export class Reader {
     if (position !== "absolute" && position !== "fixed") return display.startsWith("inline") ? " " : "\n";
   }
 
-  /** As much of a long text as this look has room for. */
-  *#longText(node: CharacterData, keeps: boolean): Walk<string> {
+  /** A text without what has no width. Some of that is in any text; more of it is a text of its own. */
+  #seen(text: string): string {
+    const seen = clean(text);
+    if (text.length - seen.length > 8) this.#sum.hidden += text.length - seen.length;
+    return seen;
+  }
+  /** As much of a long text as this look has room for. White space that makes no line is short in it. */
+  *#longText(node: CharacterData, keeps: boolean, isRaw: boolean): Walk<string> {
+    const short = (run: string) => (isRaw ? run.slice(0, 1000) : keeps && run.includes("\n") ? "\n" : " ");
     let text = "";
     for (let at = 0; at < dom.lengthOf(node) && !this.#isCut; at += most.step) {
-      const step = dom.dataOf(node, at, most.step);
-      text += keeps ? step : step.replace(/\s+/g, " ");
+      const step = this.#seen(dom.dataOf(node, at, most.step).replace(/\s+/g, short));
+      text += step;
+      this.#sum.used += step.length;
       if (performance.now() > this.deadline) yield;
-      this.#isCut = this.#used + text.length > this.#enough;
+      this.#isCut = this.#sum.used > this.#enough;
     }
     return text;
   }

@@ -136,6 +136,14 @@ function isPainted(element: Element): boolean {
   }
   return false;
 }
+
+/** Whether a text is drawn at all: closed shadow trees need not show what is in their hosts, or may show it faintly. */
+export function isDrawn(text: Node, box: Element | undefined): boolean {
+  const range = new Range();
+  range.selectNodeContents(text);
+  const { width, height } = range.getBoundingClientRect();
+  return width > 0 && height > 0 && (!box || dom.isVisible(box, { opacityProperty: true }));
+}
 interface Surroundings {
   ground: Colour;
   opacity: number;

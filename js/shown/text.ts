@@ -24,6 +24,8 @@ export const cut = (text: string, most: number): string =>
 const ours =
   /^(#{1,6} |[-*] |[\\|[{}]|---|```|(title|url):|\((image|drawing|canvas|video|audio|frame|hidden text|the page)\b)/i;
 
+/** A text after a backslash, if it begins like a line of ours. */
+export const escaped = (text: string): string => (ours.test(text.trimStart()) ? "\\" : "") + text;
 /** A line of a text. If a page's text begins like a line of ours, a backslash comes before it. */
 export function line(text: string): string {
   const whole = text.replace(/ {2,}/g, " ").trim();
@@ -31,7 +33,7 @@ export function line(text: string): string {
   return (begin[0] !== mark.ours && ours.test(begin) ? "\\" : "") + withoutOurs(whole);
 }
 /** A line of code. None ends the code, or begins it anew. */
-export const codeLine = (text: string): string => (/^\s*```/.test(bare(plain(text))) ? `\\${text}` : text);
+export const codeLine = (text: string): string => (/^[\s-]*```/.test(bare(plain(text))) ? `\\${text}` : text);
 export const withoutOurs = (text: string): string => text.replaceAll(mark.ours, "");
 
 /** A thing of ours, such as [Save]. The text in it cannot end it. */
