@@ -11,10 +11,7 @@ func TestShownSecrets(t *testing.T) {
 	b := openShown(t, "", nil)
 	for name, html := range cases(t, "testdata/shown/secrets.txtar", 60) {
 		b.shows(html)
-		if text := inWorld[string](b, "return read({ links: true })"); strings.Contains(text, "SECRET") ||
-			strings.Contains(text, "1111") {
-			t.Errorf("%s is shown:\n%s", name, text)
-		}
+		b.holdsNoSecret(name)
 	}
 	// Other fields are read, and so is the name of a secret one.
 	for html, want := range map[string]string{
@@ -30,6 +27,58 @@ func TestShownSecrets(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", html, got, want)
 		}
 	}
+}
+
+// Nothing secret of a form is in a look or told of, and the other fields are read.
+func TestShownForms(t *testing.T) {
+	t.Parallel()
+	b := openShown(t, "", nil)
+	for name, html := range cases(t, "testdata/shown/forms.txtar", 22) {
+		b.shows(html)
+		run[any](b.tab, prepare)
+		text := b.holdsNoSecret(name)
+		for _, seen := range []string{"SEEN1", "SEEN2"} {
+			if strings.Contains(html, seen) && !strings.Contains(text, seen) {
+				t.Errorf("%s: %s is not shown:\n%s", name, seen, text)
+			}
+		}
+	}
+}
+
+// holdsNoSecret fails if SECRET is in a look at the page, or in one after it has changed, or if that is told. It
+// returns the first look.
+func (b *shownTab) holdsNoSecret(name string) string {
+	b.t.Helper()
+	inWorld[any](b, "await read(); view.watch(true); await settle(); await pass(1000)")
+	before := inWorld[string](b, "return read({ links: true })")
+	// Each secret is another one, and all fields and texts say so.
+	run[any](b.tab, `
+		const documents = [document, ...[...document.querySelectorAll("iframe")].flatMap((frame) => frame.contentDocument ?? [])];
+		const change = (text) => text.replaceAll("SECRET", "SECRET again").replaceAll("1111 1111 1111", "1111 1111 1111");
+		const visit = (root) => {
+			const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
+			for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+				if (node.nodeType === 3) { if (node.data.includes("SECRET")) node.data = change(node.data); continue; }
+				if (node.shadowRoot) visit(node.shadowRoot);
+				for (const { name, value } of node.attributes) if (value.includes("SECRET")) node.setAttribute(name, change(value));
+				if (/^(input|textarea)$/.test(node.localName) && /SECRET|1111/.test(node.value)) {
+					node.value = change(node.value) + (/1111/.test(node.value) ? "" : "!");
+					node.dispatchEvent(new Event("input", { bubbles: true }));
+				}
+			}
+		};
+		for (const one of documents) visit(one)`)
+	told := inWorld[int](b, "counts.told = 0; await pass(1000); return counts.told")
+	after := inWorld[string](b, "return read({ links: true })")
+	for _, text := range []string{before, after} {
+		if strings.Contains(text, "SECRET") || strings.Contains(text, "1111") {
+			b.t.Errorf("%s is shown:\n%s", name, text)
+		}
+	}
+	if told != 0 {
+		b.t.Errorf("%s: a change of what nobody sees is told %d times:\n%s\nthen\n%s", name, told, before, after)
+	}
+	return before
 }
 
 // Addresses lack what lets their reader in.

@@ -58,7 +58,7 @@ var leftOut = []exclusion{
 	{"TestForeignPage TestPageWithTwoTransports TestThreeAgents TestWhatEndsAnAgentEndsItsBrowserToo TestAttacks TestPeers TestDemos " +
 		"TestSoak TestHintsOfBarePages TestNamedBrowsers TestBrowserThatHasWebMCPAlready TestCallsOfPagesThatStandStill " +
 		"TestWaysOfADocument TestParametersReachThePage TestShownLines TestShownFrames TestShownFrameOfOneDomain TestShownClosedTrees TestShownClosedHosts TestShownHiddenText " +
-		"TestShownHidesAtOnce TestShownPasswordsReplaced TestShownLongHiddenTexts TestShownTooManyElements TestShownFailingLook TestShownComesBack " +
+		"TestShownHidesAtOnce TestShownForms TestShownPasswordsReplaced TestShownLongHiddenTexts TestShownTooManyElements TestShownFailingLook TestShownComesBack " +
 		"TestShownSecrets TestShownAddresses TestShownPasswords TestShownFollows " +
 		"TestShownRestless TestShownQuietTexts TestShownHiddenTab " +
 		"TestShownWatches TestShownBetweenReadAndWatch TestShownPace TestShownPart TestShownAnchors TestShownParts TestShownPicks TestShownHostilePages TestShownDocumentOpen " +
