@@ -2,10 +2,16 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // reads makes a view of a part by a rule in JSON, and returns what it reads as now; "gone" if it is not there.
@@ -234,4 +240,68 @@ func TestShownPicks(t *testing.T) {
 	if there := got.Right + got.Missed; there < 300 || got.Gone < 50 || got.Right*100 < there*85 || got.Wrong*100 > got.All*2 {
 		t.Errorf("these are wrong:\n%s", strings.Join(got.Lines, "\n"))
 	}
+}
+
+// A person picks a part while an agent runs. Nothing is added before the person has seen the rule and the text, and said
+// yes. Then the agent has the part, on each page of its kind.
+func TestPickedWhileAnAgentRuns(t *testing.T) {
+	t.Parallel()
+	const html = `<!doctype html><title>Run</title><h2>Jobs</h2><table><tr><th>Job<th>Status<tr><td>lint<td id=s91>Succeeded<tr><td>browser<td id=s92>Failed</table>`
+	chromium, url := startChromium(t)
+	s := serve(t, page{also: map[string]string{"/runs/4821": html, "/runs/4822": strings.Replace(html, "Failed", "Waiting", 1)}})
+	b, h := openIn(t, chromium, s), newHome(t)
+	b.navigate(s.URL + "/runs/4821")
+	file, uri := filepath.Join(t.TempDir(), "parts.json"), s.URL+"/.pagewire/parts/browser"
+	b.must(os.WriteFile(file, []byte("{}"), 0o600))
+	a := h.serve(t, "--chrome", url, "--shown", s.URL, "--parts", file)
+	a.Shows(s.URL + "/.pagewire/shown")
+	pick := func(answer string) (string, *testkit.Log, error) {
+		cmd, log := h.command(t, "pick", "browser", "--parts", file, "--hub", h.hub)
+		cmd.Stdin = strings.NewReader(answer)
+		var text string
+		var failed error
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			out, err := cmd.Output()
+			text, failed = string(out), err
+		}()
+		testkit.Eventually(t, "something is picked", func() bool {
+			at := run[[]float64](b, `const box = s92.getBoundingClientRect(); return [box.left + 5, box.top + 5]`)
+			for _, kind := range []input.DispatchMouseEventType{"mouseMoved", "mousePressed", "mouseReleased"} {
+				b.do(chromedp.MouseEvent(kind, at[0], at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+			}
+			select {
+			case <-ended:
+				return true
+			default:
+				return false
+			}
+		})
+		return text, log, failed
+	}
+	for _, answer := range []string{"n\n", "", "maybe\n"} {
+		text, log, err := pick(answer)
+		if err == nil || text != "Failed\n" || !log.Has("nothing was added to "+file) {
+			t.Errorf("%q: %q, %v: %s", answer, text, err, log)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "{}" || a.Offers(uri) {
+		t.Errorf("refused, the file has %s, %v", text, err)
+	}
+	text, log, err := pick("y\n")
+	const rule = `{"path":"/runs/*","find":[{"row":"browser","column":"Status"}],"as":"text"}`
+	if err != nil || text != "Failed\n" || !log.Has(rule) || !log.Has("agents will read these 7 bytes") || !log.Has("agents have it now") {
+		t.Errorf("%q, %v: %s", text, err, log)
+	}
+	a.Shows(uri, s.URL+"/.pagewire/shown")
+	a.Watch(uri)
+	a.CheckText(uri, "Failed\n")
+	if _, log, err := pick("y\n"); err == nil || !log.Has("has the part") {
+		t.Errorf("a second part of the name: %v, %s", err, log)
+	}
+	run[any](b, `document.querySelector("tbody").append(document.querySelectorAll("tr")[1]); s92.textContent = "Running"`)
+	a.Learns(uri, "Running\n")
+	b.navigate(s.URL + "/runs/4822")
+	a.Learns(uri, "Waiting\n")
 }

@@ -35,6 +35,7 @@ type Agent struct {
 	reminders Reminders
 	about     string // AgentOptions.About
 	parts     parts.Rules
+	partsFile string
 
 	// The gateway's lock guards all below.
 	isDropped bool
@@ -118,6 +119,8 @@ type AgentOptions struct {
 	// Parts are the rules of the agent's user for parts of the pages that Shown and Opened name. All
 	// agents that get what a page shows get its parts.
 	Parts parts.Rules
+	// PartsFile is the file of Parts, for SetParts. Default none.
+	PartsFile string
 	// Reminders are the agent's own. Default Options.Reminders.
 	Reminders Reminders
 	// DebuggingTools shows the agent also the tools that pages have for their developers. Default off.
@@ -151,7 +154,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 	c := cmp.Or(g.clients[name], &client{name: name})
 	a := &Agent{g: g, id: g.lastPort, transport: o.Transport, client: c,
 		done: make(chan struct{}), dropped: make(chan struct{}), reminders: cmp.Or(o.Reminders, g.opt.Reminders),
-		parts: o.Parts, about: o.About, webhooks: o.Webhooks, pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
+		parts: o.Parts, partsFile: o.PartsFile, about: o.About, webhooks: o.Webhooks, pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
 			Front: o.Front, Debugging: o.DebuggingTools, Shown: o.Shown, Opened: o.Opened,
 			AllShown: o.Transport == TransportCommand})}
 	a.out = mcpconn.NewOutbox(a.countWaiting)

@@ -34,6 +34,8 @@ type Options struct {
 	Shown, Opened []string
 	// Parts are the user's rules for parts of these pages, in addition to those of connected agents.
 	Parts parts.Rules
+	// PartsFile is the file of Parts, for SetParts. Default none.
+	PartsFile string
 	// AnyScheme admits URIs at no web origin at all, such as test://, from pages that offer them. It is for conformance
 	// suites.
 	AnyScheme bool

@@ -90,6 +90,26 @@ func (g *Gateway) Parts(info PageInfo) map[string]parts.Rule {
 	return found
 }
 
+// SetParts puts rules in place of those that a file had, and reports whether anybody has that file.
+func (g *Gateway) SetParts(file string, rules parts.Rules) (used bool) {
+	defer g.lock()()
+	if file == "" {
+		return false
+	}
+	if file == g.opt.PartsFile {
+		g.opt.Parts, used = rules, true
+	}
+	for _, a := range g.agents {
+		if file == a.partsFile {
+			a.parts, used = rules, true
+		}
+	}
+	if used && !g.closed {
+		g.renamed()
+	}
+	return used
+}
+
 // WhenNamed calls f, in a goroutine of its own, whenever IsNamed and Parts may have other answers,
 // until end is called.
 func (g *Gateway) WhenNamed(f func()) (end func()) {
@@ -108,6 +128,10 @@ func (g *Gateway) named(a *Agent) {
 	if !a.pass.NamesAny() || g.closed || a.transport == TransportRequest {
 		return
 	}
+	g.renamed()
+}
+
+func (g *Gateway) renamed() {
 	for f := range g.shows.changed {
 		seen := g.looking()
 		go func() { // it may take locks that are taken before ours

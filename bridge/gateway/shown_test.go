@@ -571,6 +571,21 @@ func TestPartsOfAgents(t *testing.T) {
 	check("a table b form c text d table")
 	first.Close()
 	check("a form b form c text")
+	// A file that has other rules now has them for each who has the file, and for nobody else.
+	told := make(chan bool, 10)
+	defer g.WhenNamed(func() { told <- true })()
+	g.opt.PartsFile = "/own"
+	second := AgentOptions{Shown: names.Shown, Transport: names.Transport, PartsFile: "/theirs"}
+	connect(second, rules("text", "f"))
+	testkit.Receive(t, "one has come", told)
+	for file, want := range map[string]bool{"/theirs": true, "/own": true, "/else": false, "": false} {
+		if used := g.SetParts(file, rules("table", "from"+strings.ReplaceAll(file, "/", "-"))); used != want {
+			t.Errorf("%q is used: %v", file, used)
+		} else if used {
+			testkit.Receive(t, "it is told", told)
+		}
+	}
+	check("a form b form from-own table from-theirs table")
 }
 
 // What the user has granted in the browser's extension is there for agents without a flag, as long

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,15 +21,16 @@ import (
 func pickCommand() *cobra.Command {
 	var h hubFlags
 	var file string
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "pick NAME",
 		Short: "Pick a part of a page, for --parts of serve",
-		Long: "Lets you click on a part of a page in the browser of a pagewire serve that runs, and adds the part to a\n" +
-			"file of rules, under the name. The browser marks what is below the pointer, and the page sees nothing of\n" +
-			"it. Then it prints what agents will read. Agents that start with this file have the part. The page must\n" +
-			"be shown already (--shown of serve).",
+		Long: "Lets you click on a part of a page in the browser of a pagewire serve that runs. The browser marks what\n" +
+			"is below the pointer, and the page sees nothing of it. Then it shows the rule by which the part is found,\n" +
+			"and exactly what agents will read. If you say yes, it adds the rule to a file under the name, and agents\n" +
+			"that run with this file have the part at once. The page must be shown already (--shown of serve).",
 		Example: "  pagewire pick jobs --parts parts.json",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments("NAME", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if !parts.IsName(name) {
@@ -33,23 +39,51 @@ func pickCommand() *cobra.Command {
 			if _, err := parts.Read(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
+			out := visible{cmd.ErrOrStderr()}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-			defer stop()
-			fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: click on the part in the browser; Ctrl+C leaves")
+			fmt.Fprintln(out, "pagewire: click on the part in the browser; Ctrl+C leaves")
 			picked, err := serve.Pick(ctx, h.addr, versionName())
-			if errors.Is(err, daemon.ErrNone) {
+			stop() // from now on Ctrl+C ends the process
+			switch {
+			case errors.Is(err, daemon.ErrNone):
 				return hintError{err, startOne}
-			} else if err != nil {
+			case errors.Is(err, context.Canceled):
+				return errors.New("nothing was picked")
+			case err != nil:
 				return err
+			}
+			rule, _ := json.Marshal(picked.Rule) // selectors may have a > in them
+			fmt.Fprintf(out, "pagewire: %s of %s is found by %s\npagewire: agents will read these %d bytes:\n", name,
+				picked.Origin, unescaped.Replace(string(rule)), len(picked.Text))
+			fmt.Fprintln(visible{cmd.OutOrStdout()}, strings.TrimSuffix(picked.Text, "\n"))
+			if !yes {
+				fmt.Fprintf(out, "pagewire: add it to %s? [y/N] ", file)
+				answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+				if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+					return fmt.Errorf("nothing was added to %s", file)
+				}
 			}
 			if err := parts.Add(file, picked.Origin, name, picked.Rule); err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(visible{cmd.OutOrStdout()}, picked.Text)
-			return err
+			path, err := filepath.Abs(file)
+			if err != nil {
+				return err
+			}
+			used, err := serve.RereadParts(cmd.Context(), h.addr, versionName(), path)
+			if err == nil && used {
+				fmt.Fprintln(out, "pagewire: agents have it now")
+			} else {
+				fmt.Fprintf(out, "pagewire: it is for agents that start with --parts %s\n", file)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&file, "parts", "parts.json", "add the part to this `file`")
+	cmd.Flags().BoolVar(&yes, "yes", false, "add it without asking")
 	h.add(cmd)
 	return cmd
 }
+
+// unescaped undoes what JSON for HTML escapes.
+var unescaped = strings.NewReplacer(`\u003e`, ">", `\u003c`, "<", `\u0026`, "&")

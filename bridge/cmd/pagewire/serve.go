@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -258,6 +259,9 @@ func checkServe(cmd *cobra.Command, o *serveFlags) error {
 			return fmt.Errorf("--parts: %w", err)
 		}
 		o.Flags.Parts = rules
+		if o.Flags.PartsFile, err = filepath.Abs(o.parts); err != nil {
+			return fmt.Errorf("--parts: %w", err)
+		}
 	}
 	if o.launch {
 		o.browser.Window, o.browser.Inject = !o.headless, o.Flags.Inject

@@ -91,8 +91,9 @@ type Flags struct {
 	// that the launched browser opens, which count there.
 	Shown  []string `json:"shown,omitempty"`
 	Opened []string `json:"opened,omitempty"`
-	// Parts are the user's rules for parts of these pages.
+	// Parts are the user's rules for parts of these pages, and PartsFile has them: its path is absolute.
 	Parts     parts.Rules `json:"parts,omitempty"`
+	PartsFile string      `json:"partsFile,omitempty"`
 	Reminders string      `json:"reminders,omitempty"`
 	Chrome    string      `json:"chrome,omitempty"`
 	Inject    bool        `json:"inject,omitempty"`

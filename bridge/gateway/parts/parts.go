@@ -33,8 +33,8 @@ type Rules map[string]map[string]Rule
 
 // A Rule says where a part is, and what is read of it.
 type Rule struct {
-	// Path is that of the pages that have the part, with their query. A * stands for any characters.
-	// Default: all pages of the origin.
+	// Path is that of the pages that have the part, with their query or without. A * stands for any
+	// characters. Default: all pages of the origin.
 	Path string `json:"path,omitempty"`
 	// Find are ways to find the part, the best first.
 	Find []Anchor `json:"find"`
@@ -151,11 +151,12 @@ func (r Rules) Of(origin, address string) map[string]Rule {
 		maps.Copy(found, r[pattern])
 	}
 	maps.Copy(found, r[origin])
-	path := "/"
+	whole := "/"
 	if u, err := url.Parse(address); err == nil {
-		path = u.RequestURI()
+		whole = u.RequestURI()
 	}
-	maps.DeleteFunc(found, func(_ string, rule Rule) bool { return !rule.isAt(path) })
+	path, _, _ := strings.Cut(whole, "?")
+	maps.DeleteFunc(found, func(_ string, r Rule) bool { return !r.isAt(whole) && !r.isAt(path) })
 	return found
 }
 

@@ -102,6 +102,13 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s at %s: %v", c.path, c.at, got)
 		}
 	}
+	// Of has the query, or not.
+	for path, want := range map[string]int{"/runs": 1, "/runs?tab=2": 1, "*tab=2": 1, "/runs?": 0, "/runs?tab=3": 0, "/ru": 0} {
+		rules := Rules{"https://ci.example": {"a": {Path: path}}}
+		if got := rules.Of("https://ci.example", "https://ci.example/runs?tab=2#x"); len(got) != want {
+			t.Errorf("%s has %v", path, got)
+		}
+	}
 }
 
 // A part is added to what there is. Where that fails the file stays as it was.

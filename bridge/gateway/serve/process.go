@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/cdp"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/gateway/parts"
 	"github.com/pagewire/pagewire/bridge/gateway/uplink"
 )
 
@@ -71,7 +73,7 @@ func (s secrets) extension() (string, error) {
 // newProcess returns a process that serves no pages yet.
 func newProcess(o Options, known secrets) *process {
 	options := gateway.Options{Version: o.Version, AllowPages: o.Flags.AllowOrigins,
-		Shown: o.Flags.Shown, Opened: o.Flags.Opened, Parts: o.Flags.Parts, AnyScheme: o.AnyScheme, Log: o.Log}
+		Shown: o.Flags.Shown, Opened: o.Flags.Opened, Parts: o.Flags.Parts, PartsFile: o.Flags.PartsFile, AnyScheme: o.AnyScheme, Log: o.Log}
 	ctx, stop := context.WithCancel(context.Background())
 	if o.Node != nil {
 		options.Share = uplink.New(ctx, *o.Node).Share
@@ -176,6 +178,15 @@ func (p *process) local() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(picked) // the client may have gone
 	})
+	mux.HandleFunc("POST "+partsPath, func(w http.ResponseWriter, r *http.Request) {
+		file := r.URL.Query().Get("file")
+		rules, err := parts.Read(file)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		fmt.Fprint(w, p.g.SetParts(file, rules))
+	})
 	return mux
 }
 
@@ -249,8 +260,13 @@ func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 	if o.AnyScheme {
 		f.AllowOrigins = nil // a list of origins would exclude URIs without an origin
 	}
+	if f.PartsFile != "" { // a pick may have added to it since the agent began
+		if rules, err := parts.Read(f.PartsFile); err == nil {
+			f.Parts = rules
+		}
+	}
 	return gateway.AgentOptions{Allow: f.AllowOrigins, Deny: f.DenyOrigins, Only: f.OnlyOrigins,
-		Shown: f.Shown, Opened: f.Opened, Parts: f.Parts,
+		Shown: f.Shown, Opened: f.Opened, Parts: f.Parts, PartsFile: f.PartsFile,
 		Reminders: gateway.Reminders(f.Reminders), DebuggingTools: f.DebuggingTools, Front: f.Front,
 		NoSubscriptions: f.NoSubscriptions}
 }
@@ -313,29 +329,42 @@ func Ask(ctx context.Context, hub, version string) (s Status, err error) {
 // askTimeout bounds Ask.
 const askTimeout = 2 * time.Second
 
-const pickPath = "/pick"
+const pickPath, partsPath = "/pick", "/parts"
 
 // Pick waits until a person has clicked on a part of a page in one of the daemon's browsers. It fails
 // with daemon.ErrNone, with ctx's error, or with a sentence.
 func Pick(ctx context.Context, hub, version string) (picked cdp.Picked, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+pickPath, nil)
+	err = post(ctx, hub, version, pickPath, &picked)
+	return picked, err
+}
+
+// RereadParts has the agents that run with a file of parts get what is in it now, and reports
+// whether there are any. It fails as Pick does.
+func RereadParts(ctx context.Context, hub, version, file string) (used bool, err error) {
+	err = post(ctx, hub, version, partsPath+"?"+url.Values{"file": {file}}.Encode(), &used)
+	return used, err
+}
+
+// post asks the daemon for a JSON value.
+func post(ctx context.Context, hub, version, path string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+path, nil)
 	if err != nil {
-		return picked, err
+		return err
 	}
 	answer, err := Client(hub, version).Do(r)
 	if err != nil {
 		if errors.Is(err, daemon.ErrNone) {
-			return picked, daemon.ErrNone
+			return daemon.ErrNone
 		}
-		return picked, fmt.Errorf("the daemon does not answer: %w", err)
+		return fmt.Errorf("the daemon does not answer: %w", err)
 	}
 	defer answer.Body.Close()
 	body := io.LimitReader(answer.Body, maxPicked)
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(body)
-		return picked, errors.New(strings.TrimSpace(string(text)))
+		return errors.New(strings.TrimSpace(string(text)))
 	}
-	return picked, json.NewDecoder(body).Decode(&picked)
+	return json.NewDecoder(body).Decode(into)
 }
 
 // maxPicked bounds the answer to Pick: the text that a reader gives, in JSON.
