@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
@@ -111,4 +115,81 @@ func TestExtensionShows(t *testing.T) {
 		t.Errorf("of a site that is revoked the agent is told %s", told)
 	}
 	testkit.Eventually(t, "it is revoked", func() bool { _, err := agent.Read(uri); return err != nil && !agent.Offers(uri) })
+}
+
+// A person shares one part of a page, and nothing else of it. They point at it in the page, whose scripts get no event and
+// find nothing added. The popup shows what agents will read before anything is shared. The part is renamed, and forgotten.
+func TestExtensionSharesAPart(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	ci, _, job := serveRun(t)
+	uri := ci + "/.pagewire/parts/browser"
+	p := x.tab(ci + "/run")
+	run[any](p, `globalThis.seen = []; for (const type of ["click", "mousedown", "pointerup", "keydown"])
+		document.addEventListener(type, () => seen.push(type), true);
+		new MutationObserver((records) => { for (const { target } of records) if (target.id !== "job") seen.push(target.nodeName) })
+			.observe(document, { subtree: true, childList: true, attributes: true })`)
+	popup := x.popupOf("Run 4821")
+	section := "[aria-label='Parts of " + ci + "'] "
+	point := func() {
+		popup.shows(section + "[data-do=pick]")
+		popup.do(chromedp.Click(section + "[data-do=pick]"))
+		_, err := chromedp.Call(p.ctx, cdppage.BringToFront, cdp.Empty{})
+		p.must(err)
+		testkit.Eventually(t, "the part below the pointer is marked", func() bool {
+			p.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, 5, 5))
+			p.hover("#job")
+			return run[string](p, `return getComputedStyle(job).cursor`) == "crosshair"
+		})
+	}
+	unmarked := func() {
+		testkit.Eventually(t, "it is not marked any more", func() bool { return run[string](p, `return getComputedStyle(job).cursor`) == "auto" })
+	}
+	point()
+	p.do(chromedp.KeyEvent(kb.Escape))
+	unmarked()
+	point()
+	p.do(chromedp.Click("#job"))
+	unmarked()
+	popup.shows(section + ".preview")
+	if text := run[string](popup, `return document.querySelector("form .preview").textContent`); text != "In progress\n" {
+		t.Errorf("before it is shared the popup shows %q", text)
+	}
+	if seen := run[[]string](p, `return seen`); len(seen) > 0 {
+		t.Errorf("the page has seen %q", seen)
+	}
+	if text, err := agent.Read(uri); err == nil || len(agent.URIs()) > 0 {
+		t.Errorf("what is not shared is read: %q", text)
+	}
+	popup.types("#part", "browser")
+	popup.do(chromedp.Click(section + "[data-do=share]"))
+	popup.shows(section + "[data-part=browser]")
+	agent.Shows(uri)
+	agent.Watch(uri)
+	agent.CheckText(uri, "In progress\n")
+	job.Store("Failed")
+	agent.Learns(uri, "Failed\n")
+	if text, err := agent.Read(ci + "/.pagewire/shown"); err == nil {
+		t.Errorf("all is read: %q", text)
+	}
+	popup.do(chromedp.Click(section + "[data-part=browser] [data-do=look]"))
+	popup.shows(section + "[data-part=browser] .preview")
+	options := x.tab(host.ExtensionOrigin + "/options.html")
+	options.shows("[data-part=browser]")
+	run[any](options, `const name = document.querySelector("[data-part=browser] input"); name.value = "firefox"; name.dispatchEvent(new Event("change", { bubbles: true }))`)
+	agent.Shows(ci + "/.pagewire/parts/firefox")
+	popup.do(chromedp.Click("#stop"))
+	agent.Shows()
+	popup.do(chromedp.Click("#stop"))
+	agent.Shows(ci + "/.pagewire/parts/firefox")
+	options.do(chromedp.Click("[data-part=firefox] [data-do=forget]"))
+	agent.Shows()
+}
+
+func (b *tab) hover(selector string) {
+	b.t.Helper()
+	at := run[[]float64](b, "const box = document.querySelector('"+selector+"').getBoundingClientRect(); return [box.left + 5, box.top + 5]")
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 }

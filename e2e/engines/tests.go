@@ -66,7 +66,7 @@ var leftOut = []exclusion{
 		"the gateway, or a peer, drives the browser by the Chrome DevTools Protocol"},
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
 		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile " +
-		"TestExtensionTellsTheTabInFront TestExtensionLinkEndsUnconfirmed TestExtensionShows",
+		"TestExtensionTellsTheTabInFront TestExtensionLinkEndsUnconfirmed TestExtensionShows TestExtensionSharesAPart",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet TestEventsOfTheAISDK " +

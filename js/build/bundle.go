@@ -55,6 +55,7 @@ var bundled = []script{
 	{"js/extension/page.ts", "extension.page.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/relay.ts", "extension.relay.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/reader.ts", "extension/shown.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/extension/picker.ts", "extension/pick.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/worker.ts", "extension.worker.js", api.FormatESModule, api.PlatformBrowser},
 	{"js/extension/background.ts", "extension/worker.js", api.FormatIIFE, api.PlatformBrowser},
 	{"js/extension/popup.tsx", "extension/popup.js", api.FormatESModule, api.PlatformBrowser},

@@ -8,12 +8,14 @@
 import { documents, Live } from "./documents.ts";
 import { Front } from "./front.ts";
 import { nativeMessaging } from "./nativemessaging.ts";
-import { type Permissions, permissions } from "./permissions.ts";
+import { type Permissions, permissions, webOrigin } from "./permissions.ts";
+import { Picked } from "./picked.ts";
+import { Picking } from "./picking.ts";
 import { registerScripts } from "./scripts.ts";
 import { type ShownTab, Shows } from "./shows.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
-import type { Shown, Request } from "./state.ts";
+import { picked, type Request, type Shown } from "./state.ts";
 import { fromPanel } from "./messages.ts";
 
 /** Where `pagewire serve` listens, for a browser without a native host. */
@@ -51,6 +53,13 @@ const consent = {
 const pages = documents({ ...consent, changed: () => void update() }, Live);
 const front = new Front(consent);
 const shows = new Shows({ ...consent, refuse: (reason, peer) => pages.refuse(reason, peer) }, () => void update());
+
+const loaded = Picked.load();
+const picking = new Picking((pending) => {
+  void update();
+  // Not all browsers have it, or allow it now. The user can open the popup as well.
+  if (pending) void chrome.action.openPopup?.().catch(() => {});
+});
 
 /**
  * `local` has the secret and the allowed origins. By default content scripts can read it, and so can a page that has
@@ -117,7 +126,13 @@ async function update(): Promise<void> {
   const all = pages.list();
   const reports = p.on.front && !p.on.stop;
   front.follow(reports);
-  shows.allow(p.on.stop ? [] : p.shows.list().map(({ origin }) => origin));
+  const parts = await loaded;
+  if (p.on.stop) shows.allow([]);
+  else
+    shows.allow(
+      p.shows.list().map(({ origin }) => origin),
+      parts,
+    );
   const shared = [...all.filter((document) => document.admitted && document.offers > 0), ...shows.list()];
   transport!.serve(reports ? [...shared, front] : shared);
   void front.look(); // a site may be allowed now, or no longer
@@ -181,6 +196,8 @@ async function show(all: readonly Live[]): Promise<Shown> {
     profile: p.profile,
     origins: p.offers.list(),
     shows: p.shows.list(),
+    parts: (await loaded).list(),
+    picked: picking.pending ? { tab: picking.pending.tab, origin: picking.pending.origin } : null,
     gateway: transport!.state,
     refused: [...pages.refused],
     pages: all.map(({ tab, frame, origin, title, offers, linked }) => ({
@@ -213,17 +230,29 @@ chrome.runtime.onConnect.addListener((port) => {
     const p = await granted;
     const request = message as Request;
     if (request.do === "preview") {
-      const { tab } = request;
-      const read = await shows.preview(tab).catch(() => ({ origin: "" })); // the tab has gone
-      const preview: Pick<Shown, "preview"> = { preview: { tab, ...read } };
+      const { tab, part: name } = request;
+      const part =
+        name === picked
+          ? picking.pending?.part
+          : name && (await loaded).of(webOrigin((await chrome.tabs.get(tab)).url ?? ""), name);
+      const read = await shows.preview(tab, name && part ? { name, part } : {}).catch(() => ({ origin: "" })); // the tab has gone
+      const preview: Pick<Shown, "preview"> = { preview: { tab, ...read, ...(name && { part: name }) } };
       if (panels.has(port)) port.postMessage(preview);
       return;
     }
     if (request.do === "profile") renamed = true;
+    if (request.do === "pick") return picking.begin(request.tab).catch(() => picking.drop()); // no page of a site
     try {
+      const parts = await loaded;
       if (request.do === "allow") await p[request.what].allow(request.origin, request.grant);
       else if (request.do === "revoke") await p[request.what].revoke(request.origin);
       else if (request.do === "profile") await p.setProfile(request.name);
+      else if (request.do === "share") {
+        const { pending } = picking;
+        if (pending && (await parts.add(pending.origin, request.name, pending.part))) picking.drop();
+      } else if (request.do === "drop") picking.drop();
+      else if (request.do === "rename") await parts.rename(request.origin, request.name, request.to);
+      else if (request.do === "forget") await parts.forget(request.origin, request.name);
       else await p.turn(request.do, request.on);
     } catch (cause) {
       // The storage has failed, as on a full disk. What the user wants counts all the same, while this worker runs.

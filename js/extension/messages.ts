@@ -4,6 +4,7 @@
  *
  * A page's messages are passed on and never acted upon. The worker learns from the browser which page they are from.
  */
+import type { Part } from "../shown/part.ts";
 
 /** The event by which the relay hands its port over. */
 export const handover = "pagewire:relay";
@@ -25,6 +26,7 @@ export type Down = string | null;
 export const fromRelay = "pagewire.page";
 export const fromPanel = "pagewire.panel";
 export const fromReader = "pagewire.shown";
+export const fromPicker = "pagewire.pick";
 
 /** The relay's facts about its document. Offers, title and focus are sent again when they change. */
 export interface Note {
@@ -45,15 +47,22 @@ export type ToRelay = Down | "wait" | "alive";
 /** The browser's one-time message to the relays of a tab: the user's permissions have changed. */
 export const look = "pagewire:look";
 
+/** What a reader reads or watches: a part of the page with the user's rule, or without these the whole. */
+export interface Of {
+  readonly name?: string;
+  readonly part?: Part;
+}
+
 /** A message of the worker to the reader of what a document shows (reader.ts): a wait is over, watch or not, or read. */
 export type ToReader =
   | { readonly wake: number }
-  | { readonly watch: boolean }
-  | { readonly read: number; readonly from: number; readonly links: boolean }
+  | (Of & { readonly watch: boolean })
+  | (Of & { readonly read: number; readonly from: number; readonly links: boolean })
   | "stop";
 
 /** Its message: a wait for the worker's clock, or the answer of a read, without a text if there is none to read. */
 export type FromReader =
   | "changed"
+  | { readonly changed: string }
   | { readonly wait: number; readonly ms: number }
   | { readonly call: number; readonly text?: string };

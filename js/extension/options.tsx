@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { startTheme } from "../parts/theme.ts";
 import { Gateway, Switch } from "./parts.tsx";
+import { Parts } from "./shares.tsx";
 import { maxProfile, type What } from "./permissions.ts";
 import { follow, type Shown, type Site } from "./state.ts";
 
@@ -53,6 +54,12 @@ const draw = (shown: Shown) =>
           <section aria-labelledby="shows">
             <h2 id="shows">Sites of which agents read everything they show</h2>
             <Origins what="shows" sites={shown.shows} />
+          </section>
+        )}
+        {shown.parts.length > 0 && (
+          <section aria-labelledby="parts">
+            <h2 id="parts">Parts of pages that agents read</h2>
+            <Parts shown={shown} act={act} />
           </section>
         )}
         <section aria-labelledby="gateway">

@@ -129,7 +129,7 @@ function SiteCard({ site: { origin, pages }, shown, act }: { site: Site; shown: 
 export function Everything({ shown, tab, here, act }: { shown: Shown; tab: number; here: string; act: Do }) {
   const grant = shown.shows.find(({ origin }) => origin === here)?.grant;
   const { preview } = shown;
-  const seen = preview?.tab === tab && preview.origin === here ? preview : undefined;
+  const seen = preview?.tab === tab && preview.origin === here && !preview.part ? preview : undefined;
   const { text } = seen ?? {};
   return (
     <section class="site" aria-label={`Everything that ${here} shows`}>

@@ -2,7 +2,8 @@
 import { render } from "preact";
 import { startTheme } from "../parts/theme.ts";
 import { Everything, Gateway, originOf, Sites, Switch } from "./parts.tsx";
-import { follow, type Shown } from "./state.ts";
+import { Share } from "./shares.tsx";
+import { follow, picked, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
 startTheme();
@@ -26,6 +27,7 @@ const draw = () => {
       <main>
         <Sites shown={shown} tab={tab} here={here} act={act} />
         {here && tab !== undefined && <Everything shown={shown} tab={tab} here={here} act={act} />}
+        {here && tab !== undefined && <Share shown={shown} tab={tab} here={here} act={act} leave={leave} />}
       </main>
       <footer>
         <Switch id="stop" shown={shown} act={act} />
@@ -36,8 +38,14 @@ const draw = () => {
     root,
   );
 };
+/** The user points in the page, which the popup would cover. */
+const leave = () => {
+  if (!asked) close();
+};
 const act = follow((now) => {
+  const isNew = now.picked && now.picked.tab === tab && !shown?.picked;
   shown = now;
+  if (isNew) act({ do: "preview", tab: tab!, part: picked });
   draw();
 });
 tab ??= (await chrome.tabs.query({ active: true, currentWindow: true }))[0]?.id;

@@ -3,8 +3,8 @@
  * runs it when an agent reads or watches the document, or the user looks at what agents would read, and not before. It
  * only reads, and does nothing without the worker. It never learns who asks.
  */
-import { shown } from "../shown/shown.ts";
-import { type FromReader, fromReader, type ToReader } from "./messages.ts";
+import { shown, type View } from "../shown/shown.ts";
+import { type FromReader, fromReader, type Of, type ToReader } from "./messages.ts";
 
 /** One for the document, however often this script runs in it: it remembers the passwords that a button has shown. */
 const world = globalThis as { pagewireReader?: () => void };
@@ -31,15 +31,26 @@ function reader(): () => void {
     if (port === worker) port.postMessage(message);
   };
   const page = shown(document, { now: () => performance.now(), wait });
-  const view = page.view(() => worker && tell(worker, "changed"));
+  const views = new Map<string, { rule: string; view: View }>();
+  const viewOf = ({ name = "", part }: Of): View => {
+    const rule = JSON.stringify(part) ?? "";
+    const before = views.get(name);
+    if (before?.rule === rule) return before.view;
+    before?.view.watch(false);
+    const view = page.view(() => worker && tell(worker, name ? { changed: name } : "changed"), part);
+    views.set(name, { rule, view });
+    return view;
+  };
 
   const receive = async (port: chrome.runtime.Port, message: ToReader) => {
     if (message === "stop") page.stop();
     else if ("wake" in message) wake(message.wake);
-    else if ("watch" in message) view.watch(message.watch);
+    else if ("watch" in message) viewOf(message).watch(message.watch);
     else {
       const { read: call, from, links } = message;
-      const text = await view.read({ from, links }).catch(() => undefined);
+      const text = await viewOf(message)
+        .read({ from, links })
+        .catch(() => undefined);
       tell(port, text === undefined ? { call } : { call, text });
     }
   };
@@ -50,7 +61,7 @@ function reader(): () => void {
       void chrome.runtime.lastError; // if it is not read, Chromium logs that the back/forward cache has closed the port
       if (port !== worker) return;
       worker = undefined;
-      view.watch(false);
+      for (const { view } of views.values()) view.watch(false);
       for (const id of waits.keys()) wake(id);
     });
   };

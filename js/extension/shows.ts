@@ -7,9 +7,11 @@
  * is refused: so the text of one site never goes for that of another. What a reader says is bounded, and passed on.
  */
 import { linkVersion, Status } from "../link/link.ts";
+import type { Part } from "../shown/part.ts";
 import { type Link, type LinkEvents, maxTitle, maxURL } from "./documents.ts";
-import { type FromReader, fromReader, type ToReader } from "./messages.ts";
+import { type FromReader, fromReader, type Of, type ToReader } from "./messages.ts";
 import { webOrigin } from "./permissions.ts";
+import type { Picked, Parts } from "./picked.ts";
 import type { Linkable, TabName } from "./transport.ts";
 
 /** The most tabs at once; the longest text of a look, in UTF-16 code units; the longest wait, in ms. */
@@ -40,6 +42,15 @@ const descriptor = {
   },
 };
 
+/** Descriptions of parts, by `as`: those of the gateway for its own. */
+const aboutParts = {
+  text: "A part of what a person sees of the page, line by line",
+  table: "The rows of a table that a person sees in the page, by the names in its header",
+  form: "The values of a form in the page, by the names that a person sees, without secrets",
+};
+const isJSON = (part: Part | undefined) => part?.as === "table" || part?.as === "form";
+const mimeTypeOf = (part: Part | undefined) => (isJSON(part) ? "application/json" : descriptor.mimeType);
+
 /** No document has one of these as its id (documents.ts). */
 let lastId = 2 ** 40;
 let lastCall = 0;
@@ -58,6 +69,10 @@ export class ShownTab implements Linkable {
   /** Reads that have no answer, and what they asked for. */
   private readonly calls = new Map<number, { ask: ToReader; done: (text?: string) => void }>();
   private readonly watched = new Set<string>();
+  /** What is for agents: everything or not, and parts. */
+  private shared: { whole: boolean; parts: Parts } = { whole: true, parts: {} };
+  /** URI → descriptor and rule, a line each, as the link has them; undefined before its hello. */
+  private offered: Map<string, string> | undefined;
   private revision = 0;
   private noted = "";
   private tokens = burst;
@@ -83,9 +98,9 @@ export class ShownTab implements Linkable {
         url: url.startsWith(origin + "/") && url.length <= maxURL ? url.replace(/[?#].*/s, "") : origin + "/",
         ...{ browser: navigator.userAgent, profile: this.shows.profile(), window: name(windowId) },
       };
-      const offer = JSON.stringify({ uri: `${origin}/.pagewire/shown`, ...descriptor });
+      this.offered = new Map();
       events.frame(JSON.stringify([["hello", linkVersion, PAGEWIRE_VERSION, about]]));
-      this.say(["register", offer], ["setTools", "[]"]);
+      this.say(...this.changes(), ["setTools", "[]"]);
     });
     return {
       send: (frame) => live() && this.receive(frame),
@@ -94,9 +109,65 @@ export class ShownTab implements Linkable {
     } as Link;
   }
 
+  /** Takes what is for agents from now on. */
+  share(whole: boolean, parts: Parts): void {
+    for (const uri of this.watched) {
+      const { name, part } = this.of(this.nameOf(uri));
+      if (name ? JSON.stringify(part) !== JSON.stringify(parts[name]) : !whole)
+        this.tell({ watch: false, ...(name && { name, part }) });
+    }
+    this.shared = { whole, parts };
+    const calls = this.changes();
+    if (calls.length) this.say(...calls);
+  }
+
+  /** The calls for what has come and gone. */
+  private changes(): unknown[][] {
+    const { offered, origin } = this;
+    if (!offered) return [];
+    const { whole, parts } = this.shared;
+    const now = new Map<string, string>();
+    const add = (path: string, members: object, part?: Part) => {
+      const uri = `${origin}/.pagewire/${path}`;
+      now.set(uri, `${JSON.stringify({ uri, ...members })}\n${JSON.stringify(part)}`);
+    };
+    if (whole) add("shown", descriptor);
+    for (const [name, part] of Object.entries(parts)) {
+      const { uriSchema } = descriptor;
+      const byPlace = part.find.every(({ place }) => place !== undefined);
+      const place = byPlace ? ". It is found by its place alone: another part may stand there now" : "";
+      const about = { name, mimeType: mimeTypeOf(part), description: aboutParts[part.as ?? "text"] + place };
+      add(`parts/${name}`, isJSON(part) ? about : { ...about, uriSchema }, part);
+    }
+    const gone = [...offered].filter(([uri, text]) => now.get(uri) !== text).map(([uri]) => ["unregister", uri]);
+    const come = [...now]
+      .filter(([uri, text]) => offered.get(uri) !== text)
+      .map(([, text]) => ["register", text.split("\n")[0]]);
+    this.offered = now;
+    return [...gone, ...come];
+  }
+
+  /** The name of the part that a URI has, or "" for the whole. */
+  private nameOf(uri: string): string {
+    const before = `${this.origin}/.pagewire/parts/`;
+    return uri.startsWith(before) ? uri.slice(before.length).split("?")[0]! : "";
+  }
+  /** Whether agents may have it now: not what was withdrawn while it was being read. */
+  private isShared(uri: string): boolean {
+    return this.offered?.has(uri.split("?")[0]!) === true;
+  }
+  private of(name: string): Of {
+    const { parts } = this.shared;
+    return Object.hasOwn(parts, name) ? { name, part: parts[name]! } : {};
+  }
+
   /** A worker that asks the browser for something is not suspended. */
   keepAlive(): void {
     void chrome.tabs.get(this.tab).catch(() => {}); // it has gone, and an event follows
+  }
+
+  get url(): string {
+    return webOrigin(this.about.url ?? "") === this.origin ? this.about.url! : `${this.origin}/`;
   }
 
   /** Takes what the browser says of the tab now. */
@@ -109,10 +180,10 @@ export class ShownTab implements Linkable {
   }
 
   /** The text of now, or undefined if the page cannot be read. */
-  text(from = 0, links = false): Promise<string | undefined> {
+  text(from = 0, links = false, of: Of = {}): Promise<string | undefined> {
     const read = ++lastCall;
     return new Promise((done) => {
-      const ask = { read, from, links };
+      const ask = { read, from, links, ...of };
       this.calls.set(read, { ask, done });
       if (this.reader) this.tell(ask);
       else void this.open();
@@ -129,7 +200,7 @@ export class ShownTab implements Linkable {
       void chrome.runtime.lastError;
       if (port === this.reader) this.lost();
     });
-    if (this.watched.size) this.tell({ watch: true });
+    this.tellWatches();
     for (const { ask } of this.calls.values()) this.tell(ask);
     return true;
   }
@@ -190,9 +261,18 @@ export class ShownTab implements Linkable {
     if (this.isAsked) void this.open();
   }
 
-  private changed(): void {
+  /** Tells of a change of one part, or of all. */
+  private changed(name?: string): void {
     this.revision++;
-    if (this.watched.size) this.say(...[...this.watched].map((uri) => ["touch", uri, this.revision]));
+    const uris = [...this.watched].filter((uri) => name === undefined || this.nameOf(uri) === name);
+    if (uris.length) this.say(...uris.map((uri) => ["touch", uri, this.revision]));
+  }
+
+  private tellWatches(): void {
+    for (const name of new Set([...this.watched].map((uri) => this.nameOf(uri)))) {
+      const of = this.of(name);
+      if (!name || of.part) this.tell({ watch: true, ...of });
+    }
   }
 
   private hear(message: FromReader): void {
@@ -200,8 +280,9 @@ export class ShownTab implements Linkable {
     this.tokens = Math.min(burst, this.tokens + ((now - this.filled) / 1000) * rate) - 1;
     this.filled = now;
     if (this.tokens < 0) return this.refuse("the reader of what a page shows tells too much");
-    if (message === "changed") return this.changed();
+    if (message === "changed") return this.changed("");
     if (typeof message !== "object" || message === null) return;
+    if ("changed" in message) return this.changed(`${message.changed}`);
     if ("wait" in message) {
       const { reader } = this;
       const ms = Math.min(Number(message.ms) || 0, longestWait);
@@ -227,25 +308,34 @@ export class ShownTab implements Linkable {
   private async read(call: number, uri: string, params: string): Promise<void> {
     const { events, revision } = this;
     const { from = 0, links = 0 } = JSON.parse(params || "{}") as { from?: number; links?: number };
-    const text = await this.text(from, links > 0);
+    const name = this.nameOf(uri);
+    const of = this.of(name);
+    const found = this.isShared(uri) ? await this.text(from, links > 0, of) : undefined;
     if (events !== this.events) return;
-    if (text === undefined) return this.say(["complete", call, Status.failed, revision, "the page cannot be read now"]);
-    events?.frame(`=${call} ${revision} ${JSON.stringify([{ uri, mimeType: descriptor.mimeType, text }])}`);
+    const text = this.isShared(uri) ? found : undefined;
+    const why = name ? `the page does not show the part ${name} now` : "the page cannot be read now";
+    if (text === undefined) return this.say(["complete", call, Status.failed, revision, why]);
+    events?.frame(`=${call} ${revision} ${JSON.stringify([{ uri, mimeType: mimeTypeOf(of.part), text }])}`);
   }
 
   private watch(uri: string, on: boolean): void {
     if (on) this.watched.add(uri);
     else this.watched.delete(uri);
+    const name = this.nameOf(uri);
     if (!this.reader && on) void this.open();
-    else if (on || !this.watched.size) this.tell({ watch: on });
+    else if (on || ![...this.watched].some((one) => this.nameOf(one) === name)) {
+      const of = this.of(name);
+      if (!name || of.part) this.tell({ watch: on, ...of });
+    }
     if (on) this.say(["touch", uri, this.revision]);
   }
 
   /** The link has ended; another one may follow. */
   private unlink(): void {
-    this.events = undefined;
+    this.events = this.offered = undefined;
+    const names = new Set([...this.watched].map((uri) => this.nameOf(uri)));
     this.watched.clear();
-    this.tell({ watch: false });
+    for (const name of names) this.tell({ watch: false, ...this.of(name) });
   }
 
   private refuse(why: string): void {
@@ -256,7 +346,7 @@ export class ShownTab implements Linkable {
   }
 
   private stop(): void {
-    this.events = undefined;
+    this.events = this.offered = undefined;
     this.watched.clear();
     this.fail();
     this.tell("stop");
@@ -271,6 +361,8 @@ export class Shows {
   /** The tab that the user looks at before granting anything. */
   private readonly previews = new Map<number, ShownTab>();
   private granted: readonly string[] = [];
+  private whole: readonly string[] = [];
+  private picked: Pick<Picked, "at"> | undefined;
   private looks: Promise<void> = Promise.resolve();
   private due = false;
 
@@ -291,12 +383,17 @@ export class Shows {
     return [...this.tabs.values()].filter(({ admitted }) => admitted);
   }
 
-  /** Serves the tabs of these sites from now on, and at once no others. */
-  allow(origins: readonly string[]): void {
+  /** Serves the tabs of these sites, and the user's parts of others, from now on, and at once nothing else. */
+  allow(whole: readonly string[], picked?: Pick<Picked, "at" | "origins">): void {
+    this.whole = whole;
+    this.picked = picked;
+    const origins = [...new Set([...whole, ...(picked?.origins() ?? [])])].sort();
+    for (const [id, one] of this.tabs)
+      if (this.isFor(one.origin, one.url)) this.share(one);
+      else this.remove(id, one);
     if (`${origins}` === `${this.granted}`) return;
     const was = this.granted.length > 0;
     this.granted = origins;
-    for (const [id, one] of this.tabs) if (!origins.includes(one.origin)) this.remove(id, one);
     const { onUpdated, onActivated, onRemoved } = chrome.tabs;
     const follow = origins.length ? "addListener" : "removeListener";
     if (was !== origins.length > 0) {
@@ -306,8 +403,17 @@ export class Shows {
     this.look();
   }
 
-  /** What agents would read of a tab now. `text` is missing if it cannot be read. */
-  async preview(id: number): Promise<{ origin: string; text?: string }> {
+  /** Whether anything of a page is for agents. */
+  private isFor(origin: string, url: string): boolean {
+    return this.whole.includes(origin) || Object.keys(this.picked?.at(origin, url) ?? {}).length > 0;
+  }
+
+  private share(one: ShownTab): void {
+    one.share(this.whole.includes(one.origin), this.picked?.at(one.origin, one.url) ?? {});
+  }
+
+  /** What agents would read of a tab now, or of a part. `text` is missing if it cannot be read. */
+  async preview(id: number, of: Of = {}): Promise<{ origin: string; text?: string }> {
     const tab = await chrome.tabs.get(id);
     const origin = webOrigin(tab.url ?? "");
     if (!origin) return { origin };
@@ -317,7 +423,7 @@ export class Shows {
       this.previews.get(id)?.end();
       this.previews.set(id, one);
     }
-    const text = await one.text();
+    const text = await one.text(0, false, of);
     if (this.previews.get(id) === one) this.remove(id, one, this.previews);
     return { origin, ...(text !== undefined && { text }) };
   }
@@ -351,13 +457,18 @@ export class Shows {
     if (this.granted.length)
       for (const tab of await chrome.tabs.query({})) if (tab.id !== undefined) open.set(tab.id, tab);
     const before = this.list();
-    for (const [id, one] of this.tabs) if (webOrigin(open.get(id)?.url ?? "") !== one.origin) this.remove(id, one);
+    for (const [id, one] of this.tabs) {
+      const { url = "" } = open.get(id) ?? {};
+      if (webOrigin(url) !== one.origin || !this.isFor(one.origin, url)) this.remove(id, one);
+    }
     for (const [id, tab] of open) {
       const origin = webOrigin(tab.url ?? "");
       const one = this.tabs.get(id);
-      if (one) one.note(tab);
-      else if (this.granted.includes(origin) && this.tabs.size < maxTabs)
-        this.tabs.set(id, new ShownTab(this.user, id, origin, tab));
+      if (one) {
+        one.note(tab);
+        this.share(one);
+      } else if (origin && this.isFor(origin, tab.url!) && this.tabs.size < maxTabs)
+        this.share(this.tabs.set(id, new ShownTab(this.user, id, origin, tab)).get(id)!);
     }
     const now = this.list();
     if (now.length !== before.length || now.some((one, i) => one !== before[i])) this.changed();

@@ -11,8 +11,15 @@ export interface Shown {
   readonly origins: readonly Site[];
   /** The sites that the user shows to agents, whatever they offer. */
   readonly shows: readonly Site[];
-  /** What agents would read of the tab, for the popup that has asked. `text` is missing if it cannot be read. */
-  readonly preview?: { readonly tab: number; readonly origin: string; readonly text?: string };
+  /**
+   * What agents would read of the tab, or of its part, for the popup that has asked. `text` is missing if it cannot be
+   * read.
+   */
+  readonly preview?: { readonly tab: number; readonly origin: string; readonly part?: string; readonly text?: string };
+  /** The parts that the user shares. */
+  readonly parts: readonly { readonly origin: string; readonly name: string }[];
+  /** Where the user has picked a part that is not shared yet. */
+  readonly picked: { readonly tab: number; readonly origin: string } | null;
   readonly gateway: State;
   readonly refused: readonly (readonly [why: string, times: number])[];
   readonly pages: readonly ShownPage[];
@@ -39,10 +46,19 @@ export type Request =
   /** Afterwards `tab` is loaded again. */
   | { do: "allow"; what: What; origin: string; grant: Grant; tab?: number }
   | { do: "revoke"; what: What; origin: string }
-  /** Reads what agents would read of a tab. */
-  | { do: "preview"; tab: number }
+  /** Reads what agents would read of a tab, or of a part: the one that is `picked`, or that has a name. */
+  | { do: "preview"; tab: number; part?: string }
+  /** Lets the user point at a part in a tab; shares what is picked, or drops it. */
+  | { do: "pick"; tab: number }
+  | { do: "share"; name: string }
+  | { do: "drop" }
+  | { do: "rename"; origin: string; name: string; to: string }
+  | { do: "forget"; origin: string; name: string }
   | { do: Switch; on: boolean }
   | { do: "profile"; name: string };
+
+/** The name, in previews, of the part that is picked and has none yet. */
+export const picked = "(picked)";
 
 /** The longest pause before the worker is called again, in ms. */
 const longestPause = 1_000;

@@ -49,7 +49,7 @@ function stepOf(element: Element): string {
 }
 
 /** The way from an element around this one, or from the root, by places alone. */
-function stepsTo(element: Element, from?: Element): string {
+export function stepsTo(element: Element, from?: Element): string {
   const parent = element === from ? undefined : asElement(parentOf(element));
   return parent && parent !== from ? `${stepsTo(parent, from)} > ${stepOf(element)}` : stepOf(element);
 }
@@ -101,21 +101,21 @@ const isField = /^(input|select|textarea)$/;
 /** The path of an address, with * for numbers, and for names that have three digits: other runs have the same parts. */
 const pathOf = (path: string) => path.replace(/[^/]*\d[^/]*/g, (name) => (/\d{3}|^[\d._-]+$/.test(name) ? "*" : name));
 
-/**
- * The rule of the smallest block around an element at which a person has pointed: no line of a text, no part of a
- * drawing, and nothing in a shadow tree, where no rule finds anything. Undefined where there is none.
- */
-export function ruleOf(document: Document, pointed: Element): Part | undefined {
-  for (
-    let node: Node | null = pointed;
-    node;
-    node = parentOf(node) ?? (typeOf(node) === 11 ? hostOf(node as ShadowRoot) : null)
-  ) {
+/** The blocks around an element at which a person has pointed, the smallest first: no line of a text or of a drawing. */
+export function* blocksAround(pointed: Element): Generator<Element> {
+  for (let node: Node | null = pointed; node; ) {
     const element = asElement(node);
     const tag = element && tagOf(element);
-    if (!tag || (styleOf(element).display === "inline" && !has(element, "role") && !isField.test(tag))) continue;
+    if (tag && (isField.test(tag) || has(element, "role") || styleOf(element).display !== "inline")) yield element;
+    node = parentOf(node) ?? (typeOf(node) === 11 ? hostOf(node as ShadowRoot) : null);
+  }
+}
+
+/** The rule of the smallest block that can be found. Nothing in a shadow tree can. Undefined where there is none. */
+export function ruleOf(document: Document, pointed: Element): Part | undefined {
+  for (const element of blocksAround(pointed)) {
     const find = anchorsOf(rootOf(document)!, element);
-    const as = isLike(element, tables) ? "table" : tag === "form" ? tag : "text";
+    const as = isLike(element, tables) ? "table" : tagOf(element) === "form" ? "form" : "text";
     if (find.length) return { path: pathOf(location.pathname), find, as };
   }
   return undefined;

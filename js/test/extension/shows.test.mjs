@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventually, port, runtime, turn } from "./browser.mjs";
-import { Shows } from "../../../dist/test/extension.mjs";
+import { Picked, Picking, Shows } from "../../../dist/test/extension.mjs";
 
 const origin = "https://ci.test";
 const uri = `${origin}/.pagewire/shown`;
@@ -214,4 +214,145 @@ test("the user looks at what agents would read, and agents get nothing", async (
   tab.url = "chrome://settings/";
   assert.deepEqual(await shows.preview(7), { origin: "" });
   assert.equal(ran.length, 1);
+});
+
+const part = { path: "/run", find: [{ css: "#jobs" }], as: "table" };
+const partURI = `${origin}/.pagewire/parts/jobs`;
+const picked = (parts) => ({ origins: () => [origin], at: (_, url) => (url === `${origin}/run` ? parts : {}) });
+
+test("a part is for agents without all else, and is read and told of alone", async () => {
+  const { ran, tab } = browse();
+  shows.allow([], picked({ jobs: part }));
+  await eventually("the tab is there", () => shows.list().length === 1);
+  const [one] = shows.list();
+  const frames = [];
+  const link = one.link(String, { frame: (text) => frames.push(text), closed() {} });
+  await eventually("it has introduced itself", () => frames.length === 2);
+  const calls = () => frames.filter((frame) => frame[0] === "[").flatMap((frame) => JSON.parse(frame));
+  const say = (...call) => link.send(JSON.stringify([call]));
+  const registered = () => calls().flatMap(([name, text]) => (name === "register" ? JSON.parse(text) : []));
+  assert.deepEqual(
+    registered().map(({ uri, mimeType }) => [uri, mimeType]),
+    [[partURI, "application/json"]],
+  );
+  say("watched", partURI, true);
+  await eventually("the reader runs", () => ran.length === 1);
+  const r = reader();
+  assert.deepEqual(r.said, [{ watch: true, name: "jobs", part }]);
+  r.say("changed");
+  const touches = () => calls().filter(([name]) => name === "touch");
+  assert.equal(touches().length, 1, "a change of the whole is told of");
+  r.say({ changed: "jobs" });
+  assert.deepEqual(touches().at(-1).slice(0, 2), ["touch", partURI]);
+  say("read", 5, partURI, partURI, "");
+  await eventually("it is asked", () => r.said.length === 2);
+  const ask = r.said[1];
+  assert.deepEqual([ask.name, ask.part], ["jobs", part]);
+  r.say({ call: ask.read, text: "[]" });
+  await eventually("it is answered", () => frames.at(-1).startsWith("=5 "));
+  assert.ok(frames.at(-1).includes('"mimeType":"application/json","text":"[]"'));
+  say("read", 6, `${origin}/.pagewire/parts/constructor`, "", "");
+  await eventually("what is no part is not read", () => calls().some(([name, id]) => name === "complete" && id === 6));
+
+  // Everything is granted too, and then the part has another rule and another name.
+  shows.allow([origin], picked({ jobs: part }));
+  assert.deepEqual(registered().at(-1).uri, uri);
+  const other = { ...part, as: "text" };
+  const before = calls().length;
+  shows.allow([origin], picked({ jobs: other }));
+  assert.deepEqual(
+    calls()
+      .slice(before)
+      .map(([name]) => name),
+    ["unregister", "register"],
+  );
+  assert.deepEqual(r.said.at(-1), { watch: false, name: "jobs", part });
+  shows.allow([origin], picked({}));
+  assert.deepEqual(calls().at(-1), ["unregister", partURI]);
+
+  // All else is withdrawn while it is being read; the part stays. A page that has no part is not there at all.
+  shows.allow([origin], picked({ jobs: part }));
+  say("watched", uri, true);
+  say("read", 7, uri, uri, "");
+  await eventually("it is asked", () => "read" in r.said.at(-1));
+  shows.allow([], picked({ jobs: part }));
+  assert.deepEqual(r.said.at(-1), { watch: false });
+  r.say({ call: r.said.at(-2).read, text: "withdrawn" });
+  await eventually("it is not given", () => calls().some(([name, id]) => name === "complete" && id === 7));
+  assert.ok(!frames.some((frame) => frame.includes("withdrawn")));
+  tab.url = `${origin}/settings`;
+  chrome.tabs.onUpdated.tell(7, { status: "loading" });
+  await eventually("the tab is not shown any more", () => shows.list().length === 0);
+  assert.equal(r.ended, true);
+  shows.allow([]);
+});
+
+test("parts are kept by the origin and the name, and their rules are bounded", async () => {
+  const kept = {};
+  chrome.storage = {
+    local: { get: async () => structuredClone(kept), set: async (all) => void Object.assign(kept, all) },
+  };
+  const parts = await Picked.load();
+  assert.equal(await parts.add(origin, "jobs", part), true);
+  for (const name of ["jobs", "", "a/b", "__proto__", "a".repeat(65), "ä"])
+    assert.equal(await parts.add(origin, name, part), false, name);
+  await parts.add(origin, "constructor", { ...part, path: "/runs/*/x" });
+  assert.deepEqual(Object.keys((await Picked.load()).at(origin, `${origin}/run?tab=2#x`)), ["jobs"]);
+  assert.deepEqual(Object.keys(parts.at(origin, `${origin}/runs/4821/x`)), ["constructor"]);
+  for (const path of ["/runs/1/2/x", "/runs/x", "/", "/run/"])
+    assert.deepEqual(parts.at(origin, origin + path), {}, path);
+  await parts.rename(origin, "jobs", "constructor");
+  await parts.rename(origin, "jobs", "tests");
+  assert.deepEqual(parts.list(), [
+    { origin, name: "constructor" },
+    { origin, name: "tests" },
+  ]);
+  for (const { name } of parts.list()) await parts.forget(origin, name);
+  assert.deepEqual([parts.list(), parts.origins(), kept.parts], [[], [], {}]);
+});
+
+test("only the tab in which the user points is heard, and its rule is checked", async () => {
+  const styles = [];
+  browse();
+  Object.assign(chrome.scripting, {
+    insertCSS: async ({ css }) => void styles.push(`+${css.split("{")[0]}`),
+    removeCSS: async ({ css }) => void styles.push(`-${css.split("{")[0]}`),
+  });
+  const picking = new Picking(() => {});
+  const picker = (sender = {}) => {
+    const p = port("pagewire.pick", { id: "ours", tab: { id: 7 }, frameId: 0, origin, ...sender });
+    runtime.onConnect.tell(p.end);
+    return p;
+  };
+  assert.ok(picker().ended, "nobody has asked");
+  assert.ok(picker({ tab: undefined, frameId: 0 }).ended);
+  await picking.begin(7);
+  for (const sender of [{ tab: { id: 8 } }, { frameId: 1 }, { id: "another" }, { origin: "null" }])
+    assert.ok(picker(sender).ended);
+  const p = picker();
+  p.say({ place: "html > body" });
+  p.say({ place: "p{color:red}" });
+  p.say({ rule: part });
+  assert.deepEqual(picking.pending, { tab: 7, origin, part });
+  assert.ok(p.ended);
+  await eventually("the mark has gone", () => styles.length === 2);
+  assert.deepEqual(styles, ["+html > body", "-html > body"]);
+  for (const rule of [
+    null,
+    1,
+    {},
+    { ...part, find: [] },
+    { ...part, as: "x" },
+    { ...part, find: [{ js: "x" }] },
+    { ...part, path: 1 },
+    { ...part, find: [{ css: "x".repeat(2001) }] },
+    { ...part, find: [1] },
+  ]) {
+    await picking.begin(7);
+    picker().say({ rule });
+    assert.equal(picking.pending, undefined, JSON.stringify(rule));
+  }
+  await picking.begin(7);
+  picker().leave();
+  assert.ok(picker().ended, "its document has gone");
 });

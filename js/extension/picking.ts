@@ -1,0 +1,89 @@
+/**
+ * A person points at a part of the page in a tab, as the worker sees it: picker.ts runs there from the person's click in
+ * the popup until a click on a part, or Escape. Its element is marked by a style of the user's, which adds nothing to
+ * the document. What is picked is no agent's before the person has looked at it and shared it.
+ */
+import type { Part } from "../shown/part.ts";
+import { fromPicker } from "./messages.ts";
+import { ruleFrom } from "./picked.ts";
+import { webOrigin } from "./permissions.ts";
+
+/** What is picked, and not shared yet. */
+export interface Pending {
+  readonly tab: number;
+  readonly origin: string;
+  readonly part: Part;
+}
+
+const isPlace = /^[\w\s>:().-]{1,4000}$/;
+const style = "{outline:3px solid #06c!important;outline-offset:-3px!important;cursor:crosshair!important}";
+
+export class Picking {
+  pending: Pending | undefined;
+  /** The tab in which a person points, and its picker. */
+  private tab: number | undefined;
+  private picker: chrome.runtime.Port | undefined;
+  private mark: string | undefined;
+  private marks: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly changed: (picked?: Pending) => void) {
+    chrome.runtime.onConnect.addListener((port) => {
+      if (port.name !== fromPicker) return;
+      const { id, tab, frameId, origin } = port.sender ?? {};
+      const isAsked = id === chrome.runtime.id && frameId === 0 && tab?.id !== undefined && tab.id === this.tab;
+      if (!isAsked || !webOrigin(origin ?? "")) return port.disconnect();
+      this.picker?.disconnect();
+      this.picker = port;
+      port.onMessage.addListener((message) => port === this.picker && this.hear(origin!, message));
+      port.onDisconnect.addListener(() => {
+        void chrome.runtime.lastError;
+        if (port === this.picker) this.end();
+      });
+    });
+  }
+
+  async begin(tab: number): Promise<void> {
+    this.end();
+    this.pending = undefined;
+    this.tab = tab;
+    this.changed();
+    await chrome.scripting.executeScript({ target: { tabId: tab }, files: ["pick.js"], injectImmediately: true });
+  }
+
+  /** Forgets what is picked, and ends what goes on. */
+  drop(): void {
+    this.pending = undefined;
+    this.end();
+    this.changed();
+  }
+
+  private hear(origin: string, message: unknown): void {
+    const { place, rule } = message as { place?: unknown; rule?: unknown };
+    if (typeof place === "string") return this.show(isPlace.test(place) ? place + style : undefined);
+    const tab = this.tab!;
+    const part = ruleFrom(rule);
+    this.end();
+    this.pending = part && { tab, origin, part };
+    this.changed(this.pending);
+  }
+
+  /** Marks what is below the pointer, one after the other. */
+  private show(css: string | undefined): void {
+    const { tab, mark } = this;
+    if (tab === undefined || css === mark) return;
+    this.mark = css;
+    const of = (css: string) => ({ target: { tabId: tab }, css, origin: "USER" as const });
+    const paint = async () => {
+      if (css) await chrome.scripting.insertCSS(of(css));
+      if (mark) await chrome.scripting.removeCSS(of(mark));
+    };
+    this.marks = this.marks.then(paint).catch(() => {}); // the document has gone
+  }
+
+  private end(): void {
+    const { picker } = this;
+    this.show(undefined);
+    this.tab = this.picker = undefined;
+    picker?.disconnect();
+  }
+}

@@ -1,0 +1,99 @@
+// Components of the popup and the options for parts of pages. Their names are the user's, and their texts are shown as text.
+import { size } from "../parts/text.ts";
+import type { Do } from "./parts.tsx";
+import { isPartName } from "./picked.ts";
+import { picked, type Shown } from "./state.ts";
+
+/** What agents read of a part, if the user has asked for it. */
+function Preview({ shown: { preview }, tab, part }: { shown: Shown; tab: number; part: string }) {
+  if (preview?.tab !== tab || preview.part !== part) return null;
+  const { text } = preview;
+  if (text === undefined) return <p class="dim">The page does not show this part now.</p>;
+  return (
+    <>
+      <p class="dim">{`Agents read this, ${size(new TextEncoder().encode(text).length)}, and are told when it changes.`}</p>
+      <pre class="preview text" tabIndex={0}>
+        {text}
+      </pre>
+    </>
+  );
+}
+
+/** The parts of sites: each is looked at in a tab of its site, renamed and forgotten. */
+export function Parts({ shown, here, tab, act }: { shown: Shown; here?: string; tab?: number; act: Do }) {
+  const parts = shown.parts.filter(({ origin }) => !here || origin === here);
+  return (
+    <ul class="origins">
+      {parts.map(({ origin, name }) => (
+        <li key={`${origin} ${name}`} data-part={name}>
+          {!here && <span class="text">{origin}</span>}
+          <input
+            aria-label={`Name of the part ${name}`}
+            maxLength={64}
+            value={name}
+            onChange={(e) => {
+              const to = e.currentTarget.value.trim();
+              e.currentTarget.value = name; // until it has that name
+              act({ do: "rename", origin, name, to });
+            }}
+          />
+          {tab !== undefined && (
+            <button data-do="look" onClick={() => act({ do: "preview", tab, part: name })}>
+              Look
+            </button>
+          )}
+          <button data-do="forget" aria-label={`Forget ${name}`} onClick={() => act({ do: "forget", origin, name })}>
+            Forget
+          </button>
+          {tab !== undefined && <Preview shown={shown} tab={tab} part={name} />}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Parts of the tab's page: one is picked, looked at, named and then shared. `leave` lets the user see the page. */
+export function Share(props: { shown: Shown; tab: number; here: string; act: Do; leave(): void }) {
+  const { shown, tab, here, act, leave } = props;
+  const isPicked = shown.picked?.tab === tab && shown.picked.origin === here;
+  const share = (e: SubmitEvent) => {
+    e.preventDefault();
+    const name = `${new FormData(e.currentTarget as HTMLFormElement).get("name")}`.trim();
+    if (isPartName(name)) act({ do: "share", name });
+  };
+  return (
+    <section class="site" aria-label={`Parts of ${here}`}>
+      <h2>Parts of this site</h2>
+      <p class="dim">Agents read only these, also where they do not read everything that the site shows.</p>
+      <Parts {...props} />
+      {isPicked && (
+        <form onSubmit={share}>
+          <Preview shown={shown} tab={tab} part={picked} />
+          <label>
+            Its name, of letters, digits, - and _:{" "}
+            <input id="part" name="name" required maxLength={64} pattern="[A-Za-z0-9][A-Za-z0-9_\\-]*" />
+          </label>
+          <div class="buttons">
+            <button data-do="share" class="first">
+              Share
+            </button>
+            <button data-do="drop" type="button" onClick={() => act({ do: "drop" })}>
+              Do not share
+            </button>
+          </div>
+        </form>
+      )}
+      <div class="buttons">
+        <button
+          data-do="pick"
+          onClick={() => {
+            act({ do: "pick", tab });
+            leave();
+          }}
+        >
+          Share a part…
+        </button>
+      </div>
+    </section>
+  );
+}
