@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -192,4 +193,54 @@ func (b *tab) hover(selector string) {
 	b.t.Helper()
 	at := run[[]float64](b, "const box = document.querySelector('"+selector+"').getBoundingClientRect(); return [box.left + 5, box.top + 5]")
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
+}
+
+// grant shows agents everything of the site of the tab with a title, as a person does.
+func (x *extended) grant(title, origin string) (popup *tab) {
+	x.t.Helper()
+	popup = x.popupOf(title)
+	everything := "[aria-label='Everything that " + origin + " shows'] "
+	for _, step := range []string{"preview", "once"} {
+		popup.shows(everything + "[data-do=" + step + "]")
+		popup.do(chromedp.Click(everything + "[data-do=" + step + "]"))
+	}
+	popup.shows(everything + "[data-do=revoke]")
+	return popup
+}
+
+// A tab that an agent's flag names by CDP, and that is granted in the extension, is one resource, before and after the
+// grant, a reload and the next document.
+func TestExtensionShowsATabOfCDP(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	dir := testkit.Must(filepath.Abs(filepath.Join(dist, "extension")))(t)
+	ctx, url := startChromium(t, "--load-extension="+dir, "--disable-extensions-except="+dir)
+	x := &extended{t: t, home: h, ctx: ctx}
+	testkit.Eventually(t, "the extension is there", func() bool { return x.worker() != "" })
+	x.placed(x.attachWorker())
+	x.useSocket()
+	ci, _, _ := serveRun(t)
+	uri := ci + "/.pagewire/shown"
+	named, plain := h.serve(t, "--chrome", url, "--shown", ci), h.serve(t)
+	p := x.tab(ci + "/run")
+	testkit.Eventually(t, "it is listed by CDP", func() bool { return named.Offers(uri) })
+	x.grant("Run 4821", ci)
+	one := func(when, want string) {
+		t.Helper()
+		for name, a := range map[string]*started{"named": named, "plain": plain} {
+			testkit.Eventually(t, when+" it is listed", func() bool { return a.Offers(uri) && len(a.URIs()) == 1 })
+			testkit.Eventually(t, when+" it is read", func() bool { text, _ := a.Read(uri); return strings.Contains(text, want) })
+			if uris := a.URIs(); len(uris) != 1 {
+				t.Errorf("%s the agent that is %s lists %q", when, name, uris)
+			}
+			if said, _ := a.Call("list_page_resources", nil); strings.Contains(said, "you nothing") {
+				t.Errorf("%s a tab that is shown offers nothing to the agent that is %s: %s", when, name, said)
+			}
+		}
+	}
+	one("after the grant", "browser")
+	p.do(chromedp.Reload())
+	one("after a reload", "browser")
+	p.do(chromedp.Navigate(ci + "/other"))
+	one("in the next document", "private")
 }

@@ -129,9 +129,9 @@ func TestBrowserThatHasWebMCPAlready(t *testing.T) {
 
 // startChromium starts a browser of the test's own, and returns the URL by which other programs can also drive it. The
 // context is for openIn.
-func startChromium(t *testing.T) (ctx context.Context, url string) {
+func startChromium(t *testing.T, flags ...string) (ctx context.Context, url string) {
 	t.Helper()
-	b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0"})
+	b, err := launched.Start(t.Context(), launched.Options{DebugPort: "0", Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}

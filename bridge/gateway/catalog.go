@@ -80,7 +80,7 @@ func (r *entry) own(uri string) string {
 }
 
 // A place is a key of the engine with all offers that claim it. The first offer owns it. The order is: the tab that was
-// focused last; the document before its frames; the page that came last. Absent pages keep their position. Otherwise a
+// focused last; the document before its frames; what is granted; the page that came last. Absent pages keep their position. Otherwise a
 // reload in one of two tabs would change the owner twice.
 type place struct {
 	key     string
@@ -196,6 +196,7 @@ func (o *offer) before(other *offer) int {
 		cmp.Compare(q.tab.focused, p.tab.focused),
 		cmp.Compare(truth(p.Frame != ""), truth(q.Frame != "")),
 		cmp.Compare(truth(o.resource.URI != o.base), truth(other.resource.URI != other.base)),
+		cmp.Compare(truth(q.Granted), truth(p.Granted)), // which all agents see
 		cmp.Compare(q.order, p.order))
 }
 

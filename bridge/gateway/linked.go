@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
@@ -398,6 +399,10 @@ func (c *pageCore) SetTools(tools []bridge.Tool, _ string) error {
 func (c *pageCore) Note(a link.About) {
 	if a.Title != nil {
 		c.p.retitle(*a.Title)
+	}
+	if p := c.p; p.Granted && a.Target != "" && a.Target != p.Target {
+		p.Target = strings.Clone(a.Target) // so that the frame can be freed
+		p.g.unite(p)
 	}
 	// The extension repeats this with each title. Only a new value is news.
 	if a.Focused > 0 && a.Focused != c.p.Focused {

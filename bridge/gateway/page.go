@@ -39,6 +39,8 @@ type PageInfo struct {
 	Browser string `json:"browser,omitempty"`
 	Profile string `json:"profile,omitempty"`
 	Window  string `json:"-"`
+	// Target is Tab of the same tab by CDP, if the page's transport knows it.
+	Target string `json:"-"`
 	// Source identifies the page's browser, for NameProfile.
 	Source string `json:"-"`
 	// Shown means that the user offers the page: it is a source of what a document shows, in a world
@@ -341,6 +343,7 @@ func (p *Page) arrive() {
 	}
 	delete(p.g.silent, p)
 	p.g.catalog.add(p)
+	p.g.unite(p)
 	p.g.focusNow(p)
 	p.g.visited(p)
 	p.g.log.Info(kinds[p.Shown]+" attached", "tab", p.tab.number, "origin", p.Origin, "url", p.URL, "transport", p.Transport)

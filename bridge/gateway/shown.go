@@ -241,6 +241,21 @@ func (g *Gateway) gather(key string, t *tab) {
 	}
 }
 
+// unite brings what the extension shows of a tab, and what CDP knows of that, into one tab.
+func (g *Gateway) unite(p *Page) {
+	c, key := &g.catalog, p.Target
+	if key == "" || p.tab == nil {
+		return
+	}
+	if other := c.tabs[key]; other != nil {
+		g.gather(p.Tab, other)
+		g.gather(key, p.tab)
+	}
+	c.alias(p.tab, p.Tab)
+	c.alias(p.tab, key)
+	g.focusNow(p)
+}
+
 // maxTabs bounds shows.tabs.
 const maxTabs = 1000
 

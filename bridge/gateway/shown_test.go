@@ -632,3 +632,80 @@ func TestGrantedPage(t *testing.T) {
 	p.set(shownURI, "three")
 	a.Told(shownURI)
 }
+
+// A tab that is reached by CDP and by the extension is one, however late that is known, and what it
+// shows is one resource. The extension's source answers, since all agents see it. Each answers when
+// the other has gone, to those who may see it.
+func TestTabThatIsReachedTwice(t *testing.T) {
+	for _, order := range [][]string{{"cdp", "extension"}, {"extension", "cdp"}, {"cdp", "extension", "note"},
+		{"extension", "cdp", "note"}, {"extension", "note", "cdp"}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			g := newGateway(t, Options{})
+			plain := openAgent(t, g)
+			named, _ := openAgentWith(t, g, names)
+			by := map[string]*testPage{}
+			for _, way := range order {
+				if way == "note" {
+					by["extension"].page.Post(`[["note",{"target":"cdp:T"}]]`)
+					continue
+				}
+				info := wayInfos[0]
+				if way == "extension" {
+					info = wayInfos[1]
+					info.Granted = true
+					if !slices.Contains(order, "note") {
+						info.Target = wayInfos[0].Tab
+					}
+				}
+				info.Shown = true
+				p := &testPage{t: t, page: testkit.NewPage(t, nil)}
+				by[way] = p
+				p.attach(g, info)
+				p.offer(shownURI, "by "+way)
+			}
+			g.TabShows(wayInfos[0])
+			one := func(a *testAgent, want string) {
+				t.Helper()
+				if got := a.URIs(); !slices.Equal(got, []string{shownURI}) {
+					t.Errorf("listed %q", got)
+				}
+				tab := g.Snapshot().Pages[0].Number
+				for _, uri := range []string{shownURI, fmt.Sprint(shownURI, "/tab/", tab)} {
+					if got, err := a.Read(uri); got != want {
+						t.Errorf("%s has %q, %v, want %q", uri, got, err, want)
+					}
+				}
+			}
+			for _, a := range []*testAgent{plain, named} {
+				one(a, "by extension")
+				if texts, _ := a.tool(own.List, nil); strings.Contains(strings.Join(texts, ""), "you nothing") {
+					t.Errorf("a tab that is shown offers nothing: %q", texts)
+				}
+			}
+			named.Watch(shownURI)
+			by["cdp"].Lost("it navigates")
+			by["cdp"] = showPage(t, g, wayInfos[0].Tab, "the next by cdp")
+			one(named, "by extension")
+			by["extension"].set(shownURI, "changed")
+			named.Told(shownURI)
+			testkit.OK(t, by["extension"].Receive([]byte(`[["bye",true]]`)))
+			one(named, "the next by cdp")
+			if text, err := plain.Read(shownURI); err == nil || len(plain.URIs()) > 0 {
+				t.Errorf("read %q of what is granted no more", text)
+			}
+			by["cdp"].set(shownURI, "followed")
+			named.Told(shownURI)
+		})
+	}
+}
+
+// A page's own word about its tab does not count.
+func TestPageThatNamesAnotherTab(t *testing.T) {
+	g := newGateway(t, Options{})
+	openPage(t, g, tabInfo("a"), map[string]string{app + "/doc": "1"})
+	p := openPage(t, g, tabInfo("b"), map[string]string{app + "/own": "1"})
+	p.page.Post(`[["note",{"target":"a"}]]`)
+	if got := pagesOf(g); !slices.Equal(got, []string{"tab 1 by test", "tab 2 by test"}) {
+		t.Errorf("pages are %q", got)
+	}
+}

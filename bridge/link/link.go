@@ -22,6 +22,8 @@ type About struct {
 	// Browser is the User-Agent of an extension's browser, Profile the user's name for the profile, and Window
 	// identifies the window; each is "" if the extension does not give it.
 	Browser, Profile, Window string
+	// Target is the key of an extension's tab by CDP; "" if the extension does not know it.
+	Target string
 	// Title is nil if the page does not give it.
 	Title *string
 	// Focused is the time of the last focus of the page's window, in ms since 1970; 0 if the page does not give it.

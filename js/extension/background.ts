@@ -13,6 +13,7 @@ import { Picked } from "./picked.ts";
 import { Picking } from "./picking.ts";
 import { registerScripts } from "./scripts.ts";
 import { type ShownTab, Shows } from "./shows.ts";
+import { Targets } from "./targets.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
 import { picked, type Request, type Shown } from "./state.ts";
@@ -52,7 +53,11 @@ const consent = {
 };
 const pages = documents({ ...consent, changed: () => void update() }, Live);
 const front = new Front(consent);
-const shows = new Shows({ ...consent, refuse: (reason, peer) => pages.refuse(reason, peer) }, () => void update());
+const targets = new Targets((tab) => shows.known(tab));
+const shows = new Shows(
+  { ...consent, refuse: (reason, peer) => pages.refuse(reason, peer), target: (tab) => targets.of(tab) },
+  () => void update(),
+);
 
 const loaded = Picked.load();
 const picking = new Picking((pending) => {
@@ -88,6 +93,7 @@ let transportSince = 0;
 async function chooseTransport(): Promise<void> {
   if (transport) return;
   const prefix = await run;
+  await targets.ready;
   const { gateway, secret } = await chrome.storage.local.get(["gateway", "secret"]);
   if (transport) return;
   const name = (tab: number) => `${prefix}-${tab}`;

@@ -53,6 +53,11 @@ export interface Of {
   readonly part?: Part;
 }
 
+/** A gateway's message to the worker, in the extension's world of a tab's document: the tab's key by CDP. */
+export interface Target {
+  readonly target: string;
+}
+
 /** A message of the worker to the reader of what a document shows (reader.ts): a wait is over, watch or not, or read. */
 export type ToReader =
   | { readonly wake: number }

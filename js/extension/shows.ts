@@ -55,6 +55,14 @@ const mimeTypeOf = (part: Part | undefined) => (isJSON(part) ? "application/json
 let lastId = 2 ** 40;
 let lastCall = 0;
 
+/** What the worker knows of its user. */
+interface User {
+  refuse(reason: string, peer: string): void;
+  profile(): string;
+  /** The tab's key by CDP, if that is known. */
+  target(tab: number): string | undefined;
+}
+
 /** What one tab shows, while its document is of `origin`: a reload or a navigation within that is a change of text. */
 export class ShownTab implements Linkable {
   readonly id = ++lastId;
@@ -79,7 +87,7 @@ export class ShownTab implements Linkable {
   private filled = performance.now();
 
   constructor(
-    private readonly shows: { refuse(reason: string, peer: string): void; profile(): string },
+    private readonly shows: User,
     readonly tab: number,
     readonly origin: string,
     private about: chrome.tabs.Tab,
@@ -218,7 +226,8 @@ export class ShownTab implements Linkable {
 
   private facts() {
     const { title = "", lastAccessed = 0 } = this.about as chrome.tabs.Tab & { lastAccessed?: number };
-    const facts = { title: title.slice(0, maxTitle), focused: Math.floor(lastAccessed) };
+    const target = this.shows.target(this.tab);
+    const facts = { title: title.slice(0, maxTitle), focused: Math.floor(lastAccessed), ...(target && { target }) };
     this.noted = JSON.stringify(facts);
     return facts;
   }
@@ -367,7 +376,7 @@ export class Shows {
   private due = false;
 
   constructor(
-    private readonly user: { refuse(reason: string, peer: string): void; profile(): string },
+    private readonly user: User,
     private readonly changed: () => void,
   ) {
     chrome.runtime.onConnect.addListener((port) => {
@@ -440,6 +449,11 @@ export class Shows {
     one.loads++;
     this.changed();
   };
+
+  /** More is known of a tab. */
+  known(id: number): void {
+    if (this.tabs.has(id)) this.look();
+  }
 
   /** Brings the tabs in line with the browser's. Calls while a look waits for the look before have that one alone. */
   private readonly look = (): void => {

@@ -14,6 +14,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/browser"
 	"github.com/pagewire/pagewire/bridge/gateway/pages/cdp"
+	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
 	"github.com/pagewire/pagewire/bridge/gateway/retry"
 )
 
@@ -111,6 +112,7 @@ const reattachEvery = 250 * time.Millisecond
 func (a *attached) follow(ctx context.Context, seen func(), o cdp.Options) {
 	defer seen()
 	o.Gateway, o.Log, o.Source, o.Looked, o.Picks = a.hub, a.log, o.URL, seen, a.picks
+	o.Extension = extension.ExtensionOrigin
 	a.say(ctx, o, errSilent) // until it answers: it may accept the connection, and no more
 	said := ""
 	var err error

@@ -9,6 +9,7 @@ export const runtime = {
   id: "ours",
   lastError: undefined,
   onConnect: event(),
+  onMessage: event(),
   onConnectExternal: event(),
   onMessageExternal: event(),
   getURL: (path) => `chrome-extension://ours/${path}`,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventually, port, runtime, turn } from "./browser.mjs";
-import { Picked, Picking, Shows } from "../../../dist/test/extension.mjs";
+import { Picked, Picking, Shows, Targets } from "../../../dist/test/extension.mjs";
 
 const origin = "https://ci.test";
 const uri = `${origin}/.pagewire/shown`;
@@ -19,7 +19,11 @@ const event = () => {
 
 Object.assign(chrome.tabs, { onUpdated: event(), onActivated: event(), onRemoved: event() });
 const refused = [];
-const shows = new Shows({ refuse: (why) => refused.push(why), profile: () => "" }, () => {});
+const kept = {};
+chrome.storage = { session: { get: async () => kept, set: async (what) => void Object.assign(kept, what) } };
+const targets = new Targets((tab) => shows.known(tab));
+const user = { refuse: (why) => refused.push(why), profile: () => "", target: (tab) => targets.of(tab) };
+const shows = new Shows(user, () => {});
 
 /** A browser with one tab. */
 function browse(url = `${origin}/run`) {
@@ -355,4 +359,30 @@ test("only the tab in which the user points is heard, and its rule is checked", 
   await picking.begin(7);
   picker().leave();
   assert.ok(picker().ended, "its document has gone");
+});
+
+test("a gateway learns which of its tabs by CDP it is, in the extension's own world alone", async () => {
+  const { calls } = await granted();
+  const told = () => calls().find(([name, { target }]) => name === "note" && target)?.[1].target;
+  const say = (target, sender) =>
+    runtime.onMessage.tell({ target }, { id: "ours", tab: { id: 7 }, frameId: 0, ...sender });
+  for (const sender of [{ id: "another" }, { frameId: 3 }, { tab: undefined }, { tab: { id: 8 } }])
+    say("cdp:FORGED", sender);
+  for (const target of [undefined, 7, "", "page https://a.test x", `cdp:${"X".repeat(99)}`, 'cdp:"']) say(target, {});
+  runtime.onMessage.tell(null, { id: "ours", tab: { id: 7 }, frameId: 0 });
+  assert.equal(targets.of(7), undefined);
+  say("cdp:0123ABC", {});
+  await eventually("it is told", () => told() === "cdp:0123ABC");
+  const next = new Targets(() => assert.fail("it is known"));
+  await next.ready;
+  assert.deepEqual([next.of(7), next.of(8)], ["cdp:0123ABC", "cdp:FORGED"], "the next worker has forgotten it");
+  shows.allow([]);
+  await eventually("no tab is shown", () => !shows.list().length);
+  shows.allow([origin]);
+  await eventually("the tab is there", () => shows.list().length === 1);
+  const frames = [];
+  shows.list()[0].link(String, { frame: (text) => frames.push(text) });
+  await eventually("it has introduced itself", () => frames.length === 2);
+  assert.equal(JSON.parse(frames[0])[0][3].target, "cdp:0123ABC");
+  shows.allow([]);
 });

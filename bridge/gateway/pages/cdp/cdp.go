@@ -46,6 +46,8 @@ type Options struct {
 	Launched bool
 	// Inject gives the page layer to documents without Pagewire. It needs a binary with page files.
 	Inject bool
+	// Extension is the origin of Pagewire's extension, which is told the keys of its browser's tabs.
+	Extension string
 	// Gateway is this gateway's host and port, or "". Of two gateways of one address, the later one takes over a page.
 	Gateway string
 	// Connected is called when the browser has accepted the connection, and Looked when the pages that were open then
@@ -94,7 +96,8 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 	defer stop()
 	b := &attachment{link: newLink(conn), g: g, log: o.Log, ctx: ctx, inject: script,
 		reader: reader, picker: picker, picks: o.Picks, gateway: o.Gateway, source: o.Source, ours: o.Launched,
-		looked: o.Looked, name: cryptorand.Text()[:8],
+		extension: o.Extension,
+		looked:    o.Looked, name: cryptorand.Text()[:8],
 		sessions: map[string]*session{}, tabs: map[string]*tab{}}
 	// The first id is random: a launched browser may still answer the connection before.
 	// Started.Open has the upper half.

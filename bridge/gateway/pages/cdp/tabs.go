@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -37,8 +38,9 @@ type attachment struct {
 	ours    bool            // Options.Launched
 	name    string          // in the names of its bindings: others at the same browser get them too
 
-	picks  *Picks // Options.Picks
-	picker string // makes the rules of parts; "" without page files
+	picker    string // makes the rules of parts; "" without page files
+	picks     *Picks // Options.Picks
+	extension string // Options.Extension
 
 	mu       sync.Mutex // guards the fields below and their contents; taken before the gateway's lock
 	sessions map[string]*session
@@ -364,6 +366,11 @@ func (b *attachment) created(s *session, c *runtime.ExecutionContextDescription)
 	if !aux.IsDefault {
 		if c.Name == b.worldName() {
 			s.worlds[c.ID] = world{c.UniqueID, aux.FrameID, c.Origin}
+		} else if c.Origin == b.extension && aux.FrameID == s.tab.target { // no page has that origin
+			b.link.post(s.id, runtime.CommandEvaluate, &runtime.EvaluateParams{
+				Expression:      "chrome.runtime.sendMessage({target:" + strconv.Quote(s.tab.key()) + "}).catch(()=>{})",
+				UniqueContextID: c.UniqueID, Silent: yes(),
+			}, nil)
 		}
 		return
 	}

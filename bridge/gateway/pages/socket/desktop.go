@@ -235,7 +235,7 @@ func (v *visitor) Attach(about link.About, tab, given string, send func([]byte))
 	if v.extension {
 		info.Transport, info.Browser = "extension", gateway.BrowserOf(about.Browser)
 		info.Profile, info.Window = strings.Clone(about.Profile), strings.Clone(about.Window)
-		info.Shown, info.Granted = about.Shown, about.Shown
+		info.Shown, info.Granted, info.Target = about.Shown, about.Shown, strings.Clone(about.Target)
 		if origin == frontOrigin {
 			return &front{v: v, browser: info, end: v.h.g.TellsFront()}, nil
 		}
