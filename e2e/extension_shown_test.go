@@ -40,6 +40,20 @@ func TestExtensionShows(t *testing.T) {
 	x.tab(inbox + "/inbox")
 	run[any](p, `document.querySelector("main").append(document.createElement("div"));
 		document.querySelector("main > div").attachShadow({ mode: "closed" }).textContent = "in a closed tree"`)
+	lists := func(want string) {
+		t.Helper()
+		testkit.Eventually(t, "the agent is told "+want, func() bool {
+			said, _ := agent.Call("list_page_resources", nil)
+			if strings.Contains(said+h.log(), "Inbox of Ada") {
+				t.Fatalf("an agent or the log has the title of a tab that nobody has shown: %s", said)
+			}
+			return strings.Contains(said, want)
+		})
+	}
+	lists("Open tabs that offer you nothing: 2. Only your user can change that: the popup of Pagewire's extension")
+	if out, err := h.ls(); err != nil || !strings.Contains(out, inbox+"/inbox  Inbox of Ada") || !strings.Contains(out, ci+"/run  Run 4821") {
+		t.Errorf("pagewire ls says %s, %v", out, err)
+	}
 	popup := x.popupOf("Run 4821")
 	everything := "[aria-label='Everything that " + ci + " shows'] "
 	popup.shows(everything + "[data-do=preview]")
@@ -59,6 +73,7 @@ func TestExtensionShows(t *testing.T) {
 	popup.do(chromedp.Click(everything + "[data-do=once]"))
 	popup.shows(everything + "[data-do=revoke]")
 	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	lists("Open tabs that offer you nothing: 1.")
 	text, err := agent.Read(uri)
 	if text != seen || err != nil {
 		t.Errorf("the popup shows %s\nand the agent reads %s, %v", seen, text, err)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"strconv"
@@ -33,6 +34,14 @@ type shows struct {
 	always  *pass
 	tabs    map[string]PageInfo // that browsers report, by key; at most maxTabs
 	changed map[*func()]bool    // called when other origins may be named
+	counted map[*counted]bool   // that extensions report
+}
+
+// A counted has the number of tabs of a browser that offer nothing, as its extension tells.
+type counted struct {
+	n       int
+	targets []string // keys by CDP of some of them
+	name    func(context.Context) []PageInfo
 }
 
 // IsShown reports whether a URI is one of what the user offers, and not of what a page does.
@@ -272,10 +281,37 @@ func (g *Gateway) TabShows(info PageInfo) {
 	g.shows.tabs[info.Tab] = info.bounded()
 }
 
-// BareTabs are the open tabs that offer nothing to any agent, in order. They are for the user's
-// eyes alone.
-func (g *Gateway) BareTabs() (tabs []PageInfo) {
+// CountTabs takes the number of a browser's tabs that offer nothing, from its extension, until end
+// is called: count, with the keys by CDP of those that are known by CDP, too. name asks which these
+// tabs are. It may answer nothing.
+func (g *Gateway) CountTabs(name func(context.Context) []PageInfo) (count func(int, []string), end func()) {
 	defer g.lock()()
+	c := &counted{name: name}
+	if g.shows.counted == nil {
+		g.shows.counted = map[*counted]bool{}
+	}
+	g.shows.counted[c] = true
+	count = func(n int, targets []string) {
+		defer g.lock()()
+		c.n, c.targets = n, targets
+	}
+	return count, sync.OnceFunc(g.locked(func() { delete(g.shows.counted, c) }))
+}
+
+// BareTabs are the open tabs that offer nothing to any agent, in order. They are for the user's
+// eyes alone. Extensions are asked until ctx ends.
+func (g *Gateway) BareTabs(ctx context.Context) (tabs []PageInfo) {
+	unlock := g.lock()
+	counted := slices.Collect(maps.Keys(g.shows.counted))
+	unlock()
+	for _, c := range counted {
+		tabs = append(tabs, c.name(ctx)...)
+	}
+	defer g.lock()()
+	tabs = slices.DeleteFunc(tabs, func(info PageInfo) bool {
+		_, known := g.shows.tabs[info.Target]
+		return known
+	})
 	for key, info := range g.shows.tabs {
 		if g.isBare(key, info, g.all) {
 			tabs = append(tabs, info)
@@ -301,16 +337,28 @@ func (g *Gateway) isBare(key string, info PageInfo, p *pass) bool {
 }
 
 // noticeOfTabs is a sentence about the open tabs that offer an agent nothing, or "". It says how
-// many they are, and never which.
+// many they are, and never which. An extension tells no sites, so an agent of some sites is told
+// only of tabs that are known by CDP.
 func (g *Gateway) noticeOfTabs(a *Agent) string {
-	n := 0
+	n, popup := 0, ""
 	for key, info := range g.shows.tabs {
 		n += truth(g.isBare(key, info, a.pass))
 	}
-	if n == 0 {
+	for c := range g.shows.counted {
+		popup = "the popup of Pagewire's extension lets agents read everything that a site shows, and "
+		if a.pass.Restricts(false, false) || !g.door.ServesAll() {
+			continue
+		}
+		n += c.n
+		for _, key := range c.targets {
+			_, known := g.shows.tabs[key]
+			n -= truth(known)
+		}
+	}
+	if n <= 0 {
 		return ""
 	}
 	return "Open tabs that offer you nothing: " + strconv.Itoa(n) + ". Only your user can change that: " +
-		"with --shown ORIGIN, pagewire serve lets you read what the pages of a site show. " +
+		popup + "with --shown ORIGIN, pagewire serve lets you read what the pages of a site show. " +
 		"pagewire ls tells your user which tabs these are."
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -375,11 +376,11 @@ func TestTabsThatOfferNothing(t *testing.T) {
 	openPage(t, g, tabInfo("b"), map[string]string{app + "/doc": "1"})
 	listed(a, "Open tabs that offer you nothing: 2.")
 	listed(b, "Open tabs that offer you nothing: 1.")
-	if bare := g.BareTabs(); len(bare) != 1 || bare[0].Title != "secret c" {
+	if bare := g.BareTabs(t.Context()); len(bare) != 1 || bare[0].Title != "secret c" {
 		t.Errorf("the user is told of %+v", bare)
 	}
 	show.Close("its user has gone")
-	if bare := g.BareTabs(); len(bare) != 2 {
+	if bare := g.BareTabs(t.Context()); len(bare) != 2 {
 		t.Errorf("the user is told of %+v", bare)
 	}
 	g.TabShows(tab("c", "")) // it has gone to a page without an origin
@@ -708,4 +709,60 @@ func TestPageThatNamesAnotherTab(t *testing.T) {
 	if got := pagesOf(g); !slices.Equal(got, []string{"tab 1 by test", "tab 2 by test"}) {
 		t.Errorf("pages are %q", got)
 	}
+}
+
+// Tabs that an extension counts are among those that offer an agent nothing, but for those that are
+// known by CDP too, and the popup is what the user can do. An agent of some sites is not told.
+// Which tabs they are the extension says to the user alone, when the user asks.
+func TestTabsThatAnExtensionCounts(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openAgent(t, g)
+	denies, _ := openAgentWith(t, g, AgentOptions{Deny: []string{app}})
+	listed := func(a *testAgent, want string) {
+		t.Helper()
+		texts, _ := a.tool(own.List, nil)
+		if all := strings.Join(texts, "\n"); strings.Contains(all, "secret") || !strings.Contains(all, want) ||
+			want == "" && strings.Contains(all, "you nothing") {
+			t.Errorf("it lists %s, want %q", all, want)
+		}
+	}
+	asked := 0
+	named := func(context.Context) []PageInfo {
+		asked++
+		return []PageInfo{{Origin: app, URL: app + "/secret", Title: "secret"},
+			{Origin: app, URL: app + "/secret", Title: "twice", Target: "cdp:T"}}
+	}
+	count, end := g.CountTabs(named)
+	listed(a, "")
+	count(2, []string{"cdp:T"})
+	listed(a, "Open tabs that offer you nothing: 2. Only your user can change that: the popup of Pagewire's extension "+
+		"lets agents read everything that a site shows, and with --shown ORIGIN, pagewire serve")
+	listed(denies, "")
+	info := wayInfos[0]
+	info.Title = "secret by CDP"
+	g.TabShows(info)
+	listed(a, "Open tabs that offer you nothing: 2.")
+	listed(denies, "")
+	if asked > 0 {
+		t.Error("the extension was asked for an agent")
+	}
+	bare := g.BareTabs(t.Context())
+	if len(bare) != 2 || bare[0].Title+bare[1].Title != "secret by CDPsecret" {
+		t.Errorf("the user is told of %+v", bare)
+	}
+	g.CloseTab("cdp:T")
+	listed(a, "Open tabs that offer you nothing: 2.")
+	count(0, nil)
+	listed(a, "")
+	count(1, nil)
+	end()
+	end()
+	listed(a, "")
+	if bare := g.BareTabs(t.Context()); len(bare) > 0 {
+		t.Errorf("the user is told of %+v", bare)
+	}
+	served := newGateway(t, Options{Deny: []string{"https://else.example"}})
+	count, _ = served.CountTabs(named)
+	count(1, nil)
+	listed(openAgent(t, served), "")
 }

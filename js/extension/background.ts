@@ -14,6 +14,7 @@ import { Picking } from "./picking.ts";
 import { registerScripts } from "./scripts.ts";
 import { type ShownTab, Shows } from "./shows.ts";
 import { Targets } from "./targets.ts";
+import { Tabs } from "./tabs.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
 import { picked, type Request, type Shown } from "./state.ts";
@@ -30,7 +31,7 @@ let user: Permissions | undefined;
 let renamed = false;
 void granted.then((p) => {
   user = p;
-  if (p.on.front || p.shows.list().length) void update();
+  void update();
 });
 const panels = new Set<chrome.runtime.Port>();
 
@@ -58,6 +59,10 @@ const shows = new Shows(
   { ...consent, refuse: (reason, peer) => pages.refuse(reason, peer), target: (tab) => targets.of(tab) },
   () => void update(),
 );
+/** Whether agents may have something of a tab. */
+const offers = (tab: number) => served().some((one) => one.tab === tab);
+const tabs = new Tabs({ offers, target: (tab) => targets.of(tab) });
+const served = () => [...pages.list().filter((one) => one.admitted && one.offers > 0), ...shows.list()];
 
 const loaded = Picked.load();
 const picking = new Picking((pending) => {
@@ -139,8 +144,8 @@ async function update(): Promise<void> {
       p.shows.list().map(({ origin }) => origin),
       parts,
     );
-  const shared = [...all.filter((document) => document.admitted && document.offers > 0), ...shows.list()];
-  transport!.serve(reports ? [...shared, front] : shared);
+  tabs.follow(!p.on.stop);
+  transport!.serve([...served(), ...(reports ? [front] : []), ...(p.on.stop ? [] : [tabs])]);
   void front.look(); // a site may be allowed now, or no longer
   // A tab whose page is shown loads documents without a word of theirs.
   const shown = ({ id, loads, tab, origin, admitted }: ShownTab) => ({

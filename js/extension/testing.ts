@@ -7,5 +7,6 @@ export { warnings } from "../inspector/warnings.ts";
 export { Picked } from "./picked.ts";
 export { Picking } from "./picking.ts";
 export { Shows } from "./shows.ts";
+export { Tabs } from "./tabs.ts";
 export { Targets } from "./targets.ts";
 export { answer, prove, whereOf } from "./prove.ts";

@@ -32,7 +32,7 @@ export function roleOf(element: Element, tag: string): string {
 const longest = 80;
 
 /** The beginning of the text in an element, seen or not. Values in it are no text, nor is what is private. */
-export const brief = (element: Element): string => begin(element, () => false);
+export const brief = (element: Element, leavesOut = (_: Element) => false): string => begin(element, leavesOut);
 /** The same without what is hidden by dots, which takes more time. */
 const spoken = (element: Element): string => begin(element, hasDots);
 function begin(element: Element, isDots: (one: Element) => boolean): string {

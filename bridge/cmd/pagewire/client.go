@@ -157,8 +157,8 @@ func lsCommand() *cobra.Command {
 func printTabs(to io.Writer, tabs []serve.Tab) {
 	for i, tab := range tabs {
 		if i == 0 {
-			fmt.Fprintln(to, "pagewire: these open tabs offer agents nothing; pagewire serve --shown ORIGIN "+
-				"lets one read what the pages of a site show:")
+			fmt.Fprintln(to, "pagewire: these open tabs offer agents nothing; the popup of the extension, "+
+				"or pagewire serve --shown ORIGIN, lets agents read what the pages of a site show:")
 		}
 		fmt.Fprintf(to, "  %s  %s\n", plain(tab.URL), plain(tab.Title))
 	}

@@ -121,6 +121,9 @@ func New[P Page](served Scope, find func(uri string) (page P, ok bool)) *Door[P]
 // Serves reports whether pages of an origin are served to any agent.
 func (d *Door[P]) Serves(origin string) bool { return d.served.admits(origin) }
 
+// ServesAll reports whether pages of all origins are served.
+func (d *Door[P]) ServesAll() bool { return d.served.everything() }
+
 // A Pass lets an agent through a Door. It is a bridge.Sight.
 type Pass[P Page] struct {
 	door  *Door[P]

@@ -160,13 +160,15 @@ func (p *process) local() http.Handler {
 	})
 	mux.Handle(access.TicketPath, p.front.local.Tickets())
 	mux.Handle(hook.Path, p.hooks.Handler(p.g))
-	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
+		limited, cancel := context.WithTimeout(r.Context(), time.Second) // a browser may hang
+		defer cancel()
 		s := p.g.Snapshot()
 		pages := slices.DeleteFunc(s.Pages, func(p gateway.PageState) bool { return p.Shown })
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(Status{ // the client may have gone
 			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(pages), Agents: len(s.Agents),
-			Notices: p.g.Notices(), Tabs: tabsOf(p.g.BareTabs()),
+			Notices: p.g.Notices(), Tabs: tabsOf(p.g.BareTabs(limited)),
 		})
 	})
 	mux.HandleFunc("POST "+pickPath, func(w http.ResponseWriter, r *http.Request) {

@@ -38,7 +38,7 @@ runtime.onConnect.tell(options.end);
 async function linked() {
   const page = call(origin);
   page.say({ offers: 1 });
-  const opened = () => host.said.findLast(({ type }) => type === "open" || type === "close");
+  const opened = () => host.said.findLast(({ type, id }) => type === "close" || (type === "open" && id < 2 ** 40));
   await eventually("it is offered", () => opened()?.type === "open");
   host.say({ type: "open", id: opened().id, session: 1 });
   assert.ok(page.started());

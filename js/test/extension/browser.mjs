@@ -1,8 +1,13 @@
 /** The parts of a browser that the service worker needs and Node lacks: ports, tabs, and the page at the other end. */
 
-const event = () => {
+export const event = () => {
   const listeners = [];
-  return { addListener: (listener) => listeners.push(listener), tell: (...args) => listeners.map((l) => l(...args)) };
+  return {
+    addListener: (listener) => listeners.push(listener),
+    removeListener: (listener) => listeners.splice(0, listeners.length, ...listeners.filter((one) => one !== listener)),
+    tell: (...args) => listeners.map((l) => l(...args)),
+    listeners,
+  };
 };
 
 export const runtime = {
@@ -18,7 +23,7 @@ export const runtime = {
 globalThis.navigator ??= { userAgent: "Mozilla/5.0" }; // Node 20 has no navigator
 globalThis.chrome = {
   runtime,
-  tabs: { query: async () => [], sendMessage: async () => {} },
+  tabs: { query: async () => [], sendMessage: async () => {}, onUpdated: event(), onRemoved: event() },
 };
 
 /** A port to the worker. `said` has the worker's messages; `say` sends a message to it; `confirm` confirms its last start. */

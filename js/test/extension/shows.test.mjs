@@ -222,7 +222,7 @@ test("the user looks at what agents would read, and agents get nothing", async (
 
 const part = { path: "/run", find: [{ css: "#jobs" }], as: "table" };
 const partURI = `${origin}/.pagewire/parts/jobs`;
-const picked = (parts) => ({ origins: () => [origin], at: (_, url) => (url === `${origin}/run` ? parts : {}) });
+const picked = (parts) => ({ origins: () => [origin], at: (_, url) => (url.split("?")[0] === `${origin}/run` ? parts : {}) });
 
 test("a part is for agents without all else, and is read and told of alone", async () => {
   const { ran, tab } = browse();
@@ -293,8 +293,9 @@ test("a part is for agents without all else, and is read and told of alone", asy
 
 test("parts are kept by the origin and the name, and their rules are bounded", async () => {
   const kept = {};
-  chrome.storage = {
-    local: { get: async () => structuredClone(kept), set: async (all) => void Object.assign(kept, all) },
+  chrome.storage.local = {
+    get: async () => structuredClone(kept),
+    set: async (all) => void Object.assign(kept, all),
   };
   const parts = await Picked.load();
   assert.equal(await parts.add(origin, "jobs", part), true);

@@ -9,8 +9,8 @@
 //
 // The messages are JSON objects with a type. From the extension:
 //
-//	open   id, origin: a document of that origin has come. pagewire://front is not one: its frames are the extension's
-//	       own reports of the tab in front, for package socket
+//	open   id, origin: a document of that origin has come. pagewire://front and pagewire://tabs are
+//	       not: their frames are the extension's own reports of open tabs, for package socket
 //	frame  id, session, text, more, ack: a frame of the document's link; with more, a piece. An ack above 0 comes back
 //	close  id: the document has gone, or may not be read any more. Its earlier frames are still sent
 //
@@ -93,8 +93,8 @@ type Options struct {
 }
 
 const (
-	// frontOrigin is the origin of the extension's own reports.
-	frontOrigin = "pagewire://front"
+	// frontOrigin and tabsOrigin are the origins of the extension's own reports.
+	frontOrigin, tabsOrigin = "pagewire://front", "pagewire://tabs"
 	// maxDocuments and maxPerOrigin bound the open documents, as package socket does.
 	maxDocuments, maxPerOrigin = 1024, 256
 	// maxQueued bounds the bytes that wait for the daemon, for each document, and maxQueuedAll for all. The extension
@@ -236,7 +236,7 @@ func (h *host) open(ctx context.Context, known *document, m message) string {
 		return "the document is open already"
 	case m.ID <= 0:
 		return "a document's number is above 0"
-	case m.Origin != frontOrigin && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Scheme+"://"+u.Host != m.Origin):
+	case m.Origin != frontOrigin && m.Origin != tabsOrigin && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Scheme+"://"+u.Host != m.Origin):
 		return "an origin of no web page"
 	case len(h.documents) >= maxDocuments:
 		return fmt.Sprintf("%d documents are open, and no more are taken", maxDocuments)

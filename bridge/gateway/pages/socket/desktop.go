@@ -210,7 +210,7 @@ func (v *visitor) Admit(about link.About) (owner, origin string, err error) {
 		return v.from, v.from, nil
 	}
 	name := strings.Clone(about.Origin) // so that the frame can be freed
-	if name != frontOrigin && (!isWebOrigin(name) || !v.h.g.Admits(name)) {
+	if name != frontOrigin && name != tabsOrigin && (!isWebOrigin(name) || !v.h.g.Admits(name)) {
 		return "", "", v.refuse("pages of this origin are not served", false)
 	}
 	if about.Shown {
@@ -238,6 +238,9 @@ func (v *visitor) Attach(about link.About, tab, given string, send func([]byte))
 		info.Shown, info.Granted, info.Target = about.Shown, about.Shown, strings.Clone(about.Target)
 		if origin == frontOrigin {
 			return &front{v: v, browser: info, end: v.h.g.TellsFront()}, nil
+		}
+		if origin == tabsOrigin {
+			return v.counts(info, send), nil
 		}
 	}
 	if strings.HasPrefix(about.URL, info.URL) {

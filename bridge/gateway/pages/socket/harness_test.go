@@ -32,6 +32,7 @@ type place struct {
 	t       *testing.T
 	addr    string
 	options Options
+	denies  []string      // origins
 	answers time.Duration // how long a page may take to answer
 	g       *gateway.Gateway
 	pages   *Handler
@@ -47,7 +48,8 @@ func openPlace(t *testing.T, o Options) *place {
 // openPlaceFor opens a place that gives up a page without an answer within a time.
 func openPlaceFor(t *testing.T, o Options, answers time.Duration) *place {
 	t.Helper()
-	p := &place{t: t, addr: testkit.Addr(t), options: o, answers: answers, log: testkit.LogOf(t, "the gateway")}
+	p := &place{t: t, addr: testkit.Addr(t), options: o, answers: answers, log: testkit.LogOf(t, "the gateway"),
+		denies: []string{"https://denied.example"}}
 	p.start()
 	t.Cleanup(p.stop)
 	return p
@@ -72,7 +74,7 @@ func (p *place) listen() (l net.Listener) {
 func (p *place) serve(l net.Listener) {
 	log := slog.New(slog.NewTextHandler(p.log, nil))
 	p.options.Log = log
-	p.g = gateway.New(gateway.Options{Log: log, Deny: []string{"https://denied.example"}, ReadTimeout: p.answers})
+	p.g = gateway.New(gateway.Options{Log: log, Deny: p.denies, ReadTimeout: p.answers})
 	p.pages = New(p.g, p.options)
 	mux := http.NewServeMux()
 	mux.Handle("/page", p.pages)
