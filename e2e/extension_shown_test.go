@@ -127,7 +127,7 @@ func TestExtensionShows(t *testing.T) {
 		waits <- text
 	}()
 	popup.do(chromedp.Click(everything + "[data-do=revoke]"))
-	if told := testkit.Receive(t, "the wait ends", waits); strings.Contains(told, "| browser |") {
+	if told := testkit.Receive(t, "the wait ends", waits); strings.Contains(told, "| browser |") || !strings.Contains(told, "gone") {
 		t.Errorf("of a site that is revoked the agent is told %s", told)
 	}
 	testkit.Eventually(t, "it is revoked", func() bool { _, err := agent.Read(uri); return err != nil && !agent.Offers(uri) })
@@ -258,4 +258,35 @@ func TestExtensionShowsATabOfCDP(t *testing.T) {
 	one("after a reload", "browser")
 	p.do(chromedp.Navigate(ci + "/other"))
 	one("in the next document", "private")
+}
+
+// The browser ends the extension's worker while an agent waits. The reader in the page has it started again, and the
+// agent is told of the next change.
+func TestExtensionShowsWithoutItsWorker(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	agent := h.serve(t)
+	x := extend(t, h, true)
+	ci, _, job := serveRun(t)
+	uri := ci + "/.pagewire/shown"
+	x.tab(ci + "/run")
+	popup := x.grant("Run 4821", ci)
+	_ = chromedp.Cancel(popup.ctx) // it would start the worker, too
+	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
+	agent.Watch(uri)
+	job.Store("Queued")
+	for text := ""; !strings.Contains(text, "Queued"); text, _ = agent.Read(uri) {
+		testkit.Receive(t, "the agent is told", agent.Updates) // so the reader runs
+	}
+	first, _ := agent.Call("read_page_resource", map[string]any{"uri": uri})
+	waits := make(chan string, 1)
+	go func() {
+		text, _ := agent.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(t, first)})
+		waits <- text
+	}()
+	x.stop(x.worker())
+	job.Store("Failed")
+	if told := testkit.Receive(t, "the agent is told", waits); !strings.Contains(told, "+| browser | Failed | 2m 0s |") {
+		t.Errorf("it is told %s", told)
+	}
 }

@@ -257,6 +257,11 @@ func (g *Gateway) unite(p *Page) {
 		return
 	}
 	if other := c.tabs[key]; other != nil {
+		for q := range other.pages {
+			if differ(p.profile(), q.profile()) {
+				return // it is not a tab of that browser
+			}
+		}
 		g.gather(p.Tab, other)
 		g.gather(key, p.tab)
 	}

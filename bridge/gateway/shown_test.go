@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/parts"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
@@ -697,6 +698,34 @@ func TestTabThatIsReachedTwice(t *testing.T) {
 			by["cdp"].set(shownURI, "followed")
 			named.Told(shownURI)
 		})
+	}
+}
+
+// An extension of another profile does not take a tab over.
+func TestTabOfAnotherProfile(t *testing.T) {
+	g := newGateway(t, Options{})
+	defer g.NameProfile("browser", "Home")()
+	home, _ := openAgentWith(t, g, AgentOptions{Shown: []string{app}, Only: []string{door.ProfilePrefix + "Home"}})
+	work, _ := openAgentWith(t, g, AgentOptions{Only: []string{door.ProfilePrefix + "Work"}})
+	for i, text := range []string{"of Home", "of Work"} {
+		info := wayInfos[i]
+		info.Shown, info.Granted = true, i == 1
+		if i == 0 {
+			info.Source = "browser"
+		} else {
+			info.Target = wayInfos[0].Tab
+		}
+		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
+		p.attach(g, info)
+		p.offer(shownURI, text)
+	}
+	if got := pagesOf(g); !slices.Equal(got, []string{"tab 1 by cdp", "tab 2 by extension"}) {
+		t.Errorf("pages are %q", got)
+	}
+	home.CheckText(shownURI+"/tab/1", "of Home")
+	work.CheckText(shownURI+"/tab/2", "of Work")
+	if text, err := home.Read(shownURI + "/tab/2"); err == nil {
+		t.Errorf("an agent of one profile reads %q of another", text)
 	}
 }
 

@@ -67,7 +67,7 @@ var leftOut = []exclusion{
 	{"TestExtensionAnotherExtension TestExtensionRemembers TestExtensionWorkerStopped TestExtensionOnAPublicPage " +
 		"TestExtensionLook TestExtensionWorker TestExtensionOnlyInAllowedSites TestExtensionNamesItsProfile " +
 		"TestExtensionTellsTheTabInFront TestExtensionLinkEndsUnconfirmed TestExtensionShows TestExtensionSharesAPart " +
-		"TestExtensionShowsATabOfCDP",
+		"TestExtensionShowsATabOfCDP TestExtensionShowsWithoutItsWorker",
 		"they look into Chromium's service worker, or its processes; Firefox's build has the same scripts"},
 	{"TestForeignPort TestEndsWithItsProgram " +
 		"TestTypeScriptClient TestInspector TestConformance TestConformanceOfAFleet TestEventsOfTheAISDK " +

@@ -54,15 +54,25 @@ function reader(): () => void {
       tell(port, text === undefined ? { call } : { call, text });
     }
   };
-  return () => {
+  const connect = () => {
     const port = (worker = chrome.runtime.connect({ name: fromReader }));
-    port.onMessage.addListener((message) => port === worker && void receive(port, message as ToReader));
+    /** The worker follows the document, and has not ended that. */
+    let followed = false;
+    port.onMessage.addListener((message: ToReader) => {
+      if (port !== worker) return;
+      followed = message !== "stop" && ("watch" in message ? message.watch : followed);
+      void receive(port, message);
+    });
     port.onDisconnect.addListener(() => {
       void chrome.runtime.lastError; // if it is not read, Chromium logs that the back/forward cache has closed the port
       if (port !== worker) return;
       worker = undefined;
       for (const { view } of views.values()) view.watch(false);
       for (const id of waits.keys()) wake(id);
+      try {
+        if (followed) connect(); // the browser has ended the worker, which starts, and runs this script again
+      } catch {} // the extension was removed, or replaced
     });
   };
+  return connect;
 }
