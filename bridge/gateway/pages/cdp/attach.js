@@ -2,25 +2,27 @@
 // gateway's address, or "". It finds Pagewire, at once or later, and carries texts between it and the
 // gateway. A posted text begins with a letter for document.go. The result takes texts of the gateway.
 //
-// The page can see only one change, a symbol for each address. With it a later gateway of the address, or the same one
-// after the page was frozen, ends this script, as a gateway that was killed could not do. Gateways of other addresses
-// go on.
+// A page without Pagewire finds no change. By an event with its address, a later gateway, or the same one after the page
+// was frozen, ends this script, as a gateway that was killed could not do. Gateways of other addresses go on.
 ((name, gateway) => {
-  const mark = Symbol.for("pagewire.gateway " + gateway);
+  const mark = "pagewire.gateway " + gateway;
   const binding = globalThis[name];
   delete globalThis[name];
-  globalThis[mark]?.();
+  // By the prototypes: an element named "title" hides the document's own member.
+  const { addEventListener, removeEventListener, dispatchEvent } = EventTarget.prototype;
+  const its = (member) => Reflect.get(Document.prototype, member, document);
+  const hasFocus = () => Reflect.apply(its("hasFocus"), document, []);
+  Reflect.apply(dispatchEvent, document, [new Event(mark)]);
   let over = false;
   let linked = false;
   let receive = (calls) => calls && look(); // the gateway asks for that
   const post = (text) => over || binding(text);
-  // By the prototype: an element named "title" hides the document's own member.
-  const about = () => `${Reflect.get(Document.prototype, "title", document) ?? ""}`.slice(0, 1000);
+  const about = () => `${its("title") ?? ""}`.slice(0, 1000);
   let leaves = false;
   const seen = ({ isTrusted, type }) => {
     if (type === "pagehide") leaves = true; // it is hidden next, but its tab stays in front
     else if (!isTrusted || leaves) return;
-    else if (type === "focus" || document.visibilityState === "visible") post(linked ? "f" : "v");
+    else if (type === "focus" || its("visibilityState") === "visible") post(linked ? "f" : "v");
     else post("h");
   };
 
@@ -29,15 +31,14 @@
     over = true;
     watch.disconnect();
     rewritten.disconnect();
-    for (let i = 0; i < listeners.length; i++)
-      listeners[i].target.removeEventListener(listeners[i].type, listeners[i].listener, true);
+    each(removeEventListener);
     receive(null);
   };
 
   const up = () => {
     linked = true;
     post("p" + (told = about()));
-    if (document.hasFocus()) post("f");
+    if (hasFocus()) post("f");
     follow();
   };
 
@@ -54,7 +55,7 @@
   };
   const watch = new MutationObserver(retitle);
   const follow = () => {
-    if (document.head) watch.observe(document.head, { subtree: true, childList: true, characterData: true });
+    if (its("head")) watch.observe(its("head"), { subtree: true, childList: true, characterData: true });
   };
 
   /** Begins a link with Pagewire, if it is there. */
@@ -82,9 +83,9 @@
     look();
     if (linked) return;
     post("n" + about());
-    if (document.hasFocus()) post("v");
+    if (hasFocus()) post("v");
   };
-  // Loops go by index, here and above: the page may have replaced the iterator of arrays.
+  // The loop goes by index: the page may have replaced the iterator of arrays.
   const listeners = [
     { target: window, type: "message", listener: onmessage },
     { target: document, type: "DOMContentLoaded", listener: onparsed },
@@ -92,18 +93,19 @@
     { target: window, type: "focus", listener: seen },
     { target: window, type: "pagehide", listener: seen },
     { target: document, type: "visibilitychange", listener: seen },
+    { target: document, type: mark, listener: (event) => event instanceof Event && stop() },
   ];
-  const listen = () => {
+  const each = (method) => {
     for (let i = 0; i < listeners.length; i++)
-      listeners[i].target.addEventListener(listeners[i].type, listeners[i].listener, true);
+      Reflect.apply(method, listeners[i].target, [listeners[i].type, listeners[i].listener, true]);
   };
+  const listen = () => each(addEventListener);
   listen();
   // document.open() keeps this context, and removes all listeners of the document and its window.
   const rewritten = new MutationObserver(listen);
   rewritten.observe(document, { childList: true });
-  Object.defineProperty(globalThis, mark, { configurable: true, value: stop });
 
-  if (document.readyState === "complete") onload();
+  if (its("readyState") === "complete") onload();
   else look();
   return (calls) => receive(calls);
 })

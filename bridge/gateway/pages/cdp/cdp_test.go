@@ -340,6 +340,53 @@ func TestLaterGatewayOfTheSameAddress(t *testing.T) {
 	})
 }
 
+// A gateway is at every page of the browser, and a page that has no Pagewire cannot tell.
+func TestPageFindsNoGateway(t *testing.T) {
+	t.Parallel()
+	r := browse(t, tagged)
+	id := r.user.openLink(r.at("/bare"))
+	p := &tabbed{r.user, r.site, id, r.user.attachTo(id)}
+	p.loaded()
+	const sees = `[globalThis, document, ...[Window, Document, Node, EventTarget, Navigator].map((c) => c.prototype)]
+		.flatMap((owner) => Reflect.ownKeys(owner).map(String)).join() + document.documentElement.outerHTML`
+	before := p.eval(sees)
+	r.attach()
+	p.begun(r)
+	if now := p.eval(sees); now != before {
+		t.Errorf("a page that was open sees\n%s\nand before the gateway\n%s", now, before)
+	}
+	p.reload()
+	p.begun(r)
+	p.loaded()
+	if now := p.eval(sees); now != before {
+		t.Errorf("a page that is loaded sees\n%s\nand before the gateway\n%s", now, before)
+	}
+}
+
+// Elements whose names are those of the document's members hide these from scripts. They hide no page.
+func TestPageWhoseElementsHaveNamesOfMembers(t *testing.T) {
+	t.Parallel()
+	r := browse(t, tagged)
+	elements := ""
+	for _, name := range strings.Fields("addEventListener dispatchEvent hasFocus head readyState removeEventListener title visibilityState") {
+		elements += "<img name=" + name + "><form name=" + name + "></form>"
+	}
+	r.site.add("/named", elements+tag)
+	id := r.user.openLink(r.at("/named"))
+	p := &tabbed{r.user, r.site, id, r.user.attachTo(id)}
+	testkit.Eventually(t, "the page is loaded", func() bool {
+		text, err := p.try("performance.timing.loadEventEnd > 0 && !!globalThis.pagewire")
+		return err == nil && text == "true"
+	})
+	r.attach()
+	r.listed(r.uri)
+	r.stop()
+	r.attach()
+	r.listed(r.uri)
+	r.Watch(r.uri)
+	r.bump(p)
+}
+
 // The gateway attaches to a launched browser again at any moment of its work before.
 func TestNextGatewayOnTheSamePipe(t *testing.T) {
 	t.Parallel()

@@ -323,8 +323,10 @@ func (p *tabbed) loaded() {
 func (p *tabbed) begun(r *rig) {
 	p.t.Helper()
 	testkit.Eventually(p.t, "attach.js has run", func() bool {
-		text, err := p.try("Symbol.for('pagewire.gateway " + r.address + "') in globalThis")
-		return err == nil && text == "true"
+		found := p.send(p.session, "Runtime.evaluate", map[string]any{"includeCommandLineAPI": true,
+			"expression": "'pagewire.gateway " + r.address + "' in getEventListeners(document)"})
+		result, _ := found["result"].(map[string]any)
+		return result["value"] == true
 	})
 }
 
