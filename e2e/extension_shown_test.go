@@ -50,7 +50,7 @@ func TestExtensionShows(t *testing.T) {
 			return strings.Contains(said, want)
 		})
 	}
-	lists("Open tabs that offer you nothing: 2. Only your user can change that: the popup of Pagewire's extension")
+	lists("Open tabs that offer you nothing: 2. Only your user can let you read")
 	if out, err := h.ls(); err != nil || !strings.Contains(out, inbox+"/inbox  Inbox of Ada") || !strings.Contains(out, ci+"/run  Run 4821") {
 		t.Errorf("pagewire ls says %s, %v", out, err)
 	}

@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
 // The README says that others lack these features, and each confirms it. When a new version has one, this test fails,
@@ -37,6 +40,21 @@ func TestWhatOthersDoNot(t *testing.T) {
 			}
 			if _, err := a.session.ListResources(t.Context(), nil); err == nil {
 				t.Error("it lists resources")
+			}
+			var waits []string
+			for tool, err := range a.session.Tools(t.Context(), nil) {
+				testkit.OK(t, err)
+				if schema, is := tool.InputSchema.(map[string]any); is && strings.Contains(tool.Name, "wait") {
+					for name := range schema["properties"].(map[string]any) {
+						waits = append(waits, name)
+					}
+				}
+			}
+			known := []string{"pageId", "text", "textGone", "time", "timeout"}
+			if !slices.Contains(waits, "text") || slices.ContainsFunc(waits, func(name string) bool {
+				return !slices.Contains(known, name)
+			}) {
+				t.Errorf("it waits for a given text, and for nothing else: %q", waits)
 			}
 			err := a.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "https://shop.example/state/cart"})
 			if err == nil || !strings.Contains(err.Error(), "ethod not found") {

@@ -345,14 +345,13 @@ func (g *Gateway) isBare(key string, info PageInfo, p *pass) bool {
 // many they are, and never which. An extension tells no sites, so an agent of some sites is told
 // only of tabs that are known by CDP.
 func (g *Gateway) noticeOfTabs(a *Agent) string {
-	n, popup := 0, ""
+	n := 0
 	for key, info := range g.shows.tabs {
 		n += truth(g.isBare(key, info, a.pass))
 	}
 	for c := range g.shows.counted {
-		popup = "the popup of Pagewire's extension lets agents read everything that a site shows, and "
 		if a.pass.Restricts(false, false) || !g.door.ServesAll() {
-			continue
+			break
 		}
 		n += c.n
 		for _, key := range c.targets {
@@ -363,7 +362,7 @@ func (g *Gateway) noticeOfTabs(a *Agent) string {
 	if n <= 0 {
 		return ""
 	}
-	return "Open tabs that offer you nothing: " + strconv.Itoa(n) + ". Only your user can change that: " +
-		popup + "with --shown ORIGIN, pagewire serve lets you read what the pages of a site show. " +
+	return "Open tabs that offer you nothing: " + strconv.Itoa(n) + ". Only your user can let you read what " +
+		"the pages of a site show: by the extension's popup, or by pagewire serve --shown ORIGIN. " +
 		"pagewire ls tells your user which tabs these are."
 }

@@ -365,7 +365,8 @@ func TestTabsThatOfferNothing(t *testing.T) {
 	}
 	listed(a, "")
 	g.TabShows(tab("a", app))
-	listed(a, "Open tabs that offer you nothing: 1. Only your user can change that: with --shown ORIGIN")
+	listed(a, "Open tabs that offer you nothing: 1. Only your user can let you read what the pages of a site show: "+
+		"by the extension's popup, or by pagewire serve --shown ORIGIN.")
 	g.TabShows(tab("b", app))
 	g.TabShows(tab("c", "https://other.test"))
 	g.TabShows(tab("d", "")) // about:blank
@@ -741,7 +742,7 @@ func TestPageThatNamesAnotherTab(t *testing.T) {
 }
 
 // Tabs that an extension counts are among those that offer an agent nothing, but for those that are
-// known by CDP too, and the popup is what the user can do. An agent of some sites is not told.
+// known by CDP too. An agent of some sites is not told.
 // Which tabs they are the extension says to the user alone, when the user asks.
 func TestTabsThatAnExtensionCounts(t *testing.T) {
 	g := newGateway(t, Options{})
@@ -764,8 +765,7 @@ func TestTabsThatAnExtensionCounts(t *testing.T) {
 	count, end := g.CountTabs(named)
 	listed(a, "")
 	count(2, []string{"cdp:T"})
-	listed(a, "Open tabs that offer you nothing: 2. Only your user can change that: the popup of Pagewire's extension "+
-		"lets agents read everything that a site shows, and with --shown ORIGIN, pagewire serve")
+	listed(a, "Open tabs that offer you nothing: 2. Only your user")
 	listed(denies, "")
 	info := wayInfos[0]
 	info.Title = "secret by CDP"
