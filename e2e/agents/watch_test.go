@@ -211,12 +211,17 @@ func watchRun(t *testing.T, name string, offer func(w watched) ([]string, func()
 	if name == "codex" { // else it asks its model before it has the tools of a server that takes seconds, as --launch does
 		p.command = append(p.command, "-c", "mcp_servers.pagewire.required=true")
 	}
-	if path := os.Getenv("PAGEWIRE_BROWSER"); path != "" {
-		p.env = append(p.env, "PAGEWIRE_BROWSER="+path)
-	}
+	// The display of the program's user reaches the browser of --launch.
+	program, display := filepath.Join(w.home, "a-browser"), filepath.Join(w.home, "display")
+	testkit.OK(t, writeFile(program, "#!/bin/sh\necho \"$DISPLAY\" > "+display+"\nexec "+testkit.Must(browser.Find())(t)+
+		" \"$@\"\n"))
+	p.env = append(p.env, "PAGEWIRE_BROWSER="+program, "DISPLAY=:77")
 	said, err := p.run(t, w.home, p.command[1:]...)
 	if err != nil || !strings.Contains(string(said), "I look into it.") {
 		t.Errorf("it ends with %v, and says %.3000s", err, said)
+	}
+	if is, _ := os.ReadFile(display); slices.Contains(flags, "--launch") && string(is) != ":77\n" {
+		t.Errorf("the launched browser has the display %q", is)
 	}
 	if len(m.bodies) != 4 {
 		t.Errorf("the model is asked %d times, want 4: to list, to read, to wait, and when the job has failed", len(m.bodies))

@@ -41,9 +41,9 @@ type Client struct {
 	// headers is the member for the headers of its requests; "": "headers".
 	url, headers string
 	// words means that the command and its arguments are one list. more are further members of each
-	// entry.
-	words bool
-	more  entry
+	// entry, and started those of a server that the client starts.
+	words         bool
+	more, started entry
 	// skills is the directory of the user's skills for it; nil if unknown.
 	skills func(Places) string
 	// link makes an install link with an entry; nil if the client has no known links.
@@ -138,7 +138,10 @@ var Clients = []Client{
 		File: in(Places.Config, "Code", "User", "mcp.json"), link: vscodeLink},
 	{Name: "codex", Title: "Codex", key: "mcp_servers", url: "url", headers: "http_headers",
 		File: in(codexDir, "config.toml"), notifier: &codexNotifier,
-		skills: in(homeDir, ".agents", "skills")},
+		skills: in(homeDir, ".agents", "skills"),
+		// Without this Codex keeps them from its servers, and so the display of --launch.
+		started: entry{{"env_vars", []string{"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
+			"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "PAGEWIRE_BROWSER"}}}},
 	{Name: "windsurf", Title: "Windsurf", url: "serverUrl",
 		File: in(homeDir, ".codeium", "windsurf", "mcp_config.json")},
 	{Name: "zed", Title: "Zed", key: "context_servers", url: "url",
@@ -192,6 +195,8 @@ func (c Client) entry(command string, args []string, url, token string) entry {
 		}
 	case c.words:
 		e = entry{{"command", slices.Concat([]string{command}, args)}}
+	default:
+		e = append(e, c.started...)
 	}
 	if kind != "" {
 		e = slices.Insert(e, 0, member{"type", kind})
