@@ -140,9 +140,14 @@ func (l *launcher) endUnwanted() {
 func (l *launcher) run(ctx context.Context, seen func()) {
 	var crashes []time.Time
 	for {
-		b, err := launched.Start(ctx, l.options(ctx, len(crashes) > 0))
+		o := l.options(ctx, len(crashes) > 0)
+		b, err := launched.Start(ctx, o)
 		if err != nil {
-			l.say(ctx, fmt.Sprintf("No browser could be launched: %.300s.", err))
+			why := fmt.Sprintf("No browser could be launched: %.300s.", err)
+			if o.Window && !launched.HasDisplay() {
+				why += " There is no display: --headless needs none."
+			}
+			l.say(ctx, why)
 			seen()
 			return
 		}
