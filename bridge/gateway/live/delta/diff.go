@@ -8,7 +8,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// context is the number of unchanged lines around a change in a diff: the model has the others.
+// context is the number of unchanged lines around a change in a diff: the model has the others. A change of a line that is
+// there once has none: that line says where it is.
 const context = 1
 
 // diff returns a unified diff, or "" if it is above the budget or longer than after.
@@ -27,7 +28,11 @@ func diff(before, after string, left *budget) string {
 		for next < len(edits) && edits[next].Start-edits[next-1].End <= 2*context {
 			next++
 		}
-		if out, ok = hunk(out, a, b, edits[i:next], first, len(after)); !ok {
+		around := context
+		if first := edits[i]; first.Start < first.End && left.time(len(before)) && strings.Count(before, a[first.Start]) == 1 {
+			around = 0
+		}
+		if out, ok = hunk(out, a, b, edits[i:next], around, first, len(after)); !ok {
 			return ""
 		}
 		i = next
@@ -62,11 +67,11 @@ func lines(text string, left *budget) (list []string, ok bool) {
 	return list, true
 }
 
-// hunk writes edits that are close to each other. first is the number of lines before the texts. It returns false if
+// hunk writes edits that are close to each other, with so many unchanged lines around them. first is the number of lines before the texts. It returns false if
 // the diff would be longer than most bytes.
-func hunk(out wire.Text, a, b []string, edits []lcs.Diff, first, most int) (wire.Text, bool) {
+func hunk(out wire.Text, a, b []string, edits []lcs.Diff, around, first, most int) (wire.Text, bool) {
 	start, end := edits[0], edits[len(edits)-1]
-	above, below := min(context, start.Start), min(context, len(a)-end.End)
+	above, below := min(around, start.Start), min(around, len(a)-end.End)
 	at := start.Start - above
 	out = span(out.Raw("@@ -"), first+at, end.End+below-at)
 	out = span(out.Raw(" +"), first+start.ReplStart-above, end.ReplEnd+below-start.ReplStart+above).Raw(" @@\n")
