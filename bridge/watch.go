@@ -1,5 +1,7 @@
 package bridge
 
+import "slices"
+
 // Watch makes the engine call WatchHost.Changed for each change of a URI, at the pace of subscribers' updates, until
 // Unwatch. It fails for a URI without a resource, and above Limits.Subscriptions. A second Watch of a URI does nothing.
 func (e *Engine) Watch(now Time, uri string) error {
@@ -30,4 +32,11 @@ func (e *Engine) Unwatch(now Time, uri string) {
 		delete(e.hostWatches, uri)
 		e.unwatched(e.watches[uri])
 	}
+}
+
+// IsWatched reports whether a port that sees a URI subscribes to it, or the host watches it.
+func (e *Engine) IsWatched(uri string) bool {
+	w := e.watches[uri]
+	return w != nil && (e.hostWatches[uri] ||
+		slices.ContainsFunc(w.subs, func(s *sub) bool { return !s.port.hides(uri) }))
 }

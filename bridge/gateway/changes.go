@@ -109,11 +109,18 @@ func (g *Gateway) interestIn(uri string) *interest {
 // whenFollowed calls then once the page of an agents' URI reports the URI's changes. Without a page it calls then at
 // once.
 func (g *Gateway) whenFollowed(uri string, then func()) {
-	if p, own := g.lookup(uri); p != nil && !p.absent {
+	if p, own := g.lookup(uri); p != nil && !p.absent && g.reaches(uri, p) {
 		g.follow(p, own, then)
 	} else {
 		then()
 	}
+}
+
+// reaches reports whether an interest in a URI makes a page follow it. What a page shows is followed only
+// for who sees it: a reader runs.
+func (g *Gateway) reaches(uri string, p *Page) bool {
+	in := g.interest[uri]
+	return !p.Shown || in != nil && in.asking > 0 || g.engine.IsWatched(uri)
 }
 
 // Unsubscribe needs no answer of the page.
@@ -195,6 +202,8 @@ func (g *Gateway) lookup(uri string) (p *Page, own string) {
 func (g *Gateway) follow(p *Page, own string, then func()) {
 	w := p.watches[own]
 	switch {
+	case taburi.Reserved(own) && !p.owns(own): // a template of the page matches it: no change of it counts
+		then()
 	case w == nil: // the page answers by a touch: pageCore.Touch
 		p.watches[own] = &watch{then: []func(){then}}
 		p.link.watched(own, true)
@@ -211,7 +220,7 @@ func (g *Gateway) unfollow(p *Page, own string) {
 		return
 	}
 	for _, uri := range []string{own, taburi.Of(own, p.segment())} {
-		if g.interest[uri] != nil {
+		if g.interest[uri] != nil && g.reaches(uri, p) {
 			if q, o := g.lookup(uri); q == p && o == own {
 				return
 			}
@@ -228,7 +237,7 @@ func (g *Gateway) settle() {
 	needed := map[*Page]map[string]bool{}
 	for uri := range g.interest {
 		p, own := g.lookup(uri)
-		if p == nil || p.absent {
+		if p == nil || p.absent || !g.reaches(uri, p) {
 			continue
 		}
 		if needed[p] == nil {
@@ -255,6 +264,9 @@ func (g *Gateway) followKey(key string, r *entry, moved bool) {
 	}
 	g.reportFound(key, &r.shown)
 	for _, uri := range g.watchedOf(key, &r.shown) {
+		if !g.reaches(uri, r.page) {
+			continue
+		}
 		own := r.own(uri)
 		g.follow(r.page, own, func() {
 			w := r.page.watches[own] // nil if the page has gone instead

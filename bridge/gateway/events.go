@@ -13,6 +13,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
@@ -276,7 +277,10 @@ func (f *Following) whenBegun(then func()) {
 // wants appends a URI if the subscription includes it and does not follow it yet.
 func (f *Following) wants(uris []string, uri string) []string {
 	template := f.sub.URI == "" && strings.Contains(uri, "{")
-	if f.asked[uri] || template || uri == door.FrontURI || !f.pass.Sees(uri) ||
+	// What pages show is looked at only for who names at least its origin.
+	unasked := taburi.Shown(uri) && f.sub.Origin == "" &&
+		!strings.HasPrefix(f.sub.URI+f.sub.URIPrefix, weborigin.Of(uri))
+	if f.asked[uri] || template || unasked || uri == door.FrontURI || !f.pass.Sees(uri) ||
 		!f.sub.Matches(uri, weborigin.Of(uri)) {
 		return uris
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 )
 
@@ -164,11 +165,13 @@ func (g *Gateway) complete(c *call, r reply) {
 		Failure: r.failure, Detail: r.detail, Owner: c.owner()})
 }
 
-// revoke ends the reads and calls of pages that are no longer permitted, after the profile of a page has changed.
+// revoke ends the reads, calls and waits of pages that are no longer permitted, after the profile of a page has changed
+// or what it shows has gone.
 func (g *Gateway) revoke() {
 	for id, c := range maps.Clone(g.calls) {
 		g.engine.Withhold(g.now(), id, c.owner())
 	}
+	g.tools.own.Revoked(taburi.Shown)
 }
 
 func (h *host) End(id bridge.CallID) {

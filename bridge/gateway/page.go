@@ -167,8 +167,7 @@ func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) 
 
 func (info PageInfo) bounded() PageInfo {
 	info.Title = Shorten(info.Title, maxTitle)
-	if info.Shown {
-		// Lists and the log have it, and its query and fragment may have what lets their reader in.
+	if info.Shown { // lists and the log have its URL, whose query and fragment may let their reader in
 		info.URL = info.URL[:strings.IndexAny(info.URL+"?", "?#")]
 	}
 	info.Profile = Shorten(strings.Join(strings.Fields(info.Profile), " "), MaxProfile)
@@ -418,6 +417,9 @@ func (g *Gateway) drop(p *Page) {
 	}
 	g.retool()
 	g.settle()
+	if p.Shown {
+		g.revoke()
+	}
 }
 
 // CloseTab removes the pages of a closed tab at once.

@@ -130,16 +130,15 @@ func (g *Gateway) WhenNamed(f func()) (end func()) {
 	return sync.OnceFunc(g.locked(func() { delete(g.shows.changed, &f) }))
 }
 
-// named calls the functions of WhenNamed, since an agent that names origins has come or gone.
-// Requests wait meanwhile, as for a look. An agent that lasts for one request names none: Options
-// do.
+// named is called when an agent has come or gone. One that lasts for one request names no origins:
+// Options do.
 func (g *Gateway) named(a *Agent) {
-	if !a.pass.NamesAny() || g.closed || a.transport == TransportRequest {
-		return
+	if a.pass.NamesAny() && !g.closed && a.transport != TransportRequest {
+		g.renamed()
 	}
-	g.renamed()
 }
 
+// renamed calls the functions of WhenNamed. Requests wait meanwhile, as for a look.
 func (g *Gateway) renamed() {
 	for f := range g.shows.changed {
 		seen := g.looking()

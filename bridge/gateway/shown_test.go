@@ -597,6 +597,7 @@ func TestPartsOfAgents(t *testing.T) {
 func TestGrantedPage(t *testing.T) {
 	g := newGateway(t, Options{})
 	info := byUser("a")
+	info.URL += "?token=SECRET#id_token=SECRET"
 	info.Granted = true
 	grant := func(text string) *testPage {
 		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
@@ -612,6 +613,9 @@ func TestGrantedPage(t *testing.T) {
 		t.Errorf("listed %q", got)
 	}
 	a.CheckText(shownURI, "one")
+	if got := g.Snapshot().Pages[0].URL; got != byUser("a").URL {
+		t.Errorf("its URL is %s", got)
+	}
 	a.Watch(shownURI)
 	if text, err := denies.Read(shownURI); err == nil || len(denies.titles()) > 0 {
 		t.Errorf("an agent whose user denies the origin reads %q", text)
@@ -622,9 +626,12 @@ func TestGrantedPage(t *testing.T) {
 		texts, _ := a.tool(own.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
 		waits <- texts
 	}()
-	testkit.Eventually(t, "the agent waits", func() bool { return p.page.Watches(shownURI) })
+	testkit.Eventually(t, "the agent waits", func() bool {
+		defer g.lock()()
+		return len(g.calls) == 1
+	})
 	testkit.OK(t, p.Receive([]byte(`[["bye",true]]`)))
-	if got := strings.Join(testkit.Receive(t, "the wait ends", waits), " "); strings.Contains(got, "one") {
+	if got := strings.Join(testkit.Receive(t, "the wait ends", waits), " "); got != shownURI+": "+own.Gone {
 		t.Errorf("told %q", got)
 	}
 	if text, err := a.Read(shownURI); err == nil || len(a.titles()) > 0 {
@@ -794,4 +801,191 @@ func TestTabsThatAnExtensionCounts(t *testing.T) {
 	count, _ = served.CountTabs(named)
 	count(1, nil)
 	listed(openAgent(t, served), "")
+}
+
+// Whoever waits for something else, too, or may be shown it again, waits on when it has gone.
+func TestWaitsThatGoOn(t *testing.T) {
+	g := newGateway(t, Options{})
+	info := byUser("a")
+	info.Granted = true
+	p := &testPage{t: t, page: testkit.NewPage(t, nil)}
+	p.attach(g, info)
+	p.offer(shownURI, "one")
+	doc := openPage(t, g, tabInfo("b"), map[string]string{app + "/doc": "1"})
+	named, _ := openAgentWith(t, g, names)
+	agents, waits := []*testAgent{openAgent(t, g), named}, make(chan []string)
+	for i, a := range agents {
+		uris := [][]string{{shownURI, app + "/doc"}, {shownURI}}[i]
+		for _, uri := range uris {
+			a.must(own.Read, map[string]any{"uri": uri})
+		}
+		go func() {
+			texts, _ := a.tool(own.Wait, map[string]any{"uris": uris})
+			waits <- texts
+		}()
+	}
+	testkit.Eventually(t, "both wait", func() bool {
+		defer g.lock()()
+		return len(g.calls) == len(agents)
+	})
+	p.Close("it is revoked")
+	doc.set(app+"/doc", "2")
+	if got := testkit.Receive(t, "one is told", waits); !strings.Contains(got[0], `"changed":["`+app+`/doc"]`) {
+		t.Errorf("told %q", got)
+	}
+	showPage(t, g, "a", "two")
+	if got := testkit.Receive(t, "the other is told", waits); !strings.Contains(got[0], `"changed":["`+shownURI+`"]`) {
+		t.Errorf("told %q", got)
+	}
+}
+
+// A reader runs only for who may see the page: not for an agent of another browser, nor for one whose
+// subscription outlives a grant.
+func TestReaderRunsForNobodyElse(t *testing.T) {
+	for _, first := range []PageInfo{{Launched: true}, {Granted: true}} {
+		g := newGateway(t, Options{})
+		waits, _ := openAgentWith(t, g, AgentOptions{Opened: []string{app}})
+		info := byUser("a")
+		info.Launched, info.Granted = first.Launched, first.Granted
+		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
+		p.attach(g, info)
+		p.offer(shownURI, "of a")
+		waits.Watch(shownURI)
+		if !p.page.Watches(shownURI) {
+			t.Error("the first page is not followed")
+		}
+		named, _ := openAgentWith(t, g, names)
+		q := showPage(t, g, "b", "of b")
+		p.Close("its tab was closed")
+		named.Shows(shownURI)
+		q.page.Touch(shownURI)
+		if text, err := waits.Read(shownURI); err == nil {
+			t.Errorf("another page is read: %q", text)
+		}
+		if q.page.Watches(shownURI) {
+			t.Error("it is followed")
+		}
+		named.Watch(shownURI)
+		if !q.page.Watches(shownURI) {
+			t.Error("it is not followed for who may see it")
+		}
+	}
+}
+
+// A stream of all events runs no readers: nobody has asked for these pages. One that names their
+// origin does.
+func TestEventsOfAllPages(t *testing.T) {
+	g := newGateway(t, Options{})
+	a := openEventAgent(t, g, names)
+	p := showPage(t, g, "a", "one")
+	var streams []string
+	for _, all := range []string{`{}`, `{"uriPrefix":"https:"}`, `{"uriPrefix":"https://"}`} {
+		stream, _ := a.stream(events.Updated, all, "")
+		streams = append(streams, stream)
+	}
+	q := showPage(t, g, "b", "one") // it comes later
+	doc := openPage(t, g, tabInfo("c"), map[string]string{app + "/doc": "1"})
+	testkit.Eventually(t, "the page is followed", func() bool { return doc.page.Watches(app + "/doc") })
+	if p.page.Watches(shownURI) || q.page.Watches(shownURI) {
+		t.Error("a reader runs")
+	}
+	doc.set(app+"/doc", "2")
+	for _, stream := range streams {
+		a.event(stream, app+"/doc")
+	}
+	for _, one := range []string{`{"origin":"` + app + `"}`, `{"uriPrefix":"` + app + ShownPath + `"}`} {
+		stream, _ := a.stream(events.Updated, one, "")
+		testkit.Eventually(t, "the page is followed", func() bool { return q.page.Watches(shownURI) })
+		q.set(shownURI, "two, by "+one)
+		a.event(stream, shownURI)
+	}
+}
+
+// The name of a profile decides which pages are shown, too.
+func TestShownPagesOfProfiles(t *testing.T) {
+	g := newGateway(t, Options{})
+	info := byUser("a")
+	info.Source = "a browser"
+	told := make(chan bool, 100)
+	defer g.WhenNamed(func() { told <- true })()
+	a, _ := openAgentWith(t, g, AgentOptions{Shown: []string{app}, Only: []string{"profile=Work"}})
+	testkit.Receive(t, "the agent has come", told)
+	for name, want := range map[string]bool{"Private": false, "Work": true} {
+		release := g.NameProfile("a browser", name)
+		testkit.Receive(t, "the profile has a name", told)
+		if g.IsNamed(info) != want {
+			t.Errorf("a page of the profile %s is shown: %t", name, !want)
+		}
+		release()
+		testkit.Receive(t, "the profile has none", told)
+	}
+	// A tab of another profile takes over the URI.
+	release := g.NameProfile("a browser", "Work")
+	work := &testPage{t: t, page: testkit.NewPage(t, nil)}
+	work.attach(g, info)
+	work.offer(shownURI, "of Work")
+	a.CheckText(shownURI, "of Work")
+	a.Watch(shownURI)
+	texts := a.must(own.Read, map[string]any{"uri": shownURI})
+	waits := make(chan []string)
+	go func() {
+		texts, _ := a.tool(own.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
+		waits <- texts
+	}()
+	testkit.Eventually(t, "the agent waits", func() bool {
+		defer g.lock()()
+		return len(g.calls) == 1
+	})
+	other := showPage(t, g, "b", "of another")
+	other.page.OnRead = func(uri string) { t.Errorf("the other profile's page is read: %s", uri) }
+	g.Focus("b")
+	if text, err := a.Read(shownURI); err == nil {
+		t.Errorf("read %q", text)
+	}
+	other.set(shownURI, "of another, too")
+	a.CheckText(shownURI+"/tab/1", "of Work")
+	g.Focus("a")
+	work.set(shownURI, "of Work again")
+	if got := strings.Join(testkit.Receive(t, "the wait ends", waits), " "); !strings.Contains(got, "of Work again") {
+		t.Errorf("told %q", got)
+	}
+	a.CheckText(shownURI, "of Work again")
+	a.Told(shownURI)
+	release()
+	if text, err := a.Read(shownURI); err == nil || len(a.titles()) > 0 {
+		t.Errorf("read %q of a profile without a name", text)
+	}
+}
+
+// A page's templates answer for nothing of what the user offers, however a URI is written, and nobody
+// whose user has not named the page waits for that.
+func TestTemplatesBesideShownPages(t *testing.T) {
+	for _, template := range []string{"/{a}/{b}", "/{+a}", "/{a}{+b}", "/{a}", "/.{a}/shown", "/.page{+a}", "/.pagewir{a}/{b}", "/{?a,b}", "{/a*}",
+		"/%2Epagewire/{a}", "/.pagewire%2F{a}", "//{a}/{+b}", "/./{+a}", "/x/..{+a}"} {
+		g := newGateway(t, Options{})
+		named, _ := openAgentWith(t, g, names)
+		other := openAgent(t, g)
+		openPage(t, g, tabInfo("a"), map[string]string{app + template: "of the page"})
+		for _, shows := range []bool{false, true} {
+			for _, path := range []string{"/.pagewire/shown", "/.pagewire/shown?from=1", "/.pagewire/shown/tab/1", "/.pagewire/parts/a",
+				"/.pagewire/shown/..", "/.pagewire/%73hown", "/%2epagewire/shown", "/.pagewire%2fshown", "/.PAGEWIRE/shown", "//.pagewire/shown",
+				"/./.pagewire/shown", "/x/../.pagewire/shown", "/.pagewire/shown#a", "/.pagewire/shown%3Ffrom=1", "/.pagewire/shown/{a}",
+				"/.pagewire/shown\u200b", "/.pagewire/./shown"} {
+				uri := app + path
+				text, err := other.Read(uri)
+				if err == nil && strings.Contains(text, "of the user") {
+					t.Errorf("%s: %s reads as %q for others", template, uri, text)
+				}
+				if err := other.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err == nil && IsShown(uri) {
+					t.Errorf("%s: others subscribe to %s", template, uri)
+				}
+				if text, err := named.Read(uri); err == nil && IsShown(uri) && strings.Contains(text, "of the page") {
+					t.Errorf("%s: the page answers for %s", template, uri)
+				}
+			}
+			if !shows {
+				showPage(t, g, "b", "of the user")
+			}
+		}
+	}
 }

@@ -36,6 +36,7 @@ func (g *Gateway) NameProfile(source, name string) (release func()) {
 			}
 		}
 		g.retool()
+		g.renamed()
 	}
 	set(given)
 	return func() { set() }

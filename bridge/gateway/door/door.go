@@ -184,7 +184,8 @@ func (p *Pass[P]) Sees(uri string) bool {
 	case uri == FrontURI:
 		return p.rules.Front
 	case taburi.Shown(uri):
-		if page, ok := p.door.find(uri); ok {
+		// A template of a page may match it, and does not answer for it.
+		if page, ok := p.door.find(uri); ok && page.Owner().Shown {
 			return p.Permits(page.Owner())
 		}
 		return len(p.rules.profiles) == 0 && p.MayWish(uri)

@@ -3,6 +3,7 @@ package own
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,10 @@ type Resource struct {
 
 // Unknown is the reason why a URI that no page offers cannot be read.
 const Unknown = "Resource not found"
+
+// Gone is the reason why an agent waits no more for what its user showed it.
+const Gone = "it is not shown to you any more. Only your user can change that: with --shown of pagewire serve, " +
+	"or in the popup of the browser's extension"
 
 // ReminderChars is the maximum length of a reminder.
 const ReminderChars = 600
@@ -101,6 +106,16 @@ func (t *Tools) Run(c Call, name string, args []byte) bool {
 func (t *Tools) Changed() {
 	for w := range t.waiters {
 		w.look()
+	}
+}
+
+// Revoked ends the calls that wait only for URIs of a kind, and see none of them any more.
+func (t *Tools) Revoked(kind func(uri string) bool) {
+	for w := range t.waiters {
+		if !slices.ContainsFunc(w.uris, func(uri string) bool { return !kind(uri) || w.c.Sees(uri) }) {
+			w.stop()
+			t.fail(w.c, w.uris[0]+": "+Gone)
+		}
 	}
 }
 
