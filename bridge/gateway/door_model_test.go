@@ -514,7 +514,10 @@ func TestDoorAgainstAModel(t *testing.T) {
 		w.g = New(Options{Grace: time.Second, AllowPages: nil})
 		defer w.g.Close()
 		w.g.events.began = time.Time{}
-		for range steps {
+		tooLittle := func() bool { return w.counts["of pages"] < steps/10 || w.counts["asked"] < steps/50 }
+		taken := 0
+		// A run in which agents come to ask for little by chance goes on: one of 50 asked 22 times in 1,500 steps.
+		for ; taken < steps || tooLittle() && taken < 4*steps; taken++ {
 			w.began = time.Now()
 			by := w.step()
 			for range 2 { // what the pages say has effects, too
@@ -532,8 +535,8 @@ func TestDoorAgainstAModel(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d steps: %v", steps, w.counts)
-		if w.counts["of pages"] < steps/10 || w.counts["asked"] < steps/50 {
+		t.Logf("%d steps: %v", taken, w.counts)
+		if tooLittle() {
 			t.Errorf("the agents have got too little: %v", w.counts)
 		}
 	})
