@@ -16,7 +16,8 @@ const prepare = `
 		if (host) host.attachShadow({ mode: "open" }).innerHTML = tree;
 	}
 	const frame = document.querySelector("iframe[srcdoc]");
-	if (frame && !frame.contentDocument.body?.textContent) await new Promise((done) => frame.addEventListener("load", done));`
+	const inner = frame?.contentDocument;
+	if (frame && (inner.URL !== "about:srcdoc" || inner.readyState !== "complete")) await new Promise((done) => frame.addEventListener("load", done));`
 
 // A text that no person sees may have been written for agents. It is left out, also when it changes, and the agent is
 // told how much was.
