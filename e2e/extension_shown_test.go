@@ -143,7 +143,7 @@ func TestExtensionSharesAPart(t *testing.T) {
 	ci, _, job := serveRun(t)
 	uri := ci + "/.pagewire/parts/browser"
 	p := x.tab(ci + "/run")
-	run[any](p, `globalThis.seen = []; for (const type of ["click", "mousedown", "pointerup", "keydown"])
+	run[any](p, `globalThis.seen = []; for (const type of ["click", "mousedown", "pointerup", "keydown", "keyup"])
 		document.addEventListener(type, () => seen.push(type), true);
 		new MutationObserver((records) => { for (const { target } of records) if (target.id !== "job") seen.push(target.nodeName) })
 			.observe(document, { subtree: true, childList: true, attributes: true })`)

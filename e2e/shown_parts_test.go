@@ -166,7 +166,7 @@ const pickScript = `
 			times(5, () => "<div role=row class=" + hash() + " " + T() + "><div role=cell>" + word() + "</div><div role=cell " + T() + ">" + at().toFixed(2) + "</div></div>") + "</div>",
 		form: () => times(3, () => "<form id=f" + below(9999) + " aria-label=" + word() + " " + T() + "><fieldset " + T() + "><legend>" + word() + "</legend><input name=" + word() + " value=1></fieldset></form>"),
 		article: () => "<article>" + times(5, () => "<h2>" + word() + "</h2><p " + T() + ">" + word() + " " + word() + ".</p>") + "</article>",
-		divs: () => "<div class=" + hash() + "><div class=" + hash() + ">" + times(4, () => "<div class=" + hash() + " " + T() + "><div>" + word() + "</div><div " + T() + ">" + below(999) + "</div></div>") + "</div></div>",
+		divs: () => "<div class=" + hash() + "><div class=" + hash() + ">" + times(4, () => "<div class=" + hash() + " " + T() + "><div>" + word() + "</div><o:p.q style=display:block " + T() + ">" + below(999) + "</o:p.q></div>") + "</div></div>",
 	};
 	const { body } = document;
 	const every = (css) => [...body.querySelectorAll(css)];

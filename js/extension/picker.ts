@@ -23,22 +23,23 @@ function end(): void {
 function act(event: Event): void {
   if (!event.isTrusted) return;
   const { type } = event;
+  const isKey = type.startsWith("key");
+  if (isKey && (event as KeyboardEvent).key !== "Escape") return;
+  event.stopImmediatePropagation();
+  event.preventDefault();
   const target = event.target instanceof Element ? event.target : undefined;
   if (type === "pointermove") {
     const [block] = target ? blocksAround(target) : [];
     if (block) port.postMessage({ place: stepsTo(block) });
     return;
   }
-  const isKey = type.startsWith("key");
-  if (isKey && (event as KeyboardEvent).key !== "Escape") return;
-  event.stopImmediatePropagation();
-  event.preventDefault();
-  if (type === "keydown") end();
+  if (type === "keyup") end(); // not before: the page would get it
   if (type !== "click" || !target) return;
   port.postMessage({ rule: ruleOf(document, target) ?? null });
   ending.abort(); // the worker ends the port
 }
 
-const types = "pointermove pointerdown pointerup mousedown mouseup click dblclick auxclick contextmenu keydown keyup";
+const types =
+  "pointermove mousemove pointerdown pointerup mousedown mouseup click dblclick auxclick contextmenu keydown keyup";
 for (const type of types.split(" "))
   addEventListener(type, act, { capture: true, passive: false, signal: ending.signal });

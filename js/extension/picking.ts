@@ -15,7 +15,7 @@ export interface Pending {
   readonly part: Part;
 }
 
-const isPlace = /^[\w\s>:().-]{1,4000}$/;
+const isPlace = /^[\w\s>:().\\-]{1,4000}$/;
 const style = "{outline:3px solid #06c!important;outline-offset:-3px!important;cursor:crosshair!important}";
 
 export class Picking {

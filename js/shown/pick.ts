@@ -30,19 +30,22 @@ const isMade = /\d|^:|["\\\n]|.{60}/;
 const isName = (text: string) => /\p{L}{2}/u.test(text) && !/\d|.{80}/.test(text);
 const lasting = "id data-testid data-test data-cy name aria-label".split(" ");
 
+/** The name of an element for a selector: a page's may have any character. */
+const nameOf = (element: Element) => CSS.escape(tagOf(element));
+
 /** The selectors by which an element is known itself. */
 function namesOf(element: Element): string[] {
   return lasting.flatMap((name) => {
     const value = attribute(element, name);
-    return value && !isMade.test(value) ? `${tagOf(element)}[${name}="${value}"]` : [];
+    return value && !isMade.test(value) ? `${nameOf(element)}[${name}="${value}"]` : [];
   });
 }
 
 /** An element's place among its siblings, from both ends: where one has come or gone, it finds nothing. */
 function stepOf(element: Element): string {
-  const tag = tagOf(element);
+  const tag = nameOf(element);
   const parent = asElement(parentOf(element));
-  const alike = parent ? Array.from(elementsIn(parent)).filter((other) => tagOf(other) === tag) : [];
+  const alike = parent ? Array.from(elementsIn(parent)).filter((other) => nameOf(other) === tag) : [];
   const at = alike.indexOf(element);
   if (alike.length < 2) return parent ? `${tag}:only-of-type` : tag;
   return `${tag}:nth-of-type(${at + 1}):nth-last-of-type(${alike.length - at})`;
@@ -84,9 +87,9 @@ export function anchorsOf(root: Element, element: Element): Anchor[] {
     const header = table && elementsIn(all(table, rows)[0]!)[Array.from(elementsIn(row)).indexOf(element)];
     if (row === element) anchors.push({ row: words });
     else if (header && isLike(header, "th,[role=columnheader]")) anchors.push({ row: words, column: brief(header) });
-    else anchors.push({ css: `${tagOf(row)} > ${stepsTo(element, row)}`, row: words });
+    else anchors.push({ css: `${nameOf(row)} > ${stepsTo(element, row)}`, row: words });
   } else {
-    const css = tagOf(element);
+    const css = nameOf(element);
     const under = headed(root, css).get(element) ?? "";
     if (isName(under)) anchors.push({ css, under }, { css: stepOf(element), under });
     for (let e = asElement(parentOf(element)); e; e = asElement(parentOf(e)))

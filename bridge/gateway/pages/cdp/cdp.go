@@ -110,8 +110,8 @@ func Run(ctx context.Context, g *gateway.Gateway, o Options) error {
 		b.leave()
 		conn.Close()
 	})
-	b.start()
 	defer o.Picks.add(b)()
+	b.start()
 	err = b.link.read(b.handle)
 	lost := ctx.Err() == nil
 	stop()

@@ -31,12 +31,22 @@ type Picked struct {
 type Picks struct {
 	mu       sync.Mutex
 	browsers map[*attachment]bool
-	answer   chan pickedOr // of the person who points now; nil if nobody does
+	answer   answer // of the person who points now; nil if nobody does
 }
 
 type pickedOr struct {
 	picked Picked
 	err    error
+}
+
+// An answer goes to a person who points, once: they may click in several tabs.
+type answer chan pickedOr
+
+func (a answer) give(picked Picked, err error) {
+	select {
+	case a <- pickedOr{picked, err}:
+	default:
+	}
 }
 
 var (
@@ -66,29 +76,25 @@ func (p *Picks) add(b *attachment) (remove func()) {
 
 // Pick waits until a person has clicked on a part, or ctx ends.
 func (p *Picks) Pick(ctx context.Context) (Picked, error) {
-	answer := make(chan pickedOr, 1)
+	answer := make(answer, 1)
 	p.mu.Lock()
-	waits, browsers := p.answer != nil, slices.Collect(maps.Keys(p.browsers))
-	if !waits && len(browsers) > 0 {
+	waits, none := p.answer != nil, len(p.browsers) == 0
+	if !waits && !none {
 		p.answer = answer
 	}
 	p.mu.Unlock()
 	switch {
-	case len(browsers) == 0:
+	case none:
 		return Picked{}, errNoBrowser
 	case waits:
 		return Picked{}, errPicking
 	}
-	for _, b := range browsers {
-		b.inspect(true)
-	}
+	p.inspect(answer)
 	defer func() {
-		for _, b := range browsers {
-			b.inspect(false)
-		}
 		p.mu.Lock()
 		p.answer = nil
 		p.mu.Unlock()
+		p.inspect(nil)
 	}()
 	select {
 	case a := <-answer:
@@ -98,46 +104,58 @@ func (p *Picks) Pick(ctx context.Context) (Picked, error) {
 	}
 }
 
-// done answers the person who points, once. The browser's lock may be held.
-func (p *Picks) done(picked Picked, err error) {
+// now is where the answer goes for a person who points now. The browser's lock may be held.
+func (p *Picks) now() answer {
+	if p == nil {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.answer != nil {
-		select {
-		case p.answer <- pickedOr{picked, err}:
-		default: // it has been answered
+	return p.answer
+}
+
+func (p *Picks) inspect(to answer) {
+	p.mu.Lock()
+	browsers := slices.Collect(maps.Keys(p.browsers))
+	p.mu.Unlock()
+	for _, b := range browsers {
+		b.mu.Lock()
+		for _, s := range b.sessions {
+			s.inspect(to)
 		}
+		b.mu.Unlock()
 	}
 }
 
-// inspect switches the mode in which the browser marks what is below the pointer.
-func (b *attachment) inspect(on bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.sessions {
-		if on {
-			b.link.post(s.id, dom.CommandEnable, nil, nil)
-			b.link.post(s.id, overlay.CommandEnable, nil, nil)
-			b.link.post(s.id, overlay.CommandSetInspectMode, &overlay.SetInspectModeParams{
-				Mode: overlay.InspectModeSearchForNode, HighlightConfig: highlight}, nil)
-			continue
-		}
-		b.link.post(s.id, overlay.CommandSetInspectMode, &overlay.SetInspectModeParams{
-			Mode: overlay.InspectModeNone, HighlightConfig: highlight}, nil)
-		b.link.post(s.id, overlay.CommandDisable, nil, nil)
-		b.link.post(s.id, dom.CommandDisable, nil, nil)
+// inspect switches the mode in which the browser marks what is below the pointer: on if there is
+// somebody to answer. A click from before that is none of theirs.
+func (s *session) inspect(to answer) {
+	post := func(method string, params any) { s.b.link.post(s.id, method, params, nil) }
+	s.pointing = nil
+	if to != nil {
+		post(dom.CommandEnable, nil)
+		post(overlay.CommandEnable, nil)
+		s.b.link.post(s.id, overlay.CommandSetInspectMode, &overlay.SetInspectModeParams{
+			Mode: overlay.InspectModeSearchForNode, HighlightConfig: highlight},
+			func(jsonv2.Value, error) { s.pointing = to })
+		return
 	}
+	post(overlay.CommandSetInspectMode, &overlay.SetInspectModeParams{
+		Mode: overlay.InspectModeNone, HighlightConfig: highlight})
+	post(overlay.CommandDisable, nil)
+	post(dom.CommandDisable, nil)
 }
 
 var highlight = &overlay.HighlightConfig{ContentColor: &protocol.RGBA{R: 0, G: 102, B: 204, A: 0.2},
 	BorderColor: &protocol.RGBA{R: 0, G: 102, B: 204, A: 1}}
 
-// pointed answers the person who has pointed at a node.
+// pointed answers the person who has pointed at a node, once.
 func (s *session) pointed(node protocol.BackendNodeID) {
-	if s.b.picks == nil {
+	if s.pointing == nil {
 		return
 	}
-	picks, failed := s.b.picks, errInFrame
+	to, failed := s.pointing, errInFrame
+	s.pointing = nil
 	var n *shown
 	for _, d := range s.documents {
 		if d.frame == "" {
@@ -145,27 +163,27 @@ func (s *session) pointed(node protocol.BackendNodeID) {
 		}
 	}
 	if n == nil {
-		picks.done(Picked{}, failed)
+		to.give(Picked{}, failed)
 		return
 	}
 	n.call("ready", "0", func(_ jsonv2.Value, err error) {
 		if err != nil {
-			picks.done(Picked{}, err)
+			to.give(Picked{}, err)
 			return
 		}
 		var r dom.ResolveNodeResult
 		n.post(dom.CommandResolveNode, &dom.ResolveNodeParams{BackendNodeID: node, ExecutionContextID: n.context}, &r,
 			func(err error) {
 				if err != nil || r.Object == nil {
-					picks.done(Picked{}, errInFrame)
+					to.give(Picked{}, errInFrame)
 					return
 				}
-				n.pick(string(r.Object.ObjectID))
+				n.pick(string(r.Object.ObjectID), to)
 			})
 	})
 }
 
-func (n *shown) pick(element string) {
+func (n *shown) pick(element string, to answer) {
 	n.mu.Lock()
 	params, _ := jsontext.AppendQuote([]byte(`{"awaitPromise":true,"returnByValue":true,"silent":true,"objectId":`), n.object)
 	n.mu.Unlock()
@@ -181,6 +199,6 @@ func (n *shown) pick(element string) {
 		if err == nil && len(picked.Rule.Find) == 0 {
 			err = errNotFound
 		}
-		n.d.b.picks.done(picked, err)
+		to.give(picked, err)
 	})
 }

@@ -428,8 +428,8 @@ func TestPick(t *testing.T) {
 	a, _ := r.named(r.site.URL)
 	p := r.open(r.path)
 	a.listed(r.shown())
-	// pick points at the middle of an element until it is picked.
-	pick := func(p *tabbed, selector string) (picked Picked, err error) {
+	// pickIn points at the middle of an element of a tab, which is open once the person points, until it is picked.
+	pickIn := func(open func() *tabbed, selector string) (picked Picked, err error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ended := make(chan struct{})
@@ -437,6 +437,8 @@ func TestPick(t *testing.T) {
 			defer close(ended)
 			picked, err = r.picks.Pick(ctx)
 		}()
+		testkit.Eventually(t, "it waits", func() bool { return r.picks.now() != nil })
+		p := open()
 		testkit.Eventually(t, "something is picked", func() bool {
 			var at struct{ X, Y float64 }
 			box := p.eval("(() => { const b = document.querySelector('" + selector + "').getBoundingClientRect(); " +
@@ -457,11 +459,23 @@ func TestPick(t *testing.T) {
 		})
 		return picked, err
 	}
+	pick := func(p *tabbed, selector string) (Picked, error) {
+		return pickIn(func() *tabbed { return p }, selector)
+	}
 	want := Picked{Origin: r.site.URL, Rule: parts.Rule{Path: "/ci", Find: []parts.Anchor{{CSS: "p#job"}}, As: "text"},
 		Text: "browser: In progress"}
 	if got, err := pick(p, "#job"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("picked %+v, %v; want %+v", got, err, want)
 	}
+	anew := func() *tabbed {
+		p := r.tab(r.user.openLink(r.site.URL + r.path))
+		p.toFront()
+		return p
+	}
+	if got, err := pickIn(anew, "#job"); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("in a tab that is opened meanwhile %+v is picked, %v; want %+v", got, err, want)
+	}
+	p.toFront()
 	if got, err := pick(p, "main"); !errors.Is(err, errNotFound) {
 		t.Errorf("of what no rule finds %+v is picked, %v", got, err)
 	}
@@ -476,11 +490,7 @@ func TestPick(t *testing.T) {
 		_, err := r.picks.Pick(ctx)
 		waits <- err
 	}()
-	testkit.Eventually(t, "it waits", func() bool {
-		r.picks.mu.Lock()
-		defer r.picks.mu.Unlock()
-		return r.picks.answer != nil
-	})
+	testkit.Eventually(t, "it waits", func() bool { return r.picks.now() != nil })
 	if _, err := r.picks.Pick(ctx); !errors.Is(err, errPicking) {
 		t.Errorf("a second pick: %v", err)
 	}

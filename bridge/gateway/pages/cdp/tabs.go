@@ -96,7 +96,8 @@ type session struct {
 	tools     map[string]map[string]*webmcp.Tool // by frame and name
 	following bool                               // the browser reports tools
 	retooling bool
-	console   int // messages since their arguments were released
+	console   int    // messages since their arguments were released
+	pointing  answer // of the person who points in it
 }
 
 // pages are the targets that hold documents. Run attaches only to these.
@@ -335,6 +336,9 @@ func (b *attachment) attached(parent *session, e *target.EventAttachedToTarget) 
 			&page.AddScriptToEvaluateOnNewDocumentParams{Source: b.inject, RunImmediately: yes()}, nil)
 	}
 	b.link.post(s.id, runtime.CommandEnable, nil, b.answered())
+	if to := b.picks.now(); to != nil {
+		s.inspect(to)
+	}
 	resume()
 }
 
