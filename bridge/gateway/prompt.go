@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
@@ -233,7 +234,8 @@ func (a *Agent) begins(q Ask) bool {
 func (g *Gateway) newsAtPrompt(a *Agent, q Ask, all bool) []follow.News {
 	var listed []string
 	for r := range g.listed {
-		if !strings.Contains(r.URI, "{") {
+		// What pages show is followed once the agent has read it, or the user has chosen it.
+		if !strings.Contains(r.URI, "{") && (!taburi.Shown(r.URI) || q.chooses(r.URI)) {
 			listed = append(listed, r.URI)
 		}
 	}

@@ -989,3 +989,33 @@ func TestTemplatesBesideShownPages(t *testing.T) {
 		}
 	}
 }
+
+// A hook of a program that has read nothing of what pages show makes no reader run. Once the agent has
+// read it, or the user has chosen its site, the hook tells of its changes.
+func TestPromptBesideShownPages(t *testing.T) {
+	g := newGateway(t, Options{})
+	a, end := openAgentWith(t, g, names)
+	p := showPage(t, g, "a", "one")
+	for range 2 {
+		if text := changes(t, end, Ask{Session: talk}); strings.Contains(text, ".pagewire") {
+			t.Errorf("told %q", text)
+		}
+		end.Unknown(nil)
+	}
+	if p.page.Asked() > 0 || p.page.Watches(shownURI) {
+		t.Error("a reader runs")
+	}
+	a.must(own.Read, map[string]any{"uri": shownURI})
+	p.change(g, shownURI, "two")
+	if text := changes(t, end, Ask{Session: talk}); !strings.Contains(text, shownURI) {
+		t.Errorf("told %q", text)
+	}
+	q := showPage(t, g, "b", "three")
+	g.Focus("b")
+	chosen := Ask{Session: talk, Inline: []string{app}}
+	changes(t, end, chosen)
+	q.change(g, shownURI, "four")
+	if text := changes(t, end, chosen); !strings.Contains(text, "four") {
+		t.Errorf("told %q", text)
+	}
+}
