@@ -18,10 +18,11 @@ import (
 	"github.com/pagewire/pagewire/demo/ci"
 )
 
-// anyPage is the story's first part. An agent follows a page that knows nothing of Pagewire: its user offers it. The
-// agent starts the gateway, the binary that make build has written, as a desktop client does by its configuration. It is
-// go-sdk's client.
-func (t *teller) anyPage(gateway string, b *launched.Started, site string, run *ci.Run) (err error) {
+// anyPage is the story's first part. An agent follows a page that knows nothing of Pagewire: its
+// user offers it. The agent starts the gateway, the binary that make build has written, as a
+// desktop client does by its configuration. It is go-sdk's client.
+func (t *teller) anyPage(gateway string, b *launched.Started, site string, run *ci.Run) (
+	err error) {
 	run.Set(ci.Runs)
 	if err := t.act("open the page", chromedp.Navigate(site+ci.Path)); err != nil {
 		return err
@@ -39,7 +40,8 @@ func (t *teller) anyPage(gateway string, b *launched.Started, site string, run *
 	hub := free.Addr().String()
 	free.Close()
 	var said bytes.Buffer // read when the process has ended
-	command := exec.Command(gateway, "serve", "--hub", hub, "--chrome", b.URL, "--shown", site, "--log-level", "warn")
+	command := exec.Command(gateway, "serve", "--hub", hub, "--chrome", b.URL, "--shown", site,
+		"--log-level", "warn")
 	command.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir)
 	command.Stderr = &said
 
@@ -55,14 +57,17 @@ func (t *teller) anyPage(gateway string, b *launched.Started, site string, run *
 			err = fmt.Errorf("end %s: %w\n%s", gateway, closeErr, said.String())
 		}
 	}()
-	t.line("person", `says "watch the CI run in my browser, and when the browser job fails, look into it"`)
-	t.line("page", "%s knows nothing of Pagewire, and its policy allows no script of others", site+ci.Path)
+	t.line("person", "says: watch the CI run in my browser, and when the browser job fails, "+
+		"look into it")
+	t.line("page", "%s knows nothing of Pagewire, and its policy allows no script of others",
+		site+ci.Path)
 	t.line("agent", "starts pagewire serve --chrome ... --shown %s", site)
 	return t.watchRun(call(ctx, agent), site+"/.pagewire/shown", run)
 }
 
 // call returns a function that calls a tool, and returns the texts of its result.
-func call(ctx context.Context, agent *mcp.ClientSession) func(tool string, arguments any) (string, error) {
+func call(ctx context.Context, agent *mcp.ClientSession) func(tool string, arguments any) (
+	string, error) {
 	return func(tool string, arguments any) (text string, err error) {
 		result, err := agent.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
 		if err != nil {
@@ -97,16 +102,19 @@ func (t *teller) watchRun(tool func(string, any) (string, error), uri string, ru
 	if err := json.Unmarshal([]byte(head), &read); err != nil {
 		return fmt.Errorf("read_page_resource: %s: %w", head, err)
 	}
-	t.line("agent", "read its %d lines, %d bytes, and waits, in one call", strings.Count(lines, "\n"), len(lines))
+	t.line("agent", "read its %d lines, %d bytes, and waits, in one call",
+		strings.Count(lines, "\n"), len(lines))
 
 	run.Set(ci.Fails)
 	t.line("page", "shows that the browser job has failed")
 	began := time.Now()
-	told, err := tool("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": read.Revision})
+	told, err := tool("wait_for_page_update",
+		map[string]any{"uris": []string{uri}, "since": read.Revision})
 	if err != nil {
 		return err
 	}
-	const before, after = "-| browser | " + ci.Runs + " | large |", "+| browser | " + ci.Fails + " | large |"
+	const before = "-| browser | " + ci.Runs + " | large |"
+	const after = "+| browser | " + ci.Fails + " | large |"
 	if !strings.Contains(told, before+"\n"+after+"\n") {
 		return fmt.Errorf("the agent was told of another change:\n%s", told)
 	}

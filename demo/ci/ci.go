@@ -1,7 +1,8 @@
-// Package ci serves the page of a CI run, as a site does that has never heard of Pagewire. Its policy allows the page's
-// own script, by a nonce, and nothing else.
+// Package ci serves the page of a CI run, as a site does that has never heard of Pagewire. Its
+// policy allows the page's own script, by a nonce, and nothing else.
 //
-// Pages of others are shown to agents with it. It never uses Pagewire, and knows nothing about agents.
+// Pages of others are shown to agents with it. It never uses Pagewire, and knows nothing about
+// agents.
 package ci
 
 import (
@@ -28,8 +29,8 @@ const (
 //go:embed page.html
 var page string
 
-// A Run is a handler that serves one run, whose job browser is in progress at first. The page shows what Set says within
-// a quarter of a second.
+// A Run is a handler that serves one run, whose job browser is in progress at first. The page shows
+// what Set says within a quarter of a second.
 type Run struct {
 	mu     sync.Mutex
 	status string
@@ -60,9 +61,10 @@ func (r *Run) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	case "GET " + Path:
 		nonce := rand.Text()
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; script-src 'nonce-%[1]s'; "+
-			"style-src 'nonce-%[1]s'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "+
-			"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'", nonce))
+		w.Header().Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; "+
+			"script-src 'nonce-%[1]s'; style-src 'nonce-%[1]s'; connect-src 'self'; img-src data:; "+
+			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "+
+			"require-trusted-types-for 'script'; trusted-types 'none'", nonce))
 		fmt.Fprint(w, strings.NewReplacer("{nonce}", nonce, "{status}", r.now()).Replace(page))
 	case "GET " + Path + "/browser":
 		fmt.Fprint(w, r.now())

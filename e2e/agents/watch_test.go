@@ -31,8 +31,8 @@ type watched struct {
 	home, site, hub string
 }
 
-// offers are the ways in which the user offers the page. Each returns flags for pagewire serve, and a function that
-// returns the page's tab, for the test to look into it.
+// offers are the ways in which the user offers the page. Each returns flags for pagewire serve, and
+// a function that returns the page's tab, for the test to look into it.
 var offers = map[string]func(w watched) (flags []string, tab func() context.Context){
 	"launch": func(w watched) ([]string, func() context.Context) {
 		port := strings.TrimPrefix(testkit.Addr(w), "127.0.0.1:")
@@ -67,7 +67,8 @@ func (w watched) tabIn(url string) context.Context {
 	return nil
 }
 
-// byExtension installs the extension, and offers the page by its popup. Pages of other sites cannot see it.
+// byExtension installs the extension, and offers the page by its popup. Pages of other sites cannot
+// see it.
 func (w watched) byExtension() ([]string, func() context.Context) {
 	profile := filepath.Join(w.home, "profile")
 	install := testcmd.Command(dir(w.T, "../../bin/pagewire"), "extension", "install", "--user-data-dir", profile)
@@ -131,7 +132,8 @@ func look[T any](w watched, tab context.Context, script string) T {
 	return testkit.Must(chromedp.Run(tab, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise)))(w)
 }
 
-// waits reports whether the daemon has a call of wait_for_page_update that waits, after two other calls of tools.
+// waits reports whether the daemon has a call of wait_for_page_update that waits, after two other
+// calls of tools.
 func (w watched) waits() bool {
 	token, _ := os.ReadFile(filepath.Join(w.home, ".config/pagewire/token"))
 	r := testkit.Must(http.NewRequest(http.MethodGet, "http://"+w.hub+"/metrics", nil))(w)
@@ -150,9 +152,10 @@ func (w watched) waits() bool {
 const world = `[globalThis, Document.prototype, Navigator.prototype].flatMap((owner) => Reflect.ownKeys(owner).map(String))
 	.concat(document.documentElement.outerHTML.split("\n")).join("\n")`
 
-// A person says: watch the CI run in my browser, and when the browser job fails, look into it. The agent program lists,
-// reads and waits. Its model is asked for these three calls, and next when the job has failed: it then has the one line
-// that has changed. The page, which allows only its own script, sees what it sees in a browser without Pagewire.
+// A person says: watch the CI run in my browser, and when the browser job fails, look into it. The
+// agent program lists, reads and waits. Its model is asked for these three calls, and next when the
+// job has failed: it then has the one line that has changed. The page, which allows only its own
+// script, sees what it sees in a browser without Pagewire.
 func TestWatchesARun(t *testing.T) {
 	for _, name := range []string{"gemini-cli", "codex"} {
 		if !runs(name) {
