@@ -25,6 +25,8 @@ type agent struct {
 	log *testkit.Log
 	// told has a token when a resource has been updated.
 	told chan struct{}
+	// updates has the URIs of the last updates, without those that nobody has taken in time.
+	updates chan string
 
 	mu      sync.Mutex
 	last    int
@@ -39,7 +41,7 @@ type answer struct {
 
 func startAgent(ctx context.Context, env []string, path string, args ...string) (*agent, error) {
 	a := &agent{cmd: testcmd.CommandContext(context.Background(), path, args...), log: &testkit.Log{}, told: make(chan struct{}, 1),
-		waiting: map[int]chan answer{}, ended: make(chan struct{})}
+		updates: make(chan string, 100), waiting: map[int]chan answer{}, ended: make(chan struct{})}
 	a.cmd.Env, a.cmd.Stderr = env, a.log
 	a.cmd.WaitDelay = time.Second
 	out, err := a.cmd.StdoutPipe()
@@ -60,6 +62,7 @@ func startAgent(ctx context.Context, env []string, path string, args ...string) 
 				answer
 				ID     *int
 				Method string
+				Params struct{ URI string }
 			}
 			if json.Unmarshal(line, &m) == nil && m.ID != nil && m.Method == "" {
 				a.mu.Lock()
@@ -73,6 +76,10 @@ func startAgent(ctx context.Context, env []string, path string, args ...string) 
 			if m.Method == "notifications/resources/updated" {
 				select {
 				case a.told <- struct{}{}:
+				default:
+				}
+				select {
+				case a.updates <- m.Params.URI:
 				default:
 				}
 			}

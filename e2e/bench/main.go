@@ -7,7 +7,7 @@
 // and bench.json; a short run writes both to dist/bench.
 //
 // The measurements are in families: start.go and page.go in pages, gateway.go at the gateway, relay.go for a bare
-// gateway, daemon.go for the daemon's end, renderers.go in the browser's processes; with -agents only those
+// gateway, daemon.go for the daemon's end, renderers.go in the browser's processes, shown.go for any page; with -agents only those
 // of models.go. To add a row, add an element. Nothing here is a test: only work that is not done makes it fail, and no
 // figure does.
 package main
@@ -40,17 +40,18 @@ func main() {
 	rounds := flag.Int("rounds", 7, "measure each contender this many times")
 	short := flag.Bool("short", false, "less of everything: two minutes in all")
 	agents := flag.Bool("agents", false, "measure what a model pays for knowing what a page shows, and nothing else")
+	soak := flag.Int("soak", 0, "watch ten tabs for so many minutes, print what that costs, and measure nothing else")
 	only := flag.String("row", "", "measure only families whose name matches this `regexp`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *rounds, *short, *agents, *only); err != nil {
+	if err := run(ctx, *rounds, *soak, *short, *agents, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rounds int, short, agents bool, only string) error {
+func run(ctx context.Context, rounds, soak int, short, agents bool, only string) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-row: %w", err)
@@ -71,6 +72,9 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 	defer closeBrowser()
 	b.chromium = chromium
 
+	if soak > 0 {
+		return b.soak(ctx, soak)
+	}
 	part, how := "bench", fmt.Sprintf("; medians of %d rounds that take turns", rounds)
 	if agents {
 		part, how = "models", "; one round, of bytes that no machine changes"
@@ -78,7 +82,7 @@ func run(ctx context.Context, rounds int, short, agents bool, only string) error
 	report := figure.Run{Command: command(short, agents), Began: began, Machine: machine(chromium),
 		Commit: figure.Commit(), How: how}
 	var failed []error
-	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), []family{b.daemons(), b.renderers()})
+	families := slices.Concat(b.sizes(), b.starts(), b.pages(), b.gateways(), b.shownPages(), []family{b.daemons(), b.renderers()})
 	if agents {
 		families = b.models()
 	}

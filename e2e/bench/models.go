@@ -24,7 +24,7 @@ const (
 //
 // Each contender plays one script in its own browser. A page shows a cart of 6 KB and a text of 40 KB. The model looks
 // once. Then it has other work in 40 turns, and before 25 of these one item or one line changes, and stays so. With
-// reminders it calls the page's tool; the others ask for the page's state in each turn. The count is the part of the
+// reminders it calls the page's tool; of any page its program's hook tells; the others ask in each turn. The count is the part of the
 // page's state that is added to the model's context.
 func (b *bench) models() []family {
 	lines, pre := b.sessions("lines", "<div id=text></div>"), b.sessions("one `<pre>`", "<pre id=text></pre>")
@@ -44,11 +44,18 @@ func (b *bench) sessions(shape, text string) family {
 		{"first", "model: first look, text as " + shape, "B", goal{most: 1, of: best}, reminded},
 		{"later", "model: 25 changes in the 40 turns behind it, text as " + shape, "B", goal{most: 1, of: best}, reminded},
 		{"bytes", "model: page state added in 40 turns, text as " + shape, "B", goal{most: 1, of: best}, reminded},
+		{"first", "model: first look at any page, text as " + shape, "B", goal{most: 1, of: best}, anyPage},
+		{"later", "model: 25 changes of any page in the 40 turns behind it, text as " + shape, "B",
+			goal{most: 1, of: best}, anyPage},
 	}}
 	for _, r := range readers {
-		r.html = page(pagewireTag)
-		if r.kind == ours {
+		switch {
+		case r.name == anyPage:
+			r.html = page("")
+		case r.kind == ours:
 			r.html = page(gatewayTag)
+		default:
+			r.html = page(pagewireTag)
 		}
 		f.contenders = append(f.contenders, contender{r.name, r.kind, func(ctx context.Context) (figures, error) {
 			s := &session{rig: &rig{rival: r.rival, b: b, changes: make(chan string)}}
@@ -71,6 +78,7 @@ type reader struct {
 var readers = []reader{
 	{rival: shopper(reminded), begin: readBoth, look: work},
 	{rival: shopper(polling), look: readBoth},
+	{rival: shows(""), begin: readShown, look: hear},
 	{rival: snapshots(devtools), look: snapshot("take_snapshot")},
 	{rival: snapshots(playwrite), look: snapshot("browser_snapshot")},
 	{rival: rival{name: agentBrowser, kind: peer, ready: findsTab}, look: func(ctx context.Context, s *session) (string, error) {
@@ -185,6 +193,18 @@ func readBoth(ctx context.Context, s *session) (all string, err error) {
 		all += text
 	}
 	return all, nil
+}
+
+func readShown(ctx context.Context, s *session) (string, error) {
+	return s.agent.tool(ctx, "read_page_resource", map[string]any{"uri": s.shown(), "max_chars": 100_000})
+}
+
+// hear is what the hook of an agent's program adds to a prompt.
+func hear(ctx context.Context, s *session) (string, error) {
+	cmd := testcmd.CommandContext(ctx, s.b.program(), "changes", "--hub", local(s.port), "--uri", s.shown())
+	cmd.Env = s.env()
+	text, err := cmd.Output()
+	return string(text), err
 }
 
 // snapshot returns a look at the whole page by a tool.

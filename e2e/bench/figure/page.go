@@ -57,6 +57,7 @@ var limits = []struct{ row, factor string }{
 	{"bytes in all, with an agent", "the core's wasm is 68 % of the bytes"},
 	{"daemon stopped until", "1.6 s of silence count as a hang, and then a probe may take 0.7 s"},
 	{"model: first look", "the declared cart is JSON with the names of its values; a snapshot has the values alone"},
+	{"shown: first look at 10,000", "the browser's own share, the styles and boxes of all, is in the row"},
 	{"model: 25 changes", "a text's diff has the line as it was, so that it can be applied; each change has its URI and revision"},
 	{"10,000 changes: main thread", "the loop, and the page's first read behind it, before they are compiled"},
 }

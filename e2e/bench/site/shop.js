@@ -1,7 +1,8 @@
-// A cart and a text, shown and declared. Each answer of /change is a state to show.
+// A cart and a text, shown, and declared where Pagewire is in the page. Each answer of /change is a state to show.
 {
   const shown = {};
-  const context = document.modelContext ?? navigator.modelContext;
+  const none = { registerResource() {}, registerTool() {}, notifyResourceUpdated() {} };
+  const context = globalThis.pagewire ? (document.modelContext ?? navigator.modelContext) : none;
   const at = (name) => location.origin + "/" + name;
   for (const [name, mimeType] of [
     ["cart", "application/json"],
