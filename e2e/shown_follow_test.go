@@ -85,7 +85,7 @@ func TestShownFollows(t *testing.T) {
 			t.Errorf("%s: %q is missing in\n%s", c.script, c.shows, text)
 		}
 		// The pieces that are kept make the same text as pieces that are all made anew.
-		if anew := inWorld[string](b, "return pagewireShown(document).view(() => {}).read()"); anew != text {
+		if anew := inWorld[string](b, "return pagewireShown(document, clock).view(() => {}).read()"); anew != text {
 			t.Errorf("%s: with the pieces that are kept\n%swithout\n%s", c.script, text, anew)
 		}
 	}
@@ -182,7 +182,7 @@ func TestShownHiddenTab(t *testing.T) {
 	inWorld[any](b, `
 		globalThis.setTimeout = browserTimer;
 		globalThis.told = 0;
-		globalThis.own = pagewireShown(document).view(() => told++);
+		globalThis.own = pagewireShown(document, { now: () => performance.now(), wait: (ms) => new Promise((done) => setTimeout(done, ms)) }).view(() => told++);
 		own.watch(true);
 		globalThis.text = await own.read()`)
 	if pauses := inWorld[int](b, "return counts.pauses"); pauses < 3 {
@@ -361,7 +361,7 @@ func TestShownPiecesAreTrue(t *testing.T) {
 			got := inWorld[[]string](b, `
 				dispatchEvent(new Event("step"));
 				await new Promise((done) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = done; port2.postMessage(0); });
-				return [await read(), await pagewireShown(document).view(() => {}).read()]`)
+				return [await read(), await pagewireShown(document, clock).view(() => {}).read()]`)
 			if got[0] != got[1] {
 				t.Fatalf("after %s, with seed %d:\n%s\nall made anew:\n%s", run[string](b.tab, "return last"), seed, got[0], got[1])
 			}

@@ -64,7 +64,7 @@ func TestShownHostilePages(t *testing.T) {
 			if text := inWorld[string](b, "await pass(1000); return read()"); !strings.Contains(text, c.want) {
 				t.Errorf("%q is missing in\n%.2000s", c.want, text)
 			}
-			if text := inWorld[string](b, "return pagewireShown(document).view(() => {}).read({ links: true })"); !strings.Contains(text, c.want) {
+			if text := inWorld[string](b, "return pagewireShown(document, clock).view(() => {}).read({ links: true })"); !strings.Contains(text, c.want) {
 				t.Errorf("%q is missing in a first look:\n%.2000s", c.want, text)
 			}
 		})
@@ -280,7 +280,7 @@ func TestShownStorms(t *testing.T) {
 		const { postMessage } = MessagePort.prototype;
 		let pauses = 0;
 		MessagePort.prototype.postMessage = function (...args) { pauses++; dispatchEvent(new Event("pause")); return postMessage.apply(this, args); };
-		const text = await pagewireShown(document).view(() => {}).read();
+		const text = await pagewireShown(document, clock).view(() => {}).read();
 		MessagePort.prototype.postMessage = postMessage;
 		return pauses + " " + text`)
 	if !strings.Contains(text, "Line 299 of p") || !strings.Contains(text, "more") {

@@ -60,7 +60,8 @@ func (b *shownTab) holdsNoSecret(name string) string {
 			for (let node = walker.nextNode(); node; node = walker.nextNode()) {
 				if (node.nodeType === 3) { if (node.data.includes("SECRET")) node.data = change(node.data); continue; }
 				if (node.shadowRoot) visit(node.shadowRoot);
-				for (const { name, value } of node.attributes) if (value.includes("SECRET")) node.setAttribute(name, change(value));
+				// A frame that loads is seen to be empty for a moment.
+				for (const { name, value } of node.attributes) if (name !== "srcdoc" && value.includes("SECRET")) node.setAttribute(name, change(value));
 				if (/^(input|textarea)$/.test(node.localName) && /SECRET|1111/.test(node.value)) {
 					node.value = change(node.value) + (/1111/.test(node.value) ? "" : "!");
 					node.dispatchEvent(new Event("input", { bubbles: true }));

@@ -20,7 +20,7 @@ export const isPrivate = (element: Element): boolean =>
 export const hasDots = (element: Element, style = getComputedStyle(element)): boolean =>
   !/^(none)?$/.test(style.getPropertyValue("-webkit-text-security"));
 
-/** Fields that have been passwords, and what they were called in their form, or in their tree if they had none. */
+/** Fields that have been passwords, and their names in their form, or in their tree if they had none. */
 const passwords = new WeakSet<Element>();
 const called = new WeakMap<Node, Set<string>>();
 /** Parents → their last password without any name. */
@@ -31,7 +31,7 @@ const rootOf = (of: Element): Document | ShadowRoot => Node.prototype.getRootNod
 /** Remembers a password field, since it may show the password later, or another field in its place. */
 export function remember(field: Field): void {
   passwords.add(field);
-  const [parent, names] = [parentOf(field), callsOf(field)];
+  const [parent, names] = [parentOf(field), namesOf(field)];
   if (!names.length && parent) nameless.set(parent, field);
   const owner = field.form ?? rootOf(field);
   called.set(owner, new Set([...(called.get(owner) ?? []), ...names]));
@@ -39,7 +39,7 @@ export function remember(field: Field): void {
 
 /** Whether a field is a former password, or has taken the place of one. */
 function wasPassword(field: Field): boolean {
-  const names = callsOf(field);
+  const names = namesOf(field);
   const of = called.get(field.form ?? rootOf(field));
   const before = nameless.get(parentOf(field) ?? field);
   return (
@@ -47,13 +47,6 @@ function wasPassword(field: Field): boolean {
     names.some((name) => of?.has(name)) ||
     (!names.length && !!before && parentOf(before) !== parentOf(field))
   );
-}
-
-/** What tells a field from others: its name, its id, and what a person calls it. */
-function callsOf(field: Field): string[] {
-  const names = ["name", "id", "aria-label", "placeholder"].map((of) => [of, attribute(field, of)]);
-  for (const label of field.labels ?? []) names.push(["label", label.textContent!.slice(0, 200).trim()]);
-  return names.flatMap(([of, name]) => (name ? `${of} ${name}` : []));
 }
 
 /** Secret values of `autocomplete`. Looked up as an attribute: Firefox's property does not know one-time-code. */
@@ -82,17 +75,20 @@ export const isSecret = (field: Field): boolean =>
   (typed.test(field.type) && wasPassword(field)) ||
   isPrivate(field) ||
   hasDots(field) ||
-  (typed.test(field.type) && (words.test(namesOf(field)) || isCodeBox(field) || isCard(field.value)));
+  (typed.test(field.type) && (words.test(asWords(namesOf(field))) || isCodeBox(field) || isCard(field.value)));
 
-/** All that names a field, as words. */
-function namesOf(field: Field): string {
+/** All that names a field. */
+function namesOf(field: Field): string[] {
   const names = ["name", "id", "aria-label", "placeholder", "title"].map((name) => attribute(field, name) ?? "");
-  for (const element of [...(field.labels ?? []), ...labelsOf(field)]) names.push(element.textContent!.slice(0, 200));
-  return names
+  for (const { textContent } of [...(field.labels ?? []), ...labelsOf(field)])
+    names.push(textContent!.slice(0, 200).trim());
+  return names.filter(Boolean);
+}
+const asWords = (names: string[]): string =>
+  names
     .join(" , ")
     .replace(/([a-z])(?=[A-Z])/g, "$1 ")
     .replace(/[\s_.[\]-]+/g, " ");
-}
 
 /** The elements that `aria-labelledby` names, in the tree of the element. */
 export function labelsOf(element: Element): Element[] {

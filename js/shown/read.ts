@@ -8,20 +8,19 @@ import { attribute, has, tagOf } from "./dom.ts";
 import { alone, block, join, linesOf, map, oneLine, type Piece, pairs, write } from "./lines.ts";
 import * as make from "./pieces.ts";
 import { controls, landmarks, nameOf, roleOf, shortAddress, skipped, states, unseenName } from "./roles.ts";
-import { groundOf, hides, isDrawn, isFlat, isLegible, type Place, rootGround } from "./sight.ts";
+import { groundOf, hides, isFlat, isLegible, rootGround } from "./sight.ts";
 import { clean, cut, escaped, heard, linked, plain, quiet, squash, token } from "./text.ts";
 
 /** Characters of a look, its elements, elements and frames in each other, and one step of a long text. */
 const most = { text: 200_000, elements: 250_000, depth: 512, frames: 8, step: 50_000 };
 
 /**
- * What is around an element that matters for it: when that has last changed, the ground and opacity, and the box that
- * has the text, or a box without a size that cuts it off; whether it is in a link or button, in code, or in a list of
+ * What is around an element that matters for it: when that has last changed, the ground and opacity, and whether a
+ * box without a size cuts it off; whether it is in a link or button, in code, or in a list of
  * terms; and how many frames and elements are around it.
  */
-const place: Place = { isThere: true };
 const inside = { isClipped: false, inControl: false, isRaw: false, isPairs: false };
-const nothing = { since: 0, ground: rootGround, opacity: 1, place, ...inside, frames: 0, depth: 0 };
+const nothing = { since: 0, ground: rootGround, opacity: 1, ...inside, frames: 0, depth: 0 };
 type Around = typeof nothing;
 
 const howOf = (style: CSSStyleDeclaration) => {
@@ -196,12 +195,10 @@ export class Reader {
     const isInline = /^(inline|contents|ruby)/.test(how.display);
     const { position } = style;
     const isPlaced = position === "absolute" || position === "fixed";
-    const isPlace = position !== "static" || (how.display !== "inline" && how.display !== "contents");
     const inner = {
       since: Math.max(outer.since, this.#shaken.get(element) ?? 0),
       ground: groundOf(element, style, outer.ground),
       opacity: outer.opacity * how.opacity,
-      place: isPlace ? { element } : outer.place,
       isClipped: (outer.isClipped && !isPlaced) || isFlat(element, tag, style, how.display),
       inControl: outer.inControl || role === "link" || controls.has(role),
       isRaw: outer.isRaw || tag === "pre",
@@ -344,7 +341,6 @@ export class Reader {
     // Both are asked for only where a text needs them.
     let isRead: boolean | undefined;
     let keeps: boolean | undefined;
-    const boxed = how.display === "contents" ? inner.place.element : element;
     const pieces: Piece[] = [];
     for (const node of dom.childrenOf(element, root)) {
       if (this.#isCut) break;
@@ -357,7 +353,7 @@ export class Reader {
         let text = dom.dataOf(node as Text, 0, most.step);
         if (isLong || /[^\S ]| {2}/.test(text)) keeps ??= inner.isRaw || keepsSpace(style);
         if (isLong || /\S/.test(text)) {
-          isRead ??= isSeen && !hasDots(element, style) && isLegible(element, style, inner) && isDrawn(node, boxed);
+          isRead ??= isSeen && !hasDots(element, style) && isLegible(node, element, style, inner);
           const isUnread = !isRead && how.visibility === "visible";
           if (isLong) {
             if (isUnread) this.#sum.hidden += dom.lengthOf(node as Text);

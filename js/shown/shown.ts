@@ -36,10 +36,10 @@ export interface Shown {
 }
 
 /**
- * Begins with a document. The clock has the time between looks. Browsers slow the timers of hidden tabs down to one a
- * minute: who carries the text can do better, and passes its own.
+ * Begins with a document. The clock has the time between looks. It is who carries the text that has it, since browsers
+ * slow the timers of hidden tabs down to one a minute.
  */
-export function shown(document: Document, clock: Clock = browserClock): Shown {
+export function shown(document: Document, clock: Clock): Shown {
   const followers = [new Follower(document, clock)];
   return {
     view(changed, part) {
@@ -60,8 +60,3 @@ export function shown(document: Document, clock: Clock = browserClock): Shown {
     },
   };
 }
-
-const browserClock: Clock = {
-  now: () => performance.now(),
-  wait: (ms) => new Promise((done) => setTimeout(done, ms)),
-};

@@ -94,38 +94,30 @@ function isCutOff(path: string): boolean {
 const isClear = (mask: string): boolean =>
   mask.includes("gradient(") && (mask.match(/rgba?\([^)]*\)/g) ?? [""]).every((one) => /^rgba.*, 0\)$/.test(one));
 
-/** A box whose text is where a person sees it, or not. It is asked for once. */
-export interface Place {
-  element?: Element;
-  isThere?: boolean;
-}
-function isThere(place: Place): boolean {
-  if (place.isThere !== undefined) return place.isThere;
-  const element = place.element!;
-  const style = styleOf(element);
-  let box = boxOf(element);
-  if ((box.width <= least || box.height < smallest) && style.overflowX === "visible") {
-    const range = new Range();
-    range.selectNodeContents(element);
-    box = range.getBoundingClientRect(); // text that a box without a size does not hold
-  }
-  // A carousel moves its slides by some screens; tricks move a text by 9,999 px.
+/**
+ * Whether a text is drawn where a person sees it. Closed shadow trees need not show what is in their hosts, or show it
+ * faintly. A carousel moves its slides by some screens; tricks move a text by 9,999 px.
+ */
+function isThere(text: Node, element: Element, style: CSSStyleDeclaration): boolean {
+  const range = new Range();
+  range.selectNodeContents(text);
+  const { right, bottom, width, height } = range.getBoundingClientRect();
   const view = dom.viewOf(element);
-  const isNear = box.right + view.scrollX > -4000 && box.bottom + view.scrollY > -4000;
-  const isLarge = box.width > least && box.height >= smallest;
-  return (place.isThere =
-    isNear && isLarge && Math.abs(parseFloat(style.textIndent)) < (style.textIndent.endsWith("%") ? 100 : 500));
+  const isNear = right + view.scrollX > -4000 && bottom + view.scrollY > -4000;
+  const isIndented = Math.abs(parseFloat(style.textIndent)) >= (style.textIndent.endsWith("%") ? 100 : 500);
+  const isSeen = style.display === "contents" || dom.isVisible(element, { opacityProperty: true });
+  return isNear && width > 0 && height >= smallest && !isIndented && isSeen;
 }
 
-/** Whether a person can read the text that stands in an element itself. */
-export function isLegible(element: Element, style: CSSStyleDeclaration, around: Surroundings): boolean {
-  const { ground, opacity, place } = around;
+/** Whether a person can read a text that stands in an element itself. */
+export function isLegible(text: Node, element: Element, style: CSSStyleDeclaration, around: Surroundings): boolean {
+  const { ground, opacity } = around;
   if (parseFloat(style.fontSize) < smallest) return false;
   const colour = colourOf(style.webkitTextFillColor);
   const alpha = colour[3] * opacity;
   if (alpha < 0.1) return opacity >= 0.1 && isPainted(element);
   const isFaint = [0, 1, 2].every((i) => Math.abs(colour[i]! - ground[i]!) * alpha < 12);
-  return (!isFaint || hasPicture(element)) && isThere(place);
+  return (!isFaint || hasPicture(element)) && isThere(text, element, style);
 }
 /** Whether a picture shows through an element's text: its own, or that of an element that the text flows in. */
 function isPainted(element: Element): boolean {
@@ -136,18 +128,9 @@ function isPainted(element: Element): boolean {
   }
   return false;
 }
-
-/** Whether a text is drawn at all: closed shadow trees need not show what is in their hosts, or may show it faintly. */
-export function isDrawn(text: Node, box: Element | undefined): boolean {
-  const range = new Range();
-  range.selectNodeContents(text);
-  const { width, height } = range.getBoundingClientRect();
-  return width > 0 && height > 0 && (!box || dom.isVisible(box, { opacityProperty: true }));
-}
 interface Surroundings {
   ground: Colour;
   opacity: number;
-  place: Place;
 }
 /** The least height of legible text, in pixels. */
 const smallest = 4;
