@@ -390,17 +390,26 @@ func (d *document) withURL(then func(info gateway.PageInfo)) {
 	})
 }
 
-func urlOf(tree *page.FrameTree, id protocol.FrameID) string {
-	if tree == nil || tree.Frame == nil {
-		return ""
-	}
-	if tree.Frame.ID == id {
-		return tree.Frame.URL
+// frameIn finds a frame in a tree, and its parent there.
+func frameIn(tree *page.FrameTree, id protocol.FrameID) (frame, parent protocol.Frame) {
+	switch {
+	case tree == nil || tree.Frame == nil:
+		return frame, parent
+	case tree.Frame.ID == id:
+		return *tree.Frame, parent
 	}
 	for _, child := range tree.ChildFrames {
-		if url := urlOf(child, id); url != "" {
-			return url
+		if frame, parent = frameIn(child, id); frame.ID == "" {
+			continue
+		} else if child.Frame.ID == id {
+			parent = *tree.Frame
 		}
+		break
 	}
-	return ""
+	return frame, parent
+}
+
+func urlOf(tree *page.FrameTree, id protocol.FrameID) string {
+	frame, _ := frameIn(tree, id)
+	return frame.URL
 }

@@ -110,28 +110,13 @@ func (n *shown) place(info gateway.PageInfo) {
 	}
 	var r page.GetFrameTreeResult
 	n.post(page.CommandGetFrameTree, nil, &r, func(err error) {
-		if err != nil || parentOrigin(r.FrameTree, protocol.FrameID(d.frameID)) == d.origin {
+		_, parent := frameIn(r.FrameTree, protocol.FrameID(d.frameID))
+		if err != nil || parent.SecurityOrigin == d.origin {
 			n.known = true
 			return
 		}
 		d.withURL(attach)
 	})
-}
-
-// parentOrigin is the origin of the parent of a frame, or "" if the parent is in another process.
-func parentOrigin(tree *page.FrameTree, id protocol.FrameID) string {
-	if tree == nil || tree.Frame == nil {
-		return ""
-	}
-	for _, child := range tree.ChildFrames {
-		if child.Frame != nil && child.Frame.ID == id {
-			return tree.Frame.SecurityOrigin
-		}
-		if origin := parentOrigin(child, id); origin != "" {
-			return origin
-		}
-	}
-	return ""
 }
 
 // attach begins the link with the gateway.
