@@ -940,26 +940,38 @@ func TestExtensionLook(t *testing.T) {
 
 	p := x.popup(s.URL)
 	p.shows("[data-do=once]")
-	picture(p, "extension-popup-asks", 360, 300)
+	picture(p, "extension-popup-asks", 360, 470)
 	// Every control has a name, and no permission needs a mouse.
 	if nameless := run[[]string](p,
 		`return [...document.querySelectorAll("button, input")].filter((e) => !(e.ariaLabel || e.textContent || e.labels?.[0]?.textContent)).map((e) => e.outerHTML)`); len(nameless) > 0 {
 		t.Errorf("without a name: %q", nameless)
 	}
-	for range 10 {
-		if run[string](p, "return document.activeElement.dataset.do ?? ''") == "once" {
-			break
+	press := func(button string) {
+		for range 20 {
+			if run[bool](p, fmt.Sprintf("return document.activeElement.matches(%q)", button)) {
+				break
+			}
+			p.do(chromedp.KeyEvent("\t"))
 		}
-		p.do(chromedp.KeyEvent("\t"))
+		p.do(chromedp.KeyEvent("\r"))
 	}
-	p.do(chromedp.KeyEvent("\r"))
+	press("[data-do=once]")
 	p.shows("[data-do=revoke]")
 	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(s.URL + "/cart") })
 	testkit.Eventually(t, "the popup says so", func() bool {
 		return run[bool](p,
 			`return document.body.innerText.includes("Agents see 4 resources")`)
 	})
-	picture(p, "extension-popup", 360, 460)
+	picture(p, "extension-popup", 360, 470)
+	press("[data-do=preview]")
+	p.shows("pre[role=region]")
+	picture(p, "extension-popup-preview", 360, 640)
+	press("[aria-label='Everything the site shows'] [data-do=once]")
+	p.shows("[aria-label='Everything the site shows'] [data-do=revoke]")
+	testkit.Eventually(t, "the agent reads what it shows", func() bool {
+		text, _ := agent.Read(s.URL + "/.pagewire/shown")
+		return strings.Contains(text, "a page")
+	})
 	x.panel(p, shown, s.URL, agent)
 	picture(p, "extension-panel", 1000, 520)
 	if p.said("Uncaught") || p.said("Refused") {

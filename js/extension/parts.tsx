@@ -63,11 +63,14 @@ interface Asks {
   act: Do;
 }
 
+/** Two groups of buttons have the same names. */
+const groups = { offers: "What the site offers", shows: "Everything the site shows" };
+
 /** The buttons that allow a site and then load `tab` again. */
 function Grants({ what, origin, tab, act }: Asks & { tab?: number | undefined }) {
   const allow = (grant: Grant) => () => act({ do: "allow", what, origin, grant, ...(tab !== undefined && { tab }) });
   return (
-    <div class="buttons">
+    <div class="buttons" role="group" aria-label={groups[what]}>
       <button data-do="once" class="first" onClick={allow("once")}>
         Allow once
       </button>
@@ -81,7 +84,7 @@ function Grants({ what, origin, tab, act }: Asks & { tab?: number | undefined })
 /** The buttons of a site that is allowed. */
 function Granted({ what, origin, grant, act }: Asks & { grant: Grant }) {
   return (
-    <div class="buttons">
+    <div class="buttons" role="group" aria-label={groups[what]}>
       <button data-do="revoke" onClick={() => act({ do: "revoke", what, origin })}>
         Revoke
       </button>
@@ -147,7 +150,7 @@ export function Everything({ shown, tab, here, act }: { shown: Shown; tab: numbe
             {`Agents read this, ${size(new TextEncoder().encode(text).length)}, and are told when it changes. Of every ` +
               "other page of the site they read the same."}
           </p>
-          <pre class="preview text" tabIndex={0}>
+          <pre class="preview text" tabIndex={0} role="region" aria-label="What agents read">
             {text}
           </pre>
         </>
