@@ -45,8 +45,7 @@ const (
 // isolated world, where the document's scripts have no name: they cannot see it, nor call its
 // binding.
 type shown struct {
-	d   *document
-	uri string
+	d *document
 
 	// Guarded by attachment.mu.
 	context runtime.ExecutionContextID // of the reader's world; 0 before that is there
@@ -80,7 +79,7 @@ func (d *document) offerShown() {
 		d.shown = nil
 		n.close(func(p *gateway.Page) { p.Close("nobody is shown it any more") })
 	default:
-		d.shown = &shown{d: d, uri: d.origin + gateway.ShownPath, watched: map[string]bool{},
+		d.shown = &shown{d: d, watched: map[string]bool{},
 			allowed: rate.NewLimiter(shownPerSecond, shownBurst)}
 		d.shown.place(info)
 	}
@@ -131,17 +130,15 @@ func (n *shown) attach(info gateway.PageInfo) {
 	n.page.Store(p)
 	n.info = info
 	n.say([]any{"hello", 1, "cdp", map[string]any{"epoch": cryptorand.Text()}})
-	calls := []any{[]any{"register", `{"uri":` + strconv.Quote(n.uri) + shownMembers}}
+	whole := strconv.Quote(n.d.origin + gateway.ShownPath)
+	calls := []any{[]any{"register", `{"uri":` + whole + shownMembers}}
 	n.say(append(append(calls, n.changedParts()...), []any{"setTools", "[]"})...)
 }
 
 // offerParts offers the parts for which there are rules now, in place of those before.
 func (n *shown) offerParts() {
-	if n.page.Load() == nil {
-		return
-	}
-	if calls := n.changedParts(); len(calls) > 0 {
-		n.say(calls...)
+	if n.page.Load() != nil {
+		n.say(n.changedParts()...)
 	}
 }
 
@@ -173,12 +170,9 @@ func (n *shown) changedParts() (calls []any) {
 func (n *shown) uriOf(part string) string { return n.d.origin + gateway.PartsPath + part }
 
 // partOf returns the name of a URI's part, or "" if the URI is of all that the document shows.
-func (n *shown) partOf(uri string) string {
+func partOf(uri string) string {
 	path, _, _ := strings.Cut(uri, "?")
-	name, is := strings.CutPrefix(path, n.uriOf(""))
-	if !is {
-		return ""
-	}
+	_, name, _ := strings.Cut(path, gateway.PartsPath)
 	return name
 }
 
@@ -232,8 +226,9 @@ func (n *shown) post(method string, params, r any, done func(error)) {
 
 // say sends calls to the gateway.
 func (n *shown) say(calls ...any) {
-	frame, _ := json.Marshal(calls)
-	n.receive(frame)
+	if frame, _ := json.Marshal(calls); len(calls) > 0 {
+		n.receive(frame)
+	}
 }
 
 func (n *shown) receive(frame []byte) {
@@ -266,7 +261,7 @@ func (n *shown) send(frame []byte) {
 
 // watch makes the reader follow the page while the gateway watches a URI of it.
 func (n *shown) watch(uri string, on bool) {
-	part := n.partOf(uri)
+	part := partOf(uri)
 	n.mu.Lock()
 	if delete(n.watched, uri); on {
 		n.watched[uri] = true
@@ -284,7 +279,7 @@ func (n *shown) watchedOf(part string) (uris []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for uri := range n.watched {
-		if n.partOf(uri) == part {
+		if partOf(uri) == part {
 			uris = append(uris, uri)
 		}
 	}
@@ -313,7 +308,7 @@ func (n *shown) touch(uris ...string) {
 // read answers a read with what the reader gives, whose text is JSON already.
 func (n *shown) read(call int64, uri, params string) {
 	revision := n.revision.Load()
-	part := n.partOf(uri)
+	part := partOf(uri)
 	n.mu.Lock()
 	mimeType := mimeTypeOf(n.parts[part])
 	n.mu.Unlock()
