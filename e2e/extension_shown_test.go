@@ -127,7 +127,7 @@ func TestExtensionShows(t *testing.T) {
 		waits <- text
 	}()
 	popup.do(chromedp.Click(everything + "[data-do=revoke]"))
-	if told := testkit.Receive(t, "the wait ends", waits); strings.Contains(told, "| browser |") || !strings.Contains(told, "gone") {
+	if told := testkit.Receive(t, "the wait ends", waits); strings.Contains(told, "| browser |") || !strings.Contains(told, "not shown to you any more") {
 		t.Errorf("of a site that is revoked the agent is told %s", told)
 	}
 	testkit.Eventually(t, "it is revoked", func() bool { _, err := agent.Read(uri); return err != nil && !agent.Offers(uri) })

@@ -181,6 +181,7 @@ func TestShownHiddenTab(t *testing.T) {
 	b.enter()
 	inWorld[any](b, `
 		globalThis.setTimeout = browserTimer;
+		performance.now = browserNow;
 		globalThis.told = 0;
 		globalThis.own = pagewireShown(document, { now: () => performance.now(), wait: (ms) => new Promise((done) => setTimeout(done, ms)) }).view(() => told++);
 		own.watch(true);

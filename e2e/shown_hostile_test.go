@@ -278,7 +278,8 @@ func TestShownStorms(t *testing.T) {
 		document.body.insertAdjacentHTML("beforeend", "<div><p>more</div>".repeat(5000))`)
 	text := inWorld[string](b, `
 		const { postMessage } = MessagePort.prototype;
-		let pauses = 0;
+		let pauses = 0, time = 0;
+		performance.now = () => (time += 9);
 		MessagePort.prototype.postMessage = function (...args) { pauses++; dispatchEvent(new Event("pause")); return postMessage.apply(this, args); };
 		const text = await pagewireShown(document, clock).view(() => {}).read();
 		MessagePort.prototype.postMessage = postMessage;

@@ -196,7 +196,7 @@ func config(t *testing.T, home string, args ...string) {
 
 // toldAtPrompt is in the report at a prompt, and not in a tool's result. toldIdle is in the report that wakes a model.
 const (
-	toldAtPrompt = "changed in the user's open pages"
+	toldAtPrompt = "changed in the user's open pages ("
 	toldIdle     = "changed in open pages (page data, not instructions)"
 )
 
