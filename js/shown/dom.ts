@@ -17,6 +17,7 @@ const firstChild = getter(Node.prototype, "firstChild");
 export const nextOf = getter(Node.prototype, "nextSibling");
 export const previousOf = getter(Node.prototype, "previousSibling");
 export const parentOf = getter(Node.prototype, "parentNode");
+export const parentElement = getter(Node.prototype, "parentElement");
 export const ownerOf = getter(Node.prototype, "ownerDocument");
 export const textContent = getter(Node.prototype, "textContent");
 export const isConnected = getter(Node.prototype, "isConnected");

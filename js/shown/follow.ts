@@ -8,7 +8,7 @@
  * Not noticed at once: what stylesheets change without a change of the page. A whole look finds it once in a while.
  */
 import { type Field, remember } from "../share/secrets.ts";
-import { asElement, attribute, elementsIn, isConnected, parentOf, tagOf, typeOf } from "./dom.ts";
+import { asElement, attribute, elementsIn, isConnected, parentElement, tagOf, typeOf } from "./dom.ts";
 import { elementOf, gone, lookOf, type Part } from "./part.ts";
 import { brief } from "./roles.ts";
 import { type Look, Reader, type Sight } from "./read.ts";
@@ -39,15 +39,14 @@ export interface Watch {
   isLate?: boolean;
 }
 
+/** Attributes that may show or hide what is within, or make it another thing; and others that matter. */
+const shaking = "class style hidden open popover role href data-resource-private".split(" ");
 const attributes =
-  "class style hidden open popover type data-resource-private aria-label aria-expanded aria-selected " +
-  "aria-checked aria-current aria-pressed aria-disabled aria-valuenow aria-valuetext aria-level disabled " +
-  "alt title placeholder href value checked selected role autocomplete label";
+  "type aria-label aria-expanded aria-selected aria-checked aria-current aria-pressed aria-disabled aria-valuenow " +
+  "aria-valuetext aria-level disabled alt title placeholder value checked selected autocomplete label";
 const changes = { subtree: true, childList: true, characterData: true, attributeOldValue: true };
-const watched = { ...changes, attributeFilter: attributes.split(" ") };
+const watched = { ...changes, attributeFilter: [...shaking, ...attributes.split(" ")] };
 const types = { subtree: true, attributeFilter: ["type"], attributeOldValue: true };
-/** Attributes that may show or hide what is within, or make it another thing. */
-const shaking = /^(class|style|hidden|open|popover|role|href|data-resource-private)$/;
 /** Each frame of an animation changes a style; these parts of it can hide a text. Of lengths only the great ones do. */
 const hiding = new RegExp(
   "(display|visibility|color|font|clip|mask|position|zoom)[^;]*|opacity:(0?(\\.0\\d*)?(?![.\\d])|\\d%|[a-z][^;]*)|" +
@@ -214,7 +213,7 @@ export class Follower {
   #mark({ type, target, attributeName, oldValue, addedNodes }: MutationRecord): boolean {
     // What has been moved is elsewhere another thing.
     for (const element of Array.from(addedNodes, asElement)) if (element) this.#reader.shake(element);
-    if (type !== "attributes" || !shaking.test(attributeName!)) {
+    if (type !== "attributes" || !shaking.includes(attributeName!)) {
       this.#reader.stale(target);
       return true;
     }
@@ -224,17 +223,17 @@ export class Follower {
     if (oldValue && oldValue === value) return false;
     this.#reader.shake(element);
     // Rules like `.open + .panel` show what is beside it.
-    const siblings = elementsIn(asElement(parentOf(element)) ?? element);
+    const siblings = elementsIn(parentElement(element) ?? element);
     if (siblings.length <= 32) for (const sibling of siblings) this.#reader.nudge(sibling);
     return true;
   }
 
   /** Counts the changes of an element with a short text. */
   #count({ type, target, attributeName }: MutationRecord): void {
-    const element = asElement(type === "characterData" ? parentOf(target) : target);
+    const element = type === "characterData" ? parentElement(target) : asElement(target);
     const now = this.#clock.now();
     if (!element || now - this.#acted < restless.after || elementsIn(element).length > 3) return;
-    if (type === "attributes" && !shaking.test(attributeName!)) return;
+    if (type === "attributes" && !shaking.includes(attributeName!)) return;
     const text = brief(element).replace(/\d+/g, "#");
     if (text.length > most.text) return;
     const { restless: elements } = this.#reader;

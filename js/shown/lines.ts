@@ -55,14 +55,8 @@ export function linesOf(piece: Piece, most: number): string[] {
 
 /** All of a piece in one line. */
 export function oneLine(piece: Piece): string {
-  if (!isBlock(piece))
-    return withoutOurs(piece ?? "")
-      .replace(/\s+/g, " ")
-      .trim();
-  return linesOf(piece, Infinity)
-    .filter((text) => text !== "---")
-    .join(" ")
-    .replace(/\s+/g, " ");
+  const lines = isBlock(piece) ? linesOf(piece, Infinity).filter((text) => text !== "---") : [piece ?? ""];
+  return withoutOurs(lines.join(" ")).replace(/\s+/g, " ").trim();
 }
 
 /** The only line of a piece, "" without one; undefined if it has several, or one that has to stand alone. */

@@ -14,6 +14,7 @@ import {
   has,
   hostOf,
   isLike,
+  parentElement,
   parentOf,
   rootOf,
   styleOf,
@@ -44,7 +45,7 @@ function namesOf(element: Element): string[] {
 /** An element's place among its siblings, from both ends: where one has come or gone, it finds nothing. */
 function stepOf(element: Element): string {
   const tag = nameOf(element);
-  const parent = asElement(parentOf(element));
+  const parent = parentElement(element);
   const alike = parent ? Array.from(elementsIn(parent)).filter((other) => nameOf(other) === tag) : [];
   const at = alike.indexOf(element);
   if (alike.length < 2) return parent ? `${tag}:only-of-type` : tag;
@@ -53,13 +54,13 @@ function stepOf(element: Element): string {
 
 /** The way from an element around this one, or from the root, by places alone. */
 export function stepsTo(element: Element, from?: Element): string {
-  const parent = element === from ? undefined : asElement(parentOf(element));
+  const parent = element === from ? undefined : parentElement(element);
   return parent && parent !== from ? `${stepsTo(parent, from)} > ${stepOf(element)}` : stepOf(element);
 }
 
 /** The cells of a row, or itself if it has text of its own. */
 function cellsOf(row: Element): Element[] {
-  const hasText = childrenOf(row).some((node) => typeOf(node) === 3 && squash(textContent(node)!).trim());
+  const hasText = childrenOf(row).some((node) => typeOf(node) === 3 && squash(textContent(node)!));
   return hasText ? [row] : Array.from(elementsIn(row));
 }
 
@@ -68,7 +69,7 @@ function cellsOf(row: Element): Element[] {
  * same words in many rows, and comes to have them in others.
  */
 function wordsOf(row: Element): string | undefined {
-  const likes = Array.from(elementsIn(asElement(parentOf(row)) ?? row)).filter((other) => isLike(other, rows));
+  const likes = Array.from(elementsIn(parentElement(row) ?? row)).filter((other) => isLike(other, rows));
   return cellsOf(row)
     .map((cell) => brief(cell, hasDots))
     .find((words, x) => {
@@ -92,7 +93,7 @@ export function anchorsOf(root: Element, element: Element): Anchor[] {
     const css = nameOf(element);
     const under = headed(root, css).get(element) ?? "";
     if (isName(under)) anchors.push({ css, under }, { css: stepOf(element), under });
-    for (let e = asElement(parentOf(element)); e; e = asElement(parentOf(e)))
+    for (let e = parentElement(element); e; e = parentElement(e))
       for (const name of namesOf(e)) anchors.push({ css: `${name} > ${stepsTo(element, e)}` });
   }
   const finds = (anchor: Anchor) => find(root, [anchor]) === element;

@@ -41,7 +41,7 @@ export function fieldText(field: Element, tag: string): string {
   if (tag === "select")
     value = Array.from((field as HTMLSelectElement).selectedOptions)
       .filter((option) => !isPrivate(option))
-      .map(({ label }) => squash(label).trim())
+      .map(({ label }) => squash(label))
       .join(", ");
   if (type === "file") value = Array.from(files ?? [], ({ name }) => squash(name)).join(", ");
   return clean(cut(value, tag === "textarea" ? most.lines : most.value));
@@ -55,7 +55,7 @@ export function labelPiece(label: HTMLLabelElement, inner: Piece, isInline: bool
     return tick(field.checked, text || nameOf(field, "input"), isInline);
   if (field && /^(input|select|textarea)$/.test(field.localName) && isSeen(field)) {
     const own = oneLine(fieldPiece(field, field.localName));
-    const rest = squash(text.replace(own, "")).trim().replace(/\s*:$/, "");
+    const rest = squash(text.replace(own, "")).replace(/\s*:$/, "");
     if (nameOf(field, field.localName).includes(rest))
       return text.includes(own) ? apart(mark.ours + own, isInline) : undefined;
   }
@@ -91,9 +91,9 @@ export function imagePiece(image: Element, tag: string): Piece {
     !isPrivate(e);
   const isDrawn = (e: Element) => boxOf(e).width > 1 && isShown(e) && Array.from(all(e, "*")).every(isShown);
   const drawn = Array.from(all(image, "text, foreignObject")).filter(isDrawn);
-  const text = tag === "svg" ? cut(squash(drawn.map(textContent).join(" ")).trim(), most.image) : "";
+  const text = tag === "svg" ? cut(squash(drawn.map(textContent).join(" ")), most.image) : "";
   const title = tag === "svg" ? Array.from(all(image, ":scope > title"), textContent)[0] : "";
-  const name = nameOf(image, tag) || cut(squash(title ?? "").trim(), 80);
+  const name = nameOf(image, tag) || cut(squash(title ?? ""), 80);
   if (text) return apart(`${mark.ours}(drawing${name && ` ${name}`}: ${text})`, true);
   return name && apart(`${mark.ours}(image: ${name})`, true);
 }

@@ -8,7 +8,7 @@ import { attribute, has, tagOf } from "./dom.ts";
 import { alone, block, join, linesOf, map, oneLine, type Piece, pairs, write } from "./lines.ts";
 import * as make from "./pieces.ts";
 import { controls, landmarks, nameOf, roleOf, shortAddress, skipped, states, unseenName } from "./roles.ts";
-import { groundOf, hides, isFlat, isLegible, rootGround } from "./sight.ts";
+import { groundOf, hides, isFlat, isLegible, isPlaced, rootGround } from "./sight.ts";
 import { clean, cut, escaped, heard, linked, plain, quiet, squash, token } from "./text.ts";
 
 /** Characters of a look, its elements, elements and frames in each other, and one step of a long text. */
@@ -30,7 +30,7 @@ const howOf = (style: CSSStyleDeclaration) => {
 type How = ReturnType<typeof howOf>;
 /** An element, how it is shown, and what is around its children. */
 type Kind = { element: Element; tag: string; role: string; isInline: boolean };
-type Shown = Kind & { style: CSSStyleDeclaration; how: How; position: string; inner: Around };
+type Shown = Kind & { style: CSSStyleDeclaration; how: How; inner: Around };
 
 /** Of a piece or a look: characters, those that are hidden, and elements. */
 type Sum = { used: number; hidden: number; elements: number };
@@ -145,7 +145,7 @@ export class Reader {
         for (const one of [field, before]) if (typeof one === "object") this.stale(one as Element);
     }
     const { origin, pathname, search } = location;
-    const title = cut(squash(dom.titleOf(this.#document)).trim(), 200);
+    const title = cut(squash(dom.titleOf(this.#document)), 200);
     const url = origin + cut(withoutSecrets(pathname + search), 200);
     const head = part !== undefined ? [] : [`title: ${title}`, `url: ${url}`];
     // A line may be shorter than what it is made of.
@@ -193,20 +193,18 @@ export class Reader {
     const tag = tagOf(element);
     const role = roleOf(element, tag);
     const isInline = /^(inline|contents|ruby)/.test(how.display);
-    const { position } = style;
-    const isPlaced = position === "absolute" || position === "fixed";
     const inner = {
       since: Math.max(outer.since, this.#shaken.get(element) ?? 0),
       ground: groundOf(element, style, outer.ground),
       opacity: outer.opacity * how.opacity,
-      isClipped: (outer.isClipped && !isPlaced) || isFlat(element, tag, style, how.display),
+      isClipped: (outer.isClipped && !isPlaced(style)) || isFlat(element, tag, style, how.display),
       inControl: outer.inControl || role === "link" || controls.has(role),
       isRaw: outer.isRaw || tag === "pre",
       isPairs: tag === "dl" || (outer.isPairs && tag === "div"),
       frames: outer.frames + +(tag === "iframe"),
       depth: outer.depth + 1,
     };
-    return { element, tag, role, style, how, position, isInline, inner };
+    return { element, tag, role, style, how, isInline, inner };
   }
 
   *#pieceOf(element: Element, outer: Around): Walk<Piece> {
@@ -309,7 +307,7 @@ export class Reader {
       if (name && piece && linesOf(piece, 1)[0]?.replace(/^#+ /, "") !== name)
         return make.landmarkPiece(role || tag, name, piece);
     }
-    const parent = dom.asElement(dom.parentOf(element));
+    const parent = dom.parentElement(element);
     if (dom.isEditable(element) && !(parent && dom.isEditable(parent)))
       return make.landmarkPiece("textbox", nameOf(element, tag), piece);
     if (tag === "dt" && outer.isPairs && piece) return { parts: [alone(piece)!], isTerm: true };
@@ -378,8 +376,7 @@ export class Reader {
     const display = this.#kept.get(element)?.how.display ?? "none";
     if (display === "none" || display === "contents") return;
     if (display === "inline") return /^(svg|img|input)$/.test(tagOf(element)) ? " " : undefined;
-    const { position } = dom.styleOf(element);
-    if (position !== "absolute" && position !== "fixed") return display.startsWith("inline") ? " " : "\n";
+    if (!isPlaced(dom.styleOf(element))) return display.startsWith("inline") ? " " : "\n";
   }
 
   /** A text without what has no width. Some of that is in any text; more of it is a text of its own. */

@@ -1,6 +1,6 @@
 /** What an element is to a person, and what it is called. */
 import { hasDots, isPrivate, labelsOf, privately, withoutSecrets } from "../share/secrets.ts";
-import { asElement, attribute, childrenOf, dataOf, has, parentOf, tagOf, typeOf, use } from "./dom.ts";
+import { asElement, attribute, childrenOf, dataOf, has, parentElement, tagOf, typeOf, use } from "./dom.ts";
 import { cut, squash } from "./text.ts";
 
 const words = (text: string) => text.split(" ");
@@ -32,10 +32,7 @@ export function roleOf(element: Element, tag: string): string {
 const longest = 80;
 
 /** The beginning of the text in an element, seen or not. Values in it are no text, nor is what is private. */
-export const brief = (element: Element, leavesOut = (_: Element) => false): string => begin(element, leavesOut);
-/** The same without what is hidden by dots, which takes more time. */
-const spoken = (element: Element): string => begin(element, hasDots);
-function begin(element: Element, isDots: (one: Element) => boolean): string {
+export function brief(element: Element, leavesOut = (_: Element) => false): string {
   let text = "";
   let left = 200; // nodes
   const add = (node: Node) => {
@@ -43,11 +40,13 @@ function begin(element: Element, isDots: (one: Element) => boolean): string {
     if (typeOf(node) === 3) text += dataOf(node as CharacterData, 0, 4 * longest);
     const inner = asElement(node);
     if (!inner || /^(select|textarea|option)$/.test(tagOf(inner)) || skipped.has(tagOf(inner))) return;
-    if (!has(inner, privately) && !isDots(inner)) for (const child of childrenOf(inner)) add(child);
+    if (!has(inner, privately) && !leavesOut(inner)) for (const child of childrenOf(inner)) add(child);
   };
   if (!isPrivate(element)) add(element);
-  return squash(text).trim();
+  return squash(text);
 }
+/** The same without what is hidden by dots, which takes more time. */
+const spoken = (element: Element): string => brief(element, hasDots);
 /** A control without visible text is named by the text for screen readers in it. */
 export const unseenName = (element: Element): string => cut(spoken(element), longest);
 
@@ -64,7 +63,7 @@ export function nameOf(element: Element, tag: string): string {
     (labels && join(labels)) ||
     attribute(element, "title") ||
     attribute(element, "placeholder");
-  return cut(squash(name.slice(0, 1000)).trim().replace(/\s*:$/, ""), longest);
+  return cut(squash(name.slice(0, 1000)).replace(/\s*:$/, ""), longest);
 }
 
 export const isDisabled = (element: Element): boolean =>
@@ -73,7 +72,7 @@ export const isDisabled = (element: Element): boolean =>
 /** What a control or an item says of itself. */
 export function states(element: Element, tag: string): string {
   const is = (name: string, value = "true") => attribute(element, name) === value;
-  const parent = asElement(parentOf(element));
+  const parent = parentElement(element);
   return (
     (is("aria-selected") ? " (selected)" : "") +
     (/^(page|step|true|location|date|time)$/.test(attribute(element, "aria-current")) ? " (current)" : "") +

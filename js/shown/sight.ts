@@ -65,20 +65,23 @@ export const isFlat = (element: Element, tag: string, style: CSSStyleDeclaration
   (dom.heightOf(element) < smallest || dom.widthOf(element) <= least) &&
   !/^(html|body)$/.test(tag);
 
-type Hiding = { element: Element; style: CSSStyleDeclaration; position: string; inner: { isClipped: boolean } };
+/** Whether an element is out of the flow. */
+export const isPlaced = ({ position }: CSSStyleDeclaration): boolean => /^(absolute|fixed)$/.test(position);
+
+type Hiding = { element: Element; style: CSSStyleDeclaration; inner: { isClipped: boolean } };
 /** Whether all within the element is hidden, though it is rendered. */
-export function hides({ element, style, position, inner }: Hiding): boolean {
+export function hides({ element, style, inner }: Hiding): boolean {
   if (style.clipPath !== "none" && (isNothing.test(style.clipPath) || isCutOff(style.clipPath))) return true;
   if (style.filter !== "none" && /opacity\(0(\.0\d*)?\)|blur\(\d\d/.test(style.filter)) return true;
   if (style.maskImage !== "none" && isClear(style.maskImage)) return true;
-  if (inner.isClipped && position !== "static") return true;
-  if (position !== "absolute" && position !== "fixed") return false;
+  if (inner.isClipped && style.position !== "static") return true;
+  if (!isPlaced(style)) return false;
   if (/^rect\((\d)px, \1px|^rect\([01]px, [01]px, [01]px/.test(style.clip)) return true;
   const { left, top, right, bottom, width, height } = boxOf(element);
   if (width <= least || height <= least) return style.overflowX !== "visible";
   // Nobody scrolls to what is fixed outside of the window, or to what is before the page's beginning.
   const view = dom.viewOf(element);
-  if (position === "absolute") return right + view.scrollX < 0 || bottom + view.scrollY < 0;
+  if (style.position === "absolute") return right + view.scrollX < 0 || bottom + view.scrollY < 0;
   return right <= 0 || bottom <= 0 || left >= view.innerWidth || top >= view.innerHeight;
 }
 const isNothing = /(circle|ellipse)\(0|polygon\((0(px|%)? 0(px|%)?(, )?)+\)|path\(""\)/;
@@ -121,10 +124,10 @@ export function isLegible(text: Node, element: Element, style: CSSStyleDeclarati
 }
 /** Whether a picture shows through an element's text: its own, or that of an element that the text flows in. */
 function isPainted(element: Element): boolean {
-  for (let e: Element | undefined = element; e && dom.tagOf(e) !== "body"; e = dom.asElement(dom.parentOf(e))) {
-    const { webkitBackgroundClip, backgroundImage, position } = styleOf(e);
-    if (webkitBackgroundClip === "text" && backgroundImage !== "none") return true;
-    if (/^(absolute|fixed)$/.test(position)) return false;
+  for (let e: Element | null = element; e && dom.tagOf(e) !== "body"; e = dom.parentElement(e)) {
+    const style = styleOf(e);
+    if (style.webkitBackgroundClip === "text" && style.backgroundImage !== "none") return true;
+    if (isPlaced(style)) return false;
   }
   return false;
 }
@@ -144,7 +147,7 @@ function hasPicture(element: Element): boolean {
     const isAround = box.left <= x && x <= box.right && box.top <= y && y <= box.bottom;
     return other !== element && isAround && isPicture(other);
   };
-  for (let e: Element | undefined = element, up = 0; e; e = dom.asElement(dom.parentOf(e))) {
+  for (let e: Element | null = element, up = 0; e; e = dom.parentElement(e)) {
     if (styleOf(e).backgroundImage !== "none") return true;
     if (up++ < 8 && Array.from(dom.elementsIn(e)).slice(0, 20).some(isBehind)) return true;
   }

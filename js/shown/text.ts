@@ -14,7 +14,8 @@ const facts = /\((?=frame of |secret\)|hidden text of |the page goes on)/gi;
 /** Without the characters that a person does not see. What only Pagewire says of a page is marked as the page's own. */
 export const clean = (text: string): string =>
   (/[^ -~\n]/.test(text) ? text.replace(breaks, " ").replace(unseen, "") : text).replace(facts, "\\(");
-export const squash = (text: string): string => clean(text).replace(/\s+/g, " ");
+/** The text in one line, without white space around it. */
+export const squash = (text: string): string => clean(text).replace(/\s+/g, " ").trim();
 
 /** At most so many characters. No pair of surrogates is cut in two. */
 export const cut = (text: string, most: number): string =>
