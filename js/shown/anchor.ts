@@ -68,14 +68,11 @@ function elementsAt(root: Element, { css, under: title, row, column, place }: An
   return column === undefined ? found : found.flatMap((element) => cellBelow(element, column) ?? []);
 }
 
-const isThere = (element: Element) => isVisible(element);
-
 export function find(root: Element, anchors: Anchor[]): Element | undefined {
   const better = anchors.filter(({ place }) => place === undefined);
   for (const anchor of better.length ? better : anchors) {
-    const found = elementsAt(root, anchor);
-    const at = found.findIndex(isThere);
-    if (at >= 0 && !found.slice(at + 1).some(isThere)) return found[at];
+    const found = elementsAt(root, anchor).filter((element) => isVisible(element));
+    if (found.length === 1) return found[0];
   }
   return undefined;
 }

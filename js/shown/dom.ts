@@ -1,6 +1,6 @@
 /**
  * Members of the DOM, as the prototypes have them: in a page, named elements hide members of their document, and fields
- * those of their form. Nodes may be of a frame's document, so nothing here asks for their class.
+ * those of their form. Texts, shadow roots, labels and slots have no such names. Nodes may be of a frame's document, so nothing here asks for their class.
  */
 
 const call = Function.prototype.call;
@@ -21,15 +21,12 @@ export const parentElement = getter(Node.prototype, "parentElement");
 export const ownerOf = getter(Node.prototype, "ownerDocument");
 export const textContent = getter(Node.prototype, "textContent");
 export const isConnected = getter(Node.prototype, "isConnected");
-export const lengthOf = getter(CharacterData.prototype, "length");
-export const dataOf = method(CharacterData.prototype.substringData);
 const localName = getter(Element.prototype, "localName");
 const namespace = getter(Element.prototype, "namespaceURI");
 export const previousElement = getter(Element.prototype, "previousElementSibling");
 export const elementsIn = getter(Element.prototype, "children");
 export const heightOf = getter(Element.prototype, "clientHeight");
 export const widthOf = getter(Element.prototype, "clientWidth");
-const control = getter(HTMLLabelElement.prototype, "control");
 const openRoot = getter(Element.prototype, "shadowRoot");
 type Query = (selector: string) => NodeListOf<Element>;
 export const all = method(Element.prototype.querySelectorAll as Query);
@@ -37,14 +34,12 @@ export const isLike = method(Element.prototype.matches as (selector: string) => 
 export const closest = method(Element.prototype.closest as (selector: string) => Element | null);
 export const boxOf = method(Element.prototype.getBoundingClientRect);
 export const isVisible = method(Element.prototype.checkVisibility);
-export const hostOf = getter(ShadowRoot.prototype, "host");
 export const rootOf: (of: Document) => Element | null = getter(Document.prototype, "documentElement");
 export const titleOf = getter(Document.prototype, "title");
 const windowOf = getter(Document.prototype, "defaultView");
 const content = getter(HTMLIFrameElement.prototype, "contentDocument");
 /** `true`, and nothing that a field of that name could be. */
 export const isEditable = (e: Element): boolean => (e as HTMLElement).isContentEditable === true;
-const assignedTo = method(HTMLSlotElement.prototype.assignedNodes);
 const getAttribute = method(Element.prototype.getAttribute);
 
 export const attribute = (e: Element, name: string): string => getAttribute(e, name) ?? "";
@@ -88,7 +83,7 @@ export function use<N extends Node>(node: N, user: Element): N {
 
 /** The nodes that are shown as an element's children: of its shadow tree, or assigned to it as to a slot. */
 export function childrenOf(element: Element, root = shadowOf(element)): Node[] {
-  const assigned = !root && tagOf(element) === "slot" ? assignedTo(element as HTMLSlotElement) : [];
+  const assigned = !root && tagOf(element) === "slot" ? (element as HTMLSlotElement).assignedNodes() : [];
   for (const node of assigned) use(node, element);
   if (assigned.length) return assigned;
   const nodes: Node[] = [];
@@ -98,7 +93,7 @@ export function childrenOf(element: Element, root = shadowOf(element)): Node[] {
 
 /** The field of a label. Any other node has none, whatever a page names "control". */
 export const controlOf = (node: Node): Element | null =>
-  typeOf(node) === 1 && tagOf(node as Element) === "label" ? control(node as HTMLLabelElement) : null;
+  typeOf(node) === 1 && tagOf(node as Element) === "label" ? (node as HTMLLabelElement).control : null;
 
 /** An element, or undefined for any other node. */
 export const asElement = (node: Node | null | undefined): Element | undefined =>

@@ -173,8 +173,7 @@ export class Follower {
     if (!element || colouring.test(propertyName ?? "")) return;
     this.#reader.clock++;
     // Rules like `:checked ~ .panel` show anything.
-    const isRule = type === "load" ? /^(link|style)$/ : type === "change" ? /^input$/ : undefined;
-    if (isRule?.test(tagOf(element))) this.#reader.forget();
+    if (/^(load (link|style)|change input)$/.test(`${type} ${tagOf(element)}`)) this.#reader.forget();
     else if (/^(transition|animation)end$/.test(type)) this.#reader.shake(element);
     else this.#reader.stale(element);
     this.#soon();
@@ -199,15 +198,13 @@ export class Follower {
   #note(records: MutationRecord[]): void {
     this.#reader.clock++;
     if (records.length > most.records) return this.#all();
-    let isAny = false;
     for (const record of records) {
       // document.open has removed the listeners.
       if (typeOf(record.target) === 9) this.#listen(record.target as Document);
       if (!this.#mark(record)) continue;
-      isAny = true;
       this.#count(record);
+      this.#soon();
     }
-    if (isAny) this.#soon();
   }
   /** Marks what a change makes stale. Returns false if it cannot change a text. */
   #mark({ type, target, attributeName, oldValue, addedNodes }: MutationRecord): boolean {

@@ -116,10 +116,10 @@ export function pairs(piece: Piece): Piece {
     const term = parts.at(-1);
     const name = isBlock(term) && term.isTerm && soleLine(term);
     const text = soleLine(isBlock(part) ? part : { parts: [part] });
-    const isGroup = isBlock(part) && part.parts.some((one) => isBlock(one) && one.isTerm);
-    const isTerm = isBlock(part) && part.isTerm;
+    const isTerm = (one: string | Block) => isBlock(one) && one.isTerm;
+    const isGroup = isBlock(part) && part.parts.some(isTerm);
     const pair = withoutOurs(`${name}: ${text}`);
-    if (name && text && !isTerm) parts[parts.length - 1] = /^(title|url): /i.test(pair) ? `\\${pair}` : pair;
+    if (name && text && !isTerm(part)) parts[parts.length - 1] = /^(title|url): /i.test(pair) ? `\\${pair}` : pair;
     else parts.push(isGroup ? (pairs(part) as Block) : part);
   }
   return block(parts);

@@ -1,8 +1,8 @@
 /** A part of a page as one resource, by a rule of the user: where it is, and its text, rows or values. */
-import { type Field, isSecret, remember } from "../share/secrets.ts";
+import type { Field } from "../share/secrets.ts";
 import { type Anchor, find } from "./anchor.ts";
 import { asElement, attribute, childrenOf, isVisible, rootOf, tagOf } from "./dom.ts";
-import { fieldText } from "./pieces.ts";
+import { fieldText, isButton, isField, isKept, isLabelled, isTick } from "./pieces.ts";
 import type { Look, Reader } from "./read.ts";
 import { nameOf } from "./roles.ts";
 import { isSeen } from "./sight.ts";
@@ -62,18 +62,16 @@ function valuesOf(form: Element, reader: Reader): object {
   const add = (element: Element) => {
     const tag = tagOf(element);
     if (reader.isLeftOut(element)) return;
-    if (!/^(input|select|textarea)$/.test(tag)) {
+    if (!isField.test(tag)) {
       for (const child of childrenOf(element)) if (asElement(child)) add(child as Element);
       return;
     }
     const field = element as Field;
-    const isTick = /^(checkbox|radio)$/.test(field.type);
-    if (/^(hidden|submit|button|reset|image)$/.test(field.type) || !isVisible(field)) return;
-    if (!isSeen(field) && !(isTick && [...(field.labels ?? [])].some(isSeen))) return;
-    if (field.type === "password") remember(field);
+    if (field.type === "hidden" || isButton(field) || !isVisible(field)) return;
+    if (!isSeen(field) && !(isTick(field) && isLabelled(field))) return;
     const name = nameOf(field, tag) || attribute(field, "name") || tag;
-    const value = isTick ? (field as HTMLInputElement).checked : fieldText(field, tag);
-    const own = isSecret(field) ? "(secret)" : value;
+    const value = isTick(field) ? (field as HTMLInputElement).checked : fieldText(field, tag);
+    const own = isKept(field) ? "(secret)" : value;
     values.set(name, values.has(name) ? [values.get(name), own].flat() : own);
   };
   add(form);

@@ -12,7 +12,6 @@ import {
   closest,
   elementsIn,
   has,
-  hostOf,
   isLike,
   parentElement,
   parentOf,
@@ -111,7 +110,7 @@ export function* blocksAround(pointed: Element): Generator<Element> {
     const element = asElement(node);
     const tag = element && tagOf(element);
     if (tag && (isField.test(tag) || has(element, "role") || styleOf(element).display !== "inline")) yield element;
-    node = parentOf(node) ?? (typeOf(node) === 11 ? hostOf(node as ShadowRoot) : null);
+    node = parentOf(node) ?? (typeOf(node) === 11 ? (node as ShadowRoot).host : null);
   }
 }
 

@@ -1,8 +1,8 @@
 /** The pieces of elements that are no texts: fields, images, tables' rows, links. */
-import { hasDots, isPrivate, isSecret, remember } from "../share/secrets.ts";
+import { type Field, hasDots, isPrivate, isSecret, remember } from "../share/secrets.ts";
 import { all, attribute, boxOf, isVisible, styleOf, textContent } from "./dom.ts";
 import { alone, type Block, block, isBlock, linesOf, oneLine, type Piece } from "./lines.ts";
-import { isDisabled, nameOf, states, targetOf, unseenName } from "./roles.ts";
+import { isDisabled, isTrue, nameOf, states, targetOf, unseenName } from "./roles.ts";
 import { isClearFill, isSeen } from "./sight.ts";
 import { clean, codeLine, cut, line, mark, squash, token, withoutOurs } from "./text.ts";
 
@@ -14,19 +14,25 @@ export const apart = (text: string, isInline: boolean): Piece => (isInline ? ` $
 export const tick = (isOn: boolean, name: string, isInline: boolean): Piece =>
   apart(`${mark.ours}[${isOn ? "x" : " "}] ${name}`, isInline);
 
+export const isField = /^(input|select|textarea)$/;
+export const isTick = ({ type }: Field): boolean => /^(checkbox|radio)$/.test(type);
+export const isButton = ({ type }: Field): boolean => /^(submit|button|reset|image)$/.test(type);
+/** Whether a person sees a label of the field, which then has its tick. */
+export const isLabelled = (field: Field): boolean => Array.from(field.labels ?? []).some(isSeen);
+/** Whether the value is kept from agents. A password's field is remembered. */
+export function isKept(field: Field): boolean {
+  if (field.type === "password") remember(field);
+  return isSecret(field);
+}
+
 export function fieldPiece(element: Element, tag: string): Piece {
   const field = element as HTMLInputElement;
   const { type } = field;
   if (type === "hidden") return;
   const name = nameOf(field, tag);
-  if (/^(submit|button|reset|image)$/.test(type))
-    return apart(token("[", (squash(field.value) || name || type) + states(field, tag), "]"), true);
-  if (/^(checkbox|radio)$/.test(type)) {
-    const isNamed = [...(field.labels ?? [])].some(isSeen); // the label has the tick
-    return isNamed ? undefined : tick(field.checked, name, true);
-  }
-  if (type === "password") remember(field);
-  if (isSecret(field)) return apart(token("{", `${name || type}: (secret)`, "}"), true);
+  if (isButton(field)) return apart(token("[", (squash(field.value) || name || type) + states(field, tag), "]"), true);
+  if (isTick(field)) return isLabelled(field) ? undefined : tick(field.checked, name, true);
+  if (isKept(field)) return apart(token("{", `${name || type}: (secret)`, "}"), true);
   const [first, ...more] = fieldText(field, tag).split("\n");
   const called = name || squash(attribute(field, "name")) || (tag === "input" ? type : tag);
   if (more.length) return block([`{${called}:`, ...[first!, ...more].map(line), "}"]);
@@ -48,12 +54,10 @@ export function fieldText(field: Element, tag: string): string {
 }
 
 /** A label has the tick of its field. For any other field that a person sees, the field has the label's text. */
-export function labelPiece(label: HTMLLabelElement, inner: Piece, isInline: boolean): Piece {
-  const field = label.control as HTMLInputElement | null;
+export function labelPiece(field: HTMLInputElement | null, inner: Piece, isInline: boolean): Piece {
   const text = oneLine(inner);
-  if (field && /^(checkbox|radio)$/.test(field.type))
-    return tick(field.checked, text || nameOf(field, "input"), isInline);
-  if (field && /^(input|select|textarea)$/.test(field.localName) && isSeen(field)) {
+  if (field && isTick(field)) return tick(field.checked, text || nameOf(field, "input"), isInline);
+  if (field && isField.test(field.localName) && isSeen(field)) {
     const own = oneLine(fieldPiece(field, field.localName));
     const rest = squash(text.replace(own, "")).replace(/\s*:$/, "");
     if (nameOf(field, field.localName).includes(rest))
@@ -71,10 +75,11 @@ export function linkPiece(link: Element, inner: Piece, isInline: boolean): Piece
     const [, begin, first] = /^(#+ |- |\| )?(.*)$/s.exec(lines[0] ?? "")!;
     return block([(begin ?? "") + open + first + end, ...lines.slice(1)]);
   }
-  const text = fuller(link, (inner ?? "").replace(/\s+/g, " ").trim()) || nameOf(link, "a") || unseenName(link);
+  const spaced = (inner ?? "").replace(/\s+/g, " ");
+  const text = fuller(link, spaced.trim()) || nameOf(link, "a") || unseenName(link);
   if (!text) return;
   if (!isInline) return block([open + line(text) + end]);
-  return (/^\s/.test(inner ?? "") ? " " : "") + open + text + end + (/\s$/.test(inner ?? "") ? " " : "");
+  return (spaced[0] === " " ? " " : "") + open + text + end + (spaced.at(-1) === " " ? " " : "");
 }
 /** A link "5" with the label "5 comments" says what it counts. */
 function fuller(link: Element, text: string): string {
@@ -83,7 +88,7 @@ function fuller(link: Element, text: string): string {
 }
 
 export function imagePiece(image: Element, tag: string): Piece {
-  if (attribute(image, "aria-hidden") === "true" && tag !== "svg") return;
+  if (isTrue(image, "aria-hidden") && tag !== "svg") return;
   const isShown = (e: Element) =>
     isVisible(e, { opacityProperty: true, visibilityProperty: true }) &&
     !isClearFill(styleOf(e).fill) &&
@@ -125,8 +130,7 @@ export function rowPiece(cells: Piece[], isHead: boolean): Piece {
 export function item(inner: Piece, state: string): Piece {
   const whole = alone(inner);
   if (!whole) return;
-  const [first, ...rest] = whole.parts;
-  const parts = state && typeof first === "string" ? [first + state, ...rest] : whole.parts;
+  const parts = whole.parts.map((part, x) => (x || isBlock(part) ? part : part + state));
   return { parts: [{ ...whole, parts } as Block], first: "- ", next: "  " };
 }
 

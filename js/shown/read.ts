@@ -7,7 +7,7 @@ import * as dom from "./dom.ts";
 import { attribute, has, tagOf } from "./dom.ts";
 import { alone, block, join, linesOf, map, oneLine, type Piece, pairs, write } from "./lines.ts";
 import * as make from "./pieces.ts";
-import { controls, landmarks, nameOf, roleOf, shortAddress, skipped, states, unseenName } from "./roles.ts";
+import { controls, isTrue, landmarks, nameOf, roleOf, shortAddress, skipped, states, unseenName } from "./roles.ts";
 import { groundOf, hides, isFlat, isLegible, isPlaced, rootGround } from "./sight.ts";
 import { clean, cut, escaped, heard, linked, plain, quiet, squash, token } from "./text.ts";
 
@@ -25,7 +25,8 @@ type Around = typeof nothing;
 
 const howOf = (style: CSSStyleDeclaration) => {
   const { display, visibility, opacity, color, fontSize, clipPath, position } = style;
-  return { display, visibility, opacity: +opacity, other: color + fontSize + clipPath + position };
+  const sign = display + visibility + (+opacity < 0.1) + color + fontSize + clipPath + position;
+  return { display, visibility, opacity: +opacity, sign };
 };
 type How = ReturnType<typeof howOf>;
 /** An element, how it is shown, and what is around its children. */
@@ -43,14 +44,13 @@ export type Look = { text: string; loud: string; note: string };
 export type Sight = { part?: Element | null | undefined; from?: number; links?: boolean };
 type Walk<T> = Generator<void, T>;
 
-const media = new Set(["canvas", "video", "audio"]);
-const fields = new Set(["input", "textarea", "select"]);
 const isTick = (element: Element, tag: string) =>
   tag === "input" && /^(checkbox|radio|file)$/.test((element as HTMLInputElement).type);
 /** What says how long ago or how far something is changes by itself. */
-const soft = new Set(["time", "relative-time", "timer", "marquee", "progressbar"]);
+const soft = /^(time|relative-time|timer|marquee|progressbar)$/;
+const isMeter = /^(progress(bar)?|meter)$/;
 const isSoft = (element: Element, tag: string, role: string) =>
-  soft.has(role || tag) || attribute(element, "aria-live") === "off";
+  soft.test(role || tag) || attribute(element, "aria-live") === "off";
 const stateOf = (field: Element): unknown => {
   if (tagOf(field) === "label") return dom.controlOf(field);
   const { value, checked, selectedOptions } = field as HTMLInputElement & HTMLSelectElement;
@@ -118,7 +118,7 @@ export class Reader {
   }
   #outside(node: Node): Node | null | undefined {
     const type = dom.typeOf(node);
-    if (type === 11) return dom.hostOf(node as ShadowRoot);
+    if (type === 11) return (node as ShadowRoot).host;
     return type === 9 ? this.#frameOf.get(node) : dom.parentOf(node);
   }
   /** Forgets also the pieces within. */
@@ -198,7 +198,7 @@ export class Reader {
       ground: groundOf(element, style, outer.ground),
       opacity: outer.opacity * how.opacity,
       isClipped: (outer.isClipped && !isPlaced(style)) || isFlat(element, tag, style, how.display),
-      inControl: outer.inControl || role === "link" || controls.has(role),
+      inControl: outer.inControl || controls.has(role),
       isRaw: outer.isRaw || tag === "pre",
       isPairs: tag === "dl" || (outer.isPairs && tag === "div"),
       frames: outer.frames + +(tag === "iframe"),
@@ -236,8 +236,7 @@ export class Reader {
   #looksOther(element: Element, before: Kept): boolean {
     if ((this.#nudged.get(element) ?? 0) <= before.at) return false;
     this.#nudged.delete(element);
-    const sign = ({ display, visibility, opacity, other }: How) => display + visibility + (opacity < 0.1) + other;
-    return sign(howOf(dom.styleOf(element))) !== sign(before.how);
+    return howOf(dom.styleOf(element)).sign !== before.how.sign;
   }
 
   *#make(element: Element, style: CSSStyleDeclaration, how: How, outer: Around): Walk<Piece> {
@@ -261,13 +260,14 @@ export class Reader {
     const { element, tag, role, style, isInline, inner } = shown;
     if (tag === "br" || tag === "hr") return "\n";
     if (tag === "iframe" || tag === "frame") return yield* this.#frame(element, inner);
-    if (media.has(tag)) return dom.widthOf(element) < 20 ? undefined : make.mediaPiece(element, tag);
-    if (fields.has(tag)) {
+    if (/^(canvas|video|audio)$/.test(tag))
+      return dom.widthOf(element) < 20 ? undefined : make.mediaPiece(element, tag);
+    if (make.isField.test(tag)) {
       this.#fields.set(element, stateOf(element));
       return make.fieldPiece(element, tag);
     }
     if (role === "img" || tag === "svg") return make.imagePiece(element, tag);
-    if (/^(progressbar|meter)$/.test(role) || /^(progress|meter)$/.test(tag)) {
+    if (isMeter.test(role) || isMeter.test(tag)) {
       const value = (element as HTMLProgressElement).value ?? "…";
       const now = attribute(element, "aria-valuetext") || attribute(element, "aria-valuenow");
       return make.apart(squash(`${nameOf(element, tag) || role}: ${now || value}`), isInline);
@@ -280,11 +280,10 @@ export class Reader {
       const field = dom.controlOf(element);
       this.#fields.set(element, field);
       if (field) this.#label(element, field);
-      return make.labelPiece(element as HTMLLabelElement, piece, isInline);
+      return make.labelPiece(field as HTMLInputElement | null, piece, isInline);
     }
     if (role === "checkbox" || role === "radio") {
-      const isOn = attribute(element, "aria-checked") === "true";
-      return make.tick(isOn, oneLine(piece) || nameOf(element, tag), isInline);
+      return make.tick(isTrue(element, "aria-checked"), oneLine(piece) || nameOf(element, tag), isInline);
     }
     if (outer.inControl) return isInline ? piece : alone(piece);
     if (role === "link") return make.linkPiece(element, piece, isInline);
@@ -339,6 +338,8 @@ export class Reader {
     // Both are asked for only where a text needs them.
     let isRead: boolean | undefined;
     let keeps: boolean | undefined;
+    /** White space that makes no line is short. */
+    const short = (run: string) => (inner.isRaw ? run.slice(0, 1000) : keeps && run.includes("\n") ? "\n" : " ");
     const pieces: Piece[] = [];
     for (const node of dom.childrenOf(element, root)) {
       if (this.#isCut) break;
@@ -347,23 +348,33 @@ export class Reader {
         if (isClosed && child !== summary) continue;
         pieces.push((yield* this.#pieceOf(child, inner)) || this.#gapOf(child));
       } else if (dom.typeOf(node) === 3 && !isClosed) {
-        const isLong = dom.lengthOf(node as Text) > most.step;
-        let text = dom.dataOf(node as Text, 0, most.step);
-        if (isLong || /[^\S ]| {2}/.test(text)) keeps ??= inner.isRaw || keepsSpace(style);
-        if (isLong || /\S/.test(text)) {
-          isRead ??= isSeen && !hasDots(element, style) && isLegible(node, element, style, inner);
-          const isUnread = !isRead && how.visibility === "visible";
-          if (isLong) {
-            if (isUnread) this.#sum.hidden += dom.lengthOf(node as Text);
-            text = isRead ? yield* this.#longText(node as Text, keeps!, inner.isRaw) : "";
-          } else {
-            const seen = this.#seen(keeps === false ? text.replace(/\s+/g, " ") : text);
-            if (isUnread) this.#sum.hidden += seen.trim().length;
-            text = isRead ? seen : "";
-            this.#sum.used += text.length;
+        const { length } = node as Text;
+        const isLong = length > most.step;
+        let text = "";
+        for (let at = 0; at < length && !this.#isCut; at += most.step) {
+          let step = (node as Text).substringData(at, most.step);
+          if (/[^\S ]| {2}/.test(step)) {
+            keeps ??= inner.isRaw || keepsSpace(style);
+            step = step.replace(/\s+/g, short);
           }
-        } else if (!isSeen) continue;
-        else if (keeps === false) text = " ";
+          const isText = /\S/.test(step);
+          if (isText) {
+            isRead ??= isSeen && !hasDots(element, style) && isLegible(node, element, style, inner);
+            if (!isRead) {
+              // Nobody sees the rest either.
+              if (how.visibility === "visible")
+                this.#sum.hidden += isLong ? length - at : this.#seen(step).trim().length;
+              break;
+            }
+            step = this.#seen(step);
+            this.#sum.used += step.length;
+          }
+          if (isText || isSeen) text += step;
+          if (isLong) {
+            if (performance.now() > this.deadline) yield;
+            this.#isCut = this.#sum.used > this.#enough;
+          }
+        }
         pieces.push(text);
       }
     }
@@ -384,19 +395,6 @@ export class Reader {
     const seen = clean(text);
     if (text.length - seen.length > 8) this.#sum.hidden += text.length - seen.length;
     return seen;
-  }
-  /** As much of a long text as this look has room for. White space that makes no line is short in it. */
-  *#longText(node: CharacterData, keeps: boolean, isRaw: boolean): Walk<string> {
-    const short = (run: string) => (isRaw ? run.slice(0, 1000) : keeps && run.includes("\n") ? "\n" : " ");
-    let text = "";
-    for (let at = 0; at < dom.lengthOf(node) && !this.#isCut; at += most.step) {
-      const step = this.#seen(dom.dataOf(node, at, most.step).replace(/\s+/g, short));
-      text += step;
-      this.#sum.used += step.length;
-      if (performance.now() > this.deadline) yield;
-      this.#isCut = this.#sum.used > this.#enough;
-    }
-    return text;
   }
 
   *#row(row: Element, inner: Around): Walk<Piece> {

@@ -1,15 +1,11 @@
 /** What an element is to a person, and what it is called. */
 import { hasDots, isPrivate, labelsOf, privately, withoutSecrets } from "../share/secrets.ts";
-import { asElement, attribute, childrenOf, dataOf, has, parentElement, tagOf, typeOf, use } from "./dom.ts";
+import { asElement, attribute, childrenOf, has, parentElement, tagOf, typeOf, use } from "./dom.ts";
 import { cut, squash } from "./text.ts";
 
 const words = (text: string) => text.split(" ");
 const table = (text: string) => new Map(words(text).map((pair) => pair.split(":") as [string, string]));
-export const skipped = new Set(
-  words(
-    "script style template noscript head link meta title base param source track datalist col colgroup map object embed rp",
-  ),
-);
+export const skipped = new Set(words("script style template noscript title datalist map object embed rp"));
 const ofTags = table(
   "a:link button:button summary:button li:listitem tr:row td:cell th:cell nav:navigation main:main " +
     "aside:complementary dialog:dialog footer:contentinfo search:search img:img svg:img progress:progressbar meter:meter " +
@@ -20,7 +16,7 @@ const sameAs = table(
     "menuitemradio:radio switch:checkbox graphics-document:img image:img alertdialog:dialog",
 );
 export const landmarks = new Set(words("navigation main complementary dialog contentinfo search alert"));
-export const controls = new Set(words("button tab menuitem"));
+export const controls = new Set(words("link button tab menuitem"));
 
 export function roleOf(element: Element, tag: string): string {
   const given = attribute(element, "role").split(" ")[0]!;
@@ -37,7 +33,7 @@ export function brief(element: Element, leavesOut = (_: Element) => false): stri
   let left = 200; // nodes
   const add = (node: Node) => {
     if (left-- < 0 || text.length > 2 * longest) return;
-    if (typeOf(node) === 3) text += dataOf(node as CharacterData, 0, 4 * longest);
+    if (typeOf(node) === 3) text += (node as Text).substringData(0, 4 * longest);
     const inner = asElement(node);
     if (!inner || /^(select|textarea|option)$/.test(tagOf(inner)) || skipped.has(tagOf(inner))) return;
     if (!has(inner, privately) && !leavesOut(inner)) for (const child of childrenOf(inner)) add(child);
@@ -66,12 +62,13 @@ export function nameOf(element: Element, tag: string): string {
   return cut(squash(name.slice(0, 1000)).replace(/\s*:$/, ""), longest);
 }
 
+export const isTrue = (element: Element, name: string): boolean => attribute(element, name) === "true";
 export const isDisabled = (element: Element): boolean =>
-  (element as HTMLInputElement).disabled === true || attribute(element, "aria-disabled") === "true";
+  (element as HTMLInputElement).disabled === true || isTrue(element, "aria-disabled");
 
 /** What a control or an item says of itself. */
 export function states(element: Element, tag: string): string {
-  const is = (name: string, value = "true") => attribute(element, name) === value;
+  const is = (name: string) => isTrue(element, name);
   const parent = parentElement(element);
   return (
     (is("aria-selected") ? " (selected)" : "") +

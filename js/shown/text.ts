@@ -54,6 +54,7 @@ const loud = (text: string): string => text.replace(/\u0001[^\u0002]*\u0002?/g, 
 export const heard = (text: string): { text: string; loud: string } =>
   text.includes(mark.quiet) ? { text: bare(text), loud: loud(text) } : { text, loud: text };
 export const quiet = (text: string): string => {
-  const inner = bare(text).trim();
-  return inner ? bare(text).replace(inner, () => mark.quiet + inner + mark.loud) : text;
+  const whole = bare(text);
+  const inner = whole.trim();
+  return inner && whole.replace(inner, () => mark.quiet + inner + mark.loud);
 };
