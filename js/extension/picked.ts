@@ -5,6 +5,7 @@
  */
 import type { Anchor } from "../shown/anchor.ts";
 import type { Part } from "../shown/part.ts";
+import type { Shown, View } from "../shown/shown.ts";
 
 export type Parts = Readonly<Record<string, Part>>;
 
@@ -34,6 +35,22 @@ function isAt({ path = "" }: Part, url: string): boolean {
   const names = new URL(url).pathname.split("/");
   const of = path.split("/");
   return !path || (of.length === names.length && of.every((name, i) => name === "*" || name === names[i]));
+}
+
+/**
+ * A view of the whole, or of a part. While the document has another address than the part's page, it answers as if the
+ * part were not there, and tells nothing: the worker learns of a new address only afterwards.
+ */
+export function viewOn(page: Pick<Shown, "view">, changed: () => void, part?: Part): View {
+  const isHere = () => !part || isAt(part, location.href);
+  const view = page.view(() => isHere() && changed(), part);
+  return {
+    async read(options) {
+      const text = isHere() ? await view.read(options) : undefined;
+      return isHere() ? text : undefined;
+    },
+    watch: (on) => view.watch(on),
+  };
 }
 
 export class Picked {

@@ -5,6 +5,7 @@
  */
 import { shown, type View } from "../shown/shown.ts";
 import { type FromReader, fromReader, type Of, type ToReader } from "./messages.ts";
+import { viewOn } from "./picked.ts";
 
 /** One for the document, however often this script runs in it: it remembers the passwords that a button has shown. */
 const world = globalThis as { pagewireReader?: () => void };
@@ -37,7 +38,7 @@ function reader(): () => void {
     const before = views.get(name);
     if (before?.rule === rule) return before.view;
     before?.view.watch(false);
-    const view = page.view(() => worker && tell(worker, name ? { changed: name } : "changed"), part);
+    const view = viewOn(page, () => worker && tell(worker, name ? { changed: name } : "changed"), part);
     views.set(name, { rule, view });
     return view;
   };

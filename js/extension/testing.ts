@@ -4,7 +4,7 @@ export { documents } from "./worker.ts";
 export { nativeMessaging } from "./nativemessaging.ts";
 export { changed, pretty, Shown, what } from "../parts/text.ts";
 export { warnings } from "../inspector/warnings.ts";
-export { Picked } from "./picked.ts";
+export { Picked, viewOn } from "./picked.ts";
 export { Picking } from "./picking.ts";
 export { Shows } from "./shows.ts";
 export { Tabs } from "./tabs.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventually, port, runtime, turn } from "./browser.mjs";
-import { Picked, Picking, Shows, Targets } from "../../../dist/test/extension.mjs";
+import { Picked, Picking, Shows, Targets, viewOn } from "../../../dist/test/extension.mjs";
 
 const origin = "https://ci.test";
 const uri = `${origin}/.pagewire/shown`;
@@ -289,6 +289,43 @@ test("a part is for agents without all else, and is read and told of alone", asy
   await eventually("the tab is not shown any more", () => shows.list().length === 0);
   assert.equal(r.ended, true);
   shows.allow([]);
+});
+
+test("a part is read and told of only while the document has its address", async (t) => {
+  t.after(() => delete globalThis.location);
+  const go = (path) => (globalThis.location = { href: `${origin}${path}` });
+  let during = () => {};
+  let reads = 0;
+  let change;
+  const page = {
+    view: (changed) => {
+      change = changed;
+      const read = async () => {
+        reads++;
+        await turn();
+        during();
+        return "text";
+      };
+      return { read, watch() {} };
+    },
+  };
+  let told = 0;
+  const view = viewOn(page, () => told++, { ...part, path: "/runs/*" });
+  for (const path of ["/account", "/runs", "/runs/1/logs", "/runs/1/", "/", "/account?/runs/1", "/account#/runs/1"]) {
+    go(path);
+    assert.equal(await view.read(), undefined, path);
+    change();
+  }
+  assert.deepEqual([reads, told], [0, 0]);
+  go("/runs/1?tab=2#x");
+  assert.equal(await view.read(), "text");
+  change();
+  assert.equal(told, 1);
+  during = () => go("/account"); // by history.pushState, while it is being read
+  assert.equal(await view.read(), undefined);
+  const whole = viewOn(page, () => told++);
+  change();
+  assert.deepEqual([await whole.read(), told], ["text", 2]);
 });
 
 test("parts are kept by the origin and the name, and their rules are bounded", async () => {
