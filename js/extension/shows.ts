@@ -285,6 +285,14 @@ export class ShownTab implements Linkable {
   }
 
   private hear(message: FromReader): void {
+    const answer = typeof message === "object" && message !== null && "call" in message ? message : undefined;
+    const known = answer && this.calls.get(answer.call);
+    if (known) {
+      const { call, text } = answer;
+      this.calls.delete(call);
+      return known.done(typeof text === "string" && text.length <= maxText ? text : undefined);
+    }
+    // Only what nobody has asked for counts: agents may read as often as they like.
     const now = performance.now();
     this.tokens = Math.min(burst, this.tokens + ((now - this.filled) / 1000) * rate) - 1;
     this.filled = now;
@@ -296,13 +304,7 @@ export class ShownTab implements Linkable {
       const { reader } = this;
       const ms = Math.min(Number(message.ms) || 0, longestWait);
       setTimeout(() => reader === this.reader && this.tell({ wake: message.wait }), ms);
-      return;
     }
-    const { call, text } = message;
-    const known = this.calls.get(call);
-    if (!known) return;
-    this.calls.delete(call);
-    known.done(typeof text === "string" && text.length <= maxText ? text : undefined);
   }
 
   /** Takes a frame of the gateway. */

@@ -207,6 +207,20 @@ test("a reader that tells too much is refused", async () => {
   shows.allow([]);
 });
 
+test("an agent may read as often as it likes", async () => {
+  const { say, ran, frames, closed } = await granted();
+  for (let i = 1; i <= 300; i++) say("read", i, `${uri}?from=${i}`, uri, `{"from":${i}}`);
+  await eventually("the reader runs", () => ran.length === 1);
+  const r = reader();
+  const before = refused.length;
+  for (const { read } of [...r.said]) r.say({ call: read, text: `of ${read}` });
+  await eventually("all are answered", () => frames.length === 302 || closed());
+  assert.deepEqual([closed(), shows.list().length], [undefined, 1]);
+  for (const { read } of [...r.said, ...r.said]) r.say({ call: read, text: "again" });
+  assert.equal(refused.length, before + 1, "answers that nobody waits for are free");
+  shows.allow([]);
+});
+
 test("the user looks at what agents would read, and agents get nothing", async () => {
   const { ran, tab } = browse();
   const look = shows.preview(7);
@@ -222,7 +236,10 @@ test("the user looks at what agents would read, and agents get nothing", async (
 
 const part = { path: "/run", find: [{ css: "#jobs" }], as: "table" };
 const partURI = `${origin}/.pagewire/parts/jobs`;
-const picked = (parts) => ({ origins: () => [origin], at: (_, url) => (url.split("?")[0] === `${origin}/run` ? parts : {}) });
+const picked = (parts) => ({
+  origins: () => [origin],
+  at: (_, url) => (url.split("?")[0] === `${origin}/run` ? parts : {}),
+});
 
 test("a part is for agents without all else, and is read and told of alone", async () => {
   const { ran, tab } = browse();
