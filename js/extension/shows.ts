@@ -18,9 +18,10 @@ import type { Linkable, TabName } from "./transport.ts";
 const maxTabs = 200;
 const maxText = 1 << 20;
 const longestWait = 60_000;
-/** The permitted messages of a reader a second, and at once: two changes a second, and as many waits. */
+/** The permitted messages of a reader a second, and at once, for each thing that is watched. It tells two changes a second. */
 const rate = 20;
 const burst = 100;
+const tooMuch = "the reader of what a page shows tells too much";
 
 /** The pause after a look at the browser's tabs, in ms: pages may change their titles many times a second. */
 const pause = 100;
@@ -284,6 +285,16 @@ export class ShownTab implements Linkable {
     }
   }
 
+  /** Whether a reader may still do what costs so much. What each watched thing may tell adds up. */
+  private spends(tokens: number): boolean {
+    const now = performance.now();
+    const things = Math.max(1, this.watched.size);
+    const filled = this.tokens + ((now - this.filled) / 1000) * rate * things;
+    this.tokens = Math.min(burst * things, filled) - tokens;
+    this.filled = now;
+    return this.tokens >= 0;
+  }
+
   private hear(message: FromReader): void {
     const answer = typeof message === "object" && message !== null && "call" in message ? message : undefined;
     const known = answer && this.calls.get(answer.call);
@@ -293,10 +304,7 @@ export class ShownTab implements Linkable {
       return known.done(typeof text === "string" && text.length <= maxText ? text : undefined);
     }
     // Only what nobody has asked for counts: agents may read as often as they like.
-    const now = performance.now();
-    this.tokens = Math.min(burst, this.tokens + ((now - this.filled) / 1000) * rate) - 1;
-    this.filled = now;
-    if (this.tokens < 0) return this.refuse("the reader of what a page shows tells too much");
+    if (!this.spends(1)) return this.refuse(tooMuch);
     if (message === "changed") return this.changed("");
     if (typeof message !== "object" || message === null) return;
     if ("changed" in message) return this.changed(`${message.changed}`);

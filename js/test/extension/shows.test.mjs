@@ -1,6 +1,6 @@
 // What tabs show, in the extension's worker: when something runs in a tab, for whom, and who may speak for it.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { eventually, port, runtime, turn } from "./browser.mjs";
 import { Picked, Picking, Shows, Targets, viewOn } from "../../../dist/test/extension.mjs";
 
@@ -343,6 +343,37 @@ test("a part is read and told of only while the document has its address", async
   const whole = viewOn(page, () => told++);
   change();
   assert.deepEqual([await whole.read(), told], ["text", 2]);
+});
+
+test("many parts may change at once and go on, and one may not tell for many", async (t) => {
+  let now = 0;
+  const clock = mock.method(performance, "now", () => now);
+  t.after(() => clock.mock.restore());
+  const { ran } = browse();
+  const parts = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`part${i}`, part]));
+  shows.allow([], picked(parts));
+  await eventually("the tab is there", () => shows.list().length === 1);
+  let frames = 0;
+  let closed;
+  const link = shows.list()[0].link(String, { frame: () => frames++, closed: (why) => (closed = why) });
+  await eventually("it has introduced itself", () => frames === 2);
+  const watch = (on, of) =>
+    link.send(JSON.stringify(of.map((name) => ["watched", `${origin}/.pagewire/parts/${name}`, on])));
+  watch(true, Object.keys(parts));
+  await eventually("the reader runs", () => ran.length === 1);
+  const r = reader();
+  const minute = () => {
+    for (let i = 0; i < 120 && !closed; i++) {
+      for (const changed of Object.keys(parts)) r.say({ changed });
+      now += 500;
+    }
+  };
+  minute();
+  assert.equal(closed, undefined);
+  watch(false, Object.keys(parts).slice(1));
+  minute();
+  assert.equal(closed, refused.at(-1));
+  shows.allow([]);
 });
 
 test("parts are kept by the origin and the name, and their rules are bounded", async () => {
