@@ -21,6 +21,8 @@ const longestWait = 60_000;
 /** The permitted messages of a reader a second, and at once, for each thing that is watched. It tells two changes a second. */
 const rate = 20;
 const burst = 100;
+/** A connection counts as so many messages: after it the reader runs again, and is told all again. */
+const connection = 10;
 const tooMuch = "the reader of what a page shows tells too much";
 
 /** The pause after a look at the browser's tabs, in ms: pages may change their titles many times a second. */
@@ -202,6 +204,10 @@ export class ShownTab implements Linkable {
   /** Takes the port of a reader, maybe its next one, or reports that nobody has asked for it. */
   accept(port: chrome.runtime.Port, origin: string | undefined): boolean {
     if (origin !== this.origin || !(this.isAsked || this.reader)) return false;
+    if (!this.spends(connection)) {
+      this.refuse("the reader of what a page shows connects again and again");
+      return false;
+    }
     this.reader?.disconnect();
     this.reader = port;
     port.onMessage.addListener((message) => port === this.reader && this.hear(message as FromReader));

@@ -221,6 +221,27 @@ test("an agent may read as often as it likes", async () => {
   shows.allow([]);
 });
 
+for (const [what, next] of [
+  ["leaves and comes again", (r) => r.leave()],
+  ["comes again and does not leave", () => {}],
+])
+  test(`a reader that ${what} without an end is refused`, async () => {
+    const { say, ran, closed } = await granted();
+    say("watched", uri, true);
+    await eventually("the reader runs", () => ran.length === 1);
+    const before = refused.length;
+    let times = 0;
+    for (; times < 300 && !closed(); times++) {
+      next(reader());
+      for (let i = 0; i < 5; i++) await turn();
+    }
+    assert.equal(closed(), refused.at(-1));
+    assert.equal(refused.length, before + 1);
+    assert.ok(times > 5, "a page that leads on to others is refused");
+    assert.ok(ran.length < 50, `it ran ${ran.length} times`);
+    shows.allow([]);
+  });
+
 test("the user looks at what agents would read, and agents get nothing", async () => {
   const { ran, tab } = browse();
   const look = shows.preview(7);
