@@ -416,7 +416,6 @@ export class Shows {
     for (const [id, one] of this.tabs)
       if (this.isFor(one.origin, one.url)) this.share(one);
       else this.remove(id, one);
-    if (`${origins}` === `${this.granted}`) return;
     const was = this.granted.length > 0;
     this.granted = origins;
     const { onUpdated, onActivated, onRemoved } = chrome.tabs;
@@ -425,7 +424,8 @@ export class Shows {
       onUpdated[follow](this.onUpdated);
       for (const event of [onActivated, onRemoved]) event[follow](this.look);
     }
-    this.look();
+    // Also if the sites are the same: what is for agents in a tab may be more than before.
+    if (was || origins.length) this.look();
   }
 
   /** Whether anything of a page is for agents. */

@@ -397,6 +397,33 @@ test("many parts may change at once and go on, and one may not tell for many", a
   shows.allow([]);
 });
 
+for (const [what, whole, parts] of [
+  ["everything that a site shows", [origin], { jobs: part }],
+  ["another part of a site", [], { jobs: part, rows: { ...part, path: "/other" } }],
+])
+  test(`${what} is for agents at once in the tab in front, also if the site has a part elsewhere`, async () => {
+    const { tab, tabs } = browse(`${origin}/other`);
+    let queries = 0;
+    const query = chrome.tabs.query;
+    chrome.tabs.query = async () => {
+      queries++;
+      return query();
+    };
+    const have = (parts) => ({
+      origins: () => [origin],
+      at: (_, url) =>
+        Object.fromEntries(Object.entries(parts).filter(([, { path }]) => url.split("?")[0] === origin + path)),
+    });
+    shows.allow([], have({ jobs: part }));
+    await eventually("the tabs are looked at", () => queries === 1);
+    for (let i = 0; i < 20; i++) await turn();
+    assert.equal(shows.list().length, 0);
+    shows.allow(whole, have(parts));
+    await eventually("the tab is there", () => shows.list().length === 1);
+    assert.deepEqual([queries, tabs.get(7)], [2, tab]);
+    shows.allow([]);
+  });
+
 test("parts are kept by the origin and the name, and their rules are bounded", async () => {
   const kept = {};
   chrome.storage.local = {
