@@ -51,7 +51,11 @@ func TestExtensionShows(t *testing.T) {
 		})
 	}
 	lists("Open tabs that offer you nothing: 2. Only your user can let you read")
-	if out, err := h.ls(); err != nil || !strings.Contains(out, inbox+"/inbox  Inbox of Ada") || !strings.Contains(out, ci+"/run  Run 4821") {
+	if out, err := h.ls(); err != nil || strings.Contains(out, "Inbox") ||
+		!strings.Contains(out, "open tabs that offer agents nothing: 2;") {
+		t.Errorf("pagewire ls without a terminal says %s, %v", out, err)
+	}
+	if out, err := h.lsAtTerminal(); err != nil || !strings.Contains(out, inbox+"/inbox  Inbox of Ada") || !strings.Contains(out, ci+"/run  Run 4821") {
 		t.Errorf("pagewire ls says %s, %v", out, err)
 	}
 	popup := x.popupOf("Run 4821")

@@ -229,15 +229,28 @@ func (h userHome) command(t *testing.T, args ...string) (*exec.Cmd, *testkit.Log
 	return cmd, log
 }
 
-// ls lists the pages as pagewire ls does.
+// ls lists the pages as pagewire ls does for a program.
 func (h userHome) ls() (string, error) {
 	binary, err := gatewayBinary()
 	if err != nil {
 		return "", err
 	}
+	return h.output(binary, "ls", "--hub", h.hub)
+}
+
+// lsAtTerminal is ls for a person: script, of util-linux, gives it a terminal.
+func (h userHome) lsAtTerminal() (string, error) {
+	binary, err := gatewayBinary()
+	if err != nil {
+		return "", err
+	}
+	return h.output("script", "-qec", fmt.Sprintf("'%s' ls --hub %s", binary, h.hub), "/dev/null")
+}
+
+func (h userHome) output(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
-	cmd := testcmd.CommandContext(ctx, binary, "ls", "--hub", h.hub)
+	cmd := testcmd.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), h.env()...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -123,7 +123,11 @@ func TestForeignPage(t *testing.T) {
 		strings.Contains(text, "Run 4821") || strings.Contains(text, "Inbox") {
 		t.Errorf("another agent lists %s", text)
 	}
-	if out, err := h.ls(); err != nil || !strings.Contains(out, uri) || !strings.Contains(out, inbox+"/inbox  Inbox of Ada") {
+	if out, err := h.ls(); err != nil || strings.Contains(out, "Inbox") || !strings.Contains(out, uri) ||
+		!strings.Contains(out, "open tabs that offer agents nothing: 1;") {
+		t.Errorf("pagewire ls without a terminal prints %s, %v", out, err)
+	}
+	if out, err := h.lsAtTerminal(); err != nil || !strings.Contains(out, uri) || !strings.Contains(out, inbox+"/inbox  Inbox of Ada") {
 		t.Errorf("pagewire ls prints %s, %v", out, err)
 	}
 	read := testcmd.Command(testkit.Must(gatewayBinary())(t), "read", uri, "--hub", h.hub)

@@ -282,6 +282,7 @@ func (g *Gateway) TabShows(info PageInfo) {
 	if g.shows.tabs == nil {
 		g.shows.tabs = map[string]PageInfo{}
 	}
+	info.URL = info.URL[:strings.IndexAny(info.URL+"?", "?#")] // what follows may be a secret
 	g.shows.tabs[info.Tab] = info.bounded()
 }
 
@@ -362,6 +363,5 @@ func (g *Gateway) noticeOfTabs(a *Agent) string {
 		return ""
 	}
 	return "Open tabs that offer you nothing: " + strconv.Itoa(n) + ". Only your user can let you read what " +
-		"the pages of a site show: by the extension's popup, or by pagewire serve --shown ORIGIN. " +
-		"pagewire ls tells your user which tabs these are."
+		"the pages of a site show: by the extension's popup, or by pagewire serve --shown ORIGIN."
 }

@@ -96,7 +96,7 @@ func lsCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the resources of open pages",
 		Long: "Lists the resources and templates that agents see: URI, type, tab and title of each. Then it names the\n" +
-			"open tabs that offer agents nothing. No agent is told which these are.",
+			"open tabs that offer agents nothing, on a terminal alone. No agent is told which these are.",
 		Example: "  pagewire ls",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -119,11 +119,11 @@ func lsCommand() *cobra.Command {
 				list = append(list, listed{r.URITemplate, r.Name, r.Title, r.Description, r.MIMEType, tabOf(r.Meta),
 					true})
 			}
-			if is, err := serve.Ask(cmd.Context(), h.addr, versionName()); err == nil {
+			if is, err := serve.AskTabs(cmd.Context(), h.addr, versionName()); err == nil {
 				for _, notice := range is.Notices {
 					fmt.Fprintln(cmd.ErrOrStderr(), "pagewire:", plain(notice))
 				}
-				printTabs(cmd.ErrOrStderr(), is.Tabs)
+				printTabs(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()), is.Tabs)
 			}
 			if asJSON {
 				_, err := io.WriteString(visible{cmd.OutOrStdout()}, indentedJSON(list))
@@ -153,8 +153,13 @@ func lsCommand() *cobra.Command {
 	return cmd
 }
 
-// printTabs names the open tabs that offer agents nothing. Agents get only their number.
-func printTabs(to io.Writer, tabs []serve.Tab) {
+// printTabs names the open tabs that offer agents nothing, if a person reads it at a terminal. Agents run commands
+// too, and get only the number.
+func printTabs(to io.Writer, terminal bool, tabs []serve.Tab) {
+	if len(tabs) > 0 && !terminal {
+		fmt.Fprintf(to, "pagewire: open tabs that offer agents nothing: %d; on a terminal this says which\n", len(tabs))
+		return
+	}
 	for i, tab := range tabs {
 		if i == 0 {
 			fmt.Fprintln(to, "pagewire: these open tabs offer agents nothing; the popup of the extension, "+

@@ -81,14 +81,21 @@ func TestNoJSONActsUponATerminal(t *testing.T) {
 	}
 }
 
-// Titles and addresses of tabs that offer nothing are a site's words, too.
+// Titles and addresses of tabs that offer nothing are a site's words, too. Only a terminal gets them: agents run commands.
 func TestTabsThatOfferNothing(t *testing.T) {
 	var out strings.Builder
-	printTabs(&out, nil)
+	printTabs(&out, true, nil)
+	printTabs(&out, false, nil)
 	if out.Len() > 0 {
 		t.Errorf("without tabs it says %q", out.String())
 	}
-	printTabs(&out, []serve.Tab{{Title: hostile, URL: "https://a.example/\u202e"}, {Title: "Run 4821", URL: "https://ci.example/"}})
+	tabs := []serve.Tab{{Title: hostile, URL: "https://a.example/\u202e"}, {Title: "Run 4821", URL: "https://ci.example/"}}
+	printTabs(&out, false, tabs)
+	if want := "pagewire: open tabs that offer agents nothing: 2; on a terminal this says which\n"; out.String() != want {
+		t.Errorf("without a terminal it says %q", out.String())
+	}
+	out.Reset()
+	printTabs(&out, true, tabs)
 	for _, c := range out.String() {
 		if acts(c) && c != '\n' {
 			t.Errorf("it lets %U through: %q", c, out.String())

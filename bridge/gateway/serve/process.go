@@ -161,15 +161,19 @@ func (p *process) local() http.Handler {
 	mux.Handle(access.TicketPath, p.front.local.Tickets())
 	mux.Handle(hook.Path, p.hooks.Handler(p.g))
 	mux.HandleFunc("GET "+statusPath, func(w http.ResponseWriter, r *http.Request) {
-		limited, cancel := context.WithTimeout(r.Context(), time.Second) // a browser may hang
-		defer cancel()
 		s := p.g.Snapshot()
 		pages := slices.DeleteFunc(s.Pages, func(p gateway.PageState) bool { return p.Shown })
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(Status{ // the client may have gone
+		is := Status{
 			Version: p.o.Version, Addr: p.port.listensAt(), Log: p.o.LogFile, Pages: len(pages), Agents: len(s.Agents),
-			Notices: p.g.Notices(), Tabs: tabsOf(p.g.BareTabs(limited)),
-		})
+			Notices: p.g.Notices(),
+		}
+		if r.URL.RawQuery == withTabs {
+			limited, cancel := context.WithTimeout(r.Context(), time.Second) // a browser may hang
+			defer cancel()
+			is.Tabs = tabsOf(p.g.BareTabs(limited))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(is) // the client may have gone
 	})
 	mux.HandleFunc("POST "+pickPath, func(w http.ResponseWriter, r *http.Request) {
 		picked, err := p.attached.picks.Pick(r.Context())
@@ -273,7 +277,7 @@ func (o *Options) scope(f daemon.Flags) gateway.AgentOptions {
 		NoSubscriptions: f.NoSubscriptions}
 }
 
-const statusPath = "/status"
+const statusPath, withTabs = "/status", "tabs"
 
 // A Status is a daemon's description of itself.
 type Status struct {
@@ -287,7 +291,7 @@ type Status struct {
 	Agents int `json:"agents"`
 	// Notices are sentences about faults, as agents get them.
 	Notices []string `json:"notices,omitempty"`
-	// Tabs are open tabs that offer nothing. No agent gets their titles and addresses.
+	// Tabs are open tabs that offer nothing, for AskTabs alone. No agent gets their titles and addresses.
 	Tabs []Tab `json:"tabs,omitempty"`
 }
 
@@ -310,9 +314,18 @@ const maxTabs, maxTabText, maxStatus = 200, 300, 1 << 20
 
 // Ask asks the running daemon for its status. It fails with daemon.ErrNone, with ctx's error, or with a sentence.
 func Ask(ctx context.Context, hub, version string) (s Status, err error) {
+	return statusOf(ctx, hub, version, statusPath)
+}
+
+// AskTabs is Ask with Status.Tabs, which extensions are asked for.
+func AskTabs(ctx context.Context, hub, version string) (s Status, err error) {
+	return statusOf(ctx, hub, version, statusPath+"?"+withTabs)
+}
+
+func statusOf(ctx context.Context, hub, version, path string) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://daemon"+statusPath, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://daemon"+path, nil)
 	if err != nil {
 		return s, err
 	}
@@ -328,7 +341,7 @@ func Ask(ctx context.Context, hub, version string) (s Status, err error) {
 	return s, err
 }
 
-// askTimeout bounds Ask.
+// askTimeout bounds Ask and AskTabs.
 const askTimeout = 2 * time.Second
 
 const pickPath, partsPath = "/pick", "/parts"

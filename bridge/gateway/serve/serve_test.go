@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -601,7 +602,8 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 	}
 }
 
-// This user's commands are told which open tabs offer nothing, as many as there is room for.
+// A command of this user that asks for it is told which open tabs offer nothing, as many as there is room for. Others do
+// not make a browser name its tabs.
 func TestStatusNamesTabs(t *testing.T) {
 	o := options(t)
 	p := newProcess(o, secretsOf(&o))
@@ -611,11 +613,24 @@ func TestStatusNamesTabs(t *testing.T) {
 		return daemon.Run(ctx, p.options(func() { close(started) }))
 	})
 	testkit.Ends(t, "the daemon listens", started)
+	var asked atomic.Int32
 	for i := range 2 * maxTabs {
 		p.g.TabShows(gateway.PageInfo{Tab: fmt.Sprint(i), Origin: "https://ci.example", Title: strings.Repeat("\x01", 500),
 			URL: fmt.Sprintf("https://ci.example/%03d/%s", i, strings.Repeat("\x01", 500))})
 	}
-	is, err := Ask(t.Context(), o.Hub, "1")
+	_, end := p.g.CountTabs(func(context.Context) []gateway.PageInfo {
+		asked.Add(1)
+		return nil
+	})
+	t.Cleanup(end)
+	if is, err := Ask(t.Context(), o.Hub, "1"); err != nil || len(is.Tabs) > 0 || asked.Load() > 0 {
+		t.Errorf("who has not asked for tabs is told of %d, %v; extensions are asked %d times", len(is.Tabs), err,
+			asked.Load())
+	}
+	is, err := AskTabs(t.Context(), o.Hub, "1")
+	if asked.Load() != 1 {
+		t.Errorf("an extension is asked %d times", asked.Load())
+	}
 	if err != nil || len(is.Tabs) != maxTabs || len(is.Tabs[0].Title) != maxTabText ||
 		!strings.HasPrefix(is.Tabs[1].URL, "https://ci.example/001/") {
 		t.Errorf("%d tabs, %v", len(is.Tabs), err)
