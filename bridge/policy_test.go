@@ -78,7 +78,7 @@ var packages = []row{
 	{"bridge/gateway/assets", native, "", ""},
 	{"bridge/gateway/events", native, "bridge bridge/wire", ""},
 	{"bridge/gateway/skills", native, "bridge", ""},
-	{"bridge/gateway/parts", native, "bridge/gateway/weborigin", ""},
+	{"bridge/gateway/parts", native, "bridge/gateway/weborigin", "github.com/go-json-experiment/json"},
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/gateway/gate bridge/gateway/live/seen bridge/gateway/live/delta", ""},

@@ -12,8 +12,6 @@
 package parts
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +22,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
 )
@@ -84,14 +85,15 @@ func Parse(data []byte) (rules Rules, err error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("it has more than %d bytes: shorten it", MaxFile)
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&rules); err != nil {
-		return nil, fmt.Errorf(`%w (at byte %d): want {"https://ci.example": {"jobs": {"find": [{"css": "#jobs"}]}}}`,
-			err, d.InputOffset())
+	err = json.Unmarshal(data, &rules, json.RejectUnknownMembers(true))
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName): // one of the two would be lost
+		return nil, fmt.Errorf("%w: join the two, or rename one", err)
+	case err == nil && rules == nil:
+		err = errors.New("it is null")
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("there is more after its JSON value, at byte %d: remove it", d.InputOffset())
+	if err != nil {
+		return nil, fmt.Errorf(`%w: want {"https://ci.example": {"jobs": {"find": [{"css": "#jobs"}]}}}`, err)
 	}
 	for _, origin := range slices.Sorted(maps.Keys(rules)) {
 		named := rules[origin]
@@ -203,23 +205,24 @@ func Add(file, origin, name string, r Rule) error {
 	maps.Copy(named, rules[origin])
 	rules = maps.Clone(rules)
 	rules[origin] = named
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(rules); err != nil {
-		return err
+	text, err := json.Marshal(rules, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err == nil {
+		_, err = Parse(text)
 	}
-	if _, err := Parse(text.Bytes()); err != nil {
+	if err != nil {
 		return fmt.Errorf("the part %q cannot be added to %s: %w", name, file, err)
 	}
-	return replace(file, text.Bytes())
+	return replace(file, append(text, '\n'))
 }
 
 // replace writes a file as a whole, or not at all.
 func replace(file string, data []byte) (err error) {
-	if target, err := filepath.EvalSymlinks(file); err == nil {
+	target, err := filepath.EvalSymlinks(file)
+	if err == nil {
 		file = target
+	} else if _, err := os.Lstat(file); err == nil {
+		return fmt.Errorf("the file of parts %s is a link to a file that is not there: make the file, or remove the link",
+			file)
 	}
 	mode := os.FileMode(0o600)
 	if info, err := os.Stat(file); err == nil {

@@ -58,25 +58,31 @@ func TestReadErrors(t *testing.T) {
 		many[i] = `"p` + strings.Repeat("x", i%50) + string(rune('a'+i/50)) + `": {` + find + `}`
 	}
 	for text, want := range map[string]string{
-		``:                                       `want {"https://ci.example"`,
-		`[]`:                                     `want {"https://ci.example"`,
-		`{"https://ci.example": {"jobs": []}}`:   `want {"https://ci.example"`,
-		part("jobs", find) + "x":                 "there is more after its JSON value",
-		`{"ci.example": {}}`:                     `"ci.example": want an origin`,
-		part("jobs", find+`, "pth": "/"`):        `unknown field "pth"`,
-		part("a/b", find):                        `the part "a/b" of https://ci.example: its name`,
-		part("", find):                           `the part "" of https://ci.example: its name`,
-		part("jobs", ``):                         `the part "jobs" of https://ci.example: find is empty`,
-		part("jobs", find+`, "path": "runs"`):    `path "runs": want`,
-		part("jobs", find+`, "as": "json"`):      `as "json": want text, table or form`,
-		part("jobs", find+`, "except": [""]`):    "except has an empty selector",
-		part("jobs", `"find": [{}]`):             "find 1: want css, row or place",
-		part("jobs", `"find": [{"under": "x"}]`): "find 1: want css, row or place",
-		part("jobs", `"find": [{"css": "p"}, {"css": "p", "column": "x"}]`):   `find 2: column "x" needs the row`,
-		part("jobs", `"find": [{"css": "p", "place": "p"}]`):                  "find 1: place stands alone",
-		`{"https://ci.example": {` + strings.Join(many, ",") + `}}`:           "has 101 parts",
-		part("jobs", `"find": [{"css": "`+strings.Repeat("x", MaxFile)+`"}]`): "shorten it",
-		part("jobs", `"find": [{"css": "p", "position": 1}]`):                 `unknown field "position"`,
+		``:                                     `want {"https://ci.example"`,
+		`[]`:                                   `want {"https://ci.example"`,
+		`{"https://ci.example": {"jobs": []}}`: `want {"https://ci.example"`,
+		part("jobs", find) + "x":               "after top-level value",
+		`null`:                                 `want {"https://ci.example"`,
+		`{"https://ci.example": {}, "https://ci.example": {}}`:                          `duplicate object member name "https://ci.example"`,
+		`{"https://ci.example": {"jobs": {` + find + `}, "j\u006fbs": {` + find + `}}}`: `join the two, or rename one`,
+		part("jobs", find+`, `+find):                                                    `duplicate object member name "find"`,
+		part("jobs", find+`, "Path": "/"`):                                              `unknown object member name "Path"`,
+		part("jobs", `"find": [{"css": "p", "css": "q"}]`):                              `duplicate object member name "css"`,
+		`{"ci.example": {}}`:                                                            `"ci.example": want an origin`,
+		part("jobs", find+`, "pth": "/"`):                                               `unknown object member name "pth"`,
+		part("a/b", find):                                                               `the part "a/b" of https://ci.example: its name`,
+		part("", find):                                                                  `the part "" of https://ci.example: its name`,
+		part("jobs", ``):                                                                `the part "jobs" of https://ci.example: find is empty`,
+		part("jobs", find+`, "path": "runs"`):                                           `path "runs": want`,
+		part("jobs", find+`, "as": "json"`):                                             `as "json": want text, table or form`,
+		part("jobs", find+`, "except": [""]`):                                           "except has an empty selector",
+		part("jobs", `"find": [{}]`):                                                    "find 1: want css, row or place",
+		part("jobs", `"find": [{"under": "x"}]`):                                        "find 1: want css, row or place",
+		part("jobs", `"find": [{"css": "p"}, {"css": "p", "column": "x"}]`):             `find 2: column "x" needs the row`,
+		part("jobs", `"find": [{"css": "p", "place": "p"}]`):                            "find 1: place stands alone",
+		`{"https://ci.example": {` + strings.Join(many, ",") + `}}`:                     "has 101 parts",
+		part("jobs", `"find": [{"css": "`+strings.Repeat("x", MaxFile)+`"}]`):           "shorten it",
+		part("jobs", `"find": [{"css": "p", "position": 1}]`):                           `unknown object member name "position"`,
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -155,16 +161,37 @@ func TestAdd(t *testing.T) {
 			t.Errorf("%s of %s: %v, and the file is %s", name, origin, err, read())
 		}
 	}
-	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := Add(file, "https://new.example", "y", rule); err == nil || read() != "{" {
-		t.Errorf("a broken file: %v, %s", err, read())
+	for _, broken := range []string{"{", "null", `{"https://new.example": {}, "https://new.example": {}}`} {
+		if err := os.WriteFile(file, []byte(broken), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Add(file, "https://new.example", "y", rule); err == nil || read() != broken {
+			t.Errorf("a broken file: %v, %s", err, read())
+		}
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("left %v, %v", entries, err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", info, err)
+	}
+}
+
+// A link to a file that is not there, as on a disk that is not mounted, stays.
+func TestAddThroughLinkToNothing(t *testing.T) {
+	dir := t.TempDir()
+	for name, to := range map[string]string{"near": "missing.json", "far": filepath.Join(dir, "missing", "parts.json"),
+		"chain": "near", "round": "round"} {
+		link := filepath.Join(dir, name)
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+		err := Add(link, "https://ci.example", "jobs", Rule{Find: []Anchor{{CSS: "p"}}})
+		if info, lost := os.Lstat(link); err == nil || lost != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s: %v, and it is %v, %v", name, err, info, lost)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 4 {
+		t.Errorf("left %v, %v", entries, err)
 	}
 }
