@@ -35,7 +35,7 @@ type Rules map[string]map[string]Rule
 // A Rule says where a part is, and what is read of it.
 type Rule struct {
 	// Path is that of the pages that have the part, with their query or without. A * stands for any
-	// characters. Default: all pages of the origin.
+	// characters of one name in the path, or of the query. Default: all pages of the origin.
 	Path string `json:"path,omitempty"`
 	// Find are ways to find the part, the best first.
 	Find []Anchor `json:"find"`
@@ -119,7 +119,7 @@ func check(name string, r Rule) error {
 	switch {
 	case !IsName(name):
 		return errors.New("its name must be 1 to 64 letters, digits, - and _, and begin with a letter or a digit")
-	case r.Path != "" && !strings.HasPrefix(r.Path, "/") && !strings.HasPrefix(r.Path, "*"):
+	case r.Path != "" && !strings.HasPrefix(r.Path, "/"):
 		return fmt.Errorf(`path %q: want one such as "/runs/*"`, r.Path)
 	case r.As != "" && r.As != "text" && r.As != "table" && r.As != "form":
 		return fmt.Errorf("as %q: want text, table or form", r.As)
@@ -153,33 +153,38 @@ func (r Rules) Of(origin, address string) map[string]Rule {
 		maps.Copy(found, r[pattern])
 	}
 	maps.Copy(found, r[origin])
-	whole := "/"
+	at := "" // of no path
 	if u, err := url.Parse(address); err == nil {
-		whole = u.RequestURI()
+		at = u.RequestURI()
 	}
-	path, _, _ := strings.Cut(whole, "?")
-	maps.DeleteFunc(found, func(_ string, r Rule) bool { return !r.isAt(whole) && !r.isAt(path) })
+	maps.DeleteFunc(found, func(_ string, r Rule) bool { return !r.isAt(at) })
 	return found
 }
 
-func (r Rule) isAt(path string) bool {
-	parts := strings.Split(r.Path, "*")
+func (r Rule) isAt(address string) bool {
+	path, query, _ := strings.Cut(address, "?")
+	pattern, queries, asks := strings.Cut(r.Path, "?")
+	names, patterns := strings.Split(path, "/"), strings.Split(pattern, "/")
+	return r.Path == "" || slices.EqualFunc(patterns, names, match) && (!asks || match(queries, query))
+}
+
+// match reports whether a text fits a pattern, where a * stands for any characters.
+func match(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
 	first, last := parts[0], parts[len(parts)-1]
 	switch {
-	case r.Path == "":
-		return true
 	case len(parts) == 1:
-		return path == r.Path
-	case len(path) < len(first)+len(last) || !strings.HasPrefix(path, first) || !strings.HasSuffix(path, last):
+		return text == pattern
+	case len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last):
 		return false
 	}
-	path = path[len(first) : len(path)-len(last)]
+	text = text[len(first) : len(text)-len(last)]
 	for _, part := range parts[1 : len(parts)-1] {
-		_, after, ok := strings.Cut(path, part)
+		_, after, ok := strings.Cut(text, part)
 		if !ok {
 			return false
 		}
-		path = after
+		text = after
 	}
 	return true
 }

@@ -74,6 +74,7 @@ func TestReadErrors(t *testing.T) {
 		part("", find):                                                                  `the part "" of https://ci.example: its name`,
 		part("jobs", ``):                                                                `the part "jobs" of https://ci.example: find is empty`,
 		part("jobs", find+`, "path": "runs"`):                                           `path "runs": want`,
+		part("jobs", find+`, "path": "*/runs"`):                                         `path "*/runs": want`,
 		part("jobs", find+`, "as": "json"`):                                             `as "json": want text, table or form`,
 		part("jobs", find+`, "except": [""]`):                                           "except has an empty selector",
 		part("jobs", `"find": [{}]`):                                                    "find 1: want css, row or place",
@@ -99,9 +100,12 @@ func TestPaths(t *testing.T) {
 		path, at string
 		want     bool
 	}{
-		{"", "/x", true}, {"*", "/x?y", true}, {"/", "/", true}, {"/", "/x", false}, {"/runs/*", "/runs/", true},
-		{"/runs/*", "/run", false}, {"/*/jobs", "/a/b/jobs", true}, {"/*/jobs", "/jobs", false}, {"/a*a", "/a", false},
-		{"/a*b*c", "/a1c2b3c", true}, {"/a*b*c", "/a1c", false}, {"*tab=2*", "/runs?tab=2&x", true}, {"/a.c", "/abc", false},
+		{"", "/x", true}, {"/*", "/x?y", true}, {"/*", "/x/y", false}, {"/", "/", true}, {"/", "/x", false}, {"/runs/*", "/runs/", true},
+		{"/runs/*", "/run", false}, {"/*/jobs", "/a/b/jobs", false}, {"/*/jobs", "/a/jobs", true},
+		{"/runs/*", "/runs/1/settings/secrets", false}, {"/runs/*", "/runs/1/", false}, {"/runs/*", "/runs/1?x=/y", true},
+		{"/runs/*/jobs", "/runs/1?x/jobs", false}, {"/runs/*?*", "/runs/1/2?x", false}, {"/runs/*?a=*", "/runs/1?a=/x", true},
+		{"/*/jobs", "/jobs", false}, {"/a*a", "/a", false},
+		{"/a*b*c", "/a1c2b3c", true}, {"/a*b*c", "/a1c", false}, {"/*?*tab=2*", "/runs?tab=2&x", true}, {"/a.c", "/abc", false},
 		{"/a**c", "/ac", true}, {"/[", "/[", true},
 	} {
 		if got := (Rule{Path: c.path}).isAt(c.at); got != c.want {
@@ -109,7 +113,7 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	// Of has the query, or not.
-	for path, want := range map[string]int{"/runs": 1, "/runs?tab=2": 1, "*tab=2": 1, "/runs?": 0, "/runs?tab=3": 0, "/ru": 0} {
+	for path, want := range map[string]int{"/runs": 1, "/runs?tab=2": 1, "/*?*=2": 1, "/*?*=3": 0, "/runs?": 0, "/runs?tab=3": 0, "/ru": 0} {
 		rules := Rules{"https://ci.example": {"a": {Path: path}}}
 		if got := rules.Of("https://ci.example", "https://ci.example/runs?tab=2#x"); len(got) != want {
 			t.Errorf("%s has %v", path, got)
@@ -193,5 +197,16 @@ func TestAddThroughLinkToNothing(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 4 {
 		t.Errorf("left %v, %v", entries, err)
+	}
+}
+
+// Chrome keeps addresses that Go cannot parse. Only rules for all pages of the site hold there.
+func TestAddressThatIsNone(t *testing.T) {
+	rules := Rules{"https://ci.example": {"root": {Path: "/"}, "names": {Path: "/*/*"}, "all": {}}}
+	for _, address := range []string{"https://ci.example/private/%zz", "https://ci.example/private/%", "%",
+		"https://ci.example:port/", "https://ci.example/\x7f"} {
+		if got := rules.Of("https://ci.example", address); len(got) != 1 || got["all"].Path != "" {
+			t.Errorf("%q has %v", address, got)
+		}
 	}
 }
