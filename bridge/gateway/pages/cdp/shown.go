@@ -33,7 +33,7 @@ var shownScript string
 const (
 	// maxShown bounds the JSON text of one look, in bytes. The reader gives 200,000 characters.
 	maxShown = 2 << 20
-	// A reader tells at most so much: two changes a second, and as many waits.
+	// A reader tells at most so much of each part: two changes a second, and as many waits.
 	shownBurst, shownPerSecond = 100, 20
 	// longestWait bounds how long a reader sleeps.
 	longestWait = time.Minute
@@ -51,7 +51,6 @@ type shown struct {
 	context runtime.ExecutionContextID // of the reader's world; 0 before that is there
 	known   bool                       // it is attached, or will not be
 	info    gateway.PageInfo           // once it is attached
-	allowed *rate.Limiter              // the reader's messages
 
 	page     atomic.Pointer[gateway.Page]
 	revision atomic.Int64 // as the link counts it
@@ -61,6 +60,7 @@ type shown struct {
 	opening bool
 	waiting []func(error) // calls of the reader that wait until it runs
 	watched map[string]bool
+	allowed *rate.Limiter         // the reader's messages
 	parts   map[string]parts.Rule // by name
 	over    bool
 }
@@ -266,6 +266,11 @@ func (n *shown) watch(uri string, on bool) {
 	if delete(n.watched, uri); on {
 		n.watched[uri] = true
 	}
+	of := map[string]bool{part: true}
+	for uri := range n.watched {
+		of[partOf(uri)] = true
+	}
+	n.allowed = rate.NewLimiter(rate.Limit(shownPerSecond*len(of)), shownBurst*len(of))
 	n.mu.Unlock()
 	if on {
 		n.call("watch", n.argument(part, "on", "true"), func(jsonv2.Value, error) { n.touch(uri) })
@@ -450,7 +455,10 @@ func (s *session) said(e *said) {
 		if n == nil || n.context != e.context || len(e.payload) == 0 {
 			continue
 		}
-		if !n.allowed.Allow() {
+		n.mu.Lock()
+		allowed := n.allowed.Allow()
+		n.mu.Unlock()
+		if !allowed {
 			d.b.log.Warn("what a page shows is not served any more: it tells too much", "origin", d.origin)
 			n.close(func(p *gateway.Page) { p.Close("it tells too much") })
 			continue

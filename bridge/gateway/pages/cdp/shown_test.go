@@ -415,6 +415,39 @@ func TestShownParts(t *testing.T) {
 	b.CheckText(uri("job"), p.eval("document.querySelector('main').innerText"))
 }
 
+// Each part may tell its changes. Many parts are not cut off for what one alone may not tell.
+func TestShownManyParts(t *testing.T) {
+	t.Parallel()
+	r := begin(t, foreign)
+	rules, uris := map[string]parts.Rule{}, []string{}
+	for i := range 40 {
+		name := fmt.Sprint("part", i)
+		rules[name] = parts.Rule{Find: []parts.Anchor{{CSS: "#job"}}}
+		uris = append(uris, r.at(gateway.PartsPath+name))
+	}
+	port := testkit.Must(r.g.ConnectWith(gateway.AgentOptions{Transport: "test", Shown: []string{r.site.URL},
+		Parts: parts.Rules{r.site.URL: rules}}))(t)
+	a := &agent{testkit.Connect(t, testkit.Transport(port), testkit.Legacy), t}
+	p := r.open(r.path)
+	a.listed(append(uris, r.shown())...)
+	for _, uri := range uris {
+		a.Watch(uri)
+	}
+	p.eval(`(async () => {
+		for (let i = 0; i < 20; i++) {
+			document.getElementById("job").textContent = "attempt " + i;
+			await 0; // the observers are told of each
+		}
+		document.documentElement.setAttribute("told", "");
+	})()`)
+	p.marked("told", "")
+	for range 2 { // the reader answers after all that it has told
+		a.CheckText(uris[0], "attempt 19")
+	}
+	p.eval("document.getElementById('job').textContent = 'browser: Failed'")
+	a.CheckText(uris[39], "browser: Failed")
+}
+
 // A person points at a part in the browser, and gets the rule by which it is found, and what agents would read of it.
 func TestPick(t *testing.T) {
 	t.Parallel()
