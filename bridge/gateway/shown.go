@@ -309,8 +309,12 @@ func (g *Gateway) BareTabs(ctx context.Context) (tabs []PageInfo) {
 	unlock := g.lock()
 	counted := slices.Collect(maps.Keys(g.shows.counted))
 	unlock()
-	for _, c := range counted {
-		tabs = append(tabs, c.name(ctx)...)
+	named := make(chan []PageInfo)
+	for _, c := range counted { // all at once: one may not answer
+		go func() { named <- c.name(ctx) }()
+	}
+	for range counted {
+		tabs = append(tabs, <-named...)
 	}
 	defer g.lock()()
 	tabs = slices.DeleteFunc(tabs, func(info PageInfo) bool {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -803,6 +804,35 @@ func TestTabsThatAnExtensionCounts(t *testing.T) {
 	count, _ = served.CountTabs(named)
 	count(1, nil)
 	listed(openAgent(t, served), "")
+}
+
+// Extensions are asked at the same time, so that one without an answer takes no time from the others.
+func TestTabsOfSeveralExtensions(t *testing.T) {
+	g := newGateway(t, Options{})
+	within, stop := context.WithTimeout(t.Context(), testkit.Patience)
+	defer stop()
+	var all sync.WaitGroup
+	all.Add(3)
+	for i := range 3 {
+		_, end := g.CountTabs(func(ctx context.Context) []PageInfo {
+			all.Done()
+			met := make(chan struct{})
+			go func() {
+				all.Wait()
+				close(met)
+			}()
+			select {
+			case <-met:
+				return []PageInfo{{Origin: app, URL: fmt.Sprint(app, "/", i)}}
+			case <-ctx.Done():
+				return nil
+			}
+		})
+		defer end()
+	}
+	if bare := g.BareTabs(within); len(bare) != 3 || bare[0].URL != app+"/0" || bare[2].URL != app+"/2" {
+		t.Errorf("the user is told of %+v", bare)
+	}
 }
 
 // Whoever waits for something else, too, or may be shown it again, waits on when it has gone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,9 +31,8 @@ type counter struct {
 	count   func(n int, targets []string)
 	end     func()
 
-	mu     sync.Mutex
-	named  chan struct{} // closed when the answer to a question is in answer; nil without a question
-	answer []gateway.PageInfo
+	mu    sync.Mutex
+	asked []chan []gateway.PageInfo // questions without an answer: each has room for it
 }
 
 func (v *visitor) counts(browser gateway.PageInfo, send func([]byte)) *counter {
@@ -65,41 +65,39 @@ func (c *counter) Receive(frame []byte) error {
 		return nil
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.named == nil {
-		return nil
-	}
-	c.answer = nil
+	asked := c.asked
+	c.asked = nil
+	c.mu.Unlock()
+	var answer []gateway.PageInfo
 	for _, tab := range r.Named {
 		info := c.browser
 		info.Origin, info.Title, info.URL = weborigin.Of(tab.URL), tab.Title, tab.URL
 		if info.Target = tab.Target; strings.HasPrefix(info.Origin, "http") {
-			c.answer = append(c.answer, info)
+			answer = append(answer, info)
 		}
 	}
-	close(c.named)
-	c.named = nil
+	for _, question := range asked {
+		question <- answer
+	}
 	return nil
 }
 
 // name asks the extension which tabs offer nothing.
 func (c *counter) name(ctx context.Context) []gateway.PageInfo {
+	question := make(chan []gateway.PageInfo, 1)
 	c.mu.Lock()
-	named := c.named
-	if named == nil {
-		named = make(chan struct{})
-		c.named = named
-		c.send([]byte(`"name"`))
-	}
+	c.asked = append(c.asked, question)
 	c.mu.Unlock()
+	c.send([]byte(`"name"`))
 	select {
-	case <-named:
+	case answer := <-question:
+		return answer
 	case <-ctx.Done():
-		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.answer
+	c.asked = slices.DeleteFunc(c.asked, func(q chan []gateway.PageInfo) bool { return q == question })
+	return nil
 }
 
 func (c *counter) Refuse(reason string) { c.v.conn.Refuse(websocket.StatusPolicyViolation, reason) }

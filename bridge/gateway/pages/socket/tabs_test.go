@@ -35,11 +35,13 @@ func TestTabsThatTheExtensionCounts(t *testing.T) {
 	testkit.OK(t, c.Write(t.Context(), []byte(hello(aboutTabs))))
 	say(t, c, `{"count":3,"targets":[]}`)
 	lists("3.")
+	within, stop := context.WithTimeout(t.Context(), testkit.Patience)
+	defer stop()
 	answers := func(frame string) []gateway.PageInfo {
 		t.Helper()
 		named := make(chan []gateway.PageInfo, 1)
 		go func() { named <- p.g.BareTabs(t.Context()) }()
-		if asked, err := c.Read(t.Context()); string(asked) != `"name"` || err != nil {
+		if asked, err := c.Read(within); string(asked) != `"name"` || err != nil {
 			t.Fatalf("the extension is asked %s, %v", asked, err)
 		}
 		say(t, c, frame)
@@ -57,8 +59,17 @@ func TestTabsThatTheExtensionCounts(t *testing.T) {
 	lists("2.")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := p.g.BareTabs(ended); len(got) > 0 { // the extension does not answer
-		t.Errorf("the user is told of %+v", got)
+	for range 2 {
+		if got := p.g.BareTabs(ended); len(got) > 0 { // the extension does not answer
+			t.Errorf("the user is told of %+v", got)
+		}
+		if asked, err := c.Read(within); string(asked) != `"name"` || err != nil {
+			t.Fatalf("the extension is asked %s, %v", asked, err)
+		}
+	}
+	if got := answers(`{"named":[{"title":"secret","url":"https://bank.example/next"}]}`); len(got) != 1 ||
+		got[0].URL != "https://bank.example/next" {
+		t.Errorf("after questions without an answer the user is told of %+v", got)
 	}
 	c.Close()
 	testkit.Eventually(t, "nothing is counted any more", func() bool {
