@@ -17,7 +17,7 @@ import { Targets } from "./targets.ts";
 import { Tabs } from "./tabs.ts";
 import type { Transport } from "./transport.ts";
 import { socket } from "./socket.ts";
-import { picked, type Request, type Shown } from "./state.ts";
+import type { Request, Shown } from "./state.ts";
 import { fromPanel } from "./messages.ts";
 
 /** Where `pagewire serve` listens, for a browser without a native host. */
@@ -208,7 +208,7 @@ async function show(all: readonly Live[]): Promise<Shown> {
     origins: p.offers.list(),
     shows: p.shows.list(),
     parts: (await loaded).list(),
-    picked: picking.pending ? { tab: picking.pending.tab, origin: picking.pending.origin } : null,
+    picked: picking.pending ?? null,
     gateway: transport!.state,
     refused: [...pages.refused],
     pages: all.map(({ tab, frame, origin, title, offers, linked }) => ({
@@ -243,10 +243,13 @@ chrome.runtime.onConnect.addListener((port) => {
     if (request.do === "preview") {
       const { tab, part: name } = request;
       const part =
-        name === picked
+        name === picking.pending?.name
           ? picking.pending?.part
           : name && (await loaded).of(webOrigin((await chrome.tabs.get(tab)).url ?? ""), name);
-      const read = await shows.preview(tab, name && part ? { name, part } : {}).catch(() => ({ origin: "" })); // the tab has gone
+      // The tab has gone, or the part.
+      const none = { origin: "" };
+      const read =
+        name && !part ? none : await shows.preview(tab, name && part ? { name, part } : {}).catch(() => none);
       const preview: Pick<Shown, "preview"> = { preview: { tab, ...read, ...(name && { part: name }) } };
       if (panels.has(port)) port.postMessage(preview);
       return;
@@ -260,7 +263,8 @@ chrome.runtime.onConnect.addListener((port) => {
       else if (request.do === "profile") await p.setProfile(request.name);
       else if (request.do === "share") {
         const { pending } = picking;
-        if (pending && (await parts.add(pending.origin, request.name, pending.part))) picking.drop();
+        if (pending?.name === request.picked && (await parts.add(pending.origin, request.name, pending.part)))
+          picking.drop();
       } else if (request.do === "drop") picking.drop();
       else if (request.do === "rename") await parts.rename(request.origin, request.name, request.to);
       else if (request.do === "forget") await parts.forget(request.origin, request.name);

@@ -13,6 +13,8 @@ export interface Pending {
   readonly tab: number;
   readonly origin: string;
   readonly part: Part;
+  /** Its name in previews, which no other pick has and no part that is shared. */
+  readonly name: string;
 }
 
 const isPlace = /^[\w\s>:().\\-]{1,4000}$/;
@@ -63,7 +65,7 @@ export class Picking {
     const tab = this.tab!;
     const part = ruleFrom(rule);
     this.end();
-    this.pending = part && { tab, origin, part };
+    this.pending = part && { tab, origin, part, name: `(${crypto.randomUUID()})` };
     this.changed(this.pending);
   }
 

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { startTheme } from "../parts/theme.ts";
 import { Everything, Gateway, originOf, Sites, Switch } from "./parts.tsx";
 import { Share } from "./shares.tsx";
-import { follow, picked, type Shown } from "./state.ts";
+import { follow, type Shown } from "./state.ts";
 
 const root = document.getElementById("app")!;
 startTheme();
@@ -43,9 +43,10 @@ const leave = () => {
   if (!asked) close();
 };
 const act = follow((now) => {
-  const isNew = now.picked && now.picked.tab === tab && !shown?.picked;
+  const { picked } = now;
+  const isNew = picked && picked.tab === tab && picked.name !== shown?.picked?.name;
   shown = now;
-  if (isNew) act({ do: "preview", tab: tab!, part: picked });
+  if (isNew) act({ do: "preview", tab: picked.tab, part: picked.name });
   draw();
 });
 tab ??= (await chrome.tabs.query({ active: true, currentWindow: true }))[0]?.id;

@@ -2,7 +2,7 @@
 import { size } from "../parts/text.ts";
 import type { Do } from "./parts.tsx";
 import { isPartName } from "./picked.ts";
-import { picked, type Shown } from "./state.ts";
+import type { Shown } from "./state.ts";
 
 /** What agents read of a part, if the user has asked for it. */
 function Preview({ shown: { preview }, tab, part }: { shown: Shown; tab: number; part: string }) {
@@ -55,28 +55,32 @@ export function Parts({ shown, here, tab, act }: { shown: Shown; here?: string; 
 /** Parts of the tab's page: one is picked, looked at, named and then shared. `leave` lets the user see the page. */
 export function Share(props: { shown: Shown; tab: number; here: string; act: Do; leave(): void }) {
   const { shown, tab, here, act, leave } = props;
-  const isPicked = shown.picked?.tab === tab && shown.picked.origin === here;
+  const picked = shown.picked?.tab === tab && shown.picked.origin === here ? shown.picked : undefined;
+  const { preview } = shown;
+  const isSeen = preview?.tab === tab && preview.part === picked?.name && preview.text !== undefined;
   const share = (e: SubmitEvent) => {
     e.preventDefault();
     const name = `${new FormData(e.currentTarget as HTMLFormElement).get("name")}`.trim();
-    if (isPartName(name)) act({ do: "share", name });
+    if (picked && isSeen && isPartName(name)) act({ do: "share", picked: picked.name, name });
   };
   return (
     <section class="site" aria-label={`Parts of ${here}`}>
       <h2>Parts of this site</h2>
       <p class="dim">Agents read only these, also where they do not read everything that the site shows.</p>
       <Parts {...props} />
-      {isPicked && (
+      {picked && (
         <form onSubmit={share}>
-          <Preview shown={shown} tab={tab} part={picked} />
+          <Preview shown={shown} tab={tab} part={picked.name} />
           <label>
             Its name, of letters, digits, - and _:{" "}
             <input id="part" name="name" required maxLength={64} pattern="[A-Za-z0-9][A-Za-z0-9_\\-]*" />
           </label>
           <div class="buttons">
-            <button data-do="share" class="first">
-              Share
-            </button>
+            {isSeen && (
+              <button data-do="share" class="first">
+                Share
+              </button>
+            )}
             <button data-do="drop" type="button" onClick={() => act({ do: "drop" })}>
               Do not share
             </button>

@@ -18,8 +18,8 @@ export interface Shown {
   readonly preview?: { readonly tab: number; readonly origin: string; readonly part?: string; readonly text?: string };
   /** The parts that the user shares. */
   readonly parts: readonly { readonly origin: string; readonly name: string }[];
-  /** Where the user has picked a part that is not shared yet. */
-  readonly picked: { readonly tab: number; readonly origin: string } | null;
+  /** Where the user has picked a part that is not shared yet, and the name of this pick in previews. */
+  readonly picked: { readonly tab: number; readonly origin: string; readonly name: string } | null;
   readonly gateway: State;
   readonly refused: readonly (readonly [why: string, times: number])[];
   readonly pages: readonly ShownPage[];
@@ -46,19 +46,16 @@ export type Request =
   /** Afterwards `tab` is loaded again. */
   | { do: "allow"; what: What; origin: string; grant: Grant; tab?: number }
   | { do: "revoke"; what: What; origin: string }
-  /** Reads what agents would read of a tab, or of a part: the one that is `picked`, or that has a name. */
+  /** Reads what agents would read of a tab, or of a part that is picked or shared. */
   | { do: "preview"; tab: number; part?: string }
   /** Lets the user point at a part in a tab; shares what is picked, or drops it. */
   | { do: "pick"; tab: number }
-  | { do: "share"; name: string }
+  | { do: "share"; picked: string; name: string }
   | { do: "drop" }
   | { do: "rename"; origin: string; name: string; to: string }
   | { do: "forget"; origin: string; name: string }
   | { do: Switch; on: boolean }
   | { do: "profile"; name: string };
-
-/** The name, in previews, of the part that is picked and has none yet. */
-export const picked = "(picked)";
 
 /** The longest pause before the worker is called again, in ms. */
 const longestPause = 1_000;

@@ -6,6 +6,7 @@ export { changed, pretty, Shown, what } from "../parts/text.ts";
 export { warnings } from "../inspector/warnings.ts";
 export { Picked, viewOn } from "./picked.ts";
 export { Picking } from "./picking.ts";
+export { Share } from "./shares.tsx";
 export { Shows } from "./shows.ts";
 export { Tabs } from "./tabs.ts";
 export { Targets } from "./targets.ts";

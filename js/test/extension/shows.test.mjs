@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { eventually, port, runtime, turn } from "./browser.mjs";
-import { Picked, Picking, Shows, Targets, viewOn } from "../../../dist/test/extension.mjs";
+import { Picked, Picking, Share, Shows, Targets, viewOn } from "../../../dist/test/extension.mjs";
 
 const origin = "https://ci.test";
 const uri = `${origin}/.pagewire/shown`;
@@ -471,7 +471,9 @@ test("only the tab in which the user points is heard, and its rule is checked", 
   p.say({ place: "html > body" });
   p.say({ place: "p{color:red}" });
   p.say({ rule: part });
-  assert.deepEqual(picking.pending, { tab: 7, origin, part });
+  const { name, ...pending } = picking.pending;
+  assert.deepEqual(pending, { tab: 7, origin, part });
+  assert.ok(!(await Picked.load()).of(origin, name), "a part has this name");
   assert.ok(p.ended);
   await eventually("the mark has gone", () => styles.length === 2);
   assert.deepEqual(styles, ["+html > body", "-html > body"]);
@@ -493,6 +495,47 @@ test("only the tab in which the user points is heard, and its rule is checked", 
   await picking.begin(7);
   picker().leave();
   assert.ok(picker().ended, "its document has gone");
+});
+
+test("a part is shared only after the user has seen the text of exactly this pick", async () => {
+  browse();
+  const picking = new Picking(() => {});
+  const pick = async () => {
+    await picking.begin(7);
+    const p = port("pagewire.pick", { id: "ours", tab: { id: 7 }, frameId: 0, origin });
+    runtime.onConnect.tell(p.end);
+    p.say({ rule: part });
+    const { tab, name } = picking.pending;
+    return { tab, origin, name };
+  };
+  const [before, picked] = [await pick(), await pick()];
+  const text = "lines\n";
+  const asked = [];
+  const share = (preview) => {
+    const props = { shown: { parts: [], picked, preview }, tab: 7, here: origin, act: (what) => asked.push(what) };
+    const all = [Share({ ...props, leave() {} })];
+    for (const one of all) if (one?.props) all.push(...[one.props.children].flat(9));
+    globalThis.FormData = class {
+      get = () => "jobs";
+    };
+    all.find((one) => one?.type === "form").props.onSubmit({ preventDefault() {} }); // by Enter
+    return all.some((one) => one?.props?.["data-do"] === "share");
+  };
+  const { FormData } = globalThis;
+  const seen = { tab: 7, origin, part: picked.name };
+  for (const preview of [
+    undefined,
+    seen, // the page does not show it
+    { ...seen, text, part: before.name },
+    { ...seen, text, part: undefined },
+    { ...seen, text, part: "jobs" },
+    { ...seen, text, tab: 8 },
+  ])
+    assert.equal(share(preview), false, JSON.stringify(preview));
+  assert.deepEqual(asked, []);
+  assert.equal(share({ ...seen, text }), true);
+  assert.deepEqual(asked, [{ do: "share", picked: picked.name, name: "jobs" }]);
+  globalThis.FormData = FormData;
 });
 
 test("a gateway learns which of its tabs by CDP it is, in the extension's own world alone", async () => {
