@@ -8,8 +8,11 @@ import type { Link, LinkEvents } from "./documents.ts";
 import { webOrigin } from "./permissions.ts";
 import type { Linkable, TabName } from "./transport.ts";
 
-/** The pause after a report, in ms; the most tabs that are named; the longest title and address. */
-const pause = 100;
+/**
+ * The pause after a count, in ms: pages may change their titles many times a second. The most tabs that are named, and
+ * the longest title and address.
+ */
+const pause = 2000;
 const most = 200;
 const longest = 300;
 
@@ -76,10 +79,13 @@ export class Tabs implements Linkable {
     this.looking = false;
   };
 
+  /** Private tabs are neither counted nor named. */
   private async bare(): Promise<{ title: string; url: string; target: string }[]> {
     const tabs = await chrome.tabs.query({});
     return tabs
-      .filter(({ id, url = "" }) => id !== undefined && webOrigin(url) && !this.user.offers(id))
+      .filter(
+        ({ id, url = "", incognito }) => id !== undefined && !incognito && webOrigin(url) && !this.user.offers(id),
+      )
       .map(({ id, url = "", title = "" }) => ({
         title: title.slice(0, longest),
         url: url.replace(/[?#].*/s, "").slice(0, longest),
@@ -98,7 +104,7 @@ export class Tabs implements Linkable {
   }
 
   private async tell(events: LinkEvents): Promise<void> {
-    const named = this.on ? (await this.bare()).slice(0, most) : [];
+    const named = this.on ? (await this.bare().catch(() => [])).slice(0, most) : [];
     if (this.events === events) events.frame(JSON.stringify({ named }));
   }
 }

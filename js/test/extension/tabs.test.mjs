@@ -12,6 +12,7 @@ const open = [
   { id: 3, ...secret },
   { id: 4, url: "https://ci.test/run", title: "x".repeat(999) },
   { id: 5, title: "no address" },
+  { id: 6, ...secret, title: "private", incognito: true },
 ];
 const offers = new Set([2]);
 const targets = new Map([[4, "cdp:FOUR"]]);
@@ -59,6 +60,13 @@ test("only a number leaves the browser, and no names until they are asked for", 
   link.send('"name"');
   await eventually("some are named", () => frames.at(-1).named?.length === 200);
   open.length = 3;
+  const { query } = chrome.tabs;
+  chrome.tabs.query = async () => {
+    throw new Error("Tabs cannot be queried right now (user may be dragging a tab).");
+  };
+  link.send('"name"');
+  await eventually("it is answered", () => frames.at(-1).named?.length === 0);
+  chrome.tabs.query = query;
   link.refuse("too much");
   assert.equal(closed, "too much");
   const told = frames.length;
@@ -66,6 +74,20 @@ test("only a number leaves the browser, and no names until they are asked for", 
   chrome.tabs.onRemoved.tell(3);
   await settle();
   assert.equal(frames.length, told, "a link that has ended tells");
+});
+
+test("titles that tick have the tabs counted once in two seconds", async () => {
+  const link = begin();
+  await settle();
+  const before = queries;
+  for (let i = 0; i < 100; i++) {
+    chrome.tabs.onUpdated.tell(3, { title: `${i}` });
+    mock.timers.tick(100);
+    await turn();
+  }
+  assert.ok(queries > before && queries - before <= 6, `${queries - before} looks in 10 s`);
+  link.close();
+  await settle();
 });
 
 test("after Stop all sites nothing is counted", async () => {
