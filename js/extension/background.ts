@@ -144,8 +144,11 @@ async function update(): Promise<void> {
       p.shows.list().map(({ origin }) => origin),
       parts,
     );
-  tabs.follow(!p.on.stop);
-  transport!.serve([...served(), ...(reports ? [front] : []), ...(p.on.stop ? [] : [tabs])]);
+  const others = [...served(), ...(reports ? [front] : [])];
+  // Without a native host, a port of this machine would be dialled on and on for the number alone.
+  const counts = !p.on.stop && (others.length > 0 || transport!.state.transport === "native messaging");
+  tabs.follow(counts);
+  transport!.serve([...others, ...(counts ? [tabs] : [])]);
   void front.look(); // a site may be allowed now, or no longer
   // A tab whose page is shown loads documents without a word of theirs.
   const shown = ({ id, loads, tab, origin, admitted }: ShownTab) => ({

@@ -3,7 +3,8 @@
  * documents go over its standard input and output. The other side is bridge/gateway/pages/extension, which describes
  * the messages.
  *
- * Without documents there is no process: the port is closed `linger` after the last document has gone.
+ * The number of tabs (tabs.ts) is served as a document is, so the process runs until the user stops all sites. Without
+ * documents there is none: the port is closed `linger` after the last one has gone.
  */
 import { reconnect } from "../link/reconnect.ts";
 import type { Link } from "./documents.ts";
