@@ -391,6 +391,9 @@ func address(flag, addr string) (local bool, err error) {
 
 // isTerminal reports whether a stream is a terminal, where escape sequences act.
 func isTerminal(stream any) bool {
+	if v, ok := stream.(visible); ok { // as stderr is
+		stream = v.to
+	}
 	f, ok := stream.(*os.File)
 	if !ok {
 		return false
