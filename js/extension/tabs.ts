@@ -50,7 +50,7 @@ export class Tabs implements Linkable {
     this.name = name;
     this.events = events;
     this.last = "";
-    void this.look();
+    void this.report(events).catch(this.look); // not after a pause: the gateway waits for a hello
     return {
       send: () => void this.tell(events), // it asks for nothing else
       close: end,

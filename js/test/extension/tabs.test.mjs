@@ -87,6 +87,11 @@ test("titles that tick have the tabs counted once in two seconds", async () => {
   }
   assert.ok(queries > before && queries - before <= 6, `${queries - before} looks in 10 s`);
   link.close();
+  const told = frames.length;
+  const next = begin();
+  await eventually("the next link is greeted, without a pause", () => frames.length > told);
+  assert.deepEqual(frames[told][0][0], "hello");
+  next.close();
   await settle();
 });
 
