@@ -278,6 +278,7 @@ func TestExtensionShowsWithoutItsWorker(t *testing.T) {
 	_ = chromedp.Cancel(popup.ctx) // it would start the worker, too
 	testkit.Eventually(t, "the agent lists it", func() bool { return agent.Offers(uri) })
 	agent.Watch(uri)
+	testkit.Must(agent.Read(uri))(t) // what is there at the reader's first look is no change
 	job.Store("Queued")
 	for text := ""; !strings.Contains(text, "Queued"); text, _ = agent.Read(uri) {
 		testkit.Receive(t, "the agent is told", agent.Updates) // so the reader runs
