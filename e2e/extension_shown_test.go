@@ -130,6 +130,7 @@ func TestExtensionShows(t *testing.T) {
 		text, _ := agent.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(t, first)})
 		waits <- text
 	}()
+	testkit.Eventually(t, "it waits", func() bool { return h.waits(1) })
 	popup.do(chromedp.Click(everything + "[data-do=revoke]"))
 	if told := testkit.Receive(t, "the wait ends", waits); strings.Contains(told, "| browser |") || !strings.Contains(told, "not shown to you any more") {
 		t.Errorf("of a site that is revoked the agent is told %s", told)
