@@ -4,6 +4,7 @@ package testcmd
 
 import (
 	"context"
+	"flag"
 	"os/exec"
 	"time"
 )
@@ -12,15 +13,23 @@ const (
 	// Delay bounds the wait for the output of a program that has ended: a child of it that it has left behind may still
 	// hold its standard output. Wait then fails with exec.ErrWaitDelay.
 	Delay = 20 * time.Second
-	// Life bounds a program that nobody ends. It is less than the 10 minutes after which go test ends everything, without
-	// a word about the test's own state.
-	Life = 8 * time.Minute
 )
 
-// Command is exec.Command for a program that runs for at most Life.
+// life bounds a program that nobody ends. It is less than the time after which go test ends everything, without a word
+// about the test's own state. Subtests in parallel may wait for their turn longer than they take, beside 130 others.
+func life() time.Duration {
+	if timeout := flag.Lookup("test.timeout"); timeout != nil {
+		if of, ok := timeout.Value.(flag.Getter).Get().(time.Duration); ok && of > 0 {
+			return of / 5 * 4
+		}
+	}
+	return 8 * time.Minute
+}
+
+// Command is exec.Command for a program that runs for at most four fifths of what go test's -timeout allows.
 func Command(name string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(Life, cancel)
+	time.AfterFunc(life(), cancel)
 	return CommandContext(ctx, name, args...)
 }
 

@@ -214,6 +214,8 @@ func TestDeliveries(t *testing.T) {
 	all = e.delivered(r.Subscription, "a:19", w.set(alice, "a:19"))
 	next, _ := ParseSecret(other)
 	checkSigned(t, all[len(all)-1], next, theSecret)
+	// Unsubscribe ends an attempt whose answer is on its way.
+	testkit.Eventually(t, "the answer is there", func() bool { return s.Stats().Delivered == 21 })
 	if _, refused := s.For(by(alice)).Unsubscribe(t.Context(), r); refused != nil {
 		t.Fatal(refused)
 	}
