@@ -231,7 +231,7 @@ func watchRun(t *testing.T, name string, offer func(w watched) ([]string, func()
 	}
 	last := unescaped(m.last())
 	for text, what := range map[string]string{
-		"\n# Deltas for long texts #4821\n": "the page",
+		"\n# Deltas for long texts #4821\n":                                       "the page",
 		"@@\n-| browser | In progress | large |\n+| browser | Failed | large |\n": "the one line that has changed",
 		"@@ -": "one difference",
 	} {
