@@ -194,7 +194,7 @@ func TestDeliveries(t *testing.T) {
 	for i := range 20 {
 		last = w.set(alice, fmt.Sprintf("a:%d", i))
 	}
-	all := e.delivered(r.Subscription, "a:19", last)
+	all := once(e.delivered(r.Subscription, "a:19", last))
 	if len(all) != 20 {
 		t.Errorf("%d deliveries", len(all))
 	}
@@ -211,7 +211,7 @@ func TestDeliveries(t *testing.T) {
 	}
 	other := "whsec_" + strings.Repeat("AAAA", 8)
 	subscribe(t, s, by(alice), wants(t, e.URL+"/hook", func(r *gateway.WebhookRequest) { r.Secret = other }))
-	all = e.delivered(r.Subscription, "a:19", w.set(alice, "a:19"))
+	all = once(e.delivered(r.Subscription, "a:19", w.set(alice, "a:19")))
 	next, _ := ParseSecret(other)
 	checkSigned(t, all[len(all)-1], next, theSecret)
 	// Unsubscribe ends an attempt whose answer is on its way.
@@ -221,14 +221,25 @@ func TestDeliveries(t *testing.T) {
 	}
 	w.set(alice, "a:after")
 	second := subscribe(t, s, by(alice), wants(t, e.URL+"/second"))
-	rest := e.delivered(r.Subscription, "a:second", w.set(alice, "a:second"))[len(all):]
+	rest := once(e.delivered(r.Subscription, "a:second", w.set(alice, "a:second")))[len(all):]
 	if len(rest) != 1 || rest[0].header.Get("X-MCP-Subscription-Id") != second.ID {
 		t.Errorf("after the unsubscribe %d are delivered", len(rest))
 	}
-	testkit.Eventually(t, "no attempt is under way", func() bool { return s.Stats().InFlight == 0 })
+	testkit.Eventually(t, "no attempt is under way", func() bool {
+		st := s.Stats()
+		return st.InFlight == 0 && st.Delivered >= 22
+	})
 	if st := s.Stats(); st.Delivered != 22 || st.Subscriptions != 1 || st.Users != 1 {
 		t.Errorf("the stats are %+v", st)
 	}
+}
+
+// once leaves out requests that repeat the one before. A node repeats an attempt whose answer comes after the end of its
+// lease, and counts the last one alone as delivered.
+func once(all []posted) []posted {
+	return slices.CompactFunc(all, func(a, b posted) bool {
+		return a.header.Get("webhook-id") == b.header.Get("webhook-id")
+	})
 }
 
 func checkSigned(t *testing.T, p posted, secrets ...Secret) {
