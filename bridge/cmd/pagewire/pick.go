@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -52,9 +51,8 @@ func pickCommand() *cobra.Command {
 			case err != nil:
 				return err
 			}
-			rule, _ := json.Marshal(picked.Rule) // selectors may have a > in them
 			fmt.Fprintf(out, "pagewire: %s of %s is found by %s\npagewire: agents will read these %d bytes:\n", name,
-				picked.Origin, unescaped.Replace(string(rule)), len(picked.Text))
+				picked.Origin, compactJSON(picked.Rule), len(picked.Text))
 			fmt.Fprintln(visible{cmd.OutOrStdout()}, strings.TrimSuffix(picked.Text, "\n"))
 			if !yes {
 				fmt.Fprintf(out, "pagewire: add it to %s? [y/N] ", file)
@@ -84,6 +82,3 @@ func pickCommand() *cobra.Command {
 	h.add(cmd)
 	return cmd
 }
-
-// unescaped undoes what JSON for HTML escapes.
-var unescaped = strings.NewReplacer(`\u003e`, ">", `\u003c`, "<", `\u0026`, "&")
