@@ -172,28 +172,28 @@ func (p *process) local() http.Handler {
 			defer cancel()
 			is.Tabs = tabsOf(p.g.BareTabs(limited))
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(is) // the client may have gone
+		answer(w, is, nil)
 	})
 	mux.HandleFunc("POST "+pickPath, func(w http.ResponseWriter, r *http.Request) {
 		picked, err := p.attached.picks.Pick(r.Context())
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusConflict)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(picked) // the client may have gone
+		answer(w, picked, err)
 	})
 	mux.HandleFunc("POST "+partsPath, func(w http.ResponseWriter, r *http.Request) {
 		file := r.URL.Query().Get("file")
 		rules, err := parts.Read(file)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusConflict)
-			return
-		}
-		fmt.Fprint(w, p.g.SetParts(file, rules))
+		answer(w, err == nil && p.g.SetParts(file, rules), err)
 	})
 	return mux
+}
+
+// answer writes a JSON value, or the reason why there is none, for askDaemon.
+func answer(w http.ResponseWriter, value any, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value) // the client may have gone
 }
 
 // serve serves an agent, or a command, until its input ends.
@@ -325,19 +325,7 @@ func AskTabs(ctx context.Context, hub, version string) (s Status, err error) {
 func statusOf(ctx context.Context, hub, version, path string) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://daemon"+path, nil)
-	if err != nil {
-		return s, err
-	}
-	answer, err := Client(hub, version).Do(r)
-	if err != nil {
-		if errors.Is(err, daemon.ErrNone) {
-			return s, daemon.ErrNone
-		}
-		return s, fmt.Errorf("the daemon does not answer: %w", err)
-	}
-	defer answer.Body.Close()
-	err = json.NewDecoder(io.LimitReader(answer.Body, maxStatus)).Decode(&s)
+	err = askDaemon(ctx, hub, version, http.MethodGet, path, maxStatus, &s)
 	return s, err
 }
 
@@ -349,20 +337,21 @@ const pickPath, partsPath = "/pick", "/parts"
 // Pick waits until a person has clicked on a part of a page in one of the daemon's browsers. It fails
 // with daemon.ErrNone, with ctx's error, or with a sentence.
 func Pick(ctx context.Context, hub, version string) (picked cdp.Picked, err error) {
-	err = post(ctx, hub, version, pickPath, &picked)
+	err = askDaemon(ctx, hub, version, http.MethodPost, pickPath, maxPicked, &picked)
 	return picked, err
 }
 
 // RereadParts has the agents that run with a file of parts get what is in it now, and reports
 // whether there are any. It fails as Pick does.
 func RereadParts(ctx context.Context, hub, version, file string) (used bool, err error) {
-	err = post(ctx, hub, version, partsPath+"?"+url.Values{"file": {file}}.Encode(), &used)
+	path := partsPath + "?" + url.Values{"file": {file}}.Encode()
+	err = askDaemon(ctx, hub, version, http.MethodPost, path, maxPicked, &used)
 	return used, err
 }
 
-// post asks the daemon for a JSON value.
-func post(ctx context.Context, hub, version, path string, into any) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://daemon"+path, nil)
+// askDaemon asks the daemon for a JSON value of at most so many bytes.
+func askDaemon(ctx context.Context, hub, version, method, path string, most int64, into any) error {
+	r, err := http.NewRequestWithContext(ctx, method, "http://daemon"+path, nil)
 	if err != nil {
 		return err
 	}
@@ -374,7 +363,7 @@ func post(ctx context.Context, hub, version, path string, into any) error {
 		return fmt.Errorf("the daemon does not answer: %w", err)
 	}
 	defer answer.Body.Close()
-	body := io.LimitReader(answer.Body, maxPicked)
+	body := io.LimitReader(answer.Body, most)
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(body)
 		return errors.New(strings.TrimSpace(string(text)))

@@ -90,6 +90,17 @@ func start(t *testing.T, o Options) *running {
 	return r
 }
 
+// daemonOf is start for a test that looks at the process, too.
+func daemonOf(t *testing.T, o Options) *process {
+	t.Helper()
+	p := newProcess(o, secretsOf(&o))
+	t.Cleanup(p.close)
+	started := make(chan struct{})
+	begin(t, func(ctx context.Context) error { return daemon.Run(ctx, p.options(func() { close(started) })) })
+	testkit.Ends(t, "the daemon listens", started)
+	return p
+}
+
 // Foreground replaces the daemon, serves the daemon's agents and its own, and ends with its own agent. A second one is
 // refused.
 func TestForeground(t *testing.T) {
@@ -165,13 +176,7 @@ func TestFlagsInEitherOrder(t *testing.T) {
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			o := options(t)
-			p := newProcess(o, secretsOf(&o))
-			t.Cleanup(p.close)
-			started := make(chan struct{})
-			begin(t, func(ctx context.Context) error {
-				return daemon.Run(ctx, p.options(func() { close(started) }))
-			})
-			testkit.Ends(t, "the daemon listens", started)
+			p := daemonOf(t, o)
 			for _, origin := range []string{shop, bank} {
 				page := testkit.NewPage(t, map[string]string{origin + "/a": "x"})
 				page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
@@ -207,13 +212,7 @@ func TestShownByFlags(t *testing.T) {
 	const ci, uri = "https://ci.example", "https://ci.example/.pagewire/shown"
 	o := options(t)
 	o.Flags.Shown = []string{"https://http.example"}
-	p := newProcess(o, secretsOf(&o))
-	t.Cleanup(p.close)
-	started := make(chan struct{})
-	begin(t, func(ctx context.Context) error {
-		return daemon.Run(ctx, p.options(func() { close(started) }))
-	})
-	testkit.Ends(t, "the daemon listens", started)
+	p := daemonOf(t, o)
 	attach := func(launched bool) gateway.PageInfo {
 		info := gateway.PageInfo{Tab: fmt.Sprint(launched), Origin: ci, URL: ci + "/", Transport: "test", Shown: true,
 			Launched: launched}
@@ -291,11 +290,7 @@ func TestSubscriptionsAreAnAgentsOwn(t *testing.T) {
 	const uri = "https://shop.example/a"
 	for _, off := range [][]bool{{true, false}, {false, true}} {
 		o := options(t)
-		p := newProcess(o, secretsOf(&o))
-		t.Cleanup(p.close)
-		started := make(chan struct{})
-		begin(t, func(ctx context.Context) error { return daemon.Run(ctx, p.options(func() { close(started) })) })
-		testkit.Ends(t, "the daemon listens", started)
+		p := daemonOf(t, o)
 		page := testkit.NewPage(t, map[string]string{uri: "x"})
 		page.Attach(func(send func([]byte)) (testkit.Receiver, error) {
 			return p.g.Attach(gateway.PageInfo{Tab: "a", Origin: "https://shop.example", URL: uri, Transport: "test"}, send)
@@ -606,13 +601,7 @@ func TestAgentsGoOnWithoutAToken(t *testing.T) {
 // not make a browser name its tabs.
 func TestStatusNamesTabs(t *testing.T) {
 	o := options(t)
-	p := newProcess(o, secretsOf(&o))
-	t.Cleanup(p.close)
-	started := make(chan struct{})
-	begin(t, func(ctx context.Context) error {
-		return daemon.Run(ctx, p.options(func() { close(started) }))
-	})
-	testkit.Ends(t, "the daemon listens", started)
+	p := daemonOf(t, o)
 	var asked atomic.Int32
 	for i := range 2 * maxTabs {
 		p.g.TabShows(gateway.PageInfo{Tab: fmt.Sprint(i), Origin: "https://ci.example", Title: strings.Repeat("\x01", 500),
