@@ -149,7 +149,8 @@ func New(o Options) *Gateway {
 	}
 	g.door = door.New(door.Scope{Allow: o.Allow, Deny: o.Deny}, g.find)
 	g.all = g.door.Pass(door.Scope{AllShown: true})
-	g.shows.always = g.door.Pass(door.Scope{Shown: o.Shown, Opened: o.Opened})
+	g.shows = shows{always: g.door.Pass(door.Scope{Shown: o.Shown, Opened: o.Opened}),
+		tabs: map[string]PageInfo{}, changed: map[*func()]bool{}, counted: map[*counted]bool{}}
 	g.catalog.init()
 	g.events.init(o.wallClock())
 	g.tools.init(g)

@@ -165,10 +165,13 @@ func (g *Gateway) Attach(info PageInfo, send func(frame []byte)) (*Page, error) 
 	})
 }
 
+// withoutQuery cuts an URL before its query and fragment, which may let their reader in.
+func withoutQuery(url string) string { return url[:strings.IndexAny(url+"?", "?#")] }
+
 func (info PageInfo) bounded() PageInfo {
 	info.Title = Shorten(info.Title, maxTitle)
-	if info.Shown { // lists and the log have its URL, whose query and fragment may let their reader in
-		info.URL = info.URL[:strings.IndexAny(info.URL+"?", "?#")]
+	if info.Shown { // lists and the log have its URL
+		info.URL = withoutQuery(info.URL)
 	}
 	info.Profile = Shorten(strings.Join(strings.Fields(info.Profile), " "), MaxProfile)
 	return info

@@ -66,11 +66,13 @@ func (g *Gateway) showing(p *Page) {
 	}
 }
 
+func (g *Gateway) ownerOf(info PageInfo) bridge.Owner { return (&Page{PageInfo: info, g: g}).Owner() }
+
 // IsNamed reports whether the user of some agent has named a page's origin, so that the page is to
 // be shown.
 func (g *Gateway) IsNamed(info PageInfo) bool {
 	defer g.lock()()
-	o := (&Page{PageInfo: info, g: g}).Owner()
+	o := g.ownerOf(info)
 	for _, a := range g.agents {
 		if a.transport != TransportRequest && a.pass.Names(o) {
 			return true
@@ -83,7 +85,7 @@ func (g *Gateway) IsNamed(info PageInfo) bool {
 // rule of one name, the agent that came first decides.
 func (g *Gateway) Parts(info PageInfo) map[string]parts.Rule {
 	defer g.lock()()
-	o := (&Page{PageInfo: info, g: g}).Owner()
+	o := g.ownerOf(info)
 	found := map[string]parts.Rule{}
 	add := func(p *pass, rules parts.Rules) {
 		if len(rules) > 0 && p.Names(o) {
@@ -123,9 +125,6 @@ func (g *Gateway) SetParts(file string, rules parts.Rules) (used bool) {
 // until end is called.
 func (g *Gateway) WhenNamed(f func()) (end func()) {
 	defer g.lock()()
-	if g.shows.changed == nil {
-		g.shows.changed = map[*func()]bool{}
-	}
 	g.shows.changed[&f] = true
 	return sync.OnceFunc(g.locked(func() { delete(g.shows.changed, &f) }))
 }
@@ -279,10 +278,7 @@ func (g *Gateway) TabShows(info PageInfo) {
 	if delete(g.shows.tabs, info.Tab); info.Origin == "" || len(g.shows.tabs) >= maxTabs {
 		return
 	}
-	if g.shows.tabs == nil {
-		g.shows.tabs = map[string]PageInfo{}
-	}
-	info.URL = info.URL[:strings.IndexAny(info.URL+"?", "?#")] // what follows may be a secret
+	info.URL = withoutQuery(info.URL)
 	g.shows.tabs[info.Tab] = info.bounded()
 }
 
@@ -292,9 +288,6 @@ func (g *Gateway) TabShows(info PageInfo) {
 func (g *Gateway) CountTabs(name func(context.Context) []PageInfo) (count func(int, []string), end func()) {
 	defer g.lock()()
 	c := &counted{name: name}
-	if g.shows.counted == nil {
-		g.shows.counted = map[*counted]bool{}
-	}
 	g.shows.counted[c] = true
 	count = func(n int, targets []string) {
 		defer g.lock()()
@@ -332,7 +325,7 @@ func (g *Gateway) BareTabs(ctx context.Context) (tabs []PageInfo) {
 
 // isBare reports whether a tab offers nothing to an agent. A tab outside its scope does not count.
 func (g *Gateway) isBare(key string, info PageInfo, p *pass) bool {
-	if !p.Permits((&Page{PageInfo: info, g: g}).Owner()) {
+	if !p.Permits(g.ownerOf(info)) {
 		return false
 	}
 	if t := g.catalog.tabs[key]; t != nil {
