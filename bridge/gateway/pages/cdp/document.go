@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/browser"
@@ -360,9 +359,7 @@ func (d *document) withURL(then func(info gateway.PageInfo)) {
 	info := d.b.infoOf(t, d.origin)
 	info.Frame = d.frame
 	at := func(url string) {
-		if strings.HasPrefix(url, d.origin+"/") {
-			info.URL = url
-		}
+		locate(&info, url)
 		info.Title = d.title
 		then(info)
 	}

@@ -95,27 +95,27 @@ func (n *shown) place(info gateway.PageInfo) {
 			n.attach(info)
 		}
 	}
-	if d.frame == "" && d.s.tab.window != "" && (d.bare || d.page != nil) { // it was here before
+	at := func(url string) {
 		info.Title, info.Window = d.title, d.s.tab.window
-		if strings.HasPrefix(d.s.tab.url, d.origin+"/") { // the tab may be about to show another site
-			info.URL = d.s.tab.url
-		}
+		locate(&info, url)
 		attach(info)
-		return
 	}
-	if d.frame == "" {
+	switch {
+	case d.frame != "":
+		var r page.GetFrameTreeResult
+		n.post(page.CommandGetFrameTree, nil, &r, func(err error) {
+			frame, parent := frameIn(r.FrameTree, protocol.FrameID(d.frameID))
+			if err != nil || parent.SecurityOrigin == d.origin {
+				n.known = true
+				return
+			}
+			at(frame.URL)
+		})
+	case d.s.tab.window != "" && (d.bare || d.page != nil): // it was here before
+		at(d.s.tab.url)
+	default:
 		d.withURL(attach)
-		return
 	}
-	var r page.GetFrameTreeResult
-	n.post(page.CommandGetFrameTree, nil, &r, func(err error) {
-		_, parent := frameIn(r.FrameTree, protocol.FrameID(d.frameID))
-		if err != nil || parent.SecurityOrigin == d.origin {
-			n.known = true
-			return
-		}
-		d.withURL(attach)
-	})
 }
 
 // attach begins the link with the gateway.
@@ -146,8 +146,8 @@ func (n *shown) offerParts() {
 // withdrawn, also while the document stays.
 func (n *shown) changedParts() (calls []any) {
 	info := n.info
-	if n.d.frame == "" && strings.HasPrefix(n.d.s.tab.url, n.d.origin+"/") {
-		info.URL = n.d.s.tab.url
+	if n.d.frame == "" {
+		locate(&info, n.d.s.tab.url)
 	}
 	rules := n.d.b.g.Parts(info)
 	n.mu.Lock()

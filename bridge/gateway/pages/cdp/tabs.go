@@ -75,13 +75,19 @@ func (b *attachment) infoOf(t *tab, origin string) gateway.PageInfo {
 		Window: t.window, Source: b.source, Launched: b.ours}
 }
 
+// locate gives a description the document's URL, unless that is of another site: a tab may be about to show one.
+func locate(info *gateway.PageInfo, url string) {
+	if strings.HasPrefix(url, info.Origin+"/") {
+		info.URL = url
+	}
+}
+
 // show tells the gateway that a tab has come to the front, or that it shows a new page or title if the tab before is in
 // front, or none with "".
 func (b *attachment) show(t *tab, came bool, before string) {
 	info := b.infoOf(t, t.origin)
-	if info.Title = t.title; strings.HasPrefix(t.url, info.URL) {
-		info.URL = t.url
-	}
+	info.Title = t.title
+	locate(&info, t.url)
 	b.g.Front(info, came, before)
 	b.g.TabShows(info)
 }
