@@ -231,9 +231,12 @@ func (b *attachment) handle(m *message, answered func()) {
 			return
 		}
 		if t := b.tabs[string(e.TargetInfo.TargetID)]; t != nil {
+			moved := t.url != e.TargetInfo.URL
 			t.url = e.TargetInfo.URL
 			b.show(t, false, t.key())
-			b.offerParts(t)
+			if moved { // a page may change its title all the time
+				b.offerParts(t)
+			}
 		}
 	})
 	on(m, target.TargetDestroyed, func(e *target.EventTargetDestroyed) {
