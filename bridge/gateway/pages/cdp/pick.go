@@ -12,7 +12,6 @@ import (
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/overlay"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pagewire/pagewire/bridge/gateway/parts"
@@ -184,21 +183,18 @@ func (s *session) pointed(node protocol.BackendNodeID) {
 }
 
 func (n *shown) pick(element string, to answer) {
+	argument, _ := jsontext.AppendQuote([]byte(`{"objectId":`), element)
 	n.mu.Lock()
-	params, _ := jsontext.AppendQuote([]byte(`{"awaitPromise":true,"returnByValue":true,"silent":true,"objectId":`), n.object)
-	n.mu.Unlock()
-	params, _ = jsontext.AppendQuote(append(params, `,"functionDeclaration":`...),
-		"function(e){"+n.d.b.picker+"\n;return this.pick(e)}")
-	params, _ = jsontext.AppendQuote(append(params, `,"arguments":[{"objectId":`...), element)
-	var r runtime.CallFunctionOnResult
-	n.post(runtime.CommandCallFunctionOn, jsonv2.Value(append(params, "}]}"...)), &r, func(err error) {
-		picked := Picked{Origin: n.d.origin}
-		if err == nil && (r.ExceptionDetails != nil || r.Result == nil || json.Unmarshal(r.Result.Value, &picked) != nil) {
-			err = errors.New("the part cannot be read")
-		}
-		if err == nil && len(picked.Rule.Find) == 0 {
-			err = errNotFound
-		}
-		to.give(picked, err)
-	})
+	defer n.mu.Unlock()
+	n.run("function(e){"+n.d.b.picker+"\n;return this.pick(e)}", string(append(argument, '}')),
+		func(value jsonv2.Value, err error) {
+			picked := Picked{Origin: n.d.origin}
+			if errors.Is(err, errReader) || err == nil && json.Unmarshal(value, &picked) != nil {
+				err = errors.New("the part cannot be read")
+			}
+			if err == nil && len(picked.Rule.Find) == 0 {
+				err = errNotFound
+			}
+			to.give(picked, err)
+		})
 }

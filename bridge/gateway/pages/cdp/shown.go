@@ -263,8 +263,10 @@ func (n *shown) send(frame []byte) {
 func (n *shown) watch(uri string, on bool) {
 	part := partOf(uri)
 	n.mu.Lock()
-	if delete(n.watched, uri); on {
+	if on {
 		n.watched[uri] = true
+	} else {
+		delete(n.watched, uri)
 	}
 	of := map[string]bool{part: true}
 	for uri := range n.watched {
@@ -356,20 +358,7 @@ func (n *shown) call(method, argument string, done func(value jsonv2.Value, err 
 			done(nil, failed)
 			return
 		}
-		params := []byte(`{"functionDeclaration":"function(a){return this.` + method + `(a)}",` +
-			`"awaitPromise":true,"returnByValue":true,"silent":true,` +
-			`"arguments":[{"value":` + argument + `}],"objectId":`)
-		params, _ = jsontext.AppendQuote(params, n.object)
-		var r runtime.CallFunctionOnResult
-		n.post(runtime.CommandCallFunctionOn, jsonv2.Value(append(params, '}')), &r, func(err error) {
-			var value jsonv2.Value
-			if err == nil && (r.ExceptionDetails != nil || r.Result == nil) {
-				err = errors.New("the reader has failed")
-			} else if err == nil {
-				value = jsonv2.Value(r.Result.Value)
-			}
-			done(value, err)
-		})
+		n.run("function(a){return this."+method+"(a)}", `{"value":`+argument+"}", done)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -384,6 +373,25 @@ func (n *shown) call(method, argument string, done func(value jsonv2.Value, err 
 			n.open()
 		}
 	}
+}
+
+var errReader = errors.New("the reader has failed")
+
+// run runs a function of one argument, a JSON object as CDP has it, with the reader as this. n.mu is held.
+func (n *shown) run(function, argument string, done func(value jsonv2.Value, err error)) {
+	params, _ := jsontext.AppendQuote([]byte(`{"awaitPromise":true,"returnByValue":true,"silent":true,"objectId":`), n.object)
+	params, _ = jsontext.AppendQuote(append(params, `,"functionDeclaration":`...), function)
+	params = append(params, `,"arguments":[`+argument+"]}"...)
+	var r runtime.CallFunctionOnResult
+	n.post(runtime.CommandCallFunctionOn, jsonv2.Value(params), &r, func(err error) {
+		var value jsonv2.Value
+		if err == nil && (r.ExceptionDetails != nil || r.Result == nil) {
+			err = errReader
+		} else if err == nil {
+			value = jsonv2.Value(r.Result.Value)
+		}
+		done(value, err)
+	})
 }
 
 // open makes the world, and runs the reader in it. Nothing of the document is in the binding's way:
