@@ -486,9 +486,7 @@ func TestShownPageHasNoQuery(t *testing.T) {
 		"#token=secret": {Transport: "cdp"}, "": {Launched: true}} {
 		g := newGateway(t, Options{})
 		info.Tab, info.Shown, info.Origin, info.URL = "a", true, app, app+"/run"+query
-		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
-		p.attach(g, info)
-		p.offer(shownURI, "text")
+		openPage(t, g, info, map[string]string{shownURI: "text"})
 		a, _ := openAgentWith(t, g, names)
 		if got := strings.Join(a.titles(), ""); !strings.Contains(got, app+"/run (") || strings.Contains(got, "secret") {
 			t.Errorf("listed %s", got)
@@ -671,10 +669,7 @@ func TestTabThatIsReachedTwice(t *testing.T) {
 					}
 				}
 				info.Shown = true
-				p := &testPage{t: t, page: testkit.NewPage(t, nil)}
-				by[way] = p
-				p.attach(g, info)
-				p.offer(shownURI, "by "+way)
+				by[way] = openPage(t, g, info, map[string]string{shownURI: "by " + way})
 			}
 			g.TabShows(wayInfos[0])
 			one := func(a *testAgent, want string) {
@@ -726,9 +721,7 @@ func TestTabOfAnotherProfile(t *testing.T) {
 		} else {
 			info.Target = wayInfos[0].Tab
 		}
-		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
-		p.attach(g, info)
-		p.offer(shownURI, text)
+		openPage(t, g, info, map[string]string{shownURI: text})
 	}
 	if got := pagesOf(g); !slices.Equal(got, []string{"tab 1 by cdp", "tab 2 by extension"}) {
 		t.Errorf("pages are %q", got)
@@ -840,9 +833,7 @@ func TestWaitsThatGoOn(t *testing.T) {
 	g := newGateway(t, Options{})
 	info := byUser("a")
 	info.Granted = true
-	p := &testPage{t: t, page: testkit.NewPage(t, nil)}
-	p.attach(g, info)
-	p.offer(shownURI, "one")
+	p := openPage(t, g, info, map[string]string{shownURI: "one"})
 	doc := openPage(t, g, tabInfo("b"), map[string]string{app + "/doc": "1"})
 	named, _ := openAgentWith(t, g, names)
 	agents, waits := []*testAgent{openAgent(t, g), named}, make(chan []string)
@@ -879,9 +870,7 @@ func TestReaderRunsForNobodyElse(t *testing.T) {
 		waits, _ := openAgentWith(t, g, AgentOptions{Opened: []string{app}})
 		info := byUser("a")
 		info.Launched, info.Granted = first.Launched, first.Granted
-		p := &testPage{t: t, page: testkit.NewPage(t, nil)}
-		p.attach(g, info)
-		p.offer(shownURI, "of a")
+		p := openPage(t, g, info, map[string]string{shownURI: "of a"})
 		waits.Watch(shownURI)
 		if !p.page.Watches(shownURI) {
 			t.Error("the first page is not followed")
@@ -953,9 +942,7 @@ func TestShownPagesOfProfiles(t *testing.T) {
 	}
 	// A tab of another profile takes over the URI.
 	release := g.NameProfile("a browser", "Work")
-	work := &testPage{t: t, page: testkit.NewPage(t, nil)}
-	work.attach(g, info)
-	work.offer(shownURI, "of Work")
+	work := openPage(t, g, info, map[string]string{shownURI: "of Work"})
 	a.CheckText(shownURI, "of Work")
 	a.Watch(shownURI)
 	texts := a.must(own.Read, map[string]any{"uri": shownURI})
