@@ -402,7 +402,7 @@ func TestRestart(t *testing.T) {
 	}
 	w.openStore()
 	next := w.open("b")
-	all := e.delivered(r.Subscription, "a:1", missed)
+	all := once(e.delivered(r.Subscription, "a:1", missed))
 	if len(all) != 2 {
 		t.Errorf("%d deliveries", len(all))
 	}
