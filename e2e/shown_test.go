@@ -48,14 +48,16 @@ func (b *shownTab) enter() {
 	script, err := os.ReadFile(filepath.Join(dist, "pagewire.shown.js"))
 	b.must(err)
 	inWorld[any](b, `
-		// What the reader does is counted: elements whose style it asks for, its pauses, what it listens to, and characters of texts.
-		globalThis.counts = { styles: 0, pauses: 0, told: 0, observed: 0, characters: 0 };
+		// What the reader does is counted: elements whose style it asks for, its pauses, what it listens to, characters of texts, and ranges.
+		globalThis.counts = { styles: 0, pauses: 0, told: 0, observed: 0, characters: 0, ranges: 0 };
 		// The script must not see these names: it would call what is not counted.
 		const { postMessage } = MessagePort.prototype;
 		{
 		const { getComputedStyle } = globalThis;
 		globalThis.getComputedStyle = (element) => (counts.styles++, getComputedStyle(element));
 		MessagePort.prototype.postMessage = function (...args) { counts.pauses++; return postMessage.apply(this, args); };
+		const { Range } = globalThis;
+		globalThis.Range = class extends Range { constructor() { super(); counts.ranges++; } };
 		const { substringData } = CharacterData.prototype;
 		CharacterData.prototype.substringData = function (at, count) { const text = substringData.call(this, at, count); counts.characters += text.length; return text; };
 		const { observe } = MutationObserver.prototype;

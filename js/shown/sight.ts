@@ -13,6 +13,8 @@ export const rootGround: Colour = [255, 255, 255, 1];
 const dark: Colour = [18, 18, 18, 1];
 const prefersDark = "(prefers-color-scheme: dark)";
 
+/** One for all texts: each change of a page adjusts all ranges in it, and those of a look would be thousands. */
+const range = new Range();
 const colours = new Map<string, Colour>();
 let canvas: OffscreenCanvasRenderingContext2D | null | undefined;
 
@@ -102,7 +104,6 @@ const isClear = (mask: string): boolean =>
  * faintly. A carousel moves its slides by some screens; tricks move a text by 9,999 px.
  */
 function isThere(text: Node, element: Element, style: CSSStyleDeclaration): boolean {
-  const range = new Range();
   range.selectNodeContents(text);
   const { right, bottom, width, height } = range.getBoundingClientRect();
   const view = dom.viewOf(element);
