@@ -6,12 +6,13 @@
  * The browser names the tab and the origin of a reader's port. A reader of another origin, or one that nobody asked for,
  * is refused: so the text of one site never goes for that of another. What a reader says is bounded, and passed on.
  */
-import { linkVersion, Status } from "../link/link.ts";
+import { Status } from "../link/link.ts";
 import type { Part } from "../shown/part.ts";
 import { type Link, type LinkEvents, maxTitle, maxURL } from "./documents.ts";
 import { type FromReader, fromReader, type Of, type ToReader } from "./messages.ts";
 import { webOrigin } from "./permissions.ts";
 import type { Picked, Parts } from "./picked.ts";
+import { hello } from "./reports.ts";
 import type { Linkable, TabName } from "./transport.ts";
 
 /** The most tabs at once; the longest text of a look, in UTF-16 code units; the longest wait, in ms. */
@@ -27,9 +28,6 @@ const tooMuch = "the reader of what a page shows tells too much";
 
 /** The pause after a look at the browser's tabs, in ms: pages may change their titles many times a second. */
 const pause = 100;
-
-/** The version of Pagewire; js/build puts it in. */
-declare const PAGEWIRE_VERSION: string;
 
 /** The descriptor of what a page shows, but for its URI. */
 const descriptor = {
@@ -110,7 +108,7 @@ export class ShownTab implements Linkable {
         ...{ browser: navigator.userAgent, profile: this.shows.profile(), window: name(windowId) },
       };
       this.offered = new Map();
-      events.frame(JSON.stringify([["hello", linkVersion, PAGEWIRE_VERSION, about]]));
+      events.frame(hello(about));
       this.say(...this.changes(), ["setTools", "[]"]);
     });
     return {
