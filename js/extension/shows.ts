@@ -383,7 +383,8 @@ export class Shows {
   private readonly tabs = new Map<number, ShownTab>();
   /** The tab that the user looks at before granting anything. */
   private readonly previews = new Map<number, ShownTab>();
-  private granted: readonly string[] = [];
+  /** Whether anything is allowed. */
+  private following = false;
   private whole: readonly string[] = [];
   private picked: Pick<Picked, "at"> | undefined;
   private looks: Promise<void> = Promise.resolve();
@@ -410,20 +411,19 @@ export class Shows {
   allow(whole: readonly string[], picked?: Pick<Picked, "at" | "origins">): void {
     this.whole = whole;
     this.picked = picked;
-    const origins = [...new Set([...whole, ...(picked?.origins() ?? [])])].sort();
     for (const [id, one] of this.tabs)
       if (this.isFor(one.origin, one.url)) this.share(one);
       else this.remove(id, one);
-    const was = this.granted.length > 0;
-    this.granted = origins;
+    const was = this.following;
+    const now = (this.following = whole.length > 0 || !!picked?.origins().length);
     const { onUpdated, onActivated, onRemoved } = chrome.tabs;
-    const follow = origins.length ? "addListener" : "removeListener";
-    if (was !== origins.length > 0) {
+    const follow = now ? "addListener" : "removeListener";
+    if (was !== now) {
       onUpdated[follow](this.onUpdated);
       for (const event of [onActivated, onRemoved]) event[follow](this.look);
     }
     // Also if the sites are the same: what is for agents in a tab may be more than before.
-    if (was || origins.length) this.look();
+    if (was || now) this.look();
   }
 
   /** Whether anything of a page is for agents. */
@@ -482,8 +482,7 @@ export class Shows {
 
   private async lookNow(): Promise<void> {
     const open = new Map<number, chrome.tabs.Tab>();
-    if (this.granted.length)
-      for (const tab of await chrome.tabs.query({})) if (tab.id !== undefined) open.set(tab.id, tab);
+    if (this.following) for (const tab of await chrome.tabs.query({})) if (tab.id !== undefined) open.set(tab.id, tab);
     const before = this.list();
     for (const [id, one] of this.tabs) {
       const { url = "" } = open.get(id) ?? {};
