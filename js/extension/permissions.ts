@@ -87,8 +87,11 @@ async function grants(key: string): Promise<Grants> {
 
 export async function permissions(): Promise<Permissions> {
   const { local } = chrome.storage;
-  const [offers, shows] = await Promise.all([grants(keys.offers), grants(keys.shows)]);
-  const kept = await local.get([...Object.values(switches), named]);
+  const [offers, shows, kept] = await Promise.all([
+    grants(keys.offers),
+    grants(keys.shows),
+    local.get([...Object.values(switches), named]),
+  ]);
   const on = {
     stop: kept[switches.stop] === true,
     only: kept[switches.only] === true,
