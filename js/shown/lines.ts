@@ -60,7 +60,7 @@ export function oneLine(piece: Piece): string {
 }
 
 /** The only line of a piece, "" without one; undefined if it has several, or one that has to stand alone. */
-export function soleLine(piece: Piece): string | undefined {
+function soleLine(piece: Piece): string | undefined {
   if (!isBlock(piece)) return piece?.trim().includes("\n") ? undefined : (piece ?? "").trim();
   const [only, more] = linesOf(piece, 2);
   if (only === undefined) return "";

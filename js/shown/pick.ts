@@ -78,7 +78,7 @@ function wordsOf(row: Element): string | undefined {
 }
 
 /** Ways to find an element, the best first. Each of them finds it now, alone; none may do so. */
-export function anchorsOf(root: Element, element: Element): Anchor[] {
+function anchorsOf(root: Element, element: Element): Anchor[] {
   const anchors: Anchor[] = namesOf(element).map((css) => ({ css }));
   const row = closest(element, rows);
   const words = row && wordsOf(row);
