@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,18 +56,7 @@ func agentsHub(t *testing.T, more ...string) meeting {
 			return false // the gateway has not started yet
 		}
 		header = "Bearer " + strings.TrimSpace(string(token))
-		r, err := http.NewRequest("GET", "http://"+h.hub+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", header)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return false
-		}
-		defer answer.Body.Close()
-		text, _ := io.ReadAll(answer.Body)
-		return strings.Contains(string(text), `pagewire_pages{transport="websocket"} 1`)
+		return strings.Contains(testkit.Metrics(h.hub, string(token)), `pagewire_pages{transport="websocket"} 1`)
 	})
 	return meeting{"http://" + address + "/mcp", header, append([]string{command.Path}, arguments...), env}
 }

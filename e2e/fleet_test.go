@@ -208,7 +208,7 @@ func TestPagesOfADesktopAtANode(t *testing.T) {
 	near.Shows(private+"/diary", app+"/doc")
 
 	testkit.Eventually(t, "the node is ready", func() bool {
-		return strings.Contains(metricsAt(admin, ""), "\npagewire_node_ready 1\n")
+		return strings.Contains(testkit.Metrics(admin, ""), "\npagewire_node_ready 1\n")
 	})
 	bearer := func(r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+login.Token("alice", "pages:read pages:act"))
@@ -219,7 +219,7 @@ func TestPagesOfADesktopAtANode(t *testing.T) {
 	far.Watch(app + "/doc")
 	doc.Set(app+"/doc", "two")
 	far.Learns(app+"/doc", "two")
-	if got := metricsAt(admin, ""); !strings.Contains(got, "\npagewire_node_pages 1\n") || log.Has(private+" node=") {
+	if got := testkit.Metrics(admin, ""); !strings.Contains(got, "\npagewire_node_pages 1\n") || log.Has(private+" node=") {
 		t.Error("the node has other pages than the one that was named, or was to have them")
 	}
 
@@ -236,20 +236,4 @@ func (h setting) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	h(r)
 	return http.DefaultTransport.RoundTrip(r)
-}
-
-// metricsAt returns the metrics at an address, or "".
-func metricsAt(addr, token string) string {
-	r, err := http.NewRequest(http.MethodGet, "http://"+addr+"/metrics", nil)
-	if err != nil {
-		return ""
-	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := (&http.Client{Timeout: 2 * time.Second}).Do(r)
-	if err != nil {
-		return ""
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body)
-	return string(text)
 }

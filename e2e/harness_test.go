@@ -260,10 +260,15 @@ func (h userHome) env() []string {
 	return []string{"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir, "TMPDIR=" + h.dir, "PAGEWIRE_HUB=" + h.hub}
 }
 
+// metrics returns those of the daemon; "" if there is none.
+func (h userHome) metrics() string {
+	token, _ := os.ReadFile(filepath.Join(h.dir, "pagewire/token"))
+	return testkit.Metrics(h.hub, string(token))
+}
+
 // waits reports whether so many calls of agents wait.
 func (h userHome) waits(n int) bool {
-	token, _ := os.ReadFile(filepath.Join(h.dir, "pagewire/token"))
-	return strings.Contains(metricsAt(h.hub, strings.TrimSpace(string(token))), fmt.Sprintf("pagewire_calls_waiting %d\n", n))
+	return strings.Contains(h.metrics(), fmt.Sprintf("pagewire_calls_waiting %d\n", n))
 }
 
 // belongings lists the processes with the user's home directory, with their command lines.

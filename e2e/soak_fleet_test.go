@@ -83,7 +83,7 @@ func (s *soak) openFleet() *soakFleet {
 	})
 	for _, n := range f.nodes {
 		testkit.Eventually(t, "the nodes know each other", func() bool {
-			return strings.Contains(metricsAt(n.admin, ""), "pagewire_node_nodes 2\n")
+			return strings.Contains(testkit.Metrics(n.admin, ""), "pagewire_node_nodes 2\n")
 		})
 	}
 	for i := range f.last {

@@ -97,7 +97,6 @@ var childKind = regexp.MustCompile(`--type=([a-z-]+)`)
 
 func (s *soak) sample(h userHome) {
 	one := soakSample{Seconds: time.Since(s.began).Seconds()}
-	token, _ := os.ReadFile(filepath.Join(h.dir, "pagewire", "token"))
 	for pid, line := range h.belongings() {
 		kind := "browser"
 		words := strings.Fields(line)
@@ -110,13 +109,13 @@ func (s *soak) sample(h userHome) {
 		}
 		p := soakProcess{PID: pid, Kind: kind}
 		if kind == "pagewire daemon" {
-			p.Goroutines = goroutines(metricsAt(h.hub, strings.TrimSpace(string(token))))
+			p.Goroutines = goroutines(h.metrics())
 		}
 		one.Processes = append(one.Processes, p)
 	}
 	for i, n := range s.fleet.nodes {
 		one.Processes = append(one.Processes, soakProcess{PID: int(n.pid.Load()), Kind: fmt.Sprint("pagewire-node ", i),
-			Goroutines: goroutines(metricsAt(n.admin, ""))})
+			Goroutines: goroutines(testkit.Metrics(n.admin, ""))})
 	}
 	one.Processes = slices.DeleteFunc(one.Processes, func(p soakProcess) bool { return !running(p.PID) })
 	for i := range one.Processes {

@@ -3,8 +3,6 @@ package agents
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -136,16 +134,8 @@ func look[T any](w watched, tab context.Context, script string) T {
 // calls of tools.
 func (w watched) waits() bool {
 	token, _ := os.ReadFile(filepath.Join(w.home, ".config/pagewire/token"))
-	r := testkit.Must(http.NewRequest(http.MethodGet, "http://"+w.hub+"/metrics", nil))(w)
-	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return false
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body)
-	return strings.Contains(string(text), "pagewire_tool_calls_total 3\n") &&
-		strings.Contains(string(text), "pagewire_calls_waiting 1\n")
+	text := testkit.Metrics(w.hub, string(token))
+	return strings.Contains(text, "pagewire_tool_calls_total 3\n") && strings.Contains(text, "pagewire_calls_waiting 1\n")
 }
 
 // world is what a script of the page can see: a line for each name, and those of its document.
