@@ -82,7 +82,8 @@ func clientScript(t *testing.T, entry string) (script string) {
 	return script
 }
 
-// typeScriptClients runs the client over HTTP, and over stdio if the meeting has a command line.
+// typeScriptClients runs the client over HTTP, and over stdio if the meeting has a command line. One run follows the
+// other: in parallel they would wait for their turn behind all other tests, with the gateway open.
 func typeScriptClients(t *testing.T, at meeting) {
 	t.Helper()
 	script := clientScript(t, "clients/client.mjs")
@@ -92,7 +93,6 @@ func typeScriptClients(t *testing.T, at meeting) {
 				continue
 			}
 			t.Run(mode+"/"+transport, func(t *testing.T) {
-				t.Parallel()
 				ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 				defer cancel()
 				command := testcmd.CommandContext(ctx, "node", append([]string{script, mode, transport}, target...)...)
@@ -185,11 +185,11 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	at := agentsHub(t)
 	all := openInspector(t, at.env)
-	// Each run starts Node processes of a second each: so each era and each transport has one run only.
+	// Each run starts Node processes of a second each: so each era and each transport has one run only. They take
+	// turns, as those of typeScriptClients do.
 	for era, transport := range map[string]string{"legacy": "stdio", "modern": "http"} {
 		target := map[string][]string{"stdio": at.stdio, "http": {at.url}}[transport]
 		t.Run(era+"/"+transport, func(t *testing.T) {
-			t.Parallel()
 			i := *all
 			i.t = t
 			var headers []string
