@@ -98,11 +98,7 @@ func TestExtensionShows(t *testing.T) {
 	}
 
 	first, _ := agent.Call("read_page_resource", map[string]any{"uri": uri})
-	waits := make(chan string, 1)
-	go func() {
-		text, _ := agent.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(t, first)})
-		waits <- text
-	}()
+	waits := agent.waits(uri, first)
 	job.Store("Failed")
 	if told := testkit.Receive(t, "the agent is told", waits); !strings.Contains(told, "+| browser | Failed | 2m 0s |") ||
 		strings.Contains(told, "| types |") {
@@ -126,10 +122,7 @@ func TestExtensionShows(t *testing.T) {
 	popup.do(chromedp.Click("#stop"))
 	testkit.Eventually(t, "it is there again", func() bool { return agent.Offers(uri) })
 	first, _ = agent.Call("read_page_resource", map[string]any{"uri": uri})
-	go func() {
-		text, _ := agent.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(t, first)})
-		waits <- text
-	}()
+	waits = agent.waits(uri, first)
 	testkit.Eventually(t, "it waits", func() bool { return h.waits(1) })
 	popup.do(chromedp.Click(everything + "[data-do=revoke]"))
 	if told := testkit.Receive(t, "the wait ends", waits); strings.Contains(told, "| browser |") || !strings.Contains(told, "not shown to you any more") {
@@ -285,11 +278,7 @@ func TestExtensionShowsWithoutItsWorker(t *testing.T) {
 		testkit.Receive(t, "the agent is told", agent.Updates) // so the reader runs
 	}
 	first, _ := agent.Call("read_page_resource", map[string]any{"uri": uri})
-	waits := make(chan string, 1)
-	go func() {
-		text, _ := agent.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(t, first)})
-		waits <- text
-	}()
+	waits := agent.waits(uri, first)
 	x.stop(x.worker())
 	job.Store("Failed")
 	if told := testkit.Receive(t, "the agent is told", waits); !strings.Contains(told, "+| browser | Failed | 2m 0s |") {

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // serveRun serves the page of a CI run, which knows nothing of Pagewire and allows only its own scripts. The page asks
@@ -97,11 +96,7 @@ func TestForeignPage(t *testing.T) {
 		!strings.Contains(text, `{"Job":"browser","Status":"In progress","Duration":"2m 0s"}`) || strings.Contains(text, "Password") {
 		t.Errorf("the part is %s", text)
 	}
-	waits := make(chan string, 1)
-	go func() {
-		text, _ := a.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(t, first)})
-		waits <- text
-	}()
+	waits := a.waits(uri, first)
 	watched := make(chan string, 1)
 	go func() {
 		cmd, _ := h.command(t, "watch", uri, "--hub", h.hub, "--changes", "--count", "1", "--json")
@@ -130,8 +125,7 @@ func TestForeignPage(t *testing.T) {
 	if out, err := h.lsAtTerminal(); err != nil || !strings.Contains(out, uri) || !strings.Contains(out, inbox+"/inbox  Inbox of Ada") {
 		t.Errorf("pagewire ls prints %s, %v", out, err)
 	}
-	read := testcmd.Command(testkit.Must(gatewayBinary())(t), "read", uri, "--hub", h.hub)
-	read.Env = append(read.Environ(), h.env()...)
+	read, _ := h.command(t, "read", uri, "--hub", h.hub)
 	if out, err := read.Output(); err != nil || !strings.Contains(string(out), "| browser | Failed | 2m 0s |") {
 		t.Errorf("pagewire read prints %s, %v", out, err)
 	}
@@ -157,6 +151,16 @@ func TestForeignPage(t *testing.T) {
 	for text := ""; !strings.Contains(text, "| browser | Started anew | 2m 0s |"); text, _ = a.Read(uri) {
 		testkit.Receive(t, "the agent is told by the next daemon", a.Updates)
 	}
+}
+
+// waits has the agent wait for a change of a resource since its first look, and returns a channel for what it is told.
+func (a *started) waits(uri, first string) <-chan string {
+	told := make(chan string, 1)
+	go func() {
+		text, _ := a.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(a.t, first)})
+		told <- text
+	}()
+	return told
 }
 
 // revisionOf is the revision in the first line of a result.
