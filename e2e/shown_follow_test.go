@@ -25,7 +25,7 @@ func TestShownFollows(t *testing.T) {
 		slots.attachShadow({ mode: "open" }).innerHTML = "<b><slot></slot></b>";
 		if (!frame.contentDocument.querySelector("p")) await new Promise((done) => frame.addEventListener("load", done));
 		globalThis.fires = (target, type) => target.dispatchEvent(new Event(type, { bubbles: true }))`)
-	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	b.watches()
 	for _, c := range []struct {
 		script string
 		told   int
@@ -249,7 +249,7 @@ func TestShownComesBack(t *testing.T) {
 	b := &shownTab{tab: open(t, noFlag, s)}
 	b.navigate(s.URL + "/page")
 	b.enter()
-	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	b.watches()
 	b.navigate(s.URL + "/away")
 	b.must(b.is.Back(b.ctx))
 	testkit.Eventually(t, "the page is back, from the back/forward cache", func() bool {
@@ -263,8 +263,7 @@ func TestShownComesBack(t *testing.T) {
 	if got := inWorld[int](b, "view.watch(true); await settle(); await pass(1000); return counts.told"); got > 1 {
 		t.Errorf("watched again it was told %d times", got)
 	}
-	run[any](b.tab, `p.textContent = "another"`)
-	if got := inWorld[int](b, "counts.told = 0; await pass(1000); return counts.told"); got != 1 {
+	if got := b.told(`p.textContent = "another"`); got != 1 {
 		t.Errorf("a change was told %d times", got)
 	}
 }

@@ -47,7 +47,7 @@ func TestShownHidesAtOnce(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, `<style>.faint + p { color: transparent } .tiny + p { font-size: 0 } .away + p { position: fixed; top: -999px } .cut + p { clip-path: inset(100%) }
 		.none + p { display: none } .unseen + p { visibility: hidden } .clear + p { opacity: 0 } #c.clear { opacity: 0 }</style><p id=c>Other</p><p id=p>Words</p>`, nil)
-	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	b.watches()
 	set := func(name, attribute, value string) string {
 		return name + `.setAttribute("` + attribute + `", "` + value + `")`
 	}
@@ -63,9 +63,8 @@ func TestShownHidesAtOnce(t *testing.T) {
 		hides = append(hides, set("c", "class", class))
 	}
 	told := func(script string) int {
-		run[any](b.tab, script)
 		defer inWorld[any](b, "await pass(40_000)")
-		return inWorld[int](b, "counts.told = 0; await pass(1000); return counts.told")
+		return b.told(script)
 	}
 	for _, script := range hides {
 		if n := told(script); n != 1 || strings.Contains(inWorld[string](b, "return lines()"), "Words") {

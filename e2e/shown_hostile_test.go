@@ -59,7 +59,7 @@ func TestShownHostilePages(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			b := openShown(t, `<main><p id=p>Text</p></main>`, nil)
-			inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+			b.watches()
 			run[any](b.tab, c.script)
 			if text := inWorld[string](b, "await pass(1000); return read()"); !strings.Contains(text, c.want) {
 				t.Errorf("%q is missing in\n%.2000s", c.want, text)
@@ -75,14 +75,13 @@ func TestShownHostilePages(t *testing.T) {
 func TestShownDocumentOpen(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, `<p>Old</p>`, nil)
-	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	b.watches()
 	for _, c := range []struct{ script, want string }{
 		{`document.open(); document.write("<body><p id=p>New</p><input id=field aria-label=Field>"); document.close()`, "New\n{Field: }\n"},
 		{`document.querySelector("p").textContent = "Changed"`, "Changed\n{Field: }\n"},
 		{`globalThis.field = document.querySelector("input"); field.value = "x"; field.dispatchEvent(new Event("input", { bubbles: true }))`, "Changed\n{Field: x}\n"},
 	} {
-		run[any](b.tab, c.script)
-		if told := inWorld[int](b, "counts.told = 0; await pass(1000); return counts.told"); told != 1 {
+		if told := b.told(c.script); told != 1 {
 			t.Errorf("%s: told %d times, want once", c.script, told)
 		}
 		if got := inWorld[string](b, "return lines()"); got != c.want {
@@ -181,7 +180,7 @@ func TestShownTooManyElements(t *testing.T) {
 	t.Parallel()
 	b := openShown(t, "", nil)
 	run[any](b.tab, `document.body.innerHTML = "<p id=p>Start</p>" + "<b></b>".repeat(255_000) + "<p>End"`)
-	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	b.watches()
 	const want = "(the page goes on, and is too large)\n"
 	for i, c := range []struct {
 		script string

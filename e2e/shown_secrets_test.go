@@ -49,10 +49,11 @@ func TestShownForms(t *testing.T) {
 // returns the first look.
 func (b *shownTab) holdsNoSecret(name string) string {
 	b.t.Helper()
-	inWorld[any](b, "await read(); view.watch(true); await settle(); await pass(1000)")
+	inWorld[any](b, "await read()")
+	b.watches()
 	before := inWorld[string](b, "return read({ links: true })")
 	// Each secret is another one, and all fields and texts say so.
-	run[any](b.tab, `
+	told := b.told(`
 		const documents = [document, ...[...document.querySelectorAll("iframe")].flatMap((frame) => frame.contentDocument ?? [])];
 		const change = (text) => text.replaceAll("SECRET", "SECRET again").replaceAll("1111 1111 1111", "1111 1111 1111");
 		const visit = (root) => {
@@ -69,7 +70,6 @@ func (b *shownTab) holdsNoSecret(name string) string {
 			}
 		};
 		for (const one of documents) visit(one)`)
-	told := inWorld[int](b, "counts.told = 0; await pass(1000); return counts.told")
 	after := inWorld[string](b, "return read({ links: true })")
 	for _, text := range []string{before, after} {
 		if strings.Contains(text, "SECRET") || strings.Contains(text, "1111") {

@@ -113,6 +113,19 @@ func inWorld[T any](b *shownTab, body string) (v T) {
 	return v
 }
 
+// watches watches the page, and ends when all that there is at first has been told.
+func (b *shownTab) watches() {
+	b.t.Helper()
+	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+}
+
+// told runs a script in the page, and returns how many times a change is told in the second after it.
+func (b *shownTab) told(script string) int {
+	b.t.Helper()
+	run[any](b.tab, script)
+	return inWorld[int](b, "counts.told = 0; await pass(1000); return counts.told")
+}
+
 // lines shows markup in the page, and returns its lines.
 func (b *shownTab) lines(html string) string {
 	b.t.Helper()
@@ -177,7 +190,7 @@ func TestShownFrames(t *testing.T) {
 	if got := inWorld[string](b, "return lines()"); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	inWorld[any](b, "view.watch(true); await settle(); await pass(1000)")
+	b.watches()
 	for _, c := range []struct{ script, want string }{
 		{`same.contentDocument.querySelector("main").textContent = "Changed"`, "Changed"},
 		{`same.src = "/inner?2"; await new Promise((done) => same.addEventListener("load", done))`, "Inner"},
