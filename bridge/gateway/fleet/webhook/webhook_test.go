@@ -257,7 +257,7 @@ func checkSigned(t *testing.T, p posted, secrets ...Secret) {
 // newer event of a resource replaces a waiting one.
 func TestFailures(t *testing.T) {
 	w, e := newWorld(t)
-	s := w.open("a")
+	s := w.open("a", patiently)
 	r := wants(t, e.URL)
 	subscribe(t, s, by(alice), r)
 	e.delivered(r.Subscription, "a:0", w.set(alice, "a:0"))
@@ -321,7 +321,7 @@ func TestFailures(t *testing.T) {
 // state.
 func TestSuspension(t *testing.T) {
 	w, e := newWorld(t)
-	s := w.open("a")
+	s := w.open("a", patiently)
 	r := wants(t, e.URL, func(r *gateway.WebhookRequest) { r.TTL = time.Hour })
 	subscribe(t, s, by(alice), r)
 	suspend := func() {
