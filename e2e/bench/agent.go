@@ -164,6 +164,11 @@ func (a *agent) read(ctx context.Context, uri string) (string, error) {
 	return result.Contents[0].Text, nil
 }
 
+func (a *agent) subscribe(ctx context.Context, uri string) error {
+	_, err := a.ask(ctx, "resources/subscribe", map[string]any{"uri": uri})
+	return err
+}
+
 func (a *agent) toolNames(ctx context.Context) (names []string, err error) {
 	text, err := a.ask(ctx, "tools/list", map[string]any{})
 	if err != nil {

@@ -54,7 +54,7 @@ func (r *rig) watchers(ctx context.Context, n int) (agents []*agent, err error) 
 			return nil, err
 		}
 		r.b.onClose(a.close)
-		if _, err := a.ask(ctx, "resources/subscribe", map[string]any{"uri": r.site.URL + "/count"}); err != nil {
+		if err := a.subscribe(ctx, r.site.URL+"/count"); err != nil {
 			return nil, err
 		}
 		agents = append(agents, a)

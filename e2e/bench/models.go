@@ -186,7 +186,7 @@ func work(ctx context.Context, s *session) (string, error) {
 
 func readBoth(ctx context.Context, s *session) (all string, err error) {
 	for _, name := range []string{"/cart", "/text"} {
-		text, err := s.agent.tool(ctx, "read_page_resource", map[string]any{"uri": s.site.URL + name, "max_chars": 100_000})
+		text, err := s.reads(ctx, s.site.URL+name)
 		if err != nil {
 			return "", err
 		}
@@ -195,8 +195,10 @@ func readBoth(ctx context.Context, s *session) (all string, err error) {
 	return all, nil
 }
 
-func readShown(ctx context.Context, s *session) (string, error) {
-	return s.agent.tool(ctx, "read_page_resource", map[string]any{"uri": s.shown(), "max_chars": 100_000})
+func readShown(ctx context.Context, s *session) (string, error) { return s.reads(ctx, s.shown()) }
+
+func (s *session) reads(ctx context.Context, uri string) (string, error) {
+	return s.agent.tool(ctx, "read_page_resource", map[string]any{"uri": uri, "max_chars": 100_000})
 }
 
 // hear is what the hook of an agent's program adds to a prompt.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,26 +80,32 @@ func (r *rig) tenTabs(ctx context.Context) (figures, error) {
 	return figures{"mb": sum / 1e6}, err
 }
 
+// A process runs the browser's pages. CPUTime is what it has taken, in seconds.
+type process struct {
+	Type    string
+	ID      int
+	CPUTime float64
+}
+
+// processes lists all processes that run the browser's pages.
+func (r *rig) processes(ctx context.Context) ([]process, error) {
+	text, err := r.command(ctx, "SystemInfo.getProcessInfo", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ ProcessInfo []process }
+	err = json.Unmarshal(text, &list)
+	return slices.DeleteFunc(list.ProcessInfo, func(p process) bool { return p.Type != "renderer" }), err
+}
+
 // renderers returns the memory in bytes of all processes that run the browser's pages. Shared memory counts in part for
 // each.
 func (r *rig) renderers(ctx context.Context) (sum float64, err error) {
-	text, err := r.command(ctx, "SystemInfo.getProcessInfo", nil)
+	processes, err := r.processes(ctx)
 	if err != nil {
 		return 0, err
 	}
-	var list struct {
-		ProcessInfo []struct {
-			Type string
-			ID   int
-		}
-	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return 0, err
-	}
-	for _, p := range list.ProcessInfo {
-		if p.Type != "renderer" {
-			continue
-		}
+	for _, p := range processes {
 		bytes, err := proportional(p.ID)
 		if err != nil {
 			return 0, err

@@ -143,8 +143,7 @@ func (r *rig) watch(ctx context.Context) error {
 	if err := r.openOnce(ctx); err != nil {
 		return err
 	}
-	_, err := r.agent.ask(ctx, "resources/subscribe", map[string]any{"uri": r.shown()})
-	return err
+	return r.agent.subscribe(ctx, r.shown())
 }
 
 // tells measures from a change of the page until the agent was told and has read it.
@@ -208,6 +207,16 @@ func (call call) busy() (float64, error) {
 	return 0, errors.New("the browser has no TaskDuration")
 }
 
+// took returns the processor's time that the page's main thread works meanwhile, in ms.
+func (call call) took(work func() error) (float64, error) {
+	before, err := call.busy()
+	if err == nil {
+		err = work()
+	}
+	after, failed := call.busy()
+	return after - before, errors.Join(err, failed)
+}
+
 // measured is inTab for commands whose time counts.
 func (r *rig) measured(ctx context.Context, do func(call call) error) error {
 	return r.inTab(ctx, r.target, func(call call) error {
@@ -242,27 +251,19 @@ func (b *bench) lookTimes(ctx context.Context, n int) (got figures, err error) {
 	uri, settled := map[string]any{"uri": r.shown()}, "new Promise((done) => setTimeout(done, 700))"
 	got = figures{}
 	err = r.measured(ctx, func(call call) error {
-		took := func(work func() error) (float64, error) {
-			before, err := call.busy()
-			if err == nil {
-				err = work()
-			}
-			after, failed := call.busy()
-			return after - before, errors.Join(err, failed)
-		}
 		if err := until(ctx, 200*time.Millisecond, func() error { return call.run("c; " + settled) }); err != nil {
 			return err
 		}
-		if got["styles"], err = took(func() error { return call.run(styles) }); err != nil {
+		if got["styles"], err = call.took(func() error { return call.run(styles) }); err != nil {
 			return err
 		}
-		if got["first"], err = took(func() error { _, err := r.agent.read(ctx, r.shown()); return err }); err != nil {
+		if got["first"], err = call.took(func() error { _, err := r.agent.read(ctx, r.shown()); return err }); err != nil {
 			return err
 		}
 		change := func(watched bool) (float64, error) {
 			var times []float64
 			for i := range n {
-				one, err := took(func() error {
+				one, err := call.took(func() error {
 					err := call.run(fmt.Sprintf("c.textContent = 'state %s'; ", strings.Repeat("a", i+1)) + settled)
 					if err == nil && watched {
 						_, err = r.agent.read(ctx, r.shown())
@@ -313,14 +314,13 @@ func (r *rig) busy(ctx context.Context, seconds int, watched bool) (figures, err
 	time.Sleep(3 * time.Second)
 	part := 0.0
 	err := r.measured(ctx, func(call call) error {
-		before, err := call.busy()
-		if err != nil {
-			return err
-		}
-		began := time.Now()
-		time.Sleep(time.Duration(seconds) * time.Second)
-		after, err := call.busy()
-		part = 100 * (after - before) / ms(began)
+		var began time.Time
+		worked, err := call.took(func() error {
+			began = time.Now()
+			time.Sleep(time.Duration(seconds) * time.Second)
+			return nil
+		})
+		part = 100 * worked / ms(began)
 		return err
 	})
 	return figures{"busy": part}, err
@@ -364,7 +364,7 @@ func (b *bench) movements(ctx context.Context, seconds int) (figures, error) {
 	got := figures{}
 	for uri, kind := range kinds {
 		got[kind] = 0
-		if _, err := r.agent.ask(ctx, "resources/subscribe", map[string]any{"uri": uri}); err != nil {
+		if err := r.agent.subscribe(ctx, uri); err != nil {
 			return nil, err
 		}
 		if _, err := r.agent.read(ctx, uri); err != nil {
@@ -418,7 +418,7 @@ func (b *bench) soak(ctx context.Context, minutes int) error {
 		return err
 	}
 	for _, uri := range uris {
-		if _, err := r.agent.ask(opening, "resources/subscribe", map[string]any{"uri": uri}); err != nil {
+		if err := r.agent.subscribe(opening, uri); err != nil {
 			return err
 		}
 		if _, err := r.agent.read(ctx, uri); err != nil {
@@ -511,20 +511,9 @@ func (r *rig) sample(ctx context.Context) (figures, error) {
 		return nil, err
 	}
 	got["renderers"] = bytes / 1e6
-	text, err = r.command(ctx, "SystemInfo.getProcessInfo", nil)
-	var processes struct {
-		ProcessInfo []struct {
-			Type    string
-			CPUTime float64
-		}
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &processes)
-	}
-	for _, p := range processes.ProcessInfo {
-		if p.Type == "renderer" {
-			got["cpu"] += p.CPUTime
-		}
+	processes, err := r.processes(ctx)
+	for _, p := range processes {
+		got["cpu"] += p.CPUTime
 	}
 	if r.agent != nil && err == nil {
 		bytes, err = resident(r.entry())
