@@ -32,7 +32,7 @@ AGENT  := e2e/agents/gemini/node_modules/.package-lock.json
 PROGRAMS := e2e/agents/programs/node_modules/.package-lock.json
 AGENT_PROGRAMS := $(AGENT) $(PROGRAMS) e2e/agents/libraries/node_modules/.package-lock.json
 
-# The same names as in bridge/gateway/browser.
+# The same names as in bridge/desktop/browser.
 BROWSERS := chromium chromium-browser google-chrome{,-stable,-beta,-unstable} chrome microsoft-edge{,-stable} msedge \
 	brave-browser brave
 
@@ -42,7 +42,7 @@ LEVELS         := native wasm js browser
 # The tests of the browser level with a core in the page: .ci/run runs them with the core that Go compiles, too.
 IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
 	Bad|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
-DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/gateway/(browser(/.*)?|pages/(cdp|socket)|inspect/look))$$
+DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/(desktop/(browser(/.*)?|inspect/look)|pages/(cdp|socket)))$$
 NEEDS_BUILD    := /js/build(/release)?$$
 # TestPageSourcesStayFitForThePage keeps goroutines out of these: -race would find nothing, in several times the time.
 SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource
@@ -55,10 +55,10 @@ PAGE_PACKAGES   := $(SEQUENTIAL_PACKAGES) ./bridge/link
 WASM_PACKAGES   := $(PAGE_PACKAGES) ./wasm/...
 # The core's packages are tested once more with an int of 32 bits, which TinyGo has: natively, which needs amd64.
 INT32           := $(filter linux/amd64,$(shell go env GOHOSTOS)/$(shell go env GOHOSTARCH))
-ASSETS_PACKAGES := ./bridge/gateway/assets ./bridge/cmd/pagewire
+ASSETS_PACKAGES := ./bridge/assets ./bridge/cmd/pagewire
 OF_ASSETS       := ^Test(Assets|FilesAreAll|InspectorIsThere|Doctor)
-CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/gateway/daemon ./bridge/gateway/agents ./bridge/gateway/inspect \
-	./bridge/gateway/pages/extension ./bridge/cmd/pagewire
+CONCURRENT_PACKAGES := ./bridge/gateway ./bridge/desktop/daemon ./bridge/agents ./bridge/desktop/inspect \
+	./bridge/pages/extension ./bridge/cmd/pagewire
 
 # A level needs a build first, unless make test has made it.
 BUILD = $(if $(BUILT),,build)
@@ -267,7 +267,7 @@ bench-pages: size browser $(RIVALS) $(PEERS)
 ##@ What is generated, and the rest:
 pictures: build browser $(DOCS) ## Take pictures anew: the inspector's and the README's into demo/, those of manual and demos into dist/pictures/
 	@node demo/docs/picture.mjs "$${PAGEWIRE_BROWSER:-$$(command -v chromium google-chrome chrome | head -n 1)}"
-	@go test -count=1 ./bridge/gateway/inspect/look -run InspectorIsLive -pictures demo
+	@go test -count=1 ./bridge/desktop/inspect/look -run InspectorIsLive -pictures demo
 	@$(MAKE) test-docs PICTURES=dist/pictures
 
 site: $(DOCS) ## Make the manual's site from demo/docs/ into dist/docs/
@@ -281,7 +281,7 @@ generate: $(NPM) ## Write what idl/ generates, and the references of the manual:
 		go test -count=1 -run 'TestReference' ./bridge/cmd/pagewire ./bridge/cmd/pagewire/clientconfig -update
 
 clean: ## Remove what is built; installed packages stay
-	rm -rf bin dist bridge/gateway/assets/dist
+	rm -rf bin dist bridge/assets/dist
 
 browser: ## Make sure that a Chromium or Chrome is there (by apt-get where that is possible)
 	@# On other systems a browser has no command; the programs that need one say so themselves.

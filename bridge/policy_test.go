@@ -66,90 +66,94 @@ var packages = []row{
 	{"bridge/link", page, "bridge bridge/wire", ""},
 	{"bridge/driver", native, "bridge", ""},
 	// The gateway's leaves: none imports the gateway.
-	{"bridge/gateway/weborigin", native, "", ""},
-	{"bridge/gateway/mcpconn", native, "", ""},
+	{"bridge/weborigin", native, "", ""},
+	{"bridge/internal/mcpconn", native, "", ""},
 	{"bridge/gateway/gate", native, "bridge/wire bridge/resource", ""},
 	{"bridge/gateway/tools", native, "bridge/wire", ""},
-	{"bridge/gateway/retry", native, "", ""},
-	{"bridge/gateway/internal/taburi", native, "bridge", ""},
-	{"bridge/gateway/door", native, "bridge bridge/gateway/weborigin " +
-		"bridge/gateway/internal/taburi", ""},
-	{"bridge/gateway/internal/...", native, "bridge/gateway/retry", "github.com/coder/websocket golang.org/x/sys"},
-	{"bridge/gateway/assets", native, "", ""},
+	{"bridge/internal/retry", native, "", ""},
+	{"bridge/internal/parts", native, "bridge/weborigin", "github.com/go-json-experiment/json"},
+	{"bridge/internal/taburi", native, "bridge", ""},
+	{"bridge/gateway/door", native, "bridge bridge/weborigin " +
+		"bridge/internal/taburi", ""},
+	{"bridge/internal/...", native, "bridge/internal/retry", "github.com/coder/websocket golang.org/x/sys"},
+	{"bridge/assets", native, "", ""},
 	{"bridge/gateway/events", native, "bridge bridge/wire", ""},
 	{"bridge/gateway/skills", native, "bridge", ""},
-	{"bridge/gateway/parts", native, "bridge/gateway/weborigin", "github.com/go-json-experiment/json"},
 	{"bridge/gateway/live/seen", native, "", ""},
 	{"bridge/gateway/live/delta", native, "bridge/wire", "github.com/aymanbagabas/go-udiff"},
 	{"bridge/gateway/live", native, "bridge/wire bridge/gateway/gate bridge/gateway/live/seen bridge/gateway/live/delta", ""},
-	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/weborigin", ""},
+	{"bridge/gateway/live/follow", native, "bridge/gateway/live bridge/gateway/live/seen bridge/weborigin", ""},
 	{"bridge/gateway/tools/own", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
-		"bridge/gateway/live/follow bridge/gateway/weborigin", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/browser/...", native, "bridge/gateway/internal/... bridge/gateway/retry", chromeDevTools + " golang.org/x/sys"},
+		"bridge/gateway/live/follow bridge/weborigin", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/desktop/browser/...", native, "bridge/internal/...", chromeDevTools + " golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
-		"bridge/gateway/door bridge/gateway/weborigin bridge/gateway/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
-		"bridge/gateway/gate bridge/gateway/events bridge/gateway/skills bridge/gateway/parts bridge/gateway/internal/taburi bridge/gateway/internal/quota",
+		"bridge/gateway/door bridge/weborigin bridge/internal/mcpconn bridge/gateway/tools/... bridge/gateway/live/... " +
+		"bridge/gateway/gate bridge/gateway/events bridge/gateway/skills bridge/internal/parts bridge/internal/taburi bridge/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk golang.org/x/time"},
 	// The ways in: of these only uplink imports another, relay.
-	{"bridge/gateway/pages/cdp", native, "bridge bridge/gateway bridge/gateway/assets bridge/gateway/gate bridge/gateway/parts bridge/gateway/weborigin",
+	{"bridge/pages/cdp", native, "bridge bridge/gateway bridge/assets bridge/gateway/gate bridge/internal/parts bridge/weborigin",
 		chromeDevTools + " github.com/coder/websocket golang.org/x/time"},
-	{"bridge/gateway/pages/socket", native, "bridge/link bridge/gateway bridge/gateway/weborigin " +
-		"bridge/gateway/internal/...", "github.com/coder/websocket"},
-	{"bridge/gateway/pages/extension", native, "bridge/gateway/retry bridge/gateway/internal/...", "github.com/coder/websocket"},
-	{"bridge/gateway/agents", native, "bridge bridge/gateway bridge/gateway/internal/quota",
+	{"bridge/pages/socket", native, "bridge/link bridge/gateway bridge/weborigin " +
+		"bridge/internal/...", "github.com/coder/websocket"},
+	{"bridge/pages/extension", native, "bridge/internal/...", "github.com/coder/websocket"},
+	{"bridge/agents", native, "bridge bridge/gateway bridge/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/access", native, "bridge/gateway/weborigin bridge/gateway/internal/...", ""},
-	{"bridge/gateway/daemon", native, "bridge bridge/gateway/parts bridge/gateway/retry bridge/gateway/internal/...",
+	{"bridge/access", native, "bridge/weborigin bridge/internal/...", ""},
+	{"bridge/desktop/daemon", native, "bridge bridge/internal/...",
 		"github.com/fsnotify/fsnotify golang.org/x/mod golang.org/x/sys"},
-	{"bridge/gateway/agents/hook", native, "bridge/gateway", "golang.org/x/sys"},
-	{"bridge/gateway/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/gateway/assets bridge/gateway/internal/...",
+	{"bridge/desktop/hook", native, "bridge/gateway", "golang.org/x/sys"},
+	{"bridge/desktop/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/assets bridge/internal/...",
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
-	{"bridge/gateway/relay", native, "bridge bridge/link bridge/wire bridge/gateway/internal/quota", ""},
-	{"bridge/gateway/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/door bridge/gateway/relay bridge/gateway/retry " +
-		"bridge/gateway/weborigin bridge/gateway/internal/...", "github.com/coder/websocket"},
+	{"bridge/node/relay", native, "bridge bridge/link bridge/wire bridge/internal/quota", ""},
+	{"bridge/node/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/door bridge/node/relay bridge/internal/retry " +
+		"bridge/weborigin bridge/internal/...", "github.com/coder/websocket"},
 	// Beyond one machine: only the bus imports NATS, and nothing that the desktop's serve links imports the fleet.
-	{"bridge/gateway/fleet/bus", native, "bridge/gateway/retry bridge/gateway/weborigin", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
-	{"bridge/gateway/fleet/webhook", native, "bridge bridge/gateway bridge/gateway/events bridge/gateway/fleet/bus " +
-		"bridge/gateway/internal/quota bridge/gateway/retry",
+	{"bridge/node/bus", native, "bridge/internal/retry bridge/weborigin", "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go"},
+	{"bridge/node/webhook", native, "bridge bridge/gateway bridge/gateway/events bridge/node/bus " +
+		"bridge/internal/quota bridge/internal/retry",
 		"code.dny.dev/ssrf golang.org/x/net golang.org/x/time"},
-	{"bridge/gateway/fleet", native, "bridge bridge/link bridge/wire bridge/gateway bridge/gateway/fleet/bus " +
-		"bridge/gateway/relay bridge/gateway/internal/quota bridge/gateway/weborigin", "golang.org/x/time"},
-	{"bridge/gateway/fleet/tickets", native, "bridge/gateway/weborigin", "github.com/lestrrat-go/jwx/v3"},
-	{"bridge/gateway/fleet/dial", native, "bridge/link bridge/gateway/pages/socket bridge/gateway/fleet " +
-		"bridge/gateway/fleet/tickets bridge/gateway/internal/...", "github.com/coder/websocket golang.org/x/time"},
-	{"bridge/gateway/fleet/front", native, "bridge bridge/wire bridge/gateway bridge/gateway/access bridge/gateway/agents " +
-		"bridge/gateway/events bridge/gateway/fleet/webhook bridge/gateway/weborigin bridge/gateway/fleet bridge/gateway/fleet/tickets bridge/gateway/internal/quota", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/gateway/fleet/traces", native, "", "go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk " +
+	{"bridge/node", native, "bridge bridge/link bridge/wire bridge/gateway bridge/node/bus " +
+		"bridge/node/relay bridge/internal/quota bridge/weborigin", "golang.org/x/time"},
+	{"bridge/node/tickets", native, "bridge/weborigin", "github.com/lestrrat-go/jwx/v3"},
+	{"bridge/node/dial", native, "bridge/link bridge/pages/socket bridge/node " +
+		"bridge/node/tickets bridge/internal/...", "github.com/coder/websocket golang.org/x/time"},
+	{"bridge/node/endpoint", native, "bridge bridge/wire bridge/gateway bridge/access bridge/agents " +
+		"bridge/gateway/events bridge/node/webhook bridge/weborigin bridge/node bridge/node/tickets bridge/internal/quota", "github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/node/traces", native, "", "go.opentelemetry.io/otel go.opentelemetry.io/otel/sdk " +
 		"go.opentelemetry.io/otel/trace go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"},
-	{"bridge/gateway/fleet/process", native, "bridge/gateway bridge/gateway/agents bridge/gateway/weborigin " +
-		"bridge/gateway/internal/bearer bridge/gateway/internal/keypair bridge/gateway/fleet/...",
+	{"bridge/node/process", native, "bridge/gateway bridge/agents bridge/weborigin " +
+		"bridge/internal/bearer bridge/internal/keypair bridge/node/...",
 		"github.com/prometheus/client_golang"},
 	// serve puts them together.
-	{"bridge/gateway/serve", native, "bridge/gateway/...", ""},
+	{"bridge/desktop/serve", native, "bridge bridge/gateway/... bridge/pages/... bridge/agents bridge/access bridge/assets " +
+		"bridge/desktop/... bridge/node/uplink bridge/weborigin bridge/internal/...", ""},
 	// Only tests import it.
 	{"bridge/testkit/testcmd", native, "", ""},
 	{"bridge/testkit/deltatest", native, "", ""},
 	{"bridge/testkit/issuertest", native, "", "github.com/lestrrat-go/jwx/v3"}, // the fleet's demo, too
 	{"bridge/testkit/webhooktest", native, "", ""},                             // likewise
 	{"bridge/testkit", native, "bridge/testkit/testcmd", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
-	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/gateway/fleet bridge/gateway/fleet/tickets " +
+	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/node bridge/node/tickets " +
 		"bridge/testkit/issuertest", ""},
 	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
-	{"bridge/cmd/pagewire/clientconfig", native, "bridge/gateway/skills bridge/gateway/weborigin",
+	{"bridge/cmd/pagewire/clientconfig", native, "bridge/gateway/skills bridge/weborigin",
 		"github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
 	{"bridge/cmd/internal/cli", native, "", ""},
-	{"bridge/cmd/pagewire", native, "bridge/gateway/... bridge/cmd/pagewire/clientconfig bridge/cmd/internal/cli", "github.com/spf13/cobra " +
+	{"bridge/cmd/pagewire", native, "bridge/gateway/... bridge/access bridge/agents bridge/assets " +
+		"bridge/desktop/... bridge/pages/... bridge/node/uplink " +
+		"bridge/weborigin bridge/internal/... bridge/cmd/pagewire/clientconfig bridge/cmd/internal/cli", "github.com/spf13/cobra " +
 		"github.com/spf13/pflag github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/cmd/pagewire-node", native, "bridge/gateway/fleet/process bridge/cmd/internal/cli",
+	{"bridge/cmd/pagewire-node", native, "bridge/node/process bridge/cmd/internal/cli",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge", "github.com/hack-pad/safejs"},
 	{"js/...", native, "", "github.com/evanw/esbuild github.com/andybalholm/brotli " +
 		"github.com/CycloneDX/cyclonedx-go golang.org/x/mod"},
 	{"demo/ci", native, "", ""},
 	// the SDK serves demo 5's Views
-	{"demo/...", native, "demo/ci bridge/gateway/... bridge/testkit/issuertest bridge/testkit/webhooktest",
+	{"demo/...", native, "demo/ci bridge/weborigin bridge/agents bridge/gateway/... " +
+		"bridge/desktop/browser/... bridge/pages/socket bridge/testkit/issuertest bridge/testkit/webhooktest",
 		"github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", native, "*", "*"},
 }
@@ -246,8 +250,10 @@ func TestDesktopLinksNothingOfTheFleet(t *testing.T) {
 		}
 		return seen
 	}
+	// By these, pages of a desktop are pages of its user's node, too.
+	both := []string{module + "/bridge/node/relay", module + "/bridge/node/uplink"}
 	foreign := func(pkg string) bool {
-		return strings.HasPrefix(pkg, module+"/bridge/gateway/fleet") || strings.HasPrefix(graph[pkg].module,
+		return strings.HasPrefix(pkg, module+"/bridge/node") && !slices.Contains(both, pkg) || strings.HasPrefix(graph[pkg].module,
 			"github.com/nats-io/") || strings.HasPrefix(graph[pkg].module, "github.com/lestrrat-go/") ||
 			strings.HasPrefix(graph[pkg].module, "go.opentelemetry.io/")
 	}
@@ -603,8 +609,8 @@ func TestImportCheckRefuses(t *testing.T) {
 			{path: module + "/bridge/wire", imports: []string{"unicode/utf8"}},
 			{path: module + "/bridge/coalesce"},
 			{path: module + "/bridge", imports: []string{module + "/bridge/wire", module + "/bridge/coalesce"}},
-			{path: module + "/bridge/gateway/browser", imports: []string{"os", "github.com/chromedp/chromedp"}},
-			{path: module + "/bridge/cmd/pagewire", imports: []string{module + "/bridge/gateway/browser"}},
+			{path: module + "/bridge/desktop/browser", imports: []string{"os", "github.com/chromedp/chromedp"}},
+			{path: module + "/bridge/cmd/pagewire", imports: []string{module + "/bridge/desktop/browser"}},
 			{path: module + "/wasm", imports: []string{module + "/bridge", "unsafe", "syscall/js",
 				"github.com/hack-pad/safejs"}},
 			{path: "github.com/hack-pad/safejs", module: "github.com/hack-pad/safejs",
@@ -627,10 +633,10 @@ func TestImportCheckRefuses(t *testing.T) {
 	}
 	for _, c := range []struct{ from, to, want string }{
 		{"bridge/wire", module + "/bridge", "bridge/wire imports " + module + "/bridge: the table allows none"},
-		{"bridge", module + "/bridge/gateway/browser", "the table allows bridge/wire bridge/coalesce bridge/resource"},
+		{"bridge", module + "/bridge/desktop/browser", "the table allows bridge/wire bridge/coalesce bridge/resource"},
 		{"bridge", "encoding/json", "bridge imports encoding/json: page code imports what computes and no more"},
 		{"bridge", "syscall/js", "only wasm/ touches JavaScript"},
-		{"bridge/gateway/browser", "example.com/other", "of others' modules the table allows " +
+		{"bridge/desktop/browser", "example.com/other", "of others' modules the table allows " +
 			"github.com/chromedp/chromedp"},
 		{"wasm", module + "/bridge/wire", "the table allows bridge"},
 		{"wasm", "net/http", "wasm depends on net/http, which " + module + "/wasm imports"},

@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/demo/ci"
 )
 

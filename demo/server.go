@@ -14,10 +14,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/agents"
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/agents"
-	"github.com/pagewire/pagewire/bridge/gateway/pages/socket"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/pages/socket"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // contentTypes replaces the system's table, which package mime reads and which differs between systems: some do not

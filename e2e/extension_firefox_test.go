@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	host "github.com/pagewire/pagewire/bridge/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/e2e/engine"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	host "github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	host "github.com/pagewire/pagewire/bridge/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/chromedp/cdproto/target"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 

@@ -17,9 +17,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/bus"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
+	"github.com/pagewire/pagewire/bridge/node"
+	"github.com/pagewire/pagewire/bridge/node/bus"
+	"github.com/pagewire/pagewire/bridge/node/dial"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
@@ -28,7 +28,7 @@ import (
 // A service is a site whose pages dial in to a fleet of two nodes with its tickets, and the nodes' doors.
 type service struct {
 	t       *testing.T
-	nodes   []*fleet.Node
+	nodes   []*node.Node
 	doors   []*dial.Handler
 	open    atomic.Int64 // the index of the node for new pages
 	login   *fleetkit.Login
@@ -44,7 +44,7 @@ func openService(t *testing.T) *service {
 	verifier := s.login.Verifier()
 	var join []string
 	for range 2 {
-		n, err := fleet.Open(fleet.Options{Bus: bus.Options{Cluster: "127.0.0.1:0", Join: join, Secret: "secret"}})
+		n, err := node.Open(node.Options{Bus: bus.Options{Cluster: "127.0.0.1:0", Join: join, Secret: "secret"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,11 +12,11 @@ import (
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
-	"github.com/pagewire/pagewire/bridge/gateway/mcpconn"
-	"github.com/pagewire/pagewire/bridge/gateway/parts"
+	"github.com/pagewire/pagewire/bridge/internal/mcpconn"
+	"github.com/pagewire/pagewire/bridge/internal/parts"
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 )
 
 // An Agent is the gateway's end of one agent's session, as the agent sees it: a mcpconn.Conn. The agent's messages go

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/internal/taburi"
 )
 
 // The catalog lists the resources that the pages offer. If several tabs have the same URI, the tab that was focused

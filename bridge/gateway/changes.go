@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/internal/taburi"
 )
 
 // However many agents watch a URI, its page has one subscription.

@@ -12,9 +12,9 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/internal/quota"
+	"github.com/pagewire/pagewire/bridge/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/pagewire/pagewire/bridge/driver"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/quota"
-	"github.com/pagewire/pagewire/bridge/gateway/parts"
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
+	"github.com/pagewire/pagewire/bridge/internal/parts"
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 	"github.com/pagewire/pagewire/bridge/link"
 )
 

@@ -10,12 +10,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
 	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // Reminders reach a model that calls a tool. A model that gets a prompt is told by a hook of its program. The hook asks

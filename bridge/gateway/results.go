@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // A page's tool result is what the gate has made of it, with three changes. Some programs show their model content,

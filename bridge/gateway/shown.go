@@ -11,8 +11,8 @@ import (
 	"unicode"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
-	"github.com/pagewire/pagewire/bridge/gateway/parts"
+	"github.com/pagewire/pagewire/bridge/internal/parts"
+	"github.com/pagewire/pagewire/bridge/internal/taburi"
 )
 
 // Almost no page offers resources. So the user, too, can offer a page: agents whose user has named

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/internal/taburi"
 )
 
 // One document is one page, however many ways it connects: by its own WebSocket, by the extension, by CDP. The first

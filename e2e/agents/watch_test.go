@@ -15,9 +15,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/remote"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
-	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
-	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/desktop/browser"
+	"github.com/pagewire/pagewire/bridge/desktop/browser/launched"
+	"github.com/pagewire/pagewire/bridge/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/demo/ci"

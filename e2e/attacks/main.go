@@ -24,12 +24,12 @@ import (
 // routes are the ways of an attacker, by a prefix of the test's directory. The longest prefix counts.
 var routes = map[string]string{
 	"bridge": "an agent's messages, any port", "bridge/link": "the link's frames", "bridge/gateway": "a page, or an agent, at the gateway",
-	"bridge/gateway/access": "HTTP", "bridge/gateway/agents": "an agent by stdio or HTTP", "bridge/gateway/browser": "a launched browser",
-	"bridge/gateway/daemon": "the daemon's socket", "bridge/gateway/fleet": "a node, its bus or its doors",
-	"bridge/gateway/fleet/webhook": "a webhook's target", "bridge/gateway/inspect": "the inspector's feed",
-	"bridge/gateway/internal": "a connection", "bridge/gateway/live": "text for a model", "bridge/gateway/pages/cdp": "a page by CDP",
-	"bridge/gateway/pages/extension": "the extension's native host", "bridge/gateway/pages/socket": "a page by WebSocket",
-	"bridge/gateway/serve": "another process or user", "bridge/gateway/tools": "a page's tools", "bridge/cmd": "the command line",
+	"bridge/access": "HTTP", "bridge/agents": "an agent by stdio or HTTP", "bridge/desktop/browser": "a launched browser",
+	"bridge/desktop/daemon": "the daemon's socket", "bridge/node": "a node, its bus or its doors",
+	"bridge/node/webhook": "a webhook's target", "bridge/desktop/inspect": "the inspector's feed",
+	"bridge/internal": "a connection", "bridge/gateway/live": "text for a model", "bridge/pages/cdp": "a page by CDP",
+	"bridge/pages/extension": "the extension's native host", "bridge/pages/socket": "a page by WebSocket",
+	"bridge/desktop/serve": "another process or user", "bridge/gateway/tools": "a page's tools", "bridge/cmd": "the command line",
 	"e2e": "a browser, or a whole gateway",
 }
 

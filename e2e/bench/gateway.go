@@ -22,7 +22,7 @@ import (
 	"github.com/chromedp/chromedp/remote"
 	"github.com/coder/websocket"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser/launched"
+	"github.com/pagewire/pagewire/bridge/desktop/browser/launched"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 

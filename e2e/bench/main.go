@@ -23,7 +23,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 

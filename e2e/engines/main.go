@@ -18,7 +18,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
+	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 

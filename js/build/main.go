@@ -154,7 +154,7 @@ func build(root string, tc toolchain) error {
 func buildCommands(root, dist, version string) error {
 	for _, name := range slices.Concat([]string{"core", "pagewire.inject.js", "pagewire.shown.js", "pagewire.pick.js"},
 		inspector, shipped) {
-		err := copyFile(filepath.Join(root, "bridge/gateway/assets/dist", name), filepath.Join(dist, name))
+		err := copyFile(filepath.Join(root, "bridge/assets/dist", name), filepath.Join(dist, name))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 /**
  * The reports of the tab in front of the user. Only the title and the URL in them are a page's.
- * bridge/gateway/pages/socket/front.go checks them.
+ * bridge/pages/socket/front.go checks them.
  */
 import { type LinkEvents, maxTitle, maxURL } from "./documents.ts";
 import { webOrigin } from "./permissions.ts";

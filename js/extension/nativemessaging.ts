@@ -1,6 +1,6 @@
 /**
  * The transport by native messaging. The browser starts one process, `pagewire native-host`, and the messages of all
- * documents go over its standard input and output. The other side is bridge/gateway/pages/extension, which describes
+ * documents go over its standard input and output. The other side is bridge/pages/extension, which describes
  * the messages.
  *
  * The number of tabs (tabs.ts) is served as a document is, so the process runs until the user stops all sites. Without

@@ -1,6 +1,6 @@
 /**
  * The two ends of a WebSocket prove to each other that they know a secret, without sending it: the gateway first, so
- * that a program that has taken its port learns nothing. bridge/gateway/internal/proof describes it and is the other
+ * that a program that has taken its port learns nothing. bridge/internal/proof describes it and is the other
  * side; the vectors in its folder test both.
  */
 

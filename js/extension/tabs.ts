@@ -1,7 +1,7 @@
 /**
  * The number of open tabs that offer agents nothing. Agents learn that there are some, and never which. The person's
  * own `pagewire ls` asks for titles and addresses, and only then do they leave the browser.
- * bridge/gateway/pages/socket/tabs.go takes the frames.
+ * bridge/pages/socket/tabs.go takes the frames.
  */
 import type { LinkEvents } from "./documents.ts";
 import { webOrigin } from "./permissions.ts";

@@ -1,7 +1,7 @@
 /**
  * The keys by which a gateway knows the browser's tabs by CDP, if one is attached to it: what the extension shows of a
  * tab is then in the same tab at the gateway. The gateway says them in the extension's world of each document
- * (bridge/gateway/pages/cdp/tabs.go), where no script of a page is. They end with the browser.
+ * (bridge/pages/cdp/tabs.go), where no script of a page is. They end with the browser.
  */
 import type { Target } from "./messages.ts";
 

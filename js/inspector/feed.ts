@@ -1,4 +1,4 @@
-// The gateway's messages, and the state that is made of them. bridge/gateway/inspect/feed.go describes the messages,
+// The gateway's messages, and the state that is made of them. bridge/desktop/inspect/feed.go describes the messages,
 // and bridge/gateway/observe.go the snapshots and events in them.
 //
 // All state is bounded: the log to `logSize` entries, each series to `seconds` samples, values to the open resources.

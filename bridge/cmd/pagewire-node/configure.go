@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
+	"github.com/pagewire/pagewire/bridge/node/process"
 )
 
 // configure sets the issuers, and from environment and file the flags that the command line has not set.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
+	"github.com/pagewire/pagewire/bridge/node/process"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 

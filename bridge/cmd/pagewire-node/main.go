@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
+	"github.com/pagewire/pagewire/bridge/node/process"
 )
 
 func main() {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/process"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/node/process"
+	"github.com/pagewire/pagewire/bridge/node/tickets"
 )
 
 // try runs a command line without serving, and returns the options of the process.

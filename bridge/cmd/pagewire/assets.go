@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pagewire/pagewire/bridge/gateway/assets"
+	"github.com/pagewire/pagewire/bridge/assets"
 )
 
 func assetsCommand() *cobra.Command {

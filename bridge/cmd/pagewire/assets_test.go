@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/assets"
+	"github.com/pagewire/pagewire/bridge/assets"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )

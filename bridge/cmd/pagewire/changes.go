@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/desktop/hook"
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
-	"github.com/pagewire/pagewire/bridge/gateway/daemon"
 )
 
 // hookTime bounds a hook, since the user's prompt waits for it.

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pagewire/pagewire/bridge/access"
 	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig"
-	"github.com/pagewire/pagewire/bridge/gateway/access"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/desktop/serve"
 )
 
 // A configuration is one run of config.

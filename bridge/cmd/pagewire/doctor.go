@@ -19,12 +19,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/access"
+	"github.com/pagewire/pagewire/bridge/assets"
 	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig"
-	"github.com/pagewire/pagewire/bridge/gateway/access"
-	"github.com/pagewire/pagewire/bridge/gateway/assets"
-	"github.com/pagewire/pagewire/bridge/gateway/browser"
-	"github.com/pagewire/pagewire/bridge/gateway/daemon"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/desktop/browser"
+	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/desktop/serve"
 )
 
 // A finding is a line of the output.

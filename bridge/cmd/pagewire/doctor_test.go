@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/access"
-	"github.com/pagewire/pagewire/bridge/gateway/daemon"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/access"
+	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/desktop/serve"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 

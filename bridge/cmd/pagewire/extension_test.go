@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/access"
 	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig"
-	"github.com/pagewire/pagewire/bridge/gateway/access"
-	"github.com/pagewire/pagewire/bridge/gateway/pages/extension"
+	"github.com/pagewire/pagewire/bridge/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
-	"github.com/pagewire/pagewire/bridge/gateway/daemon"
-	"github.com/pagewire/pagewire/bridge/gateway/retry"
+	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/internal/retry"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/access"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/access"
+	"github.com/pagewire/pagewire/bridge/desktop/serve"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 

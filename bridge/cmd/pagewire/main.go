@@ -29,8 +29,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/assets"
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
-	"github.com/pagewire/pagewire/bridge/gateway/assets"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/desktop/serve"
 )
 
 // run executes one command line as a shell would.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pagewire/pagewire/bridge/gateway/daemon"
-	"github.com/pagewire/pagewire/bridge/gateway/parts"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/desktop/serve"
+	"github.com/pagewire/pagewire/bridge/internal/parts"
 )
 
 func pickCommand() *cobra.Command {

@@ -18,14 +18,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/agents"
 	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
+	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/desktop/serve"
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/agents"
-	"github.com/pagewire/pagewire/bridge/gateway/daemon"
-	"github.com/pagewire/pagewire/bridge/gateway/parts"
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
-	"github.com/pagewire/pagewire/bridge/gateway/uplink"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/internal/parts"
+	"github.com/pagewire/pagewire/bridge/node/uplink"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // Tests replace these.

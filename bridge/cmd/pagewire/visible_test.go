@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/serve"
+	"github.com/pagewire/pagewire/bridge/desktop/serve"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 

@@ -20,9 +20,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/agents"
+	"github.com/pagewire/pagewire/bridge/desktop/hook"
 	"github.com/pagewire/pagewire/bridge/gateway"
-	"github.com/pagewire/pagewire/bridge/gateway/agents"
-	"github.com/pagewire/pagewire/bridge/gateway/agents/hook"
 )
 
 // maxDiff is the longest text, in bytes, whose difference is shown. Longer texts take seconds.

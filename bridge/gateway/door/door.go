@@ -17,8 +17,8 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/internal/taburi"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/internal/taburi"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // A Scope describes pages, by origin and profile, and what else an agent may see. Each list has

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/tickets"
+	"github.com/pagewire/pagewire/bridge/node"
+	"github.com/pagewire/pagewire/bridge/node/tickets"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 )
@@ -56,7 +56,7 @@ func (l *Login) Signed(subject string, claims map[string]any) string {
 }
 
 // Agent connects an agent of a user to a node.
-func (l *Login) Agent(n *fleet.Node, subject string) *testkit.Agent {
+func (l *Login) Agent(n *node.Node, subject string) *testkit.Agent {
 	l.t.Helper()
 	r, release, err := n.Reader("", tickets.UserOf(l.Name, subject), true, nil)
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/pagewire/pagewire/bridge/gateway/fleet"
-	"github.com/pagewire/pagewire/bridge/gateway/fleet/dial"
+	"github.com/pagewire/pagewire/bridge/node"
+	"github.com/pagewire/pagewire/bridge/node/dial"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
@@ -157,7 +157,7 @@ func BenchmarkIdlePage(b *testing.B) {
 		}
 	}), "", func() int { return int(bare.Load()) })
 	login := fleetkit.NewLogin(b)
-	n := testkit.Must(fleet.Open(fleet.Options{UserPages: pages}))(b)
+	n := testkit.Must(node.Open(node.Options{UserPages: pages}))(b)
 	defer n.Close()
 	ours := weigh(b, dial.New(dial.Options{Node: n, Tickets: login.Verifier()}), login.Ticket("alice", origin), func() int {
 		if s := n.Stats(); s.OfferedBytes > 0 {

@@ -21,10 +21,10 @@ import (
 // A cluster is several processes of pagewire-node.
 type cluster struct {
 	login *fleetkit.Login
-	nodes []*node
+	nodes []*process
 }
 
-type node struct {
+type process struct {
 	listen, admin string
 	cmd           *exec.Cmd
 }
@@ -38,7 +38,7 @@ func startCluster(b *testing.B, size int) *cluster {
 		os.WriteFile(dir+"/node.json", config, 0o600))
 	join := testkit.Addr(b)
 	for i := range size {
-		n := &node{listen: testkit.Addr(b), admin: testkit.Addr(b)}
+		n := &process{listen: testkit.Addr(b), admin: testkit.Addr(b)}
 		args := []string{"--config", dir + "/node.json", "--listen", n.listen, "--admin", n.admin, "--cluster", join}
 		if i > 0 {
 			args[len(args)-1] = testkit.Addr(b)
@@ -60,7 +60,7 @@ func startCluster(b *testing.B, size int) *cluster {
 }
 
 // metric returns a metric of the node, or -1.
-func (n *node) metric(name string) float64 {
+func (n *process) metric(name string) float64 {
 	r, err := http.Get("http://" + n.admin + "/metrics")
 	if err != nil {
 		return -1

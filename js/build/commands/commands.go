@@ -41,7 +41,7 @@ const RegistryName = "io.github.pagewire/pagewire"
 // Programs has the build tags of each program, by its name.
 var Programs = map[string]string{"pagewire": "pagewire_assets", "pagewire-node": ""}
 
-// Link builds every program for this machine into dir. The files for pagewire must be in bridge/gateway/assets/dist.
+// Link builds every program for this machine into dir. The files for pagewire must be in bridge/assets/dist.
 func Link(root, version, dir string) error {
 	for name, tags := range Programs {
 		// Without cgo the programs are static, and do not have 1.5 MB of libc in memory.

@@ -99,7 +99,7 @@ func readJSON(path string) (members map[string]any, err error) {
 
 // prepare builds the scripts and the core, and writes the files that GoReleaser packs.
 func (p plan) prepare() error {
-	if err := errors.Join(os.RemoveAll("dist"), os.RemoveAll("bridge/gateway/assets/dist")); err != nil {
+	if err := errors.Join(os.RemoveAll("dist"), os.RemoveAll("bridge/assets/dist")); err != nil {
 		return err
 	}
 	if out, err := exec.Command("go", "run", "./js/build", "-version", p.version).CombinedOutput(); err != nil {

@@ -1,10 +1,10 @@
-// The proofs equal those of bridge/gateway/internal/proof. A listener learns nothing without a proof of its own.
+// The proofs equal those of bridge/internal/proof. A listener learns nothing without a proof of its own.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { answer, prove, whereOf } from "../../../dist/test/extension.mjs";
 
-const file = new URL("../../../bridge/gateway/internal/proof/testdata/vectors.json", import.meta.url);
+const file = new URL("../../../bridge/internal/proof/testdata/vectors.json", import.meta.url);
 const vectors = JSON.parse(await readFile(file, "utf8"));
 
 test("the vectors", async () => {

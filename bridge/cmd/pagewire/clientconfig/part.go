@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // A part is a unit that config writes into a file: an entry, a hook, or all of the file.

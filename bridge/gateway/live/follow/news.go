@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // News is a URI with its current revision. The agent has an older state of it.

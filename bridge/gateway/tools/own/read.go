@@ -8,7 +8,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/delta"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // read_page_resource and wait_for_page_update return a resource, a part of it, or its changes, in pages.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
-	"github.com/pagewire/pagewire/bridge/gateway/weborigin"
+	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // Only tool results reach every model. So each ends with a reminder of the changes since the agent read. This is a

@@ -1,0 +1,96 @@
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/agents"
+	"github.com/pagewire/pagewire/bridge/gateway"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/node/webhook"
+	"github.com/pagewire/pagewire/bridge/wire"
+)
+
+// Webhooks is the service that delivers events; nil if there is none.
+func (h *Handler) Webhooks() *webhook.Service { return h.webhooks }
+
+// A principal is the sender of a request, in its context, and whether its token has ScopeEvents.
+type principal struct {
+	webhook.Principal
+	events bool
+}
+
+// maxSubscribe bounds the bodies in which subscribes looks for the method, in bytes: a subscription's arguments have 4
+// KiB at most, and its URL 2 KiB. For a longer body only webhooksOf refuses a token without the scope.
+const maxSubscribe = 64 << 10
+
+// subscribes reports whether a request subscribes or unsubscribes by webhook. The body can still be read afterwards.
+func subscribes(w http.ResponseWriter, r *http.Request) bool {
+	method := r.Header.Get("Mcp-Method")
+	if method == "" && r.Method == http.MethodPost && r.ContentLength >= 0 && r.ContentLength <= maxSubscribe {
+		body, err := agents.ReadBody(w, r, maxSubscribe)
+		rest := r.Body
+		if err == nil {
+			rest = io.NopCloser(bytes.NewReader(body))
+		}
+		r.Body = rest
+		m, _ := bridge.DecodeMessage(body)
+		method = m.Method
+	}
+	return method == wire.EventsSubscribe || method == wire.EventsUnsubscribe
+}
+
+func (h *Handler) webhooksOf(r *http.Request) gateway.Webhooks {
+	if p, ok := r.Context().Value(principal{}).(principal); ok && p.events {
+		return h.webhooks.For(p.Principal)
+	}
+	return noScope{}
+}
+
+// noScope refuses requests that need ScopeEvents.
+type noScope struct{}
+
+func (noScope) Subscribe(context.Context, gateway.WebhookRequest) ([]byte, *bridge.EventError) {
+	return nil, &bridge.EventError{Kind: bridge.EventForbidden, Message: "this takes the scope " + ScopeEvents,
+		Data: bridge.Text(`{"reason":"insufficient_scope"}`)}
+}
+
+func (n noScope) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte, *bridge.EventError) {
+	return n.Subscribe(ctx, r)
+}
+
+// feed returns the events of a user's pages, which this node follows until it is closed.
+func (h *Handler) feed(ctx context.Context, user string) (webhook.Feed, error) {
+	reader, release, err := h.o.Node.Reader("", user, false, h.server)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-reader.Ready():
+		return feed{reader.Gateway, release}, nil
+	case <-ctx.Done():
+		release()
+		return nil, ctx.Err()
+	}
+}
+
+type feed struct {
+	gateway *gateway.Gateway
+	release func()
+}
+
+func (f feed) Follow(sub events.Subscription, cursor string, maxAge time.Duration,
+	wake func()) (webhook.Follow, *bridge.EventError) {
+	follow, refused := f.gateway.FollowEvents(sub, gateway.FollowOptions{Cursor: cursor, MaxAge: maxAge,
+		MinInterval: events.WebhookInterval, Wake: wake})
+	if refused != nil {
+		return nil, refused
+	}
+	return follow, nil
+}
+
+func (f feed) Close() { f.release() }

@@ -1,0 +1,431 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	mathrand "math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/events"
+	"github.com/pagewire/pagewire/bridge/internal/quota"
+	"github.com/pagewire/pagewire/bridge/internal/retry"
+	"github.com/pagewire/pagewire/bridge/node/bus"
+)
+
+// A delivery is this node's work for one subscription. The Service's lock guards it.
+type delivery struct {
+	user    *user
+	key     string
+	host    string
+	of      string    // its subscriber
+	url     string    // and its URL
+	to      *address  // shared by all deliveries with the same of and url
+	renewed time.Time // the last refresh
+	follow  Follow
+	queue   []item
+	busy    bool        // an attempt is under way, or waits for a place
+	waits   bool        // it waits for a retry
+	timer   *time.Timer // of a retry
+	failed  int         // failed attempts since the last success
+	ended   bool
+	woken   bool // guarded by wakes.mu
+
+	dirty     bool // the fields below are to be stored
+	cursor    string
+	delivered time.Time
+	category  string
+	failing   time.Time
+}
+
+// An address is one subscriber's URL for events of one user. If nearly all attempts of a window fail, it is suspended:
+// nothing is sent there until one of its subscriptions is renewed, and changes are merged meanwhile.
+type address struct {
+	began            time.Time // of the window
+	attempts, failed int
+	suspended        bool
+}
+
+// An address is suspended after minAttempts or more in a window, if at least 95 % of them have failed.
+const (
+	window      = time.Hour
+	minAttempts = 100
+)
+
+func (a *address) count(now time.Time, failed bool) bool {
+	if now.Sub(a.began) > window {
+		*a = address{began: now, suspended: a.suspended}
+	}
+	if a.attempts++; failed {
+		a.failed++
+	}
+	before := a.suspended
+	a.suspended = before || a.attempts >= minAttempts && a.failed*20 >= a.attempts*19
+	return a.suspended && !before
+}
+
+// An item is one POST.
+type item struct {
+	id, subject, cursor string
+	body                []byte
+	control             bool // an envelope: it is tried once
+	attempts            int
+}
+
+// maxQueue bounds the events that wait while an endpoint fails. Further ones stay at the gateway, which merges them.
+const maxQueue = 256
+
+// reconcile begins, renews or ends the delivery of a record. The lock is held, and the user's state is mine.
+func (s *Service) reconcile(u *user, key string) {
+	r, d := u.records[key], u.deliveries[key]
+	live := r.live(time.Now())
+	switch {
+	case live && d == nil:
+		s.start(u, key, r.record)
+	case live && !r.Renewed.Equal(d.renewed): // it was renewed
+		d.renewed, *d.to = r.Renewed, address{}
+		for _, d := range u.deliveries {
+			s.wakes.add(d)
+		}
+	case !live && d != nil:
+		s.stop(d)
+		delete(u.deliveries, key)
+		if r.Revoked && !s.o.NoControl {
+			s.tellRevoked(u, r.record, d.host)
+		}
+	}
+}
+
+// start begins a delivery at the record's cursor. The lock is held.
+func (s *Service) start(u *user, key string, r *record) {
+	sub, refused := events.Parse(r.Name, []byte(r.Arguments))
+	to, err := url.Parse(r.URL)
+	if refused != nil || err != nil { // it was stored by a node of another version
+		s.stats.Failed["subscription"]++
+		return
+	}
+	d := &delivery{user: u, key: key, host: hostOf(to), of: r.Principal, url: r.URL, to: &address{},
+		renewed: r.Renewed, cursor: r.Cursor, delivered: r.Delivered, category: r.Failed, failing: r.Failing}
+	for _, other := range u.deliveries {
+		if other.of == d.of && other.url == d.url {
+			d.to = other.to
+		}
+	}
+	d.follow, refused = u.feed.Follow(sub, r.Cursor, -1, func() { s.wakes.add(d) })
+	if refused != nil {
+		s.stats.Failed["subscription"]++
+		return
+	}
+	u.deliveries[key] = d
+	s.wakes.add(d)
+}
+
+// stop ends a delivery. An attempt that is under way ends by itself. The lock is held.
+func (s *Service) stop(d *delivery) {
+	if d.ended = true; d.timer != nil {
+		d.timer.Stop()
+	}
+	d.follow.Close()
+}
+
+// wakes are deliveries that may have events. They have their own lock: a gateway holds its lock when it calls add.
+type wakes struct {
+	mu     sync.Mutex
+	list   []*delivery
+	signal chan struct{}
+}
+
+func (w *wakes) add(d *delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !d.woken {
+		d.woken = true
+		w.list = append(w.list, d)
+	}
+	select {
+	case w.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (w *wakes) drain() (list []*delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list, w.list = w.list, nil
+	for _, d := range list {
+		d.woken = false
+	}
+	return list
+}
+
+func (s *Service) runWakes() {
+	for {
+		select {
+		case <-s.wakes.signal:
+		case <-s.ctx.Done():
+			return
+		}
+		for _, d := range s.wakes.drain() {
+			s.mu.Lock()
+			s.pump(d)
+			s.mu.Unlock()
+		}
+	}
+}
+
+// pump begins the next attempt of a delivery, if an item waits. The lock is held.
+func (s *Service) pump(d *delivery) {
+	if d.ended || d.busy || d.waits || d.to.suspended {
+		return
+	}
+	if s.fill(d); len(d.queue) == 0 {
+		return
+	}
+	d.busy = true
+	ctx := d.user.ctx
+	d.user.attempts.Go(func() {
+		leave, err := s.enter(ctx, d.of, d.host)
+		if err != nil {
+			return // another node delivers for the user
+		}
+		again := s.attempt(ctx, d)
+		if leave(); again {
+			s.wakes.add(d)
+		}
+	})
+}
+
+// fill takes the next event, and up to maxQueue while an endpoint fails: a newer one replaces one about its subject.
+func (s *Service) fill(d *delivery) {
+	for len(d.queue) == 0 || d.failed > 0 && len(d.queue) < maxQueue {
+		n, ok := d.follow.Next()
+		if !ok {
+			return
+		}
+		switch n.Kind {
+		case events.Active:
+			if n.Truncated {
+				d.gap(s, len(d.queue), n.Cursor)
+			}
+		case events.Event:
+			o := n.Occurrence
+			d.queue = slices.DeleteFunc(d.queue, func(i item) bool { return !i.control && i.subject == o.Subject })
+			i := item{id: o.ID, subject: o.Subject, cursor: o.Cursor, body: o.AppendTo(nil, true)}
+			if len(i.body) > maxBody {
+				s.stats.Dropped++
+				d.gap(s, len(d.queue), o.Cursor)
+				continue
+			}
+			d.queue = append(d.queue, i)
+		case events.Failed:
+			s.stats.Failed["events"]++
+		}
+	}
+}
+
+func (d *delivery) gap(s *Service, at int, cursor string) {
+	if !s.o.NoControl {
+		d.queue = slices.Insert(d.queue, at, envelope("gap", cursor, map[string]any{"cursor": orNull(cursor)}))
+	}
+}
+
+func envelope(kind, cursor string, members map[string]any) item {
+	members["type"] = kind
+	body, err := json.Marshal(members)
+	if err != nil { // not possible: the members encode
+		panic(err)
+	}
+	return item{id: "msg_" + kind + "_" + rand.Text(), cursor: cursor, body: body, control: true}
+}
+
+// enter waits for a place for a request to a host, which leave gives back. Subscribers have shares of all places and of
+// a host's: those with slow endpoints hold up only themselves.
+func (s *Service) enter(ctx context.Context, principal, host string) (leave func(), err error) {
+	return s.places.Enter(ctx, principal, host, s.all(), quota.Room{Name: host, Places: perHost})
+}
+
+func (s *Service) all() quota.Room { return quota.Room{Places: s.o.InFlight} }
+
+// attempt posts the first item. It returns false if the delivery waits for settle, or for the next lease.
+func (s *Service) attempt(ctx context.Context, d *delivery) (again bool) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func() { d.busy = false }()
+	r := d.user.records[d.key]
+	if !r.live(now) {
+		s.wantSettle()
+		return false
+	}
+	if d.ended || !s.leased(now) {
+		return false
+	}
+	i := d.queue[0]
+	to, secrets, ends := r.URL, r.signedBy(now), s.renewed.Add(s.o.Lease)
+	s.mu.Unlock()
+	ctx, cancel := context.WithDeadline(ctx, ends)
+	defer cancel()
+	status, _, failed := s.client.post(ctx, to, idOf(d.key), i.id, i.body, secrets)
+	s.mu.Lock()
+	if failed == "" || ctx.Err() == nil && !d.ended {
+		if d.to.count(time.Now(), failed != "") {
+			s.o.Log.Warn("an endpoint fails all the time: nothing is sent there until its subscription is renewed",
+				"subscription", idOf(d.key), "reason", failed)
+		}
+		s.attempted(d, status, failed)
+	}
+	return true
+}
+
+// attempted takes the result of the attempt with the first item. The lock is held.
+func (s *Service) attempted(d *delivery, status int, failed string) {
+	i := &d.queue[0]
+	i.attempts++
+	now := time.Now()
+	switch {
+	case failed == "":
+		if !i.control {
+			s.stats.Delivered++
+		}
+		d.failed, d.delivered, d.category, d.failing = 0, now, "", time.Time{}
+		d.done()
+		return
+	case i.control:
+		d.done()
+		return
+	}
+	s.stats.Failed[failed]++
+	if d.category = failed; d.failing.IsZero() {
+		d.failing = now
+		s.o.Log.Info("an endpoint fails", "subscription", idOf(d.key), "reason", failed)
+	}
+	d.dirty = true
+	if status == http.StatusGone || status == http.StatusRequestEntityTooLarge {
+		s.stats.Dropped++
+		d.done()
+		return
+	}
+	d.failed++
+	if i.attempts > len(s.o.Backoff) {
+		s.stats.GivenUp++
+		cursor := i.cursor
+		d.done()
+		d.gap(s, 0, cursor)
+	}
+	s.retry(d)
+}
+
+func (d *delivery) done() {
+	if d.queue[0].cursor != "" {
+		d.cursor = d.queue[0].cursor
+	}
+	d.dirty = true
+	d.queue = slices.Delete(d.queue, 0, 1)
+}
+
+// retry pauses the delivery, the longer the more attempts have failed. The lock is held.
+func (s *Service) retry(d *delivery) {
+	d.waits = true
+	wait := s.o.Backoff[min(d.failed, len(s.o.Backoff))-1]
+	wait = time.Duration(float64(wait) * (0.8 + 0.4*mathrand.Float64()))
+	d.timer = time.AfterFunc(wait, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		d.waits = false
+		s.pump(d)
+	})
+}
+
+// tellRevoked posts the envelope "terminated" to an endpoint. The lock is held.
+func (s *Service) tellRevoked(u *user, r *record, host string) {
+	i := envelope("terminated", "", map[string]any{"error": map[string]any{
+		"code": bridge.EventForbidden.Code(false), "message": "Forbidden: the subscription was revoked", "data": map[string]any{}}})
+	secrets, ctx := r.signedBy(time.Now()), u.ctx
+	u.attempts.Go(func() { // once
+		if leave, err := s.enter(ctx, r.Principal, host); err == nil {
+			defer leave()
+			_, _, _ = s.client.post(ctx, r.URL, r.id(), i.id, i.body, secrets)
+		}
+	})
+}
+
+func (s *Service) runFlush() {
+	for s.pause(15) {
+		s.mu.Lock()
+		var dirty []*delivery
+		for _, u := range s.users {
+			for _, d := range u.deliveries {
+				if d.dirty {
+					dirty = append(dirty, d)
+				}
+			}
+		}
+		s.mu.Unlock()
+		for _, d := range dirty {
+			s.flush(d)
+		}
+	}
+}
+
+func (s *Service) flush(d *delivery) {
+	s.mu.Lock()
+	if !d.dirty || s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
+	d.dirty = false
+	cursor, delivered, category, failing := d.cursor, d.delivered, d.category, d.failing
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
+	defer cancel()
+	_, err := s.subs.Change(ctx, d.key, func(old []byte) ([]byte, error) {
+		r, err := s.box.open(d.key, old)
+		if err != nil || r.Ended {
+			return nil, bus.ErrKeep
+		}
+		r.Cursor, r.Delivered, r.Failed, r.Failing = cursor, delivered, category, failing
+		return s.box.seal(r)
+	})
+	if err != nil {
+		s.mu.Lock()
+		d.dirty = true
+		s.mu.Unlock()
+	}
+}
+
+// Close ends all deliveries, and gives its users back to the other nodes.
+func (s *Service) Close() {
+	s.mu.Lock()
+	s.closing = true
+	owners := s.owners
+	s.mu.Unlock()
+	s.wantSettle()
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
+	defer cancel()
+	for owners != nil && !s.idle() && ctx.Err() == nil {
+		retry.Sleep(ctx, 10*time.Millisecond)
+	}
+	if owners != nil {
+		// Without this the other nodes would wait for the end of the lease.
+		_, _ = owners.Change(ctx, keyNode+s.o.Node, func([]byte) ([]byte, error) { return nil, nil })
+	}
+	s.cancel()
+	s.runs.Wait()
+	s.client.http.CloseIdleConnections()
+}
+
+func (s *Service) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.users {
+		if u.state != free {
+			return false
+		}
+	}
+	return true
+}
