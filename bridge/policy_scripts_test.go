@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,26 +21,30 @@ import (
 type scriptRow struct{ path, ours string }
 
 var scripts = []scriptRow{
-	{"late/intrinsics.ts", ""}, // it is given the page's intrinsics
-	{"page", ""},               // every page carries these: a byte here is a byte in each page
-	{"link", "late/intrinsics.ts"},
-	// Not even the intrinsics of page/: taken so late, they could be the page's patches.
-	{"late", "late/intrinsics.ts link page/basics.ts"},
-	{"core", "link late"},
-	{"inject", "page late link"},
-	{"testing", "page core"},
-	{"share", "page"},
+	{"page/late/intrinsics.ts", ""}, // it is given the page's intrinsics
+	{"page/early", ""},              // every page carries these: a byte here is a byte in each page
+	{"link", "page/late/intrinsics.ts"},
+	// What comes with an agent. Not even the intrinsics of early/: taken so late, they could be the page's patches.
+	{"page/late", "page/early/basics.ts"},
+	{"page/resources", "page/late link page/early/basics.ts"},
+	{"page/tools", "page/late page/resources link page/early/basics.ts"},
+	{"page/gateway", "page/late link page/early/basics.ts"},
+	{"page/cores", "page/late page/resources page/tools page/gateway link page/early/basics.ts"},
+	{"core", "link page/late page/cores"},
+	{"inject", "page/early page/cores link"},
+	{"testing", "page/early core"},
+	{"share", "page/early"},
 	{"shown", "share/secrets.ts"},
 	{"react", "share"},
-	{"vite", "page share"},
+	{"vite", "page/early share"},
 	{"vue", "share"},
 	{"views", ""},
 	{"view", ""},
 	{"parts", ""},
 	{"inspector", "link/reconnect.ts parts"},
 	{"cli", ""},
-	{"extension", "page late link core inspector parts shown"},
-	{"test", "page late link"},
+	{"extension", "page/early page/cores link core inspector parts shown"},
+	{"test", "page/early page/late page/resources page/tools page/gateway page/cores link"},
 }
 
 func TestScriptsFollowTheTable(t *testing.T) {
@@ -67,14 +72,21 @@ func TestScriptsFollowTheTable(t *testing.T) {
 // scriptFolders returns the folders of js/ that hold scripts of Pagewire.
 func scriptFolders(t *testing.T, root string) (folders []string) {
 	t.Helper()
-	entries, err := os.ReadDir(root)
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		folder, _ := filepath.Rel(root, name)
+		switch {
+		case err != nil || !entry.IsDir():
+			return err
+		case folder == ".":
+			return nil
+		case entry.Name() == "node_modules" || folder == "build" || folder == "test/npm":
+			return filepath.SkipDir
+		}
+		folders = append(folders, filepath.ToSlash(folder))
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		if name := entry.Name(); entry.IsDir() && name != "node_modules" && name != "build" {
-			folders = append(folders, name)
-		}
 	}
 	return folders
 }
@@ -114,16 +126,18 @@ func ofScript(pattern, name string) bool { return pattern == name || pattern == 
 
 func TestScriptCheckRefuses(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"page/a.ts", `import { b } from "./b.ts";`, ""},
-		{"page/a.ts", `import type { Core } from "../link/link.ts";`, ""},
-		{"page/a.ts", `import { channel } from "../link/channel.ts";`,
-			"js/page/a.ts:1: imports js/link/channel.ts: the table allows none"},
-		{"page/a.ts", "import {\n\ta,\n} from \"../late/reads.ts\";", "js/page/a.ts:3: imports js/late/reads.ts"},
-		{"page/a.ts", `import "../late/reads.ts";`, "imports js/late/reads.ts"},
-		{"late/a.ts", `import { isObject } from "../page/basics.ts";`, ""},
-		{"late/a.ts", `import { SafeMap } from "../page/intrinsics.ts";`, "imports js/page/intrinsics.ts"},
-		{"link/a.ts", `import { SafeMap } from "../late/intrinsics.ts";`, ""},
-		{"link/a.ts", `export { SafeMap } from "../late/reads.ts";`, "imports js/late/reads.ts"},
+		{"page/early/a.ts", `import { b } from "./b.ts";`, ""},
+		{"page/early/a.ts", `import type { Core } from "../../link/link.ts";`, ""},
+		{"page/early/a.ts", `import { channel } from "../../link/channel.ts";`,
+			"js/page/early/a.ts:1: imports js/link/channel.ts: the table allows none"},
+		{"page/early/a.ts", "import {\n\ta,\n} from \"../resources/reads.ts\";",
+			"js/page/early/a.ts:3: imports js/page/resources/reads.ts"},
+		{"page/early/a.ts", `import "../resources/reads.ts";`, "imports js/page/resources/reads.ts"},
+		{"page/cores/a.ts", `import { isObject } from "../early/basics.ts";`, ""},
+		{"page/cores/a.ts", `import { SafeMap } from "../early/intrinsics.ts";`, "imports js/page/early/intrinsics.ts"},
+		{"link/a.ts", `import { SafeMap } from "../page/late/intrinsics.ts";`, ""},
+		{"link/a.ts", `export { SafeMap } from "../page/resources/reads.ts";`, "imports js/page/resources/reads.ts"},
+		{"test/a.ts", `export { SafeMap } from "../page/resources/reads.ts";`, ""},
 		{"new/a.ts", "", "new/a.ts is in no row"},
 	} {
 		got := strings.Join(checkScript(c.name, []byte(c.text)), "\n")

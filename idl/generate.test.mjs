@@ -7,7 +7,7 @@ import { check, copyOf, root } from "../js/test/idl.mjs";
 
 /** The generator's result after a change of the IDL. */
 function checkWith(t, change) {
-  const copy = copyOf(t, ["js/pagewire.d.ts", "js/page/idl.gen.ts"]);
+  const copy = copyOf(t, ["js/pagewire.d.ts", "js/page/early/idl.gen.ts"]);
   const idl = join(copy, "idl/model-context-resources.idl");
   const before = readFileSync(idl, "utf8");
   const after = change(before);

@@ -23,11 +23,11 @@ type script struct {
 }
 
 var bundled = []script{
-	{"js/page/script.ts", "pagewire.js", api.FormatIIFE, api.PlatformBrowser},
-	{"js/page/module.ts", "pagewire.mjs", api.FormatESModule, api.PlatformBrowser},
-	{"js/page/module.ts", "pagewire.cjs", api.FormatCommonJS, api.PlatformBrowser},
-	{"js/page/server.ts", "pagewire.server.mjs", api.FormatESModule, api.PlatformNeutral},
-	{"js/page/server.ts", "pagewire.server.cjs", api.FormatCommonJS, api.PlatformNeutral},
+	{"js/page/early/script.ts", "pagewire.js", api.FormatIIFE, api.PlatformBrowser},
+	{"js/page/early/module.ts", "pagewire.mjs", api.FormatESModule, api.PlatformBrowser},
+	{"js/page/early/module.ts", "pagewire.cjs", api.FormatCommonJS, api.PlatformBrowser},
+	{"js/page/early/server.ts", "pagewire.server.mjs", api.FormatESModule, api.PlatformNeutral},
+	{"js/page/early/server.ts", "pagewire.server.cjs", api.FormatCommonJS, api.PlatformNeutral},
 	{"js/core/core.ts", "pagewire.core.js", api.FormatESModule, api.PlatformBrowser},
 	// A classic worker: module workers obey other rules of the page's policy, and need a newer browser.
 	{"js/core/worker.ts", "pagewire.worker.js", api.FormatIIFE, api.PlatformBrowser},
@@ -138,7 +138,7 @@ func (s script) options(root, dist string) api.BuildOptions {
 	options.Sourcemap = api.SourceMapExternal
 	switch s.out {
 	case "pagewire.mjs", "pagewire.cjs":
-		options.Plugins = []api.Plugin{whenCalled(filepath.Join(root, "js/page/pagewire.ts"), "enter", shared(root))}
+		options.Plugins = []api.Plugin{whenCalled(filepath.Join(root, "js/page/early/pagewire.ts"), "enter", shared(root))}
 		if s.format == api.FormatCommonJS {
 			options.Define["import.meta.url"] = "undefined" // a syntax error there
 		}
@@ -161,7 +161,7 @@ func (s script) options(root, dist string) api.BuildOptions {
 	place := filepath.Dir(s.entry)
 	replace := func(name string) {
 		options.Plugins = append(options.Plugins,
-			instead(filepath.Join(root, "js/page", name), filepath.Join(root, place, name)))
+			instead(filepath.Join(root, "js/page/early", name), filepath.Join(root, place, name)))
 	}
 	if place == "js/inject" || place == "js/testing" || strings.HasPrefix(s.out, "extension") {
 		replace("load.ts")

@@ -1,14 +1,14 @@
 /**
- * Replaces js/page/load.ts in the extension, which contains the whole page layer: nothing is fetched.
+ * Replaces js/page/early/load.ts in the extension, which contains the whole page layer: nothing is fetched.
  *
  * The extension serves no agents in the page: that would tell the page that its user has allowed it. But a page may
  * have a Pagewire of its own. Its script finds the extension's page layer installed, and gives it its loader. A core
  * from the page's own files then serves agents in the page, as without the extension, even if the site is not allowed.
  */
 import type { CoreOptions, PortCore, PortSource, Start } from "../link/link.ts";
-import { arrive } from "../late/late.ts";
-import { listen, SafePromise } from "../page/intrinsics.ts";
-import type { CoreSettings, Load } from "../page/shared.ts";
+import { arrive } from "../page/cores/late.ts";
+import { listen, SafePromise } from "../page/early/intrinsics.ts";
+import type { CoreSettings, Load } from "../page/early/shared.ts";
 
 /** The base URL of files that no page has. */
 export const nowhere = "extension:/";

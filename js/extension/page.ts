@@ -22,9 +22,9 @@ import {
   SafeURL,
   startPort,
   unlisten,
-} from "../page/intrinsics.ts";
-import { boot } from "../page/pagewire.ts";
-import { type Adopt, type Post, shared } from "../page/shared.ts";
+} from "../page/early/intrinsics.ts";
+import { boot } from "../page/early/pagewire.ts";
+import { type Adopt, type Post, shared } from "../page/early/shared.ts";
 import { nowhere, setLoader } from "./load.ts";
 import { type Down, handover, start } from "./messages.ts";
 

@@ -1,6 +1,6 @@
 /**
  * The transport by WebSocket, for a browser without the native host: one connection with a `pagewire serve` on this
- * machine for each document. It is the transport of a page with data-gateway (js/late/gateway.ts), but here the gateway
+ * machine for each document. It is the transport of a page with data-gateway (js/page/gateway/gateway.ts), but here the gateway
  * trusts the extension's facts about the document, because both ends first prove that they know a secret. The extension
  * has it from the native host, and does not connect without it. The other side is bridge/pages/socket.
  */

@@ -1,8 +1,8 @@
 /**
- * Replaces js/page/load.ts in dist/pagewire.inject.js, which contains the late part: nothing is fetched. It has no core
+ * Replaces js/page/early/load.ts in dist/pagewire.inject.js, which contains the late part: nothing is fetched. It has no core
  * for agents in the page.
  */
-import { arrive } from "../late/late.ts";
+import { arrive } from "../page/cores/late.ts";
 
 const { Error } = globalThis;
 

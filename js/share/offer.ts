@@ -5,8 +5,8 @@
  * Importing this installs the page API, on a page; on a server that renders it does nothing. It never throws, since the
  * page must work for people even if agents see nothing.
  */
-import "../page/module.ts"; // the package's own pagewire.mjs
-import { modelContext } from "../page/basics.ts";
+import "../page/early/module.ts"; // the package's own pagewire.mjs
+import { modelContext } from "../page/early/basics.ts";
 
 export interface Offer {
   /** Announces that the contents have changed. */

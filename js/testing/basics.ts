@@ -1,9 +1,9 @@
 /**
- * Replaces js/page/basics.ts in dist/testing.js. A test's DOM has classes of its own besides those of Node, and
+ * Replaces js/page/early/basics.ts in dist/testing.js. A test's DOM has classes of its own besides those of Node, and
  * happy-dom has fields instead of the standard's getters. So members are looked up on the object, not on a prototype,
  * and classes are used as they are. A test needs no protection from a page that patches prototypes later.
  */
-export { isObject, modelContext } from "../page/basics.ts";
+export { isObject, modelContext } from "../page/early/basics.ts";
 
 /** The DOM's class if it has one: the DOM's addEventListener takes no AbortSignal of Node. */
 export const safe = <C extends { name: string }>(Class: C): C =>

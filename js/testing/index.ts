@@ -7,7 +7,7 @@
 import "./place.ts"; // first
 import type * as types from "../testing.d.ts";
 import type { PagewireTransport } from "../pagewire.d.mts";
-import { boot } from "../page/pagewire.ts";
+import { boot } from "../page/early/pagewire.ts";
 import { remote } from "./remote.ts";
 
 // A test may replace the clock later.

@@ -1,11 +1,11 @@
 /**
- * Replaces js/page/load.ts in dist/testing.js, which contains the late part and the core's loader. Under Node the wasm
+ * Replaces js/page/early/load.ts in dist/testing.js, which contains the late part and the core's loader. Under Node the wasm
  * is read from the package's own folder; a browser fetches it from there.
  */
 import { arrive, start } from "../core/core.ts";
 import { attach } from "../core/edge.ts";
 import { builtin } from "./node.ts";
-import type { Load } from "../page/shared.ts";
+import type { Load } from "../page/early/shared.ts";
 
 /** The path of this module in CommonJS. */
 declare const __filename: string | undefined;

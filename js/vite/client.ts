@@ -2,7 +2,7 @@
  * dist/vite.client.js: the module that the Vite plugin adds to a page in development. It installs the page API,
  * connects to a gateway, and offers stores, the route, and the errors of the dev server.
  */
-import { pagewire } from "../page/module.ts"; // the package's own
+import { pagewire } from "../page/early/module.ts"; // the package's own
 import { shared } from "../share/offer.ts";
 import { shareStore } from "../share/store.ts";
 

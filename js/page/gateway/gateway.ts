@@ -9,17 +9,17 @@
  * once why there is no connection, and what to do. (The browser adds a line for each attempt, which cannot be
  * prevented.)
  */
-import { report } from "./report.ts";
-import type { Gateway, Early, Post } from "../page/shared.ts";
-import { backoff, reconnect } from "../link/reconnect.ts";
-import { type Call, type Channel, channel } from "../link/channel.ts";
-import { loopback } from "./loopback.ts";
-import { frame, ofDocument, titles } from "../link/about.ts";
-import type { Revisions } from "./revisions.ts";
-import { apply, exec, listen, messageData, parse, stringify } from "./intrinsics.ts";
+import { report } from "../late/report.ts";
+import type { Gateway, Early, Post } from "../early/shared.ts";
+import { backoff, reconnect } from "../../link/reconnect.ts";
+import { type Call, type Channel, channel } from "../../link/channel.ts";
+import { loopback } from "../late/loopback.ts";
+import { frame, ofDocument, titles } from "../../link/about.ts";
+import type { Revisions } from "../resources/revisions.ts";
+import { apply, exec, listen, messageData, parse, stringify } from "../late/intrinsics.ts";
 import { fetchTicket, type Ticket } from "./ticket.ts";
-import type { Cores } from "./cores.ts";
-import { uncurry } from "../page/basics.ts";
+import type { Cores } from "../cores/cores.ts";
+import { uncurry } from "../early/basics.ts";
 
 // Node 20, where the core's tests import this file with the others, has no WebSocket.
 const { WebSocket = class {} as never, setTimeout, clearTimeout, Date, URL } = globalThis;

@@ -3,7 +3,7 @@
  * is `globalThis.pagewire`; outside of a page it is the object of absent.ts. Importing never throws, since a page, a
  * server or a test works without agents.
  */
-import type { Pagewire } from "../pagewire.d.mts";
+import type { Pagewire } from "../../pagewire.d.mts";
 import { absent } from "./absent.ts";
 // The build evaluates this module when `enter` is called. That throws if the DOM lacks a class.
 import { enter } from "./pagewire.ts";

@@ -4,8 +4,8 @@
  * Page values are read here, each member once, and leave as plain strings. It knows nothing of calls. Any
  * exception, also of the page's own code, means that the result is not resource contents.
  */
-import { isObject } from "../page/basics.ts";
-import { apply, exec, slice, stringify } from "./intrinsics.ts";
+import { isObject } from "../early/basics.ts";
+import { apply, exec, slice, stringify } from "../late/intrinsics.ts";
 import {
   blobBytes,
   blobSize,
@@ -16,7 +16,7 @@ import {
   isArray,
   isView,
   toBase64,
-} from "./binary.ts";
+} from "../late/binary.ts";
 
 /** A ModelContextResourceContents with its defaults filled in; it has either text or blob. */
 export interface Item {

@@ -5,7 +5,7 @@
  * It never fetches anything before it is asked to, and never throws into a page's event loop. A failure is logged,
  * closes the waiting port, and dispatches an `error` event.
  */
-import type { PagewireTransport } from "../pagewire.d.mts";
+import type { PagewireTransport } from "../../pagewire.d.mts";
 import { isObject } from "./basics.ts";
 import {
   closePort,

@@ -5,14 +5,14 @@
  * The registry sees one core (`shared.core`), which stands for all of them. Page code runs in microtasks, never on a
  * core's stack. Nothing is queued for a future core: when it comes, it gets all present registrations.
  */
-import { type Core, type PortSource, type Source, Status } from "../link/link.ts";
-import { lengthForLimit } from "./contents.ts";
-import { failure } from "./refusal.ts";
-import { error, microtask, SafeAbortController, SafeMap, stringify } from "./intrinsics.ts";
-import { pageTools } from "./pagetools.ts";
-import { copiesOf, describe, type Reading, readsOf } from "./reads.ts";
-import type { Revisions } from "./revisions.ts";
-import type { Early } from "../page/shared.ts";
+import { type Core, type PortSource, type Source, Status } from "../../link/link.ts";
+import { lengthForLimit } from "../resources/contents.ts";
+import { failure } from "../late/refusal.ts";
+import { error, microtask, SafeAbortController, SafeMap, stringify } from "../late/intrinsics.ts";
+import { pageTools } from "../tools/pagetools.ts";
+import { copiesOf, describe, type Reading, readsOf } from "../resources/reads.ts";
+import type { Revisions } from "../resources/revisions.ts";
+import type { Early } from "../early/shared.ts";
 
 /** A call of a core, from `read` or `callTool` to `end`. */
 interface Call {

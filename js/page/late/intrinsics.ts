@@ -2,7 +2,7 @@
  * The intrinsics of the late part. page/intrinsics.ts took them before the page could patch them, and passes them on by
  * position when this part is loaded. Equal names mean the same.
  */
-import type { kept } from "../page/intrinsics.ts";
+import type { kept } from "../early/intrinsics.ts";
 
 type Kept = typeof kept;
 export let aborted: Kept[0];

@@ -6,7 +6,7 @@
  * They behave as in Chromium 156, with the same messages, within one window: tools of other documents are not listed,
  * and exposedTo changes nothing. As in polyfills of the older draft, executeTool also takes its input as JSON text.
  */
-import { isObject, uncurry } from "../page/basics.ts";
+import { isObject, uncurry } from "../early/basics.ts";
 import {
   aborted,
   apply,
@@ -21,11 +21,11 @@ import {
   SafePromise,
   stringify,
   unlisten,
-} from "./intrinsics.ts";
-import { loopback } from "./loopback.ts";
-import { describe } from "./reads.ts";
-import { encode, unencodable } from "./refusal.ts";
-import type { Early } from "../page/shared.ts";
+} from "../late/intrinsics.ts";
+import { loopback } from "../late/loopback.ts";
+import { describe } from "../resources/reads.ts";
+import { encode, unencodable } from "../late/refusal.ts";
+import type { Early } from "../early/shared.ts";
 
 interface Tool {
   /** The tool's entry in getTools without its window, as JSON text. */

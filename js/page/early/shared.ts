@@ -5,8 +5,8 @@
  * The page layer works without a core: the registry is complete in itself. Changes before a core starts need no queue,
  * because a new core gets all present registrations.
  */
-import type { Core, CoreOptions, PortCore, Start } from "../link/link.ts";
-import type { PagewireOptions, PagewireStats } from "../pagewire.d.mts";
+import type { Core, CoreOptions, PortCore, Start } from "../../link/link.ts";
+import type { PagewireOptions, PagewireStats } from "../../pagewire.d.mts";
 import { type kept, SafeMap } from "./intrinsics.ts";
 
 /** A registration. */

@@ -5,11 +5,11 @@
  * Page code never runs on a core's stack: the callback, and the listeners of its signal, run in a microtask. If the
  * page throws there, hangs, withdraws the resource or notifies, that affects only this call.
  */
-import { Status } from "../link/link.ts";
+import { Status } from "../../link/link.ts";
 import { type Item, jsonText, toContents } from "./contents.ts";
-import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "./intrinsics.ts";
+import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "../late/intrinsics.ts";
 import type { Revisions } from "./revisions.ts";
-import type { Early } from "../page/shared.ts";
+import type { Early } from "../early/shared.ts";
 
 /** The outcome of a read. It has contents exactly if the status is ok; otherwise the console has the cause. */
 export interface Outcome {

@@ -5,8 +5,8 @@
  * They begin when this part is loaded, since nothing was read before. A key whose revision is no longer known (after
  * 20,000 keys, or after the document was frozen) counts as changed.
  */
-import { exec, parse, SafeMap, slice } from "./intrinsics.ts";
-import type { shared as Shared } from "../page/shared.ts";
+import { exec, parse, SafeMap, slice } from "../late/intrinsics.ts";
+import type { shared as Shared } from "../early/shared.ts";
 
 /** Keys whose last change is remembered; beyond that all count as changed. */
 const maxKeys = 20_000;

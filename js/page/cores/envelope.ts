@@ -15,10 +15,10 @@
  *
  * A client that wants a session of its own uses pagewire.connect() or posts a port.
  */
-import { isObject } from "../page/basics.ts";
-import { microtask, postToWindow, SafeMap, stringify } from "./intrinsics.ts";
+import { isObject } from "../early/basics.ts";
+import { microtask, postToWindow, SafeMap, stringify } from "../late/intrinsics.ts";
 import { toText } from "./late.ts";
-import type { Carrier, Early, Port } from "../page/shared.ts";
+import type { Carrier, Early, Port } from "../early/shared.ts";
 
 const maxSessions = 8;
 

@@ -1,5 +1,5 @@
 /** Own references to the intrinsics that turn bytes into base64, for contents.ts. See intrinsics.ts. */
-import { getter, uncurry } from "../page/basics.ts";
+import { getter, uncurry } from "../early/basics.ts";
 
 export const { isArray } = Array;
 export const { isView } = ArrayBuffer;

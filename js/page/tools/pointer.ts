@@ -1,10 +1,10 @@
 /**
  * JSON Pointers (RFC 6901). The gateway's tool has the same (bridge/gateway/live/delta), with the test vectors of both.
  */
-import { isArray } from "./binary.ts";
-import { isObject } from "../page/basics.ts";
-import { exec, parse, stringify } from "./intrinsics.ts";
-import { refuse } from "./refusal.ts";
+import { isArray } from "../late/binary.ts";
+import { isObject } from "../early/basics.ts";
+import { exec, parse, stringify } from "../late/intrinsics.ts";
+import { refuse } from "../late/refusal.ts";
 
 const { hasOwn, keys } = Object;
 /** The most names of an object that an error lists. */

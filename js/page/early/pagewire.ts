@@ -5,7 +5,7 @@
  * This file puts the others together and holds no logic of its own. Outside a window in a secure context (an http page,
  * a worker, a server that renders) nothing is installed, and connect() throws an error that says why.
  */
-import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from "../pagewire.d.mts";
+import type { Pagewire, PagewireOptions, PagewireStats, PagewireTransport } from "../../pagewire.d.mts";
 import { agentsOf } from "./agents.ts";
 import { getter, ofDocument } from "./basics.ts";
 import { define, foreignContext, install } from "./install.ts";

@@ -5,7 +5,7 @@
  */
 import { ofDocument } from "./basics.ts";
 import { enter } from "./pagewire.ts";
-import type { PagewireOptions } from "../pagewire.d.mts";
+import type { PagewireOptions } from "../../pagewire.d.mts";
 
 // An inline script, or one injected by an extension, has no URL: then the files are expected beside the page. (Not by
 // location: about:srcdoc is no base.)

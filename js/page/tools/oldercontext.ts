@@ -5,10 +5,10 @@
  * Its getTools and invokeTool need a second preference, dom.modelcontext.testing.enabled. Without them the page's own
  * tools cannot be served.
  */
-import { apply, defineProperty } from "./intrinsics.ts";
-import { uncurry } from "../page/basics.ts";
-import { encode } from "./refusal.ts";
-import type { RegisteredTool, Tooling } from "../page/shared.ts";
+import { apply, defineProperty } from "../late/intrinsics.ts";
+import { uncurry } from "../early/basics.ts";
+import { encode } from "../late/refusal.ts";
+import type { RegisteredTool, Tooling } from "../early/shared.ts";
 
 interface Older {
   getTools?(): readonly Omit<RegisteredTool, "window">[];

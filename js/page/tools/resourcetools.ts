@@ -7,19 +7,19 @@
  * because browsers do not pass on a tool's exception. It has the page's error message only if the page exposes its
  * errors. Input is checked here, since browsers do not check it against the schema.
  */
-import { type Item, jsonLength } from "./contents.ts";
-import { isObject } from "../page/basics.ts";
-import { isTemplate, type Revisions } from "./revisions.ts";
-import type { Carrier, Early, Port } from "../page/shared.ts";
-import { listen, SafeAbortController, SafePromise, slice, stringify, unlisten } from "./intrinsics.ts";
+import { type Item, jsonLength } from "../resources/contents.ts";
+import { isObject } from "../early/basics.ts";
+import { isTemplate, type Revisions } from "../resources/revisions.ts";
+import type { Carrier, Early, Port } from "../early/shared.ts";
+import { listen, SafeAbortController, SafePromise, slice, stringify, unlisten } from "../late/intrinsics.ts";
 import { lookalikes } from "./lookalike.ts";
 import { resourceWaits } from "./resourcewait.ts";
-import { copiesOf, describe, type Reads } from "./reads.ts";
+import { copiesOf, describe, type Reads } from "../resources/reads.ts";
 import { partOf } from "./pointer.ts";
-import { failure, Refusal, refuse } from "./refusal.ts";
+import { failure, Refusal, refuse } from "../late/refusal.ts";
 import { resourceList } from "./resourcelist.ts";
-import { Status } from "../link/link.ts";
-import { isArray } from "./binary.ts";
+import { Status } from "../../link/link.ts";
+import { isArray } from "../late/binary.ts";
 
 const maxWait = 25_000;
 const maxURIs = 100;

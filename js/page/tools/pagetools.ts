@@ -6,9 +6,9 @@
  * resources. A failure is a result with isError, as in MCP. It has the page's error message only if the page exposes
  * its errors.
  */
-import { isObject } from "../page/basics.ts";
-import { isArray } from "./binary.ts";
-import { ofDocument } from "../link/about.ts";
+import { isObject } from "../early/basics.ts";
+import { isArray } from "../late/binary.ts";
+import { ofDocument } from "../../link/about.ts";
 import {
   aborted,
   apply,
@@ -20,14 +20,14 @@ import {
   SafePromise,
   stringify,
   unlisten,
-} from "./intrinsics.ts";
+} from "../late/intrinsics.ts";
 import { answer, departure } from "./departure.ts";
 import { olderContexts } from "./oldercontext.ts";
-import { describe } from "./reads.ts";
-import { failure, unencodable } from "./refusal.ts";
-import type { FreshState } from "../pagewire.d.mts";
-import type { Revisions } from "./revisions.ts";
-import type { Early, RegisteredTool, Tooling } from "../page/shared.ts";
+import { describe } from "../resources/reads.ts";
+import { failure, unencodable } from "../late/refusal.ts";
+import type { FreshState } from "../../pagewire.d.mts";
+import type { Revisions } from "../resources/revisions.ts";
+import type { Early, RegisteredTool, Tooling } from "../early/shared.ts";
 
 /** The outcome of a call: the JSON text of the result, or the changed URIs that kept the tool from running. */
 export type Ran = { readonly text: string } | { readonly stale: readonly string[] };
