@@ -24,7 +24,7 @@ test("the generated files are up to date", () => {
 test("a changed member is drift in both files, named", (t) => {
   const { status, stderr } = checkWith(t, (idl) => idl.replace("required DOMString name", "required DOMString label"));
   assert.equal(status, 1);
-  assert.match(stderr, /js\/page\/idl\.gen\.ts differs/);
+  assert.match(stderr, /js\/page\/early\/idl\.gen\.ts differs/);
   assert.match(stderr, /js\/pagewire\.d\.ts differs/);
 });
 
