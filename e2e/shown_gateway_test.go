@@ -154,10 +154,10 @@ func TestForeignPage(t *testing.T) {
 }
 
 // waits has the agent wait for a change of a resource since its first look, and returns a channel for what it is told.
-func (a *started) waits(uri, first string) <-chan string {
+func (s *started) waits(uri, first string) <-chan string {
 	told := make(chan string, 1)
 	go func() {
-		text, _ := a.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(a.t, first)})
+		text, _ := s.Call("wait_for_page_update", map[string]any{"uris": []string{uri}, "since": revisionOf(s.t, first)})
 		told <- text
 	}()
 	return told
