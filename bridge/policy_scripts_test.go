@@ -21,17 +21,20 @@ import (
 type scriptRow struct{ path, ours string }
 
 var scripts = []scriptRow{
-	{"page/late/intrinsics.ts", ""}, // it is given the page's intrinsics
-	{"page/early", ""},              // every page carries these: a byte here is a byte in each page
-	{"link", "page/late/intrinsics.ts"},
+	{"page/common/intrinsics.ts", ""}, // it is given the page's intrinsics
+	{"page/early", ""},                // every page carries these: a byte here is a byte in each page
+	{"link", "page/common/intrinsics.ts"},
 	// What comes with an agent. Not even the intrinsics of early/: taken so late, they could be the page's patches.
-	{"page/late", "page/early/basics.ts"},
-	{"page/resources", "page/late link page/early/basics.ts"},
-	{"page/tools", "page/late page/resources link page/early/basics.ts"},
-	{"page/gateway", "page/late link page/early/basics.ts"},
-	{"page/cores", "page/late page/resources page/tools page/gateway link page/early/basics.ts"},
-	{"core", "link page/late page/cores"},
-	{"inject", "page/early page/cores link"},
+	{"page/common", "page/early/basics.ts"}, // what the folders below share
+	{"page/resources", "page/common link page/early/basics.ts"},
+	{"page/tools", "page/common page/resources link page/early/basics.ts"},  // the page's own, for cores
+	{"page/webmcp", "page/common page/resources link page/early/basics.ts"}, // for agents that ask the browser
+	{"page/cores", "page/common page/resources page/tools link"},
+	{"page/gateway", "page/common link page/early/basics.ts"}, // connections with a core elsewhere
+	// All of that, and agents in the page: the core that serves them, and their ports.
+	{"page/late", "page/common page/resources page/webmcp page/cores page/gateway page/early/basics.ts"},
+	{"core", "link page/late"},
+	{"inject", "page/early page/late"},
 	{"testing", "page/early core"},
 	{"share", "page/early"},
 	{"shown", "share/secrets.ts"},
@@ -43,8 +46,8 @@ var scripts = []scriptRow{
 	{"parts", ""},
 	{"inspector", "link/reconnect.ts parts"},
 	{"cli", ""},
-	{"extension", "page/early page/cores link core inspector parts shown"},
-	{"test", "page/early page/late page/resources page/tools page/gateway page/cores link"},
+	{"extension", "page/early page/late link core inspector parts shown"},
+	{"test", "page/early page/common page/resources page/webmcp page/gateway page/late link"},
 }
 
 func TestScriptsFollowTheTable(t *testing.T) {
@@ -133,9 +136,9 @@ func TestScriptCheckRefuses(t *testing.T) {
 		{"page/early/a.ts", "import {\n\ta,\n} from \"../resources/reads.ts\";",
 			"js/page/early/a.ts:3: imports js/page/resources/reads.ts"},
 		{"page/early/a.ts", `import "../resources/reads.ts";`, "imports js/page/resources/reads.ts"},
-		{"page/cores/a.ts", `import { isObject } from "../early/basics.ts";`, ""},
-		{"page/cores/a.ts", `import { SafeMap } from "../early/intrinsics.ts";`, "imports js/page/early/intrinsics.ts"},
-		{"link/a.ts", `import { SafeMap } from "../page/late/intrinsics.ts";`, ""},
+		{"page/late/a.ts", `import { isObject } from "../early/basics.ts";`, ""},
+		{"page/late/a.ts", `import { SafeMap } from "../early/intrinsics.ts";`, "imports js/page/early/intrinsics.ts"},
+		{"link/a.ts", `import { SafeMap } from "../page/common/intrinsics.ts";`, ""},
 		{"link/a.ts", `export { SafeMap } from "../page/resources/reads.ts";`, "imports js/page/resources/reads.ts"},
 		{"test/a.ts", `export { SafeMap } from "../page/resources/reads.ts";`, ""},
 		{"new/a.ts", "", "new/a.ts is in no row"},

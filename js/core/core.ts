@@ -6,7 +6,7 @@
  * It never retries by itself and keeps nothing between two starts but the compiled module: the page layer decides
  * when a core is wanted.
  */
-import { arrive } from "../page/cores/late.ts";
+import { arrive } from "../page/late/late.ts";
 import type { CoreOptions, PortCore, PortSource } from "../link/link.ts";
 import { compile } from "./compile.ts";
 import { remote } from "./remote.ts";

@@ -6,7 +6,7 @@
  * from the page's own files then serves agents in the page, as without the extension, even if the site is not allowed.
  */
 import type { CoreOptions, PortCore, PortSource, Start } from "../link/link.ts";
-import { arrive } from "../page/cores/late.ts";
+import { arrive } from "../page/late/late.ts";
 import { listen, SafePromise } from "../page/early/intrinsics.ts";
 import type { CoreSettings, Load } from "../page/early/shared.ts";
 

@@ -2,7 +2,7 @@
  * Replaces js/page/early/load.ts in dist/pagewire.inject.js, which contains the late part: nothing is fetched. It has no core
  * for agents in the page.
  */
-import { arrive } from "../page/cores/late.ts";
+import { arrive } from "../page/late/late.ts";
 
 const { Error } = globalThis;
 

@@ -8,7 +8,7 @@
  *
  * It never waits, and looks into no call: it keeps at most one touch a URI, and the calls of this turn.
  */
-import { microtask, SafeMap, stringify } from "../page/late/intrinsics.ts";
+import { microtask, SafeMap, stringify } from "../page/common/intrinsics.ts";
 import { later, lateAfter, lateness } from "./lateness.ts";
 import { type Core, linkVersion, type Source, Status } from "./link.ts";
 

@@ -1,17 +1,17 @@
 /** The inner functions that js/test/page/ and js/test/link/ test; bundled to dist/test/page.mjs, never shipped. */
-import { keep } from "../page/late/intrinsics.ts";
+import { keep } from "../page/common/intrinsics.ts";
 import { kept } from "../page/early/intrinsics.ts";
 
 export { kept };
-export { arrive } from "../page/cores/late.ts";
+export { arrive } from "../page/late/late.ts";
 export { channel } from "../link/channel.ts";
 export { later } from "../link/lateness.ts";
 export { reconnect } from "../link/reconnect.ts";
-export { partOf } from "../page/tools/pointer.ts";
+export { partOf } from "../page/webmcp/pointer.ts";
 export { gateway } from "../page/gateway/gateway.ts";
 export { jsonLength, lengthForLimit, toContents } from "../page/resources/contents.ts";
 export { readsOf } from "../page/resources/reads.ts";
-export { resourceTools } from "../page/tools/resourcetools.ts";
+export { resourceTools } from "../page/webmcp/resourcetools.ts";
 export { revisionsOf } from "../page/resources/revisions.ts";
 export { convert } from "../page/early/convert.ts";
 export { attributes, operations } from "../page/early/idl.gen.ts";

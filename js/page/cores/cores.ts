@@ -7,8 +7,8 @@
  */
 import { type Core, type PortSource, type Source, Status } from "../../link/link.ts";
 import { lengthForLimit } from "../resources/contents.ts";
-import { failure } from "../late/refusal.ts";
-import { error, microtask, SafeAbortController, SafeMap, stringify } from "../late/intrinsics.ts";
+import { failure } from "../common/refusal.ts";
+import { error, microtask, SafeAbortController, SafeMap, stringify } from "../common/intrinsics.ts";
 import { pageTools } from "../tools/pagetools.ts";
 import { copiesOf, describe, type Reading, readsOf } from "../resources/reads.ts";
 import type { Revisions } from "../resources/revisions.ts";

@@ -74,7 +74,7 @@ export const exception = (name: string, message: string): Error =>
 
 /**
  * Intrinsics for the late part, since the page may have patched its own by then: only those that libraries are known to
- * patch. The late part takes the others (typed arrays, Blob) itself. late/intrinsics.ts has the same order: names would
+ * patch. The late part takes the others (typed arrays, Blob) itself. common/intrinsics.ts has the same order: names would
  * cost every page 70 bytes.
  */
 export const kept = [

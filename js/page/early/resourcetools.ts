@@ -2,7 +2,7 @@
  * Three read-only tools, for agents that know tools but not resources. They appear with the page's first resource and
  * go with its last, in any model context that has a registerTool: the browser's own, or a polyfill's.
  *
- * This file only registers them, since every page pays for it. late/resourcetools.ts answers; it comes with
+ * This file only registers them, since every page pays for it. webmcp/resourcetools.ts answers; it comes with
  * pagewire.core.js at the first call, without wasm. The descriptions are for models, within the lengths that Chrome
  * recommends: 30 for a name, 500 for a description, 150 for a parameter's. Nothing here throws into the page.
  */

@@ -37,7 +37,7 @@ export const shared = {
   annotated: new SafeMap<string, Annotations>(),
   /**
    * Called with each notified key, and with "" when the list changes; then `gone` is the key that was withdrawn, if any.
-   * Set by late/resourcetools.ts, once loaded.
+   * Set by webmcp/resourcetools.ts, once loaded.
    */
   changed: undefined as ((key: string, gone?: string) => void) | undefined,
   /** Called with each key that was notified, once per turn of the event loop: for content scripts. */
@@ -98,7 +98,7 @@ export interface Early {
 
 /**
  * The part of WebMCP's own ModelContext for tools. A polyfill's need not be an EventTarget. Firefox's is older:
- * late/oldercontext.ts.
+ * tools/oldercontext.ts.
  */
 export interface Tooling {
   registerTool(tool: object, options: { signal: AbortSignal }): Promise<void>;

@@ -9,14 +9,14 @@
  * once why there is no connection, and what to do. (The browser adds a line for each attempt, which cannot be
  * prevented.)
  */
-import { report } from "../late/report.ts";
+import { report } from "../common/report.ts";
 import type { Gateway, Early, Post } from "../early/shared.ts";
 import { backoff, reconnect } from "../../link/reconnect.ts";
 import { type Call, type Channel, channel } from "../../link/channel.ts";
-import { loopback } from "../late/loopback.ts";
+import { loopback } from "../common/loopback.ts";
 import { frame, ofDocument, titles } from "../../link/about.ts";
 import type { Revisions } from "../resources/revisions.ts";
-import { apply, exec, listen, messageData, parse, stringify } from "../late/intrinsics.ts";
+import { apply, exec, listen, messageData, parse, stringify } from "../common/intrinsics.ts";
 import { fetchTicket, type Ticket } from "./ticket.ts";
 import type { Cores } from "../cores/cores.ts";
 import { uncurry } from "../early/basics.ts";

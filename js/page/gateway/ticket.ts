@@ -2,7 +2,7 @@
  * The ticket with which a page connects to a gateway of its service, `pagewire node`: a JWT that names the page's user.
  * The service issues it to its user's session. This file fetches it and reads its expiry, and keeps none.
  */
-import { exec, parse, SafeAbortController } from "../late/intrinsics.ts";
+import { exec, parse, SafeAbortController } from "../common/intrinsics.ts";
 
 // The page may patch its own.
 const { fetch, atob, Date, String, setTimeout, clearTimeout } = globalThis;

@@ -5,7 +5,7 @@
  * exception, also of the page's own code, means that the result is not resource contents.
  */
 import { isObject } from "../early/basics.ts";
-import { apply, exec, slice, stringify } from "../late/intrinsics.ts";
+import { apply, exec, slice, stringify } from "../common/intrinsics.ts";
 import {
   blobBytes,
   blobSize,
@@ -16,7 +16,7 @@ import {
   isArray,
   isView,
   toBase64,
-} from "../late/binary.ts";
+} from "../common/binary.ts";
 
 /** A ModelContextResourceContents with its defaults filled in; it has either text or blob. */
 export interface Item {

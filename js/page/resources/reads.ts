@@ -7,7 +7,7 @@
  */
 import { Status } from "../../link/link.ts";
 import { type Item, jsonText, toContents } from "./contents.ts";
-import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "../late/intrinsics.ts";
+import { apply, error, microtask, parse, SafeAbortController, SafeMap } from "../common/intrinsics.ts";
 import type { Revisions } from "./revisions.ts";
 import type { Early } from "../early/shared.ts";
 

@@ -5,7 +5,7 @@
  * They begin when this part is loaded, since nothing was read before. A key whose revision is no longer known (after
  * 20,000 keys, or after the document was frozen) counts as changed.
  */
-import { exec, parse, SafeMap, slice } from "../late/intrinsics.ts";
+import { exec, parse, SafeMap, slice } from "../common/intrinsics.ts";
 import type { shared as Shared } from "../early/shared.ts";
 
 /** Keys whose last change is remembered; beyond that all count as changed. */

@@ -1,5 +1,5 @@
 /** For tools that navigate to another document: whether the old document is being left, and the new one's answer. */
-import { listen, SafePromise, unlisten } from "../late/intrinsics.ts";
+import { listen, SafePromise, unlisten } from "../common/intrinsics.ts";
 
 /** The used part of the Navigation API, which Firefox lacks before 147 and Safari before 26.2. */
 interface Navigation extends EventTarget {

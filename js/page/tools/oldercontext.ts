@@ -5,9 +5,9 @@
  * Its getTools and invokeTool need a second preference, dom.modelcontext.testing.enabled. Without them the page's own
  * tools cannot be served.
  */
-import { apply, defineProperty } from "../late/intrinsics.ts";
+import { apply, defineProperty } from "../common/intrinsics.ts";
 import { uncurry } from "../early/basics.ts";
-import { encode } from "../late/refusal.ts";
+import { encode } from "../common/refusal.ts";
 import type { RegisteredTool, Tooling } from "../early/shared.ts";
 
 interface Older {

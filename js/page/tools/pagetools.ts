@@ -7,7 +7,7 @@
  * its errors.
  */
 import { isObject } from "../early/basics.ts";
-import { isArray } from "../late/binary.ts";
+import { isArray } from "../common/binary.ts";
 import { ofDocument } from "../../link/about.ts";
 import {
   aborted,
@@ -20,11 +20,11 @@ import {
   SafePromise,
   stringify,
   unlisten,
-} from "../late/intrinsics.ts";
+} from "../common/intrinsics.ts";
 import { answer, departure } from "./departure.ts";
 import { olderContexts } from "./oldercontext.ts";
 import { describe } from "../resources/reads.ts";
-import { failure, unencodable } from "../late/refusal.ts";
+import { failure, unencodable } from "../common/refusal.ts";
 import type { FreshState } from "../../pagewire.d.mts";
 import type { Revisions } from "../resources/revisions.ts";
 import type { Early, RegisteredTool, Tooling } from "../early/shared.ts";

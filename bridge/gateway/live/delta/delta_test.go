@@ -300,7 +300,7 @@ func TestDocumentsMadeToBeExpensive(t *testing.T) {
 	}
 }
 
-// The page's own tool has the same vectors (js/page/tools/pointer.ts).
+// The page's own tool has the same vectors (js/page/webmcp/pointer.ts).
 func TestPointers(t *testing.T) {
 	file, err := os.ReadFile("testdata/pointers.json")
 	if err != nil {

@@ -6,16 +6,16 @@
  * Page code (carriers, listeners, reads) runs in microtasks, never on the core's stack. Port ids are never used twice,
  * also across cores. An open port always has a live core: opening waits for it, so nothing is queued here.
  */
-import { modelContextTools } from "../tools/modelcontext.ts";
+import { modelContextTools } from "../webmcp/modelcontext.ts";
 import { jsonText, type Item } from "../resources/contents.ts";
-import { report } from "../late/report.ts";
+import { report } from "../common/report.ts";
 import { gateway } from "../gateway/gateway.ts";
 import type { PortCore } from "../../link/link.ts";
 import type { Carrier, Early, Port, Late } from "../early/shared.ts";
-import { type Attachment, coresOf } from "./cores.ts";
+import { type Attachment, coresOf } from "../cores/cores.ts";
 import { envelopes } from "./envelope.ts";
 import { revisionsOf } from "../resources/revisions.ts";
-import { resourceTools } from "../tools/resourcetools.ts";
+import { resourceTools } from "../webmcp/resourcetools.ts";
 import {
   closePort,
   listen,
@@ -30,7 +30,7 @@ import {
   startPort,
   stringify,
   unlisten,
-} from "../late/intrinsics.ts";
+} from "../common/intrinsics.ts";
 
 /** A core that dies three times within ten seconds is not started again until an agent connects. */
 const maxDeaths = 3;

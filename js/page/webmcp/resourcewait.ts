@@ -1,5 +1,5 @@
 /** The calls of resources_wait: each waits until a resource has changed, its time is over, or it is aborted. */
-import { listen, microtask, SafeMap, SafePromise, unlisten } from "../late/intrinsics.ts";
+import { listen, microtask, SafeMap, SafePromise, unlisten } from "../common/intrinsics.ts";
 import type { Changes, Revisions } from "../resources/revisions.ts";
 
 const { setTimeout, clearTimeout } = globalThis;

@@ -16,7 +16,7 @@
  * A client that wants a session of its own uses pagewire.connect() or posts a port.
  */
 import { isObject } from "../early/basics.ts";
-import { microtask, postToWindow, SafeMap, stringify } from "../late/intrinsics.ts";
+import { microtask, postToWindow, SafeMap, stringify } from "../common/intrinsics.ts";
 import { toText } from "./late.ts";
 import type { Carrier, Early, Port } from "../early/shared.ts";
 

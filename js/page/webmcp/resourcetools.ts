@@ -1,5 +1,5 @@
 /**
- * Answers the three tools of page/resourcetools.ts. They need no core: the page layer has the resources, and counts
+ * Answers the three tools of early/resourcetools.ts. They need no core: the page layer has the resources, and counts
  * their changes since this file was loaded. Only a URI of a template or a uriSchema is read through the core, which
  * alone implements the matching.
  *
@@ -11,15 +11,15 @@ import { type Item, jsonLength } from "../resources/contents.ts";
 import { isObject } from "../early/basics.ts";
 import { isTemplate, type Revisions } from "../resources/revisions.ts";
 import type { Carrier, Early, Port } from "../early/shared.ts";
-import { listen, SafeAbortController, SafePromise, slice, stringify, unlisten } from "../late/intrinsics.ts";
+import { listen, SafeAbortController, SafePromise, slice, stringify, unlisten } from "../common/intrinsics.ts";
 import { lookalikes } from "./lookalike.ts";
 import { resourceWaits } from "./resourcewait.ts";
 import { copiesOf, describe, type Reads } from "../resources/reads.ts";
 import { partOf } from "./pointer.ts";
-import { failure, Refusal, refuse } from "../late/refusal.ts";
+import { failure, Refusal, refuse } from "../common/refusal.ts";
 import { resourceList } from "./resourcelist.ts";
 import { Status } from "../../link/link.ts";
-import { isArray } from "../late/binary.ts";
+import { isArray } from "../common/binary.ts";
 
 const maxWait = 25_000;
 const maxURIs = 100;

@@ -1,10 +1,10 @@
 /**
  * JSON Pointers (RFC 6901). The gateway's tool has the same (bridge/gateway/live/delta), with the test vectors of both.
  */
-import { isArray } from "../late/binary.ts";
+import { isArray } from "../common/binary.ts";
 import { isObject } from "../early/basics.ts";
-import { exec, parse, stringify } from "../late/intrinsics.ts";
-import { refuse } from "../late/refusal.ts";
+import { exec, parse, stringify } from "../common/intrinsics.ts";
+import { refuse } from "../common/refusal.ts";
 
 const { hasOwn, keys } = Object;
 /** The most names of an object that an error lists. */

@@ -2,7 +2,7 @@
  * Says on the console that the page announces changes of a URI that nobody has registered, if it resembles one that
  * somebody has. No agent is told of such a change, and nothing else says so.
  */
-import { exec, microtask, SafeMap, slice, warn } from "../late/intrinsics.ts";
+import { exec, microtask, SafeMap, slice, warn } from "../common/intrinsics.ts";
 import { uncurry } from "../early/basics.ts";
 import type { Revisions } from "../resources/revisions.ts";
 import type { shared as Shared } from "../early/shared.ts";

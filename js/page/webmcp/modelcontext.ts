@@ -21,10 +21,10 @@ import {
   SafePromise,
   stringify,
   unlisten,
-} from "../late/intrinsics.ts";
-import { loopback } from "../late/loopback.ts";
+} from "../common/intrinsics.ts";
+import { loopback } from "../common/loopback.ts";
 import { describe } from "../resources/reads.ts";
-import { encode, unencodable } from "../late/refusal.ts";
+import { encode, unencodable } from "../common/refusal.ts";
 import type { Early } from "../early/shared.ts";
 
 interface Tool {
