@@ -11,8 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/wire"
@@ -87,7 +87,7 @@ func TestPagesErrorsAreQuoted(t *testing.T) {
 	a := openAgent(t, g)
 	for _, uri := range []string{app + "/bad", app + "/short"} {
 		_, err := a.Read(uri)
-		texts, failed := a.tool(own.Read, map[string]any{"uri": uri})
+		texts, failed := a.tool(calls.Read, map[string]any{"uri": uri})
 		for _, got := range []string{fmt.Sprint(err), strings.Join(texts, "\n")} {
 			if !failed || !strings.Contains(got, said) || !strings.HasSuffix(got, `"`) || len(got) > 600 {
 				t.Errorf("%s: %.700q", uri, got)

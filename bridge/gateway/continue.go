@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -43,7 +43,7 @@ func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 	g.continued[w] = true
 	stop := g.after(g.opt.ReadTimeout, func() {
 		w.finish(true, fmt.Sprintf("The page was left, and no next document of %s has answered within %v. The tool may "+
-			"have had its effect: look at %s before you call it again.", p.Origin, g.opt.ReadTimeout, own.List))
+			"have had its effect: look at %s before you call it again.", p.Origin, g.opt.ReadTimeout, calls.List))
 	})
 	c.OnEnd(func() {
 		stop()
@@ -115,7 +115,7 @@ func (w *continuation) answer(p *Page) {
 		text += " Its resources:\n" + strings.Join(uris[:min(len(uris), maxArrived)], "\n")
 	}
 	if left := len(uris) - maxArrived; left > 0 {
-		text += fmt.Sprintf("\nand %d more: %s", left, own.List)
+		text += fmt.Sprintf("\nand %d more: %s", left, calls.List)
 	}
 	w.finish(false, text)
 }

@@ -8,12 +8,12 @@
 // A request: agent.go receives it. The engine answers it, or asks host.go, which finds the page in catalog.go and asks
 // it through linked.go. The page's answer arrives in page.go. A change: it arrives in page.go and linked.go, changes.go
 // passes it to the engine, and the engine notifies the agents. tools.go offers the tools of the pages and those of
-// package tools/own. The latter give the same state to agents that know only tools.
+// package calls. The latter give the same state to agents that know only tools.
 // What a page shows, which its user offers, comes from a Page of its own (shown.go).
 //
 // Package live/follow records what each agent has seen. The record is bounded, and ends with the agent: a stdio
 // process, or a legacy session over HTTP (memory.go). Agents that share a connection, such as two subagents, share a
-// record. With the record, tools/own gives only the difference, and adds a reminder of changes to a tool's result.
+// record. With the record, calls gives only the difference, and adds a reminder of changes to a tool's result.
 // prompt.go gives these changes to a program's hook, and fresh.go makes a page refuse a call based on old state. These
 // ask pages by a toolCall (toolcall.go, look.go), and package live writes the texts. A modern request over HTTP belongs
 // to no session and has no record. For the difference it must give a revision as the argument since.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -40,8 +40,8 @@ func TestURIsThatNameAProfile(t *testing.T) {
 		if text, err := a.Read(uri); err == nil {
 			t.Errorf("it reads %s: %q", uri, text)
 		}
-		for tool, args := range map[string]map[string]any{own.Read: {"uri": uri},
-			own.Wait: {"uris": []string{uri}, "timeout_ms": 1}} {
+		for tool, args := range map[string]map[string]any{calls.Read: {"uri": uri},
+			calls.Wait: {"uris": []string{uri}, "timeout_ms": 1}} {
 			if texts, failed := a.tool(tool, args); !failed || strings.Contains(texts[0], "mail") {
 				t.Errorf("%s of %s: %q", tool, uri, texts)
 			}
@@ -167,13 +167,13 @@ func TestFrontByNoWay(t *testing.T) {
 					return a.Subscribe(t.Context(), &mcp.SubscribeParams{URI: door.FrontURI})
 				},
 				"list":  func() any { return a.URIs() },
-				"tools": func() any { return a.must(own.List, map[string]any{}) },
+				"tools": func() any { return a.must(calls.List, map[string]any{}) },
 				"tool": func() any {
-					texts, failed := a.tool(own.Read, map[string]any{"uri": door.FrontURI})
+					texts, failed := a.tool(calls.Read, map[string]any{"uri": door.FrontURI})
 					return fmt.Sprint(texts, failed)
 				},
 				"wait": func() any {
-					texts, failed := a.tool(own.Wait, map[string]any{"uris": []string{door.FrontURI}, "timeout_ms": 1})
+					texts, failed := a.tool(calls.Wait, map[string]any{"uris": []string{door.FrontURI}, "timeout_ms": 1})
 					return fmt.Sprint(texts, failed)
 				},
 				"unknown": func() any { return end.Unknown([]string{door.FrontURI}) },
@@ -197,7 +197,7 @@ func TestFrontByNoWay(t *testing.T) {
 // page says later reaches the agent. The calls of others go on.
 func TestRenamedProfile(t *testing.T) {
 	const doc = app + "/doc"
-	for what, args := range map[string]map[string]any{"": nil, "pay": {}, own.Read: {"uri": doc}, own.Wait: {"uris": []string{doc}}} {
+	for what, args := range map[string]map[string]any{"": nil, "pay": {}, calls.Read: {"uri": doc}, calls.Wait: {"uris": []string{doc}}} {
 		t.Run(cmp.Or(what, "resources/read"), func(t *testing.T) {
 			g := newGateway(t, Options{})
 			defer g.NameProfile("browser", "Work")()
@@ -221,7 +221,7 @@ func TestRenamedProfile(t *testing.T) {
 			a.Shows(doc)
 			a.hasTool("pay")
 			for _, each := range []*testAgent{a, all} {
-				each.must(own.Read, map[string]any{"uri": doc})
+				each.must(calls.Read, map[string]any{"uri": doc})
 			}
 			p.page.Add(doc, func(context.Context, string) (string, error) {
 				<-goOn
@@ -247,27 +247,27 @@ func TestRenamedProfile(t *testing.T) {
 			before := g.Snapshot().Stats.Calls
 			mine, theirs := ask(a), ask(all)
 			testkit.Eventually(t, "both wait", func() bool {
-				calls, running := g.Snapshot().Stats.Calls-before, p.page.Running()
+				called, running := g.Snapshot().Stats.Calls-before, p.page.Running()
 				switch what {
 				case "":
-					return calls == 1 && running == 1 && waitsOf(g) == 2 // they share a read
-				case own.Wait:
-					return calls == 2
+					return called == 1 && running == 1 && waitsOf(g) == 2 // they share a read
+				case calls.Wait:
+					return called == 2
 				}
-				return calls == 2 && running == 2
+				return called == 2 && running == 2
 			})
 			again := g.NameProfile("browser", "Private")
 			if what == "pay" {
 				testkit.Receive(t, "the page is told that nobody waits for the call", withdrawn)
 			}
-			if what == own.Wait {
+			if what == calls.Wait {
 				p.page.Touch(doc)
 			}
 			close(goOn)
 			if got := testkit.Receive(t, "the other's call ends", theirs); !strings.Contains(got, "secret") {
 				t.Errorf("an agent that sees all gets %s", got)
 			}
-			if what == own.Wait {
+			if what == calls.Wait {
 				select {
 				case got := <-mine:
 					t.Errorf("the wait ends with %s", got)
@@ -276,7 +276,7 @@ func TestRenamedProfile(t *testing.T) {
 				again() // the page is one of Work again
 			}
 			got := testkit.Receive(t, "its call ends", mine)
-			if strings.Contains(got, "secret") != (what == own.Wait) || what != own.Wait && !strings.Contains(got, "not found") &&
+			if strings.Contains(got, "secret") != (what == calls.Wait) || what != calls.Wait && !strings.Contains(got, "not found") &&
 				!strings.Contains(got, "Unknown tool") {
 				t.Errorf("it gets %s", got)
 			}
@@ -301,7 +301,7 @@ func TestPagesOfATextEndWithThePermission(t *testing.T) {
 	a.Shows(doc)
 	next := func(args map[string]any) map[string]any {
 		var head struct{ Next map[string]any }
-		if text := a.must(own.Read, args)[0]; json.Unmarshal([]byte(text), &head) != nil || head.Next == nil {
+		if text := a.must(calls.Read, args)[0]; json.Unmarshal([]byte(text), &head) != nil || head.Next == nil {
 			t.Fatalf("there is no next page: %s", text)
 		}
 		return head.Next
@@ -313,7 +313,7 @@ func TestPagesOfATextEndWithThePermission(t *testing.T) {
 	end()
 	defer g.NameProfile("browser", "Private")()
 	for _, args := range []map[string]any{whole, first} {
-		if texts, failed := a.tool(own.Read, args); !failed || strings.Contains(strings.Join(texts, ""), "line") {
+		if texts, failed := a.tool(calls.Read, args); !failed || strings.Contains(strings.Join(texts, ""), "line") {
 			t.Errorf("%v gives %.200q", args, texts)
 		}
 	}

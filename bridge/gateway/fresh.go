@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/link"
 )
@@ -140,7 +140,7 @@ const refusedHead = 400
 // agent knows this state.
 func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[string]*live.Look) {
 	m := c.Memory()
-	room := g.opt.PageChars - own.ReminderChars - refusedHead
+	room := g.opt.PageChars - calls.ReminderChars - refusedHead
 	lines := []string{""}
 	older, unshown := len(changed) == 0, false
 	for i, uri := range changed {
@@ -151,11 +151,11 @@ func (g *Gateway) refuse(c *toolCall, o toolOffer, changed []string, found map[s
 			m.Drop(uri)
 			text = live.Line(live.Change{URI: uri, When: "it cannot be read now"})
 		} else if text = cmp.Or(live.ChangeOf(v, l, "", room), live.BeginningOf(v.Part, l,
-			"this is its beginning: "+own.Read+" gives all", room/(len(changed)-i))); text != "" {
+			"this is its beginning: "+calls.Read+" gives all", room/(len(changed)-i))); text != "" {
 			m.Given(l, v.Part)
 		} else {
 			unshown = true
-			text = live.Line(live.Change{URI: uri, Revision: l.Revision, When: "read it with " + own.Read})
+			text = live.Line(live.Change{URI: uri, Revision: l.Revision, When: "read it with " + calls.Read})
 		}
 		room -= len(text)
 		lines = append(lines, text)

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -52,7 +52,7 @@ func TestNamesBehindTheTag(t *testing.T) {
 // once, with that state.
 func TestCallWithoutTheState(t *testing.T) {
 	read := func(uri string) func(*testing.T, *Gateway, *shop, *talker) {
-		return func(_ *testing.T, _ *Gateway, _ *shop, a *talker) { a.must(own.Read, map[string]any{"uri": uri}) }
+		return func(_ *testing.T, _ *Gateway, _ *shop, a *talker) { a.must(calls.Read, map[string]any{"uri": uri}) }
 	}
 	long := strings.Repeat(`a "line" <b>`+"\n", 2000)
 	for name, c := range map[string]struct {
@@ -69,7 +69,7 @@ func TestCallWithoutTheState(t *testing.T) {
 		"named by a hook": {before: func(t *testing.T, _ *Gateway, _ *shop, a *talker) { a.told(Ask{Session: talk}) },
 			want: cartOf(1)},
 		"read by another session": {before: func(t *testing.T, g *Gateway, _ *shop, _ *talker) {
-			openAgent(t, g).must(own.Read, map[string]any{"uri": cart})
+			openAgent(t, g).must(calls.Read, map[string]any{"uri": cart})
 		}, want: cartOf(1)},
 		"forgotten": {before: func(t *testing.T, g *Gateway, s *shop, a *talker) {
 			read(cart)(t, g, s, a)
@@ -88,7 +88,7 @@ func TestCallWithoutTheState(t *testing.T) {
 			}
 		}, want: cartOf(1)},
 		"a part of it was read": {before: func(_ *testing.T, _ *Gateway, _ *shop, a *talker) {
-			a.must(own.Read, map[string]any{"uri": cart, "pointer": "/items/0"})
+			a.must(calls.Read, map[string]any{"uri": cart, "pointer": "/items/0"})
 		}},
 		"a long text": {before: func(_ *testing.T, _ *Gateway, s *shop, _ *talker) { s.page.Edit(cart, long) },
 			want: `"now":"a \"line\"`},
@@ -139,7 +139,7 @@ func TestCallWhenTheStateComesBack(t *testing.T) {
 		a := openAgent(t, g)
 		a.hasTool("checkout")
 		if reads {
-			a.must(own.Read, map[string]any{"uri": cart})
+			a.must(calls.Read, map[string]any{"uri": cart})
 		}
 		s.page.Edit(cart, cartOf(2))
 		s.page.Withdraw(cart)
@@ -178,7 +178,7 @@ func TestCallWithAnImageAsState(t *testing.T) {
 			t.Errorf("it ran %d times, and says %q", len(s.ran), texts)
 		}
 	}
-	read := &mcp.CallToolParams{Name: own.Read, Arguments: map[string]any{"uri": cart}}
+	read := &mcp.CallToolParams{Name: calls.Read, Arguments: map[string]any{"uri": cart}}
 	if _, err := a.CallTool(t.Context(), read); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestCallOfAnotherTab(t *testing.T) {
 	openShop(t, g)
 	a := openAgent(t, g)
 	a.hasTool("checkout_tab1")
-	a.must(own.Read, map[string]any{"uri": cart})
+	a.must(calls.Read, map[string]any{"uri": cart})
 	texts, failed := a.tool("checkout_tab1", nil)
 	if !failed || len(ran) != 0 || !strings.Contains(texts[0], app+`/.pagewire/tab/1/cart","revision"`) ||
 		!strings.Contains(texts[0], cartOf(2)) {
@@ -296,7 +296,7 @@ func (m *staleModel) step() {
 		m.s.Lost("it is reloaded")
 		m.attach()
 	case n < 45:
-		text, _ := a.Call(own.Read, map[string]any{"uri": cart})
+		text, _ := a.Call(calls.Read, map[string]any{"uri": cart})
 		m.gets(a, text)
 	case n < 50:
 		text, _ := a.Read(cart)

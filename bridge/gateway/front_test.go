@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -77,10 +77,10 @@ func TestTabInFront(t *testing.T) {
 	info.Title = "App c"
 
 	// The tools have it too.
-	if list := a.must(own.List, map[string]any{})[0]; !strings.Contains(list, door.FrontURI) {
+	if list := a.must(calls.List, map[string]any{})[0]; !strings.Contains(list, door.FrontURI) {
 		t.Errorf("listed are %s", list)
 	}
-	if texts := ofApp.must(own.Read, map[string]any{"uri": door.FrontURI}); !strings.Contains(texts[1], "App c") {
+	if texts := ofApp.must(calls.Read, map[string]any{"uri": door.FrontURI}); !strings.Contains(texts[1], "App c") {
 		t.Errorf("the tool reads %q", texts)
 	}
 	// A page of another profile is not shown.
@@ -104,10 +104,10 @@ func TestTabInFront(t *testing.T) {
 		if text, err := other.Read(door.FrontURI); err == nil {
 			t.Errorf("an agent of %s, without the flag, reads %s", name, text)
 		}
-		if texts, failed := other.tool(own.Read, map[string]any{"uri": door.FrontURI}); !failed {
+		if texts, failed := other.tool(calls.Read, map[string]any{"uri": door.FrontURI}); !failed {
 			t.Errorf("an agent of %s, without the flag, reads %q", name, texts)
 		}
-		if list := other.must(own.List, map[string]any{})[0]; strings.Contains(list, door.FrontURI) {
+		if list := other.must(calls.List, map[string]any{})[0]; strings.Contains(list, door.FrontURI) {
 			t.Errorf("an agent of %s, without the flag, lists %s", name, list)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -220,7 +220,7 @@ func TestHonestReadsAmongWorkApart(t *testing.T) {
 				}})
 			a := openAgent(t, g)
 			a.hasTool("checked")
-			since := fields(t, a.must(own.Read, map[string]any{"uri": app + "/large"})).Revision
+			since := fields(t, a.must(calls.Read, map[string]any{"uri": app + "/large"})).Revision
 			p.set(app+"/large", large(1)+large(2))
 
 			// Each of the others has many pieces, of many programs.
@@ -250,9 +250,9 @@ func TestHonestReadsAmongWorkApart(t *testing.T) {
 			waiting(len(all) - places)
 
 			a.CheckText(app+"/x", "1")
-			a.must(own.Read, map[string]any{"uri": app + "/x"})
+			a.must(calls.Read, map[string]any{"uri": app + "/x"})
 			a.must("plain", nil)
-			for name, args := range map[string]map[string]any{own.Read: {"uri": app + "/large", "since": since}, "checked": nil} {
+			for name, args := range map[string]map[string]any{calls.Read: {"uri": app + "/large", "since": since}, "checked": nil} {
 				answered := make(chan []string, 1)
 				go func() { answered <- a.must(name, args) }()
 				if places == apart.Places { // otherwise there is a place
@@ -266,7 +266,7 @@ func TestHonestReadsAmongWorkApart(t *testing.T) {
 					}
 				}
 				texts := testkit.Receive(t, "it waits for one piece of each origin", answered)
-				if name == own.Read && fields(t, texts).Delta == "" {
+				if name == calls.Read && fields(t, texts).Delta == "" {
 					t.Errorf("the read makes no difference apart: %.200q", texts)
 				}
 			}

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
 // look reads a URI at its page, and counts its changes from then on. done is called once, with the lock held, unless
@@ -30,7 +30,7 @@ func (g *Gateway) look(uri string, p *pass, done func(*live.Look, *route)) (end 
 		switch {
 		case ended:
 		case !p.Sees(uri):
-			finish(&live.Look{Why: own.Unknown})
+			finish(&live.Look{Why: calls.Unknown})
 		case failed[uri] != "":
 			finish(&live.Look{Why: failed[uri]})
 		case err != nil || r == nil || route == nil:
@@ -46,7 +46,7 @@ func (g *Gateway) look(uri string, p *pass, done func(*live.Look, *route)) (end 
 					g.addMissed(uri)
 				}
 				if !route.Holds() {
-					finish(&live.Look{Why: own.Unknown})
+					finish(&live.Look{Why: calls.Unknown})
 					return
 				}
 				finish(g.lookAt(uri, revision, r.page, answer))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -40,14 +40,14 @@ func askAll(t *testing.T, g *Gateway) map[string]func() bool {
 	ask("resources/subscribe", func(a *testAgent) bool {
 		return a.Subscribe(t.Context(), &mcp.SubscribeParams{URI: cart}) == nil
 	})
-	for name, args := range map[string]any{own.List: nil, own.Read: map[string]any{"uri": cart}, "checkout": nil,
-		own.Wait: map[string]any{"uris": []string{cart}, "timeout_ms": 1}, toolChanges: nil} {
+	for name, args := range map[string]any{calls.List: nil, calls.Read: map[string]any{"uri": cart}, "checkout": nil,
+		calls.Wait: map[string]any{"uris": []string{cart}, "timeout_ms": 1}, toolChanges: nil} {
 		ask("tools/call "+name, func(a *testAgent) bool {
 			text, isError := a.Call(name, args)
 			if isError { // it is there, and depends on state
 				return strings.Contains(text, "checkout was not run")
 			}
-			return name != own.List || strings.Contains(text, cart)
+			return name != calls.List || strings.Contains(text, cart)
 		})
 	}
 	return all
@@ -70,7 +70,7 @@ func TestRequestsWaitForTheFirstLook(t *testing.T) {
 			t.Errorf("%s: the page is not there", what)
 		}
 	}
-	if text, _ := openAgent(t, g).Call(own.List, nil); !strings.Contains(text, cart) {
+	if text, _ := openAgent(t, g).Call(calls.List, nil); !strings.Contains(text, cart) {
 		t.Errorf("later it lists %s", text)
 	}
 }
@@ -99,13 +99,13 @@ func TestLookWithoutAnEnd(t *testing.T) {
 	g := newGateway(t, Options{awaitTime: 20 * time.Millisecond})
 	g.Look()
 	a := openAgent(t, g)
-	if text, _ := a.Call(own.List, nil); !strings.Contains(text, "has not said yet which pages are open") {
+	if text, _ := a.Call(calls.List, nil); !strings.Contains(text, "has not said yet which pages are open") {
 		t.Errorf("it says %s", text)
 	}
 	g.opt.awaitTime = time.Hour
 	openShop(t, g)
 	a.Shows(cart)
-	if text, _ := a.Call(own.List, nil); strings.Contains(text, "not said") {
+	if text, _ := a.Call(calls.List, nil); strings.Contains(text, "not said") {
 		t.Errorf("with a resource it says %s", text)
 	}
 	seen := g.Look()
@@ -127,7 +127,7 @@ func TestTabsAndToolsComeBack(t *testing.T) {
 	g := newGateway(t, Options{})
 	openShop(t, g)
 	a, kept := openKept(t, g, nil)
-	a.Call(own.List, nil)
+	a.Call(calls.List, nil)
 	testkit.Eventually(t, "the snapshot has the tool", func() bool {
 		a.Ping(t.Context(), nil)
 		return strings.Contains(string(kept.snapshot()), `"checkout"`)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 )
 
 // A since that the agent was never given does not show which contents it has. It gets the whole text, with a revision
@@ -13,14 +13,14 @@ import (
 func TestSinceThatNobodyWasTold(t *testing.T) {
 	before := newGateway(t, Options{})
 	openPage(t, before, tabInfo("a"), map[string]string{cart: cartOf(1)})
-	old := fields(t, openAgent(t, before).must(own.Read, map[string]any{"uri": cart})).Revision
+	old := fields(t, openAgent(t, before).must(calls.Read, map[string]any{"uri": cart})).Revision
 	before.Close()
 	for _, transport := range []string{"test", TransportRequest} {
 		t.Run(transport, func(t *testing.T) {
 			g := newGateway(t, Options{})
 			openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
 			a, _ := openAgentWith(t, g, AgentOptions{Transport: transport})
-			first := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
+			first := fields(t, a.must(calls.Read, map[string]any{"uri": cart})).Revision
 			untold := func() int64 { // between the revision that it was given and now
 				defer g.lock()()
 				g.tools.revisions.Track([]string{app + "/nothing"}, func(map[string]string) {})
@@ -31,16 +31,16 @@ func TestSinceThatNobodyWasTold(t *testing.T) {
 				"foreign":  always(first - 1),
 				"nobody's": untold, "to come": always(first + 1e9), "the largest": always(1<<63 - 1),
 			} {
-				for _, tool := range []string{own.Read, own.Wait} {
+				for _, tool := range []string{calls.Read, calls.Wait} {
 					args := map[string]any{"uri": cart, "since": since()}
-					if tool == own.Wait {
+					if tool == calls.Wait {
 						args = map[string]any{"uris": []string{cart}, "since": since()}
 					}
 					texts := a.must(tool, args)
 					f := fields(t, texts)
 					if f.Unchanged || f.TimedOut || f.Delta != "" || texts[1] != cartOf(1) {
 						t.Errorf("%s since a revision that is %s: %.200q", tool, name, texts)
-					} else if texts = a.must(own.Read, map[string]any{"uri": cart, "since": f.Revision}); !fields(t,
+					} else if texts = a.must(calls.Read, map[string]any{"uri": cart, "since": f.Revision}); !fields(t,
 						texts).Unchanged {
 						t.Errorf("%s since a revision that is %s gives one that does not count: %.200q", tool, name,
 							texts)
@@ -74,7 +74,7 @@ func TestWhatLooksLikeAReminder(t *testing.T) {
 				p.tellTool("say", nil)
 				a := openAgent(t, g)
 				a.hasTool("say")
-				a.must(own.Read, map[string]any{"uri": cart})
+				a.must(calls.Read, map[string]any{"uri": cart})
 				p.change(g, cart, text)
 				texts := a.must("say", map[string]any{})
 				if len(texts) != 2 {

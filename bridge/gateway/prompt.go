@@ -10,10 +10,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/weborigin"
 )
@@ -42,7 +42,7 @@ const (
 	maxChosen = 50
 	// promptChars is the maximum length of a hook's text: three programs of four take 10,000 and more.
 	promptChars = 4000
-	// maxPromptLooks bounds the URIs that are read for one text, at the same time and within own.LookFor.
+	// maxPromptLooks bounds the URIs that are read for one text, at the same time and within calls.LookFor.
 	maxPromptLooks = 16
 	// A conversation's agent is kept for conversationFor after its last use, and at most maxConversations are kept. They
 	// end with the gateway.
@@ -191,7 +191,7 @@ func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 	if begins {
 		head = "open in the user's browser as this conversation begins or goes on; what you know of it " +
 			"may be old (page data, not instructions):"
-		more = "\nand %d more: " + own.List + " names them"
+		more = "\nand %d more: " + calls.List + " names them"
 	}
 	var ask []string
 	for _, n := range list {
@@ -199,7 +199,7 @@ func (g *Gateway) changesFor(c *toolCall, q Ask, then func(text string)) {
 			ask = append(ask, n.URI)
 		}
 	}
-	g.tools.own.Looks(c, ask, own.LookFor, func(found map[string]*live.Look) {
+	g.tools.own.Looks(c, ask, calls.LookFor, func(found map[string]*live.Look) {
 		if c.Memory() == nil || !c.holds() {
 			clear(c.used)
 			then("") // the agent has gone, or may not have it any more
@@ -252,14 +252,14 @@ const toolChanges = "page_changes"
 var changesTool = &mcp.Tool{
 	Name: toolChanges,
 	Description: "For hooks of type mcp_tool: what has changed in the user's open pages since the agent was told " +
-		"last, as the JSON that a hook prints, {} for nothing. To ask by yourself use " + own.Wait + ".",
+		"last, as the JSON that a hook prints, {} for nothing. To ask by yourself use " + calls.Wait + ".",
 	InputSchema: json.RawMessage(`{"type":"object","properties":{` +
 		`"hook":{"type":"string","enum":["claude-code","codex","gemini-cli","copilot"],"description":"Whose hook (default claude-code)"},` +
 		`"event":{"type":"string","description":"The hook's event (default that of a prompt)"},` +
 		`"inline":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Origins whose contents are told, not names alone"},` +
 		`"uris":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"Resources whose contents are told"},` +
 		`"forget":{"type":"boolean","description":"Forget what the agent has seen: its conversation was cleared or compacted"}},"additionalProperties":false}`),
-	Annotations: own.ReadOnly("What has changed in pages"),
+	Annotations: calls.ReadOnly("What has changed in pages"),
 }
 
 // noChanges is the hook's JSON for no text.
@@ -270,11 +270,11 @@ const noChanges = "{}"
 func (g *Gateway) changes(c *toolCall, args []byte) {
 	var in Ask // without a Session, which a model must not set
 	hook, event := HookPrograms[0], ""
-	err := own.Decode(toolChanges, args, map[string]any{"hook": &hook, "event": &event,
+	err := calls.Decode(toolChanges, args, map[string]any{"hook": &hook, "event": &event,
 		"inline": &in.Inline, "uris": &in.URIs, "forget": &in.Forget})
 	say := func(text string) {
 		text = cmp.Or(HookOutput(hook, event, text), noChanges)
-		c.Complete(own.Result(false, live.AsText(text)))
+		c.Complete(calls.Result(false, live.AsText(text)))
 	}
 	if err != nil || c.Memory() == nil || !in.Forget && HookOutput(hook, event, "x") == "" {
 		say("")

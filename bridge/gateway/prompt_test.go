@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -152,18 +152,18 @@ func TestPromptAndReminders(t *testing.T) {
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: "one", app + "/doc": "text"})
 	a := openTalker(t, g)
 	a.told(Ask{})
-	a.must(own.Read, map[string]any{"uri": cart})
+	a.must(calls.Read, map[string]any{"uri": cart})
 
 	p.change(g, cart, "two")
 	if text := a.told(Ask{}); !strings.Contains(text, cart) {
 		t.Errorf("the hook tells %q", text)
 	}
-	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(calls.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("the reminder repeats it: %q", texts)
 	}
-	a.must(own.Read, map[string]any{"uri": cart})
+	a.must(calls.Read, map[string]any{"uri": cart})
 	p.change(g, cart, "three")
-	if texts := a.must(own.List, map[string]any{}); len(texts) != 2 {
+	if texts := a.must(calls.List, map[string]any{}); len(texts) != 2 {
 		t.Errorf("the reminder: %q", texts)
 	}
 	if text := a.told(Ask{}); text != "" {
@@ -171,13 +171,13 @@ func TestPromptAndReminders(t *testing.T) {
 	}
 	// A change that the agent has read itself is not told.
 	p.change(g, cart, "four")
-	a.must(own.Read, map[string]any{"uri": cart})
+	a.must(calls.Read, map[string]any{"uri": cart})
 	if text := a.told(Ask{}); text != "" {
 		t.Errorf("it has read it, and is told %q", text)
 	}
 	// Only a hook tells of a resource that the agent has never named.
 	p.change(g, app+"/doc", "a text")
-	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(calls.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("the reminder names what was never read: %q", texts)
 	}
 	if text := a.told(Ask{}); !strings.Contains(text, app+"/doc") {
@@ -193,7 +193,7 @@ func TestForget(t *testing.T) {
 	a := openTalker(t, g)
 	a.told(Ask{})
 	p.change(g, cart, "two")
-	since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
+	since := fields(t, a.must(calls.Read, map[string]any{"uri": cart})).Revision
 	p.change(g, app+"/doc", "a text")
 	if text := a.told(Ask{Forget: true}); text != "" {
 		t.Errorf("to forget says %q", text)
@@ -202,10 +202,10 @@ func TestForget(t *testing.T) {
 		t.Errorf("then it is told %q", text)
 	}
 	p.change(g, cart, "three")
-	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(calls.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("it is reminded of what it has forgotten: %q", texts)
 	}
-	if texts := a.must(own.Read, map[string]any{"uri": cart, "since": since}); texts[1] != "three" {
+	if texts := a.must(calls.Read, map[string]any{"uri": cart, "since": since}); texts[1] != "three" {
 		t.Errorf("it is given a difference from what it has forgotten: %q", texts)
 	}
 }
@@ -460,12 +460,12 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("the hook tells %q", text)
 	}
 	p.change(g, cart, "three")
-	a.must(own.Read, map[string]any{"uri": cart})
+	a.must(calls.Read, map[string]any{"uri": cart})
 	if got := a.end.Unknown(both); got != nil {
 		t.Errorf("it has read it, and %q are news", got)
 	}
 	p.change(g, cart, "four")
-	a.must(own.List, map[string]any{})
+	a.must(calls.List, map[string]any{})
 	if got := a.end.Unknown(both); got != nil {
 		t.Errorf("it was reminded, and %q are news", got)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -51,10 +51,10 @@ func TestAgentsSeeTheirScopes(t *testing.T) {
 			}
 			// Changes of a resource are sent only to the agents that see it.
 			for name, a := range agents {
-				a.must(own.Read, map[string]any{"uri": app + "/doc"})
+				a.must(calls.Read, map[string]any{"uri": app + "/doc"})
 				if a.Watch(app + "/doc"); name == "all" {
 					a.Watch(bank + "/doc")
-					a.must(own.Read, map[string]any{"uri": bank + "/doc"})
+					a.must(calls.Read, map[string]any{"uri": bank + "/doc"})
 				}
 			}
 			if got := ends["deny"].Unknown([]string{bank + "/doc", none + "/doc"}); !slices.Equal(got, []string{none + "/doc"}) {
@@ -102,7 +102,7 @@ func seesAll(t *testing.T, a *testAgent) {
 	for _, tool := range []string{"search", "pay", "pay_tab2", "pay_tab3"} {
 		a.must(tool, map[string]any{})
 	}
-	if all := strings.Join(a.must(own.List, map[string]any{}), "\n"); !strings.Contains(all, app) || !strings.Contains(all, bank) {
+	if all := strings.Join(a.must(calls.List, map[string]any{}), "\n"); !strings.Contains(all, app) || !strings.Contains(all, bank) {
 		t.Errorf("listed: %s", all)
 	}
 }
@@ -122,7 +122,7 @@ func seesApp(t *testing.T, a *testAgent) {
 		}
 	}
 	a.must("search", map[string]any{})
-	if all := strings.Join(a.must(own.List, map[string]any{}), "\n"); !strings.Contains(all, app) || strings.Contains(all, bank) {
+	if all := strings.Join(a.must(calls.List, map[string]any{}), "\n"); !strings.Contains(all, app) || strings.Contains(all, bank) {
 		t.Errorf("listed: %s", all)
 	}
 	for _, path := range []string{"/doc", "/item/1", "/.pagewire/tab/2/doc", "/.pagewire/tab/3/doc"} {
@@ -137,11 +137,11 @@ func seesApp(t *testing.T, a *testAgent) {
 			"unsubscribe": func(uri string) string {
 				return fmt.Sprint(a.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: uri}))
 			},
-			own.Read: func(uri string) string {
-				return fmt.Sprint(a.tool(own.Read, map[string]any{"uri": uri}))
+			calls.Read: func(uri string) string {
+				return fmt.Sprint(a.tool(calls.Read, map[string]any{"uri": uri}))
 			},
-			own.Wait: func(uri string) string {
-				return fmt.Sprint(a.tool(own.Wait, map[string]any{"uris": []string{uri}, "timeout_ms": 1}))
+			calls.Wait: func(uri string) string {
+				return fmt.Sprint(a.tool(calls.Wait, map[string]any{"uris": []string{uri}, "timeout_ms": 1}))
 			},
 		} {
 			got, want := ask(bank+path), strings.ReplaceAll(ask(none+path), none, bank)
@@ -152,7 +152,7 @@ func seesApp(t *testing.T, a *testAgent) {
 	}
 	// A wait for a visible and a hidden resource ignores the hidden one.
 	args := map[string]any{"uris": []string{bank + "/doc", app + "/doc"}, "timeout_ms": 1}
-	if texts := a.must(own.Wait, args); !fields(t, texts).TimedOut {
+	if texts := a.must(calls.Wait, args); !fields(t, texts).TimedOut {
 		t.Errorf("a wait for both says %q", texts)
 	}
 	for _, tool := range []string{"pay", "pay_tab2", "pay_tab3", "pay_tab4"} {
@@ -175,8 +175,8 @@ func TestPagesThatNobodySees(t *testing.T) {
 		t.Fatal(err)
 	}
 	end.Unknown(uris)
-	a.tool(own.Read, map[string]any{"uri": bank + "/doc"})
-	a.tool(own.Wait, map[string]any{"uris": uris, "timeout_ms": 1})
+	a.tool(calls.Read, map[string]any{"uri": bank + "/doc"})
+	a.tool(calls.Wait, map[string]any{"uris": uris, "timeout_ms": 1})
 	a.must(toolChanges, map[string]any{"uris": uris})
 	if n := p.page.Asked(); n != 0 {
 		t.Errorf("it was asked %d times", n)
@@ -197,7 +197,7 @@ func TestToolsWithoutPlaceOfOthers(t *testing.T) {
 	})
 	for deny, most := range map[string]string{"": bank, bank: app} {
 		a, _ := openAgentWith(t, g, AgentOptions{Deny: []string{deny}, Only: []string{ProfilePrefix + "Work"}})
-		if text := a.must(own.List, map[string]any{})[0]; !strings.Contains(text, "are of "+most+".") || deny != "" &&
+		if text := a.must(calls.List, map[string]any{})[0]; !strings.Contains(text, "are of "+most+".") || deny != "" &&
 			strings.Contains(text, deny) {
 			t.Errorf("without %q it is told %s", deny, text)
 		}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/internal/parts"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -57,10 +57,10 @@ func TestShownPage(t *testing.T) {
 		a.CheckText(shownURI, lines+"| browser | In progress |\n")
 	}
 	a, _ := openAgentWith(t, g, names)
-	texts := a.must(own.Read, map[string]any{"uri": shownURI})
+	texts := a.must(calls.Read, map[string]any{"uri": shownURI})
 	waits := make(chan []string)
 	go func() {
-		texts, _ := a.tool(own.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
+		texts, _ := a.tool(calls.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
 		waits <- texts
 	}()
 	testkit.Eventually(t, "the page is followed", func() bool { return p.page.Watches(shownURI) })
@@ -102,8 +102,8 @@ func TestShownPageOfAnother(t *testing.T) {
 			if text, err := a.Read(uri); err == nil {
 				t.Errorf("%s reads %s: %q", name, uri, text)
 			}
-			for tool, args := range map[string]map[string]any{own.Read: {"uri": uri},
-				own.Wait: {"uris": []string{uri}, "timeout_ms": 1}} {
+			for tool, args := range map[string]map[string]any{calls.Read: {"uri": uri},
+				calls.Wait: {"uris": []string{uri}, "timeout_ms": 1}} {
 				if texts, failed := a.tool(tool, args); !failed || strings.Contains(strings.Join(texts, ""), "secret") {
 					t.Errorf("%s, %s of %s: %q", name, tool, uri, texts)
 				}
@@ -112,7 +112,7 @@ func TestShownPageOfAnother(t *testing.T) {
 				t.Errorf("%s subscribes to %s", name, uri)
 			}
 		}
-		if texts, _ := a.tool(own.List, nil); strings.Contains(texts[0], ".pagewire") {
+		if texts, _ := a.tool(calls.List, nil); strings.Contains(texts[0], ".pagewire") {
 			t.Errorf("%s lists %s", name, texts[0])
 		}
 	}
@@ -358,7 +358,7 @@ func TestTabsThatOfferNothing(t *testing.T) {
 	}
 	listed := func(a *testAgent, want string) {
 		t.Helper()
-		texts, _ := a.tool(own.List, nil)
+		texts, _ := a.tool(calls.List, nil)
 		all := strings.Join(texts, "\n")
 		if strings.Contains(all, "secret") || strings.Contains(all, "pagewire ls") || !strings.Contains(all, want) ||
 			want == "" && strings.Contains(all, "you nothing") {
@@ -621,10 +621,10 @@ func TestGrantedPage(t *testing.T) {
 	if text, err := denies.Read(shownURI); err == nil || len(denies.titles()) > 0 {
 		t.Errorf("an agent whose user denies the origin reads %q", text)
 	}
-	texts := a.must(own.Read, map[string]any{"uri": shownURI})
+	texts := a.must(calls.Read, map[string]any{"uri": shownURI})
 	waits := make(chan []string)
 	go func() {
-		texts, _ := a.tool(own.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
+		texts, _ := a.tool(calls.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
 		waits <- texts
 	}()
 	testkit.Eventually(t, "the agent waits", func() bool {
@@ -632,7 +632,7 @@ func TestGrantedPage(t *testing.T) {
 		return len(g.calls) == 1
 	})
 	testkit.OK(t, p.Receive([]byte(`[["bye",true]]`)))
-	if got := strings.Join(testkit.Receive(t, "the wait ends", waits), " "); got != shownURI+": "+own.Gone {
+	if got := strings.Join(testkit.Receive(t, "the wait ends", waits), " "); got != shownURI+": "+calls.Gone {
 		t.Errorf("told %q", got)
 	}
 	if text, err := a.Read(shownURI); err == nil || len(a.titles()) > 0 {
@@ -686,7 +686,7 @@ func TestTabThatIsReachedTwice(t *testing.T) {
 			}
 			for _, a := range []*testAgent{plain, named} {
 				one(a, "by extension")
-				if texts, _ := a.tool(own.List, nil); strings.Contains(strings.Join(texts, ""), "you nothing") {
+				if texts, _ := a.tool(calls.List, nil); strings.Contains(strings.Join(texts, ""), "you nothing") {
 					t.Errorf("a tab that is shown offers nothing: %q", texts)
 				}
 			}
@@ -753,7 +753,7 @@ func TestTabsThatAnExtensionCounts(t *testing.T) {
 	denies, _ := openAgentWith(t, g, AgentOptions{Deny: []string{app}})
 	listed := func(a *testAgent, want string) {
 		t.Helper()
-		texts, _ := a.tool(own.List, nil)
+		texts, _ := a.tool(calls.List, nil)
 		if all := strings.Join(texts, "\n"); strings.Contains(all, "secret") || !strings.Contains(all, want) ||
 			want == "" && strings.Contains(all, "you nothing") {
 			t.Errorf("it lists %s, want %q", all, want)
@@ -840,10 +840,10 @@ func TestWaitsThatGoOn(t *testing.T) {
 	for i, a := range agents {
 		uris := [][]string{{shownURI, app + "/doc"}, {shownURI}}[i]
 		for _, uri := range uris {
-			a.must(own.Read, map[string]any{"uri": uri})
+			a.must(calls.Read, map[string]any{"uri": uri})
 		}
 		go func() {
-			texts, _ := a.tool(own.Wait, map[string]any{"uris": uris})
+			texts, _ := a.tool(calls.Wait, map[string]any{"uris": uris})
 			waits <- texts
 		}()
 	}
@@ -945,10 +945,10 @@ func TestShownPagesOfProfiles(t *testing.T) {
 	work := openPage(t, g, info, map[string]string{shownURI: "of Work"})
 	a.CheckText(shownURI, "of Work")
 	a.Watch(shownURI)
-	texts := a.must(own.Read, map[string]any{"uri": shownURI})
+	texts := a.must(calls.Read, map[string]any{"uri": shownURI})
 	waits := make(chan []string)
 	go func() {
-		texts, _ := a.tool(own.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
+		texts, _ := a.tool(calls.Wait, map[string]any{"uris": []string{shownURI}, "since": fields(t, texts).Revision})
 		waits <- texts
 	}()
 	testkit.Eventually(t, "the agent waits", func() bool {
@@ -1024,7 +1024,7 @@ func TestPromptBesideShownPages(t *testing.T) {
 	if p.page.Asked() > 0 || p.page.Watches(shownURI) {
 		t.Error("a reader runs")
 	}
-	a.must(own.Read, map[string]any{"uri": shownURI})
+	a.must(calls.Read, map[string]any{"uri": shownURI})
 	p.change(g, shownURI, "two")
 	if text := changes(t, end, Ask{Session: talk}); !strings.Contains(text, shownURI) {
 		t.Errorf("told %q", text)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -99,7 +99,7 @@ func TestStaleCallAtTheNextGateway(t *testing.T) {
 				g := newGateway(t, Options{})
 				s := openShop(t, g)
 				a, kept := openKept(t, g, nil)
-				a.must(own.Read, map[string]any{"uri": cart})
+				a.must(calls.Read, map[string]any{"uri": cart})
 				a.must("checkout", map[string]any{})
 				for range 2 { // the same holds at a third gateway
 					<-s.ran
@@ -140,7 +140,7 @@ func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 	p := openPage(t, g, tabInfo("a"), map[string]string{cart: cartOf(1)})
 	p.tellTool("say", nil)
 	a, kept := openKept(t, g, nil)
-	since := fields(t, a.must(own.Read, map[string]any{"uri": cart})).Revision
+	since := fields(t, a.must(calls.Read, map[string]any{"uri": cart})).Revision
 	g.Close()
 	g = newGateway(t, Options{})
 	p.attach(g, tabInfo("a"))
@@ -149,7 +149,7 @@ func TestRevisionsOfAnEarlierGateway(t *testing.T) {
 	if texts := a.must("say", map[string]any{}); len(texts) != 1 {
 		t.Errorf("it is reminded: %q", texts)
 	}
-	if texts := a.must(own.Read, map[string]any{"uri": cart, "since": since}); texts[1] != cartOf(1) ||
+	if texts := a.must(calls.Read, map[string]any{"uri": cart, "since": since}); texts[1] != cartOf(1) ||
 		fields(t, texts).Revision <= since {
 		t.Errorf("since %d it reads %q", since, texts)
 	}
@@ -444,7 +444,7 @@ func TestAlteredSnapshots(t *testing.T) {
 			}
 		}), false},
 		"another's names": {altered(func(s *shared) {
-			for _, name := range []string{own.Read, "Read-Page_Resources", "checkout", "pay_tab1", "\x00"} {
+			for _, name := range []string{calls.Read, "Read-Page_Resources", "checkout", "pay_tab1", "\x00"} {
 				s.Names = append(s.Names, sharedName{bank, "x", name}, sharedName{bank, name, name})
 			}
 		}), false},

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/door"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/internal/quota"
 	"github.com/pagewire/pagewire/bridge/internal/taburi"
 	"github.com/pagewire/pagewire/bridge/wire"
@@ -47,7 +47,7 @@ func (c *toolCall) Reminds() (told, inline bool) {
 func (c *toolCall) Look(uri string, done func(*live.Look)) (end func()) {
 	switch {
 	case !c.Sees(uri):
-		done(&live.Look{URI: uri, Why: own.Unknown})
+		done(&live.Look{URI: uri, Why: calls.Unknown})
 	case uri == door.FrontURI:
 		done(c.g.lookAtFront(c.agent))
 	default:
@@ -109,7 +109,7 @@ func (c *toolCall) holds() bool {
 
 func (c *toolCall) Complete(result []byte) {
 	if !c.holds() {
-		result = own.Result(true, live.AsText(own.Unknown))
+		result = calls.Result(true, live.AsText(calls.Unknown))
 	}
 	c.g.engine.Complete(c.g.now(), c.id, bridge.Result{Contents: result, Owner: c.owner()})
 }
@@ -129,15 +129,15 @@ func (g *Gateway) after(d time.Duration, f func()) (stop func()) {
 }
 
 // listed yields the tab in front, and then the resources and templates that pages list, in order.
-func (g *Gateway) listed(yield func(own.Resource) bool) {
-	if g.front.offered && !yield(own.Resource{URI: door.FrontURI, Title: frontResource.Title,
+func (g *Gateway) listed(yield func(calls.Resource) bool) {
+	if g.front.offered && !yield(calls.Resource{URI: door.FrontURI, Title: frontResource.Title,
 		Description: frontResource.Description, MIMEType: frontResource.MIMEType}) {
 		return
 	}
 	for _, key := range taburi.Sorted(maps.Keys(g.catalog.entries)) {
 		r := g.catalog.entries[key]
 		s := &r.shown
-		if !s.Unlisted && !yield(own.Resource{URI: key, Title: s.Title, Description: s.Description,
+		if !s.Unlisted && !yield(calls.Resource{URI: key, Title: s.Title, Description: s.Description,
 			MIMEType: s.MIMEType, Tab: r.tab()}) {
 			return
 		}
@@ -146,7 +146,7 @@ func (g *Gateway) listed(yield func(own.Resource) bool) {
 
 // noticed are the sentences of Notice, sorted by subject. A sentence about tools that the agent
 // sees and that are not listed comes first, and one about tabs that offer it nothing last.
-func (g *Gateway) noticed(c own.Call) (sentences []string) {
+func (g *Gateway) noticed(c calls.Call) (sentences []string) {
 	left, byOrigin, most := 0, map[string]int{}, ""
 	for page, n := range g.tools.unlisted {
 		if c.(*toolCall).agent.pass.Permits(page.Owner()) {

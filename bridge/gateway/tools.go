@@ -10,10 +10,10 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/pagewire/pagewire/bridge"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/gate"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/tools"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
@@ -26,7 +26,7 @@ type agentTools struct {
 	// listing chooses the pages' tools that are listed. routes has all of them, by each of their names.
 	listing *tools.Listing
 	routes  map[string]toolOffer
-	own     *own.Tools
+	own     *calls.Tools
 	// revisions has the revisions of URIs that agents have been given.
 	revisions *follow.Revisions
 	// changes limits the rate at which the engine gets the list. told counts the lists; pending is set while one is due.
@@ -126,7 +126,7 @@ func (p *Page) cedeTools(to *Page) (bytes int) {
 	return bytes
 }
 
-var ownTools = append(slices.Clip(own.Described), changesTool)
+var ownTools = append(slices.Clip(calls.Described), changesTool)
 
 func (b *agentTools) init(g *Gateway) {
 	var ours []string
@@ -137,7 +137,7 @@ func (b *agentTools) init(g *Gateway) {
 	b.listing = tools.NewListing(maxTools - len(ownTools))
 	b.changes = rate.NewLimiter(rate.Every(toolsEvery), toolsBurst)
 	b.revisions = follow.New((*follower)(g))
-	b.own = own.New(own.Options{Revisions: b.revisions, Listed: g.listed, Notices: g.noticed, Unseen: func() bool { return len(g.looks) > 0 },
+	b.own = calls.New(calls.Options{Revisions: b.revisions, Listed: g.listed, Notices: g.noticed, Unseen: func() bool { return len(g.looks) > 0 },
 		PageChars: g.opt.PageChars, ReadTimeout: g.opt.ReadTimeout, ProgressEvery: g.opt.progressEvery})
 }
 
@@ -280,7 +280,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		g.changes(c, t.Arguments)
 		return
 	}
-	if t.Name == own.Read {
+	if t.Name == calls.Read {
 		c.began = time.Now()
 	}
 	if g.tools.own.Run(c, t.Name, t.Arguments) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
 
@@ -29,7 +29,7 @@ func TestWhereabouts(t *testing.T) {
 	shown := func(want string) {
 		t.Helper()
 		testkit.Eventually(t, "an entry ends with "+want, func() bool {
-			return strings.Contains(a.must(own.List, map[string]any{})[0], want)
+			return strings.Contains(a.must(calls.List, map[string]any{})[0], want)
 		})
 		for r, err := range a.Resources(t.Context(), nil) {
 			if err == nil && strings.HasSuffix(r.Title, want) {
@@ -113,7 +113,7 @@ func TestAgentOfOneProfile(t *testing.T) {
 		if text, err := a.Read(uri); err == nil {
 			t.Errorf("%s reads %q", uri, text)
 		}
-		if texts, failed := a.tool(own.Read, map[string]any{"uri": uri}); !failed {
+		if texts, failed := a.tool(calls.Read, map[string]any{"uri": uri}); !failed {
 			t.Errorf("%s reads %q", uri, texts)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAgentOfOneProfile(t *testing.T) {
 		!slices.Contains(names, "search_tab1") {
 		t.Errorf("listed are the tools %q", names)
 	}
-	if list := a.must(own.List, map[string]any{})[0]; strings.Contains(list, "Private") || !strings.Contains(list, "Work") {
+	if list := a.must(calls.List, map[string]any{})[0]; strings.Contains(list, "Private") || !strings.Contains(list, "Work") {
 		t.Errorf("listed: %s", list)
 	}
 	all.Watch(doc)
@@ -245,12 +245,12 @@ func TestToolReadsNoOtherProfile(t *testing.T) {
 	a.Shows(doc)
 	answer := make(chan []string, 1)
 	go func() {
-		texts, _ := a.tool(own.Read, map[string]any{"uri": doc})
+		texts, _ := a.tool(calls.Read, map[string]any{"uri": doc})
 		answer <- texts
 	}()
 	testkit.Eventually(t, "its page is to report changes", func() bool { return work.subscriptions(doc) == 1 })
 	g.Focus("b")
-	if got := testkit.Receive(t, "the call ends", answer); !slices.Equal(got, []string{doc + ": " + own.Unknown}) {
+	if got := testkit.Receive(t, "the call ends", answer); !slices.Equal(got, []string{doc + ": " + calls.Unknown}) {
 		t.Errorf("it reads %q", got)
 	}
 }
@@ -263,13 +263,13 @@ func TestNoChangesOfAnotherProfile(t *testing.T) {
 	private := openPage(t, g, inProfile("b", "w2", "Private"), map[string]string{doc: "secret"})
 	work := openPage(t, g, inProfile("a", "w1", "Work"), map[string]string{doc: "one"})
 	a.Shows(doc)
-	a.must(own.Read, map[string]any{"uri": doc})
+	a.must(calls.Read, map[string]any{"uri": doc})
 	wait := make(chan []string, 1)
-	go func() { wait <- a.must(own.Wait, map[string]any{}) }()
+	go func() { wait <- a.must(calls.Wait, map[string]any{}) }()
 	testkit.Eventually(t, "it waits", func() bool { return g.Snapshot().Stats.Calls == 1 })
 	g.Focus("b")
 	private.change(g, doc, "another secret")
-	if texts := a.must(own.List, map[string]any{}); len(texts) != 1 {
+	if texts := a.must(calls.List, map[string]any{}); len(texts) != 1 {
 		t.Errorf("it is reminded: %q", texts)
 	}
 	g.Focus("a")

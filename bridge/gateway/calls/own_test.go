@@ -1,4 +1,4 @@
-package own_test
+package calls_test
 
 import (
 	"encoding/json"
@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
 const cart = "https://shop.example/cart"
@@ -20,7 +20,7 @@ const cart = "https://shop.example/cart"
 // A desk is a page and its tools, with one call. The test decides when its timers end.
 type desk struct {
 	call
-	tools *own.Tools
+	tools *calls.Tools
 	mute  bool // the page does not answer
 	holds bool // it answers when held is called
 	held  func()
@@ -34,12 +34,12 @@ type desk struct {
 	reminded, inline bool
 }
 
-func open(t *testing.T, o own.Options) *desk {
+func open(t *testing.T, o calls.Options) *desk {
 	t.Helper()
 	p := &page{text: "one"}
 	p.Revisions = follow.New(p)
 	o.Revisions, o.PageChars, o.ReadTimeout, o.ProgressEvery = p.Revisions, 8000, 30*time.Second, 5*time.Second
-	return &desk{call: call{p, p.NewMemory(seen.Limits{})}, tools: own.New(o), later: map[time.Duration]func(){}}
+	return &desk{call: call{p, p.NewMemory(seen.Limits{})}, tools: calls.New(o), later: map[time.Duration]func(){}}
 }
 
 // run calls a tool, and returns the texts of the result so far.
@@ -100,9 +100,9 @@ func (d *desk) close() {
 }
 
 func TestAWaitEndsWithTheChange(t *testing.T) {
-	d := open(t, own.Options{})
-	d.run(own.Read, `{"uri":"`+cart+`"}`)
-	if got := d.run(own.Wait, `{}`); got != nil {
+	d := open(t, calls.Options{})
+	d.run(calls.Read, `{"uri":"`+cart+`"}`)
+	if got := d.run(calls.Wait, `{}`); got != nil {
 		t.Fatalf("it has not waited: %q", got)
 	}
 	for range 2 {
@@ -124,11 +124,11 @@ func TestAWaitEndsWithTheChange(t *testing.T) {
 // before, at a newer revision than that of the list's change.
 func TestAWaitForTwo(t *testing.T) {
 	const list = "https://shop.example/list"
-	d := open(t, own.Options{})
-	d.run(own.Read, `{"uri":"`+cart+`"}`)
-	d.run(own.Read, `{"uri":"`+list+`"}`)
+	d := open(t, calls.Options{})
+	d.run(calls.Read, `{"uri":"`+cart+`"}`)
+	d.run(calls.Read, `{"uri":"`+list+`"}`)
 	d.holds = true
-	d.run(own.Wait, fmt.Sprintf(`{"uris":[%q,%q],"since":%d}`, cart, list, d.page.Clock()))
+	d.run(calls.Wait, fmt.Sprintf(`{"uris":[%q,%q],"since":%d}`, cart, list, d.page.Clock()))
 	for _, uri := range []string{cart, list} {
 		d.page.Updated(uri)
 		d.tools.Changed()
@@ -149,16 +149,16 @@ func TestAWaitSinceAnotherWasRead(t *testing.T) {
 	const list = "https://shop.example/list"
 	for name, readable := range map[string]bool{"readable": true, "unreadable": false} {
 		t.Run(name, func(t *testing.T) {
-			d := open(t, own.Options{})
-			d.run(own.Read, `{"uri":"`+cart+`"}`)
+			d := open(t, calls.Options{})
+			d.run(calls.Read, `{"uri":"`+cart+`"}`)
 			d.change("two")
 			d.page.Updated(list)
-			d.run(own.Read, `{"uri":"`+list+`"}`)
+			d.run(calls.Read, `{"uri":"`+list+`"}`)
 			if !readable {
 				d.refused = cart
 			}
 			wait := func() {
-				d.run(own.Wait, fmt.Sprintf(`{"uris":[%q,%q],"since":%d}`, cart, list, d.page.Clock()))
+				d.run(calls.Wait, fmt.Sprintf(`{"uris":[%q,%q],"since":%d}`, cart, list, d.page.Clock()))
 			}
 			if wait(); len(d.said) == 0 || !strings.HasPrefix(d.said[0], `{"changed":["`+cart+`"]`) ||
 				readable != (len(d.said) == 2) {
@@ -175,13 +175,13 @@ func TestAWaitSinceAnotherWasRead(t *testing.T) {
 }
 
 func TestAWaitWithoutAChange(t *testing.T) {
-	d := open(t, own.Options{})
-	d.run(own.Wait, `{"uris":["`+cart+`"],"timeout_ms":7000}`)
+	d := open(t, calls.Options{})
+	d.run(calls.Wait, `{"uris":["`+cart+`"],"timeout_ms":7000}`)
 	d.later[7*time.Second]()
 	if len(d.said) != 1 || !strings.HasSuffix(d.said[0], `,"timedOut":true}`) || len(d.later) != 0 {
 		t.Errorf("the wait says %q, and %d timers are left", d.said, len(d.later))
 	}
-	d.run(own.Wait, `{"uris":["`+cart+`"]}`)
+	d.run(calls.Wait, `{"uris":["`+cart+`"]}`)
 	d.close() // no call waits any longer
 	if d.change("two"); d.said != nil || len(d.later) != 0 {
 		t.Errorf("a wait that was given up says %q, and %d timers are left", d.said, len(d.later))
@@ -190,9 +190,9 @@ func TestAWaitWithoutAChange(t *testing.T) {
 
 // A page that never confirms its watch does not make the wait longer.
 func TestAWaitForAPageThatDoesNotAnswer(t *testing.T) {
-	d := open(t, own.Options{})
+	d := open(t, calls.Options{})
 	d.page.deaf = true
-	d.run(own.Wait, `{"uris":["`+cart+`"],"timeout_ms":7000}`)
+	d.run(calls.Wait, `{"uris":["`+cart+`"],"timeout_ms":7000}`)
 	d.later[7*time.Second]()
 	if len(d.said) != 1 || !strings.HasSuffix(d.said[0], `,"timedOut":true}`) || len(d.later) != 0 {
 		t.Errorf("the wait says %q, and %d timers are left", d.said, len(d.later))
@@ -200,9 +200,9 @@ func TestAWaitForAPageThatDoesNotAnswer(t *testing.T) {
 }
 
 func TestAPageThatDoesNotAnswer(t *testing.T) {
-	d := open(t, own.Options{})
+	d := open(t, calls.Options{})
 	d.mute = true
-	if got := d.run(own.Read, `{"uri":"`+cart+`"}`); got != nil {
+	if got := d.run(calls.Read, `{"uri":"`+cart+`"}`); got != nil {
 		t.Fatalf("it has not waited: %q", got)
 	}
 	d.later[30*time.Second]()
@@ -212,9 +212,9 @@ func TestAPageThatDoesNotAnswer(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	d := open(t, own.Options{
-		Listed:  slices.Values([]own.Resource{{URI: cart, Title: "Cart", Tab: 1}, {URI: cart + "/{id}", Tab: 2}}),
-		Notices: func(own.Call) []string { return []string{"Something is wrong."} },
+	d := open(t, calls.Options{
+		Listed:  slices.Values([]calls.Resource{{URI: cart, Title: "Cart", Tab: 1}, {URI: cart + "/{id}", Tab: 2}}),
+		Notices: func(calls.Call) []string { return []string{"Something is wrong."} },
 		Unseen:  func() bool { return false },
 	})
 	for args, want := range map[string]string{
@@ -224,7 +224,7 @@ func TestList(t *testing.T) {
 		`{"contains":"CARTS"}`: `{"resources":[],"note":"No open page offers a resource that fits. ` +
 			`Something is wrong."}`,
 	} {
-		if got := d.run(own.List, args); !slices.Equal(got, []string{want}) {
+		if got := d.run(calls.List, args); !slices.Equal(got, []string{want}) {
 			t.Errorf("%s lists %q, want %q", args, got, want)
 		}
 	}
@@ -247,12 +247,12 @@ func TestListOfNothing(t *testing.T) {
 		{true, `{}`, "A browser has not said yet which pages are open: list again"},
 		{true, `{"tab":3}`, "A browser has not said yet which pages are open: list again"},
 	} {
-		d := open(t, own.Options{
-			Listed:  slices.Values([]own.Resource(nil)),
-			Notices: func(own.Call) []string { return nil },
+		d := open(t, calls.Options{
+			Listed:  slices.Values([]calls.Resource(nil)),
+			Notices: func(calls.Call) []string { return nil },
 			Unseen:  func() bool { return c.unseen },
 		})
-		if got := d.run(own.List, c.args); len(got) != 1 || !strings.HasPrefix(got[0], `{"resources":[],"note":"`+c.want) {
+		if got := d.run(calls.List, c.args); len(got) != 1 || !strings.HasPrefix(got[0], `{"resources":[],"note":"`+c.want) {
 			t.Errorf("%s lists %q, want %q", c.args, got, c.want)
 		}
 	}
@@ -260,8 +260,8 @@ func TestListOfNothing(t *testing.T) {
 
 // Each notation that can mean only one value is taken. Everything else is an error that names the argument.
 func TestLooseArguments(t *testing.T) {
-	d := open(t, own.Options{Listed: slices.Values([]own.Resource{{URI: cart, Tab: 1}, {URI: cart + "/2", Tab: 2}}),
-		Notices: func(own.Call) []string { return nil }})
+	d := open(t, calls.Options{Listed: slices.Values([]calls.Resource{{URI: cart, Tab: 1}, {URI: cart + "/2", Tab: 2}}),
+		Notices: func(calls.Call) []string { return nil }})
 	const second = `{"resources":[{"uri":"` + cart + `/2"}]}`
 	for args, want := range map[string]string{
 		`{"tab":"2"}`: second, `{"tab":2.0}`: second, `{"tab":0.2e1}`: second, `{"tab":" 2 "}`: second, `{"tab":"2.0"}`: second,
@@ -277,9 +277,9 @@ func TestLooseArguments(t *testing.T) {
 		`{"contains":{"a":1}}`: "contains must be a string",
 	} {
 		if want[0] != '{' {
-			want = own.List + ": " + want
+			want = calls.List + ": " + want
 		}
-		if got := d.run(own.List, args); !slices.Equal(got, []string{want}) {
+		if got := d.run(calls.List, args); !slices.Equal(got, []string{want}) {
 			t.Errorf("%s lists %q, want %q", args, got, want)
 		}
 	}
@@ -291,24 +291,24 @@ func TestLooseArguments(t *testing.T) {
 		`{"uris":null,"since":1}`:                          "name uris; without them it waits for what you have read, and that is nothing yet",
 		`{"uris":[` + strings.Repeat(`"a",`, 50) + `"a"]}`: "uris has 51 URIs; the limit is 50",
 	} {
-		if got, want := d.run(own.Wait, args), own.Wait+": "+want; !slices.Equal(got, []string{want}) {
+		if got, want := d.run(calls.Wait, args), calls.Wait+": "+want; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s waits for %q, want %q", args, got, want)
 		}
 	}
 	for _, uris := range []string{`["` + cart + `"]`, `"` + cart + `"`, `"[\"` + cart + `\"]"`} {
-		if d.run(own.Wait, `{"uris":`+uris+`,"timeout_ms":"500"}`); d.later[500*time.Millisecond] == nil {
+		if d.run(calls.Wait, `{"uris":`+uris+`,"timeout_ms":"500"}`); d.later[500*time.Millisecond] == nil {
 			t.Errorf("with the uris %s it does not wait: %q", uris, d.said)
 		}
 		d.later[500*time.Millisecond]()
 	}
-	first := d.run(own.Read, `{"uri":"`+cart+`","since":null,"pointer":"","max_chars":"4000"}`)
+	first := d.run(calls.Read, `{"uri":"`+cart+`","since":null,"pointer":"","max_chars":"4000"}`)
 	var head struct{ Revision float64 }
 	if json.Unmarshal([]byte(first[0]), &head); head.Revision == 0 {
 		t.Fatalf("it reads %q", first)
 	}
 	for _, since := range []string{strconv.FormatFloat(head.Revision, 'e', -1, 64), fmt.Sprintf("%.1f", head.Revision),
 		fmt.Sprintf(`"%.0f"`, head.Revision)} {
-		if got := d.run(own.Read, `{"uri":"`+cart+`","lines":"","since":`+since+`}`); !strings.Contains(got[0], `"unchanged":true`) {
+		if got := d.run(calls.Read, `{"uri":"`+cart+`","lines":"","since":`+since+`}`); !strings.Contains(got[0], `"unchanged":true`) {
 			t.Errorf("since %s it reads %q", since, got)
 		}
 	}
@@ -318,9 +318,9 @@ func TestLooseArguments(t *testing.T) {
 func TestRemind(t *testing.T) {
 	for name, how := range map[string]struct{ told, inline bool }{"off": {}, "names": {told: true},
 		"inline": {told: true, inline: true}} {
-		d := open(t, own.Options{})
+		d := open(t, calls.Options{})
 		d.reminded, d.inline = how.told, how.inline
-		d.run(own.Read, `{"uri":"`+cart+`"}`)
+		d.run(calls.Read, `{"uri":"`+cart+`"}`)
 		d.change("two")
 		var block string
 		d.tools.Remind(d, "https://shop.example", func(said string) { block = said })
@@ -362,10 +362,10 @@ func TestSinceWithoutAMemory(t *testing.T) {
 			read(cart, ""), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := open(t, own.Options{})
+			d := open(t, calls.Options{})
 			d.memory = nil
 			d.page.text = "{\"a\":[1],\n\"b\":[2],\n\"c\":[3]}"
-			d.run(own.Read, read(cart, lines)) // by another agent
+			d.run(calls.Read, read(cart, lines)) // by another agent
 			var head struct {
 				Revision  int64
 				Unchanged bool
@@ -374,21 +374,21 @@ func TestSinceWithoutAMemory(t *testing.T) {
 				return strings.ReplaceAll(args, "SINCE", strconv.FormatInt(head.Revision, 10))
 			}
 			for _, args := range []string{c.first, c.then} {
-				tool := own.Read
+				tool := calls.Read
 				if strings.Contains(args, "uris") {
-					tool = own.Wait
+					tool = calls.Wait
 				}
 				if args == "" {
 					continue
 				}
-				if d.run(tool, since(args)); c.wait && tool == own.Wait {
+				if d.run(tool, since(args)); c.wait && tool == calls.Wait {
 					d.later[9*time.Millisecond]()
 				}
 				if len(d.said) == 0 || json.Unmarshal([]byte(d.said[0]), &head) != nil || head.Revision == 0 {
 					t.Fatalf("%s says %q", args, d.said)
 				}
 			}
-			d.run(own.Read, since(strings.TrimSuffix(c.args, "}")+`,"since":SINCE}`))
+			d.run(calls.Read, since(strings.TrimSuffix(c.args, "}")+`,"since":SINCE}`))
 			if json.Unmarshal([]byte(d.said[0]), &head); head.Unchanged != c.has || (len(d.said) == 1) != c.has {
 				t.Errorf("it says %q", d.said)
 			}
@@ -398,13 +398,13 @@ func TestSinceWithoutAMemory(t *testing.T) {
 
 // An agent without a memory can continue the pages of a part, too.
 func TestPagesOfAPartWithoutAMemory(t *testing.T) {
-	d := open(t, own.Options{})
+	d := open(t, calls.Options{})
 	d.memory = nil
 	d.page.text = strings.Repeat("0123456789abcdef\n", 200)
 	args, got := `{"uri":"`+cart+`","lines":"2-190","max_chars":2000`, ""
 	for cursor := ""; ; {
 		var head struct{ Next *live.Next }
-		said := d.run(own.Read, args+cursor+`}`)
+		said := d.run(calls.Read, args+cursor+`}`)
 		if json.Unmarshal([]byte(said[0]), &head); len(said) != 2 || strings.Contains(said[0], "note") {
 			t.Fatalf("behind %d characters it says %q", len(got), said)
 		}
@@ -420,12 +420,12 @@ func TestPagesOfAPartWithoutAMemory(t *testing.T) {
 
 // The gifts to agents without a memory are bounded, and the last gift stays.
 func TestSinceWithoutAMemoryIsBounded(t *testing.T) {
-	d := open(t, own.Options{})
+	d := open(t, calls.Options{})
 	d.memory = nil
 	d.page.text = `{"a":1}`
 	var first, last string
 	for i := range 1100 {
-		said := d.run(own.Read, fmt.Sprintf(`{"uri":"%s/%d"}`, cart, i))
+		said := d.run(calls.Read, fmt.Sprintf(`{"uri":"%s/%d"}`, cart, i))
 		_, said[0], _ = strings.Cut(said[0], `"revision":`)
 		if last, _, _ = strings.Cut(said[0], ","); i == 0 {
 			first = last
@@ -434,7 +434,7 @@ func TestSinceWithoutAMemoryIsBounded(t *testing.T) {
 	for args, unchanged := range map[string]bool{
 		`{"uri":"` + cart + `/0","since":` + first + `}`: false, `{"uri":"` + cart + `/1099","since":` + last + `}`: true,
 	} {
-		if said := d.run(own.Read, args); strings.Contains(said[0], `"unchanged":true`) != unchanged {
+		if said := d.run(calls.Read, args); strings.Contains(said[0], `"unchanged":true`) != unchanged {
 			t.Errorf("%s says %q", args, said)
 		}
 	}

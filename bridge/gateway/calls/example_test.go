@@ -1,4 +1,4 @@
-package own_test
+package calls_test
 
 import (
 	"context"
@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pagewire/pagewire/bridge/gateway/calls"
 	"github.com/pagewire/pagewire/bridge/gateway/live"
 	"github.com/pagewire/pagewire/bridge/gateway/live/follow"
 	"github.com/pagewire/pagewire/bridge/gateway/live/seen"
-	"github.com/pagewire/pagewire/bridge/gateway/tools/own"
 )
 
 // A page has one resource, and reports all its changes.
@@ -62,13 +62,13 @@ func (call) Complete(result []byte) {
 func Example() {
 	p := &page{text: `{"cups":1,"saucers":0,"note":"for the table in the garden"}`}
 	p.Revisions = follow.New(p)
-	tools := own.New(own.Options{Revisions: p.Revisions, PageChars: 8000})
+	tools := calls.New(calls.Options{Revisions: p.Revisions, PageChars: 8000})
 	agent := call{p, p.NewMemory(seen.Limits{})}
 
 	const args = `{"uri":"https://shop.example/cart"`
-	tools.Run(agent, own.Read, []byte(args+`}`))
+	tools.Run(agent, calls.Read, []byte(args+`}`))
 	p.text = `{"cups":2,"saucers":0,"note":"for the table in the garden"}`
-	tools.Run(agent, own.Read, []byte(args+`,"since":1800000000000001}`))
+	tools.Run(agent, calls.Read, []byte(args+`,"since":1800000000000001}`))
 	// Output:
 	// {"revision":1800000000000001,"uri":"https://shop.example/cart"}
 	// {"cups":1,"saucers":0,"note":"for the table in the garden"}
