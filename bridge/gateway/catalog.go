@@ -479,7 +479,7 @@ func (c *catalog) succeed(o *offer) {
 // succeeds reports whether o replaces old, an offer of an absent page.
 func (o *offer) succeeds(old *offer) bool {
 	p, q := old.page, o.page
-	return p.absent && !q.absent && old.base == o.base && p.tab == q.tab && (p.Frame == q.Frame || q.Frame == "")
+	return p.life.left() && !q.life.left() && old.base == o.base && p.tab == q.tab && (p.Frame == q.Frame || q.Frame == "")
 }
 
 // succeeded reports whether the offer that replaces old has come already.

@@ -35,7 +35,7 @@ func (w *watch) settle() {
 
 // changed receives a page's report that its resource reads differently now.
 func (g *Gateway) changed(p *Page, own string) {
-	if p.gone || p.tab == nil {
+	if p.life == Silent || p.life == Gone {
 		return
 	}
 	g.counts.updates++
@@ -109,7 +109,7 @@ func (g *Gateway) interestIn(uri string) *interest {
 // whenFollowed calls then once the page of an agents' URI reports the URI's changes. Without a page it calls then at
 // once.
 func (g *Gateway) whenFollowed(uri string, then func()) {
-	if p, own := g.lookup(uri); p != nil && !p.absent && g.reaches(uri, p) {
+	if p, own := g.lookup(uri); p != nil && !p.life.left() && g.reaches(uri, p) {
 		g.follow(p, own, then)
 	} else {
 		then()
@@ -216,7 +216,7 @@ func (g *Gateway) follow(p *Page, own string, then func()) {
 
 // unfollow ends a subscription at a page, unless agents watch the resource under another URI.
 func (g *Gateway) unfollow(p *Page, own string) {
-	if p.watches[own] == nil || p.absent {
+	if p.watches[own] == nil || p.life.left() {
 		return
 	}
 	for _, uri := range []string{own, taburi.Of(own, p.segment())} {
@@ -237,7 +237,7 @@ func (g *Gateway) settle() {
 	needed := map[*Page]map[string]bool{}
 	for uri := range g.interest {
 		p, own := g.lookup(uri)
-		if p == nil || p.absent || !g.reaches(uri, p) {
+		if p == nil || p.life.left() || !g.reaches(uri, p) {
 			continue
 		}
 		if needed[p] == nil {
@@ -259,7 +259,7 @@ func (g *Gateway) settle() {
 // (moved), it announces a change. With Options.Found, an agent may have read the resource through another gateway
 // before this page reported changes: if the page has had a change, it is announced again.
 func (g *Gateway) followKey(key string, r *entry, moved bool) {
-	if r.page.absent {
+	if r.page.life.left() {
 		return
 	}
 	g.reportFound(key, &r.shown)

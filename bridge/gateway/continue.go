@@ -33,7 +33,7 @@ type continuation struct {
 // continues reports whether the tab's next document is to answer a call. If so, it starts the wait for the document.
 func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 	p := o.page
-	if !o.tool.Navigates || r.gone && p.ended || !r.gone && (r.result == nil || !r.result.Continues) {
+	if !o.tool.Navigates || r.gone && p.life == Gone || !r.gone && (r.result == nil || !r.result.Continues) {
 		return false
 	}
 	w := &continuation{c: c, o: o}
@@ -52,7 +52,7 @@ func (g *Gateway) continues(c *toolCall, o toolOffer, r reply) bool {
 	c.continued = true
 	for _, list := range []map[*Page]bool{g.silent, g.catalog.pages} { // it may have come before p's end was noticed
 		for q := range list {
-			if q.epoch != "" && !q.Shown && q.Frame == p.Frame && !q.absent {
+			if q.epoch != "" && !q.Shown && q.Frame == p.Frame && !q.life.left() {
 				w.arrived(q)
 			}
 		}
@@ -80,7 +80,7 @@ func (w *continuation) arrived(p *Page) {
 	route := w.c.agent.pass.To(p, false)
 	switch {
 	case p == from || p.place() != from.place() && !from.isIn(p.Tab) || p.Frame != "" && p.Frame != from.Frame:
-	case w.at != nil && !w.at.absent && w.at.Frame == "" && p.Frame != "":
+	case w.at != nil && !w.at.life.left() && w.at.Frame == "" && p.Frame != "":
 	case p.Origin != from.Origin || route == nil:
 		w.finish(false, "The tool has led to a document of "+p.Origin+".")
 	case p.epoch != "" && p.epoch == from.epoch: // the document was never left

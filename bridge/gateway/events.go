@@ -327,7 +327,7 @@ func (f *Following) follow(uris []string, then func()) {
 // eventState is the document and revision of a followed URI, as last reported by its page; zero if unknown.
 func (g *Gateway) eventState(uri string) (s events.State) {
 	r := g.entryOf(uri)
-	if r == nil || r.page.absent {
+	if r == nil || r.page.life.left() {
 		return s
 	}
 	p := r.page

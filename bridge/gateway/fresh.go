@@ -54,7 +54,7 @@ func (g *Gateway) conditions(m *follow.Memory, o toolOffer) (list []condition, u
 func (g *Gateway) knownAs(m *follow.Memory, o toolOffer, own string) (name string) {
 	latest := int64(-1)
 	for _, uri := range []string{own, taburi.Of(own, o.page.segment())} {
-		if p, _ := g.lookup(uri); p == nil || p != o.page && !p.absent {
+		if p, _ := g.lookup(uri); p == nil || p != o.page && !p.life.left() {
 			continue // it leads to another tab
 		}
 		if v, ok := m.Last(uri); ok && v.Current > latest {

@@ -91,7 +91,7 @@ func (g *Gateway) frontBy(p *Page) {
 		return
 	}
 	for own := range g.catalog.pages {
-		if own.isIn(p.Tab) && own.Frame == "" && !own.absent {
+		if own.isIn(p.Tab) && own.Frame == "" && !own.life.left() {
 			g.setFront(own.PageInfo, own)
 			return
 		}

@@ -107,7 +107,7 @@ func (h *host) Read(id bridge.CallID, r bridge.Request) {
 
 // readAt asks a page. If the page is being reloaded, the read waits for the page's successor.
 func (g *Gateway) readAt(c *call, r *entry, asked bridge.Request) {
-	if r.page.absent {
+	if r.page.life.left() {
 		r.page.park(c, asked)
 		return
 	}
@@ -129,7 +129,7 @@ func (g *Gateway) answerRead(c *call, p *Page, asked bridge.Request, answer repl
 			g.readAt(c, r, asked)
 			return
 		}
-		if !p.gone {
+		if p.life != Gone {
 			p.park(c, asked)
 			return
 		}

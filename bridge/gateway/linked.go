@@ -268,7 +268,7 @@ func (c *pageCore) Hello(a link.About) error {
 		p.g.arrived(p)
 	}
 	for q := range p.g.catalog.pages {
-		if q.runner != nil && !q.absent && q.Origin == p.Origin {
+		if q.runner != nil && !q.life.left() && q.Origin == p.Origin {
 			q.runner.Look()
 		}
 	}
@@ -286,7 +286,7 @@ func (c *pageCore) Register(r bridge.Resource, _ string) error {
 	if !p.owns(r.URI) {
 		return errors.New("it is not at the page's origin, " + p.Origin)
 	}
-	if p.absent {
+	if p.life.left() {
 		return nil
 	}
 	if c.offers != nil {
@@ -322,7 +322,7 @@ func (g *Gateway) room(origin string) error {
 func (l *linked) count() {
 	g, origin := l.p.g, l.p.Origin
 	now := held{l.peer.Held(), 2 * len(l.p.offers)}
-	if l.p.gone || l.p.link != l {
+	if l.p.life == Gone || l.p.link != l {
 		now = held{} // a reserve offers nothing beside the way in use
 	}
 	g.heldAll = g.heldAll.changed(l.held, now)
@@ -379,7 +379,7 @@ func (c *pageCore) Touch(uri string, revision int64) {
 func (c *pageCore) seal(own string) {
 	g := c.p.g
 	g.engine.Seal(own)
-	if c.p.tab != nil {
+	if c.p.life == Here {
 		g.engine.Seal(taburi.Of(own, c.p.segment()))
 	}
 }

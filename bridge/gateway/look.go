@@ -36,7 +36,7 @@ func (g *Gateway) look(uri string, p *pass, done func(*live.Look, *route)) (end 
 		case err != nil || r == nil || route == nil:
 			g.addMissed(uri)
 			finish(&live.Look{Why: "no open page offers this resource now"})
-		case r.page.absent:
+		case r.page.life.left():
 			g.addMissed(uri)
 			finish(&live.Look{Why: "its page is being reloaded; try again"})
 		default:

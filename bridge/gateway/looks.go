@@ -59,7 +59,7 @@ func (g *Gateway) awaitsTabs() bool {
 	had := map[string]bool{}
 	g.tools.names.Given(func(origin, _, _ string) { had[origin] = true })
 	for p := range c.pages {
-		if had[p.Origin] && !p.settled && !p.absent {
+		if had[p.Origin] && !p.settled && !p.life.left() {
 			return true
 		}
 	}
@@ -93,7 +93,7 @@ func (a *Agent) Proceed() {
 func (p *Page) Settled() bool {
 	defer p.g.lock()()
 	d := p.own.p // the page of its document
-	return d.settled || d.absent
+	return d.settled || d.life.left()
 }
 
 // Notice adds a sentence about a fault to each list_page_resources. A call with the same subject and "" removes it.

@@ -211,7 +211,7 @@ func (g *Gateway) Snapshot() Snapshot {
 		}
 		info.URL, info.Title = Shorten(info.URL, maxWords), Shorten(info.Title, maxWords)
 		s.Pages = append(s.Pages, PageState{PageInfo: info, Key: Shorten(key, maxWords),
-			Number: p.tab.number, Absent: p.absent, Resources: len(p.offers), Tools: len(p.published),
+			Number: p.tab.number, Absent: p.life.left(), Resources: len(p.offers), Tools: len(p.published),
 			Focused: p.tab.focused == g.catalog.focuses, Reports: p.reports()})
 	}
 	slices.SortFunc(s.Pages, func(a, b PageState) int {

@@ -61,20 +61,18 @@ type Page struct {
 	shared Sharer     // nil if only this gateway uses the page
 	runner ToolRunner // runs the tools of a page that has only tools
 	done   chan struct{}
-	life   context.Context // ends when the page is gone, with the work on what it gave
-	die    func()
+	ctx    context.Context // ends when the page is gone, with the work on what it gave
+	cancel context.CancelFunc
 	worked atomic.Int64 // take's working time, in ns
 
 	// Guarded by the gateway's lock. Another page may have the document: own.p. Then all below is unused.
 	link      *linked   // the way in use; nil if runner is set
 	ways      []*linked // of the document (ways.go); the last one stays when the page has gone
-	tab       *tab      // nil until the page has offered something
+	tab       *tab      // nil if the page has never been here
 	order     int       // of arrival
 	window    int       // its number; 0 if it is not known
 	epoch     string    // of the document, from its page layer; "" if unknown
-	absent    bool
-	ended     bool // it has no successor
-	gone      bool
+	life      life
 	still     bool // it does not start a call: a page that reacts has its tools' plain names
 	parked    []parked
 	retitled  bool   // it is in catalog.retitled
@@ -94,6 +92,24 @@ type Page struct {
 	wide      map[string]int64  // the revisions of its resources that answer for more URIs
 	document  string            // its name in cursors of events; "" until it is needed
 }
+
+// A life is the state of a page. It begins silent, and only ever goes on to a later one.
+type life uint8
+
+const (
+	// Silent is a page that has offered nothing yet: no agent knows of it.
+	Silent life = iota
+	// Here is a page whose document is open. From now on the catalog has it, with its tab.
+	Here
+	// Reloading is a page whose document has gone. Its offers stay for Options.Grace, for the next
+	// page of its tab, and its reads wait for that one.
+	Reloading
+	// Gone is a page of which the catalog has nothing any more, and which no other succeeds.
+	Gone
+)
+
+// left reports whether the page's document is not open any more.
+func (l life) left() bool { return l >= Reloading }
 
 // A Sharer stands between the transport of a page and the gateway, so that the page has other cores too.
 type Sharer interface {
@@ -142,7 +158,7 @@ func (g *Gateway) newPage(info PageInfo) *Page {
 	p := &Page{PageInfo: info, g: g, done: make(chan struct{}), offers: map[string]*offer{},
 		watches: map[string]*watch{}, learned: map[string]gate.Names{}, aliases: maxAliases,
 		left: map[[32]byte]time.Time{}}
-	p.life, p.die = context.WithCancel(context.Background())
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.own = &linked{of: p, p: p, info: info, closed: true}
 	p.ways = []*linked{p.own}
 	return p
@@ -293,7 +309,7 @@ func (p *Page) owns(uri string) bool {
 
 // setTools replaces the page's tools. An error says what was left out. The rest is taken.
 func (p *Page) setTools(tools []bridge.Tool) error {
-	if p.absent {
+	if p.life.left() {
 		return nil
 	}
 	p.settled = true
@@ -314,7 +330,7 @@ func (p *Page) setTools(tools []bridge.Tool) error {
 	if len(offers) > 0 {
 		p.arrive()
 	}
-	if p.tab != nil && len(offers)+len(p.published) > 0 {
+	if p.life == Here && len(offers)+len(p.published) > 0 {
 		p.published = offers
 		refused = cmp.Or(p.g.fitTools(p), refused)
 		p.g.retool()
@@ -340,9 +356,10 @@ func (p *Page) Close(reason string) {
 
 // arrive adds a page to the catalog when it offers something for the first time.
 func (p *Page) arrive() {
-	if p.tab != nil {
+	if p.life != Silent {
 		return
 	}
+	p.life = Here
 	delete(p.g.silent, p)
 	p.g.catalog.add(p)
 	p.g.unite(p)
@@ -355,31 +372,34 @@ func (p *Page) arrive() {
 // back with them. The lock is held.
 func (p *Page) depart(reason string, mayReturn bool) {
 	g := p.g
-	if p.absent || p.gone {
+	switch p.life {
+	case Reloading:
 		if !mayReturn {
 			g.drop(p)
 		}
 		return
-	}
-	if p.tab == nil { // no agent has seen it
+	case Gone:
+		return
+	case Silent: // no agent has seen it
+		p.life = Gone
 		delete(g.silent, p)
-		p.absent, p.gone = true, true
 		g.frontLeft(p)
 		p.end()
-		p.die()
+		p.cancel()
 		return
 	}
 	g.log.Info(kinds[p.Shown]+" gone", "tab", p.tab.number, "url", p.URL, "reason", reason)
-	stays := mayReturn && !g.closed
-	p.absent, p.ended = true, !stays
+	if p.life = Gone; mayReturn && !g.closed {
+		p.life = Reloading
+	}
 	watches := p.watches
 	p.watches = map[string]*watch{}
 	for _, w := range watches {
 		w.settle()
 	}
 	p.end() // its waiting reads are parked or answered
-	if !stays {
-		g.drop(p)
+	if p.life == Gone {
+		g.remove(p)
 		return
 	}
 	for _, o := range p.offers {
@@ -392,13 +412,17 @@ func (p *Page) depart(reason string, mayReturn bool) {
 	time.AfterFunc(g.opt.Grace, g.locked(func() { g.drop(p) }))
 }
 
-// drop takes a page out of the catalog.
+// drop ends the time for which a page that is being reloaded stays.
 func (g *Gateway) drop(p *Page) {
-	if p.gone || p.tab == nil {
-		return
+	if p.life == Reloading {
+		p.life = Gone
+		g.remove(p)
 	}
-	p.absent, p.gone = true, true
-	p.die()
+}
+
+// remove takes a page that is gone out of the catalog.
+func (g *Gateway) remove(p *Page) {
+	p.cancel()
 	g.left(p)
 	g.frontLeft(p)
 	if p.link != nil {
@@ -498,7 +522,7 @@ func Shorten(text string, bytes int) string {
 func (p *Page) retitle(title string) {
 	g := p.g
 	title = Shorten(title, maxTitle)
-	if p.Title == title || p.gone {
+	if p.Title == title || p.life == Gone {
 		return
 	}
 	p.Title = title
@@ -506,7 +530,7 @@ func (p *Page) retitle(title string) {
 		now.Title = title
 		g.setFront(now, g.front.page)
 	}
-	if p.tab == nil || p.retitled {
+	if p.life == Silent || p.retitled {
 		return
 	}
 	p.retitled = true
@@ -526,7 +550,7 @@ func (g *Gateway) announceTitles() {
 	for _, p := range pages {
 		g.locked(func() {
 			p.retitled = false
-			if !p.gone {
+			if p.life != Gone {
 				g.redescribe(p)
 			}
 		})()

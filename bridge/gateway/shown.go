@@ -251,7 +251,7 @@ func (g *Gateway) gather(key string, t *tab) {
 // unite brings what the extension shows of a tab, and what CDP knows of that, into one tab.
 func (g *Gateway) unite(p *Page) {
 	c, key := &g.catalog, p.Target
-	if key == "" || p.tab == nil {
+	if key == "" || p.life != Here {
 		return
 	}
 	if other := c.tabs[key]; other != nil {

@@ -70,7 +70,7 @@ var apart = quota.Room{Name: "apart", Places: 2}
 func (c *toolCall) Apart(origin string, work func(ctx context.Context) (then func())) {
 	g, life := c.g, context.Background()
 	if c.route != nil {
-		life = c.route.Page().life
+		life = c.route.Page().ctx
 	}
 	waits, stop := context.WithCancel(context.Background())
 	works, end := context.WithCancel(life)

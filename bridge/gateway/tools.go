@@ -85,7 +85,7 @@ func (g *Gateway) fitTools(p *Page) error {
 		if other == p {
 			continue
 		}
-		if other.absent && other.tab == p.tab && other.Frame == p.Frame {
+		if other.life.left() && other.tab == p.tab && other.Frame == p.Frame {
 			ceded += other.cedeTools(p)
 		}
 		all += other.toolBytes
@@ -210,7 +210,7 @@ func (g *Gateway) routeTools() (wanted []*toolOffer, entries []tools.Entry) {
 			Tabbed: tabbed, Bytes: len(o.shown.text)})
 	}
 	rank := func(p *Page) []int {
-		return []int{truth(p.absent), truth(p.still), -p.tab.focused, truth(p.Frame != ""), -p.order}
+		return []int{truth(p.life.left()), truth(p.still), -p.tab.focused, truth(p.Frame != ""), -p.order}
 	}
 	pages := slices.SortedFunc(maps.Keys(g.catalog.pages), func(a, c *Page) int { return slices.Compare(rank(a), rank(c)) })
 	for _, p := range pages {
@@ -295,7 +295,7 @@ func (g *Gateway) callTool(c *toolCall, t bridge.ToolCall) {
 		return
 	}
 	g.tools.listing.Called(t.Name)
-	if o.page.absent {
+	if o.page.life.left() {
 		g.engine.Complete(g.now(), c.id, bridge.Result{Failure: bridge.ReadFailed, Detail: "the page that has this " +
 			"tool is gone or is being reloaded"})
 		return

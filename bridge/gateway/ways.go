@@ -39,7 +39,7 @@ func (g *Gateway) documentOf(l *linked) (found *Page) {
 	for _, list := range []map[*Page]bool{g.catalog.pages, g.silent} {
 		for d := range list {
 			same := p.epoch != "" && d.epoch == p.epoch && d.Origin == p.Origin
-			if d == p || d.absent || d.Shown || !same || differ(d.profile(), p.profile()) {
+			if d == p || d.life.left() || d.Shown || !same || differ(d.profile(), p.profile()) {
 				continue
 			}
 			w := d.wayBy(l.info.Transport)
@@ -75,11 +75,11 @@ func (l *linked) join(p *Page) {
 	p.Browser, p.Profile = cmp.Or(p.Browser, l.info.Browser), cmp.Or(p.Profile, l.info.Profile)
 	p.Window, p.Source = cmp.Or(p.Window, l.info.Window), cmp.Or(p.Source, l.info.Source)
 	for q := range g.catalog.pages {
-		if q.runner != nil && q.absent && q.Tab == l.info.Tab && q.Frame == l.info.Frame {
+		if q.runner != nil && q.life.left() && q.Tab == l.info.Tab && q.Frame == l.info.Frame {
 			g.drop(q) // the same document, before it had our page layer
 		}
 	}
-	if p.tab != nil {
+	if p.life == Here {
 		g.gather(l.info.Tab, p.tab)
 		g.catalog.alias(p.tab, l.info.Tab)
 		g.focusNow(p)
@@ -100,7 +100,7 @@ func (l *linked) join(p *Page) {
 func (p *Page) leave(reason string, mayReturn bool) {
 	switch l, d := p.own, p.own.p; {
 	case !slices.Contains(d.ways, l): // it has left
-	case len(d.ways) == 1 || d.absent || d.gone:
+	case len(d.ways) == 1 || d.life.left():
 		d.depart(reason, mayReturn)
 	default:
 		p.g.log.Info("a document has lost a way", "url", p.URL, "transport", l.info.Transport)
@@ -206,7 +206,7 @@ func (p *Page) read(key, uri, params string, done func(reply)) (end func()) {
 		return now
 	}
 	now = l.read(key, uri, params, func(r reply) {
-		if r.gone && p.link != l && !p.absent {
+		if r.gone && p.link != l && !p.life.left() {
 			now = p.read(key, uri, params, done)
 			return
 		}

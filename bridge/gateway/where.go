@@ -71,7 +71,7 @@ func (g *Gateway) find(uri string) (*Page, bool) {
 
 // reprofiled brings all in line with a page whose profile may have another name now.
 func (g *Gateway) reprofiled(p *Page) {
-	if p.tab != nil {
+	if p.life != Silent {
 		g.redescribe(p)
 	}
 	g.revoke()
