@@ -11,7 +11,7 @@
 // package calls. The latter give the same state to agents that know only tools.
 // What a page shows, which its user offers, comes from a Page of its own (shown.go).
 //
-// Package live/follow records what each agent has seen. The record is bounded, and ends with the agent: a stdio
+// Package follow records what each agent has seen. The record is bounded, and ends with the agent: a stdio
 // process, or a legacy session over HTTP (memory.go). Agents that share a connection, such as two subagents, share a
 // record. With the record, calls gives only the difference, and adds a reminder of changes to a tool's result.
 // prompt.go gives these changes to a program's hook, and fresh.go makes a page refuse a call based on old state. These
