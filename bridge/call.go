@@ -1,72 +1,9 @@
 package bridge
 
 import (
-	"slices"
-
 	"github.com/pagewire/pagewire/bridge/resource"
 	"github.com/pagewire/pagewire/bridge/wire"
 )
-
-// A call is one question to the host, and the requests that its answer completes.
-type call struct {
-	id       CallID
-	kind     callKind
-	uri      string          // of a read or a subscription
-	entry    *resource.Entry // of a read
-	tool     string          // of a tool call, its name
-	held     []byte          // of a request that waits for the host: its message
-	fresh    bool            // it is one of Engine.fresh
-	waits    []*wait
-	deadline Time
-
-	ages        *ages // its list
-	older, next *call
-}
-
-type callKind byte
-
-const (
-	callRead callKind = iota
-	callTool
-	callSubscribe
-	callUnsubscribe
-	callEvents
-	callStream // until the stream begins
-	callAwait  // the host is not asked
-)
-
-// fits reports whether the contents suit the kind: a non-empty array for a read, a non-empty object for a tool, without
-// the members that only the engine writes. It trims white space. The contents may come from a page, so they must be
-// valid JSON to go into a message.
-func (k callKind) fits(r *Result) bool {
-	if r.Contents == nil || r.Sound {
-		return r.Size > 2
-	}
-	kind := wire.Array
-	if k == callTool {
-		kind = wire.Object
-	}
-	v, err := wire.Parse(r.Contents, maxDepth)
-	r.Contents = v
-	return err == nil && v.Kind() == kind && !v.Empty() && (k != callTool ||
-		v.Get("resultType").Kind() == wire.Absent && v.Get("_meta").Kind() == wire.Absent)
-}
-
-// A wait is one request that a call answers. A listen that waits for consent has one for each URI, with one id.
-type wait struct {
-	port     *port
-	call     *call
-	id       wire.Value
-	modern   bool
-	skill    bool       // the answer is a page's skill, made from the contents
-	opening  *opening   // the listen that waits for consent; nil for other requests
-	progress wire.Value // the progressToken of a tool call, or absent
-	final    bool       // an EventError has the code of the SEP, not of the sketch
-}
-
-// ages lists the calls under way, oldest first. All calls of one list have the same timeout, so the first expires next.
-// An ended call leaves immediately: one call that waits for a person would keep ten minutes of later ones listed.
-type ages struct{ first, last *call }
 
 func (a *ages) add(c *call) {
 	c.ages, c.older = a, a.last
@@ -141,90 +78,14 @@ func (e *Engine) full(p *port) *wire.Error {
 	return limited("Too many requests at once", reasonCalls, "maxCalls", e.opt.Limits.Calls)
 }
 
-// Complete answers a question of the engine. An answer to a call that has ended is ignored.
-func (e *Engine) Complete(now Time, id CallID, r Result) {
-	e.enter(now)
-	defer e.drain()
-	c := e.calls[id]
-	if c == nil {
-		return
-	}
-	if r.Contents != nil {
-		r.Size = len(r.Contents)
-	}
-	if c.kind == callSubscribe || c.kind == callUnsubscribe {
-		e.consent(c, r)
-		return
-	}
-	if restricts && (c.kind == callEvents || c.kind == callStream) {
-		e.answerEvents(c, r)
-		return
-	}
-	if restricts && r.Owner != (Owner{}) {
-		if e.withhold(c, r.Owner); e.calls[id] == nil {
-			return
+// streamsOpening counts the streams of a port that wait for the host's answer.
+func (p *port) streamsOpening() (n int) {
+	for _, w := range p.waits {
+		if w.call.kind == callStream {
+			n++
 		}
 	}
-	if r.Failure == "" && r.Size <= e.opt.Limits.ResultBytes && !c.kind.fits(&r) {
-		r.Failure = InvalidContents
-	}
-	switch {
-	case r.Failure == NotFound && c.kind == callRead:
-		e.vanish(c)
-	case r.Failure == NotFound && c.kind == callTool:
-		e.finish(c, unknownTool(c.tool))
-	case r.Failure != "":
-		message := "Read failed: the console of its page has the cause"
-		if c.kind == callTool {
-			message = "Tool call failed"
-		}
-		e.finish(c, readError(string(r.Failure), e.expose(message, r)))
-	case r.Size > e.opt.Limits.ResultBytes:
-		e.finish(c, limited("Result too large", reasonResultSize, "maxBytes", e.opt.Limits.ResultBytes))
-	default:
-		for _, w := range c.waits {
-			if c.kind == callTool {
-				e.answerTool(w, r)
-			} else {
-				e.answerRead(w, r)
-			}
-		}
-		e.finish(c, nil)
-	}
-}
-
-// Withhold ends the requests of a read or a tool call whose ports do not see an owner any more. The
-// host calls it when its answer to Permits has changed for the page that is asked.
-func (e *Engine) Withhold(now Time, id CallID, of Owner) {
-	e.enter(now)
-	defer e.drain()
-	if c := e.calls[id]; c != nil && (c.kind == callRead || c.kind == callTool) {
-		e.withhold(c, of)
-	}
-}
-
-// withhold ends the requests whose ports do not see the owner of their call's answer any more, as
-// requests for what does not exist.
-func (e *Engine) withhold(c *call, of Owner) {
-	for _, w := range slices.Clone(c.waits) {
-		if !w.port.hidesOwner(of) {
-			continue
-		}
-		why := unknownTool(c.tool)
-		if c.kind == callRead {
-			why = notFound(w.modern, c.uri)
-		}
-		e.fail(w.port, w.id, why)
-		e.leave(w)
-	}
-}
-
-// expose is the message of a failure: the host's Detail only with Options.ExposeErrors.
-func (e *Engine) expose(message string, r Result) string {
-	if e.opt.ExposeErrors && r.Detail != "" {
-		return r.Detail
-	}
-	return message
+	return n
 }
 
 // finish ends a call and answers its waiting requests with err. A nil err means that they have their answers.
@@ -251,6 +112,19 @@ func (e *Engine) leave(w *wait) {
 	}
 }
 
+// abandon ends an opening whose listen was cancelled, or whose port has closed.
+func (e *Engine) abandon(o *opening) {
+	if o.left == 0 {
+		return
+	}
+	o.left = 0
+	o.listen.port.openings--
+	o.listen.port.granted -= len(o.granted)
+	for _, uri := range o.granted {
+		e.revoke(o.listen.port, uri)
+	}
+}
+
 func (e *Engine) endCall(c *call) {
 	delete(e.calls, c.id)
 	c.ages.remove(c)
@@ -260,14 +134,78 @@ func (e *Engine) endCall(c *call) {
 	}
 }
 
-// expire ends the calls that have timed out.
-func (e *Engine) expire(list *ages, timeout Time) {
-	for c := list.first; c != nil && c.deadline <= e.now; c = list.first {
-		err := limited("The page took too long", reasonTimeout, "timeoutMs", int(timeout))
-		if c.kind == callSubscribe {
-			e.refuseConsent(c, err)
-		} else {
-			e.finish(c, err)
+// maxFresh is the number of such reads under way at once. There are several, so that a slow one does not delay others.
+const maxFresh = 4
+
+// beginRead asks the host. Later readers may share the read, unless Options.Several makes them fresh.
+func (e *Engine) beginRead(c *call, question op) {
+	e.joinable[c.uri] = c
+	e.queue.ops = append(e.queue.ops, question)
+}
+
+// begins counts a fresh read, and reports whether it begins immediately.
+func (e *Engine) begins(c *call, question op) bool {
+	f := e.fresh[c.uri]
+	if f == nil {
+		f = &freshReads{}
+		e.fresh[c.uri] = f
+	}
+	if f.running == maxFresh {
+		f.next, f.question = c, question
+		return false
+	}
+	f.running++
+	return true
+}
+
+// endFresh begins the next read after one has ended. It reports false if c had not begun.
+func (e *Engine) endFresh(c *call) bool {
+	f := e.fresh[c.uri]
+	next := f.next
+	f.next = nil
+	switch {
+	case next == c:
+		return false
+	case next != nil:
+		e.beginRead(next, f.question)
+	default:
+		if f.running--; f.running == 0 {
+			delete(e.fresh, c.uri)
 		}
 	}
+	return true
+}
+
+// sealReads is Seal for a caller that has the URI's entry, or nil.
+func (e *Engine) sealReads(uri string, entry *resource.Entry) {
+	if c := e.joinable[uri]; c != nil {
+		e.seal(c)
+	}
+	if entry != nil && entry.Wide {
+		for c := e.reads.first; c != nil; c = c.next {
+			if c.entry == entry {
+				e.seal(c)
+			}
+		}
+	}
+}
+
+// seal stops later readers from sharing a call: its resource has changed since the call began, and they must see the
+// change.
+func (e *Engine) seal(c *call) {
+	if e.joinable[c.uri] == c {
+		delete(e.joinable, c.uri)
+	}
+}
+
+func remove[T comparable](list []T, x T) []T {
+	for i := range list {
+		if list[i] == x {
+			copy(list[i:], list[i+1:])
+			var zero T
+			list[len(list)-1] = zero
+			return list[:len(list)-1]
+		}
+	}
+	return list
 }

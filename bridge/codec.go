@@ -2,6 +2,9 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
+// maxDepth bounds the nesting of any JSON text: the scanner recurses.
+const maxDepth = 1000
+
 // This is the engine's codec for a host that looks into messages itself, as the gateway's connections do. Such a host
 // needs no other package.
 

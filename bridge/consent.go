@@ -6,15 +6,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// An opening is a listen whose URIs wait for the consent of a SubscriptionHost. After the last answer it is
-// acknowledged with the URIs that were not refused.
-type opening struct {
-	listen  *listen
-	uris    []string // the URIs that were not refused
-	granted []string // the URIs that the host has consented to
-	left    int      // missing answers
-}
-
 // askForListen asks the host for consent to each URI of a listen that the port sees.
 func (e *Engine) askForListen(r *request, l *listen, uris []string) {
 	asked := slices.Clone(uris)
@@ -98,39 +89,4 @@ func (e *Engine) answered(o *opening) {
 		o.listen.port.granted -= len(o.granted)
 		e.acknowledge(o.listen, o.uris)
 	}
-}
-
-// abandon ends an opening whose listen was cancelled, or whose port has closed.
-func (e *Engine) abandon(o *opening) {
-	if o.left == 0 {
-		return
-	}
-	o.left = 0
-	o.listen.port.openings--
-	o.listen.port.granted -= len(o.granted)
-	for _, uri := range o.granted {
-		e.revoke(o.listen.port, uri)
-	}
-}
-
-// revoke tells the host that a subscription with its consent has ended, or has not begun.
-func (e *Engine) revoke(p *port, uri string) {
-	e.queue.ops = append(e.queue.ops, op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
-}
-
-// Notify sends one port an update of a URI under each of its subscriptions to it, without coalescing. Like any update
-// it waits while the port is not writable or has used up its rate.
-//
-// Pagewire itself does not call it. It is for a SubscriptionHost with a subscription store of its own. Touch notifies
-// all subscribers.
-func (e *Engine) Notify(now Time, id PortID, uri string) {
-	e.enter(now)
-	if w := e.watches[uri]; w != nil {
-		for _, s := range w.subs {
-			if s.port.id == id {
-				e.notify(s)
-			}
-		}
-	}
-	e.drain()
 }

@@ -9,8 +9,19 @@
 // test; and it compiles with TinyGo without a scheduler. It is not safe for concurrent use: a host with several
 // goroutines serialises its calls.
 //
-// The path of a message: Receive (port.go) decodes it and finds its era (era.go). The method's file answers it
-// (session.go, list.go, read.go, subscribe.go, listen.go, tool.go), if needed after the host has answered (call.go,
-// consent.go). queue.go passes the results to the Host. The path of a change: Touch (offer.go) finds the watchers,
-// update.go decides when they are notified; listchanged.go does the same for the lists.
+// Each file uses only the files below it:
+//
+//	port.go                              what the host does with ports: Open, Receive, Close
+//	complete.go touch.go register.go     what the host says: answers, changes, what there is
+//	turn.go                              the frame of every call: due work first, the host's calls last
+//	message.go                           finds the handler of a message
+//	read.go skills.go list.go tool.go subscribe.go consent.go events.go session.go   the handlers
+//	update.go listchanged.go             when an agent is told of a change
+//	listen.go watch.go call.go           keep what is open: listens, watches, questions to the host
+//	sight.go pending.go send.go          what a port sees, what waits at it, and what it is sent
+//	engine.go                            all state
+//	host.go options.go errors.go codec.go descriptor.go   the contract with the host
+//
+// So a message goes down from Receive to its handler and to call.go, which queues the question; drain in turn.go asks
+// the host. The answer goes down from Complete to the handler's answer and to send.go.
 package bridge

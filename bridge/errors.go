@@ -72,3 +72,57 @@ func readError(reason, message string) *wire.Error {
 
 // reasonData begins the data of an error; a closing brace completes it.
 func reasonData(reason string) wire.Text { return wire.Text(`{"reason":`).Str(reason) }
+
+func unknownTool(name string) *wire.Error {
+	return &wire.Error{Code: wire.InvalidParams, Message: "Unknown tool: " + name}
+}
+
+// An EventError is an error of the events' methods. The engine chooses its code, since there are two sets of codes.
+type EventError struct {
+	Kind    EventErrorKind
+	Message string
+	Data    Text // the JSON text of data, or nil
+}
+
+func (x *EventError) Error() string { return x.Kind.String() + ": " + x.Message }
+
+// An EventErrorKind is a row of the table of errors.
+type EventErrorKind byte
+
+// The kinds of errors: SEP-3415, "Errors".
+const (
+	EventInvalid     EventErrorKind = iota
+	EventNotFound                   // data: kind, event or subscription
+	EventForbidden                  // data: reason
+	EventExhausted                  // data: limit, max
+	EventUnsupported                // data: feature, value
+	EventCallback                   // data: reason
+)
+
+// eventErrors has each kind's name, its code in the SEP, and its code in the earlier sketch, which ChatGPT and the
+// servers of October 2026 use.
+var eventErrors = [...]struct {
+	name         string
+	code, sketch int
+}{
+	EventInvalid:     {"InvalidParams", wire.InvalidParams, wire.InvalidParams},
+	EventNotFound:    {"NotFound", -32023, -32011},
+	EventForbidden:   {"Forbidden", -32024, -32012},
+	EventExhausted:   {"ResourceExhausted", -32025, -32013},
+	EventUnsupported: {"Unsupported", -32026, -32014},
+	EventCallback:    {"CallbackEndpointError", -32027, -32015},
+}
+
+func (k EventErrorKind) String() string { return eventErrors[k].name }
+
+// Code is the error code in the set that a client knows: the SEP's (final) or the sketch's.
+func (k EventErrorKind) Code(final bool) int {
+	if final {
+		return eventErrors[k].code
+	}
+	return eventErrors[k].sketch
+}
+
+func (x *EventError) wire(final bool) *wire.Error {
+	return &wire.Error{Code: x.Kind.Code(final), Message: x.Error(), Data: x.Data}
+}

@@ -5,105 +5,10 @@ import "github.com/pagewire/pagewire/bridge/wire"
 // MCP Events (SEP-3415) in the engine: five methods, six notifications, and streams. The host has the catalogue. A
 // page's core has no events: see restrict.go.
 
-// An EventHost is a Host that has events.
-type EventHost interface {
-	Host
-	// Events asks for the answer to a request. The host answers with Complete, now or later, unless End comes first.
-	// Contents is the JSON text of an object, whose members become the result's; otherwise Refused is the error. For
-	// events/stream, Contents has the members of the first active notification, and from then until End the call names
-	// the stream.
-	Events(call CallID, r EventRequest)
-	// NextEvent takes the next notification of a stream. ok is false if there is none; the host calls Wake when there
-	// is one. The engine asks only when the port accepts more, so the host can merge events until then.
-	NextEvent(stream CallID) (n EventNote, ok bool)
-	// EventCursor is the cursor that a stream's heartbeat carries.
-	EventCursor(stream CallID) string
-}
-
-// An EventRequest is a request of one of the events methods. Its members have the right types.
-type EventRequest struct {
-	Method    string // wire.EventsPoll and so on
-	Port      PortID
-	Name      string
-	Arguments []byte // the JSON text of an object. Like Delivery, it belongs to the engine again when the call returns
-	Cursor    string // "" is null
-	MaxAge    Time   // in ms; -1 if absent
-	Max       int    // of maxEvents; 0 if absent
-	Delivery  JSON   // of a webhook, an object or absent
-	TTL       Time   // in ms; -1 if absent, 0 if null
-}
-
-// An EventNote is a notification on a stream: an event, unless Gap or Refused is set.
-type EventNote struct {
-	// Members is the JSON text of the notification's members, without _meta. It is not used with Refused.
-	Members []byte
-	Gap     bool        // another active notification, with truncated
-	Refused *EventError // an error that does not end the stream
-}
-
-// An EventError is an error of the events' methods. The engine chooses its code, since there are two sets of codes.
-type EventError struct {
-	Kind    EventErrorKind
-	Message string
-	Data    Text // the JSON text of data, or nil
-}
-
-func (x *EventError) Error() string { return x.Kind.String() + ": " + x.Message }
-
-// An EventErrorKind is a row of the table of errors.
-type EventErrorKind byte
-
-// The kinds of errors: SEP-3415, "Errors".
-const (
-	EventInvalid     EventErrorKind = iota
-	EventNotFound                   // data: kind, event or subscription
-	EventForbidden                  // data: reason
-	EventExhausted                  // data: limit, max
-	EventUnsupported                // data: feature, value
-	EventCallback                   // data: reason
-)
-
-// eventErrors has each kind's name, its code in the SEP, and its code in the earlier sketch, which ChatGPT and the
-// servers of October 2026 use.
-var eventErrors = [...]struct {
-	name         string
-	code, sketch int
-}{
-	EventInvalid:     {"InvalidParams", wire.InvalidParams, wire.InvalidParams},
-	EventNotFound:    {"NotFound", -32023, -32011},
-	EventForbidden:   {"Forbidden", -32024, -32012},
-	EventExhausted:   {"ResourceExhausted", -32025, -32013},
-	EventUnsupported: {"Unsupported", -32026, -32014},
-	EventCallback:    {"CallbackEndpointError", -32027, -32015},
-}
-
-func (k EventErrorKind) String() string { return eventErrors[k].name }
-
-// Code is the error code in the set that a client knows: the SEP's (final) or the sketch's.
-func (k EventErrorKind) Code(final bool) int {
-	if final {
-		return eventErrors[k].code
-	}
-	return eventErrors[k].sketch
-}
-
 // DeclaresEvents reports whether the params of a modern request declare the extension.
 func DeclaresEvents(params JSON) bool {
 	capabilities := params.Get("_meta").Get(wire.MetaCapabilities)
 	return len(capabilities.Get("extensions").Get(wire.EventsExtension)) > 0
-}
-
-func (x *EventError) wire(final bool) *wire.Error {
-	return &wire.Error{Code: x.Kind.Code(final), Message: x.Error(), Data: x.Data}
-}
-
-// eventsMethod is the row of one of the events methods.
-func (e *Engine) eventsMethod(name string) method {
-	switch name {
-	case wire.EventsList, wire.EventsPoll, wire.EventsStream, wire.EventsSubscribe, wire.EventsUnsubscribe:
-		return method{(*Engine).events, e.opt.Events, e.opt.Events}
-	}
-	return method{}
 }
 
 // events asks the host. A stream does not count against Limits.Calls, so it never keeps an agent from reading.
@@ -197,18 +102,6 @@ func (e *Engine) answerEvents(c *call, r Result) {
 	}
 }
 
-// A stream is one open events/stream: one more kind of listen, whose notifications are events.
-type stream struct {
-	port    *port
-	id      wire.Value // verbatim
-	call    CallID     // its name at the host
-	modern  bool
-	final   bool // its errors have the codes of the SEP
-	waiting bool // the host has a notification for it
-	asked   bool // an opNextEvent is queued
-	beat    Time // when the next heartbeat is due
-}
-
 func (p *port) streaming(id wire.Value) *stream {
 	for _, s := range p.streams { // at most Limits.Streams
 		if s.id.Equal(id) {
@@ -216,16 +109,6 @@ func (p *port) streaming(id wire.Value) *stream {
 		}
 	}
 	return nil
-}
-
-// streamsOpening counts the streams of a port that wait for the host's answer.
-func (p *port) streamsOpening() (n int) {
-	for _, w := range p.waits {
-		if w.call.kind == callStream {
-			n++
-		}
-	}
-	return n
 }
 
 // openStream begins the stream of a call. The host keeps the call until the stream ends.
@@ -255,17 +138,6 @@ func (e *Engine) note(s *stream, method string, members []byte) {
 
 // errorMembers are the members of a notification that carries an error.
 func (s *stream) errorMembers(x *EventError) wire.Text { return wire.Text(nil).Error(x.wire(s.final)) }
-
-// Wake reports that the host has a notification for a stream: the engine calls NextEvent as soon as the port accepts
-// more. It ignores a stream that has ended.
-func (e *Engine) Wake(now Time, id CallID) {
-	e.enter(now)
-	if s := e.streams[id]; s != nil {
-		s.waiting = true
-		e.pull(s)
-	}
-	e.drain()
-}
 
 // pull queues the sending of a stream's next event, if the host has one.
 func (e *Engine) pull(s *stream) {
@@ -332,18 +204,6 @@ func (e *Engine) heartbeat(s *stream) {
 		cursor = cursor.Raw(`null`)
 	}
 	e.note(s, wire.EventsHeartbeat, cursor)
-}
-
-// Terminate ends a stream from the server's side: the agent gets the reason and then the result. It ignores a stream
-// that has ended.
-func (e *Engine) Terminate(now Time, id CallID, why *EventError) {
-	e.enter(now)
-	if s := e.streams[id]; s != nil {
-		e.note(s, wire.EventsTerminated, s.errorMembers(why))
-		e.completeStream(s)
-		e.endStream(s)
-	}
-	e.drain()
 }
 
 // completeStream sends the result of a stream.

@@ -2,33 +2,10 @@ package bridge
 
 import (
 	"github.com/pagewire/pagewire/bridge/coalesce"
-	"github.com/pagewire/pagewire/bridge/wire"
 )
-
-// A listKind is a list with list_changed notifications.
-type listKind byte
-
-const (
-	listResources listKind = iota
-	listTools
-	listKinds // the number of lists
-)
-
-// listNames are the names of the lists in the filter of a listen, and in notifications.
-var listNames = [listKinds]struct{ flag, changed string }{
-	{"resourcesListChanged", wire.ResourcesListChanged},
-	{"toolsListChanged", wire.ToolsListChanged},
-}
 
 // has reports whether the engine has a list.
 func (e *Engine) has(kind listKind) bool { return kind == listResources || e.opt.Tools }
-
-// An interest is the interest of one session, or of one listen, in one list.
-type interest struct {
-	wanted bool
-	due    bool // a notification waits until the port is writable
-	seen   int  // the last revision announced to it; at first, the revision when it began
-}
 
 // listChanged announces a change of a list, now or when the interval is over.
 func (e *Engine) listChanged(kind listKind) {

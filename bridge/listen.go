@@ -2,74 +2,12 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// A listen is one open subscriptions/listen: a stream of the changes that its filter names, each with its id.
-type listen struct {
-	port  *port
-	id    wire.Value // verbatim; sent as the subscriptionId
-	subs  []*sub
-	lists [listKinds]interest
-}
-
 func (p *port) listening(id wire.Value) *listen {
 	for _, l := range p.listens { // at most Limits.Listens
 		if l.id.Equal(id) {
 			return l
 		}
 	}
-	return nil
-}
-
-// listen opens a stream. Its acknowledgement comes first, with the honored part of the filter: the lists that exist,
-// and every URI that has a resource or could have one, even if the port does not see it. If the honored part is
-// empty, the listen is acknowledged and completed immediately.
-func (e *Engine) listen(r *request) *wire.Error {
-	p, filter := r.port, r.params.Get("notifications")
-	if filter.Kind() != wire.Object {
-		return invalidParams("notifications must be an object")
-	}
-	for _, flag := range [...]string{listNames[listResources].flag, listNames[listTools].flag, "promptsListChanged"} {
-		if k := filter.Get(flag).Kind(); k > wire.Null && k != wire.Bool {
-			return invalidParams(flag + " must be a boolean")
-		}
-	}
-	list := filter.Get("resourceSubscriptions")
-	if k := list.Kind(); k > wire.Null && k != wire.Array {
-		return invalidParams("resourceSubscriptions must be an array")
-	}
-	var uris []string
-	named := map[string]bool{}
-	var err *wire.Error
-	list.Elements(func(v wire.Value) bool {
-		uri, ok := v.Text()
-		switch {
-		case !ok:
-			err = invalidParams("resourceSubscriptions must be strings")
-		case !e.subscribes(p):
-		case named[uri] || !e.registry.Awaits(uri):
-		case p.subscriptions()+len(uris) >= e.opt.Limits.Subscriptions:
-			err = e.tooManySubscriptions(uri)
-		default:
-			named[uri] = true
-			uris = append(uris, uri)
-		}
-		return err == nil
-	})
-	switch {
-	case err != nil:
-		return err
-	case len(p.listens)+p.openings >= e.opt.Limits.Listens:
-		return limited("Too many listens", reasonListens, "maxListens", e.opt.Limits.Listens)
-	}
-	l := &listen{port: p, id: append(wire.Value(nil), r.id...)}
-	for kind := range l.lists {
-		l.lists[kind] = interest{wanted: e.has(listKind(kind)) && filter.Get(listNames[kind].flag).True(),
-			seen: e.revision[kind]}
-	}
-	if e.asks && len(uris) > 0 {
-		e.askForListen(r, l, uris)
-		return nil
-	}
-	e.acknowledge(l, uris)
 	return nil
 }
 

@@ -24,6 +24,15 @@ func (e *Engine) initialize(r *request) *wire.Error {
 	return nil
 }
 
+// declare appends the capabilities that a port's agent is told.
+func (e *Engine) declare(text wire.Text, p *port) wire.Text {
+	text = text.Raw(`"capabilities":{"resources":{`)
+	if e.subscribes(p) {
+		text = text.Raw(`"subscribe":true,`)
+	}
+	return text.Bytes(e.capabilities)
+}
+
 func (e *Engine) ping(r *request) *wire.Error {
 	e.send(r.port, e.closeResult(r, e.result(r)))
 	return nil
@@ -52,4 +61,48 @@ func (e *Engine) cancelled(p *port, params wire.Value) {
 	for w := p.wait(id); w != nil; w = p.wait(id) {
 		e.leave(w)
 	}
+}
+
+func (e *Engine) dismiss(p *port) {
+	for len(p.waits) > 0 {
+		w := p.waits[0]
+		id := w.id
+		for ; w != nil; w = p.wait(id) { // a listen that waits for consent has several
+			e.leave(w)
+		}
+		e.fail(p, id, readError(reasonShutdown, "The server goes away"))
+	}
+	for len(p.listens) > 0 {
+		e.closeListen(p.listens[0])
+	}
+	if restricts {
+		for _, s := range p.streams {
+			e.completeStream(s)
+		}
+	}
+	e.queue.ops = append(e.queue.ops, op{kind: opDrop, port: p.id})
+}
+
+func (e *Engine) drop(p *port) {
+	for len(p.subs) > 0 {
+		e.unsubscribe(p.subs[len(p.subs)-1])
+	}
+	e.stats.Listens -= len(p.listens)
+	for restricts && len(p.streams) > 0 {
+		e.endStream(p.streams[0])
+	}
+	for len(p.waits) > 0 {
+		e.leave(p.waits[len(p.waits)-1])
+	}
+	if p.throttled {
+		e.throttled = remove(e.throttled, p)
+	}
+	if restricts && p.sight != nil {
+		e.restricted--
+	}
+	last := e.order[len(e.order)-1]
+	e.order[p.index], last.index = last, p.index
+	e.order[len(e.order)-1] = nil
+	e.order = e.order[:len(e.order)-1]
+	delete(e.ports, p.id)
 }

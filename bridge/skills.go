@@ -5,31 +5,8 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Skill is a text for models that an engine serves (SEP-2640): skills/list and skills/get describe it, and
-// resources/read gives it. It never changes while the engine lives. The core of a page has none: see restrict.go.
-type Skill struct {
-	// URI is that of its SKILL.md: skill://AUTHORITY/NAME/SKILL.md.
-	URI string
-	// Entry is the JSON text of the skill in lists: uri, frontmatter and resources.
-	Entry string
-	// Contents is the JSON text of MCP's contents of the file, an array.
-	Contents string
-}
-
 // lasting lets clients cache results that change only with a release.
 const lasting = `"ttlMs":300000,"cacheScope":"public",`
-
-// skillsMethod is the row of one of the skills' methods.
-func (e *Engine) skillsMethod(name string) method {
-	has := len(e.opt.Skills) > 0
-	switch name {
-	case wire.SkillsList:
-		return method{(*Engine).listSkills, has, has}
-	case wire.SkillsGet:
-		return method{(*Engine).getSkill, has, has}
-	}
-	return method{}
-}
 
 // listSkills lists the engine's own skills on the first page, and the skills of pages.
 func (e *Engine) listSkills(r *request) *wire.Error {
@@ -56,43 +33,34 @@ func (e *Engine) listSkills(r *request) *wire.Error {
 func (e *Engine) getSkill(r *request) *wire.Error {
 	uri, _ := r.params.Get("uri").Text()
 	text := e.result(r).Raw(`"skill":`)
-	if s := e.skill(uri); s != nil {
-		e.sendFor(r, text.Raw(s.Entry), lasting)
-	} else if entry := e.pageSkill(r.port, uri); entry != nil {
-		e.sendFor(r, describeSkill(text, entry), cacheable)
+	if own, page := e.findSkill(r.port, uri); own != nil {
+		e.sendFor(r, text.Raw(own.Entry), lasting)
+	} else if page != nil {
+		e.sendFor(r, describeSkill(text, page), cacheable)
 	} else {
 		return invalidParams("uri is of no skill: skills/list has them")
 	}
 	return nil
 }
 
-// readSkill answers resources/read of a SKILL.md of the engine, and reports whether the URI is one. No page can have
-// such a URI, so no port hides it.
-func (e *Engine) readSkill(r *request) bool {
-	uri, _ := r.params.Get("uri").Text()
-	s := e.skill(uri)
-	if s != nil {
-		e.sendFor(r, e.result(r).Raw(`"contents":`).Raw(s.Contents), cacheable)
-	}
-	return s != nil
-}
-
-// sendFor completes an answer that modern clients may cache.
-func (e *Engine) sendFor(r *request, text wire.Text, cache string) {
-	if r.modern {
-		text = text.Raw(`,`).Raw(cache)
-	}
-	e.send(r.port, e.closeResult(r, text))
-}
-
-// skill finds a skill by its URI; nil if there is none.
-func (e *Engine) skill(uri string) *Skill {
+// findSkill finds the skill that has a URI: one of the engine's own, or the resource of a page's if the port sees it.
+// Both are nil if there is none. No page can have the URI of an own skill, so no port hides one.
+func (e *Engine) findSkill(p *port, uri string) (own *Skill, page *resource.Entry) {
 	for i := range e.opt.Skills {
 		if e.opt.Skills[i].URI == uri {
-			return &e.opt.Skills[i]
+			return &e.opt.Skills[i], nil
 		}
 	}
-	return nil
+	n := len(skillScheme)
+	end := index(uri, n, '/')
+	if end >= len(uri) || uri[:n] != skillScheme {
+		return nil, nil
+	}
+	entry := e.registry.Get(uri[n:end] + "://" + uri[end+1:])
+	if entry == nil || p.hides(entry.URI) || !e.isSkill(entry) {
+		return nil, nil
+	}
+	return nil, entry
 }
 
 // A page's skill is a resource of text/markdown whose URI ends in /NAME/SKILL.md. For agents its URI begins with
@@ -141,20 +109,6 @@ func skillName(uri string) string {
 		return ""
 	}
 	return uri[from:end]
-}
-
-// pageSkill finds a page's skill by its URI for agents; nil if there is none, or if the port does not see it.
-func (e *Engine) pageSkill(p *port, uri string) *resource.Entry {
-	n := len(skillScheme)
-	end := index(uri, n, '/')
-	if end >= len(uri) || uri[:n] != skillScheme {
-		return nil
-	}
-	entry := e.registry.Get(uri[n:end] + "://" + uri[end+1:])
-	if entry == nil || p.hides(entry.URI) || !e.isSkill(entry) {
-		return nil
-	}
-	return entry
 }
 
 // skillURI is the URI of a page's skill for agents.

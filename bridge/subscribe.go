@@ -1,29 +1,6 @@
 package bridge
 
-import (
-	"github.com/pagewire/pagewire/bridge/coalesce"
-	"github.com/pagewire/pagewire/bridge/resource"
-	"github.com/pagewire/pagewire/bridge/wire"
-)
-
-// A watch is one URI that has a subscription or that the host watches.
-type watch struct {
-	uri   string
-	entry *resource.Entry // the URI's entry now; nil while it has none
-	subs  []*sub          // each at its watchIndex
-	item  coalesce.Item[*watch]
-	index int // its place in Engine.wide, if it is there
-}
-
-// A sub is one subscription to one URI: a legacy one, or one of a listen.
-type sub struct {
-	watch                 *watch
-	port                  *port
-	listen                *listen // nil for a legacy one
-	prev, next            *sub    // among the port's pending updates
-	watchIndex, portIndex int32
-	waiting               bool
-}
+import "github.com/pagewire/pagewire/bridge/wire"
 
 func (e *Engine) subscribe(r *request) *wire.Error {
 	if !e.subscribes(r.port) {
@@ -53,35 +30,6 @@ func (e *Engine) subscribe(r *request) *wire.Error {
 	return nil
 }
 
-// subscribed adds a legacy subscription, and reports false if there is one already.
-func (e *Engine) subscribed(p *port, uri string) bool {
-	if p.subscribed[uri] != nil {
-		return false
-	}
-	if p.subscribed == nil {
-		p.subscribed = map[string]*sub{}
-	}
-	p.subscribed[uri] = e.watch(p, nil, uri)
-	return true
-}
-
-// subscriptions counts the port's subscriptions, and those that wait for consent.
-func (p *port) subscriptions() int {
-	n := len(p.subs) + p.granted
-	for _, w := range p.waits {
-		if w.call.kind == callSubscribe {
-			n++
-		}
-	}
-	return n
-}
-
-func (e *Engine) tooManySubscriptions(uri string) *wire.Error {
-	err := limited("Subscription limit reached", reasonSubscriptions, "maxSubscriptions", e.opt.Limits.Subscriptions)
-	err.Data = err.Data[:len(err.Data)-1].Raw(`,"uri":`).Str(uri).Raw(`}`)
-	return err
-}
-
 // unsubscribeURI also confirms an unsubscribe without a subscription: the agent has the result that it wanted.
 func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	if !e.subscribes(r.port) {
@@ -106,87 +54,73 @@ func (e *Engine) unsubscribeURI(r *request) *wire.Error {
 	return nil
 }
 
-// watchOf returns the watch of a URI, and makes it if there is none.
-func (e *Engine) watchOf(uri string) *watch {
-	w := e.watches[uri]
-	if w == nil {
-		w = &watch{uri: uri}
-		w.item.Value = w
-		e.watches[uri] = w
-		e.bind(w)
-		e.queue.ops = append(e.queue.ops, op{kind: opWatched, request: Request{URI: uri}, on: true})
+// listen opens a stream. Its acknowledgement comes first, with the honored part of the filter: the lists that exist,
+// and every URI that has a resource or could have one, even if the port does not see it. If the honored part is
+// empty, the listen is acknowledged and completed immediately.
+func (e *Engine) listen(r *request) *wire.Error {
+	p, filter := r.port, r.params.Get("notifications")
+	if filter.Kind() != wire.Object {
+		return invalidParams("notifications must be an object")
 	}
-	return w
-}
-
-// unwatched removes a watch without subscriptions that the host does not watch.
-func (e *Engine) unwatched(w *watch) {
-	if len(w.subs) > 0 || restricts && e.hostWatches[w.uri] {
-		return
-	}
-	e.updates.Remove(&w.item)
-	e.unbind(w)
-	delete(e.watches, w.uri)
-	e.queue.ops = append(e.queue.ops, op{kind: opWatched, request: Request{URI: w.uri}})
-}
-
-// watch adds a subscription.
-func (e *Engine) watch(p *port, l *listen, uri string) *sub {
-	w := e.watchOf(uri)
-	s := &sub{watch: w, port: p, listen: l, watchIndex: int32(len(w.subs)), portIndex: int32(len(p.subs))}
-	w.subs = append(w.subs, s)
-	p.subs = append(p.subs, s)
-	e.stats.Subscriptions++
-	return s
-}
-
-// unsubscribe ends a subscription without an answer.
-func (e *Engine) unsubscribe(s *sub) {
-	if e.asks {
-		e.revoke(s.port, s.watch.uri)
-	}
-	e.forget(s)
-}
-
-// forget removes a subscription from all lists.
-func (e *Engine) forget(s *sub) {
-	w, p := s.watch, s.port
-	if s.listen == nil {
-		delete(p.subscribed, w.uri)
-	}
-	p.unwait(s)
-	last := w.subs[len(w.subs)-1]
-	w.subs[s.watchIndex], last.watchIndex = last, s.watchIndex
-	w.subs[len(w.subs)-1] = nil
-	w.subs = w.subs[:len(w.subs)-1]
-	last = p.subs[len(p.subs)-1]
-	p.subs[s.portIndex], last.portIndex = last, s.portIndex
-	p.subs[len(p.subs)-1] = nil
-	p.subs = p.subs[:len(p.subs)-1]
-	e.stats.Subscriptions--
-	e.unwatched(w)
-}
-
-// bind finds the entry of a watch's URI.
-func (e *Engine) bind(w *watch) {
-	w.entry = e.registry.Find(w.uri)
-	if w.entry == nil || w.entry.Wide {
-		w.index = len(e.wide[w.entry])
-		e.wide[w.entry] = append(e.wide[w.entry], w)
-	}
-}
-
-func (e *Engine) unbind(w *watch) {
-	if w.entry == nil || w.entry.Wide {
-		list := e.wide[w.entry]
-		last := list[len(list)-1]
-		list[w.index], last.index = last, w.index
-		list[len(list)-1] = nil
-		if len(list) > 1 {
-			e.wide[w.entry] = list[:len(list)-1]
-		} else {
-			delete(e.wide, w.entry)
+	for _, flag := range [...]string{listNames[listResources].flag, listNames[listTools].flag, "promptsListChanged"} {
+		if k := filter.Get(flag).Kind(); k > wire.Null && k != wire.Bool {
+			return invalidParams(flag + " must be a boolean")
 		}
 	}
-	w.entry = nil
+	list := filter.Get("resourceSubscriptions")
+	if k := list.Kind(); k > wire.Null && k != wire.Array {
+		return invalidParams("resourceSubscriptions must be an array")
+	}
+	var uris []string
+	named := map[string]bool{}
+	var err *wire.Error
+	list.Elements(func(v wire.Value) bool {
+		uri, ok := v.Text()
+		switch {
+		case !ok:
+			err = invalidParams("resourceSubscriptions must be strings")
+		case !e.subscribes(p):
+		case named[uri] || !e.registry.Awaits(uri):
+		case p.subscriptions()+len(uris) >= e.opt.Limits.Subscriptions:
+			err = e.tooManySubscriptions(uri)
+		default:
+			named[uri] = true
+			uris = append(uris, uri)
+		}
+		return err == nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(p.listens)+p.openings >= e.opt.Limits.Listens:
+		return limited("Too many listens", reasonListens, "maxListens", e.opt.Limits.Listens)
+	}
+	l := &listen{port: p, id: append(wire.Value(nil), r.id...)}
+	for kind := range l.lists {
+		l.lists[kind] = interest{wanted: e.has(listKind(kind)) && filter.Get(listNames[kind].flag).True(),
+			seen: e.revision[kind]}
+	}
+	if e.asks && len(uris) > 0 {
+		e.askForListen(r, l, uris)
+		return nil
+	}
+	e.acknowledge(l, uris)
+	return nil
+}
+
+// subscriptions counts the port's subscriptions, and those that wait for consent.
+func (p *port) subscriptions() int {
+	n := len(p.subs) + p.granted
+	for _, w := range p.waits {
+		if w.call.kind == callSubscribe {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *Engine) tooManySubscriptions(uri string) *wire.Error {
+	err := limited("Subscription limit reached", reasonSubscriptions, "maxSubscriptions", e.opt.Limits.Subscriptions)
+	err.Data = err.Data[:len(err.Data)-1].Raw(`,"uri":`).Str(uri).Raw(`}`)
+	return err
 }

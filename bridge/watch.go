@@ -1,42 +1,103 @@
 package bridge
 
-import "slices"
-
-// Watch makes the engine call WatchHost.Changed for each change of a URI, at the pace of subscribers' updates, until
-// Unwatch. It fails for a URI without a resource, and above Limits.Subscriptions. A second Watch of a URI does nothing.
-func (e *Engine) Watch(now Time, uri string) error {
-	e.enter(now)
-	defer e.drain()
-	if e.hostWatches[uri] {
-		return nil
-	}
-	if _, _, err := e.registry.Resolve(uri); err != nil {
-		return failure(refused(false, uri, err).Message)
-	}
-	if len(e.hostWatches) >= e.opt.Limits.Subscriptions {
-		return failure(e.tooManySubscriptions(uri).Message)
-	}
-	if e.hostWatches == nil {
-		e.hostWatches = map[string]bool{}
-	}
-	e.hostWatches[uri] = true
-	e.watchOf(uri)
-	return nil
-}
-
-// Unwatch ends Watch. It ignores a URI that is not watched.
-func (e *Engine) Unwatch(now Time, uri string) {
-	e.enter(now)
-	defer e.drain()
-	if e.hostWatches[uri] {
-		delete(e.hostWatches, uri)
-		e.unwatched(e.watches[uri])
-	}
-}
-
-// IsWatched reports whether a port that sees a URI subscribes to it, or the host watches it.
-func (e *Engine) IsWatched(uri string) bool {
+// watchOf returns the watch of a URI, and makes it if there is none.
+func (e *Engine) watchOf(uri string) *watch {
 	w := e.watches[uri]
-	return w != nil && (e.hostWatches[uri] ||
-		slices.ContainsFunc(w.subs, func(s *sub) bool { return !s.port.hides(uri) }))
+	if w == nil {
+		w = &watch{uri: uri}
+		w.item.Value = w
+		e.watches[uri] = w
+		e.bind(w)
+		e.queue.ops = append(e.queue.ops, op{kind: opWatched, request: Request{URI: uri}, on: true})
+	}
+	return w
+}
+
+// unwatched removes a watch without subscriptions that the host does not watch.
+func (e *Engine) unwatched(w *watch) {
+	if len(w.subs) > 0 || restricts && e.hostWatches[w.uri] {
+		return
+	}
+	e.updates.Remove(&w.item)
+	e.unbind(w)
+	delete(e.watches, w.uri)
+	e.queue.ops = append(e.queue.ops, op{kind: opWatched, request: Request{URI: w.uri}})
+}
+
+// watch adds a subscription.
+func (e *Engine) watch(p *port, l *listen, uri string) *sub {
+	w := e.watchOf(uri)
+	s := &sub{watch: w, port: p, listen: l, watchIndex: int32(len(w.subs)), portIndex: int32(len(p.subs))}
+	w.subs = append(w.subs, s)
+	p.subs = append(p.subs, s)
+	e.stats.Subscriptions++
+	return s
+}
+
+// subscribed adds a legacy subscription, and reports false if there is one already.
+func (e *Engine) subscribed(p *port, uri string) bool {
+	if p.subscribed[uri] != nil {
+		return false
+	}
+	if p.subscribed == nil {
+		p.subscribed = map[string]*sub{}
+	}
+	p.subscribed[uri] = e.watch(p, nil, uri)
+	return true
+}
+
+// unsubscribe ends a subscription without an answer.
+func (e *Engine) unsubscribe(s *sub) {
+	if e.asks {
+		e.revoke(s.port, s.watch.uri)
+	}
+	e.forget(s)
+}
+
+// revoke tells the host that a subscription with its consent has ended, or has not begun.
+func (e *Engine) revoke(p *port, uri string) {
+	e.queue.ops = append(e.queue.ops, op{kind: opUnsubscribe, port: p.id, request: Request{URI: uri}})
+}
+
+// forget removes a subscription from all lists.
+func (e *Engine) forget(s *sub) {
+	w, p := s.watch, s.port
+	if s.listen == nil {
+		delete(p.subscribed, w.uri)
+	}
+	p.unwait(s)
+	last := w.subs[len(w.subs)-1]
+	w.subs[s.watchIndex], last.watchIndex = last, s.watchIndex
+	w.subs[len(w.subs)-1] = nil
+	w.subs = w.subs[:len(w.subs)-1]
+	last = p.subs[len(p.subs)-1]
+	p.subs[s.portIndex], last.portIndex = last, s.portIndex
+	p.subs[len(p.subs)-1] = nil
+	p.subs = p.subs[:len(p.subs)-1]
+	e.stats.Subscriptions--
+	e.unwatched(w)
+}
+
+// bind finds the entry of a watch's URI.
+func (e *Engine) bind(w *watch) {
+	w.entry = e.registry.Find(w.uri)
+	if w.entry == nil || w.entry.Wide {
+		w.index = len(e.wide[w.entry])
+		e.wide[w.entry] = append(e.wide[w.entry], w)
+	}
+}
+
+func (e *Engine) unbind(w *watch) {
+	if w.entry == nil || w.entry.Wide {
+		list := e.wide[w.entry]
+		last := list[len(list)-1]
+		list[w.index], last.index = last, w.index
+		list[len(list)-1] = nil
+		if len(list) > 1 {
+			e.wide[w.entry] = list[:len(list)-1]
+		} else {
+			delete(e.wide, w.entry)
+		}
+	}
+	w.entry = nil
 }

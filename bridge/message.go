@@ -2,13 +2,38 @@ package bridge
 
 import "github.com/pagewire/pagewire/bridge/wire"
 
-// A request is an agent's request that is being handled.
-type request struct {
-	port   *port
-	id     wire.Value
-	method string
-	params wire.Value
-	modern bool
+// message handles one message. It answers a request exactly once, now or after the host has answered.
+func (e *Engine) message(p *port, text []byte) {
+	m, err := wire.Decode(text, e.opt.Limits.Depth)
+	switch {
+	case err != nil && (len(m.ID) > 0 || err.Code != wire.InvalidParams):
+		e.fail(p, m.ID, err)
+		return
+	case err != nil: // a notification with bad params
+		return
+	case !m.Request():
+		if m.Method == wire.Cancelled {
+			e.cancelled(p, m.Params)
+		}
+		return // the engine sends no requests, and needs no other notifications
+	}
+	r := request{port: p, id: m.ID, method: m.Method, params: m.Params}
+	if len(m.ID) > e.opt.Limits.IDBytes { // before the id is kept and repeated with every update
+		e.fail(p, m.ID, tooLarge("Id too long", reasonIDSize, "maxIdBytes", e.opt.Limits.IDBytes))
+		return
+	}
+	if p.outstanding(m.ID) {
+		e.fail(p, m.ID, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: the id of a request that " +
+			"is not answered yet"})
+		return
+	}
+	h, err := e.era(&r, m.Method)
+	if err == nil && !(restricts && e.awaits && e.hold(&r, text)) {
+		err = h.handle(e, &r)
+	}
+	if err != nil {
+		e.fail(p, r.id, err)
+	}
 }
 
 // method is a row of the table of methods: its handler, and the eras in which it exists.
@@ -43,46 +68,18 @@ func (e *Engine) lookup(name string) method {
 		return method{(*Engine).ping, true, false}
 	}
 	if restricts {
-		if m := e.eventsMethod(name); m.handle != nil {
-			return m
+		skills := len(e.opt.Skills) > 0
+		switch name {
+		case wire.EventsList, wire.EventsPoll, wire.EventsStream, wire.EventsSubscribe,
+			wire.EventsUnsubscribe:
+			return method{(*Engine).events, e.opt.Events, e.opt.Events}
+		case wire.SkillsList:
+			return method{(*Engine).listSkills, skills, skills}
+		case wire.SkillsGet:
+			return method{(*Engine).getSkill, skills, skills}
 		}
-		return e.skillsMethod(name)
 	}
 	return method{}
-}
-
-// message handles one message. It answers a request exactly once, now or after the host has answered.
-func (e *Engine) message(p *port, text []byte) {
-	m, err := wire.Decode(text, e.opt.Limits.Depth)
-	switch {
-	case err != nil && (len(m.ID) > 0 || err.Code != wire.InvalidParams):
-		e.fail(p, m.ID, err)
-		return
-	case err != nil: // a notification with bad params
-		return
-	case !m.Request():
-		if m.Method == wire.Cancelled {
-			e.cancelled(p, m.Params)
-		}
-		return // the engine sends no requests, and needs no other notifications
-	}
-	r := request{port: p, id: m.ID, method: m.Method, params: m.Params}
-	if len(m.ID) > e.opt.Limits.IDBytes { // before the id is kept and repeated with every update
-		e.fail(p, m.ID, tooLarge("Id too long", reasonIDSize, "maxIdBytes", e.opt.Limits.IDBytes))
-		return
-	}
-	if p.outstanding(m.ID) {
-		e.fail(p, m.ID, &wire.Error{Code: wire.InvalidRequest, Message: "Invalid request: the id of a request that " +
-			"is not answered yet"})
-		return
-	}
-	h, err := e.era(&r, m.Method)
-	if err == nil && !(restricts && e.awaits && e.hold(&r, text)) {
-		err = h.handle(e, &r)
-	}
-	if err != nil {
-		e.fail(p, r.id, err)
-	}
 }
 
 // era decides the era of a request: modern exactly if its _meta claims a version. Each request is judged on its own, so
@@ -129,25 +126,45 @@ func (p *port) outstanding(id wire.Value) bool {
 	return p.wait(id) != nil || p.listening(id) != nil || restricts && p.streaming(id) != nil
 }
 
-// result begins the answer to r. The method appends its members, and end completes it.
-func (e *Engine) result(r *request) wire.Text {
-	text := e.begin().Result(r.id).Raw(`{`)
-	if r.modern {
-		text = text.Raw(`"resultType":"complete",`)
+// hold reports whether a request waits for the host. Of one port as many wait as fit into one message of the largest
+// size: with more, all of the port go on.
+func (e *Engine) hold(r *request, text []byte) bool {
+	switch r.method {
+	case wire.Initialize, wire.Ping, wire.Discover:
+		return false
 	}
-	return text
+	bytes := len(text)
+	for _, w := range r.port.waits {
+		bytes += len(w.call.held)
+	}
+	if bytes > e.opt.Limits.MessageBytes || e.full(r.port) != nil {
+		e.proceed(r.port)
+		return false
+	}
+	c := e.newCall(callAwait, &e.awaiting, e.opt.AwaitTimeout)
+	c.held = clone(text)
+	e.await(r, c)
+	return true
 }
 
-// cacheable forbids modern clients to cache a result about live state.
-const cacheable = `"ttlMs":0,"cacheScope":"private",`
-
-// closeResult completes an answer whose text ends in "{" or in a member.
-func (e *Engine) closeResult(r *request, text wire.Text) wire.Text {
-	if r.modern {
-		if last := text[len(text)-1]; last != '{' && last != ',' {
-			text = text.Raw(`,`)
+// proceed handles the requests that wait, in order: while Await is on, those of one port, or with nil those that have
+// waited long enough; then all.
+func (e *Engine) proceed(only *port) {
+	awaits := e.awaits
+	e.awaits = false
+	for c := e.awaiting.first; c != nil; c = c.next {
+		if w := c.waits[0]; !awaits || w.port == only || c.deadline <= e.now {
+			e.leave(w)
+			e.message(w.port, c.held)
 		}
-		text = text.Bytes(e.modernMeta)
 	}
-	return text.Raw(`}}`)
+	e.awaits = awaits
+}
+
+// awaitEnd is the time at which Await is over, at least for the first request.
+func (e *Engine) awaitEnd() Time {
+	if c := e.awaiting.first; c != nil {
+		return c.deadline
+	}
+	return e.awaitUntil
 }

@@ -1,0 +1,17 @@
+package bridge
+
+// subscribes reports whether subscriptions are on for a port.
+func (e *Engine) subscribes(p *port) bool { return !e.opt.NoSubscriptions && !(restricts && p.forgoes) }
+
+// hides reports whether a port does not see a URI.
+func (p *port) hides(uri string) bool { return restricts && p.sight != nil && !p.sight.Sees(uri) }
+
+// hidesOwner reports whether a port does not see what is an owner's.
+func (p *port) hidesOwner(o Owner) bool {
+	return restricts && p.sight != nil && o != Owner{} && !p.sight.Permits(o)
+}
+
+// hidesTool reports whether a tool is hidden from this port.
+func (p *port) hidesTool(t *Tool) bool {
+	return restricts && t.Debugging && !p.debugging || t.Owner != nil && p.hidesOwner(t.Owner())
+}

@@ -1,0 +1,87 @@
+package bridge
+
+import "slices"
+
+// Touch reports that uri reads differently now: a registered URI, or one under a template or a resource with
+// parameters. A touch of a template, or of a resource that takes parameters, counts for every URI under it. Its cost
+// does not depend on the number of resources, and is next to nothing without subscriptions.
+func (e *Engine) Touch(now Time, uri string) {
+	e.enter(now)
+	e.stats.Touches++
+	entry := e.registry.Get(uri)
+	e.sealReads(uri, entry)
+	w := e.watches[uri]
+	if w != nil && w.entry != nil {
+		e.changed(w)
+	}
+	if entry != nil && entry.Wide {
+		for _, other := range e.wide[entry] {
+			if other != w {
+				e.changed(other)
+			}
+		}
+	} else if entry == nil && (w == nil || w.entry == nil) && e.registry.Find(uri) == nil {
+		e.stats.UnknownTouches++
+	}
+	e.drain()
+}
+
+// Seal stops later readers of a URI from sharing its read under way: the resource may have changed since that read
+// began. For a template, or a resource that takes parameters, it does so for every URI under it.
+func (e *Engine) Seal(uri string) { e.sealReads(uri, e.registry.Get(uri)) }
+
+// Notify sends one port an update of a URI under each of its subscriptions to it, without coalescing. Like any update
+// it waits while the port is not writable or has used up its rate.
+//
+// Pagewire itself does not call it. It is for a SubscriptionHost with a subscription store of its own. Touch notifies
+// all subscribers.
+func (e *Engine) Notify(now Time, id PortID, uri string) {
+	e.enter(now)
+	if w := e.watches[uri]; w != nil {
+		for _, s := range w.subs {
+			if s.port.id == id {
+				e.notify(s)
+			}
+		}
+	}
+	e.drain()
+}
+
+// Watch makes the engine call WatchHost.Changed for each change of a URI, at the pace of subscribers' updates, until
+// Unwatch. It fails for a URI without a resource, and above Limits.Subscriptions. A second Watch of a URI does nothing.
+func (e *Engine) Watch(now Time, uri string) error {
+	e.enter(now)
+	defer e.drain()
+	if e.hostWatches[uri] {
+		return nil
+	}
+	if _, _, err := e.registry.Resolve(uri); err != nil {
+		return failure(refused(false, uri, err).Message)
+	}
+	if len(e.hostWatches) >= e.opt.Limits.Subscriptions {
+		return failure(e.tooManySubscriptions(uri).Message)
+	}
+	if e.hostWatches == nil {
+		e.hostWatches = map[string]bool{}
+	}
+	e.hostWatches[uri] = true
+	e.watchOf(uri)
+	return nil
+}
+
+// Unwatch ends Watch. It ignores a URI that is not watched.
+func (e *Engine) Unwatch(now Time, uri string) {
+	e.enter(now)
+	defer e.drain()
+	if e.hostWatches[uri] {
+		delete(e.hostWatches, uri)
+		e.unwatched(e.watches[uri])
+	}
+}
+
+// IsWatched reports whether a port that sees a URI subscribes to it, or the host watches it.
+func (e *Engine) IsWatched(uri string) bool {
+	w := e.watches[uri]
+	return w != nil && (e.hostWatches[uri] ||
+		slices.ContainsFunc(w.subs, func(s *sub) bool { return !s.port.hides(uri) }))
+}
