@@ -5,8 +5,10 @@ package bridge_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -122,6 +124,86 @@ func checkScript(name string, text []byte) (violations []string) {
 		}
 	}
 	return violations
+}
+
+// No script imports itself by way of others, not even a type: whoever changes one of a circle has to know all of it.
+func TestScriptsHaveNoCircles(t *testing.T) {
+	imports := map[string][]string{}
+	for _, root := range []string{"js", "demo"} {
+		err := filepath.WalkDir(filepath.Join("..", root), func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() && entry.Name() == "node_modules" {
+				return cmp.Or(err, filepath.SkipDir)
+			}
+			if !isScript.MatchString(file) {
+				return nil
+			}
+			text, err := os.ReadFile(file)
+			name, _ := filepath.Rel("..", file)
+			imports[filepath.ToSlash(name)] = importsOf(filepath.ToSlash(name), text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(imports) == 0 {
+		t.Error("no script was found: the test sees nothing")
+	}
+	report(t, circles(imports))
+}
+
+var isScript = regexp.MustCompile(`\.(tsx?|m?js)$`)
+
+// importsOf returns the paths of a script's imports of other scripts.
+func importsOf(name string, text []byte) (paths []string) {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if match := scriptImport.FindStringSubmatch(lines.Text()); match != nil {
+			paths = append(paths, path.Join(path.Dir(name), match[1]))
+		}
+	}
+	return paths
+}
+
+// circles returns one line for each import that closes a circle.
+func circles(imports map[string][]string) (found []string) {
+	var way []string
+	done := map[string]bool{}
+	var visit func(name string)
+	visit = func(name string) {
+		if at := slices.Index(way, name); at >= 0 {
+			found = append(found, "a circle of imports: "+strings.Join(append(way[at:], name), " -> "))
+		} else if !done[name] {
+			way = append(way, name)
+			for _, to := range imports[name] {
+				visit(to)
+			}
+			way = way[:len(way)-1]
+			done[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(imports)) {
+		visit(name)
+	}
+	return found
+}
+
+func TestCirclesAreFound(t *testing.T) {
+	files := map[string]string{
+		"js/a/a.ts": "import {\n\tb,\n} from \"../b/b.ts\";",
+		"js/b/b.ts": `import "./c.ts";`,
+		"js/b/c.ts": `export type { A } from "../a/a.ts";`,
+		"js/b/d.ts": `import { c } from "./c.ts";`,
+	}
+	imports := map[string][]string{}
+	for name, text := range files {
+		imports[name] = importsOf(name, []byte(text))
+	}
+	want := []string{"a circle of imports: js/a/a.ts -> js/b/b.ts -> js/b/c.ts -> js/a/a.ts"}
+	if got := circles(imports); !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
 }
 
 // ofScript reports whether pattern is the script name, or its folder.

@@ -11,9 +11,9 @@
  *   data-follow="no"       read a changed resource again only when the person presses the button
  */
 import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
-import { Session, type Era } from "./console/session.ts";
+import { Session } from "./console/session.ts";
 import { tapped } from "./console/tap.ts";
-import { View } from "./console/view.tsx";
+import { type Era, View } from "./console/view.tsx";
 
 /** Fills the page's section and connects. */
 function startConsole(): void {

@@ -9,7 +9,7 @@
  */
 import type { Document, Options } from "../extension.d.ts";
 import { fromRelay, look, type Note, start, type ToRelay } from "./messages.ts";
-import type { TabName } from "./transport.ts";
+import type { Link, LinkEvents, Linkable, TabName } from "./transport.ts";
 
 /** The longest first frame of a link, and the longest other one, in UTF-16 code units. LINK.md has them in bytes. */
 const maxHello = 64 << 10;
@@ -25,24 +25,6 @@ export const maxURL = 8192;
 
 const strange = "a message that the page layer does not send";
 
-/** Events of a link, for its other end. */
-export interface LinkEvents {
-  /** Takes a frame of the page. */
-  frame(text: string): void;
-  /** The document or the user has ended the link. If the user has, the document is no longer admitted. */
-  closed(reason: string): void;
-}
-
-/** A link with a document, for its other end. */
-export interface Link {
-  /** Sends a frame to the page. */
-  send(frame: string): void;
-  /** Ends it. `closed` is not called. */
-  close(): void;
-  /** Refuses the document. `closed` is called. */
-  refuse(why: string): void;
-}
-
 /** The list that a document is in. */
 interface Owner {
   refuse(reason: string, peer: string): void;
@@ -56,7 +38,7 @@ interface Owner {
 }
 
 /** A document, without sessions: worker.ts adds those. */
-export class Live implements Omit<Document, "open" | "sessions"> {
+export class Live implements Linkable, Omit<Document, "open" | "sessions"> {
   frame = "";
   url: string;
   title = "";

@@ -2,9 +2,10 @@
  * The reports of the tab in front of the user. Only the title and the URL in them are a page's.
  * bridge/pages/socket/front.go checks them.
  */
-import { type LinkEvents, maxTitle, maxURL } from "./documents.ts";
+import { maxTitle, maxURL } from "./documents.ts";
 import { webOrigin } from "./permissions.ts";
 import { Report } from "./reports.ts";
+import type { LinkEvents } from "./transport.ts";
 
 export class Front extends Report {
   constructor(private readonly user: { admits(origin: string): Promise<boolean>; profile(): string }) {

@@ -7,8 +7,16 @@
  * documents there is none: the port is closed `linger` after the last one has gone.
  */
 import { reconnect } from "../link/reconnect.ts";
-import type { Link } from "./documents.ts";
-import { farewell, follow, type Linkable, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
+import {
+  farewell,
+  follow,
+  type Link,
+  type Linkable,
+  type Transport,
+  type State,
+  type TabName,
+  tooMuch,
+} from "./transport.ts";
 
 /** The name under which `pagewire extension install` makes the host known. */
 export const host = "com.pagewire.host";

@@ -3,8 +3,7 @@
  * Transports treat a report as a document that belongs to no page. This worker makes its frames.
  */
 import { linkVersion } from "../link/link.ts";
-import type { Link, LinkEvents } from "./documents.ts";
-import type { Linkable, TabName } from "./transport.ts";
+import type { Link, Linkable, LinkEvents, TabName } from "./transport.ts";
 
 /** The version of Pagewire; js/build puts it in. */
 declare const PAGEWIRE_VERSION: string;

@@ -8,12 +8,12 @@
  */
 import { Status } from "../link/link.ts";
 import type { Part } from "../shown/part.ts";
-import { type Link, type LinkEvents, maxTitle, maxURL } from "./documents.ts";
+import { maxTitle, maxURL } from "./documents.ts";
 import { type FromReader, fromReader, type Of, type ToReader } from "./messages.ts";
 import { webOrigin } from "./permissions.ts";
 import type { Picked, Parts } from "./picked.ts";
 import { hello } from "./reports.ts";
-import type { Linkable, TabName } from "./transport.ts";
+import type { Link, Linkable, LinkEvents, TabName } from "./transport.ts";
 
 /** The most tabs at once; the longest text of a look, in UTF-16 code units; the longest wait, in ms. */
 const maxTabs = 200;

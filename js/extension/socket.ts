@@ -5,9 +5,17 @@
  * has it from the native host, and does not connect without it. The other side is bridge/pages/socket.
  */
 import { reconnect } from "../link/reconnect.ts";
-import type { Link } from "./documents.ts";
 import { prove } from "./prove.ts";
-import { farewell, follow, type Linkable, type Transport, type State, type TabName, tooMuch } from "./transport.ts";
+import {
+  farewell,
+  follow,
+  type Link,
+  type Linkable,
+  type Transport,
+  type State,
+  type TabName,
+  tooMuch,
+} from "./transport.ts";
 
 /** The longest pause, in ms. It is also the pause after a failed proof, which would fail again a moment later. */
 const longestPause = 10_000;

@@ -3,9 +3,9 @@
  * own `pagewire ls` asks for titles and addresses, and only then do they leave the browser.
  * bridge/pages/socket/tabs.go takes the frames.
  */
-import type { LinkEvents } from "./documents.ts";
 import { webOrigin } from "./permissions.ts";
 import { Report } from "./reports.ts";
+import type { LinkEvents } from "./transport.ts";
 
 /** The most tabs that are named, and the longest title and address. */
 const most = 200;

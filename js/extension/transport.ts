@@ -2,8 +2,6 @@
  * A transport to the gateway: it passes the frames of the documents that it serves, while the document and a gateway
  * are there. nativemessaging.ts and socket.ts are the two transports.
  */
-import type { Live } from "./documents.ts";
-
 /** The state of a transport: connected, looking for a gateway, or without one for the reason `why`. */
 export interface State {
   readonly transport: "native messaging" | "WebSocket";
@@ -11,8 +9,35 @@ export interface State {
   readonly why: string;
 }
 
-/** A document, for a transport. */
-export type Linkable = Pick<Live, "id" | "origin" | "admitted" | "link" | "keepAlive">;
+/** Events of a link, for its other end. */
+export interface LinkEvents {
+  /** Takes a frame of the page. */
+  frame(text: string): void;
+  /** The document or the user has ended the link. If the user has, the document is no longer admitted. */
+  closed(reason: string): void;
+}
+
+/** A link with a document, for its other end. */
+export interface Link {
+  /** Sends a frame to the page. */
+  send(frame: string): void;
+  /** Ends it. `closed` is not called. */
+  close(): void;
+  /** Refuses the document. `closed` is called. */
+  refuse(why: string): void;
+}
+
+/** What a transport serves: a document (documents.ts), what a tab shows (shows.ts), or a report (reports.ts). */
+export interface Linkable {
+  /** Unlike that of any other. */
+  readonly id: number;
+  readonly origin: string;
+  readonly admitted: boolean;
+  /** Begins a link, and ends the one before. `name` makes the names of the tab and its window. Throws unless admitted. */
+  link(name: TabName, events: LinkEvents): Link;
+  /** Keeps the browser from suspending the worker, by an event or a call of its own. */
+  keepAlive(): void;
+}
 
 export interface Transport {
   readonly state: State;

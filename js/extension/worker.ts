@@ -11,7 +11,8 @@ import { compile } from "../core/compile.ts";
 import { now } from "../core/instance.ts";
 import { linkVersion, type PortCore, type PortSource, Status } from "../link/link.ts";
 import type { Carrier, Document, Documents, Options, Session } from "../extension.d.ts";
-import { documents as keep, type Link, Live } from "./documents.ts";
+import { documents as keep, Live } from "./documents.ts";
+import type { Link } from "./transport.ts";
 
 /** How long a session waits for the page's registrations, in ms: so that its first list is not empty. */
 const patience = 1_000;

@@ -11,7 +11,7 @@
  * messages that the View has asked for, and only after it is initialized. It never passes on
  * content by itself, sets a timer, or reads a clock.
  */
-import { Legacy, Modern, type Subscriptions } from "./subscriptions.ts";
+import { Legacy, Modern, type Subscriber, type Subscriptions } from "./subscriptions.ts";
 import type { AttachOptions, Message, ViewStats } from "../views.d.ts";
 
 export type Era = "legacy" | "modern";
@@ -112,7 +112,7 @@ const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 const positive = (value: number | undefined, otherwise: number): number =>
   value! >= 1 ? Math.floor(value!) : otherwise;
 
-export class Host {
+export class Host implements Subscriber {
   readonly maxSubscriptions: number;
   readonly timeout: number;
   /** URIs that are watched or will be, by age. */
@@ -419,7 +419,9 @@ export class Host {
   }
 
   /** Answers the waiting subscribes to a source: with an error if the server has refused. */
-  consent(source: Source, refusal?: string): void {
+  consent(uri: string, refusal?: string): void {
+    const source = this.wanted.get(uri);
+    if (!source) return;
     for (const call of source.waiting) {
       if (refusal) this.#fail(call, -32603, refusal, { reason: "subscription_refused" });
       else {
@@ -429,11 +431,21 @@ export class Host {
     }
     if (refusal || !source.missed) return;
     source.missed = false;
-    this.touch(source);
+    this.#touch(source);
+  }
+
+  miss(uri: string): void {
+    const source = this.wanted.get(uri);
+    if (source) source.missed = true;
+  }
+
+  touch(uri: string): void {
+    const source = this.wanted.get(uri);
+    if (source) this.#touch(source);
   }
 
   /** A source has changed: its watchers are told now, or when its interval is over. */
-  touch(source: Source): void {
+  #touch(source: Source): void {
     source.read = undefined; // it may have the old contents
     if (source.free > this.now) source.due = source.watchers.size > 0;
     else if (source.watchers.size) this.#update(source);
@@ -544,7 +556,7 @@ export class Host {
   }
 
   /** Sends the server a request, and returns its id. */
-  ask(method: string, params: Members, answered: (m: Message) => void, lost = true): string {
+  ask(method: string, params: object, answered: (m: Message) => void, lost = true): string {
     const id = prefix + ++this.#last;
     this.#asked.set(id, { answered, lost });
     const more = this.#era === "modern" ? { _meta: modernMeta } : {};
@@ -616,7 +628,7 @@ export class Host {
       const next = of.endsWith("/") ? "" : uri.charAt(of.length);
       if (!uri.startsWith(of) || !"/?#".includes(next)) continue;
       if (waiting.size) source.missed = true; // over HTTP it may come before the confirmation
-      this.touch(source);
+      this.#touch(source);
     }
   }
 

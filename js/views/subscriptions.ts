@@ -1,6 +1,25 @@
 /** A Host's subscriptions at its server, in both protocol eras. An object serves one connection. */
-import type { Host, Source } from "./host.ts";
 import type { Message } from "../views.d.ts";
+
+/** Whose subscriptions they are: a Host. */
+export interface Subscriber {
+  /** The URIs that Views watch, or wait to watch. */
+  readonly wanted: { readonly size: number; has(uri: string): boolean; keys(): Iterable<string> };
+  readonly counts: { subscribes: number; unsubscribes: number; listens: number };
+  readonly now: number;
+  readonly timeout: number;
+  /** Sends the server a request, and returns its id. Unless `lost`, the connection's end is no answer. */
+  ask(method: string, params: object, answered: (m: Message) => void, lost: boolean): string;
+  /** Cancels a request that has no answer. */
+  drop(id: string): void;
+  /** The server has ended a request that has no other answer. */
+  forget(id: unknown): void;
+  /** The server sends updates of a URI from now on, or refuses to. */
+  consent(uri: string, refusal?: string): void;
+  /** A URI may have changed: its watchers are told, or are told once the server sends updates again. */
+  touch(uri: string): void;
+  miss(uri: string): void;
+}
 
 export interface Subscriptions {
   /** Makes the subscriptions match the Host's `wanted`, as far as that is possible now. */
@@ -39,10 +58,10 @@ interface Held {
 
 /** Up to 2025-11-25: a `resources/subscribe` for each URI. */
 export class Legacy implements Subscriptions {
-  readonly #host: Host;
+  readonly #host: Subscriber;
   readonly #at = new Map<string, Held>();
 
-  constructor(host: Host) {
+  constructor(host: Subscriber) {
     this.#host = host;
   }
 
@@ -52,8 +71,8 @@ export class Legacy implements Subscriptions {
       if (!this.#at.has(uri)) this.#at.set(uri, { state: "idle", retry: new Retry() });
     }
     for (const [uri, at] of this.#at) {
-      const source = wanted.get(uri);
-      if (at.state === "subscribed" && source) this.#host.consent(source);
+      const want = wanted.has(uri);
+      if (at.state === "subscribed" && want) this.#host.consent(uri);
       else if (at.state === "subscribed") {
         at.state = "unsubscribing";
         counts.unsubscribes++;
@@ -61,7 +80,7 @@ export class Legacy implements Subscriptions {
           at.state = "idle"; // also if the server refuses: no further step is possible
         };
         this.#host.ask("resources/unsubscribe", { uri }, answered, false);
-      } else if (at.state === "idle" && !source) this.#at.delete(uri);
+      } else if (at.state === "idle" && !want) this.#at.delete(uri);
       else if (at.state === "idle" && at.retry.at <= now) {
         at.state = "subscribing";
         counts.subscribes++;
@@ -79,8 +98,7 @@ export class Legacy implements Subscriptions {
     }
     at.state = "idle";
     at.retry.failed(this.#host.now); // for Views that watched it before the connection was lost
-    const source = this.#host.wanted.get(uri);
-    if (source) this.#host.consent(source, reason(m));
+    this.#host.consent(uri, reason(m));
   }
 
   deadline(): number {
@@ -127,13 +145,13 @@ const maxOld = 4;
  * the server has acknowledged the new one.
  */
 export class Modern implements Subscriptions {
-  readonly #host: Host;
+  readonly #host: Subscriber;
   #current: Stream | undefined;
   #opening: Stream | undefined;
   #old: Stream[] = [];
   #retry = new Retry();
 
-  constructor(host: Host) {
+  constructor(host: Subscriber) {
     this.#host = host;
   }
 
@@ -165,9 +183,7 @@ export class Modern implements Subscriptions {
       this.#old = [];
       return;
     }
-    for (const source of wanted.values()) {
-      if (this.#current?.uris.has(source.uri)) this.#host.consent(source);
-    }
+    for (const uri of wanted.keys()) if (this.#current?.uris.has(uri)) this.#host.consent(uri);
     if (this.#opening || !this.#behind || this.#retry.at > now) return;
     const resourceSubscriptions = [...wanted.keys()];
     const notifications = { resourcesListChanged: true, resourceSubscriptions };
@@ -196,24 +212,18 @@ export class Modern implements Subscriptions {
       if (this.#old.length > maxOld) {
         first.end = 0;
         // Updates that are on their way on it are lost.
-        this.#each(first, (source) => this.#host.touch(source));
+        for (const uri of first.uris) this.#host.touch(uri);
       }
     }
     this.#current = stream;
     stream.born = now;
     const granted = new Set(uris);
-    this.#each(stream, (source) => {
-      if (granted.has(source.uri)) return this.#host.consent(source);
-      this.#host.consent(source, "The server does not send updates of this resource");
+    for (const uri of stream.uris) {
+      if (!wanted.has(uri)) continue;
+      const refusal = granted.has(uri) ? "" : "The server does not send updates of this resource";
+      this.#host.consent(uri, refusal);
       // A watched URI stays in the set: the listen would otherwise be behind for ever.
-      if (!wanted.has(source.uri)) stream.uris.delete(source.uri);
-    });
-  }
-
-  #each({ uris }: Stream, act: (source: Source) => void): void {
-    for (const uri of uris) {
-      const source = this.#host.wanted.get(uri);
-      if (source) act(source);
+      if (!wanted.has(uri)) stream.uris.delete(uri);
     }
   }
 
@@ -221,7 +231,7 @@ export class Modern implements Subscriptions {
   #answered(stream: Stream, m: Message): void {
     if (stream !== this.#opening) return this.ended(stream.id);
     this.#refused();
-    this.#each(stream, (source) => this.#host.consent(source, reason(m)));
+    for (const uri of stream.uris) this.#host.consent(uri, reason(m));
   }
 
   /** settle opens another listen, at once if this one lasted 1 s. Then its URIs are announced. */
@@ -234,7 +244,7 @@ export class Modern implements Subscriptions {
     if (!stream || stream.id !== id) return;
     if (this.#host.now - stream.born < 1000) this.#retry.failed(this.#host.now);
     else this.#retry = new Retry();
-    this.#each(stream, (source) => void (source.missed = true));
+    for (const uri of stream.uris) this.#host.miss(uri);
     this.#current = undefined;
   }
 

@@ -7,16 +7,7 @@
  * filter of the notifications that it wants.
  */
 import { Client, type McpSubscription, type Transport } from "@modelcontextprotocol/client";
-import type { View } from "./view.tsx";
-
-export type Era = "legacy" | "modern";
-
-/** The content of a resource, as the agent has read it. */
-export interface Value {
-  text: string;
-  /** How long the agent waited for it, in milliseconds. */
-  took: number;
-}
+import type { Era, View } from "./view.tsx";
 
 export interface SessionOptions {
   /** Whether a changed resource is read again at once. */

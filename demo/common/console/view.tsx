@@ -18,8 +18,16 @@ import { render } from "preact";
 import { type Entry, Marked, Messages, ResourceLines } from "../../../js/parts/parts.tsx";
 import { Rows } from "../../../js/parts/rows.tsx";
 import { clock, count, Shown } from "../../../js/parts/text.ts";
-import type { Era, Value } from "./session.ts";
 import type { Direction } from "./tap.ts";
+
+export type Era = "legacy" | "modern";
+
+/** The content of a resource, as the agent has read it. */
+export interface Value {
+  text: string;
+  /** How long the agent waited for it, in milliseconds. */
+  took: number;
+}
 
 /** Lists keep this many entries; older ones are only counted. */
 const KEPT = 200;

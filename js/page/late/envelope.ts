@@ -17,7 +17,7 @@
  */
 import { isObject } from "../early/basics.ts";
 import { microtask, postToWindow, SafeMap, stringify } from "../common/intrinsics.ts";
-import { toText } from "./late.ts";
+import { toText } from "./messageport.ts";
 import type { Carrier, Early, Port } from "../early/shared.ts";
 
 const maxSessions = 8;

@@ -1,6 +1,7 @@
 /**
- * The part of the page layer that comes with the first agent: the cores (cores.ts), the life of the core that serves
- * agents in the page (its start, its registrations, its replacement), and the ports of that core, one MCP session each.
+ * The part of the page layer that comes with the first agent. It joins the other folders, and has the life of the core
+ * that serves agents in the page (its start, its registrations, its replacement), and that core's ports, one MCP session
+ * each.
  *
  * A core's failure never reaches the page's code as an exception: ports close with a reason, and an event says so.
  * Page code (carriers, listeners, reads) runs in microtasks, never on the core's stack. Port ids are never used twice,
@@ -14,23 +15,10 @@ import type { PortCore } from "../../link/link.ts";
 import type { Carrier, Early, Port, Late } from "../early/shared.ts";
 import { type Attachment, coresOf } from "../cores/cores.ts";
 import { envelopes } from "./envelope.ts";
+import { servePort } from "./messageport.ts";
 import { revisionsOf } from "../resources/revisions.ts";
 import { resourceTools } from "../webmcp/resourcetools.ts";
-import {
-  closePort,
-  listen,
-  messageData,
-  microtask,
-  parse,
-  postToPort,
-  SafeAbortController,
-  SafeMap,
-  keep,
-  slice,
-  startPort,
-  stringify,
-  unlisten,
-} from "../common/intrinsics.ts";
+import { listen, microtask, parse, SafeAbortController, SafeMap, keep, slice } from "../common/intrinsics.ts";
 
 /** A core that dies three times within ten seconds is not started again until an agent connects. */
 const maxDeaths = 3;
@@ -158,49 +146,6 @@ export function arrive(early: Early): Late {
     } as Port;
   }
 
-  /**
-   * `{type: "pagewire:close"}`, from either side, ends a MessagePort's session. It is the only message that is no
-   * JSON-RPC, and it is needed: Chromium 156 has no `close` event on ports, so neither side would learn of the other's
-   * close().
-   */
-  async function serve(port: MessagePort, source: MessageEventSource | null): Promise<void> {
-    // A frame or window that unloads takes its end of the port with it, without a message. A frozen one (bfcache) keeps
-    // it. A window of another origin takes no listener: once it is closed, the next message for it closes the port.
-    const elsewhere = source === globalThis.window ? null : (source as Window | null);
-    const onpagehide = (event: PageTransitionEvent) => event.persisted || close("its window is gone");
-    const closed = (reason: string) => {
-      try {
-        if (elsewhere) unlisten(elsewhere, "pagehide", onpagehide);
-      } catch {}
-      postToPort(port, { type: "pagewire:close", reason });
-      closePort(port);
-    };
-    let gone = "";
-    let close = (reason: string): void => {
-      gone ||= reason;
-    };
-    try {
-      if (elsewhere) listen(elsewhere, "pagehide", onpagehide);
-    } catch {}
-    try {
-      const deliver = (message: object) =>
-        elsewhere?.closed ? close("its window is gone") : postToPort(port, message);
-      const session = await open({ deliver, closed });
-      close = session.close;
-      if (gone) return close(gone);
-      listen(port, "message", (event: MessageEvent) => {
-        const data = messageData(event);
-        if ((data as { type?: unknown } | null | undefined)?.type === "pagewire:close") close("closed by the client");
-        else session.receive(toText(data));
-      });
-      listen(port, "messageerror", () => session.receive("undeserialisable"));
-      listen(port, "close", () => close("closed by the client"));
-      startPort(port); // until here the browser has kept its messages
-    } catch (cause) {
-      closed((cause as Error).message);
-    }
-  }
-
   const answers = resourceTools(early, revisions, cores.reads, open);
   // Without a prototype: a page could observe the browser's lookups in Object.prototype.
   const until = { __proto__: null, signal: end.signal } as AddEventListenerOptions;
@@ -224,7 +169,7 @@ export function arrive(early: Early): Late {
   return {
     need,
     open,
-    serve,
+    serve: (port, source) => servePort(port, source, open),
     answer: answers.answer,
     tool: box.tool,
     envelope: envelopes(early, open),
@@ -238,16 +183,4 @@ export function arrive(early: Early): Late {
       gateways.shutDown();
     },
   };
-}
-
-/**
- * The JSON text of a message that a client posted. A value without JSON becomes text that is no JSON, so that the core
- * answers -32700.
- */
-export function toText(message: unknown): string {
-  try {
-    return stringify(message) ?? "undefined";
-  } catch {
-    return "unserialisable";
-  }
 }
