@@ -75,7 +75,11 @@ var packages = []row{
 	{"bridge/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/door", native, "bridge bridge/weborigin " +
 		"bridge/internal/taburi", ""},
-	{"bridge/internal/...", native, "bridge/internal/retry", "github.com/coder/websocket golang.org/x/sys"},
+	{"bridge/internal/peer", native, "", "golang.org/x/sys"},
+	{"bridge/internal/userdir", native, "bridge/internal/retry", "golang.org/x/sys"},
+	{"bridge/internal/secret", native, "bridge/internal/userdir", ""},
+	{"bridge/internal/wsconn", native, "bridge/internal/quota", "github.com/coder/websocket"},
+	{"bridge/internal/...", native, "", ""},
 	{"bridge/assets", native, "", ""},
 	{"bridge/gateway/events", native, "bridge bridge/wire", ""},
 	{"bridge/gateway/skills", native, "bridge", ""},
@@ -85,7 +89,9 @@ var packages = []row{
 	{"bridge/gateway/follow", native, "bridge/gateway/live bridge/gateway/live/seen bridge/weborigin", ""},
 	{"bridge/gateway/calls", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
 		"bridge/gateway/follow bridge/weborigin", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/desktop/browser/...", native, "bridge/internal/...", chromeDevTools + " golang.org/x/sys"},
+	{"bridge/desktop/browser", native, "bridge/internal/peer bridge/internal/secret", "github.com/chromedp/chromedp"},
+	{"bridge/desktop/browser/launched", native, "bridge/desktop/browser bridge/internal/retry " +
+		"bridge/internal/userdir", "golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
 	{"bridge/gateway", native, "bridge bridge/wire bridge/link bridge/driver " +
 		"bridge/gateway/door bridge/weborigin bridge/internal/mcpconn bridge/gateway/tools bridge/gateway/calls bridge/gateway/live/... " +
@@ -100,11 +106,13 @@ var packages = []row{
 	{"bridge/pages/extension", native, "bridge/internal/...", "github.com/coder/websocket"},
 	{"bridge/agents", native, "bridge bridge/gateway bridge/internal/quota",
 		"github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/access", native, "bridge/weborigin bridge/internal/...", ""},
-	{"bridge/desktop/daemon", native, "bridge bridge/internal/...",
+	{"bridge/access", native, "bridge/weborigin bridge/internal/bearer bridge/internal/peer " +
+		"bridge/internal/proof bridge/internal/secret", ""},
+	{"bridge/desktop/daemon", native, "bridge bridge/internal/parts bridge/internal/retry bridge/internal/userdir",
 		"github.com/fsnotify/fsnotify golang.org/x/mod golang.org/x/sys"},
 	{"bridge/desktop/hook", native, "bridge/gateway", "golang.org/x/sys"},
-	{"bridge/desktop/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/assets bridge/internal/...",
+	{"bridge/desktop/inspect/...", native, "bridge/gateway bridge/gateway/live bridge/assets " +
+		"bridge/internal/proof bridge/internal/quota",
 		"github.com/coder/websocket github.com/VictoriaMetrics/metrics"},
 	{"bridge/node/relay", native, "bridge bridge/link bridge/wire bridge/internal/quota", ""},
 	{"bridge/node/uplink", native, "bridge bridge/link bridge/gateway bridge/gateway/door bridge/node/relay bridge/internal/retry " +
@@ -127,8 +135,11 @@ var packages = []row{
 		"bridge/internal/bearer bridge/internal/keypair bridge/node/...",
 		"github.com/prometheus/client_golang"},
 	// serve puts them together.
-	{"bridge/desktop/serve", native, "bridge bridge/gateway/... bridge/pages/... bridge/agents bridge/access bridge/assets " +
-		"bridge/desktop/... bridge/node/uplink bridge/weborigin bridge/internal/...", ""},
+	{"bridge/desktop/serve", native, "bridge/gateway bridge/agents bridge/access bridge/weborigin " +
+		"bridge/pages/cdp bridge/pages/socket bridge/pages/extension bridge/node/uplink bridge/desktop/daemon " +
+		"bridge/desktop/hook bridge/desktop/inspect bridge/desktop/browser bridge/desktop/browser/launched " +
+		"bridge/internal/keypair bridge/internal/parts bridge/internal/peer bridge/internal/quota " +
+		"bridge/internal/retry", ""},
 	// Only tests import it.
 	{"bridge/testkit/testcmd", native, "", ""},
 	{"bridge/testkit/deltatest", native, "", ""},
@@ -139,13 +150,18 @@ var packages = []row{
 		"bridge/testkit/issuertest", ""},
 	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},
-	{"bridge/cmd/pagewire/clientconfig", native, "bridge/gateway/skills bridge/weborigin",
-		"github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
 	{"bridge/cmd/internal/cli", native, "", ""},
-	{"bridge/cmd/pagewire", native, "bridge/gateway/... bridge/access bridge/agents bridge/assets " +
-		"bridge/desktop/... bridge/pages/... bridge/node/uplink " +
-		"bridge/weborigin bridge/internal/... bridge/cmd/pagewire/clientconfig bridge/cmd/internal/cli", "github.com/spf13/cobra " +
-		"github.com/spf13/pflag github.com/aymanbagabas/go-udiff github.com/modelcontextprotocol/go-sdk"},
+	{"bridge/cmd/pagewire/clientconfig/files", native, "bridge/cmd/internal/cli", ""},
+	{"bridge/cmd/pagewire/clientconfig", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig/files " +
+		"bridge/gateway/skills bridge/weborigin", "github.com/tailscale/hujson github.com/pelletier/go-toml/v2"},
+	{"bridge/cmd/pagewire/nativehost", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig " +
+		"bridge/cmd/pagewire/clientconfig/files bridge/pages/extension", ""},
+	{"bridge/cmd/pagewire", native, "bridge/cmd/internal/cli bridge/cmd/pagewire/clientconfig " +
+		"bridge/cmd/pagewire/nativehost bridge/desktop/serve bridge/desktop/daemon bridge/desktop/hook " +
+		"bridge/desktop/browser bridge/gateway bridge/access bridge/agents bridge/assets bridge/pages/extension " +
+		"bridge/node/uplink bridge/weborigin bridge/internal/parts bridge/internal/retry",
+		"github.com/spf13/cobra github.com/spf13/pflag github.com/aymanbagabas/go-udiff " +
+			"github.com/modelcontextprotocol/go-sdk"},
 	{"bridge/cmd/pagewire-node", native, "bridge/node/process bridge/cmd/internal/cli",
 		"github.com/spf13/cobra github.com/spf13/pflag"},
 	{"wasm/...", edge, "bridge", "github.com/hack-pad/safejs"},

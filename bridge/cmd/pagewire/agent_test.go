@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/agents"
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 	"github.com/pagewire/pagewire/bridge/desktop/hook"
 	"github.com/pagewire/pagewire/bridge/gateway"
@@ -122,8 +123,8 @@ func TestATerminalIsOnlyWrittenTo(t *testing.T) {
 	}
 	for in, want := range map[string]string{"a\nb": "a b", "\x1b[2J": "\uFFFD[2J", "\u202Eevil": "\uFFFDevil",
 		"grüße 漢": "grüße 漢"} {
-		if got := plain(in); got != want {
-			t.Errorf("plain(%q) = %q, want %q", in, got, want)
+		if got := cli.Plain(in); got != want {
+			t.Errorf("cli.Plain(%q) = %q, want %q", in, got, want)
 		}
 	}
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pagewire/pagewire/bridge/assets"
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
 func assetsCommand() *cobra.Command {
@@ -72,7 +73,7 @@ func writeAssets(cmd *cobra.Command, dir string, force bool) error {
 		err := eachAsset(func(name string, _ []byte) error {
 			path := filepath.Join(dir, name)
 			if _, err := os.Lstat(path); err == nil {
-				return hintError{fmt.Errorf("%s is there already", path), "nothing was written; --force overwrites"}
+				return cli.Hint(fmt.Errorf("%s is there already", path), "nothing was written; --force overwrites")
 			} else if !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

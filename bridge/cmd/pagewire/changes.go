@@ -13,13 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 	"github.com/pagewire/pagewire/bridge/desktop/hook"
 	"github.com/pagewire/pagewire/bridge/gateway"
 )
-
-// hookTime bounds a hook, since the user's prompt waits for it.
-const hookTime = 900 * time.Millisecond
 
 // lookTime is what a hook may take in addition while the first look at a browser is under way.
 const lookTime = 2 * time.Second
@@ -50,7 +48,7 @@ func changesCommand() *cobra.Command {
 			text, err := hook.Changes(ctx, c.hub.client(), c.Ask)
 			switch {
 			case errors.Is(err, daemon.ErrNone):
-				return hintError{daemon.ErrNone, startOne}
+				return cli.Hint(daemon.ErrNone, startOne)
 			case errors.Is(err, context.DeadlineExceeded):
 				return fmt.Errorf("%w (for %v)", daemon.ErrSilent, hookTime)
 			case err != nil:
@@ -59,7 +57,7 @@ func changesCommand() *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: no open page has changed since the agent last looked")
 				return nil
 			}
-			_, err = fmt.Fprintln(visible{cmd.OutOrStdout()}, text)
+			_, err = fmt.Fprintln(cli.Visible(cmd.OutOrStdout()), text)
 			return err
 		},
 	}
@@ -98,18 +96,10 @@ func (c *changesAsk) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// checkInline removes a slash at the end of origins, and checks them.
-func checkInline(origins []string) error {
-	for i, origin := range origins {
-		origins[i] = strings.TrimSuffix(origin, "/")
-	}
-	return checkOrigins("inline", origins)
-}
-
 // asHook prints the output of a program's hook. It ignores errors, which must not delay a prompt.
 func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	var given hook.Input
-	if !isTerminal(in) { // on a terminal a person tries it
+	if !cli.IsTerminal(in) { // on a terminal a person tries it
 		var err error
 		limited, cancel := context.WithTimeout(ctx, hookTime)
 		defer cancel()
@@ -128,7 +118,7 @@ func (c *changesAsk) asHook(ctx context.Context, in io.Reader, out io.Writer) {
 	if err != nil || text == "" {
 		return
 	}
-	fmt.Fprintln(visible{out}, gateway.HookOutput(c.program, given.Event, text))
+	fmt.Fprintln(cli.Visible(out), gateway.HookOutput(c.program, given.Event, text))
 }
 
 // isHook reports whether a command line is a program's hook. After status 2 of a hook, some programs drop the prompt.

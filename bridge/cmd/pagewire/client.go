@@ -2,81 +2,18 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"html"
 	"io"
-	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"text/tabwriter"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
-	"github.com/pagewire/pagewire/bridge/access"
-	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/desktop/serve"
 )
-
-// ls, read and watch are clients of a running daemon. They never start one.
-
-type hubFlags struct{ addr string }
-
-func (h *hubFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&h.addr, "hub", serve.DefaultHub, "`address` with which the pagewire serve that runs was "+
-		"started")
-}
-
-// client returns a client for the daemon's HTTP server for processes of this user.
-func (h *hubFlags) client() *http.Client { return serve.Client(h.addr, versionName()) }
-
-// startOne is the hint if no daemon runs.
-const startOne = "start one: pagewire serve --launch, or --chrome auto, in another terminal"
-
-// connect opens a session with the daemon. Its errors have hints.
-func (h *hubFlags) connect(ctx context.Context, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
-	conn, err := daemon.Dialer{Hub: h.addr}.Dial(ctx, daemon.Hello{Version: versionName(), As: daemon.AsCommand})
-	if errors.Is(err, daemon.ErrNone) {
-		return nil, hintError{err, startOne}
-	} else if err != nil {
-		return nil, err
-	}
-	o.Capabilities = &mcp.ClientCapabilities{}
-	client := mcp.NewClient(&mcp.Implementation{Name: "pagewire", Version: versionName()}, o)
-	// In this version of MCP a subscription is one request and lasts as long as the session.
-	lines := &mcp.IOTransport{Reader: conn.Messages(), Writer: conn}
-	session, err := client.Connect(ctx, lines, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return session, nil
-}
-
-// resourceError returns the error to print when a request for a resource has failed.
-func resourceError(uri string, err error) error {
-	var wire *jsonrpc.Error
-	if !errors.As(err, &wire) {
-		return err
-	}
-	err = errors.New(plain(uri + ": " + wire.Message))
-	if wire.Code == -32002 || wire.Code == -32602 {
-		return hintError{err, "pagewire ls lists what there is"}
-	}
-	return err
-}
-
-// isAbsent reports whether an error says that no page offers a resource.
-func isAbsent(err error) bool {
-	var wire *jsonrpc.Error
-	return errors.As(err, &wire) && wire.Code == -32002
-}
 
 // listed is a resource or template in the output of ls --json.
 type listed struct {
@@ -121,12 +58,12 @@ func lsCommand() *cobra.Command {
 			}
 			if is, err := serve.AskTabs(cmd.Context(), h.addr, versionName()); err == nil {
 				for _, notice := range is.Notices {
-					fmt.Fprintln(cmd.ErrOrStderr(), "pagewire:", plain(notice))
+					fmt.Fprintln(cmd.ErrOrStderr(), "pagewire:", cli.Plain(notice))
 				}
-				printTabs(cmd.ErrOrStderr(), isTerminal(cmd.ErrOrStderr()), is.Tabs)
+				printTabs(cmd.ErrOrStderr(), cli.IsTerminal(cmd.ErrOrStderr()), is.Tabs)
 			}
 			if asJSON {
-				_, err := io.WriteString(visible{cmd.OutOrStdout()}, indentedJSON(list))
+				_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()), cli.IndentedJSON(list))
 				return err
 			}
 			if len(list) == 0 {
@@ -143,7 +80,7 @@ func lsCommand() *cobra.Command {
 				if r.Title == "" {
 					r.Title = r.Name
 				}
-				fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", plain(r.URI), plain(kind), r.Tab, plain(r.Title))
+				fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", cli.Plain(r.URI), cli.Plain(kind), r.Tab, cli.Plain(r.Title))
 			}
 			return table.Flush()
 		},
@@ -165,7 +102,7 @@ func printTabs(to io.Writer, terminal bool, tabs []serve.Tab) {
 			fmt.Fprintln(to, "pagewire: these open tabs offer agents nothing; the popup of the extension, "+
 				"or pagewire serve --shown ORIGIN, lets agents read what the pages of a site show:")
 		}
-		fmt.Fprintf(to, "  %s  %s\n", plain(tab.URL), plain(tab.Title))
+		fmt.Fprintf(to, "  %s  %s\n", cli.Plain(tab.URL), cli.Plain(tab.Title))
 	}
 }
 
@@ -199,14 +136,14 @@ func readCommand() *cobra.Command {
 				return resourceError(args[0], err)
 			}
 			if asJSON {
-				_, err := io.WriteString(visible{cmd.OutOrStdout()}, encodedJSON(map[string]any{"contents": r.Contents}, ""))
+				_, err := io.WriteString(cli.Visible(cmd.OutOrStdout()), cli.JSON(map[string]any{"contents": r.Contents}))
 				return err
 			}
 			content, binary := joined(r.Contents)
 			if output != "" {
 				return writeNew(output, content, force)
 			}
-			return show(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), args[0], content, binary)
+			return show(cmd.OutOrStdout(), cli.IsTerminal(cmd.OutOrStdout()), args[0], content, binary)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the contents as MCP has them, in one line of JSON")
@@ -232,10 +169,10 @@ func joined(parts []*mcp.ResourceContents) (content []byte, binary bool) {
 func show(to io.Writer, terminal bool, uri string, content []byte, binary bool) error {
 	switch {
 	case terminal && binary:
-		return hintError{fmt.Errorf("%s is no text (%s bytes)", plain(uri), grouped(len(content))),
-			"--output FILE writes it to a file"}
+		return cli.Hint(fmt.Errorf("%s is no text (%s bytes)", cli.Plain(uri), grouped(len(content))),
+			"--output FILE writes it to a file")
 	case terminal:
-		content = []byte(harmless(string(content)))
+		content = []byte(cli.Harmless(string(content)))
 		if !bytes.HasSuffix(content, []byte("\n")) {
 			content = append(content, '\n')
 		}
@@ -252,7 +189,7 @@ func writeNew(path string, content []byte, force bool) error {
 	}
 	f, err := os.OpenFile(path, flags, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return hintError{fmt.Errorf("%s is there already", path), "nothing was written; --force overwrites"}
+		return cli.Hint(fmt.Errorf("%s is there already", path), "nothing was written; --force overwrites")
 	}
 	if err != nil {
 		return err
@@ -268,112 +205,4 @@ func grouped(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-func inspectCommand() *cobra.Command {
-	var h hubFlags
-	var noOpen bool
-	cmd := &cobra.Command{
-		Use:   "inspect",
-		Short: "Open the inspector in a browser",
-		Long: "Opens the inspector of the pagewire serve that runs: pages, resources with their values, agents and\n" +
-			"messages. The browser opens a file that only you can read. The file has a ticket that works once, within a\n" +
-			"minute, and is removed after use. Where no browser can be started, its path is printed.",
-		Example: "  pagewire inspect",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return inspect(cmd, h, !noOpen)
-		},
-	}
-	cmd.Flags().BoolVar(&noOpen, "no-open", false, "start no browser, print the file's path")
-	h.add(cmd)
-	return cmd
-}
-
-func inspect(cmd *cobra.Command, h hubFlags, start bool) error {
-	is, err := serve.Ask(cmd.Context(), h.addr, versionName())
-	if err != nil {
-		return hintError{err, "pagewire doctor says what is there"}
-	}
-	switch {
-	case is.Addr == "" && !listening(cmd.Context(), h.addr):
-		return hintError{fmt.Errorf("the daemon cannot listen on %s, where the inspector would be", h.addr),
-			"its log says why, and pagewire doctor what to do"}
-	case is.Addr == "":
-		return hintError{fmt.Errorf("another program has %s, where the inspector would be", h.addr),
-			"stop it: the daemon takes the port as soon as it is free"}
-	}
-	file, err := access.TokenFile() // its directory is private to this user
-	if err != nil {
-		return err
-	}
-	ticket, err := access.Ask(cmd.Context(), h.client(), is.Addr)
-	if err != nil {
-		return err
-	}
-	defer ticket.Close()
-	page, err := writeTicket(filepath.Dir(file), ticket.URL)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(page)
-	opened := make(chan error, 1)
-	go func() { opened <- ticket.Opened() }()
-	failed := make(chan error, 1)
-	if start {
-		go func() { failed <- startBrowser(page) }()
-	} else {
-		failed <- errors.New("no browser is to be started")
-	}
-	select {
-	case err = <-opened:
-	case why := <-failed:
-		if why != nil {
-			fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: open this file in a browser within a minute:")
-			fmt.Fprintln(cmd.OutOrStdout(), page)
-		}
-		err = <-opened
-	}
-	switch {
-	case errors.Is(cmd.Context().Err(), context.Canceled):
-		return nil // a signal ended it
-	case err != nil:
-		return hintError{errors.New("no browser has opened the inspector within a minute"),
-			"run it again, or with --no-open and open the file yourself"}
-	}
-	fmt.Fprintln(cmd.ErrOrStderr(), "pagewire: the inspector is open")
-	return nil
-}
-
-// writeTicket writes the file that leads a browser to the inspector. Only this user can read it.
-func writeTicket(dir, url string) (path string, err error) {
-	f, err := os.CreateTemp(dir, "inspect-*.html") // of mode 0600
-	if err != nil {
-		return "", err
-	}
-	_, err = fmt.Fprintf(f, "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Pagewire</title>\n<meta "+
-		"name=\"referrer\" content=\"no-referrer\">\n"+
-		"<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", html.EscapeString(url))
-	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(f.Name())
-		return "", err
-	}
-	return f.Name(), nil
-}
-
-// startBrowser opens a file in the default browser. It fails if there is no screen or no browser, which often only the
-// opener finds out. It returns when the opener has ended; some openers end only with the browser.
-func startBrowser(path string) error {
-	var args []string
-	switch {
-	case runtime.GOOS == "darwin":
-		args = []string{"open", path}
-	case runtime.GOOS == "windows":
-		args = []string{"rundll32", "url.dll,FileProtocolHandler", path}
-	case strings.TrimSpace(os.Getenv("DISPLAY")+os.Getenv("WAYLAND_DISPLAY")) == "":
-		return errors.New("there is no screen")
-	default:
-		args = []string{"xdg-open", path}
-	}
-	return exec.Command(args[0], args[1:]...).Run()
 }

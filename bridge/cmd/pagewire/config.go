@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pagewire/pagewire/bridge/access"
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig"
 	"github.com/pagewire/pagewire/bridge/desktop/serve"
 )
@@ -49,7 +50,7 @@ func configCommand() *cobra.Command {
 			if err := c.check(args[0]); err != nil {
 				return usageError{cmd, err}
 			}
-			return interruptible(cmd.Context(), c.run)
+			return cli.Interruptible(cmd.Context(), c.run)
 		},
 	}
 	flags := cmd.Flags()

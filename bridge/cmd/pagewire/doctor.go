@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,7 +20,9 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/access"
 	"github.com/pagewire/pagewire/bridge/assets"
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig"
+	"github.com/pagewire/pagewire/bridge/cmd/pagewire/nativehost"
 	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 	"github.com/pagewire/pagewire/bridge/desktop/serve"
@@ -73,7 +74,7 @@ func doctorCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var all []finding
 			failed := 0
-			err := interruptible(cmd.Context(), func() error {
+			err := cli.Interruptible(cmd.Context(), func() error {
 				for _, check := range checks {
 					f := check.run(cmd.Context(), c)
 					f.Check = check.name
@@ -107,14 +108,14 @@ func doctorCommand() *cobra.Command {
 
 func printFindings(to io.Writer, all []finding, asJSON bool) error {
 	if asJSON {
-		_, err := io.WriteString(visible{to}, indentedJSON(all))
+		_, err := io.WriteString(cli.Visible(to), cli.IndentedJSON(all))
 		return err
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, f := range all {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", f.Status, f.Check, plain(f.Says))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", f.Status, f.Check, cli.Plain(f.Says))
 		if f.Do != "" {
-			fmt.Fprintf(table, "\t\t→ %s\n", plain(f.Do))
+			fmt.Fprintf(table, "\t\t→ %s\n", cli.Plain(f.Do))
 		}
 	}
 	return table.Flush()
@@ -229,17 +230,38 @@ func checkDaemon(ctx context.Context, c checkup) finding {
 const anotherPort = "pages now come only by --chrome, --launch and the extension: stop the program that has the " +
 	"port, or start every serve with --hub 127.0.0.1:PORT"
 
-// listening reports whether a program listens at an address.
-func listening(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "tcp", addr)
+// checkExtension checks that a browser can start the native host.
+func checkExtension(context.Context, checkup) finding {
+	p, err := clientconfig.Here()
 	if err != nil {
-		return false
+		return warn(err.Error(), "set HOME")
 	}
-	c.Close()
-	return true
+	all, err := nativehost.Used(p, "")
+	if err != nil {
+		return ok("no browser here has a profile: the extension is not in use")
+	}
+	var known []string
+	for _, h := range all {
+		program, ours, err := h.Host()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return fail(err.Error(), "mend that, and then: pagewire extension install")
+		case !ours:
+			return fail(h.File()+" does not name our extension", "pagewire extension install --force")
+		}
+		if info, err := os.Stat(program); err != nil || info.IsDir() {
+			return fail(fmt.Sprintf("%s names %s, which is not there", h.File(), program),
+				"pagewire extension install --force")
+		}
+		known = append(known, h.Browser)
+	}
+	if len(known) == 0 {
+		return warn("no browser knows the extension's native host: pages of the extension do not reach agents",
+			"pagewire extension install")
+	}
+	return ok(fmt.Sprintf("known to %q", known))
 }
 
 // programs returns a finding for each installed client. It says how a change of a page reaches the client's model.

@@ -18,14 +18,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +48,7 @@ const (
 
 // pagewire runs a command line until ctx ends, and returns its exit status.
 func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	stderr = visible{stderr}
+	stderr = cli.Visible(stderr)
 	root := commands()
 	if startedByBrowser(args) {
 		args = []string{"native-host"}
@@ -75,9 +71,8 @@ func pagewire(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 		fmt.Fprintf(stderr, "pagewire: see %s --help\n", usage.cmd.CommandPath())
 		return exitUsage
 	}
-	var hint interface{ Hint() string }
-	if errors.As(err, &hint) {
-		fmt.Fprintln(stderr, "pagewire:", hint.Hint())
+	if remedy := cli.Remedy(err); remedy != "" {
+		fmt.Fprintln(stderr, "pagewire:", remedy)
 	}
 	return exitFailed
 }
@@ -158,115 +153,6 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// unknownCommand returns the error for a name that is no command. It suggests similar names.
-func unknownCommand(cmd *cobra.Command, name string) error {
-	err := fmt.Errorf("unknown command %q", name)
-	cmd.SuggestionsMinimumDistance = 2
-	if like := cmd.SuggestionsFor(name); len(like) > 0 {
-		err = fmt.Errorf("%w: did you mean %s?", err, strings.Join(like, " or "))
-	}
-	return usageError{cmd, err}
-}
-
-// usageError is a mistake in the command line: exit status 2, and a pointer to the help.
-type usageError struct {
-	cmd *cobra.Command
-	error
-}
-
-// hintError adds a remedy to an error.
-type hintError struct {
-	error
-	hint string
-}
-
-func (e hintError) Unwrap() error { return e.error }
-func (e hintError) Hint() string  { return e.hint }
-
-// interruptible runs a function that reads and writes files. It returns at most one second after the end of ctx, even
-// if the system still waits for a file, which can be on the other side of a network.
-func interruptible(ctx context.Context, run func() error) error {
-	over, hangs := make(chan error, 1), make(chan struct{})
-	go func() { over <- run() }()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, func() { close(hangs) }) })()
-	select {
-	case err := <-over:
-		return err
-	case <-hangs:
-		return hintError{errors.New("interrupted: the system has not answered for a file"),
-			"look whether the disk or the network that it is on hangs"}
-	}
-}
-
-var noArguments = arguments("", 0, 0)
-
-// arguments is cobra.RangeArgs with this program's messages and exit status.
-func arguments(name string, least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return usageError{cmd, errors.New(name + " is missing")}
-		case len(args) <= most:
-			return nil
-		case cmd.HasSubCommands():
-			return unknownCommand(cmd, args[0])
-		}
-		return usageError{cmd, fmt.Errorf("unexpected argument %q", args[most])}
-	}
-}
-
-// help replaces cobra's help: it has groups, and the example comes last. It avoids text/template, with which the linker
-// keeps every exported method: 2.5 MB.
-func help(cmd *cobra.Command, _ []string) {
-	w := cmd.OutOrStdout()
-	about := cmd.Long
-	if about == "" {
-		about = cmd.Short
-	}
-	fmt.Fprintf(w, "%s\n\nUsage:\n", about)
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(w, "  %s <command>\n", cmd.CommandPath())
-		for _, group := range cmd.Groups() {
-			writeCommands(w, cmd, group.Title, group.ID)
-		}
-		if len(cmd.Groups()) == 0 {
-			writeCommands(w, cmd, "Commands", "")
-		}
-	} else {
-		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
-	}
-	if cmd.HasAvailableLocalFlags() {
-		fmt.Fprintf(w, "\nFlags:\n%s\n", strings.TrimRight(cmd.LocalFlags().FlagUsages(), "\n"))
-	}
-	if cmd.HasParent() && cmd.Example == "" { // cobra's completion, whose text has its examples
-		return
-	}
-	if !cmd.HasParent() {
-		fmt.Fprintf(w, "\nEnvironment:\n%s\nManual: %s\n", environment, manual)
-	}
-	fmt.Fprintf(w, "\nExample:\n%s\n", cmd.Example)
-}
-
-func writeCommands(w io.Writer, cmd *cobra.Command, title, id string) {
-	fmt.Fprintf(w, "\n%s:\n", title)
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() && c.GroupID == id {
-			fmt.Fprintf(w, "  %-*s %s\n", c.NamePadding(), c.Name(), c.Short)
-		}
-	}
-}
-
-const (
-	environment = `  XDG_CONFIG_HOME       directory of pagewire/, with socket, token and logs (default: the user's own)
-  PAGEWIRE_BROWSER      the browser of --launch
-  PAGEWIRE_TOKEN_FILE   file of the token for agents on HTTP
-`
-	manual = "https://github.com/pagewire/pagewire/tree/main/demo/docs"
-)
-
-// version is set by the build, from js/package.json. go install leaves it empty: then the module's version counts.
-var version string
-
 func versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -301,54 +187,10 @@ func writeVersion(w io.Writer, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		_, err := io.WriteString(w, indentedJSON(is))
+		_, err := io.WriteString(w, cli.IndentedJSON(is))
 		return err
 	}
 	_, err := fmt.Fprintf(w, "pagewire %s\ncommit    %s\ntoolchain %s\ncore      %s\n", is.Version, is.Commit,
 		is.Toolchain, is.Core)
 	return err
-}
-
-func versionName() string { return cli.Version(version) }
-
-// nodeProgram is a separate program, since its NATS server would take 1.8 MB of memory in each agent's process.
-const nodeProgram = "pagewire-node"
-
-func nodeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "node",
-		Short: "Serve a service's open pages to its own agents, on several machines",
-		Long: "Runs " + nodeProgram + ", the program beside this one. A node is one process of a fleet: the\n" +
-			"pages of a service connect to it, and so do the agents of the service, over HTTP. All arguments are\n" +
-			"passed on to it.",
-		Example:            "  pagewire node --help",
-		DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			program, err := besideThis(nodeProgram)
-			if err != nil {
-				return hintError{err, "install it: go install github.com/pagewire/pagewire/bridge/cmd/" + nodeProgram}
-			}
-			return replaceBy(cmd, program, args)
-		},
-	}
-}
-
-// besideThis finds a program in this program's directory or on PATH.
-func besideThis(name string) (string, error) {
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	if self, err := os.Executable(); err == nil {
-		if self, err = filepath.EvalSymlinks(self); err == nil {
-			beside := filepath.Join(filepath.Dir(self), name)
-			if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-				return beside, nil
-			}
-		}
-	}
-	found, err := exec.LookPath(name)
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("%s is neither beside this program nor on PATH", name)
-	}
-	return found, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
 	"github.com/pagewire/pagewire/bridge/desktop/serve"
 	"github.com/pagewire/pagewire/bridge/internal/parts"
@@ -38,22 +39,22 @@ func pickCommand() *cobra.Command {
 			if _, err := parts.Read(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
-			out := visible{cmd.ErrOrStderr()}
+			out := cli.Visible(cmd.ErrOrStderr())
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			fmt.Fprintln(out, "pagewire: click on the part in the browser; Ctrl+C leaves")
 			picked, err := serve.Pick(ctx, h.addr, versionName())
 			stop() // from now on Ctrl+C ends the process
 			switch {
 			case errors.Is(err, daemon.ErrNone):
-				return hintError{err, startOne}
+				return cli.Hint(err, startOne)
 			case errors.Is(err, context.Canceled):
 				return errors.New("nothing was picked")
 			case err != nil:
 				return err
 			}
 			fmt.Fprintf(out, "pagewire: %s of %s is found by %s\npagewire: agents will read these %d bytes:\n", name,
-				picked.Origin, compactJSON(picked.Rule), len(picked.Text))
-			fmt.Fprintln(visible{cmd.OutOrStdout()}, strings.TrimSuffix(picked.Text, "\n"))
+				picked.Origin, cli.CompactJSON(picked.Rule), len(picked.Text))
+			fmt.Fprintln(cli.Visible(cmd.OutOrStdout()), strings.TrimSuffix(picked.Text, "\n"))
 			if !yes {
 				fmt.Fprintf(out, "pagewire: add it to %s? [y/N] ", file)
 				answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')

@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +20,6 @@ import (
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/internal/parts"
 	"github.com/pagewire/pagewire/bridge/node/uplink"
-	"github.com/pagewire/pagewire/bridge/weborigin"
 )
 
 // Tests replace these.
@@ -77,7 +71,7 @@ func serveInto(o *serveFlags) *cobra.Command {
 			boundGarbage()
 			o.Flags.Debug = level == "debug"
 			o.Version, o.Log, o.In, o.Out = versionName(), log, cmd.InOrStdin(), cmd.OutOrStdout()
-			if o.Stdio && isTerminal(o.In) {
+			if o.Stdio && cli.IsTerminal(o.In) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "pagewire: waiting for an agent on this terminal; Ctrl+D ends. An "+
 					"agent's configuration: pagewire config\n")
 			}
@@ -195,30 +189,6 @@ func checkNode(said func(flag string) bool, o *serveFlags) error {
 	return checkOrigins("node-origin", o.node.Origins)
 }
 
-// surviveClosedOutput makes a write to a closed output an error that does not end the process. A killed agent closes
-// the output, and then this process must still end its children. It does not ignore SIGPIPE: children would inherit
-// that.
-func surviveClosedOutput() {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-}
-
-// softMemory is the size above which garbage is collected before the heap has grown by collectAt. Pages may send 17 MB
-// at once, and the buffers would otherwise take three times that. GOMEMLIMIT overrides it.
-const softMemory = 48 << 20
-
-// collectAt is the growth of the heap, in percent, after which garbage is collected. A daemon has about 2 MB alive.
-// With 10 tabs it takes 21.2 MB at Go's 100, and 19.1 MB at 50, with equally fast reads. GOGC overrides it.
-const collectAt = 50
-
-func boundGarbage() {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(softMemory)
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
-}
-
 // checkServe finds contradictions between the flags, and sets the options that depend on several flags.
 func checkServe(cmd *cobra.Command, o *serveFlags) error {
 	said := cmd.Flags().Changed
@@ -329,31 +299,6 @@ func checkBrowserFlags(said func(flag string) bool, o *serveFlags) error {
 	return nil
 }
 
-// checkOrigins checks the values of a flag: origins, or patterns with * as the host's first label.
-func checkOrigins(flag string, origins []string) error {
-	for _, origin := range origins {
-		if profile, is := strings.CutPrefix(origin, gateway.ProfilePrefix); is && flag == "only" {
-			if err := checkProfile(flag, profile); err != nil {
-				return err
-			}
-			continue
-		}
-		if !weborigin.IsPattern(origin) {
-			return fmt.Errorf("--%s %q: want an origin such as https://example.com, or https://*.example.com", flag,
-				origin)
-		}
-	}
-	return nil
-}
-
-// checkProfile checks the name of a profile. Lists show it in this form.
-func checkProfile(flag, name string) error {
-	if name == "" || len(name) > gateway.MaxProfile || name != strings.Join(strings.Fields(name), " ") {
-		return fmt.Errorf("--%s %q: want a profile's name of 1 to %d bytes, with single spaces", flag, name, gateway.MaxProfile)
-	}
-	return nil
-}
-
 // checkHTTP finds contradictions between the flags about HTTP.
 func checkHTTP(o *serveFlags) error {
 	switch {
@@ -375,65 +320,4 @@ func checkHTTP(o *serveFlags) error {
 		}
 	}
 	return nil
-}
-
-// address checks an address to listen on. local means that only this machine reaches it.
-func address(flag, addr string) (local bool, err error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err == nil && port != "" {
-		_, err = net.LookupPort("tcp", port)
-	}
-	if err != nil || port == "" {
-		return false, fmt.Errorf("--%s %q: want host and port, such as 127.0.0.1:8000", flag, addr)
-	}
-	return host != "" && weborigin.IsLoopback("http://"+addr), nil
-}
-
-// isTerminal reports whether a stream is a terminal, where escape sequences act.
-func isTerminal(stream any) bool {
-	if v, ok := stream.(visible); ok { // as stderr is
-		stream = v.to
-	}
-	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	// The null device is a character device as well.
-	null, nullErr := os.Stat(os.DevNull)
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && (nullErr != nil || !os.SameFile(info, null))
-}
-
-// daemonCommand is hidden, since only serve starts it.
-func daemonCommand() *cobra.Command {
-	var addr string
-	cmd := &cobra.Command{
-		Use:     "daemon",
-		Short:   "Be the one process of this user that has the pages (started by serve)",
-		Long:    "Has the pages for all agents, which are served through pagewire serve, and ends with the last of them.",
-		Example: "  pagewire serve",
-		Hidden:  true,
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			daemon.Umask()
-			boundGarbage()
-			o := serve.Options{Version: versionName(), Hub: addr, LogLevel: new(slog.LevelVar)}
-			var err error
-			if o.LogFile, err = daemon.LogPath(addr); err == nil {
-				var file io.Writer
-				if file, err = daemon.OpenLog(o.LogFile); err == nil {
-					o.Log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: o.LogLevel}))
-				}
-			}
-			if err == nil {
-				err = serve.Daemon(cmd.Context(), o, func() { daemon.SayStarted(cmd.OutOrStdout()) })
-			}
-			if err != nil {
-				daemon.SayFailed(cmd.OutOrStdout(), err)
-			}
-			return err
-		},
-	}
-	cmd.Flags().StringVar(&addr, "hub", serve.DefaultHub, "`address` where pages find it")
-	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/testkit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
@@ -116,7 +117,7 @@ func TestConfigIsInterrupted(t *testing.T) {
 	same(t, "after a signal", tree(t, home), before)
 	blocked := make(chan error)
 	defer close(blocked)
-	if err := interruptible(ctx, func() error { return <-blocked }); err == nil ||
+	if err := cli.Interruptible(ctx, func() error { return <-blocked }); err == nil ||
 		!strings.Contains(err.Error(), "has not answered") {
 		t.Errorf("it ends with %v", err)
 	}

@@ -12,17 +12,13 @@
 // another has written.
 //
 // It never changes a file that does not parse, never replaces what a person has written unless
-// Force is set, and never leaves half a file: see Change.
+// Force is set, and never leaves half a file (package files).
 package clientconfig
 
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"net/url"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -50,79 +46,6 @@ type Client struct {
 	link func(entry) string
 	// notifier brings a change to its model without a tool call; nil if no way is known.
 	notifier *notifier
-}
-
-// Places are the values that paths depend on.
-type Places struct {
-	GOOS, Home string
-	Env        func(string) string
-}
-
-// Here returns the places of this process.
-func Here() (Places, error) {
-	home, err := os.UserHomeDir()
-	return Places{runtime.GOOS, absolute(home), os.Getenv}, err
-}
-
-// Config returns the directory with the settings of the user's programs.
-func (p Places) Config() string {
-	switch p.GOOS {
-	case "windows":
-		if dir := p.Env("APPDATA"); dir != "" {
-			return dir
-		}
-		return filepath.Join(p.Home, "AppData", "Roaming")
-	case "darwin":
-		return filepath.Join(p.Home, "Library", "Application Support")
-	}
-	return p.XDG()
-}
-
-// XDG returns the directory with the settings of programs that follow the XDG rules.
-func (p Places) XDG() string {
-	if dir := p.Env("XDG_CONFIG_HOME"); dir != "" {
-		return absolute(dir)
-	}
-	return filepath.Join(p.Home, ".config")
-}
-
-// or returns the directory that an environment variable names, or, without it, one below the home
-// directory.
-func (p Places) or(variable, below string) string {
-	if dir := p.Env(variable); dir != "" {
-		return absolute(dir)
-	}
-	return filepath.Join(p.Home, below)
-}
-
-// absolute makes a path independent of the working directory, since it is printed.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil && path != "" {
-		return abs
-	}
-	return path
-}
-
-func homeDir(p Places) string     { return p.Home }
-func claudeDir(p Places) string   { return p.or("CLAUDE_CONFIG_DIR", ".claude") }
-func codexDir(p Places) string    { return p.or("CODEX_HOME", ".codex") }
-func copilotDir(p Places) string  { return p.or("COPILOT_HOME", ".copilot") }
-func opencodeDir(p Places) string { return filepath.Join(p.XDG(), "opencode") }
-
-func zedDir(p Places) string {
-	if p.GOOS == "windows" {
-		return filepath.Join(p.Config(), "Zed")
-	}
-	return filepath.Join(p.XDG(), "zed")
-}
-
-var (
-	geminiSettings = in(homeDir, ".gemini", "settings.json")
-	qwenSettings   = in(homeDir, ".qwen", "settings.json")
-)
-
-func in(dir func(Places) string, name ...string) func(Places) string {
-	return func(p Places) string { return filepath.Join(append([]string{dir(p)}, name...)...) }
 }
 
 // Clients are the programs that config knows.
@@ -173,16 +96,16 @@ func (c Client) HasLink() bool { return c.link != nil }
 // HasURL reports whether the client can use a server that runs already.
 func (c Client) HasURL() bool { return c.url != "" }
 
-// An entry is an object of a configuration, with its members in order.
-type entry []member
+// Says tells when the model of a client with IsLive is told of changes.
+func (c Client) Says() string { return c.notifier.says }
 
-type member struct {
-	name  string
-	value any // a string, a bool, a number, a []string, a header, an entry or a []any of these
+// Allow returns the user's remaining step after Write with live; "" for none.
+func (c Client) Allow(p Places) string {
+	if c.notifier.folder == nil {
+		return c.notifier.allow
+	}
+	return strings.ReplaceAll(c.notifier.allow, "DIR", c.notifier.folder(p))
 }
-
-// A header is an HTTP header that a client sends with each request.
-type header struct{ name, value string }
 
 // entry returns the entry of our server: its command, or its address and the header with the token.
 func (c Client) entry(command string, args []string, url, token string) entry {
@@ -203,15 +126,6 @@ func (c Client) entry(command string, args []string, url, token string) entry {
 	}
 	return append(e, c.more...)
 }
-
-// generic converts a value to the types of encoding/json, for comparisons with decoded values.
-func generic(value any) (is any) {
-	_ = json.Unmarshal([]byte(jsonText(value)), &is) // jsonText has just made it
-	return is
-}
-
-// serverName is the name of our server in clients.
-const serverName = "pagewire"
 
 // An install link makes a client ask its user whether to add our server. It has the entry and never
 // a token.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
 // A document is a JSON text with comments and trailing commas, and perhaps a byte order mark. It
@@ -80,7 +82,7 @@ func find(v *hujson.Value, name string) (at int, err error) {
 			continue
 		}
 		if at >= 0 {
-			return -1, fmt.Errorf("%s is there twice", quotedJSON(name))
+			return -1, fmt.Errorf("%s is there twice", cli.CompactJSON(name))
 		}
 		at = i
 	}
@@ -109,7 +111,7 @@ func (d *document) holder(p part) (at *hujson.Value, indent string, missing []st
 			return at, indent, p.at[i:], err
 		}
 		heads, values, _ := items(at)
-		at, indent, what = values[next], indentOf(heads[next], indent), quotedJSON(p.at[i])
+		at, indent, what = values[next], indentOf(heads[next], indent), cli.CompactJSON(p.at[i])
 	}
 }
 
@@ -328,47 +330,4 @@ func (d *document) parsed(value any, indent string) hujson.Value {
 	v, _ := hujson.Parse([]byte(text)) // no error: we have just made it
 	v.AfterExtra = nil
 	return v
-}
-
-// jsonText returns the text of a file with a value.
-func jsonText(v any) string { return jsonValue(v, "", "  ", "\n") + "\n" }
-
-// jsonValue writes a value on several lines; indent is that of the first. A list of strings and a
-// header take one line.
-func jsonValue(v any, indent, unit, newline string) string {
-	var items []string
-	inner := func(v any) string { return jsonValue(v, indent+unit, unit, newline) }
-	between := newline + indent + unit
-	over := func(open, end string) string {
-		return open + between + strings.Join(items, ","+between) + newline + indent + end
-	}
-	switch v := v.(type) {
-	case entry:
-		for _, m := range v {
-			items = append(items, quotedJSON(m.name)+": "+inner(m.value))
-		}
-		return over("{", "}")
-	case []any:
-		for _, one := range v {
-			items = append(items, inner(one))
-		}
-		return over("[", "]")
-	case []string:
-		for _, s := range v {
-			items = append(items, quotedJSON(s))
-		}
-		return "[" + strings.Join(items, ", ") + "]"
-	case header:
-		return "{ " + quotedJSON(v.name) + ": " + quotedJSON(v.value) + " }"
-	}
-	return quotedJSON(v)
-}
-
-// quotedJSON is json.Marshal without HTML's escapes.
-func quotedJSON(v any) string {
-	var b strings.Builder
-	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false)
-	_ = out.Encode(v) // it fails only for types that do not occur here
-	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -3,6 +3,8 @@ package clientconfig
 import (
 	_ "embed"
 	"strings"
+
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
 // A notifier makes a program put a change of a page into a request to its model, without a tool
@@ -138,8 +140,8 @@ var opencodeSource string
 // opencodePlugin returns the plugin with the command lines of this machine.
 func opencodePlugin(c command) string {
 	_, code, _ := strings.Cut(opencodeSource, "// ---\n")
-	lists := "const pagewire = " + quotedJSON(c.binary) + ";\nconst changes = " + quotedJSON(c.changes("")) + ";\n" +
-		"const watch = " + quotedJSON(c.watch()) + ";\n"
+	lists := "const pagewire = " + cli.CompactJSON(c.binary) + ";\nconst changes = " + cli.CompactJSON(c.changes("")) + ";\n" +
+		"const watch = " + cli.CompactJSON(c.watch()) + ";\n"
 	return "// Written by pagewire config opencode --live; --remove takes it back.\n" + lists + code
 }
 
@@ -219,15 +221,4 @@ func (r *notifier) parts(client string, p Places, c command) (all []part) {
 			marked: f.text(command{binary: mark, hub: mark})})
 	}
 	return all
-}
-
-// Says tells when the model of a client with IsLive is told of changes.
-func (c Client) Says() string { return c.notifier.says }
-
-// Allow returns the user's remaining step after Write with live; "" for none.
-func (c Client) Allow(p Places) string {
-	if c.notifier.folder == nil {
-		return c.notifier.allow
-	}
-	return strings.ReplaceAll(c.notifier.allow, "DIR", c.notifier.folder(p))
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
+	"github.com/pagewire/pagewire/bridge/cmd/pagewire/clientconfig/files"
 	"github.com/pagewire/pagewire/bridge/gateway/skills"
 )
 
@@ -82,7 +84,7 @@ func (s *Setup) Write(ctx context.Context, live bool) ([]string, error) {
 func (s *Setup) WriteSkills(ctx context.Context) ([]string, error) { return s.put(ctx, s.skills) }
 
 func (s *Setup) put(ctx context.Context, parts func() []part) ([]string, error) {
-	defer takeTurn(ctx, s.Places.Home)()
+	defer files.TakeTurn(ctx, s.Places.Home)()
 	c, err := s.with(parts())
 	if err != nil {
 		return nil, err
@@ -91,8 +93,8 @@ func (s *Setup) put(ctx context.Context, parts func() []part) ([]string, error) 
 }
 
 // with returns the change that puts parts into their files.
-func (s *Setup) with(parts []part) (*Change, error) {
-	c := &Change{Title: s.Client.Title}
+func (s *Setup) with(parts []part) (*files.Change, error) {
+	c := &files.Change{Title: s.Client.Title}
 	for _, p := range parts {
 		f, err := c.File(p.file)
 		if err != nil {
@@ -104,7 +106,7 @@ func (s *Setup) with(parts []part) (*Change, error) {
 		if err != nil {
 			return nil, p.explain(err, "put there what pagewire config "+s.Client.Name+" prints")
 		}
-		f.secret = f.secret || p.secret()
+		f.Secret = f.Secret || p.secret()
 	}
 	return c, nil
 }
@@ -126,7 +128,7 @@ func (s *Setup) RemoveSkills(ctx context.Context) ([]string, error) {
 // take takes parts out. What is not ours stays: it is an error if there is nothing else, and
 // otherwise a note.
 func (s *Setup) take(ctx context.Context, parts []part) ([]string, error) {
-	defer takeTurn(ctx, s.Places.Home)()
+	defer files.TakeTurn(ctx, s.Places.Home)()
 	c, left, err := s.without(parts)
 	if err != nil {
 		return nil, err
@@ -136,7 +138,7 @@ func (s *Setup) take(ctx context.Context, parts []part) ([]string, error) {
 		return done, err
 	}
 	if len(done) == 0 && left != nil {
-		return nil, hintError{left, "nothing was written; --force takes it out as it is"}
+		return nil, cli.Hint(left, "nothing was written; --force takes it out as it is")
 	}
 	for _, p := range parts {
 		dir := filepath.Dir(p.file)
@@ -149,8 +151,8 @@ func (s *Setup) take(ctx context.Context, parts []part) ([]string, error) {
 
 // without returns the change that takes parts out of their files, and an error about what is not
 // ours.
-func (s *Setup) without(parts []part) (c *Change, left, err error) {
-	c = &Change{Title: s.Client.Title}
+func (s *Setup) without(parts []part) (c *files.Change, left, err error) {
+	c = &files.Change{Title: s.Client.Title}
 	for _, p := range parts {
 		f, err := c.File(p.file)
 		if err != nil {
@@ -174,13 +176,13 @@ func (s *Setup) without(parts []part) (c *Change, left, err error) {
 		if f.Is = text; p.folder != "" && saysNothing.Match(text) {
 			f.Is = nil
 		}
-		if f.Is == nil && isLink(f.name) {
+		if f.Is == nil && files.IsLink(f.Name) {
 			f.Is = []byte{} // a person has made the link
 		}
 	}
-	for _, f := range c.files {
+	for _, f := range c.Files {
 		if left == nil && strings.Contains(string(f.Is), serverName) {
-			s.note(f.name + " names " + serverName + " elsewhere: that stays")
+			s.note(f.Name + " names " + serverName + " elsewhere: that stays")
 		}
 	}
 	return c, left, nil
@@ -200,7 +202,7 @@ type State struct {
 
 // State looks at the client's settings. An error says why they cannot be read.
 func (s *Setup) State() (is State, err error) {
-	if _, err = Read(s.Client.File(s.Places)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err = files.Read(s.Client.File(s.Places)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return is, err
 	}
 	for i, p := range s.parts(s.Client.IsLive()) {

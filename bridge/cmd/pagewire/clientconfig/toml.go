@@ -9,6 +9,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
 // findTOML returns the value at a path, or nil, and the lines that say it: those of its table, of
@@ -134,7 +136,7 @@ func lineEnd(text []byte, at int) int {
 func tomlValue(v any) string {
 	switch v := v.(type) {
 	case header:
-		return "{ " + v.name + " = " + quotedJSON(v.value) + " }"
+		return "{ " + v.name + " = " + cli.CompactJSON(v.value) + " }"
 	case []string:
 		var all []string
 		for _, s := range v {
@@ -146,5 +148,5 @@ func tomlValue(v any) string {
 			return "'" + v + "'" // as a person would write a path of Windows
 		}
 	}
-	return quotedJSON(v) // TOML has the same escapes
+	return cli.CompactJSON(v) // TOML has the same escapes
 }

@@ -1,4 +1,8 @@
-package clientconfig
+// Package files changes the settings of other programs: several files at once, or none.
+//
+// It never changes a file that another process has changed meanwhile, or that belongs to another
+// user, never follows a link to a file that is not there, and never leaves half a file.
+package files
 
 import (
 	"bytes"
@@ -14,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 )
 
 // A Change changes several files. It writes all texts to temporary files before the first
@@ -22,19 +28,19 @@ import (
 // regular is refused.
 type Change struct {
 	Title string // of the program that reads the files
-	files []*File
+	Files []*File
 }
 
 // A File is one file of a Change.
 type File struct {
-	name string // as given, which may be a link
+	Name string // as given, which may be a link
 	path string // with links resolved
 	mode fs.FileMode
 	info fs.FileInfo // before the change; nil if the file did not exist
 	was  []byte      // the text before the change; nil if the file did not exist
 	// Is is the text after the change; nil means no file.
 	Is     []byte
-	secret bool   // Is has a token, so other users must not be able to read the file
+	Secret bool   // Is has a token, so other users must not be able to read the file
 	staged string // a temporary file in the same directory, with the text Is
 }
 
@@ -44,10 +50,10 @@ func (c *Change) File(name string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(c.files, func(f *File) bool { return f.path == path }); i >= 0 {
-		return c.files[i], nil
+	if i := slices.IndexFunc(c.Files, func(f *File) bool { return f.path == path }); i >= 0 {
+		return c.Files[i], nil
 	}
-	f := &File{name: name, path: path, mode: 0o600} // such files hold the keys of other servers
+	f := &File{Name: name, path: path, mode: 0o600} // such files hold the keys of other servers
 	f.was, f.info, err = readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if path != name {
@@ -58,7 +64,7 @@ func (c *Change) File(name string) (*File, error) {
 	if f.info != nil {
 		f.mode, f.Is = f.info.Mode().Perm(), bytes.Clone(f.was)
 	}
-	c.files = append(c.files, f)
+	c.Files = append(c.Files, f)
 	return f, nil
 }
 
@@ -67,7 +73,7 @@ func (f *File) Changed() bool {
 	return (f.was == nil) != (f.Is == nil) || !bytes.Equal(f.was, f.Is)
 }
 
-func isLink(path string) bool {
+func IsLink(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
@@ -79,10 +85,10 @@ func resolve(name string) (path string, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
-	if isLink(name) {
+	if IsLink(name) {
 		to, _ := os.Readlink(name)
-		return "", hintError{fmt.Errorf("%s is a link to %s, which is not there", name, to),
-			"nothing was written: mend the link or remove it, and try again"}
+		return "", cli.Hint(fmt.Errorf("%s is a link to %s, which is not there", name, to),
+			"nothing was written: mend the link or remove it, and try again")
 	}
 	return name, nil
 }
@@ -97,7 +103,7 @@ func readRegular(path string) ([]byte, fs.FileInfo, error) {
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file (its mode is %v)", path, info.Mode())
-		err = hintError{err, "nothing was written: move it away, and try again"}
+		err = cli.Hint(err, "nothing was written: move it away, and try again")
 	}
 	if err != nil {
 		return nil, nil, err
@@ -121,7 +127,7 @@ func Read(name string) ([]byte, error) {
 // Do makes the change, unless ctx ends first, and returns the names of the files that it has
 // written or removed.
 func (c *Change) Do(ctx context.Context) (done []string, err error) {
-	all := slices.DeleteFunc(slices.Clone(c.files), func(f *File) bool { return !f.Changed() })
+	all := slices.DeleteFunc(slices.Clone(c.Files), func(f *File) bool { return !f.Changed() })
 	defer func() {
 		for _, f := range all {
 			if f.staged != "" {
@@ -136,7 +142,7 @@ func (c *Change) Do(ctx context.Context) (done []string, err error) {
 	}
 	for _, f := range all {
 		if err := f.stage(); err != nil {
-			return nil, hintError{err, "nothing was written"}
+			return nil, cli.Hint(err, "nothing was written")
 		}
 	}
 	if ctx.Err() != nil {
@@ -145,12 +151,12 @@ func (c *Change) Do(ctx context.Context) (done []string, err error) {
 	for _, f := range all {
 		if err := f.replace(c.Title); err != nil {
 			if len(done) > 0 {
-				err = hintError{err, "written before that: " + strings.Join(done, ", ") +
-					"; the same command does the rest"}
+				err = cli.Hint(err, "written before that: "+strings.Join(done, ", ")+
+					"; the same command does the rest")
 			}
 			return done, err
 		}
-		done = append(done, f.name)
+		done = append(done, f.Name)
 	}
 	return done, nil
 }
@@ -163,19 +169,19 @@ func (f *File) check(title string) error {
 		return err
 	case !bytes.Equal(now, f.was) || gone != (f.was == nil):
 		// The program may have written it: some programs keep their state there.
-		return hintError{fmt.Errorf("%s changed while it was merged", f.path),
-			"nothing was written; quit " + title + " and try again"}
+		return cli.Hint(fmt.Errorf("%s changed while it was merged", f.path),
+			"nothing was written; quit "+title+" and try again")
 	case gone || runtime.GOOS == "windows" && f.mode&0o200 != 0:
 		return nil
 	case f.mode&0o200 == 0:
-		return hintError{fmt.Errorf("%s is read-only (its mode is %04o)", f.path, f.mode),
-			"nothing was written: chmod u+w " + f.path + ", and try again"}
+		return cli.Hint(fmt.Errorf("%s is read-only (its mode is %04o)", f.path, f.mode),
+			"nothing was written: chmod u+w "+f.path+", and try again")
 	case os.Geteuid() != 0 && ownerOf(info).uid != os.Geteuid():
-		return hintError{fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d)", f.path,
-			ownerOf(info).uid, os.Geteuid()), "nothing was written: run this as that user"}
-	case f.secret && f.mode&0o077 != 0:
-		return hintError{fmt.Errorf("others may read %s (its mode is %04o), and the token must not get there", f.path,
-			f.mode), "nothing was written: chmod 600 " + f.path + ", and try again"}
+		return cli.Hint(fmt.Errorf("%s belongs to another user (its uid is %d, ours is %d)", f.path,
+			ownerOf(info).uid, os.Geteuid()), "nothing was written: run this as that user")
+	case f.Secret && f.mode&0o077 != 0:
+		return cli.Hint(fmt.Errorf("others may read %s (its mode is %04o), and the token must not get there", f.path,
+			f.mode), "nothing was written: chmod 600 "+f.path+", and try again")
 	}
 	return nil
 }
@@ -245,7 +251,7 @@ func (f *File) replace(title string) error {
 		return err
 	}
 	if f.Is == nil {
-		return os.Remove(f.name) // a link itself, and not its target, which another program made
+		return os.Remove(f.Name) // a link itself, and not its target, which another program made
 	}
 	err := os.Rename(f.staged, f.path)
 	if err == nil {
@@ -257,9 +263,9 @@ func (f *File) replace(title string) error {
 // turnTime bounds the wait for another config process. It writes for 0.1 s, unless it is suspended.
 const turnTime = 10 * time.Second
 
-// takeTurn waits until no other config process writes in a home. It locks the directory, so it
+// TakeTurn waits until no other config process writes in a home. It locks the directory, so it
 // leaves no file there.
-func takeTurn(ctx context.Context, home string) (end func()) {
+func TakeTurn(ctx context.Context, home string) (end func()) {
 	dir, err := os.OpenFile(home, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return func() {}

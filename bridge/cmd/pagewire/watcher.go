@@ -1,26 +1,29 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/desktop/daemon"
+	"github.com/pagewire/pagewire/bridge/desktop/hook"
+	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/internal/retry"
 )
 
 const (
-	// rateOver is the time over which the updates per second are averaged.
-	rateOver = 10 * time.Second
 	// retryFirst and retryLast are the first and the longest pause between two attempts to connect to a daemon.
 	retryFirst, retryLast = 10 * time.Millisecond, 200 * time.Millisecond
 )
@@ -48,31 +51,6 @@ type watcher struct {
 	due, next time.Time
 	printed   bool     // something was printed since the last flush
 	batch     []string // --lines: URIs of changes since the last flush
-}
-
-// resourceState is the state of a resource in a session. Each session begins with unsubscribed.
-//
-//	unsubscribed -- subscribe --> stale -- read --> current -- updated --> stale
-//	unsubscribed -- subscribe fails --> absent -- list changed --> unsubscribed
-type resourceState int
-
-const (
-	unsubscribed resourceState = iota
-	absent
-	stale
-	current
-)
-
-type resource struct {
-	uri     string
-	state   resourceState
-	updated []time.Time // times of updates in the last rateOver
-
-	seen    bool // read at least once
-	last    time.Time
-	content []byte
-	binary  bool
-	failed  string // the error of the last read; "" if it succeeded
 }
 
 func newWatcher(ctx context.Context, done func(), cmd *cobra.Command, h hubFlags, o watchFlags,
@@ -216,8 +194,6 @@ func (w *watcher) look(ctx context.Context, session *mcp.ClientSession) (wait <-
 	return nil, nil
 }
 
-func (r *resource) toRead() bool { return r.state == unsubscribed || r.state == stale }
-
 // read subscribes to a resource and then reads it, so that no change is lost.
 func (w *watcher) read(ctx context.Context, session *mcp.ClientSession, r *resource) error {
 	if r.state == unsubscribed {
@@ -240,7 +216,7 @@ func (w *watcher) fail(ctx context.Context, r *resource, err error) error {
 	case ctx.Err() != nil: // the next session reads it
 	case !r.seen && isAbsent(err) && couldCome(r.uri):
 		if r.failed == "" && !w.changes {
-			fmt.Fprintf(w.cmd.ErrOrStderr(), "pagewire: no open page offers %s yet; waiting for one\n", plain(r.uri))
+			fmt.Fprintf(w.cmd.ErrOrStderr(), "pagewire: no open page offers %s yet; waiting for one\n", cli.Plain(r.uri))
 		}
 		r.failed = err.Error()
 	case w.strict():
@@ -281,41 +257,153 @@ func (w *watcher) flush() {
 	}
 }
 
-func (r *resource) rate(now time.Time) float64 {
-	return float64(len(recent(r.updated, now))) / rateOver.Seconds()
-}
-
-func recent(times []time.Time, now time.Time) []time.Time {
-	for len(times) > 0 && now.Sub(times[0]) > rateOver {
-		times = times[1:]
-	}
-	return times
-}
-
-// updates are the reports of a session's goroutines to the watcher.
-type updates struct {
-	more chan struct{} // has an element after add, until the watcher takes it
-
-	mu    sync.Mutex
-	times map[string][]time.Time // by URI, of the last rateOver; "" is the list
-}
-
-// add notes an update of a URI; "" is the list.
-func (u *updates) add(uri string) {
-	u.mu.Lock()
+// report prints a resource that was read, if its content is new.
+func (w *watcher) report(r *resource, result *mcp.ReadResourceResult) {
 	now := time.Now()
-	u.times[uri] = append(recent(u.times[uri], now), now)
-	u.mu.Unlock()
-	select {
-	case u.more <- struct{}{}:
-	default:
+	content, binary := joined(result.Contents)
+	c := change{Time: now, URI: r.uri, Event: "read", Size: len(content), Rate: r.rate(now)}
+	if w.lines {
+		sum := sha256.Sum256(content)
+		content = sum[:] // so a long watch of many resources keeps only hashes
+	}
+	before, seen := r.content, r.seen
+	same := seen && binary == r.binary && bytes.Equal(before, content)
+	if same && (r.failed == "" || w.changes) { // two updates for one change, or a change that was undone
+		r.failed = ""
+		return
+	}
+	if seen {
+		c.Event, c.Age, c.grown = "updated", now.Sub(r.last).Milliseconds(), len(content)-len(before)
+		if c.skipped = max(len(content), len(before)) > maxDiff; !c.skipped && !binary && !r.binary {
+			c.Diff = difference(string(before), string(content))
+		}
+	}
+	if binary {
+		c.Blob = base64.StdEncoding.EncodeToString(content)
+	} else {
+		text := string(content)
+		c.Text = &text
+	}
+	r.seen, r.last, r.content, r.binary, r.failed = true, now, content, binary, ""
+	if !seen && w.changes {
+		return
+	}
+	w.print(c)
+	if seen && w.left > 0 {
+		if w.left--; w.left == 0 {
+			w.flush()
+			w.done()
+		}
 	}
 }
 
-func (u *updates) drain() map[string][]time.Time {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	times := u.times
-	u.times = map[string][]time.Time{}
-	return times
+// reportError prints the error of a read, unless it was the last one. The watch goes on, since the failure may pass.
+func (w *watcher) reportError(r *resource, err error) {
+	text := resourceError(r.uri, err).Error()
+	if r.failed == text {
+		return
+	}
+	r.failed = text
+	if r.seen || !w.changes {
+		w.print(change{Time: time.Now(), URI: r.uri, Event: "error",
+			Error: strings.TrimPrefix(text, cli.Plain(r.uri)+": ")})
+	}
+}
+
+func (w *watcher) print(c change) {
+	switch to := w.cmd.OutOrStdout(); {
+	case !w.lines:
+		w.printed = true
+		w.wrote(w.output(to, c, cli.IsTerminal(to)))
+	case c.Event == "updated":
+		w.batch = append(w.batch, c.URI)
+	}
+}
+
+// wrote ends the watch if a write to the output has failed.
+func (w *watcher) wrote(err error) {
+	if err != nil {
+		w.failed = err
+		w.done()
+	}
+}
+
+// What follows is for a program that wakes its agent with each line: all resources (--all), one line for all changes
+// (--lines), at most one line in a time (--min-interval), and no changes that the agent already knows.
+
+// list adds the listed resources, for --all. Above maxWatched it first drops resources that are no longer listed.
+func (w *watcher) list(ctx context.Context, session *mcp.ClientSession) error {
+	if !w.unlisted {
+		return nil
+	}
+	w.unlisted = false
+	if w.lines {
+		w.unknown(nil)
+	}
+	if !w.all {
+		return nil
+	}
+	listed := map[string]bool{}
+	var fresh []string
+	for r, err := range session.Resources(ctx, nil) {
+		if err != nil {
+			w.unlisted = true
+			return err
+		}
+		listed[r.URI] = true
+		if w.byURI[r.URI] == nil && !gateway.IsShown(r.URI) { // nobody has asked for that page
+			fresh = append(fresh, r.URI)
+		}
+	}
+	over := len(w.resources) + len(fresh) - maxWatched
+	w.resources = slices.DeleteFunc(w.resources, func(r *resource) bool {
+		gone := over > 0 && !listed[r.uri]
+		if gone {
+			over--
+			delete(w.byURI, r.uri)
+		}
+		return gone
+	})
+	if room := max(maxWatched-len(w.resources), 0); len(fresh) > room {
+		w.printStatus(fmt.Sprintf("%d resources are too many: %d are watched", len(w.resources)+len(fresh), maxWatched))
+		fresh = fresh[:room]
+	}
+	for _, uri := range fresh {
+		w.add(uri)
+	}
+	return nil
+}
+
+// printLine prints the line of --lines about the changes since the last line.
+func (w *watcher) printLine() {
+	if len(w.batch) == 0 {
+		return
+	}
+	if uris := w.unknown(w.batch); len(uris) > 0 {
+		w.printed = true
+		_, err := fmt.Fprintln(cli.Visible(w.cmd.OutOrStdout()), nameLine(uris))
+		w.wrote(err)
+	}
+	w.batch = nil
+}
+
+// unknown returns the changed URIs that the agent that started this process does not know of, or all if there is no
+// such agent. It also makes the agent's record track all listed resources, so that no change is missed.
+func (w *watcher) unknown(uris []string) []string {
+	ctx, cancel := context.WithTimeout(w.ctx, hookTime)
+	defer cancel()
+	unknown, err := hook.Unknown(ctx, w.hub.client(), uris)
+	if err != nil || len(unknown) == len(uris) {
+		return uris
+	}
+	// The agent's session may be notified of a change a moment later than this one.
+	select {
+	case <-ctx.Done():
+	case <-time.After(settleTime):
+	}
+	rest := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return slices.Contains(unknown, uri) })
+	if later, err := hook.Unknown(ctx, w.hub.client(), rest); err == nil {
+		unknown = append(unknown, later...)
+	}
+	return unknown
 }

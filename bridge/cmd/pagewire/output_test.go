@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pagewire/pagewire/bridge/cmd/internal/cli"
 	"github.com/pagewire/pagewire/bridge/desktop/serve"
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -20,14 +21,14 @@ func TestNothingActsUponATerminal(t *testing.T) {
 	var text, line, more strings.Builder
 	for to, what := range map[*strings.Builder]string{&text: hostile + "\n", &line: string(asJSON),
 		&more: "fine, é𝄞 \U000e0001\n"} {
-		if n, err := (visible{to}).Write([]byte(what)); n != len(what) || err != nil {
+		if n, err := cli.Visible(to).Write([]byte(what)); n != len(what) || err != nil {
 			t.Errorf("it says that it has written %d of %d, %v", n, len(what), err)
 		}
 	}
-	for name, got := range map[string]string{"plain": plain(hostile), "harmless": harmless(hostile),
+	for name, got := range map[string]string{"plain": cli.Plain(hostile), "harmless": cli.Harmless(hostile),
 		"visible": text.String(), "visible JSON": line.String()} {
 		for _, r := range got {
-			if acts(r) && r != '\n' && r != '\t' {
+			if cli.Acts(r) && r != '\n' && r != '\t' {
 				t.Errorf("%s lets %U through: %q", name, r, got)
 			}
 		}
@@ -73,7 +74,7 @@ func TestNoJSONActsUponATerminal(t *testing.T) {
 			t.Errorf("%q: %q, %s", args, out, stderr)
 		}
 		for _, c := range out {
-			if acts(c) && c != '\n' {
+			if cli.Acts(c) && c != '\n' {
 				t.Errorf("%q lets %U through: %.300q", args, c, out)
 				break
 			}
@@ -97,7 +98,7 @@ func TestTabsThatOfferNothing(t *testing.T) {
 	out.Reset()
 	printTabs(&out, true, tabs)
 	for _, c := range out.String() {
-		if acts(c) && c != '\n' {
+		if cli.Acts(c) && c != '\n' {
 			t.Errorf("it lets %U through: %q", c, out.String())
 		}
 	}
