@@ -57,7 +57,7 @@ func (h *HTTP) newSession(who string) (*session, error) {
 	if full != nil {
 		return nil, full
 	}
-	agent, err := h.connect("http", who)
+	agent, err := h.connect(gateway.TransportHTTP, who)
 	if err != nil {
 		release()
 		return nil, err

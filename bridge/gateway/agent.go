@@ -82,14 +82,13 @@ func NewPool(most int64, ended func()) *Pool {
 // Waiting is the number of bytes that agents have not read yet.
 func (p *Pool) Waiting() int64 { return int64(p.backlog.Held()) }
 
+// The transports of agents that the gateway tells apart. TransportRequest and TransportCommand have
+// no memory, and get no reminders; TransportRequest is logged at debug level.
 const (
-	// TransportStdio is the transport of the agent that started this process.
-	TransportStdio = "stdio"
-	// TransportRequest is the transport of an agent that lasts for one request, because the modern era has no sessions
-	// over HTTP. Such agents are logged at debug level.
-	TransportRequest = "http request"
-	// TransportCommand is the transport of the command line, which has no memory and gets no reminders.
-	TransportCommand = "command"
+	TransportStdio   = door.TransportStdio
+	TransportHTTP    = door.TransportHTTP
+	TransportRequest = door.TransportRequest
+	TransportCommand = door.TransportCommand
 )
 
 // remembers reports whether a session of this transport is one agent's for several calls, so that it has a memory.
@@ -156,7 +155,7 @@ func (g *Gateway) ConnectWith(o AgentOptions) (*Agent, error) {
 		done: make(chan struct{}), dropped: make(chan struct{}), reminders: cmp.Or(o.Reminders, g.opt.Reminders),
 		parts: o.Parts, partsFile: o.PartsFile, about: o.About, webhooks: o.Webhooks, pass: g.door.Pass(door.Scope{Allow: o.Allow, Deny: o.Deny, Only: o.Only,
 			Front: o.Front, Debugging: o.DebuggingTools, Shown: o.Shown, Opened: o.Opened,
-			AllShown: o.Transport == TransportCommand})}
+			Transport: o.Transport})}
 	a.out = mcpconn.NewOutbox(a.countWaiting)
 	g.offerFront(a)
 	if err := g.engine.Open(g.now(), a.id); err != nil {

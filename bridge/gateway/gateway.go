@@ -148,7 +148,7 @@ func New(o Options) *Gateway {
 		notices: map[string]string{}, looks: map[*byte]bool{}, profiles: map[string][]*string{},
 	}
 	g.door = door.New(door.Scope{Allow: o.Allow, Deny: o.Deny}, g.find)
-	g.all = g.door.Pass(door.Scope{AllShown: true})
+	g.all = g.door.Pass(door.Scope{Transport: TransportCommand})
 	g.shows = shows{always: g.door.Pass(door.Scope{Shown: o.Shown, Opened: o.Opened}),
 		tabs: map[string]PageInfo{}, changed: map[*func()]bool{}, counted: map[*counted]bool{}}
 	g.catalog.init()

@@ -35,10 +35,57 @@ type Scope struct {
 	// their developers.
 	Front, Debugging bool
 	// Shown lists origins whose pages the user shows (bridge.Owner.Shown), besides what these offer,
-	// and Opened such origins of browsers that Pagewire launched. AllShown is for the user's own
-	// commands: it adds what the user shows to anybody.
+	// and Opened such origins of browsers that Pagewire launched.
 	Shown, Opened []string
-	AllShown      bool
+	// Transport is how the agent connects, one of the constants below.
+	Transport string
+}
+
+const (
+	// TransportStdio is the transport of the agent that started this process.
+	TransportStdio = "stdio"
+	// TransportHTTP is the transport of a session over Streamable HTTP.
+	TransportHTTP = "http"
+	// TransportRequest is the transport of an agent that lasts for one request, because the modern
+	// era has no sessions over HTTP.
+	TransportRequest = "http request"
+	// TransportCommand is the transport of the user's own commands, which also get what the user
+	// shows to anybody.
+	TransportCommand = "command"
+)
+
+// A rule hides pages of some kind from agents of some kind. A page must pass all rules.
+//
+// For example, this rule hides pages of private windows from agents over HTTP, once an Owner has
+// Private:
+//
+//	{
+//		concerns: func(s *scope) bool { return s.Transport == TransportHTTP },
+//		permits:  func(_ *scope, o bridge.Owner) bool { return !o.Private },
+//	}
+type rule struct {
+	// concerns reports whether the rule may hide a page from the agents of a scope.
+	concerns func(*scope) bool
+	// permits reports whether such an agent may use the pages of an owner.
+	permits func(*scope, bridge.Owner) bool
+	// ofShown means that the rule hides only what pages show. Their URIs tell that, so no page has
+	// to be found for other URIs, and a wish can be judged before there is a page.
+	ofShown bool
+}
+
+var rules = []rule{
+	{ // Profiles that the agent's user has not named.
+		concerns: func(s *scope) bool { return len(s.profiles) > 0 },
+		permits:  func(s *scope, o bridge.Owner) bool { return slices.Contains(s.profiles, o.Profile) },
+	},
+	{ // What a page shows, unless the user has granted it to all agents, or has named its origin.
+		concerns: func(s *scope) bool { return s.Transport != TransportCommand },
+		permits: func(s *scope, o bridge.Owner) bool {
+			return !o.Shown || o.Granted || matches(s.Shown, o.Origin) ||
+				o.Launched && matches(s.Opened, o.Origin)
+		},
+		ofShown: true,
+	},
 }
 
 // ProfilePrefix begins a profile in Scope.Only.
@@ -49,38 +96,52 @@ const FrontURI = "pagewire://front"
 
 // Admits reports whether a scope has an owner's pages. It has none of an opaque origin.
 func Admits(s Scope, o bridge.Owner) bool {
-	r := s.compile()
-	return r.admits(o.Origin) && r.hasProfile(o.Profile) && r.isShown(o)
+	c := s.compile()
+	return c.admits(o.Origin) && c.permits(o)
 }
 
-// rules are a Scope whose Only is split.
-type rules struct {
+// A scope is a Scope whose Only is split, and the rules that concern it.
+type scope struct {
 	Scope
 	origins, profiles []string
+	rules             []rule
+	asksPages         bool // one of the rules is not ofShown
 }
 
-func (s Scope) compile() rules {
-	r := rules{Scope: s}
+func (s Scope) compile() scope {
+	c := scope{Scope: s}
 	for _, one := range s.Only {
 		if profile, is := strings.CutPrefix(one, ProfilePrefix); is {
-			r.profiles = append(r.profiles, profile)
+			c.profiles = append(c.profiles, profile)
 		} else {
-			r.origins = append(r.origins, one)
+			c.origins = append(c.origins, one)
 		}
 	}
-	return r
+	for _, r := range rules {
+		if r.concerns(&c) {
+			c.rules = append(c.rules, r)
+			c.asksPages = c.asksPages || !r.ofShown
+		}
+	}
+	return c
 }
 
-func (r *rules) hasProfile(name string) bool {
-	return len(r.profiles) == 0 || slices.Contains(r.profiles, name)
+// permits reports whether all rules do.
+func (s *scope) permits(o bridge.Owner) bool {
+	for _, r := range s.rules {
+		if !r.permits(s, o) {
+			return false
+		}
+	}
+	return true
 }
 
-func (r *rules) admits(origin string) bool {
+func (s *scope) admits(origin string) bool {
 	if origin == "" || origin == "null" {
 		return false
 	}
-	return !matches(r.Deny, origin) && (len(r.origins) == 0 || matches(r.origins, origin)) &&
-		(len(r.Allow) == 0 || matches(r.Allow, origin) || weborigin.IsLoopback(origin))
+	return !matches(s.Deny, origin) && (len(s.origins) == 0 || matches(s.origins, origin)) &&
+		(len(s.Allow) == 0 || matches(s.Allow, origin) || weborigin.IsLoopback(origin))
 }
 
 func matches(patterns []string, origin string) bool {
@@ -89,15 +150,8 @@ func matches(patterns []string, origin string) bool {
 	})
 }
 
-// isShown reports whether an owner's pages offer it themselves, or the user has granted it to all
-// agents, or has named them.
-func (r *rules) isShown(o bridge.Owner) bool {
-	return !o.Shown || o.Granted || r.AllShown || matches(r.Shown, o.Origin) ||
-		o.Launched && matches(r.Opened, o.Origin)
-}
-
-// everything reports whether the scope has all pages.
-func (r *rules) everything() bool { return len(r.Allow)+len(r.Deny)+len(r.Only) == 0 }
+// everything reports whether the scope has pages of all origins and profiles.
+func (s *scope) everything() bool { return len(s.Allow)+len(s.Deny)+len(s.Only) == 0 }
 
 // A Page is a page behind a Door.
 type Page interface {
@@ -108,7 +162,7 @@ type Page interface {
 
 // A Door leads to pages. Make it with New.
 type Door[P Page] struct {
-	served rules
+	served scope
 	find   func(uri string) (page P, ok bool)
 }
 
@@ -127,7 +181,7 @@ func (d *Door[P]) ServesAll() bool { return d.served.everything() }
 // A Pass lets an agent through a Door. It is a bridge.Sight.
 type Pass[P Page] struct {
 	door  *Door[P]
-	rules rules
+	scope scope
 	// all, if it is set, has the passes that must all permit instead.
 	all iter.Seq[*Pass[P]]
 	// last is the origin that was asked for last, because a list has a page's URIs one after the
@@ -137,34 +191,35 @@ type Pass[P Page] struct {
 }
 
 // Pass returns a pass for a scope.
-func (d *Door[P]) Pass(s Scope) *Pass[P] { return &Pass[P]{door: d, rules: s.compile()} }
+func (d *Door[P]) Pass(s Scope) *Pass[P] { return &Pass[P]{door: d, scope: s.compile()} }
 
 // Joint returns a pass that permits what all others permit at that moment.
 func (d *Door[P]) Joint(all iter.Seq[*Pass[P]]) *Pass[P] { return &Pass[P]{door: d, all: all} }
 
 // String is the same for passes with equal scopes.
-func (p *Pass[P]) String() string { return fmt.Sprintf("%#v", p.rules.Scope) }
+func (p *Pass[P]) String() string { return fmt.Sprintf("%#v", p.scope.Scope) }
 
 // Restricts reports whether there may be something that the pass does not permit. Besides the pages
 // that is the tab in front, once it is offered, and what the user shows to others.
 func (p *Pass[P]) Restricts(front, shown bool) bool {
-	return !p.rules.everything() || front && !p.rules.Front || shown && !p.rules.AllShown
+	return !p.scope.everything() || p.scope.asksPages || front && !p.scope.Front ||
+		shown && p.scope.Transport != TransportCommand
 }
 
 // Names reports whether the agent's user has named an owner's pages, to show them to this agent.
 func (p *Pass[P]) Names(o bridge.Owner) bool {
 	o.Shown = true
-	return !p.rules.AllShown && p.Permits(o)
+	return p.scope.Transport != TransportCommand && p.Permits(o)
 }
 
 // NamesAny reports whether there may be owners for which Names is true.
-func (p *Pass[P]) NamesAny() bool { return len(p.rules.Shown)+len(p.rules.Opened) > 0 }
+func (p *Pass[P]) NamesAny() bool { return len(p.scope.Shown)+len(p.scope.Opened) > 0 }
 
 // Allowed are the patterns of the origins that the agent's user lets connect.
-func (p *Pass[P]) Allowed() []string { return p.rules.Allow }
+func (p *Pass[P]) Allowed() []string { return p.scope.Allow }
 
 // SeesDebugging reports whether the agent sees the tools that pages have for their developers.
-func (p *Pass[P]) SeesDebugging() bool { return p.rules.Debugging }
+func (p *Pass[P]) SeesDebugging() bool { return p.scope.Debugging }
 
 func (p *Pass[P]) every(permits func(*Pass[P]) bool) bool {
 	for other := range p.all {
@@ -182,22 +237,20 @@ func (p *Pass[P]) Sees(uri string) bool {
 	case p.all != nil:
 		return p.every(func(other *Pass[P]) bool { return other.Sees(uri) })
 	case uri == FrontURI:
-		return p.rules.Front
+		return p.scope.Front
 	case taburi.Shown(uri):
 		// A template of a page may match it, and does not answer for it.
 		if page, ok := p.door.find(uri); ok && page.Owner().Shown {
 			return p.Permits(page.Owner())
 		}
-		return len(p.rules.profiles) == 0 && p.MayWish(uri)
-	case p.rules.everything():
-		return true
-	case !p.admitsURI(uri):
+		return len(p.scope.profiles) == 0 && p.MayWish(uri)
+	case !p.scope.everything() && !p.admitsURI(uri):
 		return false
-	case len(p.rules.profiles) == 0:
+	case !p.scope.asksPages:
 		return true
 	}
 	page, ok := p.door.find(uri)
-	return ok && p.rules.hasProfile(page.Owner().Profile)
+	return ok && p.scope.permits(page.Owner()) || !ok && len(p.scope.profiles) == 0
 }
 
 // MayWish reports whether the agent may wait for a URI, or for any at an origin: the scope has pages
@@ -209,8 +262,13 @@ func (p *Pass[P]) MayWish(uri string) bool {
 	}
 	origin := weborigin.Of(uri)
 	later := bridge.Owner{Origin: origin, Shown: taburi.Shown(uri), Launched: true}
-	return uri != FrontURI && p.rules.isShown(later) &&
-		(p.rules.everything() || p.admitsURI(uri)) && (origin == "" || p.door.Serves(origin))
+	for _, r := range p.scope.rules {
+		if r.ofShown && !r.permits(&p.scope, later) {
+			return false
+		}
+	}
+	return uri != FrontURI && (p.scope.everything() || p.admitsURI(uri)) &&
+		(origin == "" || p.door.Serves(origin))
 }
 
 // Permits reports whether the agent may see what is an owner's.
@@ -218,8 +276,8 @@ func (p *Pass[P]) Permits(o bridge.Owner) bool {
 	if p.all != nil {
 		return p.every(func(other *Pass[P]) bool { return other.Permits(o) })
 	}
-	return p.door.Serves(o.Origin) && p.rules.isShown(o) &&
-		(p.rules.everything() || p.admitsURI(o.Origin) && p.rules.hasProfile(o.Profile))
+	return p.door.Serves(o.Origin) && p.scope.permits(o) &&
+		(p.scope.everything() || p.admitsURI(o.Origin))
 }
 
 // admitsURI compares text, because all URIs of a page begin with the same text of its origin. A URI
@@ -228,7 +286,7 @@ func (p *Pass[P]) admitsURI(uri string) bool {
 	rest, ok := strings.CutPrefix(uri, p.last)
 	if p.last == "" || !ok || rest != "" && rest[0] != '/' {
 		p.last = weborigin.Of(uri)
-		p.admitted = p.rules.admits(p.last)
+		p.admitted = p.scope.admits(p.last)
 	}
 	return p.admitted
 }

@@ -154,13 +154,13 @@ func TestWhatPagesShow(t *testing.T) {
 		"named, and denied":       {scope: Scope{Shown: []string{app}, Deny: []string{app}}, isDistant: true},
 		"named, and another only": {scope: Scope{Shown: []string{app}, Only: []string{bank}}, isDistant: true},
 		"named, of a profile":     {scope: Scope{Shown: []string{app}, Only: []string{ProfilePrefix + "Work"}}, isDistant: true},
-		"the user's commands":     {scope: Scope{AllShown: true}, anywhere: true, opened: true, ofBank: true},
+		"the user's commands":     {scope: Scope{Transport: TransportCommand}, anywhere: true, opened: true, ofBank: true},
 	} {
 		pages := map[string]*bridge.Owner{}
 		p := open(Scope{}, pages).Pass(c.scope)
 		for i, o := range []bridge.Owner{shown, launched, other} {
 			want := []bool{c.anywhere, c.opened, c.ofBank}[i]
-			names := want && !c.scope.AllShown
+			names := want && c.scope.Transport != TransportCommand
 			if p.Permits(o) != want || p.Names(o) != names {
 				t.Errorf("%s: %+v is permitted: %t, and named: %t", name, o, p.Permits(o), p.Names(o))
 			}
@@ -173,12 +173,12 @@ func TestWhatPagesShow(t *testing.T) {
 				delete(pages, uri)
 			}
 			// While no page has it, an agent may wait for it if its user could show it.
-			if uri := o.Origin + "/.pagewire/shown"; p.MayWish(uri) != p.Sees(uri) && len(p.rules.profiles) == 0 ||
-				p.Sees(uri) && !c.scope.AllShown && len(c.scope.Shown)+len(c.scope.Opened) == 0 {
+			if uri := o.Origin + "/.pagewire/shown"; p.MayWish(uri) != p.Sees(uri) && len(p.scope.profiles) == 0 ||
+				p.Sees(uri) && c.scope.Transport != TransportCommand && len(c.scope.Shown)+len(c.scope.Opened) == 0 {
 				t.Errorf("%s: it waits for %s: %t", name, uri, p.MayWish(uri))
 			}
 		}
-		if p.NamesAny() != c.isDistant || !p.Restricts(false, true) != c.scope.AllShown {
+		if p.NamesAny() != c.isDistant || !p.Restricts(false, true) != (c.scope.Transport == TransportCommand) {
 			t.Errorf("%s: it names any: %t", name, p.NamesAny())
 		}
 	}
