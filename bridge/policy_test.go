@@ -146,7 +146,7 @@ var packages = []row{
 	{"bridge/testkit/issuertest", native, "", "github.com/lestrrat-go/jwx/v3"}, // the fleet's demo, too
 	{"bridge/testkit/webhooktest", native, "", ""},                             // likewise
 	{"bridge/testkit", native, "bridge/testkit/testcmd", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
-	{"bridge/testkit/fleetkit", native, "bridge/testkit bridge/node bridge/node/tickets " +
+	{"bridge/testkit/nodekit", native, "bridge/testkit bridge/node bridge/node/tickets " +
 		"bridge/testkit/issuertest", ""},
 	// tests of page code import it, so it must also compile for js/wasm
 	{"bridge/testkit/script", native, "", "golang.org/x/tools"},

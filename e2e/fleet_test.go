@@ -21,7 +21,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/node/bus"
 	"github.com/pagewire/pagewire/bridge/node/dial"
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
+	"github.com/pagewire/pagewire/bridge/testkit/nodekit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
@@ -31,7 +31,7 @@ type service struct {
 	nodes   []*node.Node
 	doors   []*dial.Handler
 	open    atomic.Int64 // the index of the node for new pages
-	login   *fleetkit.Login
+	login   *nodekit.Login
 	site    *site
 	life    atomic.Int64 // of a ticket, in ns; 0 after the session's end
 	tickets atomic.Int64 // tickets given
@@ -39,7 +39,7 @@ type service struct {
 
 func openService(t *testing.T) *service {
 	t.Helper()
-	s := &service{t: t, login: fleetkit.NewLogin(t)}
+	s := &service{t: t, login: nodekit.NewLogin(t)}
 	s.life.Store(int64(time.Minute))
 	verifier := s.login.Verifier()
 	var join []string
@@ -169,7 +169,7 @@ func TestPageWithoutATicket(t *testing.T) {
 func TestPagesOfADesktopAtANode(t *testing.T) {
 	t.Parallel()
 	const app, private = "http://localhost:3000", "http://localhost:4000"
-	login := fleetkit.NewLogin(t)
+	login := nodekit.NewLogin(t)
 	dir, listen, admin := t.TempDir(), testkit.Addr(t), testkit.Addr(t)
 	config := fmt.Sprintf(`{"listen":%q,"admin":%q,"public-url":%q,"issuers":[{"issuer":%q,"jwks":%q}]}`, listen, admin,
 		login.Audience, login.Name, login.Keys)

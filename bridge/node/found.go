@@ -1,62 +1,57 @@
 package node
 
 import (
-	"slices"
 	"strconv"
+	"sync"
 )
 
-// A finding is a URI that an agent asked for here in vain, and that has appeared since.
+// findings are URIs that agents asked for here in vain, and that have appeared since. An agent may
+// have learned of the page at another node before it asked here; that node notifies it again.
+type findings struct {
+	*self
+
+	mu   sync.Mutex // guards the rest
+	last uint64     // the number of the last finding; each has its own
+	list []finding  // those that are to be sent again
+}
+
 type finding struct {
 	user, uri string
 	number    uint64
-	said      int
+	said      int // below saidFound
 }
 
-// saidFound is the number of times that a finding is sent, once an interval, because messages may get lost. A gateway
-// remembers the last maxFindings, so that it notifies its agents of each once.
+// saidFound is the number of times that a finding is sent, once an interval, because messages may
+// get lost. A gateway remembers the last maxFindings, so that it notifies its agents of each once.
 const saidFound, maxFindings = 3, 64
 
-// addFound sends nodes with agents of the user a URI that has appeared here. An agent may have learned of the page at
-// such a node before it asked here; that node notifies it again.
-func (n *Node) addFound(user, uri string) {
-	n.mu.Lock()
-	n.finds++
-	f := finding{user: user, uri: uri, number: n.finds, said: 1}
-	n.found = append(n.found, f)
-	n.mu.Unlock()
-	n.say(f)
+// add sends nodes with agents of the user a URI that has appeared here.
+func (f *findings) add(user, uri string) {
+	f.mu.Lock()
+	f.last++
+	one := finding{user: user, uri: uri, number: f.last, said: 1}
+	f.list = append(f.list, one)
+	f.mu.Unlock()
+	f.say(one)
 }
 
-func (n *Node) say(f finding) {
-	n.publish(n.subject("user", f.user), []byte(kindFound+" "+n.id+" "+strconv.FormatUint(f.number, 10)+" "+f.user+"\n"),
-		[]byte(f.uri))
+func (f *findings) say(one finding) {
+	f.publish(f.subject("user", one.user),
+		line(kindFound, f.id, strconv.FormatUint(one.number, 10), one.user), []byte(one.uri))
 }
 
-func (n *Node) sayFound() {
-	n.mu.Lock()
-	var again []finding
-	kept := n.found[:0]
-	for _, f := range n.found {
-		if f.said++; f.said < saidFound {
-			kept = append(kept, f)
+// repeat sends each finding again.
+func (f *findings) repeat() {
+	f.mu.Lock()
+	again, kept := f.list, []finding(nil)
+	for _, one := range again {
+		if one.said++; one.said < saidFound {
+			kept = append(kept, one)
 		}
-		again = append(again, f)
 	}
-	clear(n.found[len(kept):])
-	n.found = kept
-	n.mu.Unlock()
-	for _, f := range again {
-		n.say(f)
+	f.list = kept
+	f.mu.Unlock()
+	for _, one := range again {
+		f.say(one)
 	}
-}
-
-// hasFound takes another node's finding: agents here that watch the URI are notified.
-func (n *Node) hasFound(m *message) {
-	n.eachReader(m.word(1), len(m.body)+1, func(r *Reader) {
-		if which := m.from + " " + m.word(0); !slices.Contains(r.findings[:], which) {
-			r.findings[r.found%len(r.findings)] = which
-			r.found++
-			r.Gateway.Touch(string(m.body))
-		}
-	})
 }

@@ -27,29 +27,6 @@ const (
 	kindFound = "found"
 )
 
-// A kind is the handler of a kind of messages. toAll marks the kinds that nodes of all versions get: beat and bye.
-type kind struct {
-	take  func(*Node, *message)
-	toAll bool
-}
-
-var kinds map[string]kind
-
-func init() { // handlers refer to kinds
-	kinds = map[string]kind{
-		kindBeat: {(*Node).takeBeat, true}, kindBye: {(*Node).takeBye, true},
-		kindAsk: {take: (*Node).answerAsk}, kindHas: {take: (*Node).hasPages},
-		kindFound: {take: (*Node).hasFound},
-		// from a core, to the page's node
-		kindOpen: {take: (*Node).openCore}, kindCore: {take: (*Node).fromCore},
-		kindLeave: {take: (*Node).fromCore}, kindCores: {take: (*Node).compareCores},
-		kindClaim: {take: (*Node).fromCore},
-		// from a page, to the core's node
-		kindPage: {take: (*Node).fromPage}, kindGone: {take: (*Node).fromPage},
-		kindPages: {take: (*Node).comparePages}, kindAlive: {take: (*Node).fromPage},
-	}
-}
-
 // The ends of a session at its page's node.
 const (
 	goneLost = "lost"
@@ -75,8 +52,10 @@ func parse(text []byte) (m message, ok bool) {
 }
 
 // number returns a word as a number: 0, which is never valid, if it is not one.
-func (m *message) number(i int) uint64 {
-	n, _ := strconv.ParseUint(m.word(i), 10, 64)
+func (m *message) number(i int) uint64 { return number(m.word(i)) }
+
+func number(word string) uint64 {
+	n, _ := strconv.ParseUint(word, 10, 64)
 	return n
 }
 
@@ -94,6 +73,12 @@ func (m *message) lines() []string {
 	return strings.Split(strings.TrimSuffix(string(m.body), "\n"), "\n")
 }
 
+// line is the first line of a message.
+func line(kind string, words ...string) []byte {
+	return []byte(kind + " " + strings.Join(words, " ") + "\n")
+}
+
+// head is the line for messages of a session, of which there are many.
 func head(kind, from string, session uint64, rest ...uint64) []byte {
 	text := make([]byte, 0, 64)
 	text = append(append(append(text, kind...), ' '), from...)
@@ -108,7 +93,5 @@ func head(kind, from string, session uint64, rest ...uint64) []byte {
 func numbers(line string) (first, second uint64) {
 	one, rest, _ := strings.Cut(line, " ")
 	other, _, _ := strings.Cut(rest, " ")
-	first, _ = strconv.ParseUint(one, 10, 64)
-	second, _ = strconv.ParseUint(other, 10, 64)
-	return first, second
+	return number(one), number(other)
 }

@@ -108,10 +108,10 @@ func TestReadsOfWhatThereIsNot(t *testing.T) {
 	m.holds(app+"/999", "x")
 	var finds uint64
 	testkit.Eventually(t, "what was found is not said any more", func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		finds = n.finds
-		return finds > 0 && len(n.found) == 0
+		n.found.mu.Lock()
+		defer n.found.mu.Unlock()
+		finds = n.found.last
+		return finds > 0 && len(n.found.list) == 0
 	})
 	if finds > 256 {
 		t.Errorf("it has found %d", finds)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/pagewire/pagewire/bridge/internal/quota"
 	"github.com/pagewire/pagewire/bridge/link"
 	"github.com/pagewire/pagewire/bridge/node/relay"
 )
@@ -19,39 +20,74 @@ import (
 // This is the side of a node with pages.
 
 const (
-	// defaultPace is the default of Options.UserMessages. A page that touches at its greatest rate sends 100 messages a
-	// second to each node that watches it.
-	defaultPace = 2_000
 	// atOnce is the size of a burst, in seconds of the pace.
 	atOnce = 5
-	// maxPause bounds one pause in reading from a page: its connection answers pings between two pauses.
+	// maxPause bounds one pause in reading from a page: its connection answers pings between two
+	// pauses.
 	maxPause = time.Second
 )
 
-// forgetSpent forgets the budgets that are full again. The node's lock is held.
-func (n *Node) forgetSpent() {
+// served are the pages that have dialed this node, and their sessions with cores.
+type served struct {
+	*self
+	relay  relay.Options     // of all pages; its Offered counts the bytes of pages' offers, by user
+	cores  ends[*remoteCore] // each belongs to a page that has not ended
+	mu     sync.Mutex        // guards the rest; taken also with a page's lock, and calls nothing
+	closed bool              // no more pages are taken
+	last   uint64            // the number of the last page
+	pages  map[uint64]*Page  // those that have not ended
+	users  map[string]*userPages
+	// spent are the budgets of users without pages now, until they are full again.
+	spent map[string]*rate.Limiter
+}
+
+func newServed(n *self) *served {
+	s := &served{self: n, pages: map[uint64]*Page{}, users: map[string]*userPages{},
+		spent: map[string]*rate.Limiter{}}
+	s.relay = relay.Options{Build: n.o.Version, Limits: n.o.Limits, Send: toCore,
+		Offered: quota.New(n.o.OfferedBytes, n.o.UserBytes), AnyScheme: n.o.Gateway.AnyScheme}
+	return s
+}
+
+// forgetSpent forgets the budgets that are full again.
+func (n *served) forgetSpent() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	maps.DeleteFunc(n.spent, func(_ string, messages *rate.Limiter) bool {
 		return messages.Tokens() >= float64(messages.Burst())
 	})
 }
 
-// A Page is a page that has dialed this node.
+// close takes no more pages, and ends those that are here.
+func (n *served) close() {
+	n.mu.Lock()
+	n.closed = true
+	pages := slices.Collect(maps.Values(n.pages))
+	n.mu.Unlock()
+	for _, p := range pages {
+		p.Lost()
+	}
+}
+
+// A Page is a page that has dialed this node. Its fields do not change, except those that its lock
+// guards.
 type Page struct {
-	node *Node
+	node *served
 	id   uint64
 	user *userPages
 	send func(frame []byte)
-	ping func() error
+	ping func() error // set before Receive
 
-	mu    sync.Mutex
-	relay *relay.Relay
-	late  *time.Timer // fires for frames that are due when nothing else happens
-	known bool        // it has introduced itself
-	ended bool
-	cores []*remoteCore
+	mu    sync.Mutex    // guards the rest
+	relay *relay.Relay  // closed once ended is true
+	late  *time.Timer   // fires for frames that are due when nothing else happens
+	known bool          // it has introduced itself, and nodes with agents of its user were told
+	ended bool          // it is not among the node's pages any more, and has no cores
+	cores []*remoteCore // those that have not left
 }
 
-// userPages are the pages of one user at this node.
+// userPages are the pages of one user at this node; there is at least one. The lock of served
+// guards the pages.
 type userPages struct {
 	name  string
 	pages map[*Page]bool // whether they have introduced themselves
@@ -59,24 +95,20 @@ type userPages struct {
 	messages *rate.Limiter
 }
 
-// A remoteCore is one of a page's cores, at this node or another. page, node, session and began do not change; the
-// page's lock guards the other fields.
+// A remoteCore is a page's end of a session with a core, at this node or another. The page's lock
+// guards it.
 type remoteCore struct {
-	page    *Page
-	node    string
-	session uint64
-	began   time.Time
-	core    *relay.Core
-	sent    uint64 // frames
-	heard   uint64
-	left    bool
-	trail   trail
+	end
+	page *Page
+	core *relay.Core // nil until the page has taken it
+	left bool        // the session is over
 }
 
-// Attach takes a page of a user, at the other end of a link. The caller passes the page's frames to Receive, the hello
-// first, and calls Lost when the transport has ended. send is called with frames for the page, in order, and at last
-// with nil, which means: close the transport. send must not block or call the Page. It fails with ErrFull or ErrClosed.
-func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, error) {
+// Attach takes a page of a user, at the other end of a link. The caller passes the page's frames to
+// Receive, the hello first, and calls Lost when the transport has ended. send is called with frames
+// for the page, in order, and at last with nil, which means: close the transport. send must not
+// block or call the Page. It fails with ErrFull or ErrClosed.
+func (n *served) Attach(user, origin string, send func(frame []byte)) (*Page, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -98,27 +130,28 @@ func (n *Node) Attach(user, origin string, send func(frame []byte)) (*Page, erro
 	if len(u.pages) >= n.o.UserPages {
 		return nil, fmt.Errorf("%w: it has %d pages of this user", ErrFull, n.o.UserPages)
 	}
-	n.lastPage++
-	p := &Page{node: n, id: n.lastPage, user: u, send: send,
+	n.last++
+	p := &Page{node: n, id: n.last, user: u, send: send,
 		ping: func() error { return nil }, relay: relay.New(n.now(), user, origin, &n.relay)}
 	n.pages[p.id] = p
 	u.pages[p] = false
 	return p, nil
 }
 
-// Seat gives the page the tab, in place of the tab in its hello; "" changes nothing. It must be called before Receive.
+// Seat gives the page the tab, in place of the tab in its hello; "" changes nothing. It must be
+// called before Receive.
 func (p *Page) Seat(tab string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.relay.Seat(tab)
 }
 
-// Ping sets a function that fails if the page does not answer any more. It is called when another document claims the
-// page's tab. It must be set before Receive.
+// Ping sets a function that fails if the page does not answer any more. It is called when another
+// document claims the page's tab. It must be set before Receive.
 func (p *Page) Ping(ping func() error) { p.ping = ping }
 
-// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended; the page has been
-// notified of it.
+// Receive takes a frame of the page, which must not be changed any more. An error is a *link.Ended;
+// the page has been notified of it.
 func (p *Page) Receive(frame []byte) error {
 	f := link.Parse(frame, p.node.o.Limits)
 	p.mu.Lock()
@@ -140,15 +173,16 @@ func (p *Page) Receive(frame []byte) error {
 	return nil
 }
 
-// Pause is how long the caller must not read from the page, at most a second: its user's pages have used up their
-// budget of messages, and the node's other pages would have to wait for the bus.
+// Pause is how long the caller must not read from the page, at most a second: its user's pages have
+// used up their budget of messages, and the node's other pages would have to wait for the bus.
 func (p *Page) Pause() time.Duration {
 	missing := -p.user.messages.Tokens()
 	if missing <= 0 {
 		return 0
 	}
 	p.node.counts.pauses.Add(1)
-	return min(maxPause, time.Duration(missing/float64(p.user.messages.Limit())*float64(time.Second)))
+	seconds := missing / float64(p.user.messages.Limit())
+	return min(maxPause, time.Duration(seconds*float64(time.Second)))
 }
 
 // short returns a reason for counting: without numbers, and without text of the page.
@@ -162,7 +196,8 @@ func short(reason string) string {
 	return strings.TrimSpace(reason[:min(len(reason), 80)])
 }
 
-// Refuse ends the page's link, with a reason for the page, because of a message that its transport did not take.
+// Refuse ends the page's link, with a reason for the page, because of a message that its transport
+// did not take.
 func (p *Page) Refuse(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,13 +240,9 @@ func (p *Page) close(how string) {
 		delete(n.users, u.name)
 		n.spent[u.name] = u.messages
 	}
-	for _, f := range p.cores {
-		n.dropCore(f)
-	}
 	n.mu.Unlock()
 	for _, f := range p.cores {
-		f.left = true
-		f.trail.closeAll()
+		f.over()
 		f.gone(n, how)
 	}
 	p.cores = nil
@@ -227,11 +258,12 @@ func (p *Page) announce() {
 	n.mu.Lock()
 	p.user.pages[p] = true
 	n.mu.Unlock()
-	n.publish(n.subject("user", p.user.name),
-		[]byte(kindHas+" "+n.id+"\n"+p.user.name+" "+strconv.FormatUint(p.id, 10)+"\n"))
+	n.publish(n.subject("user", p.user.name), line(kindHas, n.id),
+		line(p.user.name, strconv.FormatUint(p.id, 10)))
 }
 
-// settle sends the page the frames that are due, and sets the timer for later ones. The page's lock is held.
+// settle sends the page the frames that are due, and sets the timer for later ones. The page's lock
+// is held.
 func (p *Page) settle() {
 	if p.ended {
 		return
@@ -260,15 +292,14 @@ func (p *Page) overdue() {
 }
 
 // toCore sends a core a frame. The page's lock is held.
-func (n *Node) toCore(c *relay.Core, frame []byte) {
+func toCore(c *relay.Core, frame []byte) {
 	f := c.Owner.(*remoteCore)
 	f.page.user.messages.Reserve() // may go below 0: see Pause
-	f.sent++
 	f.trail.answered(frame)
-	n.sendTo(f.node, head(kindPage, n.id, f.session, f.sent), frame)
+	f.page.node.send(&f.end, kindPage, "", frame)
 }
 
-func (n *Node) answerAsk(m *message) {
+func (n *served) answerAsk(m *message) {
 	var text []byte
 	for _, user := range m.lines() {
 		text = append(text, user...)
@@ -283,71 +314,43 @@ func (n *Node) answerAsk(m *message) {
 		n.mu.Unlock()
 		text = append(text, '\n')
 	}
-	n.sendTo(m.from, []byte(kindHas+" "+n.id+"\n"), text)
+	n.sendTo(m.from, line(kindHas, n.id), text)
 }
 
 // openCore begins a session of a core with a page. It refuses a page of another user.
-func (n *Node) openCore(m *message) {
-	f := &remoteCore{node: m.from, session: m.number(0), began: time.Now()}
+func (n *served) openCore(m *message) {
+	f := &remoteCore{end: end{node: m.from, session: m.number(0), began: time.Now()}}
 	n.mu.Lock()
 	p := n.pages[m.number(1)]
-	foreign := p != nil && p.user.name != m.word(2)
-	if p != nil && !foreign {
-		f.page = p
-		if n.cores[f.node] == nil {
-			n.cores[f.node] = map[uint64]*remoteCore{}
-		}
-		n.cores[f.node][f.session] = f
-	}
 	n.mu.Unlock()
-	if foreign {
+	if p != nil && p.user.name != m.word(2) {
 		n.Refuse("user")
+		p = nil
 	}
-	if f.page == nil {
+	if p == nil {
 		f.gone(n, goneOver)
 		return
 	}
+	f.page = p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
-		f.left = true
-		n.forgetCore(f)
 		f.gone(n, goneLost)
 		return
 	}
+	f.open.Store(true)
+	n.cores.add(f)
 	p.cores = append(p.cores, f)
 	f.core = p.relay.Join(n.now(), f, m.word(3) == "1")
 	p.settle()
 }
 
-// dropCore is called with the node's lock held.
-func (n *Node) dropCore(f *remoteCore) {
-	if n.cores[f.node][f.session] == f {
-		delete(n.cores[f.node], f.session)
-		if len(n.cores[f.node]) == 0 {
-			delete(n.cores, f.node)
-		}
-	}
-}
-
-func (n *Node) forgetCore(f *remoteCore) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.dropCore(f)
-}
-
-func (n *Node) coreOf(node string, session uint64) *remoteCore {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.cores[node][session]
-}
-
-func (n *Node) fromCore(m *message) {
+func (n *served) fromCore(m *message) {
 	session := m.number(0)
-	f := n.coreOf(m.from, session)
+	f := n.cores.get(m.from, session)
 	if f == nil {
 		if m.kind != kindLeave {
-			n.sendTo(m.from, head(kindGone, n.id, session), []byte(goneGap))
+			n.goneUnknown(m.from, session)
 		}
 		return
 	}
@@ -355,15 +358,14 @@ func (n *Node) fromCore(m *message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case f.left || f.core == nil:
+	case f.left:
 	case m.kind == kindLeave:
 		f.close()
 	case m.kind == kindClaim:
 		go f.claimed(m.number(1))
-	case m.number(1) != f.heard+1:
+	case !f.hears(m):
 		f.gap()
 	default:
-		f.heard++
 		if n.o.Tracer != nil {
 			f.trail.asked(m.body, func(call string) (done func(ok bool)) {
 				return n.o.Tracer.Answers(m.word(2), call, p.user.name)
@@ -372,6 +374,11 @@ func (n *Node) fromCore(m *message) {
 		f.handle(m.body)
 	}
 	p.settle()
+}
+
+// goneUnknown tells a core's node that its session is over. It had been told, and that was lost.
+func (n *served) goneUnknown(node string, session uint64) {
+	n.sendTo(node, head(kindGone, n.id, session), []byte(goneGap))
 }
 
 // handle takes a frame of the core. The page's lock is held.
@@ -389,8 +396,8 @@ func (f *remoteCore) handle(frame []byte) {
 	}
 }
 
-// claimed tells a core that the page still answers, or ends the page: another document, which has the core's session
-// by, claims its tab.
+// claimed tells a core that the page still answers, or ends the page: another document, which has
+// the core's session by, claims its tab.
 func (f *remoteCore) claimed(by uint64) {
 	p := f.page
 	if p.ping() != nil {
@@ -405,7 +412,7 @@ func (f *remoteCore) claimed(by uint64) {
 	}
 }
 
-func (f *remoteCore) gone(n *Node, how string) {
+func (f *remoteCore) gone(n *served, how string) {
 	n.sendTo(f.node, head(kindGone, n.id, f.session), []byte(how))
 }
 
@@ -417,24 +424,28 @@ func (f *remoteCore) gap() {
 	f.close()
 }
 
+// over ends what the node has of the session. The page's lock is held.
+func (f *remoteCore) over() {
+	f.left = true
+	f.trail.closeAll()
+	f.page.node.cores.remove(f)
+}
+
 // close ends the session. The page's lock is held.
 func (f *remoteCore) close() {
 	if f.left {
 		return
 	}
-	f.left = true
-	f.trail.closeAll()
+	f.over()
 	p := f.page
-	p.node.forgetCore(f)
-	if p.cores = slices.DeleteFunc(p.cores, func(o *remoteCore) bool { return o == f }); len(p.cores) == 0 {
+	p.cores = slices.DeleteFunc(p.cores, func(o *remoteCore) bool { return o == f })
+	if len(p.cores) == 0 {
 		p.cores = nil
 	}
-	if f.core != nil {
-		f.core.Leave()
-	}
+	f.core.Leave()
 }
 
-// leave is end without the lock.
+// leave is close without the lock.
 func (f *remoteCore) leave() {
 	f.page.mu.Lock()
 	defer f.page.mu.Unlock()
@@ -442,54 +453,18 @@ func (f *remoteCore) leave() {
 	f.page.settle()
 }
 
-func (n *Node) sumCores() {
-	n.mu.Lock()
-	nodes := make(map[string][]*remoteCore, len(n.cores))
-	for node, cores := range n.cores {
-		nodes[node] = slices.Collect(maps.Values(cores))
-	}
-	n.mu.Unlock()
-	for node, cores := range nodes {
-		var text []byte
-		for _, f := range cores {
-			f.page.mu.Lock()
-			if !f.left && f.core != nil {
-				text = strconv.AppendUint(text, f.session, 10)
-				text = append(strconv.AppendUint(append(text, ' '), f.sent, 10), '\n')
-			}
-			f.page.mu.Unlock()
-		}
-		n.sendTo(node, []byte(kindPages+" "+n.id+"\n"), text)
-	}
-}
-
-// compareCores takes a node's list of sessions and sent frames. It ends sessions that lost a frame or are not listed.
-func (n *Node) compareCores(m *message) {
-	said := map[uint64]uint64{}
-	for _, line := range m.lines() {
-		session, sent := numbers(line)
-		said[session] = sent
-	}
-	n.mu.Lock()
-	cores := slices.Collect(maps.Values(n.cores[m.from]))
-	n.mu.Unlock()
-	for _, f := range cores {
+// compareCores takes a core's node's list. It ends sessions that lost a frame or are not listed.
+func (n *served) compareCores(m *message) {
+	n.cores.compare(m, func(f *remoteCore, sent uint64, listed bool) {
 		f.page.mu.Lock()
-		sent, known := said[f.session]
+		defer f.page.mu.Unlock()
 		switch {
 		case f.left:
-		case known && sent > f.heard:
+		case listed && sent > f.heard:
 			f.gap()
-		case !known && time.Since(f.began) > 2*n.o.Interval:
+		case !listed && time.Since(f.began) > 2*n.o.Interval:
 			f.close()
 		}
 		f.page.settle()
-		f.page.mu.Unlock()
-	}
-	// A session in the list that has ended here: the message of its end got lost, so it is sent again.
-	for session := range said {
-		if n.coreOf(m.from, session) == nil {
-			n.sendTo(m.from, head(kindGone, n.id, session), []byte(goneGap))
-		}
-	}
+	}, func(session uint64) { n.goneUnknown(m.from, session) })
 }

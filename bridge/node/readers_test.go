@@ -43,8 +43,8 @@ func TestReaderThatComesBackWhileItsLastCloses(t *testing.T) {
 	openReader(t, n, alice)
 	openReader(t, n, bob)
 	beats := func() uint64 {
-		n.mu.Lock()
-		defer n.mu.Unlock()
+		n.members.mu.Lock()
+		defer n.members.mu.Unlock()
 		return n.beats
 	}
 	before := beats()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,14 +17,15 @@ import (
 // hang makes a node receive and send nothing, as without a processor, until the test wakes it.
 func hang(t *testing.T, n *Node) (wake func()) {
 	t.Helper()
-	n.mu.Lock()
-	hangs := true
-	wake = func() {
-		if hangs {
-			hangs = false
-			n.mu.Unlock()
-		}
+	locks := []sync.Locker{&n.readers.mu, &n.served.mu, &n.cores.mu, &n.sessions.mu, &n.members.mu}
+	for _, l := range locks {
+		l.Lock()
 	}
+	wake = sync.OnceFunc(func() {
+		for _, l := range locks {
+			l.Unlock()
+		}
+	})
 	t.Cleanup(wake) // before the node is closed
 	return wake
 }

@@ -3,44 +3,11 @@ package node
 import (
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// counts are the events at a node since Open.
-type counts struct {
-	said, unsaid, heard, gaps, lost, pauses, has atomic.Int64
-
-	mu      sync.Mutex
-	refused map[string]int64
-	logged  map[string]time.Time // time of the last logged refusal, by reason
-}
-
-// maxReasons bounds the reasons that are counted separately. logPause is the least time between two lines of the log
-// about one of them: clients without a ticket can cause any number of refusals.
-const maxReasons, logPause = 100, 10 * time.Second
-
-// Refuse counts a refusal, and logs it at most every 10 s for each reason. details are attributes for slog.
-func (n *Node) Refuse(reason string, details ...any) {
-	c := &n.counts
-	c.mu.Lock()
-	if c.refused[reason] == 0 && len(c.refused) >= maxReasons {
-		reason = "others"
-	}
-	c.refused[reason]++
-	count, quiet := c.refused[reason], time.Since(c.logged[reason]) < logPause
-	if !quiet {
-		c.logged[reason] = time.Now()
-	}
-	c.mu.Unlock()
-	if !quiet {
-		n.o.Log.Info("refused", append([]any{"reason", reason, "so far", count}, details...)...)
-	}
-}
-
-// Stats are the current state of a node, and counts since Open in the fields whose metrics end in _total. The tags are
-// each metric's name and help.
+// Stats are the current state of a node, and counts since Open in the fields whose metrics end in
+// _total. The tags are each metric's name and help.
 type Stats struct {
 	BusLatency   time.Duration `metric:"bus_latency_seconds" help:"Time of the last beat on the bus and back."`
 	Nodes        int           `metric:"nodes" help:"Nodes that this one hears, itself among them."`
@@ -68,19 +35,29 @@ type Stats struct {
 
 // Stats returns the node's Stats.
 func (n *Node) Stats() Stats {
-	n.mu.Lock()
-	s := Stats{Nodes: len(n.peers), Unlike: len(n.unlike), Pages: len(n.pages), Users: len(n.users),
-		Readers: len(n.readers), Sessions: len(n.sessions), OfferedBytes: n.offered.Held(),
-		WaitingBytes: n.o.Gateway.Pool.Waiting() + n.waiting.Held(), BusLatency: n.latency}
+	var s Stats
+	n.members.mu.Lock()
+	s.Nodes, s.Unlike, s.BusLatency = len(n.peers), len(n.unlike), n.latency
+	n.members.mu.Unlock()
+	n.served.mu.Lock()
+	s.Pages, s.Users = len(n.pages), len(n.users)
+	n.served.mu.Unlock()
+	n.readers.mu.Lock()
+	s.Readers = len(n.readers.all)
+	readers := slices.Collect(maps.Values(n.readers.all))
+	n.readers.mu.Unlock()
+	s.OfferedBytes = n.relay.Offered.Held()
+	s.WaitingBytes = n.o.Gateway.Pool.Waiting() + n.waiting.Held()
 	watched := map[*Page]bool{}
-	for _, cores := range n.cores {
+	for _, cores := range n.cores.byNode() {
 		s.Cores += len(cores)
 		for _, f := range cores {
 			watched[f.page] = true
 		}
 	}
-	readers := slices.Collect(maps.Values(n.readers))
-	n.mu.Unlock()
+	for _, sessions := range n.sessions.byNode() {
+		s.Sessions += len(sessions)
+	}
 	for _, r := range readers {
 		s.Agents += r.Gateway.Agents()
 	}
@@ -90,8 +67,9 @@ func (n *Node) Stats() Stats {
 		p.mu.Unlock()
 	}
 	c := &n.counts
-	s.Said, s.Unsaid, s.Heard, s.Touches = c.said.Load(), c.unsaid.Load(), c.heard.Load(), n.relay.Touches.Load()
-	s.Gaps, s.Lost, s.Pauses, s.Has = c.gaps.Load(), c.lost.Load(), c.pauses.Load(), c.has.Load()
+	s.Said, s.Unsaid, s.Heard = c.said.Load(), c.unsaid.Load(), c.heard.Load()
+	s.Touches, s.Has = n.relay.Touches.Load(), c.has.Load()
+	s.Gaps, s.Lost, s.Pauses = c.gaps.Load(), c.lost.Load(), c.pauses.Load()
 	c.mu.Lock()
 	s.Refused = maps.Clone(c.refused)
 	c.mu.Unlock()

@@ -9,23 +9,16 @@ import (
 	"github.com/pagewire/pagewire/bridge/wire"
 )
 
-// A Tracer follows agents' requests to pages from node to node. It gets no contents and no URI, only the user's hash.
-// Its methods may be called concurrently, and must not block.
+// A Tracer follows agents' requests to pages from node to node. It gets no contents and no URI,
+// only the user's hash. Its methods may be called concurrently, and must not block.
 type Tracer interface {
-	// Asks begins a call of a page, "read" or "callTool", at the node of its reader. ctx is the agent's request, if only
-	// one request can have caused the call. carry, a word without spaces, goes to the page's node with the call. done is
-	// called once, and ok is whether the call was answered.
+	// Asks begins a call of a page, "read" or "callTool", at the node of its reader. ctx is the
+	// agent's request, if only one request can have caused the call. carry, a word without spaces,
+	// goes to the page's node with the call. done is called once, and ok is whether the call was
+	// answered.
 	Asks(ctx context.Context, call, user string) (carry string, done func(ok bool))
 	// Answers begins the same call at the page's node.
 	Answers(carry, call, user string) (done func(ok bool))
-}
-
-// Under counts an agent's request that may call pages, until end is called.
-func (r *Reader) Under(ctx context.Context) (end func()) {
-	if r.node.o.Tracer == nil {
-		return func() {}
-	}
-	return r.requests.enter(ctx)
 }
 
 // requests are the open requests at a Reader.
@@ -47,8 +40,8 @@ func (q *requests) enter(ctx context.Context) (leave func()) {
 	}
 }
 
-// only returns the context of the single open request. With several it returns an empty one, because the engine makes
-// one call of a page for all agents that read the same.
+// only returns the context of the single open request. With several it returns an empty one,
+// because the engine makes one call of a page for all agents that read the same.
 func (q *requests) only() context.Context {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +51,8 @@ func (q *requests) only() context.Context {
 	return context.Background()
 }
 
-// A trail has the traced calls of one session, by number. Its zero value is empty; its owner guards it.
+// A trail has the traced calls of one session, by number. Its zero value is empty; its owner guards
+// it.
 type trail map[int64]func(ok bool)
 
 // begin adds a call. It replaces one with the same number.
@@ -101,7 +95,8 @@ func (t *trail) answered(frame []byte) {
 	})
 }
 
-// asked begins the calls in a frame of a core, each by begin, and ends those that the frame cancels.
+// asked begins the calls in a frame of a core, each by begin, and ends those that the frame
+// cancels.
 func (t *trail) asked(frame []byte, begin func(call string) (done func(ok bool))) {
 	eachCall(frame, func(name wire.Value, id int64) {
 		switch {

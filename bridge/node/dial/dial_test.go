@@ -17,7 +17,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/node"
 	"github.com/pagewire/pagewire/bridge/node/tickets"
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
+	"github.com/pagewire/pagewire/bridge/testkit/nodekit"
 )
 
 const app = "https://app.example"
@@ -28,7 +28,7 @@ type place struct {
 	node   *node.Node
 	pages  *Handler
 	server *httptest.Server
-	login  *fleetkit.Login
+	login  *nodekit.Login
 	log    *testkit.Log
 }
 
@@ -39,7 +39,7 @@ func openPlace(t *testing.T) *place {
 
 func openPlaceWith(t *testing.T, o node.Options, unsent int) *place {
 	t.Helper()
-	p := &place{t: t, login: fleetkit.NewLogin(t), log: testkit.LogOf(t, "the node")}
+	p := &place{t: t, login: nodekit.NewLogin(t), log: testkit.LogOf(t, "the node")}
 	var err error
 	o.Log = slog.New(slog.NewTextHandler(p.log, nil))
 	if p.node, err = node.Open(o); err != nil {

@@ -57,8 +57,8 @@ func TestBodyThatEndsLate(t *testing.T) {
 			h.ServeHTTP(w, r)
 		}))
 	}, nil, 200*time.Millisecond)
-	dial := p.fronts[0].proxy.DialContext
-	p.fronts[0].proxy.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := p.handlers[0].proxy.DialContext
+	p.handlers[0].proxy.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		dialed.Store(true)
 		return dial(ctx, network, addr)
 	}
@@ -145,7 +145,7 @@ func TestNodeThatBreaksOff(t *testing.T) {
 		for len(says) == 0 { // the transport repeats GET and DELETE if a reused connection broke
 			says <- c.says
 		}
-		p.fronts[0].proxy.CloseIdleConnections()
+		p.handlers[0].proxy.CloseIdleConnections()
 		a := p.ask(0, c.method, c.body, "Mcp-Session-Id", session)
 		hasError := strings.Contains(a.text, `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"`+brokeOff)
 		if a.status != c.status && !c.cut || hasError != c.error || (a.err != nil) != c.cut {
@@ -166,7 +166,7 @@ func TestSessionOfANodeThatHangs(t *testing.T) {
 				<-r.Context().Done() // it ends when nobody waits any more
 			})
 			if how == "is silent" {
-				p.fronts[0].proxy.ResponseHeaderTimeout = 100 * time.Millisecond
+				p.handlers[0].proxy.ResponseHeaderTimeout = 100 * time.Millisecond
 			}
 			answers := make(chan answered, 1)
 			go func() {
@@ -177,7 +177,7 @@ func TestSessionOfANodeThatHangs(t *testing.T) {
 			case "is dead":
 				n.Close()
 			case "is left":
-				p.fronts[0].Close()
+				p.handlers[0].Close()
 			}
 			// The request may have been carried out: the client must not repeat it in another session.
 			a := testkit.Receive(t, "an answer", answers)
@@ -230,7 +230,7 @@ func TestClientThatTakesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := openPlaceAt(t, 1, start, nil, 200*time.Millisecond)
-			p.fronts[0].writeTimeout = 100 * time.Millisecond
+			p.handlers[0].writeTimeout = 100 * time.Millisecond
 			ended := make(chan struct{}, 1)
 			_, session := p.scripted(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
@@ -250,7 +250,7 @@ func TestClientThatTakesNothing(t *testing.T) {
 					t.Fatalf("it is answered by %s", answer.Proto)
 				}
 				testkit.Receive(t, "its node is told that nobody takes it", ended)
-				testkit.Eventually(t, "nothing is held", func() bool { return p.fronts[0].held.Held() == 0 })
+				testkit.Eventually(t, "nothing is held", func() bool { return p.handlers[0].held.Held() == 0 })
 			}
 		})
 	}
@@ -291,7 +291,7 @@ func TestBodiesThatArePassedOn(t *testing.T) {
 		}
 	}
 	// A body that never ends.
-	p.fronts[0].bodyTimeout = 50 * time.Millisecond
+	p.handlers[0].bodyTimeout = 50 * time.Millisecond
 	for name, token := range map[string]string{"400": p.login.Token("alice", "pages:read"), "401": "none"} {
 		c, err := net.Dial("tcp", p.servers[0].Listener.Addr().String())
 		if err != nil {
@@ -306,7 +306,7 @@ func TestBodiesThatArePassedOn(t *testing.T) {
 			t.Errorf("a body that never ends: %v, %v", answer, err)
 		}
 	}
-	testkit.Eventually(t, "nothing is held", func() bool { return p.fronts[0].held.Held() == 0 })
+	testkit.Eventually(t, "nothing is held", func() bool { return p.handlers[0].held.Held() == 0 })
 }
 
 // The bodies that are passed on are bounded for one user and in total.
@@ -327,7 +327,7 @@ func TestManyBodiesThatArePassedOn(t *testing.T) {
 			}
 		})
 	}
-	testkit.Eventually(t, "all are read", func() bool { return p.fronts[0].held.Held() == maxHeldEach })
+	testkit.Eventually(t, "all are read", func() bool { return p.handlers[0].held.Held() == maxHeldEach })
 	a := p.ask(0, "POST", ping, "Mcp-Session-Id", session)
 	if a.status != 503 || !strings.Contains(a.text, "passes on as much as it may") {
 		t.Errorf("one more is answered %d %s, %v", a.status, a.text, a.err)

@@ -28,15 +28,15 @@ import (
 
 	"github.com/pagewire/pagewire/bridge/node/tickets"
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
+	"github.com/pagewire/pagewire/bridge/testkit/nodekit"
 )
 
-const app, public = "https://app.example", fleetkit.Public
+const app, public = "https://app.example", nodekit.Public
 
 // A place is a fleet of several Runs, all in this process.
 type place struct {
 	t      *testing.T
-	login  *fleetkit.Login
+	login  *nodekit.Login
 	secret string
 	traces string // receiver of traces for nodes started from now on
 	nodes  []*member
@@ -50,7 +50,7 @@ type member struct {
 
 func newFleet(t *testing.T, size int) *place {
 	t.Helper()
-	f := &place{t: t, login: fleetkit.NewLogin(t), secret: filepath.Join(t.TempDir(), "secret")}
+	f := &place{t: t, login: nodekit.NewLogin(t), secret: filepath.Join(t.TempDir(), "secret")}
 	if err := os.WriteFile(f.secret, []byte(strings.Repeat("s", 20)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

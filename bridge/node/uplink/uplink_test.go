@@ -23,7 +23,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/node/tickets"
 	"github.com/pagewire/pagewire/bridge/node/uplink"
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
+	"github.com/pagewire/pagewire/bridge/testkit/nodekit"
 )
 
 const app, private = "https://app.example", "https://private.example"
@@ -32,7 +32,7 @@ const app, private = "https://app.example", "https://private.example"
 type world struct {
 	t       *testing.T
 	node    *node.Node
-	login   *fleetkit.Login
+	login   *nodekit.Login
 	end     func() // of the uplink
 	desktop *gateway.Gateway
 	log     *testkit.Log
@@ -42,7 +42,7 @@ type world struct {
 func open(t *testing.T, tools bool, ticket func(w *world, origin string) (string, error), shown ...string) *world {
 	t.Helper()
 	testkit.NoLeak(t)
-	w := &world{t: t, log: testkit.LogOf(t, "the desktop"), login: fleetkit.NewLogin(t)}
+	w := &world{t: t, log: testkit.LogOf(t, "the desktop"), login: nodekit.NewLogin(t)}
 	var err error
 	if w.node, err = node.Open(node.Options{}); err != nil {
 		t.Fatal(err)
@@ -326,7 +326,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestTicketFile(t *testing.T) {
-	login := fleetkit.NewLogin(t)
+	login := nodekit.NewLogin(t)
 	file := filepath.Join(t.TempDir(), "tickets")
 	of := uplink.TicketFile(file)
 	wanted := login.Ticket("alice", app)

@@ -22,7 +22,7 @@ type Store interface {
 
 // A record is a subscription in the store.
 type record struct {
-	// Principal has subscribed to events of User's pages. Both are as in fleet/tickets.
+	// Principal has subscribed to events of User's pages. Both are as in node/tickets.
 	Principal, User string
 	URL, Name       string
 	Arguments       string // canonical

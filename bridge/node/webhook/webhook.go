@@ -502,7 +502,7 @@ func (s *Service) Revoke(ctx context.Context, user string) (count int, err error
 }
 
 // Stats are the current state of a Service, and counts since New in the fields whose metrics end in _total. The tags
-// are as in fleet.Stats.
+// are as in node.Stats.
 type Stats struct {
 	Subscriptions int   `metric:"subscriptions" help:"Live subscriptions of the fleet."`
 	Copies        int   `metric:"copies" help:"Nodes that keep the fleet's subscriptions: 3 outlive the loss of one."`

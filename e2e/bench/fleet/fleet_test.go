@@ -30,7 +30,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/node"
 	"github.com/pagewire/pagewire/bridge/node/dial"
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
+	"github.com/pagewire/pagewire/bridge/testkit/nodekit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
@@ -156,7 +156,7 @@ func BenchmarkIdlePage(b *testing.B) {
 			_, _, err = ws.Read(context.Background())
 		}
 	}), "", func() int { return int(bare.Load()) })
-	login := fleetkit.NewLogin(b)
+	login := nodekit.NewLogin(b)
 	n := testkit.Must(node.Open(node.Options{UserPages: pages}))(b)
 	defer n.Close()
 	ours := weigh(b, dial.New(dial.Options{Node: n, Tickets: login.Verifier()}), login.Ticket("alice", origin), func() int {

@@ -14,13 +14,13 @@ import (
 	"testing"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
+	"github.com/pagewire/pagewire/bridge/testkit/nodekit"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
 // A cluster is several processes of pagewire-node.
 type cluster struct {
-	login *fleetkit.Login
+	login *nodekit.Login
 	nodes []*process
 }
 
@@ -30,8 +30,8 @@ type process struct {
 }
 
 func startCluster(b *testing.B, size int) *cluster {
-	dir, c := b.TempDir(), &cluster{login: fleetkit.NewLogin(b)}
-	config := testkit.Must(json.Marshal(map[string]any{"public-url": fleetkit.Public, "secret-file": dir + "/secret",
+	dir, c := b.TempDir(), &cluster{login: nodekit.NewLogin(b)}
+	config := testkit.Must(json.Marshal(map[string]any{"public-url": nodekit.Public, "secret-file": dir + "/secret",
 		"max-user-pages": 100_000, "log-level": "error",
 		"issuers": []any{map[string]any{"issuer": c.login.Name, "jwks": c.login.Keys}}}))(b)
 	testkit.OK(b, os.WriteFile(dir+"/secret", []byte("the nodes of a benchmark"), 0o600),

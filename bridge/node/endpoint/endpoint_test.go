@@ -22,20 +22,20 @@ import (
 	"github.com/pagewire/pagewire/bridge/node/bus"
 	"github.com/pagewire/pagewire/bridge/node/tickets"
 	"github.com/pagewire/pagewire/bridge/testkit"
-	"github.com/pagewire/pagewire/bridge/testkit/fleetkit"
+	"github.com/pagewire/pagewire/bridge/testkit/nodekit"
 )
 
-const app, public = "https://app.example", fleetkit.Public
+const app, public = "https://app.example", nodekit.Public
 
 // A place is a fleet, with a balancer before it that does not know sessions.
 type place struct {
-	t       *testing.T
-	nodes   []*node.Node
-	servers []*httptest.Server
-	fronts  []*Handler
-	login   *fleetkit.Login
-	turn    atomic.Int64
-	only    atomic.Int64 // if not 0, the number from 1 of the node that gets all requests
+	t        *testing.T
+	nodes    []*node.Node
+	servers  []*httptest.Server
+	handlers []*Handler
+	login    *nodekit.Login
+	turn     atomic.Int64
+	only     atomic.Int64 // if not 0, the number from 1 of the node that gets all requests
 }
 
 func openPlace(t *testing.T, size int) *place {
@@ -47,7 +47,7 @@ func openPlace(t *testing.T, size int) *place {
 func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Server, roots *x509.CertPool,
 	interval time.Duration) *place {
 	t.Helper()
-	p := &place{t: t, login: fleetkit.NewLogin(t)}
+	p := &place{t: t, login: nodekit.NewLogin(t)}
 	verifier := p.login.Verifier()
 	var join []string
 	for range size {
@@ -69,7 +69,7 @@ func openPlaceAt(t *testing.T, size int, start func(http.Handler) *httptest.Serv
 			t.Fatal(err)
 		}
 		handler.Store(h)
-		p.nodes, p.servers, p.fronts = append(p.nodes, n), append(p.servers, server), append(p.fronts, h)
+		p.nodes, p.servers, p.handlers = append(p.nodes, n), append(p.servers, server), append(p.handlers, h)
 		t.Cleanup(func() {
 			server.CloseClientConnections()
 			n.Close()
@@ -291,7 +291,7 @@ func TestRequestsEndWithTheirToken(t *testing.T) {
 	until := time.Now().Add(time.Minute).Truncate(time.Second)
 	token := p.login.Signed("alice", map[string]any{"scope": "pages:read", "exp": until})
 	var end time.Time
-	p.fronts[0].o.Seen = func(r *http.Request, _ string) { end, _ = r.Context().Deadline() }
+	p.handlers[0].o.Seen = func(r *http.Request, _ string) { end, _ = r.Context().Deadline() }
 	a := p.ask(0, "POST", initialize, "Authorization", "Bearer "+token)
 	if a.status != 200 || !end.Equal(until.Add(tickets.Skew)) {
 		t.Errorf("%+v; it may take until %v after the token's end", a, end.Sub(until))
@@ -360,7 +360,7 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 	if a := p.ask(1, "POST", ping, "Mcp-Session-Id", session, "Pagewire-Via", "x"); a.status != 404 {
 		t.Errorf("what was passed on is passed on again: %+v", a)
 	}
-	p.fronts[1].proxy.CloseIdleConnections() // if an open connection breaks, the request may have been carried out
+	p.handlers[1].proxy.CloseIdleConnections() // if an open connection breaks, the request may have been carried out
 	p.servers[0].CloseClientConnections()
 	p.servers[0].Listener.Close() // it is dead, and the other node does not know that yet
 	if a := p.ask(1, "POST", ping, "Mcp-Session-Id", session); a.status != 404 {

@@ -74,9 +74,9 @@ func TestNodeOfAnotherVersion(t *testing.T) {
 			t.Errorf("after %q its mismatch is %v, and it knows %d nodes", text, n.Mismatch(), n.Stats().Nodes)
 		}
 	}
-	n.mu.Lock()
+	n.members.mu.Lock()
 	n.beats = 1000
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	says("beat 2 younger 7 - what another version says too", 1, false)
 	says("beat 2 older 5000 -", 2, true)
 	says("beat 3 as-old 1000", 3, true)
@@ -344,8 +344,8 @@ func TestBudgetOutlivesPages(t *testing.T) {
 	b.page.user.messages.SetLimit(rate.Inf) // as if ten seconds had passed
 	b.cut()
 	testkit.Eventually(t, "the budget is forgotten", func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
+		n.served.mu.Lock()
+		defer n.served.mu.Unlock()
 		return len(n.spent) == 0
 	})
 }

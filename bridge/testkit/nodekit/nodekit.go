@@ -1,5 +1,5 @@
-// Package fleetkit is shared by the tests of a service's nodes: the service's login, and agents at a node.
-package fleetkit
+// Package nodekit is shared by the tests of a service's nodes: the service's login, and agents at a node.
+package nodekit
 
 import (
 	"os"
