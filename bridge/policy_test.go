@@ -71,6 +71,7 @@ var packages = []row{
 	{"bridge/gateway/gate", native, "bridge/wire bridge/resource", ""},
 	{"bridge/gateway/tools", native, "bridge/wire", ""},
 	{"bridge/internal/retry", native, "", ""},
+	{"bridge/internal/quota", native, "", ""},
 	{"bridge/internal/parts", native, "bridge/weborigin", "github.com/go-json-experiment/json"},
 	{"bridge/internal/taburi", native, "bridge", ""},
 	{"bridge/gateway/door", native, "bridge bridge/weborigin " +
