@@ -42,7 +42,7 @@ LEVELS         := native wasm js browser
 # The tests of the browser level with a core in the page: .ci/run runs them with the core that Go compiles, too.
 IN_PAGE := ^Test(Story|Matrix|NotifyLoop|CoreDeath|TabClient|Envelope|HiddenTab|BackForward|$\
 	Bad|Uninstall|TheFirstSign|WhatWaits|Windows|PageLeft|Views)
-DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/(desktop/(browser(/.*)?|inspect/look)|pages/(cdp|socket)))$$
+DRIVES_BROWSER := /(e2e|e2e/(agents|docs)|bridge/(desktop/(browser(/.*)?|inspect/look)|pages/(cdp|socket)|testkit/browsertest))$$
 NEEDS_BUILD    := /js/build(/release)?$$
 # TestPageSourcesStayFitForThePage keeps goroutines out of these: -race would find nothing, in several times the time.
 SEQUENTIAL_PACKAGES := ./bridge ./bridge/wire ./bridge/coalesce ./bridge/resource

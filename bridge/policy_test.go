@@ -90,7 +90,7 @@ var packages = []row{
 	{"bridge/gateway/follow", native, "bridge/gateway/live bridge/gateway/live/seen bridge/weborigin", ""},
 	{"bridge/gateway/calls", native, "bridge/gateway/live bridge/gateway/live/seen bridge/gateway/live/delta " +
 		"bridge/gateway/follow bridge/weborigin", "github.com/modelcontextprotocol/go-sdk"},
-	{"bridge/desktop/browser", native, "bridge/internal/peer bridge/internal/secret", "github.com/chromedp/chromedp"},
+	{"bridge/desktop/browser", native, "bridge/internal/peer bridge/internal/secret", ""},
 	{"bridge/desktop/browser/launched", native, "bridge/desktop/browser bridge/internal/retry " +
 		"bridge/internal/userdir", "golang.org/x/sys"},
 	// Its middle: it knows pages by their link and agents by their messages, and does not know their transports.
@@ -144,8 +144,9 @@ var packages = []row{
 	// Only tests import it.
 	{"bridge/testkit/testcmd", native, "", ""},
 	{"bridge/testkit/deltatest", native, "", ""},
-	{"bridge/testkit/issuertest", native, "", "github.com/lestrrat-go/jwx/v3"}, // the fleet's demo, too
-	{"bridge/testkit/webhooktest", native, "", ""},                             // likewise
+	{"bridge/testkit/browsertest", native, "bridge/desktop/browser", "github.com/chromedp/chromedp"}, // demos, too
+	{"bridge/testkit/issuertest", native, "", "github.com/lestrrat-go/jwx/v3"},                       // the fleet's demo, too
+	{"bridge/testkit/webhooktest", native, "", ""},                                                   // likewise
 	{"bridge/testkit", native, "bridge/testkit/testcmd", "github.com/modelcontextprotocol/go-sdk github.com/coder/websocket"},
 	{"bridge/testkit/nodekit", native, "bridge/testkit bridge/node bridge/node/tickets " +
 		"bridge/testkit/issuertest", ""},
@@ -171,7 +172,7 @@ var packages = []row{
 	{"demo/ci", native, "", ""},
 	// the SDK serves demo 5's Views
 	{"demo/...", native, "demo/ci bridge/weborigin bridge/agents bridge/gateway/... " +
-		"bridge/desktop/browser/... bridge/pages/socket bridge/testkit/issuertest bridge/testkit/webhooktest",
+		"bridge/desktop/browser/... bridge/pages/socket bridge/testkit/browsertest bridge/testkit/issuertest bridge/testkit/webhooktest",
 		"github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/modelcontextprotocol/go-sdk"},
 	{"e2e/...", native, "*", "*"},
 }
@@ -627,7 +628,8 @@ func TestImportCheckRefuses(t *testing.T) {
 			{path: module + "/bridge/wire", imports: []string{"unicode/utf8"}},
 			{path: module + "/bridge/coalesce"},
 			{path: module + "/bridge", imports: []string{module + "/bridge/wire", module + "/bridge/coalesce"}},
-			{path: module + "/bridge/desktop/browser", imports: []string{"os", "github.com/chromedp/chromedp"}},
+			{path: module + "/bridge/desktop/browser", imports: []string{"os"}},
+			{path: module + "/bridge/testkit/browsertest", imports: []string{"github.com/chromedp/chromedp"}},
 			{path: module + "/bridge/cmd/pagewire", imports: []string{module + "/bridge/desktop/browser"}},
 			{path: module + "/wasm", imports: []string{module + "/bridge", "unsafe", "syscall/js",
 				"github.com/hack-pad/safejs"}},
@@ -654,7 +656,7 @@ func TestImportCheckRefuses(t *testing.T) {
 		{"bridge", module + "/bridge/desktop/browser", "the table allows bridge/wire bridge/coalesce bridge/resource"},
 		{"bridge", "encoding/json", "bridge imports encoding/json: page code imports what computes and no more"},
 		{"bridge", "syscall/js", "only wasm/ touches JavaScript"},
-		{"bridge/desktop/browser", "example.com/other", "of others' modules the table allows " +
+		{"bridge/testkit/browsertest", "example.com/other", "of others' modules the table allows " +
 			"github.com/chromedp/chromedp"},
 		{"wasm", module + "/bridge/wire", "the table allows bridge"},
 		{"wasm", "net/http", "wasm depends on net/http, which " + module + "/wasm imports"},

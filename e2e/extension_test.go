@@ -26,9 +26,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	host "github.com/pagewire/pagewire/bridge/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
@@ -54,7 +54,7 @@ func extend(t *testing.T, h userHome, hosted bool, flags ...string) *extended {
 			t.Fatalf("install: %v, %s\n%s", err, out, log)
 		}
 	}
-	ctx, end, err := browser.Launch(context.Background(), browser.Options{
+	ctx, end, err := browsertest.Launch(context.Background(), browsertest.Options{
 		Env: h.env(),
 		Flags: append([]string{"--user-data-dir=" + profile, "--load-extension=" + dir, "--disable-extensions-except=" +
 			dir}, flags...),

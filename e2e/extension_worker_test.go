@@ -10,8 +10,8 @@ import (
 
 	"github.com/chromedp/cdproto/target"
 
-	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 )
 
 // The extension in testdata/badge is of another author: its files, four files of the npm package, and a policy that allows the
@@ -35,8 +35,8 @@ func TestExtensionWorker(t *testing.T) {
 		}
 	}
 	ctx, end,
-		err := browser.Launch(t.Context(),
-		browser.Options{Flags: []string{"--load-extension=" + dir, "--disable-extensions-except=" + dir}})
+		err := browsertest.Launch(t.Context(),
+		browsertest.Options{Flags: []string{"--load-extension=" + dir, "--disable-extensions-except=" + dir}})
 	if err != nil {
 		t.Fatal(err)
 	}

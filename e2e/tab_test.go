@@ -16,9 +16,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/remote"
 
-	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/desktop/browser/launched"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 	"github.com/pagewire/pagewire/e2e/engine"
 )
 
@@ -72,7 +72,7 @@ func launchChromium(t *testing.T, m mode) (context.Context, func()) {
 	if thisEngine != chromium {
 		t.Fatalf("this test drives Chromium: it is none for ENGINE=%s", thisEngine)
 	}
-	ctx, close, err := browser.Launch(context.Background(), browser.Options{Flags: m.flags})
+	ctx, close, err := browsertest.Launch(context.Background(), browsertest.Options{Flags: m.flags})
 	if err != nil {
 		t.Fatal(err)
 	}

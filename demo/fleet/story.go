@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pagewire/pagewire/bridge/desktop/browser"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 	"github.com/pagewire/pagewire/bridge/testkit/issuertest"
 	"github.com/pagewire/pagewire/bridge/testkit/webhooktest"
 )
@@ -31,7 +31,7 @@ func (s *story) line(who, format string, args ...any) {
 }
 
 func (s *story) run() {
-	browserCtx, end, err := browser.Launch(s.ctx, browser.Options{})
+	browserCtx, end, err := browsertest.Launch(s.ctx, browsertest.Options{})
 	check(err)
 	defer end()
 	s.browser = browserCtx

@@ -16,8 +16,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/js/build/commands"
 )
@@ -50,7 +50,7 @@ func TestSkillAlone(t *testing.T) {
 	testkit.Pipes(t, gateway)
 	server := httptest.NewServer(http.FileServer(http.Dir(app)))
 	t.Cleanup(server.Close)
-	page, closePage, err := browser.Launch(t.Context(), browser.Options{})
+	page, closePage, err := browsertest.Launch(t.Context(), browsertest.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

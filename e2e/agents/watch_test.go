@@ -19,6 +19,7 @@ import (
 	"github.com/pagewire/pagewire/bridge/desktop/browser/launched"
 	"github.com/pagewire/pagewire/bridge/pages/extension"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 	"github.com/pagewire/pagewire/demo/ci"
 )
@@ -74,7 +75,7 @@ func (w watched) byExtension() ([]string, func() context.Context) {
 	install.Env = append(os.Environ(), env...)
 	testkit.Must(install.Output())(w)
 	folder := dir(w.T, "../../dist/extension")
-	first, end, err := browser.Launch(context.Background(), browser.Options{Env: env, Flags: []string{
+	first, end, err := browsertest.Launch(context.Background(), browsertest.Options{Env: env, Flags: []string{
 		"--user-data-dir=" + profile, "--load-extension=" + folder, "--disable-extensions-except=" + folder}})
 	testkit.OK(w, err)
 	w.Cleanup(end)

@@ -23,7 +23,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/desktop/browser"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 	"github.com/pagewire/pagewire/e2e/bench/figure"
 )
 
@@ -65,7 +65,7 @@ func run(ctx context.Context, rounds, soak int, short, agents bool, only string)
 		return err
 	}
 	defer b.close()
-	chromium, closeBrowser, err := browser.Launch(ctx, browser.Options{Flags: []string{offline}})
+	chromium, closeBrowser, err := browsertest.Launch(ctx, browsertest.Options{Flags: []string{offline}})
 	if err != nil {
 		return err
 	}

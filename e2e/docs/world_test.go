@@ -20,9 +20,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/evanw/esbuild/pkg/api"
 
-	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/desktop/browser/launched"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 	"github.com/pagewire/pagewire/bridge/testkit/testcmd"
 )
 
@@ -102,7 +102,7 @@ func makeWorld() (*world, error) {
 	if w.hub, w.hubHome, err = serveGateway("--chrome", w.commands.URL); err != nil {
 		return nil, err
 	}
-	pages, closePages, err := browser.Launch(context.Background(), browser.Options{Flags: flags})
+	pages, closePages, err := browsertest.Launch(context.Background(), browsertest.Options{Flags: flags})
 	if err != nil {
 		return nil, err
 	}

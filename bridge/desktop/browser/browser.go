@@ -1,4 +1,4 @@
-// Package browser finds the user's Chromium-based browser and runs it under our own flags.
+// Package browser finds the user's Chromium-based browser, one that runs or one to run, with our own flags.
 //
 // It never uses a person's profile, never downloads a browser (the command in ensure may ask apt-get for one), and
 // keeps a browser's normal behaviour: chromedp's default flags disable the throttling of timers in hidden tabs, the
@@ -6,7 +6,6 @@
 package browser
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,9 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/chromedp/chromedp"
 )
 
 // ErrNone is the error of Find if there is no browser. It says what to do.
@@ -74,55 +70,6 @@ func candidates(goos string, env func(string) string) []string {
 		}
 	}
 	return names
-}
-
-// Options configure Launch. The zero value is a headless browser, found by Find.
-type Options struct {
-	// Flags are added to ours, such as "--lang=de". A flag with the name of one of ours replaces ours.
-	Flags []string
-	// Env is added to the environment of this process, as NAME=value.
-	Env []string
-}
-
-// closeTimeout is how long a browser may take to close by itself before it is killed. It takes about 0.1 s.
-const closeTimeout = 5 * time.Second
-
-// Launch runs a browser with a new, empty profile. ctx is chromedp's context of the first tab; chromedp.NewContext(ctx)
-// makes further tabs. It ends when parent does or when the browser dies.
-//
-// close ends the browser, waits until the process is gone, and removes the profile. It is safe to call twice. It must
-// be called: after a cancelled parent, the browser's processes may outlive this one by a moment.
-func Launch(parent context.Context, o Options) (ctx context.Context, close func(), err error) {
-	path, err := Find()
-	if err != nil {
-		return nil, nil, err
-	}
-	// No flag sets the profile: chromedp makes a temporary one, and removes it after the last child process has ended.
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Env(o.Env...)}
-	for _, flag := range append(flags(false, os.Geteuid() == 0), o.Flags...) {
-		name, value, hasValue := strings.Cut(strings.TrimLeft(flag, "-"), "=")
-		if hasValue {
-			options = append(options, chromedp.Flag(name, value))
-		} else {
-			options = append(options, chromedp.Flag(name, true))
-		}
-	}
-	allocator, stop := chromedp.NewExecAllocator(parent, options...)
-	tab, cancelTab := chromedp.NewContext(allocator)
-	close = func() {
-		limited, cancel := context.WithTimeout(tab, closeTimeout)
-		defer cancel()
-		if tab.Err() == nil {
-			chromedp.Cancel(limited) // its error changes nothing: stop kills the rest
-		}
-		cancelTab()
-		stop()
-	}
-	if err := chromedp.Do(tab); err != nil {
-		close()
-		return nil, nil, fmt.Errorf("start %s: %w", path, err)
-	}
-	return tab, close, nil
 }
 
 // Command returns a browser's command line: the browser that Find finds, our flags, others, and the first URL.

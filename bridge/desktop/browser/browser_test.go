@@ -1,11 +1,8 @@
 package browser
 
 import (
-	"context"
 	"errors"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/chromedp/chromedp"
 
 	"github.com/pagewire/pagewire/bridge/testkit"
 )
@@ -62,9 +57,6 @@ func TestFindSaysWhatToDoWhenThereIsNone(t *testing.T) {
 	if got, err := Find(); err != ErrNone {
 		t.Errorf("Find() = %q, %v; want ErrNone", got, err)
 	}
-	if _, _, err := Launch(context.Background(), Options{}); err != ErrNone {
-		t.Errorf("Launch: %v; want ErrNone", err)
-	}
 }
 
 func TestCandidatesKnowWhereInstallersPutBrowsers(t *testing.T) {
@@ -99,92 +91,6 @@ func TestFlagsLeaveRealPagesAlone(t *testing.T) {
 	if slices.Contains(flags(true, false), "--headless=new") || slices.Contains(flags(true, false), "--no-sandbox") {
 		t.Error("a window is headless, or runs without a sandbox though nobody is root")
 	}
-}
-
-func TestLaunchLoadsAPageAndLeavesNothing(t *testing.T) {
-	if _, err := Find(); err != nil {
-		t.Fatal(err) // never skipped: make browser gets one
-	}
-	profiles := t.TempDir()
-	t.Setenv("TMPDIR", profiles)
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		w.Write([]byte("<!doctype html><title>here</title>"))
-	}))
-	defer site.Close()
-
-	parent, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	defer cancel()
-	ctx, close, err := Launch(parent, Options{Flags: []string{"--lang=de", "--user-agent=Pagewire/1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer close()
-	process := chromedp.FromContext(ctx).Browser.Process()
-
-	title, agent := visit(t, ctx, site.URL)
-	if title != "here" || agent != "Pagewire/1" {
-		t.Errorf("title %q, user agent %q; want the page's title and the agent of the extra flag", title, agent)
-	}
-	second, closeSecond := chromedp.NewContext(ctx)
-	title, _ = visit(t, second, site.URL)
-	if title != "here" || chromedp.FromContext(second).Browser.Process().Pid != process.Pid {
-		t.Error("a context of the context is not a tab of the same browser")
-	}
-	closeSecond()
-	if made := profilesIn(t, profiles); len(made) != 1 {
-		t.Errorf("while it runs there are profiles %v; want one, under TMPDIR", made)
-	}
-
-	close()
-	close()
-	if left := profilesIn(t, profiles); len(left) > 0 {
-		t.Errorf("after close the profile is still there: %v", left)
-	}
-	if ctx.Err() == nil {
-		t.Error("after close the context lives on")
-	}
-	testkit.Eventually(t, "after close no process is left", func() bool {
-		return len(processesUsing(t, profiles)) == 0
-	})
-}
-
-func TestLaunchReportsABrowserThatDoesNotStart(t *testing.T) {
-	path := program(t, "chromium")
-	t.Setenv("TMPDIR", t.TempDir())
-	t.Setenv("PAGEWIRE_BROWSER", path)
-	_, _, err := Launch(t.Context(), Options{})
-	if err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("Launch of a program that exits at once: %v; want an error that names it", err)
-	}
-}
-
-// visit loads a page and returns its title and its navigator.userAgent.
-func visit(t *testing.T, ctx context.Context, url string) (title, agent string) {
-	t.Helper()
-	testkit.OK(t, chromedp.Do(ctx, chromedp.Navigate(url)))
-	title = testkit.Must(chromedp.Run(ctx, chromedp.Title()))(t)
-	agent = testkit.Must(chromedp.Run(ctx, chromedp.Evaluate[string]("navigator.userAgent")))(t)
-	return title, agent
-}
-
-// profilesIn lists the browser profiles under a directory for temporary files.
-func profilesIn(t *testing.T, dir string) []string {
-	t.Helper()
-	return testkit.Must(filepath.Glob(filepath.Join(dir, "chromedp-runner*")))(t)
-}
-
-// processesUsing lists the command lines that name dir. It is empty on systems other than Linux.
-func processesUsing(t *testing.T, dir string) []string {
-	t.Helper()
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	var found []string
-	for _, file := range files {
-		if line, err := os.ReadFile(file); err == nil && strings.Contains(string(line), dir) {
-			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
-		}
-	}
-	return found
 }
 
 func TestMergeOfFlags(t *testing.T) {

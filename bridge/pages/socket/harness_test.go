@@ -19,9 +19,9 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 )
 
 // dist is the output of make build.
@@ -221,14 +221,16 @@ func TestMain(m *testing.M) {
 func launch(t *testing.T, flags ...string) context.Context {
 	t.Helper()
 	if len(flags) > 0 {
-		ctx, end, err := browser.Launch(context.Background(), browser.Options{Flags: flags})
+		ctx, end, err := browsertest.Launch(context.Background(), browsertest.Options{Flags: flags})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(end)
 		return ctx
 	}
-	shared.Do(func() { shared.ctx, shared.end, shared.err = browser.Launch(context.Background(), browser.Options{}) })
+	shared.Do(func() {
+		shared.ctx, shared.end, shared.err = browsertest.Launch(context.Background(), browsertest.Options{})
+	})
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}

@@ -26,10 +26,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pagewire/pagewire/bridge/access"
-	"github.com/pagewire/pagewire/bridge/desktop/browser"
 	"github.com/pagewire/pagewire/bridge/desktop/inspect"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/testkit"
+	"github.com/pagewire/pagewire/bridge/testkit/browsertest"
 )
 
 var pictures = flag.String("pictures", "", "write inspector-dark.webp and inspector-light.webp to this directory, by "+
@@ -113,8 +113,8 @@ func open(t *testing.T, g *gateway.Gateway) *tab {
 func launch(t *testing.T) *tab {
 	t.Helper()
 	ctx, closeBrowser,
-		err := browser.Launch(t.Context(),
-		browser.Options{Flags: []string{"--force-prefers-reduced-motion", "--lang=en", "--disable-lcd-text"}})
+		err := browsertest.Launch(t.Context(),
+		browsertest.Options{Flags: []string{"--force-prefers-reduced-motion", "--lang=en", "--disable-lcd-text"}})
 	if err != nil {
 		t.Fatal(err)
 	}
