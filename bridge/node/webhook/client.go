@@ -36,12 +36,13 @@ type ClientOptions struct {
 	Timeout time.Duration
 }
 
-// A Client posts to endpoints. It follows no redirect, and uses no proxies, cookies or passwords. It is safe for
-// concurrent use.
+// A Client posts to endpoints. It follows no redirect, and uses no proxies, cookies or passwords.
+// It is safe for concurrent use.
 type Client struct {
 	o ClientOptions
-	// guard allows a connection to an address that is public by IANA's registries, or one of the exceptions. Of IPv6 only
-	// the range for global unicast is public: all others reach this network, or nothing.
+	// guard allows a connection to an address that is public by IANA's registries, or one of the
+	// exceptions. Of IPv6 only the range for global unicast is public: all others reach this
+	// network, or nothing.
 	guard *ssrf.Guardian
 	http  *http.Client
 }
@@ -72,17 +73,23 @@ var errAddress = errors.New("delivery.url: its host has an address that is not p
 
 // NewClient returns a Client.
 func NewClient(o ClientOptions) *Client {
-	o.Resolver, o.Timeout = cmp.Or(o.Resolver, net.DefaultResolver), cmp.Or(o.Timeout, 10*time.Second)
+	o.Resolver, o.Timeout = cmp.Or(o.Resolver, net.DefaultResolver),
+		cmp.Or(o.Timeout, 10*time.Second)
 	c := &Client{o: o, guard: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(o.Allow...),
 		ssrf.WithAllowedV6Prefixes(o.Allow...))}
-	dialer := net.Dialer{Resolver: o.Resolver, Control: c.guard.Safe} // right before each connection
+	// Right before each connection.
+	dialer := net.Dialer{Resolver: o.Resolver, Control: c.guard.Safe}
 	c.http = &http.Client{
-		Timeout:       o.Timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout: o.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 		Transport: &http.Transport{ // without Proxy: it uses none
-			DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout: headerTimeout, ResponseHeaderTimeout: headerTimeout, MaxResponseHeaderBytes: maxHeader,
-			DisableCompression: true, MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second,
+			DialContext:         dialer.DialContext,
+			TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout: headerTimeout, ResponseHeaderTimeout: headerTimeout,
+			MaxResponseHeaderBytes: maxHeader,
+			DisableCompression:     true, MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second,
 		},
 	}
 	return c
@@ -107,12 +114,14 @@ func parseURL(text string) (*url.URL, error) {
 	_, none := netip.ParseAddr(host)
 	// Some resolvers take it for an address.
 	if none != nil && (err == nil || strings.Trim(last, "0123456789") == "") {
-		return nil, errors.New("delivery.url: its host must be a name or an address in its usual form")
+		return nil, errors.New("delivery.url: its host must be a name or an address in its usual " +
+			"form")
 	}
 	return u, nil
 }
 
-// hostOf returns the one name of a URL's host, however it is written and whichever port is named: limits count by it.
+// hostOf returns the one name of a URL's host, however it is written and whichever port is named:
+// limits count by it.
 func hostOf(u *url.URL) string {
 	host := u.Hostname()
 	// net/http does the same before it connects.
@@ -126,8 +135,9 @@ func hostOf(u *url.URL) string {
 	return host
 }
 
-// Check looks up the addresses of a URL's host, and connects to none. All of them must be allowed: a name with a public
-// and a private address is no endpoint's. An error is errAddress, or the lookup's.
+// Check looks up the addresses of a URL's host, and connects to none. All of them must be allowed:
+// a name with a public and a private address is no endpoint's. An error is errAddress, or the
+// lookup's.
 func (c *Client) Check(ctx context.Context, u *url.URL) error {
 	addrs, err := c.o.Resolver.LookupNetIP(ctx, "ip", hostOf(u))
 	for _, a := range addrs {
@@ -138,7 +148,8 @@ func (c *Client) Check(ctx context.Context, u *url.URL) error {
 	return err
 }
 
-// post posts a body once. failed is a category, "" for an answer of 2xx. status is 0 if there was no answer.
+// post posts a body once. failed is a category, "" for an answer of 2xx. status is 0 if there was
+// no answer.
 func (c *Client) post(ctx context.Context, to, subscription, id string, body []byte,
 	secrets []Secret) (status int, answer []byte, failed string) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
@@ -181,15 +192,17 @@ func category(err error) string {
 	return failedRefused
 }
 
-// verify lets the endpoint prove that it wants the events: it must answer with a challenge that it cannot guess. failed
-// is a category, "" for the right answer.
-func (c *Client) verify(ctx context.Context, to, subscription string, secret Secret) (failed string) {
+// verify lets the endpoint prove that it wants the events: it must answer with a challenge that it
+// cannot guess. failed is a category, "" for the right answer.
+func (c *Client) verify(ctx context.Context, to, subscription string,
+	secret Secret) (failed string) {
 	nonce := rand.Text() + rand.Text()
 	body, err := json.Marshal(map[string]string{"type": "verification", "challenge": nonce})
 	if err != nil {
 		return failedChallenge
 	}
-	status, answer, failed := c.post(ctx, to, subscription, "msg_verification_"+rand.Text(), body, []Secret{secret})
+	status, answer, failed := c.post(ctx, to, subscription, "msg_verification_"+rand.Text(), body,
+		[]Secret{secret})
 	if failed != "" {
 		if status/100 == 3 {
 			return failedChallenge

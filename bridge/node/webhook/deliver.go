@@ -4,83 +4,25 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
 	"github.com/pagewire/pagewire/bridge/internal/quota"
-	"github.com/pagewire/pagewire/bridge/internal/retry"
 	"github.com/pagewire/pagewire/bridge/node/bus"
 )
 
-// A delivery is this node's work for one subscription. The Service's lock guards it.
-type delivery struct {
-	user    *user
-	key     string
-	host    string
-	of      string    // its subscriber
-	url     string    // and its URL
-	to      *address  // shared by all deliveries with the same of and url
-	renewed time.Time // the last refresh
-	follow  Follow
-	queue   []item
-	busy    bool        // an attempt is under way, or waits for a place
-	waits   bool        // it waits for a retry
-	timer   *time.Timer // of a retry
-	failed  int         // failed attempts since the last success
-	ended   bool
-	woken   bool // guarded by wakes.mu
-
-	dirty     bool // the fields below are to be stored
-	cursor    string
-	delivered time.Time
-	category  string
-	failing   time.Time
-}
-
-// An address is one subscriber's URL for events of one user. If nearly all attempts of a window fail, it is suspended:
-// nothing is sent there until one of its subscriptions is renewed, and changes are merged meanwhile.
-type address struct {
-	began            time.Time // of the window
-	attempts, failed int
-	suspended        bool
-}
-
-// An address is suspended after minAttempts or more in a window, if at least 95 % of them have failed.
-const (
-	window      = time.Hour
-	minAttempts = 100
-)
-
-func (a *address) count(now time.Time, failed bool) bool {
-	if now.Sub(a.began) > window {
-		*a = address{began: now, suspended: a.suspended}
-	}
-	if a.attempts++; failed {
-		a.failed++
-	}
-	before := a.suspended
-	a.suspended = before || a.attempts >= minAttempts && a.failed*20 >= a.attempts*19
-	return a.suspended && !before
-}
-
-// An item is one POST.
-type item struct {
-	id, subject, cursor string
-	body                []byte
-	control             bool // an envelope: it is tried once
-	attempts            int
-}
-
-// maxQueue bounds the events that wait while an endpoint fails. Further ones stay at the gateway, which merges them.
+// maxQueue bounds the events that wait while an endpoint fails. Further ones stay at the gateway,
+// which merges them.
 const maxQueue = 256
 
-// reconcile begins, renews or ends the delivery of a record. The lock is held, and the user's state is mine.
+// reconcile begins, renews or ends the delivery of a record. The lock is held, and the user's state
+// is mine.
 func (s *Service) reconcile(u *user, key string) {
 	r, d := u.records[key], u.deliveries[key]
 	live := r.live(time.Now())
@@ -110,7 +52,8 @@ func (s *Service) start(u *user, key string, r *record) {
 		return
 	}
 	d := &delivery{user: u, key: key, host: hostOf(to), of: r.Principal, url: r.URL, to: &address{},
-		renewed: r.Renewed, cursor: r.Cursor, delivered: r.Delivered, category: r.Failed, failing: r.Failing}
+		renewed: r.Renewed, cursor: r.Cursor, delivered: r.Delivered, category: r.Failed,
+		failing: r.Failing}
 	for _, other := range u.deliveries {
 		if other.of == d.of && other.url == d.url {
 			d.to = other.to
@@ -131,36 +74,6 @@ func (s *Service) stop(d *delivery) {
 		d.timer.Stop()
 	}
 	d.follow.Close()
-}
-
-// wakes are deliveries that may have events. They have their own lock: a gateway holds its lock when it calls add.
-type wakes struct {
-	mu     sync.Mutex
-	list   []*delivery
-	signal chan struct{}
-}
-
-func (w *wakes) add(d *delivery) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !d.woken {
-		d.woken = true
-		w.list = append(w.list, d)
-	}
-	select {
-	case w.signal <- struct{}{}:
-	default:
-	}
-}
-
-func (w *wakes) drain() (list []*delivery) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list, w.list = w.list, nil
-	for _, d := range list {
-		d.woken = false
-	}
-	return list
 }
 
 func (s *Service) runWakes() {
@@ -200,7 +113,8 @@ func (s *Service) pump(d *delivery) {
 	})
 }
 
-// fill takes the next event, and up to maxQueue while an endpoint fails: a newer one replaces one about its subject.
+// fill takes the next event, and up to maxQueue while an endpoint fails: a newer one replaces one
+// about its subject.
 func (s *Service) fill(d *delivery) {
 	for len(d.queue) == 0 || d.failed > 0 && len(d.queue) < maxQueue {
 		n, ok := d.follow.Next()
@@ -214,7 +128,9 @@ func (s *Service) fill(d *delivery) {
 			}
 		case events.Event:
 			o := n.Occurrence
-			d.queue = slices.DeleteFunc(d.queue, func(i item) bool { return !i.control && i.subject == o.Subject })
+			d.queue = slices.DeleteFunc(d.queue, func(i item) bool {
+				return !i.control && i.subject == o.Subject
+			})
 			i := item{id: o.ID, subject: o.Subject, cursor: o.Cursor, body: o.AppendTo(nil, true)}
 			if len(i.body) > maxBody {
 				s.stats.Dropped++
@@ -230,7 +146,8 @@ func (s *Service) fill(d *delivery) {
 
 func (d *delivery) gap(s *Service, at int, cursor string) {
 	if !s.o.NoControl {
-		d.queue = slices.Insert(d.queue, at, envelope("gap", cursor, map[string]any{"cursor": orNull(cursor)}))
+		d.queue = slices.Insert(d.queue, at,
+			envelope("gap", cursor, map[string]any{"cursor": orNull(cursor)}))
 	}
 }
 
@@ -243,15 +160,16 @@ func envelope(kind, cursor string, members map[string]any) item {
 	return item{id: "msg_" + kind + "_" + rand.Text(), cursor: cursor, body: body, control: true}
 }
 
-// enter waits for a place for a request to a host, which leave gives back. Subscribers have shares of all places and of
-// a host's: those with slow endpoints hold up only themselves.
+// enter waits for a place for a request to a host, which leave gives back. Subscribers have shares
+// of all places and of a host's: those with slow endpoints hold up only themselves.
 func (s *Service) enter(ctx context.Context, principal, host string) (leave func(), err error) {
 	return s.places.Enter(ctx, principal, host, s.all(), quota.Room{Name: host, Places: perHost})
 }
 
 func (s *Service) all() quota.Room { return quota.Room{Places: s.o.InFlight} }
 
-// attempt posts the first item. It returns false if the delivery waits for settle, or for the next lease.
+// attempt posts the first item. It returns false if the delivery waits for settle, or for the next
+// lease.
 func (s *Service) attempt(ctx context.Context, d *delivery) (again bool) {
 	now := time.Now()
 	s.mu.Lock()
@@ -274,7 +192,8 @@ func (s *Service) attempt(ctx context.Context, d *delivery) (again bool) {
 	s.mu.Lock()
 	if failed == "" || ctx.Err() == nil && !d.ended {
 		if d.to.count(time.Now(), failed != "") {
-			s.o.Log.Warn("an endpoint fails all the time: nothing is sent there until its subscription is renewed",
+			s.o.Log.Warn("an endpoint fails all the time: nothing is sent there until its "+
+				"subscription is renewed",
 				"subscription", idOf(d.key), "reason", failed)
 		}
 		s.attempted(d, status, failed)
@@ -344,7 +263,8 @@ func (s *Service) retry(d *delivery) {
 // tellRevoked posts the envelope "terminated" to an endpoint. The lock is held.
 func (s *Service) tellRevoked(u *user, r *record, host string) {
 	i := envelope("terminated", "", map[string]any{"error": map[string]any{
-		"code": bridge.EventForbidden.Code(false), "message": "Forbidden: the subscription was revoked", "data": map[string]any{}}})
+		"code": bridge.EventForbidden.Code(false), "message": "Forbidden: the subscription was " +
+			"revoked", "data": map[string]any{}}})
 	secrets, ctx := r.signedBy(time.Now()), u.ctx
 	u.attempts.Go(func() { // once
 		if leave, err := s.enter(ctx, r.Principal, host); err == nil {
@@ -383,13 +303,12 @@ func (s *Service) flush(d *delivery) {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
 	defer cancel()
-	_, err := s.subs.Change(ctx, d.key, func(old []byte) ([]byte, error) {
-		r, err := s.box.open(d.key, old)
-		if err != nil || r.Ended {
-			return nil, bus.ErrKeep
+	_, err := s.change(ctx, d.key, func(r *record) *record {
+		if r == nil || r.Ended {
+			return nil
 		}
 		r.Cursor, r.Delivered, r.Failed, r.Failing = cursor, delivered, category, failing
-		return s.box.seal(r)
+		return r
 	})
 	if err != nil {
 		s.mu.Lock()
@@ -398,34 +317,48 @@ func (s *Service) flush(d *delivery) {
 	}
 }
 
-// Close ends all deliveries, and gives its users back to the other nodes.
-func (s *Service) Close() {
+// errNoStore says that no store has been reached yet.
+var errNoStore = errors.New("the store is not there")
+
+// change changes a subscription in the store, and returns the result. edit gets nil if there is no
+// record that this node can decrypt, and returns nil to keep what is there.
+func (s *Service) change(ctx context.Context, key string, edit func(old *record) *record) (*record,
+	error) {
 	s.mu.Lock()
-	s.closing = true
-	owners := s.owners
+	store := s.subs
 	s.mu.Unlock()
-	s.wantSettle()
-	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
+	if store == nil {
+		return nil, errNoStore
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	for owners != nil && !s.idle() && ctx.Err() == nil {
-		retry.Sleep(ctx, 10*time.Millisecond)
+	var now *record
+	revision, err := store.Change(ctx, key, func(value []byte) ([]byte, error) {
+		old := s.box.open(key, value)
+		if now = edit(old); now == nil {
+			now = old
+			return nil, bus.ErrKeep
+		}
+		return s.box.seal(now)
+	})
+	if err == nil && now != nil {
+		s.setRecord(key, now, revision)
 	}
-	if owners != nil {
-		// Without this the other nodes would wait for the end of the lease.
-		_, _ = owners.Change(ctx, keyNode+s.o.Node, func([]byte) ([]byte, error) { return nil, nil })
-	}
-	s.cancel()
-	s.runs.Wait()
-	s.client.http.CloseIdleConnections()
+	return now, err
 }
 
-func (s *Service) idle() bool {
+// setRecord stores a record, unless a later revision is known.
+func (s *Service) setRecord(key string, r *record, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, u := range s.users {
-		if u.state != free {
-			return false
-		}
+	u := s.userOf(r.User)
+	if old, ok := u.records[key]; ok && old.at > revision {
+		return
 	}
-	return true
+	u.records[key] = held{r, revision}
+	if u.state == mine {
+		s.reconcile(u, key)
+	} else {
+		s.wantSettle()
+	}
 }

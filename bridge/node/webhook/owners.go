@@ -12,51 +12,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pagewire/pagewire/bridge/internal/retry"
 	"github.com/pagewire/pagewire/bridge/node/bus"
 )
 
-// One node delivers for a user. All nodes choose the same live node, by the highest hash of node and user. It claims
-// the user in the store before it delivers. It replaces the claim of another node only if that node is dead. Each node
-// renews one lease for all of its claims, and stops delivering if it could not renew the lease for the time of a lease.
-
-// A user is a user with subscriptions to events of its pages.
-type user struct {
-	name    string
-	records map[string]held // by key
-	// holder is the node that has claimed the user, "" for none. at is the revision of that in the store.
-	holder string
-	at     uint64
-
-	state ownership
-	again time.Time // the next attempt to claim it, or to give it back
-
-	// set while state is mine
-	feed       Feed
-	ctx        context.Context // of attempts
-	cancel     context.CancelFunc
-	attempts   sync.WaitGroup
-	deliveries map[string]*delivery // by key
-}
-
-type held struct {
-	*record
-	at uint64 // revision
-}
-
-type ownership int
-
-const (
-	free   ownership = iota // this node does not deliver for the user
-	moving                  // it acquires or drops the user
-	mine                    // it delivers
-)
-
-// A lease is the last value of a node's lease in the store, and the time when it came.
-type lease struct {
-	value string
-	seen  time.Time
-}
+// One node delivers for a user. All nodes choose the same live node, by the highest hash of node
+// and user. It claims the user in the store before it delivers. It replaces the claim of another
+// node only if that node is dead. Each node renews one lease for all of its claims, and stops
+// delivering if it could not renew the lease for the time of a lease.
 
 // Prefixes of keys in the table of owners; the name of a node or user follows.
 const (
@@ -66,12 +28,6 @@ const (
 
 // errHeld says that another live node has claimed the user.
 var errHeld = errors.New("another node delivers for the user")
-
-// pause waits for the time of a lease, divided by parts. It returns false after Close.
-func (s *Service) pause(parts int) bool {
-	retry.Sleep(s.ctx, s.o.Lease/time.Duration(parts))
-	return s.ctx.Err() == nil
-}
 
 func (s *Service) runStore() {
 	open := func(name string, age time.Duration) (table Store) {
@@ -125,43 +81,18 @@ func (s *Service) follow(table Store, take func(key string, value []byte, revisi
 }
 
 func (s *Service) takeRecord(key string, value []byte, revision uint64) {
-	r, err := s.box.open(key, value)
-	if err != nil {
+	r := s.box.open(key, value)
+	if r == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !s.unread && value != nil {
 			s.unread = true
-			s.o.Log.Error("the store has subscriptions that another key has encrypted: they are not delivered")
+			s.o.Log.Error("the store has subscriptions that another key has encrypted: they are " +
+				"not delivered")
 		}
 		return
 	}
 	s.setRecord(key, r, revision)
-}
-
-// setRecord stores a record, unless a later revision is known.
-func (s *Service) setRecord(key string, r *record, revision uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.userOf(r.User)
-	if old, ok := u.records[key]; ok && old.at > revision {
-		return
-	}
-	u.records[key] = held{r, revision}
-	if u.state == mine {
-		s.reconcile(u, key)
-	} else {
-		s.wantSettle()
-	}
-}
-
-// userOf is called with the lock held.
-func (s *Service) userOf(name string) *user {
-	u := s.users[name]
-	if u == nil {
-		u = &user{name: name, records: map[string]held{}, deliveries: map[string]*delivery{}}
-		s.users[name] = u
-	}
-	return u
 }
 
 func (s *Service) takeOwner(key string, value []byte, revision uint64) {
@@ -188,9 +119,6 @@ func (s *Service) takeOwner(key string, value []byte, revision uint64) {
 	}
 }
 
-// leased reports whether this node may deliver. The lock is held.
-func (s *Service) leased(now time.Time) bool { return now.Sub(s.renewed) < s.o.Lease }
-
 // alive returns the nodes with a lease that has not run out. The lock is held.
 func (s *Service) alive(now time.Time) (nodes []string) {
 	for name, l := range s.nodes {
@@ -205,7 +133,8 @@ func (s *Service) alive(now time.Time) (nodes []string) {
 func chosen(nodes []string, user string) (best string) {
 	var most [sha256.Size]byte
 	for _, node := range nodes {
-		sum := sha256.Sum256([]byte(user + " " + node)) // with FNV-1a one of three nodes had half of the users
+		// With FNV-1a one of three nodes had half of the users.
+		sum := sha256.Sum256([]byte(user + " " + node))
 		if bytes.Compare(sum[:], most[:]) > 0 {
 			best, most = node, sum
 		}
@@ -260,7 +189,8 @@ func (s *Service) renew(count int) {
 	s.renewed = began
 	s.mu.Unlock()
 	for _, name := range dead {
-		_, _ = owners.Change(ctx, keyNode+name, func([]byte) ([]byte, error) { return nil, nil }) // or the next time
+		// Or the next time.
+		_, _ = owners.Change(ctx, keyNode+name, func([]byte) ([]byte, error) { return nil, nil })
 	}
 	s.wantSettle()
 	kept, _ := subs.Copies(ctx) // 0 with an error
@@ -268,13 +198,6 @@ func (s *Service) renew(count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Copies = min(kept, claims)
-}
-
-func (s *Service) wantSettle() {
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
 }
 
 func (s *Service) runSettle() {
@@ -307,13 +230,15 @@ func (s *Service) settle() {
 			}
 		}
 		wants := !s.closing && s.leased(now) && chosen(nodes, name) == s.o.Node
-		orphan := u.holder != "" && !slices.Contains(nodes, u.holder) // its claim must go even without subscriptions
+		// Its claim must go even without subscriptions.
+		orphan := u.holder != "" && !slices.Contains(nodes, u.holder)
 		switch {
 		case u.state == free && wants && (live > 0 || orphan) && now.After(u.again):
 			u.state = moving
 			s.runs.Go(func() { s.acquire(u) })
 		case u.state == free && u.holder == s.o.Node && (!wants || live == 0) && now.After(u.again):
-			u.state = moving // a claim that could not be given back, or after which deliveries could not begin
+			// A claim that could not be given back, or after which deliveries could not begin.
+			u.state = moving
 			s.runs.Go(func() { s.drop(u) })
 		case u.state == mine && (!wants || live == 0 || u.holder != s.o.Node):
 			u.state = moving
@@ -375,7 +300,8 @@ func (s *Service) claim(ctx context.Context, name string) (revision uint64, err 
 	})
 }
 
-// renewedBy reports whether a node is alive. It reads the store, which may be ahead of this node's watch.
+// renewedBy reports whether a node is alive. It reads the store, which may be ahead of this node's
+// watch.
 func (s *Service) renewedBy(ctx context.Context, node string) (bool, error) {
 	value, err := s.owners.Get(ctx, keyNode+node)
 	if err != nil || value == nil {
@@ -409,7 +335,8 @@ func (s *Service) drop(u *user) {
 		return nil, nil
 	})
 	if err != nil {
-		s.o.Log.Warn("a claim could not be given back, which is tried again: another node waits for that", "error", err)
+		s.o.Log.Warn("a claim could not be given back, which is tried again: another node waits "+
+			"for that", "error", err)
 	}
 	if u.feed != nil {
 		u.feed.Close()

@@ -15,9 +15,11 @@ import (
 type Store interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 	Put(ctx context.Context, key string, value []byte) error
-	Change(ctx context.Context, key string, change func(old []byte) ([]byte, error)) (revision uint64, err error)
+	Change(ctx context.Context, key string,
+		change func(old []byte) ([]byte, error)) (revision uint64, err error)
 	Copies(ctx context.Context) (int, error)
-	Watch(ctx context.Context, take func(key string, value []byte, revision uint64), all func()) error
+	Watch(ctx context.Context, take func(key string, value []byte, revision uint64),
+		all func()) error
 }
 
 // A record is a subscription in the store.
@@ -35,15 +37,20 @@ type record struct {
 	Revoked  bool      // by the operator
 	Verified time.Time // when the endpoint answered the challenge
 	Cursor   string    // each event up to it was delivered or given up
-	// Delivered is the time of the last success, Failed the category of the last failure after it, and Failing the time of
-	// the first.
+	// Delivered is the time of the last success, Failed the category of the last failure after it,
+	// and Failing the time of the first.
 	Delivered time.Time
 	Failed    string
 	Failing   time.Time
 }
 
-// kept is how long a record stays in the store after its last change: a grant, and a day in which a subscription that
-// has ended differs from one that never existed.
+// Bounds of grants.
+const (
+	minGrant, defaultGrant, maxGrant = time.Minute, 30 * time.Minute, time.Hour
+)
+
+// kept is how long a record stays in the store after its last change: a grant, and a day in which a
+// subscription that has ended differs from one that never existed.
 const kept = maxGrant + 24*time.Hour
 
 // grace is how long deliveries are also signed with the previous secret.
@@ -85,7 +92,8 @@ func newBox(key string) (box, error) {
 	return box{aead}, err
 }
 
-// seal encrypts a record for its key in the store: the value does not open under another key of the store.
+// seal encrypts a record for its key in the store: the value does not open under another key of the
+// store.
 func (b box) seal(r *record) ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -94,11 +102,20 @@ func (b box) seal(r *record) ([]byte, error) {
 	return b.Seal(nil, nil, text, []byte(r.key())), nil
 }
 
-func (b box) open(key string, value []byte) (*record, error) {
+// open decrypts a record. It returns nil if there is none, or another key has encrypted it.
+func (b box) open(key string, value []byte) *record {
 	text, err := b.Open(nil, nil, value, []byte(key))
-	if err != nil {
-		return nil, err
-	}
 	r := new(record)
-	return r, json.Unmarshal(text, r)
+	if err != nil || json.Unmarshal(text, r) != nil {
+		return nil
+	}
+	return r
+}
+
+// orNull is a member of JSON: null instead of an empty text.
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
 }

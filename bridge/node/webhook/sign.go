@@ -31,7 +31,8 @@ func ParseSecret(text string) (s Secret, ok bool) {
 	return s, true
 }
 
-// sign sets the headers of Standard Webhooks, with a signature for each secret, the current one first.
+// sign sets the headers of Standard Webhooks, with a signature for each secret, the current one
+// first.
 func sign(h http.Header, id string, at time.Time, body []byte, secrets []Secret) {
 	seconds := strconv.FormatInt(at.Unix(), 10)
 	signatures := make([]string, len(secrets))

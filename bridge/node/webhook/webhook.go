@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -18,96 +17,21 @@ import (
 	"github.com/pagewire/pagewire/bridge"
 	"github.com/pagewire/pagewire/bridge/gateway"
 	"github.com/pagewire/pagewire/bridge/gateway/events"
-	"github.com/pagewire/pagewire/bridge/internal/quota"
-	"github.com/pagewire/pagewire/bridge/node/bus"
-)
-
-// Options configure a Service.
-type Options struct {
-	// Node names this run of this node among all nodes.
-	Node string
-	// Open opens a table of the store.
-	Open func(ctx context.Context, name string, age time.Duration) (Store, error)
-	// Key encrypts the stored records. It is the same at all nodes.
-	Key string
-	// Feed returns the events of a user's pages. It waits until the pages are known.
-	Feed func(ctx context.Context, user string) (Feed, error)
-	// Client has the exceptions from the rules for endpoints.
-	Client ClientOptions
-	// NoControl leaves out the envelopes "gap" and "terminated".
-	NoControl bool
-	// Backoff are the pauses before the second and each further attempt, ±20 %. Default 30, 120 and 600 s.
-	Backoff []time.Duration
-	// Lease is the time for which a node may deliver without renewing its lease in the store. So it is also the time
-	// before another node takes over a dead node's users. Default 15 s.
-	Lease time.Duration
-	// PerPrincipal bounds the subscriptions of one principal, and PerNode those of the fleet for each live node. Default
-	// 100 and 10,000. InFlight bounds the requests of this node to endpoints. Default 64.
-	PerPrincipal, PerNode, InFlight int
-	// Log receives the log. Default none.
-	Log *slog.Logger
-}
-
-// A Feed has the events of a user's pages. Its methods may be called concurrently.
-type Feed interface {
-	// Follow begins a subscription's events after a cursor, "" for now. maxAge is the request's, -1 for none. wake is
-	// called when Next may have a note, and must call nothing.
-	Follow(sub events.Subscription, cursor string, maxAge time.Duration, wake func()) (Follow, *bridge.EventError)
-	Close()
-}
-
-// A Follow has the events of a subscription. Events that wait for Next are merged.
-type Follow interface {
-	Next() (n events.Note, ok bool)
-	Close()
-}
-
-// Bounds of grants.
-const (
-	minGrant, defaultGrant, maxGrant = time.Minute, 30 * time.Minute, time.Hour
+	"github.com/pagewire/pagewire/bridge/internal/retry"
 )
 
 const (
-	// verifiedFor is how long a principal needs no new challenge at an endpoint that has answered one.
+	// verifiedFor is how long a principal needs no new challenge at an endpoint that has answered
+	// one.
 	verifiedFor = 24 * time.Hour
-	// verifications bounds the challenges for one principal, and failures the failed challenges at one host, a minute.
+	// verifications bounds the challenges for one principal, and failures the failed challenges at
+	// one host, a minute.
 	verifications, failures = 10, 120
 	// maxLimiters bounds the number of principals and hosts with such a limiter.
 	maxLimiters = 10_000
 	// maxMoves bounds the users that a node acquires or drops at the same time.
 	maxMoves = 16
-	// storeTimeout bounds one step with the store.
-	storeTimeout = 5 * time.Second
 )
-
-// Service delivers webhooks. Its methods may be called concurrently.
-type Service struct {
-	o      Options
-	box    box
-	client *Client
-	ctx    context.Context
-	cancel context.CancelFunc
-	runs   sync.WaitGroup
-	wakes  wakes
-	kick   chan struct{} // asks for settle
-	moves  chan struct{} // has room for maxMoves
-	places quota.Places  // of requests to endpoints
-
-	mu       sync.Mutex
-	subs     Store // nil until the store is reached
-	owners   Store
-	known    int              // number of tables that have been read to the end
-	users    map[string]*user // users with records or a holder
-	nodes    map[string]lease
-	renewed  time.Time                    // just before the last renewal of this node's lease
-	heard    time.Time                    // when the watch last brought this node's lease
-	watches  map[Store]context.CancelFunc // by table
-	closing  bool
-	pending  map[string]int // subscriptions on their way into the store, by principal
-	limiters map[string]*rate.Limiter
-	unread   bool // a record could not be decrypted
-	stats    Stats
-}
 
 // New begins to deliver. If the store is not there yet, it goes on trying.
 func New(o Options) (*Service, error) {
@@ -116,7 +40,8 @@ func New(o Options) (*Service, error) {
 		o.Backoff = []time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 	}
 	o.Lease = cmp.Or(o.Lease, 15*time.Second)
-	o.PerPrincipal, o.PerNode, o.InFlight = cmp.Or(o.PerPrincipal, 100), cmp.Or(o.PerNode, 10_000), cmp.Or(o.InFlight, 64)
+	o.PerPrincipal, o.PerNode = cmp.Or(o.PerPrincipal, 100), cmp.Or(o.PerNode, 10_000)
+	o.InFlight = cmp.Or(o.InFlight, 64)
 	b, err := newBox(o.Key)
 	if err != nil {
 		return nil, err
@@ -128,8 +53,9 @@ func New(o Options) (*Service, error) {
 		o.Log.Warn("endpoints of webhooks need a certificate of --webhook-ca, and no public one")
 	}
 	s := &Service{o: o, box: b, client: NewClient(o.Client), kick: make(chan struct{}, 1),
-		moves: make(chan struct{}, maxMoves), users: map[string]*user{}, nodes: map[string]lease{}, pending: map[string]int{},
-		limiters: map[string]*rate.Limiter{}, watches: map[Store]context.CancelFunc{}}
+		moves: make(chan struct{}, maxMoves), users: map[string]*user{}, nodes: map[string]lease{},
+		pending: map[string]int{}, limiters: map[string]*rate.Limiter{},
+		watches: map[Store]context.CancelFunc{}}
 	s.wakes.signal = make(chan struct{}, 1)
 	s.stats.Failed = map[string]int64{}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -137,6 +63,40 @@ func New(o Options) (*Service, error) {
 		s.runs.Go(run)
 	}
 	return s, nil
+}
+
+// Close ends all deliveries, and gives its users back to the other nodes.
+func (s *Service) Close() {
+	s.mu.Lock()
+	s.closing = true
+	owners := s.owners
+	s.mu.Unlock()
+	s.wantSettle()
+	ctx, cancel := context.WithTimeout(s.ctx, s.o.Lease/3)
+	defer cancel()
+	for owners != nil && !s.idle() && ctx.Err() == nil {
+		retry.Sleep(ctx, 10*time.Millisecond)
+	}
+	if owners != nil {
+		// Without this the other nodes would wait for the end of the lease.
+		_, _ = owners.Change(ctx, keyNode+s.o.Node, func([]byte) ([]byte, error) {
+			return nil, nil
+		})
+	}
+	s.cancel()
+	s.runs.Wait()
+	s.client.http.CloseIdleConnections()
+}
+
+func (s *Service) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.users {
+		if u.state != free {
+			return false
+		}
+	}
+	return true
 }
 
 // A Principal is the subscriber of a request.
@@ -168,15 +128,17 @@ func (s *Service) each(do func(key string, r *record)) {
 }
 
 // errStore is the answer to a subscriber while the store does not answer.
-var errStore = &bridge.EventError{Kind: bridge.EventExhausted, Message: "the node's store does not answer: try again later",
-	Data: bridge.Text(`{"limit":"store"}`)}
+var errStore = &bridge.EventError{Kind: bridge.EventExhausted,
+	Message: "the node's store does not answer: try again later",
+	Data:    bridge.Text(`{"limit":"store"}`)}
 
 func invalid(err error) *bridge.EventError {
 	return &bridge.EventError{Kind: bridge.EventInvalid, Message: err.Error()}
 }
 
 // Subscribe adds a subscription, or refreshes it.
-func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte, *bridge.EventError) {
+func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte,
+	*bridge.EventError) {
 	s, now := q.s, time.Now()
 	u, err := parseURL(r.URL)
 	if err != nil {
@@ -187,20 +149,22 @@ func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]b
 	}
 	secret, ok := ParseSecret(r.Secret)
 	if !ok {
-		return nil, invalid(fmt.Errorf("delivery.secret must be %s and base64 of %d to %d bytes", secretPrefix, minSecret,
+		return nil, invalid(fmt.Errorf("delivery.secret must be %s and base64 of %d to %d bytes",
+			secretPrefix, minSecret,
 			maxSecret))
 	}
 	if err := s.client.Check(ctx, u); errors.Is(err, errAddress) {
 		return nil, invalid(err)
 	}
-	wants := &record{Principal: q.p.ID, User: q.p.User, URL: r.URL, Name: r.Name, Arguments: r.Arguments,
-		Secrets: []Secret{secret}, Renewed: now, Until: now.Add(granted(r.TTL, now, q.p.Until))}
+	wants := &record{Principal: q.p.ID, User: q.p.User, URL: r.URL, Name: r.Name,
+		Arguments: r.Arguments,
+		Secrets:   []Secret{secret}, Renewed: now, Until: now.Add(granted(r.TTL, now, q.p.Until))}
 	done, refused := s.reserve(wants, now)
 	if refused != nil {
 		return nil, refused
 	}
 	defer done()
-	store, old, err := s.stored(ctx, wants.key())
+	old, err := s.stored(ctx, wants.key())
 	if err != nil {
 		return nil, errStore
 	}
@@ -216,11 +180,12 @@ func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]b
 			return nil, refused
 		}
 	}
-	if wants, err = s.grant(ctx, store, wants, now); err != nil {
+	if wants, err = s.grant(ctx, wants, now); err != nil {
 		return nil, errStore
 	}
-	result := map[string]any{"id": wants.id(), "refreshBefore": wants.Until.UTC().Format(time.RFC3339),
-		"cursor": orNull(wants.Cursor), "truncated": truncated}
+	result := map[string]any{"id": wants.id(),
+		"refreshBefore": wants.Until.UTC().Format(time.RFC3339),
+		"cursor":        orNull(wants.Cursor), "truncated": truncated}
 	if old != nil && old.live(now) {
 		result["deliveryStatus"] = wants.status()
 	}
@@ -231,7 +196,8 @@ func (q *requests) Subscribe(ctx context.Context, r gateway.WebhookRequest) ([]b
 	return text, nil
 }
 
-// granted returns the length of a grant. A wish below 0 is the default, 0 for ever. token is the token's end.
+// granted returns the length of a grant. A wish below 0 is the default, 0 for ever. token is the
+// token's end.
 func granted(wish time.Duration, now, token time.Time) time.Duration {
 	switch {
 	case wish < 0:
@@ -240,13 +206,6 @@ func granted(wish time.Duration, now, token time.Time) time.Duration {
 		wish = maxGrant
 	}
 	return min(max(wish, minGrant), maxGrant, token.Sub(now))
-}
-
-func orNull(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
 }
 
 func (r *record) status() map[string]any {
@@ -260,7 +219,8 @@ func (r *record) status() map[string]any {
 	return s
 }
 
-// reserve takes room for a subscription that may be new. The caller calls done when the subscription is in the store.
+// reserve takes room for a subscription that may be new. The caller calls done when the
+// subscription is in the store.
 func (s *Service) reserve(wants *record, now time.Time) (done func(), refused *bridge.EventError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,15 +259,19 @@ func (s *Service) reserve(wants *record, now time.Time) (done func(), refused *b
 }
 
 func exhausted(limit string, most int) *bridge.EventError {
-	return &bridge.EventError{Kind: bridge.EventExhausted, Message: fmt.Sprintf("the limit of %s is %d", limit, most),
-		Data: bridge.Text(`{"limit":"` + limit + `","max":` + strconv.Itoa(most) + `}`)}
+	return &bridge.EventError{Kind: bridge.EventExhausted,
+		Message: fmt.Sprintf("the limit of %s is %d", limit, most),
+		Data:    bridge.Text(`{"limit":"` + limit + `","max":` + strconv.Itoa(most) + `}`)}
 }
 
-// proves challenges an endpoint, unless this principal's last challenge there was answered within verifiedFor.
-func (s *Service) proves(ctx context.Context, wants *record, host string, secret Secret) *bridge.EventError {
+// proves challenges an endpoint, unless this principal's last challenge there was answered within
+// verifiedFor.
+func (s *Service) proves(ctx context.Context, wants *record, host string,
+	secret Secret) *bridge.EventError {
 	s.mu.Lock()
 	s.each(func(_ string, r *record) {
-		if r.Principal == wants.Principal && r.URL == wants.URL && r.Verified.After(wants.Verified) {
+		if r.Principal == wants.Principal && r.URL == wants.URL &&
+			r.Verified.After(wants.Verified) {
 			wants.Verified = r.Verified
 		}
 	})
@@ -335,8 +299,9 @@ func (s *Service) proves(ctx context.Context, wants *record, host string, secret
 		defer s.mu.Unlock()
 		failing.Allow()
 		s.stats.Unverified++
-		return &bridge.EventError{Kind: bridge.EventCallback, Message: "the endpoint did not answer the challenge",
-			Data: bridge.Text(`{"reason":"` + failed + `"}`)}
+		return &bridge.EventError{Kind: bridge.EventCallback,
+			Message: "the endpoint did not answer the challenge",
+			Data:    bridge.Text(`{"reason":"` + failed + `"}`)}
 	}
 	wants.Verified = time.Now()
 	return nil
@@ -347,7 +312,9 @@ func (s *Service) limiter(of string, aMinute int) *rate.Limiter {
 	l := s.limiters[of]
 	if l == nil {
 		if len(s.limiters) >= maxLimiters {
-			maps.DeleteFunc(s.limiters, func(_ string, l *rate.Limiter) bool { return l.Tokens() >= float64(l.Burst()) })
+			maps.DeleteFunc(s.limiters, func(_ string, l *rate.Limiter) bool {
+				return l.Tokens() >= float64(l.Burst())
+			})
 		}
 		l = rate.NewLimiter(rate.Limit(float64(aMinute)/60), aMinute)
 		s.limiters[of] = l
@@ -355,27 +322,22 @@ func (s *Service) limiter(of string, aMinute int) *rate.Limiter {
 	return l
 }
 
-// stored returns a record of the store, nil if there is none.
-func (s *Service) stored(ctx context.Context, key string) (store Store, r *record, err error) {
+// stored returns a record of the store, nil if there is none that this node can decrypt.
+func (s *Service) stored(ctx context.Context, key string) (*record, error) {
 	s.mu.Lock()
-	store = s.subs
+	store := s.subs
 	s.mu.Unlock()
 	if store == nil {
-		return nil, nil, errors.New("the store is not there")
+		return nil, errNoStore
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	value, err := store.Get(ctx, key)
-	if err != nil || value == nil {
-		return store, nil, err
-	}
-	if r, err = s.box.open(key, value); err != nil {
-		return store, nil, nil // encrypted with another key: it is replaced
-	}
-	return store, r, nil
+	return s.box.open(key, value), err
 }
 
-func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequest) (cursor string, truncated bool,
+func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequest) (cursor string,
+	truncated bool,
 	refused *bridge.EventError) {
 	feed, err := s.o.Feed(ctx, user)
 	if err != nil {
@@ -405,82 +367,62 @@ func (s *Service) begins(ctx context.Context, user string, r gateway.WebhookRequ
 	}
 }
 
-func (s *Service) grant(ctx context.Context, store Store, wants *record, now time.Time) (*record, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	var set *record
-	revision, err := store.Change(ctx, wants.key(), func(value []byte) ([]byte, error) {
+// grant stores a subscription, or refreshes the one that is stored.
+func (s *Service) grant(ctx context.Context, wants *record, now time.Time) (*record, error) {
+	return s.change(ctx, wants.key(), func(old *record) *record {
 		next := *wants
-		if old, err := s.box.open(wants.key(), value); err == nil {
+		if old != nil {
 			next.Delivered = old.Delivered
-			if old.live(now) {
-				next.Cursor, next.Failed, next.Failing = old.Cursor, old.Failed, old.Failing
-				if before := old.Secrets[0]; !slices.Equal(before, wants.Secrets[0]) {
-					next.Secrets, next.Rotated = append(next.Secrets[:1:1], before), now.Add(grace)
-				} else {
-					next.Secrets, next.Rotated = old.Secrets, old.Rotated
-				}
+		}
+		if old != nil && old.live(now) {
+			next.Cursor, next.Failed, next.Failing = old.Cursor, old.Failed, old.Failing
+			if before := old.Secrets[0]; !slices.Equal(before, wants.Secrets[0]) {
+				next.Secrets, next.Rotated = append(next.Secrets[:1:1], before), now.Add(grace)
+			} else {
+				next.Secrets, next.Rotated = old.Secrets, old.Rotated
 			}
 		}
-		set = &next
-		return s.box.seal(set)
+		return &next
 	})
-	if err == nil {
-		s.setRecord(set.key(), set, revision)
-	}
-	return set, err
 }
 
 // Unsubscribe ends a subscription.
-func (q *requests) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte, *bridge.EventError) {
-	s := q.s
-	was := &record{Principal: q.p.ID, User: q.p.User, URL: r.URL, Name: r.Name, Arguments: r.Arguments}
-	store, _, err := s.stored(ctx, was.key())
-	if err != nil {
-		return nil, errStore
-	}
-	switch found, err := s.endSubscription(ctx, store, was.key(), false); {
+func (q *requests) Unsubscribe(ctx context.Context, r gateway.WebhookRequest) ([]byte,
+	*bridge.EventError) {
+	was := &record{Principal: q.p.ID, User: q.p.User, URL: r.URL, Name: r.Name,
+		Arguments: r.Arguments}
+	switch found, err := q.s.endSubscription(ctx, was.key(), false); {
 	case err != nil:
 		return nil, errStore
 	case !found:
-		return nil, &bridge.EventError{Kind: bridge.EventNotFound, Message: "there is no such subscription",
-			Data: bridge.Text(`{"kind":"subscription"}`)}
+		return nil, &bridge.EventError{Kind: bridge.EventNotFound,
+			Message: "there is no such subscription",
+			Data:    bridge.Text(`{"kind":"subscription"}`)}
 	}
 	return []byte(`{}`), nil
 }
 
-// endSubscription ends a subscription in the store, and deletes its secrets, so that nothing can be delivered any more.
-// A revoked one keeps them for the envelope "terminated".
-func (s *Service) endSubscription(ctx context.Context, store Store, key string, revoked bool) (found bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	var set *record
-	revision, err := store.Change(ctx, key, func(value []byte) ([]byte, error) {
-		set = nil
-		r, err := s.box.open(key, value)
-		if err != nil {
-			return nil, bus.ErrKeep
-		}
-		set = r
-		if r.Ended {
-			return nil, bus.ErrKeep
+// endSubscription ends a subscription in the store, and deletes its secrets, so that nothing can be
+// delivered any more. A revoked one keeps them for the envelope "terminated".
+func (s *Service) endSubscription(ctx context.Context, key string, revoked bool) (found bool,
+	err error) {
+	r, err := s.change(ctx, key, func(r *record) *record {
+		if r == nil || r.Ended {
+			return nil
 		}
 		if r.Ended, r.Revoked = true, revoked; !revoked {
 			r.Secrets = nil
 		}
-		return s.box.seal(r)
+		return r
 	})
-	if err == nil && set != nil {
-		s.setRecord(key, set, revision)
-	}
-	return set != nil, err
+	return r != nil, err
 }
 
-// Revoke ends all subscriptions of a principal and all to a user's pages, and returns their number. Their endpoints are
-// notified. It fails if the store does not answer.
+// Revoke ends all subscriptions of a principal and all to a user's pages, and returns their number.
+// Their endpoints are notified. It fails if the store does not answer.
 func (s *Service) Revoke(ctx context.Context, user string) (count int, err error) {
 	s.mu.Lock()
-	store, known := s.subs, s.known
+	known := s.known
 	var keys []string
 	s.each(func(key string, r *record) {
 		if r.Principal == user || r.User == user {
@@ -492,31 +434,13 @@ func (s *Service) Revoke(ctx context.Context, user string) (count int, err error
 		return 0, errors.New("the store is not there yet")
 	}
 	for _, key := range keys {
-		if _, err := s.endSubscription(ctx, store, key, true); err != nil {
+		if _, err := s.endSubscription(ctx, key, true); err != nil {
 			return count, err
 		}
 		count++
 	}
 	s.o.Log.Info("subscriptions were revoked", "count", count)
 	return count, nil
-}
-
-// Stats are the current state of a Service, and counts since New in the fields whose metrics end in _total. The tags
-// are as in node.Stats.
-type Stats struct {
-	Subscriptions int   `metric:"subscriptions" help:"Live subscriptions of the fleet."`
-	Copies        int   `metric:"copies" help:"Nodes that keep the fleet's subscriptions: 3 outlive the loss of one."`
-	Users         int   `metric:"users" help:"Users for whom this node delivers."`
-	InFlight      int   `metric:"in_flight" help:"Deliveries that are under way."`
-	Waiting       int   `metric:"waiting" help:"Deliveries that wait for room."`
-	Suspended     int   `metric:"suspended" help:"Endpoints that fail all the time, and are sent nothing until a renewal."`
-	Delivered     int64 `metric:"delivered_total" help:"Events that an endpoint took."`
-	GivenUp       int64 `metric:"given_up_total" help:"Events that were given up after all tries."`
-	Dropped       int64 `metric:"dropped_total" help:"Events that an endpoint answered with 410 or 413."`
-	Refused       int64 `metric:"refused_total" help:"Subscriptions that a limit has refused."`
-	Unverified    int64 `metric:"unverified_total" help:"Endpoints that have not answered the challenge."`
-	// Failed are failed attempts by category.
-	Failed map[string]int64 `metric:"failed_total" help:"Tries that failed, by reason."`
 }
 
 // Stats returns the Service's Stats.

@@ -532,7 +532,7 @@ func TestClaimWithoutDeliveries(t *testing.T) {
 		r, now := wants(t, e.URL), time.Now()
 		granted := &record{Principal: alice, User: alice, URL: r.URL, Name: r.Name, Arguments: r.Arguments,
 			Secrets: []Secret{theSecret}, Until: now.Add(time.Hour), Cursor: "0"}
-		testkit.Must(a.grant(t.Context(), a.subs, granted, now))(t)
+		testkit.Must(a.grant(t.Context(), granted, now))(t)
 		lets(a)
 		w.open(next)
 		e.delivered(r.Subscription, "a:1", w.set(alice, "a:1"))
