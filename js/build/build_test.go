@@ -373,11 +373,18 @@ func TestWhatStandsInForAFileIsOneModule(t *testing.T) {
 		"own/own.ts":   `import { load } from "./load.ts"; import "../page/page.ts"; load();`,
 		"own/load.ts":  `export const load = () => console.log("the extension's");`,
 	})
-	result := api.Build(api.BuildOptions{
-		EntryPoints: []string{filepath.Join(root, "own/own.ts")},
-		Bundle:      true,
-		Plugins:     []api.Plugin{instead(filepath.Join(root, "page/load.ts"), filepath.Join(root, "own/load.ts"))},
-	})
+	build := func(of string) api.BuildResult {
+		return api.Build(api.BuildOptions{
+			EntryPoints: []string{filepath.Join(root, "own/own.ts")},
+			Bundle:      true,
+			Plugins: []api.Plugin{instead(filepath.Join(root, of),
+				api.OnResolveResult{Path: filepath.Join(root, "own/load.ts")})},
+		})
+	}
+	if result := build("page/moved/load.ts"); len(result.Errors) != 1 {
+		t.Errorf("a file that has moved is bundled as it is: %v", result.Errors)
+	}
+	result := build("page/load.ts")
 	if len(result.Errors) > 0 {
 		t.Fatal(result.Errors)
 	}

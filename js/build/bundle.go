@@ -136,6 +136,12 @@ func (s script) options(root, dist string) api.BuildOptions {
 	// External: written beside the script, not named in it. A developer can load the map by hand; a site that hosts
 	// the script alone has no 404 in its log.
 	options.Sourcemap = api.SourceMapExternal
+	// The bundle imports a file beside it, or a package, in place of a module.
+	neighbour := func(of, path string) {
+		options.Plugins = append(options.Plugins,
+			instead(filepath.Join(root, of), api.OnResolveResult{Path: path, External: true}))
+	}
+	const module = "js/page/early/module.ts"
 	switch s.out {
 	case "pagewire.mjs", "pagewire.cjs":
 		options.Plugins = []api.Plugin{whenCalled(filepath.Join(root, "js/page/early/pagewire.ts"), "enter", shared(root))}
@@ -147,21 +153,20 @@ func (s script) options(root, dist string) api.BuildOptions {
 		options.Banner = map[string]string{"js": clientDirective}
 		fallthrough
 	case "store.js", "store.cjs", "elements.cjs":
-		// Imported by the package's name: its exports give servers another file.
-		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire")}
+		neighbour(module, "pagewire") // by the package's name: its exports give servers another file
 		// The page's own bundler must replace it, so esbuild must not.
 		options.Define["process.env.NODE_ENV"] = "process.env.NODE_ENV"
 	case "vite.client.js", "vue.js", "vue.cjs":
 		options.External = []string{"vue"}
-		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "pagewire"),
-			neighbour("/share/store\\.ts$", "pagewire/store")}
+		neighbour(module, "pagewire")
+		neighbour("js/share/store.ts", "pagewire/store")
 	case "pagewire.elements.js":
-		options.Plugins = []api.Plugin{neighbour("/page/module\\.ts$", "./pagewire.mjs")}
+		neighbour(module, "./pagewire.mjs")
 	}
 	place := filepath.Dir(s.entry)
 	replace := func(name string) {
-		options.Plugins = append(options.Plugins,
-			instead(filepath.Join(root, "js/page/early", name), filepath.Join(root, place, name)))
+		options.Plugins = append(options.Plugins, instead(filepath.Join(root, "js/page/early", name),
+			api.OnResolveResult{Path: filepath.Join(root, place, name)}))
 	}
 	if place == "js/inject" || place == "js/testing" || strings.HasPrefix(s.out, "extension") {
 		replace("load.ts")
@@ -190,30 +195,23 @@ func (s script) options(root, dist string) api.BuildOptions {
 // clientDirective lets a server component of React import the hook, which runs in the browser.
 const clientDirective = `"use client";`
 
-// neighbour leaves modules that match filter out of a bundle, which then imports path: a file beside it, or a package.
-func neighbour(filter, path string) api.Plugin {
-	return api.Plugin{
-		Name: "neighbour",
-		Setup: func(b api.PluginBuild) {
-			b.OnResolve(api.OnResolveOptions{Filter: filter}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
-				return api.OnResolveResult{Path: path, External: true}, nil
-			})
-		},
-	}
-}
-
-// instead resolves every import of one file to another file, except in that other file. An importer of both
-// gets one module.
-func instead(of, file string) api.Plugin {
+// instead resolves every import of one file to another module, except in that other one. An importer of both gets one
+// module.
+func instead(of string, other api.OnResolveResult) api.Plugin {
 	return api.Plugin{
 		Name: "instead",
 		Setup: func(b api.PluginBuild) {
+			// Otherwise the bundle of a file that has moved would silently have it, and not the other.
+			b.OnStart(func() (api.OnStartResult, error) {
+				_, err := os.Stat(of)
+				return api.OnStartResult{}, err
+			})
 			b.OnResolve(api.OnResolveOptions{Filter: "/" + regexp.QuoteMeta(filepath.Base(of)) + "$"},
 				func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-					if filepath.Join(args.ResolveDir, args.Path) != of || args.Importer == file {
+					if filepath.Join(args.ResolveDir, args.Path) != of || args.Importer == other.Path {
 						return api.OnResolveResult{}, nil
 					}
-					return api.OnResolveResult{Path: file}, nil
+					return other, nil
 				})
 		},
 	}
